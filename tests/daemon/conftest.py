@@ -9,8 +9,8 @@ from crawld.simweb.server import SimWeb
 from crawld.store import visit
 from crawld.store.frontier import frontier
 from crawld.store.frontier.frontier import Discovery
-from tests.daemon.changed_page import BEGIN, changed
-from tests.daemon.whole_daemon import Mirror, ShiftedTime, Web, site_of, until
+from tests.daemon.harness import Mirror, ShiftedTime, Web, make_site, until
+from tests.daemon.page_history import BEGIN, visit_record
 
 
 @pytest.fixture(autouse=True)
@@ -50,15 +50,15 @@ def daemon(nursery, mirror):
     """Return a function that starts a daemon that stays: `d = await daemon(url)`."""
 
     async def start(*seeds, **more):
-        return await nursery.start(run_daemon, mirror.start_of(*seeds, once=False, **more))
+        return await nursery.start(run_daemon, mirror.make_start(*seeds, once=False, **more))
 
     return start
 
 
 @pytest.fixture
-async def past(serve, daemon, mirror):
+async def edited_page(serve, daemon, mirror):
     """A daemon that rests, and the number and URL of a page with five copies, a day apart."""
-    web = await serve(site_of(pages=2))
+    web = await serve(make_site(pages=2))
     running = await daemon(web.url(), site={"keep_versions": 2})
     running.set_paused(paused=True)
     # Its own run of the job, due at the start, must not take what is stored here.
@@ -66,7 +66,7 @@ async def past(serve, daemon, mirror):
         lambda: mirror.rows("SELECT 1 FROM job WHERE name = 'retention' AND last_finished_at > 0"),
         what="the job retention",
     )
-    url = web.url("/past")
+    url = web.url("/page")
     discovery = Discovery(
         url=url,
         site_id=1,
@@ -78,5 +78,5 @@ async def past(serve, daemon, mirror):
     )
     [page] = await running.database.write(frontier.discover, [discovery])
     for number in range(5):
-        await running.database.write(visit.record, changed(page.page_id, number))
+        await running.database.write(visit.record, visit_record(page.page_id, number))
     return running, page.page_id, url

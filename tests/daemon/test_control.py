@@ -1,20 +1,19 @@
 """The control socket and what a client may send it, wanted or not."""
 
-import httpx
 import pytest
 
 from crawld.daemon.api.server import MAX_BODY_BYTES
-from tests.daemon.whole_daemon import site_of
+from tests.daemon.control_client import control_client
+from tests.daemon.harness import make_site
 
 
 @pytest.fixture
 async def client(serve, daemon):
     """A client of a daemon that rests."""
-    web = await serve(site_of(pages=2))
+    web = await serve(make_site(pages=2))
     running = await daemon(web.url())
-    transport = httpx.AsyncHTTPTransport(uds=str(running.socket_path))
-    async with httpx.AsyncClient(transport=transport, base_url="http://crawld") as made:
-        yield made
+    async with control_client(running) as opened:
+        yield opened
 
 
 async def in_pieces(size_bytes):

@@ -13,7 +13,7 @@ from crawld.simweb.trap import Trap
 from crawld.simweb.truth import freshness_by_fetch_time
 from crawld.store.engine.connection import open_connection
 from crawld.store.versions import body as bodies
-from tests.daemon.whole_daemon import SteppedTime, site_of, until
+from tests.daemon.harness import SteppedTime, make_site, until
 
 REQUEST_S = 2.0
 QUICK = {
@@ -35,7 +35,7 @@ def copies_of(mirror):
 
 
 async def test_a_whole_site_is_mirrored_byte_by_byte(serve, mirror):
-    site = site_of(pages=120, compress=True)
+    site = make_site(pages=120, compress=True)
     web = await serve(site)
     await mirror.run(web.url())
     assert mirror.pages() == dict.fromkeys(paths(site), ("visited", "changed", None))
@@ -48,7 +48,7 @@ async def test_a_whole_site_is_mirrored_byte_by_byte(serve, mirror):
 
 @pytest.mark.parametrize("depth", [0, 1, 2])
 async def test_depth_bounds_the_crawl(serve, mirror, depth):
-    site = site_of(pages=100)
+    site = make_site(pages=100)
     web = await serve(site)
     await mirror.run(web.url(), site={"max_depth": depth})
     reached, frontier = {0}, {0}
@@ -59,7 +59,7 @@ async def test_depth_bounds_the_crawl(serve, mirror, depth):
 
 
 async def test_caps_bound_the_crawl_and_count_what_they_keep_out(serve, mirror):
-    web = await serve(site_of(pages=100))
+    web = await serve(make_site(pages=100))
     await mirror.run(web.url(), site={"max_pages": 30})
     assert len(mirror.pages()) == 30
     assert mirror.refusals()["site_cap"] >= 70
@@ -77,7 +77,7 @@ async def test_caps_bound_the_crawl_and_count_what_they_keep_out(serve, mirror):
     ],
 )
 async def test_a_crawler_comes_out_of_every_trap(serve, mirror, trap, reason):
-    site = site_of(pages=10, traps=(trap,))
+    site = make_site(pages=10, traps=(trap,))
     web = await serve(site)
     limits = {"max_segments": 6, "max_calendar_run": 3, "max_calendar_past_years": 1}
     await mirror.run(web.url(), frontier=limits, site={"max_pages": 3000})
@@ -87,8 +87,8 @@ async def test_a_crawler_comes_out_of_every_trap(serve, mirror, trap, reason):
 
 
 async def test_redirects_are_new_urls_and_their_targets_are_judged(serve, mirror):
-    a = site_of("a.test", pages=10, robots="User-agent: *\nDisallow: /private\n")
-    web = await serve(a, site_of("b.test", pages=3))
+    a = make_site("a.test", pages=10, robots="User-agent: *\nDisallow: /private\n")
+    web = await serve(a, make_site("b.test", pages=3))
     first, second, third, fourth = (a.graph.path(n) for n in (1, 2, 3, 4))
     a.faults = {
         first: fault.redirect_chain(3),
@@ -114,7 +114,7 @@ async def test_redirects_are_new_urls_and_their_targets_are_judged(serve, mirror
 
 
 async def test_a_seed_that_moved_to_its_www_takes_the_site_along(serve, mirror):
-    bare, www = site_of("a.test", pages=2), site_of("www.a.test", pages=12)
+    bare, www = make_site("a.test", pages=2), make_site("www.a.test", pages=12)
     web = await serve(bare, www)
     bare.faults = {
         "/": fault.redirect(web.url("/", "www.a.test")),
@@ -128,7 +128,7 @@ async def test_a_seed_that_moved_to_its_www_takes_the_site_along(serve, mirror):
 
 
 async def test_a_page_that_fails_keeps_its_good_copy(serve, mirror, daemon, wall):
-    site = site_of(pages=6)
+    site = make_site(pages=6)
     web = await serve(site)
     # None of these makes the whole host rest.
     broken = {
@@ -149,7 +149,7 @@ async def test_a_page_that_fails_keeps_its_good_copy(serve, mirror, daemon, wall
 
 
 async def test_what_did_not_change_costs_no_body(serve, mirror, daemon):
-    site = site_of(pages=5)
+    site = make_site(pages=5)
     web = await serve(site)
     running = await daemon(web.url(), **QUICK)
     await until(lambda: len(web.ledger) > 30)
@@ -160,7 +160,7 @@ async def test_what_did_not_change_costs_no_body(serve, mirror, daemon):
 
 
 async def test_equal_bodies_are_stored_once(serve, mirror):
-    site = site_of(
+    site = make_site(
         pages=30, faults={"/wiki/": fault.body(b"<p>the same", content_type="text/html")}
     )
     web = await serve(site)
@@ -172,7 +172,7 @@ async def test_equal_bodies_are_stored_once(serve, mirror):
 
 
 async def test_discovery_and_revisits_share_the_slots(serve, daemon):
-    site = site_of(pages=400)
+    site = make_site(pages=400)
     web = await serve(site)
     await daemon(web.url(), politeness={"host_delay_s": 0.002}, **QUICK)
     await until(lambda: len(web.ledger) > 300)
@@ -184,7 +184,7 @@ async def test_discovery_and_revisits_share_the_slots(serve, daemon):
 async def test_changes_are_found_and_the_mirror_is_as_fresh_as_its_visits(serve, daemon, mirror):
     wall = SteppedTime(1_780_000_000.0, REQUEST_S)
     mirror.clock = Clock(wall=wall)
-    site = site_of(
+    site = make_site(
         pages=12,
         changes=lambda page: PeriodicChanges(240.0 + 16.0 * page, wall.at),
         start_at=wall.at,
@@ -205,7 +205,7 @@ async def test_changes_are_found_and_the_mirror_is_as_fresh_as_its_visits(serve,
 
 
 async def test_the_wall_clock_may_jump_by_a_day(serve, daemon, wall):
-    web = await serve(site_of(pages=60))
+    web = await serve(make_site(pages=60))
     running = await daemon(web.url(), politeness={"host_delay_s": 0.03})
     for jump_s in (86_400.0, -86_400.0, -3600.0, 7200.0):
         asked = len(web.ledger)
@@ -216,7 +216,7 @@ async def test_the_wall_clock_may_jump_by_a_day(serve, daemon, wall):
 
 
 async def test_a_one_off_mirror_tries_what_failed_again_and_ends(serve, mirror):
-    site = site_of(pages=8)
+    site = make_site(pages=8)
     flaky, gone = site.graph.path(1), site.graph.path(2)
     site.faults = {flaky: fault.first_requests(1, fault.status(404)), gone: fault.status(404)}
     web = await serve(site)
@@ -234,7 +234,7 @@ async def test_a_one_off_mirror_tries_what_failed_again_and_ends(serve, mirror):
 
 @pytest.mark.parametrize("error", [RuntimeError("a bug"), InvalidUrlError("another")])
 async def test_a_bug_that_one_page_brings_out_ends_its_turn_alone(serve, daemon, mirror, error):
-    web = await serve(site_of(), site_of("b.test"))
+    web = await serve(make_site(), make_site("b.test"))
     running = await daemon(web.url(), web.url(host="b.test"), **QUICK)
     await until(lambda: len(mirror.pages()) == 20, what="both sites")
     met = []

@@ -6,7 +6,7 @@ from structlog.testing import capture_logs
 
 from crawld.daemon.api.server import control_app
 from crawld.daemon.run import run_daemon
-from tests.daemon.whole_daemon import PATIENCE_S
+from tests.daemon.harness import TIMEOUT_S
 
 
 async def test_what_watches_a_daemon_has_ended_before_the_file_closes(mirror):
@@ -19,8 +19,8 @@ async def test_what_watches_a_daemon_has_ended_before_the_file_closes(mirror):
             looks += 1
             daemon.shutdown()
 
-    with trio.fail_after(PATIENCE_S):
-        daemon = await run_daemon(mirror.start_of("http://a.test/", once=False), watch)
+    with trio.fail_after(TIMEOUT_S):
+        daemon = await run_daemon(mirror.make_start("http://a.test/", once=False), watch)
     assert daemon.phase == "stopping"
     assert looks
 

@@ -5,7 +5,8 @@ import pytest
 
 from crawld.store.changes import change
 from crawld.store.changes.change import Change
-from tests.daemon.changed_page import DAY_S, ask
+from tests.daemon.control_client import get
+from tests.daemon.page_history import DAY_S
 
 
 @pytest.fixture(autouse=True)
@@ -15,9 +16,9 @@ def slow(mirror):
 
 
 @pytest.fixture
-async def lively(past):
-    """The page of `past` with an exact history: a change every six hours, to now."""
-    running, page_id, _ = past
+async def lively(edited_page):
+    """The page of `edited_page` with an exact history: a change every six hours, to now."""
+    running, page_id, _ = edited_page
     now = running.clock.now()
     instants = now - np.arange(400, 0, -1) * DAY_S / 4
     changes = [Change(float(at), revision) for revision, at in enumerate(instants)]
@@ -26,7 +27,7 @@ async def lively(past):
 
 
 async def test_the_curve_rises_and_hints_help(lively):
-    answer = await ask(lively, "/forecast", what="s", target=0.9)
+    answer = await get(lively, "/forecast", what="s", target=0.9)
     assert answer.status_code == 200, answer.text
     said = answer.json()
     assert said["exact"] == 1
@@ -42,18 +43,18 @@ async def test_the_curve_rises_and_hints_help(lively):
     assert said["target"]["budget_hinted"] <= said["target"]["budget"]
 
 
-async def test_before_a_page_was_seen_for_some_time_nothing_is_said(past):
-    running, _, _ = past
-    refused = await ask(running, "/forecast", what="s")
+async def test_before_a_page_was_seen_for_some_time_nothing_is_said(edited_page):
+    running, _, _ = edited_page
+    refused = await get(running, "/forecast", what="s")
     assert refused.status_code == 404
     assert "not known yet" in refused.json()["error"]
 
 
 async def test_a_host_can_be_named_and_a_stranger_is_refused(lively):
-    whole = (await ask(lively, "/forecast")).json()
-    host = (await ask(lively, "/forecast", what="a.test")).json()
+    whole = (await get(lively, "/forecast")).json()
+    host = (await get(lively, "/forecast", what="a.test")).json()
     assert host["now"]["freshness"] == pytest.approx(whole["now"]["freshness"], abs=1e-3)
-    refused = await ask(lively, "/forecast", what="elsewhere.test")
+    refused = await get(lively, "/forecast", what="elsewhere.test")
     assert refused.status_code == 404
     assert "elsewhere.test" in refused.json()["error"]
-    assert (await ask(lively, "/forecast", target=1.5)).status_code == 422
+    assert (await get(lively, "/forecast", target=1.5)).status_code == 422

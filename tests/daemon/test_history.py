@@ -1,4 +1,4 @@
-"""The past of a page over the control socket, and the job that keeps it small."""
+"""The edited_page of a page over the control socket, and the job that keeps it small."""
 
 import pytest
 
@@ -8,17 +8,18 @@ from crawld.core.content.volatile import VolatileRules
 from crawld.daemon.jobs.retention import RetentionJob
 from crawld.store import visit
 from crawld.store.changes import volatile
-from tests.daemon.changed_page import BEGIN, DAY_S, ask, changed, content
+from tests.daemon.control_client import get
+from tests.daemon.page_history import BEGIN, DAY_S, edited_body, visit_record
 
 
-async def test_history_is_newest_first(past):
-    running, _, url = past
-    told = (await ask(running, "/history", url=url)).json()
+async def test_history_is_newest_first(edited_page):
+    running, _, url = edited_page
+    told = (await get(running, "/history", url=url)).json()
     assert [each["visited_at"] for each in told["versions"]] == [
         BEGIN + number * DAY_S for number in (4, 3, 2, 1, 0)
     ]
     assert told["change_count"] == 5
-    older = await ask(running, "/history", url=url, before=str(BEGIN + 2 * DAY_S), limit=1)
+    older = await get(running, "/history", url=url, before=str(BEGIN + 2 * DAY_S), limit=1)
     assert [each["visited_at"] for each in older.json()["versions"]] == [BEGIN + DAY_S]
 
 
@@ -32,27 +33,27 @@ async def test_history_is_newest_first(past):
         ("1 day ago", 4),
     ],
 )
-async def test_a_page_is_as_it_was_at_a_time(past, at, number):
-    running, _, url = past
-    told = (await ask(running, "/page", url=url, at=at)).json()
+async def test_a_page_is_as_it_was_at_a_time(edited_page, at, number):
+    running, _, url = edited_page
+    told = (await get(running, "/page", url=url, at=at)).json()
     assert dict(told["headers"])["X-Edit"] == str(number)
     superseded_at = None if number == 4 else BEGIN + (number + 1) * DAY_S
     assert told["superseded_at"] == superseded_at
-    stored = await ask(running, "/body", url=url, at=at)
-    assert stored.content == content(number)
-    by_number = await ask(running, "/body", url=url, at=str(told["version_id"]))
-    assert by_number.content == content(number)
+    stored = await get(running, "/body", url=url, at=at)
+    assert stored.content == edited_body(number)
+    by_number = await get(running, "/body", url=url, at=str(told["version_id"]))
+    assert by_number.content == edited_body(number)
 
 
-async def test_without_a_time_it_is_the_page_now(past):
-    running, _, url = past
-    assert (await ask(running, "/page", url=url)).json()["change_count"] == 5
-    assert (await ask(running, "/body", url=url)).content == content(4)
+async def test_without_a_time_it_is_the_page_now(edited_page):
+    running, _, url = edited_page
+    assert (await get(running, "/page", url=url)).json()["change_count"] == 5
+    assert (await get(running, "/body", url=url)).content == edited_body(4)
 
 
-async def test_a_diff_is_of_the_last_two_or_of_those_named(past):
-    running, _, url = past
-    told = (await ask(running, "/diff", url=url)).json()
+async def test_a_diff_is_of_the_last_two_or_of_those_named(edited_page):
+    running, _, url = edited_page
+    told = (await get(running, "/diff", url=url)).json()
     [hunk] = told["hunks"]
     assert [(piece["op"], piece["text"]) for piece in hunk["pieces"]] == [
         ("same", "edit "),
@@ -61,20 +62,20 @@ async def test_a_diff_is_of_the_last_two_or_of_those_named(past):
         ("same", " of it"),
     ]
     assert 0 < told["difference"] < 0.1
-    told = (await ask(running, "/diff", url=url, a=str(BEGIN), b="2023-11-16")).json()
+    told = (await get(running, "/diff", url=url, a=str(BEGIN), b="2023-11-16")).json()
     assert [piece["text"] for piece in told["hunks"][0]["pieces"][1:3]] == ["0", "1"]
-    same = await ask(running, "/diff", url=url, a=str(BEGIN), b=str(BEGIN))
+    same = await get(running, "/diff", url=url, a=str(BEGIN), b=str(BEGIN))
     assert (same.json()["hunks"], same.json()["difference"]) == ([], 0.0)
 
 
-async def test_a_diff_passes_over_what_changes_by_itself(past):
-    running, page_id, url = past
-    first, second = (read_blocks(content(number), "text/html") for number in (0, 1))
+async def test_a_diff_passes_over_what_changes_by_itself(edited_page):
+    running, page_id, url = edited_page
+    first, second = (read_blocks(edited_body(number), "text/html") for number in (0, 1))
     rules = ReadingPair.of(first, second).learn(VolatileRules(), pair=True)
     await running.database.write(volatile.put_of_page, page_id, rules.to_bytes())
-    told = (await ask(running, "/diff", url=url)).json()
+    told = (await get(running, "/diff", url=url)).json()
     assert (told["hunks"], told["difference"], told["noisy_blocks"]) == ([], 0.0, 1)
-    raw = (await ask(running, "/diff", url=url, raw="true")).json()
+    raw = (await get(running, "/diff", url=url, raw="true")).json()
     assert [piece["text"] for piece in raw["hunks"][0]["pieces"][1:3]] == ["3", "4"]
     assert (raw["raw"], raw["noisy_blocks"]) == (True, 0)
 
@@ -92,27 +93,27 @@ async def test_a_diff_passes_over_what_changes_by_itself(past):
         ("/diff", {"b": str(BEGIN)}, 404, "no copy before"),
     ],
 )
-async def test_what_is_not_there_is_said(past, path, query, status, said):
-    running, _, url = past
-    answer = await ask(running, path, **{"url": url, **query})
+async def test_what_is_not_there_is_said(edited_page, path, query, status, said):
+    running, _, url = edited_page
+    answer = await get(running, path, **{"url": url, **query})
     assert answer.status_code == status
     assert said in answer.json()["error"]
 
 
-async def test_the_job_makes_deltas_and_keeps_what_the_rule_says(past):
-    running, page_id, url = past
+async def test_the_job_makes_deltas_and_keeps_what_the_rule_says(edited_page):
+    running, page_id, url = edited_page
     job = RetentionJob(running.state, running.database, running.clock)
     assert (await job.progress())["waiting"] >= 5
     assert "4 deltas, 2 copies deleted" in await job.run()
     assert "0 deltas, 0 copies deleted" in await job.run()
     progress = await job.progress()
     assert (progress["deltas"], progress["given_up"], progress["waiting"]) == (4, 2, 0)
-    told = (await ask(running, "/history", url=url)).json()
+    told = (await get(running, "/history", url=url)).json()
     assert [each["visited_at"] for each in told["versions"]] == [
         BEGIN + number * DAY_S for number in (4, 3, 0)
     ]
     for number, at in ((0, BEGIN), (0, BEGIN + 2.5 * DAY_S), (3, BEGIN + 3 * DAY_S)):
-        assert (await ask(running, "/body", url=url, at=str(at))).content == content(number)
+        assert (await get(running, "/body", url=url, at=str(at))).content == edited_body(number)
     # a new copy is thinned an hour later, not at each run
-    await running.database.write(visit.record, changed(page_id, 5))
+    await running.database.write(visit.record, visit_record(page_id, 5))
     assert "1 deltas, 0 copies deleted" in await job.run()

@@ -5,7 +5,7 @@ import trio
 from crawld.simweb.fault import body
 from crawld.simweb.graph import SiteGraph
 from crawld.simweb.site import SimSite
-from tests.daemon.whole_daemon import until
+from tests.daemon.harness import until
 
 HOSTS = ("a.test", "b.test", "c.test")
 

@@ -7,9 +7,9 @@ import trio
 
 from crawld.daemon.fetch.metered_fetcher import month_of
 from crawld.net.proxy import proxy_address
+from tests.daemon.harness import make_site, until
 from tests.daemon.hints.event_server import EventServer, canary, sending
 from tests.daemon.hints.test_documents import sources
-from tests.daemon.whole_daemon import site_of, until
 
 DAY_S = 86_400.0
 
@@ -80,7 +80,7 @@ async def event_server(nursery):
 
 
 async def test_every_request_of_a_site_goes_through_its_proxy(serve, mirror, proxy):
-    web = await serve(site_of(pages=4))
+    web = await serve(make_site(pages=4))
     await mirror.run(web.url(), site={"proxy": f"http://127.0.0.1:{proxy.port}"})
     assert [state for state, *_ in mirror.pages().values()] == ["visited"] * 4
     lines = [line.split()[:2] for line in proxy.asked]
@@ -91,7 +91,7 @@ async def test_every_request_of_a_site_goes_through_its_proxy(serve, mirror, pro
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "c.test"])
 async def test_the_fence_holds_in_front_of_a_proxy(serve, daemon, mirror, proxy, host):
-    web = await serve(site_of(host))
+    web = await serve(make_site(host))
     proxied = {"proxy": f"http://127.0.0.1:{proxy.port}", "allow_private": False}
     running = await daemon(web.url(host=host), site=proxied)
     origin = web.url("", host)
@@ -103,7 +103,7 @@ async def test_the_fence_holds_in_front_of_a_proxy(serve, daemon, mirror, proxy,
 
 async def test_a_proxy_that_refuses_is_no_fault_of_the_host(serve, daemon, mirror, proxy):
     proxy.refuses = True
-    web = await serve(site_of(pages=4))
+    web = await serve(make_site(pages=4))
     await daemon(web.url(), site={"proxy": f"http://127.0.0.1:{proxy.port}"})
     await until(lambda: proxy.asked)
     assert web.targets() == []
@@ -116,7 +116,7 @@ def test_what_is_no_proxy(url):
 
 
 async def test_a_site_rests_when_its_month_is_used_up(serve, daemon, mirror, wall):
-    web = await serve(site_of(pages=30))
+    web = await serve(make_site(pages=30))
     running = await daemon(web.url(), site={"monthly_bytes": 20_000})
     site = next(iter(running.state.sites.values()))
     await until(
@@ -136,7 +136,7 @@ async def test_a_site_rests_when_its_month_is_used_up(serve, daemon, mirror, wal
 
 
 async def test_all_that_came_counts_robots_too(serve, mirror, proxy):
-    web = await serve(site_of(pages=4))
+    web = await serve(make_site(pages=4))
     site = {"proxy": f"http://127.0.0.1:{proxy.port}", "monthly_bytes": 10_000_000}
     await mirror.run(web.url(), site=site)
     [[counted]] = mirror.rows("SELECT received_bytes FROM traffic")
@@ -144,7 +144,7 @@ async def test_all_that_came_counts_robots_too(serve, mirror, proxy):
 
 
 async def test_a_stream_ends_with_the_month(event_server, serve, daemon, mirror):
-    web = await serve(site_of(pages=1))
+    web = await serve(make_site(pages=1))
 
     async def endless():
         return b"".join(canary(number) for number in range(2_000))

@@ -25,7 +25,7 @@ from crawld.daemon.jobs.allocate import AllocateJob, AllocationPages, allocate_h
 from crawld.daemon.schedule.slots import HostSlot
 from crawld.store.changes import model
 from crawld.workers import THREADS
-from tests.daemon.whole_daemon import site_of, until
+from tests.daemon.harness import make_site, until
 
 REVISITING = {"min_revisit_s": 0.0}
 
@@ -76,7 +76,7 @@ def job(daemon, mirror):
 class TestInTheDaemon:
     @pytest.mark.parametrize("policy", NAMES)
     async def test_every_policy_crawls_a_site_and_comes_back(self, serve, daemon, policy):
-        web = await serve(site_of(pages=20))
+        web = await serve(make_site(pages=20))
         schedule = {"policy": policy, **REVISITING}
         await daemon(web.url(), schedule=schedule, politeness={"host_delay_s": 0.005})
 
@@ -88,18 +88,18 @@ class TestInTheDaemon:
         await until(lambda: len(visits()) >= first_round + 10, what="revisits")
 
     async def test_the_policy_of_a_site_overrides_that_of_all(self, serve, daemon):
-        web = await serve(site_of(pages=5))
+        web = await serve(make_site(pages=5))
         running = await daemon(web.url(), site={"policy": "merge"}, schedule=REVISITING)
         pages = await first_pages(running)
         await until(lambda: len(pages.policy) == 5, what="five pages in the policy")
         assert isinstance(pages.policy, MergePolicy)
 
     async def test_a_switch_at_run_time_keeps_the_pages(self, serve, daemon, mirror):
-        web = await serve(site_of(pages=20))
+        web = await serve(make_site(pages=20))
         running = await daemon(web.url(), schedule={"policy": "uniform", **REVISITING})
         pages = await first_pages(running)
         await until(lambda: len(pages.policy) == 20, what="all pages in the policy")
-        start = mirror.start_of(web.url(), schedule={"policy": "index", **REVISITING})
+        start = mirror.make_start(web.url(), schedule={"policy": "index", **REVISITING})
         await running.site_registry.adopt(start.config, start.seeds)
         await until(lambda: isinstance(pages.policy, IndexPolicy), what="the switch")
         await until(lambda: len(pages.policy) == 20, what="all pages in the new policy")
@@ -110,7 +110,7 @@ class TestInTheDaemon:
     async def test_the_allocate_job_stores_a_price_and_says_how_exact_it_is(
         self, serve, daemon, mirror, job
     ):
-        web = await serve(site_of(pages=20))
+        web = await serve(make_site(pages=20))
         running = await daemon(web.url(), schedule={"policy": "merge", **REVISITING})
         count = "SELECT count(*) FROM model"
         await until(lambda: mirror.rows(count) == [(20,)], what="models of all pages")
@@ -125,7 +125,7 @@ class TestInTheDaemon:
 @pytest.fixture
 async def merging(serve, daemon, mirror, wall):
     """A daemon that visited 120 pages under MERGE, an hour ago."""
-    web = await serve(site_of(pages=120))
+    web = await serve(make_site(pages=120))
     running = await daemon(web.url(), schedule={"policy": "merge", **REVISITING})
     count = "SELECT count(*) FROM model"
     await until(lambda: mirror.rows(count) == [(120,)], what="models of all pages")
@@ -185,7 +185,7 @@ class TestAllocate:
         assert (await job.run()).startswith("120 pages, 1 hosts")
 
     async def test_policies_hear_of_every_refit(self, serve, daemon, mirror, job):
-        web = await serve(site_of(pages=20))
+        web = await serve(make_site(pages=20))
         running = await daemon(web.url(), schedule=REVISITING)
         count = "SELECT count(*) FROM model"
         await until(lambda: mirror.rows(count) == [(20,)], what="models of all pages")

@@ -6,25 +6,26 @@ import pytest
 
 from crawld.daemon.jobs.retention import RetentionJob
 from crawld.store.mirror.selection import Reason, select_copy
-from tests.daemon.changed_page import BEGIN, DAY_S, ask, tell
+from tests.daemon.control_client import get, post
+from tests.daemon.page_history import BEGIN, DAY_S
 
 
 async def shown(running, page_id):
     return await running.database.read(select_copy, page_id, BEGIN + 9 * DAY_S)
 
 
-async def test_a_page_is_held_and_let_go(past):
-    running, page_id, url = past
+async def test_a_page_is_held_and_let_go(edited_page):
+    running, page_id, url = edited_page
     newest = (await shown(running, page_id)).version_id
-    held = await tell(running, "/pin", url=url, at=str(BEGIN + 1.5 * DAY_S))
+    held = await post(running, "/pin", url=url, at=str(BEGIN + 1.5 * DAY_S))
     assert held.status_code == 200, held.text
-    [row] = (await ask(running, "/pins")).json()
+    [row] = (await get(running, "/pins")).json()
     assert (row["url"], row["visited_at"]) == (url, BEGIN + DAY_S)
     assert (await shown(running, page_id)).reason is Reason.PINNED
     assert (await shown(running, page_id)).version_id == row["version_id"]
-    assert (await tell(running, "/pin", url=url, release=True)).status_code == 200
+    assert (await post(running, "/pin", url=url, release=True)).status_code == 200
     assert (await shown(running, page_id)).version_id == newest
-    assert (await ask(running, "/pins")).json() == []
+    assert (await get(running, "/pins")).json() == []
 
 
 @pytest.mark.parametrize(
@@ -36,52 +37,52 @@ async def test_a_page_is_held_and_let_go(past):
         ({"url": "http://a.test/none"}, 404, "not known"),
     ],
 )
-async def test_what_cannot_be_held_is_said(past, form, status, said):
-    running, _, url = past
-    answer = await tell(running, "/pin", **{"url": url, **form})
+async def test_what_cannot_be_held_is_said(edited_page, form, status, said):
+    running, _, url = edited_page
+    answer = await post(running, "/pin", **{"url": url, **form})
     assert answer.status_code == status
     assert said in answer.json()["error"]
 
 
-async def test_a_page_is_taken_down_while_the_daemon_runs(past):
-    running, page_id, url = past
-    taken = await tell(running, "/purge", urls=[url], reason="asked")
+async def test_a_page_is_taken_down_while_the_daemon_runs(edited_page):
+    running, page_id, url = edited_page
+    taken = await post(running, "/purge", urls=[url], reason="asked")
     assert taken.status_code == 200, taken.text
     report = taken.json()
     assert report["pages"] == [
         {"url": url, "known": True, "versions": 5, "bodies": 5, "same_at": []}
     ]
     assert report["erased"]
-    assert (await ask(running, "/page", url=url)).status_code == 404
+    assert (await get(running, "/page", url=url)).status_code == 404
     files = running.database.path.parent.glob("m.db*")
     assert not any(b"edit 3 of it" in each.read_bytes() for each in files)
     assert await shown(running, page_id) is None
-    assert (await ask(running, "/page", url=url)).status_code == 404
-    added = await tell(running, "/add", urls=[url], site="s")
+    assert (await get(running, "/page", url=url)).status_code == 404
+    added = await post(running, "/add", urls=[url], site="s")
     assert (added.json()["admitted"], added.json()["refused"][0]["reason"]) == (0, "purged")
-    assert (await ask(running, "/page", url=url)).status_code == 404
-    again = await tell(running, "/purge", urls=[url], release=True)
+    assert (await get(running, "/page", url=url)).status_code == 404
+    again = await post(running, "/purge", urls=[url], release=True)
     assert again.status_code == 200
-    await tell(running, "/add", urls=[url], site="s")
-    assert (await ask(running, "/page", url=url)).json()["visit_count"] == 0
-    twice = await tell(running, "/purge", urls=[url], release=True)
+    await post(running, "/add", urls=[url], site="s")
+    assert (await get(running, "/page", url=url)).json()["visit_count"] == 0
+    twice = await post(running, "/purge", urls=[url], release=True)
     assert (twice.status_code, "not kept out" in twice.text) == (409, True)
 
 
-async def test_a_quota_is_shown_before_it_is_kept(past):
-    running, _, url = past
+async def test_a_quota_is_shown_before_it_is_kept(edited_page):
+    running, _, url = edited_page
     site = next(iter(running.state.sites.values()))
     tight = replace(
         site, config=site.config.model_copy(update={"max_bytes": 1, "keep_versions": None})
     )
     running.state.set_sites([tight])
-    [of_file, of_site] = (await ask(running, "/retention")).json()
+    [of_file, of_site] = (await get(running, "/retention")).json()
     assert (of_file["site"], of_file["max_bytes"]) == (None, None)
     assert not any(each["goes"] for each in of_file["holdings"])
     fate = {each["kind"]: (each["copies"], each["goes"]) for each in of_site["holdings"]}
     assert fate["superseded"] == (4, True)
     await RetentionJob(running.state, running.database, running.clock).run()
-    [_, of_site] = (await ask(running, "/retention")).json()
+    [_, of_site] = (await get(running, "/retention")).json()
     assert of_site["holdings"][0]["copies"] == 0
-    versions = (await ask(running, "/history", url=url)).json()["versions"]
+    versions = (await get(running, "/history", url=url)).json()["versions"]
     assert len(versions) == 1

@@ -6,7 +6,7 @@ import trio
 from crawld.core.robots import ROBOTS_MAX_AGE_S
 from crawld.daemon.fetch.robots_cache import RETRY_FIRST_S, RETRY_MAX_S
 from crawld.simweb import fault
-from tests.daemon.whole_daemon import PATIENCE_S, site_of, until
+from tests.daemon.harness import TIMEOUT_S, make_site, until
 
 ROBOTS = "/robots.txt"
 CLOSED_S = 3600.0
@@ -14,8 +14,8 @@ CLOSED_S = 3600.0
 
 async def test_a_redirect_to_a_host_of_the_same_address_is_followed(serve, mirror):
     # example.org and www.example.org: the usual case
-    a = site_of("a.test")
-    b = site_of("b.test", robots="User-agent: *\nDisallow: /wiki/\n")
+    a = make_site("a.test")
+    b = make_site("b.test", robots="User-agent: *\nDisallow: /wiki/\n")
     web = await serve(a, b)
     a.faults = {ROBOTS: fault.redirect(web.url(ROBOTS, "b.test"))}
     await mirror.run(web.url())
@@ -25,7 +25,7 @@ async def test_a_redirect_to_a_host_of_the_same_address_is_followed(serve, mirro
 
 
 async def test_redirects_keep_the_delays_of_host_and_address(serve, mirror):
-    a, b, c = (site_of(host, pages=3) for host in ("a.test", "b.test", "c.test"))
+    a, b, c = (make_site(host, pages=3) for host in ("a.test", "b.test", "c.test"))
     web = await serve(a, b, c)
     a.faults = {ROBOTS: fault.redirect(web.url("/moved.txt"))}
     b.faults = {ROBOTS: fault.redirect(web.url(ROBOTS, "c.test"))}
@@ -38,7 +38,7 @@ async def test_redirects_keep_the_delays_of_host_and_address(serve, mirror):
 
 
 async def test_a_redirect_to_itself_waits_its_delay_each_time(serve, daemon):
-    site = site_of(faults={ROBOTS: fault.redirect(ROBOTS)})
+    site = make_site(faults={ROBOTS: fault.redirect(ROBOTS)})
     web = await serve(site)
     await daemon(web.url(), politeness={"host_delay_s": 0.1})
     await until(lambda: len(web.ledger) == 6)
@@ -46,7 +46,7 @@ async def test_a_redirect_to_itself_waits_its_delay_each_time(serve, daemon):
 
 
 async def test_redirects_without_end_close_the_host_and_hold_no_turn(serve, daemon):
-    sites = {host: site_of(host, pages=3) for host in ("a.test", "b.test")}
+    sites = {host: make_site(host, pages=3) for host in ("a.test", "b.test")}
     web = await serve(*sites.values())
     sites["a.test"].faults = {ROBOTS: fault.redirect(web.url(ROBOTS, "b.test"))}
     sites["b.test"].faults = {ROBOTS: fault.redirect(web.url(ROBOTS, "a.test"))}
@@ -71,7 +71,7 @@ async def closed_host(web, mirror):
 async def test_a_retry_after_holds_for_robots_of_others_and_the_end_does_not_wait(
     serve, mirror, nursery, daemon
 ):
-    a, b = site_of("a.test"), site_of("b.test")
+    a, b = make_site("a.test"), make_site("b.test")
     web = await serve(a, b)
     a.faults = {ROBOTS: fault.redirect(web.url(ROBOTS, "b.test"))}
     b.faults = {"/": fault.busy(503, retry_after_s=CLOSED_S), ROBOTS: fault.status(404)}
@@ -81,7 +81,7 @@ async def test_a_retry_after_holds_for_robots_of_others_and_the_end_does_not_wai
     await until(lambda: len(web.ledger) == asked + 1)
     host = running.state.hosts["b.test"]
     await until(lambda: host.slot.tickets)
-    with trio.fail_after(PATIENCE_S):
+    with trio.fail_after(TIMEOUT_S):
         await running.drain()  # whoever waits for a turn is not under way
         running.set_paused(paused=False)
         running.shutdown()
@@ -91,7 +91,7 @@ async def test_a_retry_after_holds_for_robots_of_others_and_the_end_does_not_wai
 
 
 async def test_a_retry_after_of_robots_txt_is_kept_in_the_file(serve, mirror):
-    b = site_of("b.test", faults={ROBOTS: fault.busy(429, retry_after_s=CLOSED_S)})
+    b = make_site("b.test", faults={ROBOTS: fault.busy(429, retry_after_s=CLOSED_S)})
     web = await serve(b)
     closed_until = await closed_host(web, mirror)
     (row,) = web.ledger.rows()
@@ -102,7 +102,7 @@ async def test_a_retry_after_of_robots_txt_is_kept_in_the_file(serve, mirror):
 
 @pytest.mark.parametrize("status", [500, 503, 429])
 async def test_an_origin_whose_rules_cannot_be_had_is_closed(serve, daemon, status):
-    web = await serve(site_of(faults={ROBOTS: fault.status(status)}))
+    web = await serve(make_site(faults={ROBOTS: fault.status(status)}))
     running = await daemon(web.url())
     await until(lambda: running.state.hosts and len(web.ledger) == 1)
     host = running.state.hosts["a.test"]
@@ -112,7 +112,7 @@ async def test_an_origin_whose_rules_cannot_be_had_is_closed(serve, daemon, stat
 
 
 async def test_pauses_between_questions_grow_and_an_answer_ends_them(serve, daemon):
-    site = site_of(faults={ROBOTS: fault.status(500)})
+    site = make_site(faults={ROBOTS: fault.status(500)})
     web = await serve(site)
     running = await daemon(web.url())
     robots, origin = running.crawl.robots, web.url("")
@@ -138,14 +138,14 @@ async def test_pauses_between_questions_grow_and_an_answer_ends_them(serve, daem
 
 @pytest.mark.parametrize("status", [401, 403, 404, 410])
 async def test_an_origin_without_rules_is_open(serve, mirror, status):
-    web = await serve(site_of(pages=5, faults={ROBOTS: fault.status(status)}))
+    web = await serve(make_site(pages=5, faults={ROBOTS: fault.status(status)}))
     await mirror.run(web.url())
     assert len(web.targets()) == 6
     assert mirror.rows("SELECT robots_verdict FROM origin") == [("open",)]
 
 
 async def test_rules_are_asked_for_once_a_day_and_not_by_each_daemon(serve, mirror, wall):
-    web = await serve(site_of(pages=3, robots="User-agent: *\nDisallow: /nothing\n"))
+    web = await serve(make_site(pages=3, robots="User-agent: *\nDisallow: /nothing\n"))
     await mirror.run(web.url())
     await mirror.run(web.url(), web.url("/wiki/none"))
     assert web.targets().count(ROBOTS) == 1
@@ -159,7 +159,7 @@ async def test_rules_are_asked_for_once_a_day_and_not_by_each_daemon(serve, mirr
 
 
 async def test_pages_that_rules_exclude_come_back_with_the_rules(serve, daemon, mirror, wall):
-    site = site_of(pages=6, robots="User-agent: *\nDisallow: /wiki/\n")
+    site = make_site(pages=6, robots="User-agent: *\nDisallow: /wiki/\n")
     web = await serve(site)
     excluded = site.graph.path(3)
     running = await daemon(web.url(), web.url(excluded))
@@ -172,8 +172,8 @@ async def test_pages_that_rules_exclude_come_back_with_the_rules(serve, daemon, 
 
 
 async def test_rules_of_one_origin_do_not_stop_another_of_the_same_host(serve, daemon, mirror):
-    site = site_of(pages=4)
-    web, closed = await serve(site), await serve(site_of(faults={ROBOTS: fault.status(500)}))
+    site = make_site(pages=4)
+    web, closed = await serve(site), await serve(make_site(faults={ROBOTS: fault.status(500)}))
     seeds = [closed.url("/first"), *(web.url(site.graph.path(n)) for n in range(4))]
     running = await daemon(*seeds)
     await until(lambda: running.crawl.visitor.counts["changed"] == 4)

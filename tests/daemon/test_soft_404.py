@@ -3,8 +3,8 @@
 from crawld.core.page import GONE_GRACE_S
 from crawld.simweb.fault import soft_404
 from crawld.simweb.message import build_error_response, build_response
-from tests.daemon.changed_page import ask
-from tests.daemon.whole_daemon import site_of, until
+from tests.daemon.control_client import get
+from tests.daemon.harness import make_site, until
 
 DAY_S = 86_400.0
 
@@ -37,7 +37,7 @@ async def visited(running, mirror, wall, rounds=1):
 async def settled(serve, daemon, mirror, pages, **site):
     """Serve pages, let them be mirrored, and return the site to be broken."""
     faults = {}
-    simulated = site_of(pages=pages, faults=faults)
+    simulated = make_site(pages=pages, faults=faults)
     web = await serve(simulated)
     schedule = {"min_revisit_s": DAY_S, "policy": "uniform"}
     running = await daemon(web.url(), schedule=schedule, site=site)
@@ -103,7 +103,7 @@ async def test_pages_that_go_all_at_once_are_kept(serve, daemon, mirror, wall):
     states = [state for state, *_ in mirror.pages().values()]
     assert states == ["visited"] * 20
     [(since,)] = mirror.rows("SELECT vanishing_since FROM host WHERE vanishing_since IS NOT NULL")
-    status = (await ask(running, "/status")).json()
+    status = (await get(running, "/status")).json()
     assert status["vanishing"] == {"a.test": since}
 
 

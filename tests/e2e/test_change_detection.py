@@ -19,7 +19,7 @@ from crawld.simweb.page_text import EditKind
 from crawld.simweb.render import ALL_NOISE, PageStyle
 from crawld.simweb.server import SimWeb
 from crawld.simweb.site import SimSite, ValidatorBehavior
-from tests.daemon.whole_daemon import Mirror, until
+from tests.daemon.harness import Mirror, until
 
 START_AT = 1_780_000_000.0
 REQUEST_S = 2.0
@@ -124,7 +124,7 @@ def run(nursery, tmp_path):
         listening = await nursery.start(web.serve)
         url = listening.url(HOST)
         tables = {"content": {"confirm_pages": 6}, **tables}
-        daemon = await nursery.start(run_daemon, mirror.start_of(url, once=False, **tables))
+        daemon = await nursery.start(run_daemon, mirror.make_start(url, once=False, **tables))
         made = MirrorRun(site, web, wall, mirror, daemon, url)
         await made.settle()
         return made

@@ -14,7 +14,7 @@ from crawld.simweb.change_process import STATIC, FixedChanges
 from crawld.simweb.graph import SiteGraph
 from crawld.simweb.server import SimWeb
 from crawld.simweb.site import SimSite
-from tests.daemon.whole_daemon import Mirror, ShiftedTime, Web, until
+from tests.daemon.harness import Mirror, ShiftedTime, Web, until
 
 DAY_S = 86_400.0
 DELAY_S = 0.04
@@ -92,7 +92,7 @@ def start_setup(nursery, tmp_path):
         simweb = SimWeb(sites, clock=wall, any_loopback=True)
         web = Web(simweb, (await nursery.start(simweb.serve)).port)
         mirror = Mirror(tmp_path / f"{use_replicas}.db", clock=Clock(wall=wall))
-        started = mirror.start_of(
+        started = mirror.make_start(
             web.url(host=KEPT),
             web.url(host=COPY),
             once=False,

@@ -13,7 +13,7 @@ from crawld.simweb.graph import SiteGraph
 from crawld.simweb.server import SimWeb
 from crawld.simweb.site import SimSite
 from crawld.store.replica import pages, replica
-from tests.daemon.whole_daemon import Mirror, ShiftedTime, Web, until
+from tests.daemon.harness import Mirror, ShiftedTime, Web, until
 
 DAY_S = 86_400.0
 PAGES = 12
@@ -54,7 +54,7 @@ async def mirrored(nursery, serve, folder, *, prune):
     web = await serve(*sites(wall() - 30 * DAY_S), clock=wall)
     hosts = [*ORIGINALS, *COPIES]
     made = Mirror(folder / f"{prune}.db", clock=Clock(wall=wall))
-    start = made.start_of(
+    start = made.make_start(
         *(web.url(host=host) for host in hosts),
         once=False,
         dns={"hosts": {host: ["127.0.0.1"] for host in hosts}},

@@ -12,27 +12,27 @@ from crawld.core.revisit.names import NAMES
 from crawld.core.revisit.policies import VisitObservation
 from crawld.daemon.frontier.page_queue import LOOK_AHEAD, PageQueue, VisitedPages
 from tests.unit.daemon.fake_hosts import (
-    Asking,
-    Plan,
-    jumping,
+    FakeTurns,
+    HostPlan,
+    make_schedule,
+    on_autojump_clock,
     places_of,
-    schedule_of,
-    standing_still,
+    stalled_addresses,
 )
 
 ADDRESSES = ("192.0.2.1", "192.0.2.2", None)
-PATIENCE_S = 100_000.0
+TIMEOUT_S = 100_000.0
 
 seconds = st.sampled_from([0.0, 0.125, 0.5, 1.0, 1.0, 3.0, 10.0])
 plans = st.builds(
-    Plan,
-    pages=st.integers(0, 4),
+    HostPlan,
+    turns=st.integers(0, 4),
     delay_s=seconds,
     address=st.sampled_from(ADDRESSES),
     address_delay_s=seconds,
     fetch_s=st.sampled_from([0.125, 0.5, 3.0, 10.0]),
     open_at=st.sampled_from([0.0, 0.0, 2.5, 5.0, 700.0]),
-    found_in_s=st.sampled_from([0.0, 0.0, 1.0, 20.0]),
+    locate_s=st.sampled_from([0.0, 0.0, 1.0, 20.0]),
 )
 worlds = st.dictionaries(st.sampled_from("abcdefgh"), plans, min_size=1)
 events = st.lists(
@@ -45,11 +45,11 @@ events = st.lists(
 )
 
 
-async def disturb(schedule, asking, happenings, borrowers):
+async def disturb(schedule, turns, happenings, borrowers):
     """Do to a running schedule what the rest of the daemon does, and look at its hosts."""
     for after_s, what, name in happenings:
         await trio.sleep(after_s)
-        host = name if name in asking.plans else next(iter(asking.plans))
+        host = name if name in turns.plans else next(iter(turns.plans))
         slot = schedule.host(host)
         match what:
             case "wake":
@@ -61,26 +61,26 @@ async def disturb(schedule, asking, happenings, borrowers):
             case "resume":
                 schedule.resume("operator")
             case "more":
-                asking.plans[host].pages += 1
+                turns.plans[host].turns += 1
                 schedule.wake(slot)
             case "borrow" | "give up":
-                borrowers.start_soon(borrow, schedule, asking, slot, what == "give up")
+                borrowers.start_soon(borrow, schedule, turns, slot, what == "give up")
         look(schedule)
     schedule.resume("operator")
 
 
-async def borrow(schedule, asking, slot, impatient):
-    with trio.move_on_after(0.75 if impatient else PATIENCE_S) as waiting:
+async def borrow(schedule, turns, slot, impatient):
+    with trio.move_on_after(0.75 if impatient else TIMEOUT_S) as waiting:
         async with schedule.borrow(slot):
             waiting.deadline = math.inf
-            await asking.ask(slot)
+            await turns.send_request(slot)
 
 
 def look(schedule):
     """Assert that each host is in exactly one place and that every queue will be served."""
     for slot in schedule:
         assert len(places_of(schedule, slot)) == 1
-    assert standing_still(schedule) == []
+    assert stalled_addresses(schedule) == []
 
 
 @given(
@@ -89,23 +89,23 @@ def look(schedule):
     max_on_turn=st.sampled_from([1, 2, 100]),
     located=st.booleans(),
 )
-@jumping
+@on_autojump_clock
 async def test_nobody_is_asked_early_and_nobody_is_forgotten(
     worlds, happenings, max_on_turn, located
 ):
-    asking = Asking(worlds)
-    schedule = schedule_of(asking, max_on_turn=max_on_turn, located=located)
-    with trio.fail_after(PATIENCE_S):
+    turns = FakeTurns(worlds)
+    schedule = make_schedule(turns, max_on_turn=max_on_turn, located=located)
+    with trio.fail_after(TIMEOUT_S):
         async with trio.open_nursery() as nursery:
             nursery.start_soon(schedule.run)
             async with trio.open_nursery() as borrowers:
-                await disturb(schedule, asking, happenings, borrowers)
-            while not asking.done:
+                await disturb(schedule, turns, happenings, borrowers)
+            while not turns.done:
                 look(schedule)
                 await trio.sleep(50.0)
             schedule.stop()
-    assert asking.too_close() == []
-    assert asking.most_at_once <= max_on_turn
+    assert turns.early_requests() == []
+    assert turns.max_at_once <= max_on_turn
     assert all(places_of(schedule, slot) != ["on turn"] for slot in schedule)
 
 

@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from tests.daemon.whole_daemon import until
+from tests.daemon.harness import until
 
 XML = {"Content_Type": "application/xml"}
 

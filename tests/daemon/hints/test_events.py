@@ -8,9 +8,9 @@ import trio
 from crawld.daemon.hints import documents
 from crawld.daemon.hints.events import DISORDER_S
 from crawld.daemon.run import run_daemon
+from tests.daemon.harness import TIMEOUT_S, until
 from tests.daemon.hints.event_server import EventServer, canary, event, framed, responding, sending
 from tests.daemon.hints.test_documents import put_pages, reported, sources, visited
-from tests.daemon.whole_daemon import PATIENCE_S, until
 
 
 @pytest.fixture(autouse=True)
@@ -89,7 +89,9 @@ async def test_a_reconnect_continues_after_the_last_id(start_stream, events, mir
 async def test_a_restart_continues_after_the_last_id(server, start_stream, events, mirror, edit):
     events.script = [sending(edit(7, "/a")), sending(edit(8, "/b"))]
     async with trio.open_nursery() as nursery:
-        start = mirror.start_of(server.origin + "/", once=False, site={"event_stream": events.url})
+        start = mirror.make_start(
+            server.origin + "/", once=False, site={"event_stream": events.url}
+        )
         running = await nursery.start(run_daemon, start)
         await until(lambda: stream(mirror)[0] == "[7]", what="cursor")
         running.shutdown()
@@ -106,7 +108,7 @@ async def test_a_silent_stream_is_closed(start_stream, events, mirror):
     async def keep(piece):
         pieces.append(piece)
 
-    with trio.fail_after(PATIENCE_S):
+    with trio.fail_after(TIMEOUT_S):
         over = await running.documents.listen(
             documents.DocumentRequest(1, events.url, 0),
             lambda status, headers: keep,

@@ -8,7 +8,7 @@ import trio
 from crawld.daemon.hints.source import HELD, Hint, Poll, PollTrouble
 from crawld.daemon.run import run_daemon
 from crawld.store.changes import hint, hint_source
-from tests.daemon.whole_daemon import site_of, until
+from tests.daemon.harness import make_site, until
 
 QUICK = {"schedule": {"min_revisit_s": 0.0}}
 
@@ -99,9 +99,9 @@ def start_sources(nursery, mirror, serve):
     """Return a function that mirrors a site with the given hint sources."""
 
     async def start(*make, pages=6, share=1.0, **more):
-        web = await serve(site_of(pages=pages, **more))
+        web = await serve(make_site(pages=pages, **more))
         tables = QUICK | {"jobs": {"poll_share": share}}
-        daemon = await nursery.start(run_daemon, mirror.start_of(web.url(), once=False, **tables))
+        daemon = await nursery.start(run_daemon, mirror.make_start(web.url(), once=False, **tables))
         await until(lambda: len(web.targets()) > pages, what="the first crawl")
         # Visits may never end; after a drain nothing waits for a commit.
         await daemon.drain()

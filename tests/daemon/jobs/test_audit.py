@@ -13,7 +13,7 @@ from crawld.daemon.frontier.page_queue import PageQueue
 from crawld.daemon.jobs.audit import AuditJob
 from crawld.simweb.change_process import poisson_process
 from crawld.simweb.truth import freshness_by_fetch_time
-from tests.daemon.whole_daemon import SteppedTime, site_of, until
+from tests.daemon.harness import SteppedTime, make_site, until
 
 SEEN = VisitObservation(changed=False)
 
@@ -46,7 +46,7 @@ async def test_the_estimate_matches_the_true_freshness(serve, daemon, mirror, au
     changes = [
         poisson_process(35.0 + 25.0 * page, start_at=wall.at, seed=page) for page in range(12)
     ]
-    site = site_of(pages=12, changes=lambda page: changes[page], start_at=wall.at)
+    site = make_site(pages=12, changes=lambda page: changes[page], start_at=wall.at)
     web = await serve(site, clock=wall.tick)
     politeness, schedule = {"host_delay_s": 0.02}, {"min_revisit_s": 0.0}
     auditing(await daemon(web.url(), politeness=politeness, schedule=schedule), share=0.5)
@@ -65,7 +65,7 @@ async def test_the_estimate_matches_the_true_freshness(serve, daemon, mirror, au
 
 
 async def test_without_an_audit_share_nothing_is_audited(serve, daemon, mirror):
-    web = await serve(site_of(pages=5))
+    web = await serve(make_site(pages=5))
     running = await daemon(web.url())
     await until(lambda: running.crawl.visitor.counts["changed"] == 5, what="visits")
     assert audits(mirror) == (0, 0, 0, 0)
@@ -74,7 +74,7 @@ async def test_without_an_audit_share_nothing_is_audited(serve, daemon, mirror):
 
 
 async def test_an_unreachable_site_counts_as_unknown(serve, daemon, mirror, auditing):
-    web = await serve(site_of(pages=5))
+    web = await serve(make_site(pages=5))
     running = await daemon(web.url())
     await until(lambda: running.crawl.visitor.counts["changed"] == 5, what="visits")
     running.state.set_host_paused("a.test", paused=True)

@@ -14,7 +14,7 @@ from crawld.store.changes import model
 from crawld.store.frontier import page as page_rows
 from crawld.store.versions import version
 from crawld.workers import THREADS
-from tests.daemon.whole_daemon import site_of, until
+from tests.daemon.harness import make_site, until
 
 DAY_S = 86_400.0
 
@@ -23,7 +23,7 @@ DAY_S = 86_400.0
 async def crawled(serve, daemon, mirror, wall):
     """A daemon that visited 20 pages, and its simulated site."""
     start_at = wall() - DAY_S
-    site = site_of(
+    site = make_site(
         changes=lambda page: (
             poisson_process(DAY_S, start_at=start_at, seed=page) if page % 2 else STATIC
         )

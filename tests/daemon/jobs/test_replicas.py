@@ -12,7 +12,7 @@ from crawld.simweb.graph import SiteGraph
 from crawld.simweb.site import SimSite
 from crawld.store.replica import pages as replica_pages
 from crawld.store.replica import replica
-from tests.daemon.whole_daemon import PATIENCE_S, until
+from tests.daemon.harness import TIMEOUT_S, until
 
 DAY_S = 86_400.0
 PAGES = 20
@@ -57,12 +57,12 @@ class World:
             states = {state.job.name: state for state in await runner.states()}
             return states["replicas"]
 
-        with trio.fail_after(PATIENCE_S):
+        with trio.fail_after(TIMEOUT_S):
             while (await last()).running:  # noqa: ASYNC110 (state of the runner)
                 await trio.sleep(0.005)
         begun = self.wall()
         runner.run_soon("replicas")
-        with trio.fail_after(PATIENCE_S):
+        with trio.fail_after(TIMEOUT_S):
             while (  # noqa: ASYNC110
                 state := await last()
             ).running or not _ended_since(state, begun):
@@ -270,7 +270,7 @@ async def test_a_restart_keeps_verdicts_and_suspended_pages(world, mirror, wall,
     w = await world(twin("a.test"), twin(WWW))
     await w.run_job()
     w.running.shutdown()
-    with trio.fail_after(PATIENCE_S):
+    with trio.fail_after(TIMEOUT_S):
         while w.running.phase != "stopping":  # noqa: ASYNC110
             await trio.sleep(0.01)
     assert w.replicas()[WWW] == ("a.test", "pruned", PAGES)

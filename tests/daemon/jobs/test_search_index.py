@@ -2,11 +2,11 @@
 
 from crawld.daemon.jobs.search_index import SearchIndexJob
 from crawld.store.versions import search_index
-from tests.daemon.whole_daemon import site_of, until
+from tests.daemon.harness import make_site, until
 
 
 async def test_new_copies_can_be_found_after_a_run(serve, daemon, mirror, wall):
-    web = await serve(site_of(), clock=wall)
+    web = await serve(make_site(), clock=wall)
     running = await daemon(web.url())
     await until(lambda: running.crawl.visitor.counts["changed"] == 20)
     await running.crawl.recorder.drain()

@@ -9,9 +9,9 @@ import pytest
 from crawld.core.change.model import PageModel
 from crawld.daemon.jobs.wiki_history.job import FIRST_COPY_WAIT_S
 from crawld.daemon.jobs.wiki_history.reader import MAX_FAILURES
+from tests.daemon.harness import make_site, until
 from tests.daemon.jobs.conftest import EPOCH_AT, history
 from tests.daemon.jobs.wiki import Answer, error, is_for, page_text, path_of, reply
-from tests.daemon.whole_daemon import site_of, until
 
 
 def once(*answers):
@@ -302,7 +302,7 @@ class TestPoliteness:
 
 
 async def test_a_site_without_a_copy_is_checked_again_soon(serve, daemon, mirror):
-    web = await serve(site_of("b.test"))
+    web = await serve(make_site("b.test"))
     site = {"api": True, "hosts": ["b.test"]}
     running = await daemon("http://a.test:1/", site=site, jobs={"backfill_every_s": 600.0})
     [job] = [each.job for each in await running.jobs.states() if each.job.name == "backfill"]

@@ -9,7 +9,7 @@ from trio.testing import MockClock
 from crawld.daemon.schedule.schedule import Schedule
 
 
-def jumping(test):
+def on_autojump_clock(test):
     """Run a test on a clock that stands still and jumps to the next instant anybody waits for."""
 
     @functools.wraps(test)
@@ -21,60 +21,59 @@ def jumping(test):
 
 
 @dataclass
-class Plan:
+class HostPlan:
     """How one host behaves.
 
     Attributes:
-        pages: turns it still wants.
+        turns: turns it still wants.
         delay_s: rest after an answer.
         address: where it is; None: it is not found.
         address_delay_s: rest of the address after an answer of this host.
         fetch_s: how long each of its answers takes.
         open_at: instant before which it may not be asked.
-        found_in_s: how long it takes to find its address.
+        locate_s: how long it takes to find its address.
     """
 
-    pages: int = 1
+    turns: int = 1
     delay_s: float = 10.0
     address: str | None = "192.0.2.1"
     address_delay_s: float = 1.0
     fetch_s: float = 0.25
     open_at: float = 0.0
-    found_in_s: float = 0.0
+    locate_s: float = 0.0
 
 
 @dataclass(frozen=True)
-class Asked:
+class SentRequest:
     """One request: who was asked when, and when the answer came."""
 
     host: str
     address: str | None
     sent_at: float
-    answered_at: float
-    rest_s: float
-    address_rest_s: float
+    response_at: float
+    delay_s: float
+    address_delay_s: float
 
 
 @dataclass
-class Asking:
+class FakeTurns:
     """The core loop of the tests; serves `Schedule` as its `Turns`."""
 
-    plans: dict[str, Plan]
-    asked: list[Asked] = field(default_factory=list)
+    plans: dict[str, HostPlan]
+    requests: list[SentRequest] = field(default_factory=list)
     located: list[str] = field(default_factory=list)
-    most_at_once: int = 0
-    ends: int = 0
+    max_at_once: int = 0
     _under_way: int = 0
 
     async def locate(self, slot):
         self.located.append(slot.host)
         plan = self.plans[slot.host]
-        await trio.sleep(plan.found_in_s)
+        await trio.sleep(plan.locate_s)
         return plan.address
 
     def wanted_at(self, slot):
         plan = self.plans[slot.host]
-        return max(slot.next_at, plan.open_at) if plan.pages else None
+        return max(slot.next_at, plan.open_at) if plan.turns else None
 
     def ticket_at(self, slot):
         return max(slot.next_at, self.plans[slot.host].open_at)
@@ -83,57 +82,57 @@ class Asking:
         return self.plans[slot.host].address_delay_s
 
     def ended(self, slot):
-        self.ends += 1
+        pass
 
     async def turn(self, slot):
-        await self.ask(slot)
-        self.plans[slot.host].pages -= 1
+        await self.send_request(slot)
+        self.plans[slot.host].turns -= 1
 
-    async def ask(self, slot):
+    async def send_request(self, slot):
         """Send one request to a host in its turn, and let it rest from the answer on."""
         plan, sent_at = self.plans[slot.host], trio.current_time()
         self._under_way += 1
-        self.most_at_once = max(self.most_at_once, self._under_way)
+        self.max_at_once = max(self.max_at_once, self._under_way)
         await trio.sleep(plan.fetch_s)
         self._under_way -= 1
         now = trio.current_time()
-        self.asked.append(
-            Asked(slot.host, slot.address, sent_at, now, plan.delay_s, plan.address_delay_s)
+        self.requests.append(
+            SentRequest(slot.host, slot.address, sent_at, now, plan.delay_s, plan.address_delay_s)
         )
         slot.next_at = now + plan.delay_s
 
     @property
     def done(self):
-        return not any(plan.pages for plan in self.plans.values())
+        return not any(plan.turns for plan in self.plans.values())
 
     async def wait_done(self):
         """Return when no host wants a turn any more."""
         while not self.done:  # noqa: ASYNC110 (the clock jumps)
             await trio.sleep(0.5)
 
-    def hosts(self):
+    def request_order(self):
         """Return who was asked, in order."""
-        return [each.host for each in sorted(self.asked, key=lambda each: each.sent_at)]
+        return [each.host for each in sorted(self.requests, key=lambda each: each.sent_at)]
 
-    def too_close(self):
+    def early_requests(self):
         """Return every request that came before the rest of its host or its address was over."""
         found = []
         rests = {}
-        for each in sorted(self.asked, key=lambda each: each.sent_at):
+        for each in sorted(self.requests, key=lambda each: each.sent_at):
             keys = [("host", each.host), ("address", each.address)][: 2 if each.address else 1]
             for key in keys:
                 if each.sent_at < rests.get(key, 0.0) - 1e-9:
                     found.append((key, each.sent_at, rests[key]))
-            rests[keys[0]] = each.answered_at + each.rest_s
+            rests[keys[0]] = each.response_at + each.delay_s
             if each.address:
-                rests[keys[1]] = each.answered_at + each.address_rest_s
+                rests[keys[1]] = each.response_at + each.address_delay_s
         return found
 
 
-def schedule_of(asking, *, max_on_turn=100, located=False, **more):
+def make_schedule(turns, *, max_on_turn=100, located=False, **more):
     """Return a schedule that knows the hosts of a plan and has been told that they want turns."""
-    schedule = Schedule(asking, max_on_turn=max_on_turn, **more)
-    for host, plan in asking.plans.items():
+    schedule = Schedule(turns, max_on_turn=max_on_turn, **more)
+    for host, plan in turns.plans.items():
         slot = schedule.host(host)
         if located:
             slot.address, slot.located_at = plan.address, trio.current_time()
@@ -151,7 +150,7 @@ def places_of(schedule, slot):
     return [name for name, there in places.items() if there] or ["parked"]
 
 
-def standing_still(schedule):
+def stalled_addresses(schedule):
     """Return the addresses at which hosts queue and which nothing will serve."""
     held = {id(entry[3]) for entry in schedule._heap if entry[2] == entry[3].serial}
     return [

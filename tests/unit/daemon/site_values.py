@@ -6,7 +6,7 @@ from crawld.daemon.frontier.site import activate
 from crawld.store.frontier.frontier import Discovery
 
 
-def site_with(site_id=1, hosts=(), seeds=(), **more):
+def make_site(site_id=1, hosts=(), seeds=(), **more):
     """Return an active site, whose hosts are those of its seeds and `hosts`."""
     site = {"name": "s", "seeds": list(seeds), "hosts": list(hosts), **more}
     config = Config.model_validate({"site": [site]})
@@ -14,7 +14,7 @@ def site_with(site_id=1, hosts=(), seeds=(), **more):
     return activate(config, config.sites[0], of_seeds, site_id=site_id, paused=False, now=0.0)
 
 
-def found_at(path, host="a.test", **more):
+def make_discovery(path, host="a.test", **more):
     """Return a URL as admission hands it to the frontier."""
     url = f"http://{host}{path}"
     fields = {"site_id": 1, "host": host, "origin": f"http://{host}", "at": 1e9}

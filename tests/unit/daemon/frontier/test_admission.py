@@ -5,7 +5,7 @@ import pytest
 from crawld.core.robots import Robots
 from crawld.core.url import canonicalize
 from crawld.daemon.frontier.admission import Admission, RecentUrls, Referrer
-from tests.unit.daemon.site_values import site_with
+from tests.unit.daemon.site_values import make_site
 
 NOW = 1_780_000_000.0
 HOME = "http://a.test/"
@@ -42,7 +42,7 @@ def judged(admission, site, *urls, depth=1, seed=False):
     ],
 )
 def test_scope_and_traps(admission, site, url, reason):
-    site = site_with(**{"seeds": [HOME], **site})
+    site = make_site(**{"seeds": [HOME], **site})
     found, reasons = judged(admission, site, url)
     if reason is None:
         assert (found, reasons) == ([canonicalize(url, HOME)], set())
@@ -53,7 +53,7 @@ def test_scope_and_traps(admission, site, url, reason):
 def test_robots_refuse_links_but_not_seeds():
     rules = Robots.parse(b"User-agent: *\nDisallow: /private", "crawld")
     admission = Admission(lambda origin: rules if origin == "http://a.test" else None)
-    site = site_with(seeds=[HOME], hosts=["b.test"])
+    site = make_site(seeds=[HOME], hosts=["b.test"])
     assert judged(admission, site, "/private/x", "/x") == ([HOME + "x"], {"robots"})
     assert judged(admission, site, "http://b.test/private") == (["http://b.test/private"], set())
     # a seed is kept as a page, so that it is shown as excluded
@@ -61,7 +61,7 @@ def test_robots_refuse_links_but_not_seeds():
 
 
 def test_what_was_judged_lately_is_not_judged_again(admission):
-    site = site_with(seeds=[HOME])
+    site = make_site(seeds=[HOME])
     assert judged(admission, site, "/x", "http://b.test/") == ([HOME + "x"], {"host"})
     assert judged(admission, site, "/x", "http://b.test/") == ([], set())
     admission.forget()
@@ -69,18 +69,18 @@ def test_what_was_judged_lately_is_not_judged_again(admission):
 
 
 def test_seeds_are_always_judged(admission):
-    site = site_with(seeds=[HOME])
+    site = make_site(seeds=[HOME])
     for _ in range(2):
         assert judged(admission, site, "/x", depth=0, seed=True) == ([HOME + "x"], set())
 
 
 def test_sites_are_told_apart(admission):
-    one, two = site_with(seeds=[HOME], site_id=1), site_with(seeds=[HOME], site_id=2)
+    one, two = make_site(seeds=[HOME], site_id=1), make_site(seeds=[HOME], site_id=2)
     assert judged(admission, one, "/x") == judged(admission, two, "/x") == ([HOME + "x"], set())
 
 
 def test_what_was_too_deep_is_admitted_from_nearer_to_the_seeds(admission):
-    site = site_with(seeds=[HOME], max_depth=2)
+    site = make_site(seeds=[HOME], max_depth=2)
     assert judged(admission, site, "/x", depth=3) == ([], {"depth"})
     assert judged(admission, site, "/x", depth=3) == ([], set())
     assert judged(admission, site, "/x", depth=2) == ([HOME + "x"], set())
@@ -88,7 +88,7 @@ def test_what_was_too_deep_is_admitted_from_nearer_to_the_seeds(admission):
 
 
 def test_what_a_url_becomes(admission):
-    site = site_with(
+    site = make_site(
         seeds=[HOME], weights=[{"pattern": "prefix:/news/", "importance": 3.0}], site_id=4
     )
     (page, news) = admission.admit(

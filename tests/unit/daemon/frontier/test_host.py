@@ -16,7 +16,7 @@ from crawld.core.robots import Robots
 from crawld.daemon.clock import Clock
 from crawld.daemon.frontier.host import HostState
 from crawld.daemon.schedule.slots import HostSlot
-from tests.unit.daemon.fake_hosts import jumping
+from tests.unit.daemon.fake_hosts import on_autojump_clock
 
 NOON = 1_780_000_000.0 - 1_780_000_000.0 % 86_400 + 43_200
 DAY_S = 86_400.0
@@ -53,7 +53,7 @@ async def test_a_certificate_is_stored_when_it_is_new():
 
 
 @JUMPS
-@jumping
+@on_autojump_clock
 async def test_a_retry_after_holds_through_any_jump_of_the_wall_clock(jump_s):
     wall = Wall()
     clock, host = Clock(wall=wall), host_of()
@@ -66,7 +66,7 @@ async def test_a_retry_after_holds_through_any_jump_of_the_wall_clock(jump_s):
 
 
 @JUMPS
-@jumping
+@on_autojump_clock
 async def test_a_stored_closing_neither_frees_nor_freezes_the_host_after_a_start(jump_s):
     wall = Wall()
     clock, host = Clock(wall=wall), host_of()
@@ -78,7 +78,7 @@ async def test_a_stored_closing_neither_frees_nor_freezes_the_host_after_a_start
     assert host.backoff.level == 2
 
 
-@jumping
+@on_autojump_clock
 async def test_a_closing_far_in_the_future_is_cut():
     clock, host = Clock(wall=Wall()), host_of()
     host.restore(Backoff(1, NOON + 400 * DAY_S, NOON + 400 * DAY_S), clock)
@@ -86,7 +86,7 @@ async def test_a_closing_far_in_the_future_is_cut():
     assert wait_s == pytest.approx(MAX_RETRY_AFTER_S, abs=1e-3)
 
 
-@jumping
+@on_autojump_clock
 async def test_trouble_doubles_the_delay_and_quiet_time_forgives_it_step_by_step():
     clock, host = Clock(wall=Wall()), host_of()
     delays = []
@@ -101,7 +101,7 @@ async def test_trouble_doubles_the_delay_and_quiet_time_forgives_it_step_by_step
         assert host.delay_s() == forgiven
 
 
-@jumping
+@on_autojump_clock
 async def test_the_slot_rests_from_the_answer_on():
     host = host_of()
     now = trio.current_time()
@@ -111,7 +111,7 @@ async def test_the_slot_rests_from_the_answer_on():
     assert host.slot.next_at == now + 15.0
 
 
-@jumping
+@on_autojump_clock
 async def test_the_slowest_site_of_a_host_holds():
     host = host_of()
     host.apply_rules([DelayRules(host_delay_s=1.0), DelayRules(host_delay_s=7.0)])
@@ -131,7 +131,7 @@ async def test_the_slowest_site_of_a_host_holds():
         ("Disallow: /", 10.0),
     ],
 )
-@jumping
+@on_autojump_clock
 async def test_robots_lengthen_the_delay_within_bounds(text, delay_s):
     robots = Robots.parse(f"User-agent: *\n{text}\n".encode(), "crawld")
     host = host_of()
@@ -143,7 +143,7 @@ async def test_robots_lengthen_the_delay_within_bounds(text, delay_s):
 
 
 @JUMPS
-@jumping
+@on_autojump_clock
 async def test_quiet_hours_follow_the_wall_clock(jump_s):
     wall = Wall()
     clock = Clock(wall=wall)
@@ -156,7 +156,7 @@ async def test_quiet_hours_follow_the_wall_clock(jump_s):
     assert opens_in_s == pytest.approx(wanted_s, abs=1e-3)
 
 
-@jumping
+@on_autojump_clock
 async def test_a_visit_time_of_robots_txt_is_quiet_hours():
     robots = Robots.parse(b"User-agent: *\nVisit-time: 0600-0845\n", "crawld")
     clock, host = Clock(wall=Wall()), host_of()
@@ -166,7 +166,7 @@ async def test_a_visit_time_of_robots_txt_is_quiet_hours():
     assert 0 < opens_at - NOON < DAY_S
 
 
-@jumping
+@on_autojump_clock
 async def test_a_shut_host_lends_turns_and_a_closed_one_does_not():
     clock, host = Clock(wall=Wall()), host_of()
     now = trio.current_time()
@@ -192,7 +192,7 @@ class Queue:
         return self.pages.pop(0) if self.pages and self.at <= now else None
 
 
-@jumping
+@on_autojump_clock
 async def test_the_sites_of_a_host_take_turns():
     host = host_of()
     host.pages = {1: Queue("a", "b", "c"), 2: Queue("x"), 3: Queue("p", "q")}
@@ -200,7 +200,7 @@ async def test_the_sites_of_a_host_take_turns():
     assert [page for _, page in taken] == ["a", "x", "p", "b", "q", "c"]
 
 
-@jumping
+@on_autojump_clock
 async def test_pages_share_the_turns_with_what_they_need():
     host = host_of()
     host.pages = {1: Queue(*"abcdef")}
@@ -209,7 +209,7 @@ async def test_pages_share_the_turns_with_what_they_need():
     assert "".join(page for _, page in taken) == "a1bcd2ef3456"
 
 
-@jumping
+@on_autojump_clock
 async def test_inactive_sites_have_no_turns():
     host = host_of()
     host.pages = {1: Queue("a"), 2: Queue("x", wanted_at=7.0), 3: Queue()}
@@ -222,7 +222,7 @@ async def test_inactive_sites_have_no_turns():
 
 
 @pytest.mark.parametrize("jumps", list(itertools.permutations([-DAY_S, DAY_S, 60.0], 2)))
-@jumping
+@on_autojump_clock
 async def test_the_clocks_are_turned_into_each_other_as_they_are_now(jumps):
     wall = Wall()
     clock = Clock(wall=wall)

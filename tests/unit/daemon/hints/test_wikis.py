@@ -26,7 +26,7 @@ from crawld.store.frontier import frontier, site
 from crawld.store.versions import body as body_rows
 from crawld.store.versions import response
 from crawld.store.visit import VisitRecord
-from tests.unit.daemon.site_values import found_at
+from tests.unit.daemon.site_values import make_discovery
 
 NOW = 1_790_000_000.0
 HOUR_S = 3_600.0
@@ -117,7 +117,7 @@ def prepare(connection, count):
     site.upsert(connection, "s", "{}", source="config", at=NOW)
     titles = [f"Page {number}" for number in range(count)]
     new = frontier.discover(
-        connection, [found_at(f"/wiki/{title.replace(' ', '_')}") for title in titles]
+        connection, [make_discovery(f"/wiki/{title.replace(' ', '_')}") for title in titles]
     )
     for page in new:
         record = VisitRecord(

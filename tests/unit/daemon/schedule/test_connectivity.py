@@ -7,18 +7,18 @@ from crawld.daemon.schedule.connectivity import PAUSE, Connectivity
 from crawld.net.exchange import FetchFailure
 from crawld.net.outage import PROBE_S
 from crawld.net.resolver import ResolutionError
-from tests.unit.daemon.fake_hosts import Asking, Plan, jumping, schedule_of
+from tests.unit.daemon.fake_hosts import FakeTurns, HostPlan, make_schedule, on_autojump_clock
 
 
-class Names:
+class FakeResolver:
     """A resolver whose answers a test decides."""
 
     def __init__(self):
         self.fails = {}
-        self.asked = []
+        self.queries = []
 
     async def resolve(self, host):
-        self.asked.append((host, trio.current_time()))
+        self.queries.append((host, trio.current_time()))
         if (kind := self.fails.get(host, self.fails.get("*"))) is not None:
             raise ResolutionError(kind, host)
         return ("192.0.2.1",)
@@ -35,7 +35,7 @@ def broken(*, local):
     )
 
 
-class Web(Asking):
+class ConnectivityTurns(FakeTurns):
     """Hosts found through a `Connectivity`; a host without an address is not asked."""
 
     network: Connectivity
@@ -50,14 +50,14 @@ class Web(Asking):
         await super().turn(slot)
 
 
-@jumping
+@on_autojump_clock
 async def test_no_name_found_pauses_the_crawl_until_one_is():
-    names = Names()
-    names.fails["*"] = "servfail"
-    network = Connectivity(names)
-    web = Web({f"h{n}": Plan(delay_s=1.0) for n in range(8)})
-    web.network = network
-    schedule = schedule_of(web)
+    resolver = FakeResolver()
+    resolver.fails["*"] = "servfail"
+    network = Connectivity(resolver)
+    turns = ConnectivityTurns({f"h{n}": HostPlan(delay_s=1.0) for n in range(8)})
+    turns.network = network
+    schedule = make_schedule(turns)
     began = trio.current_time()
     async with trio.open_nursery() as nursery:
         nursery.start_soon(network.run, schedule)
@@ -66,33 +66,33 @@ async def test_no_name_found_pauses_the_crawl_until_one_is():
         assert network.down
         assert schedule.pauses == {PAUSE}
         await trio.sleep(3 * PROBE_S)
-        asked = [at - began for _, at in names.asked]
+        asked = [at - began for _, at in resolver.queries]
         assert 4 <= len(asked) <= 4 * 8 + 8  # a probe each half minute, not one a second
         assert schedule.pauses == {PAUSE}
-        names.fails.clear()
+        resolver.fails.clear()
         await trio.sleep(PROBE_S + 60.0)
         assert not network.down
         assert schedule.pauses == set()
-        assert web.done
+        assert turns.done
         schedule.stop()
         nursery.cancel_scope.cancel()
 
 
-@jumping
+@on_autojump_clock
 async def test_names_that_do_not_exist_are_no_outage():
-    names = Names()
-    names.fails["*"] = "nxdomain"
-    network = Connectivity(names)
+    resolver = FakeResolver()
+    resolver.fails["*"] = "nxdomain"
+    network = Connectivity(resolver)
     for n in range(20):
         assert await network.locate(f"h{n}") is None
         assert not network.down
 
 
-@jumping
+@on_autojump_clock
 async def test_one_resolver_fault_among_many_hosts_is_no_outage():
-    names = Names()
-    names.fails["bad"] = "servfail"
-    network = Connectivity(names)
+    resolver = FakeResolver()
+    resolver.fails["bad"] = "servfail"
+    network = Connectivity(resolver)
     for n in range(6):  # reached, though they may have refused
         network.observed(f"h{n}", broken(local=False))
     for _ in range(20):
@@ -100,19 +100,19 @@ async def test_one_resolver_fault_among_many_hosts_is_no_outage():
         assert not network.down
 
 
-@jumping
+@on_autojump_clock
 async def test_fetches_bear_witness_too():
-    network = Connectivity(Names())
+    network = Connectivity(FakeResolver())
     network.observed("a", broken(local=True))
     assert network.down
     network.observed("b", broken(local=False))
     assert not network.down
 
 
-@jumping
+@on_autojump_clock
 async def test_a_failure_in_the_pause_prolongs_it():
-    network = Connectivity(Names())
-    schedule = schedule_of(Asking({}))
+    network = Connectivity(FakeResolver())
+    schedule = make_schedule(FakeTurns({}))
     async with trio.open_nursery() as nursery:
         nursery.start_soon(network.run, schedule)
         network.observed("a", broken(local=True))

@@ -11,141 +11,151 @@ from crawld.daemon.schedule.schedule import (
     LOCATION_MAX_AGE_S,
     Lateness,
 )
-from tests.unit.daemon.fake_hosts import Asking, Plan, jumping, places_of, schedule_of
+from tests.unit.daemon.fake_hosts import (
+    FakeTurns,
+    HostPlan,
+    make_schedule,
+    on_autojump_clock,
+    places_of,
+)
 
 
-async def serve(schedule, asking):
+async def serve(schedule, turns):
     """Run a schedule until nobody wants a turn any more."""
     async with trio.open_nursery() as nursery:
         nursery.start_soon(schedule.run)
-        await asking.wait_done()
+        await turns.wait_done()
         schedule.stop()
 
 
-@jumping
+@on_autojump_clock
 async def test_a_host_rests_from_each_answer_on():
-    asking = Asking({"a": Plan(pages=3, delay_s=10.0, fetch_s=2.0)})
+    turns = FakeTurns({"a": HostPlan(turns=3, delay_s=10.0, fetch_s=2.0)})
     began = trio.current_time()
-    await serve(schedule_of(asking), asking)
-    assert [each.sent_at - began for each in asking.asked] == [0.0, 12.0, 24.0]
+    await serve(make_schedule(turns), turns)
+    assert [each.sent_at - began for each in turns.requests] == [0.0, 12.0, 24.0]
 
 
-@jumping
+@on_autojump_clock
 async def test_hosts_of_one_address_rest_together_and_others_do_not():
-    plans = {name: Plan(address="192.0.2.1", address_delay_s=3.0) for name in "abc"}
-    plans["other"] = Plan(address="192.0.2.2", address_delay_s=3.0)
-    asking = Asking(plans)
+    plans = {name: HostPlan(address="192.0.2.1", address_delay_s=3.0) for name in "abc"}
+    plans["other"] = HostPlan(address="192.0.2.2", address_delay_s=3.0)
+    turns = FakeTurns(plans)
     began = trio.current_time()
-    await serve(schedule_of(asking), asking)
-    at = {each.host: each.sent_at - began for each in asking.asked}
+    await serve(make_schedule(turns), turns)
+    at = {each.host: each.sent_at - began for each in turns.requests}
     assert sorted(at[name] for name in "abc") == [0.0, 3.25, 6.5]
     assert at["other"] == 0.0
 
 
-@jumping
+@on_autojump_clock
 async def test_an_address_serves_first_come_first():
     names = [f"h{n}" for n in range(30)]
-    plans = {name: Plan(pages=3, delay_s=1.0, address_delay_s=1.0) for name in names}
-    asking = Asking(plans)
-    await serve(schedule_of(asking), asking)
-    order = asking.hosts()
+    plans = {name: HostPlan(turns=3, delay_s=1.0, address_delay_s=1.0) for name in names}
+    turns = FakeTurns(plans)
+    await serve(make_schedule(turns), turns)
+    order = turns.request_order()
     assert order[:30] == order[30:60] == order[60:]
 
 
-@jumping
+@on_autojump_clock
 async def test_nobody_passes_those_who_queue_at_an_address():
     # c comes due in the very instant at which the address of a and b is free again, and takes
     # the only turn there is
     plans = {
-        "a": Plan(fetch_s=1.0, address_delay_s=4.0),
-        "b": Plan(open_at=1.5),
-        "c": Plan(open_at=5.0),
+        "a": HostPlan(fetch_s=1.0, address_delay_s=4.0),
+        "b": HostPlan(open_at=1.5),
+        "c": HostPlan(open_at=5.0),
     }
-    asking = Asking(plans)
-    schedule = schedule_of(asking, max_on_turn=1, located=True)
+    turns = FakeTurns(plans)
+    schedule = make_schedule(turns, max_on_turn=1, located=True)
     with trio.fail_after(100):
-        await serve(schedule, asking)
-    assert asking.hosts() == ["a", "b", "c"]
-    assert asking.too_close() == []
+        await serve(schedule, turns)
+    assert turns.request_order() == ["a", "b", "c"]
+    assert turns.early_requests() == []
 
 
-@jumping
+@on_autojump_clock
 async def test_a_full_house_forgets_nobody():
-    plans = {f"h{n}": Plan(pages=4, delay_s=0.7 + n % 5, address_delay_s=0.3) for n in range(40)}
-    asking = Asking(plans)
-    await serve(schedule_of(asking, max_on_turn=3), asking)
-    assert len(asking.asked) == 160
-    assert asking.most_at_once <= 3
-    assert asking.too_close() == []
+    plans = {
+        f"h{n}": HostPlan(turns=4, delay_s=0.7 + n % 5, address_delay_s=0.3) for n in range(40)
+    }
+    turns = FakeTurns(plans)
+    await serve(make_schedule(turns, max_on_turn=3), turns)
+    assert len(turns.requests) == 160
+    assert turns.max_at_once <= 3
+    assert turns.early_requests() == []
 
 
-@jumping
+@on_autojump_clock
 async def test_turns_are_used_up_to_the_limit():
-    plans = {f"h{n}": Plan(address=f"192.0.2.{n}", fetch_s=5.0) for n in range(20)}
-    asking = Asking(plans)
+    plans = {f"h{n}": HostPlan(address=f"192.0.2.{n}", fetch_s=5.0) for n in range(20)}
+    turns = FakeTurns(plans)
     began = trio.current_time()
-    await serve(schedule_of(asking, max_on_turn=10), asking)
-    assert asking.most_at_once == 10
-    assert sorted({each.sent_at - began for each in asking.asked}) == [0.0, 5.0]
+    await serve(make_schedule(turns, max_on_turn=10), turns)
+    assert turns.max_at_once == 10
+    assert sorted({each.sent_at - began for each in turns.requests}) == [0.0, 5.0]
 
 
-@jumping
+@on_autojump_clock
 async def test_a_host_that_is_not_found_has_its_turn_and_holds_nobody_up():
-    asking = Asking({"lost": Plan(address=None, fetch_s=50.0, pages=2), "a": Plan(), "b": Plan()})
+    turns = FakeTurns(
+        {"lost": HostPlan(address=None, fetch_s=50.0, turns=2), "a": HostPlan(), "b": HostPlan()}
+    )
     began = trio.current_time()
-    await serve(schedule_of(asking), asking)
-    assert [each.sent_at - began for each in asking.asked if each.host == "lost"] == [0.0, 60.0]
-    assert max(e.answered_at for e in asking.asked if e.host != "lost") - began == 1.5
+    await serve(make_schedule(turns), turns)
+    assert [each.sent_at - began for each in turns.requests if each.host == "lost"] == [0.0, 60.0]
+    assert max(e.response_at for e in turns.requests if e.host != "lost") - began == 1.5
 
 
-@jumping
+@on_autojump_clock
 async def test_an_address_is_asked_for_again_after_a_while():
     pages = 1 + math.ceil(2.5 * LOCATION_MAX_AGE_S / 100.0)
-    asking = Asking({"a": Plan(pages=pages, delay_s=100.0, fetch_s=0.0)})
-    await serve(schedule_of(asking), asking)
-    assert asking.located == ["a"] * 3
+    turns = FakeTurns({"a": HostPlan(turns=pages, delay_s=100.0, fetch_s=0.0)})
+    await serve(make_schedule(turns), turns)
+    assert turns.located == ["a"] * 3
 
 
-@jumping
+@on_autojump_clock
 async def test_a_parked_host_wakes_and_an_eager_one_is_asked_sooner():
-    asking = Asking({"a": Plan(pages=0), "b": Plan(address="192.0.2.2", open_at=100.0)})
-    schedule = schedule_of(asking)
+    turns = FakeTurns({"a": HostPlan(turns=0), "b": HostPlan(address="192.0.2.2", open_at=100.0)})
+    schedule = make_schedule(turns)
     began = trio.current_time()
     async with trio.open_nursery() as nursery:
         nursery.start_soon(schedule.run)
         await trio.sleep(20.0)
-        assert asking.asked == []
+        assert turns.requests == []
         assert places_of(schedule, schedule.host("a")) == ["parked"]
-        asking.plans["a"].pages = 1
-        asking.plans["b"].open_at = 0.0
+        turns.plans["a"].turns = 1
+        turns.plans["b"].open_at = 0.0
         schedule.wake_all()
         await trio.sleep(20.0)
         schedule.stop()
-    assert sorted((each.host, each.sent_at - began) for each in asking.asked) == [
+    assert sorted((each.host, each.sent_at - began) for each in turns.requests) == [
         ("a", 20.0),
         ("b", 20.0),
     ]
 
 
-@jumping
+@on_autojump_clock
 async def test_rules_of_the_wall_clock_are_asked_again_before_long():
     # a host that says "in a year" is asked again, so that a clock set right frees it
-    asking = Asking({"a": Plan(open_at=trio.current_time() + 365 * 86_400.0)})
-    schedule = schedule_of(asking)
+    turns = FakeTurns({"a": HostPlan(open_at=trio.current_time() + 365 * 86_400.0)})
+    schedule = make_schedule(turns)
     began = trio.current_time()
     async with trio.open_nursery() as nursery:
         nursery.start_soon(schedule.run)
         await trio.sleep(1.0)
-        asking.plans["a"].open_at = 0.0
+        turns.plans["a"].open_at = 0.0
         await trio.sleep(2 * HORIZON_S)
         schedule.stop()
-    assert [each.sent_at - began for each in asking.asked] == [HORIZON_S]
+    assert [each.sent_at - began for each in turns.requests] == [HORIZON_S]
 
 
-@jumping
+@on_autojump_clock
 async def test_every_reason_to_pause_must_be_taken_back():
-    asking = Asking({"a": Plan(pages=1)})
-    schedule = schedule_of(asking)
+    turns = FakeTurns({"a": HostPlan(turns=1)})
+    schedule = make_schedule(turns)
     schedule.pause("disk")
     schedule.pause("operator")
     schedule.pause("operator")
@@ -154,17 +164,17 @@ async def test_every_reason_to_pause_must_be_taken_back():
         await trio.sleep(50.0)
         schedule.resume("disk")
         await trio.sleep(50.0)
-        assert (asking.asked, schedule.pauses) == ([], {"operator"})
+        assert (turns.requests, schedule.pauses) == ([], {"operator"})
         schedule.resume("operator")
         await trio.sleep(0.5)
-        assert (len(asking.asked), schedule.pauses) == (1, set())
+        assert (len(turns.requests), schedule.pauses) == (1, set())
         schedule.stop()
 
 
-@jumping
+@on_autojump_clock
 async def test_a_pause_lets_the_turn_under_way_end_and_starts_no_other():
-    asking = Asking({"a": Plan(pages=2, fetch_s=5.0, delay_s=1.0)})
-    schedule = schedule_of(asking)
+    turns = FakeTurns({"a": HostPlan(turns=2, fetch_s=5.0, delay_s=1.0)})
+    schedule = make_schedule(turns)
     async with trio.open_nursery() as nursery:
         nursery.start_soon(schedule.run)
         await trio.sleep(1.0)
@@ -173,51 +183,55 @@ async def test_a_pause_lets_the_turn_under_way_end_and_starts_no_other():
         await schedule.wait_idle()
         assert trio.current_time() - began == 4.0
         await trio.sleep(100.0)
-        assert len(asking.asked) == 1
+        assert len(turns.requests) == 1
         schedule.stop()
 
 
-@jumping
+@on_autojump_clock
 async def test_stop_waits_for_the_turns_under_way():
-    asking = Asking({"a": Plan(pages=9, fetch_s=5.0), "b": Plan(pages=9, address="192.0.2.2")})
-    schedule = schedule_of(asking)
+    turns = FakeTurns(
+        {"a": HostPlan(turns=9, fetch_s=5.0), "b": HostPlan(turns=9, address="192.0.2.2")}
+    )
+    schedule = make_schedule(turns)
     began = trio.current_time()
     async with trio.open_nursery() as nursery:
         nursery.start_soon(schedule.run)
         await trio.sleep(1.0)
         schedule.stop()
     assert trio.current_time() - began == 5.0
-    assert sorted(asking.hosts()) == ["a", "b"]
+    assert sorted(turns.request_order()) == ["a", "b"]
 
 
-@jumping
+@on_autojump_clock
 async def test_an_address_first_met_waits_after_a_start():
-    asking = Asking({"a": Plan(), "b": Plan(address="192.0.2.2"), "lost": Plan(address=None)})
+    turns = FakeTurns(
+        {"a": HostPlan(), "b": HostPlan(address="192.0.2.2"), "lost": HostPlan(address=None)}
+    )
     began = trio.current_time()
-    await serve(schedule_of(asking, address_wait_s=7.0), asking)
-    at = {each.host: each.sent_at - began for each in asking.asked}
+    await serve(make_schedule(turns, address_wait_s=7.0), turns)
+    at = {each.host: each.sent_at - began for each in turns.requests}
     assert at == {"a": 7.0, "b": 7.0, "lost": 0.0}
 
 
-@jumping
+@on_autojump_clock
 async def test_a_slot_made_with_a_wait_waits():
-    asking = Asking({"a": Plan()})
-    schedule = schedule_of(Asking({}))
-    schedule._turns = asking
+    turns = FakeTurns({"a": HostPlan()})
+    schedule = make_schedule(FakeTurns({}))
+    schedule._turns = turns
     began = trio.current_time()
     schedule.wake(schedule.host("a", first_wait_s=15.0))
     assert schedule.host("a", first_wait_s=99.0).next_at == began + 15.0
-    await serve(schedule, asking)
-    assert [each.sent_at - began for each in asking.asked] == [15.0]
+    await serve(schedule, turns)
+    assert [each.sent_at - began for each in turns.requests] == [15.0]
 
 
 # --- lent turns ------------------------------------------------------------------------------
 
 
-@jumping
+@on_autojump_clock
 async def test_a_lent_turn_is_a_turn():
-    asking = Asking({"a": Plan(pages=2, delay_s=10.0)})
-    schedule = schedule_of(asking)
+    turns = FakeTurns({"a": HostPlan(turns=2, delay_s=10.0)})
+    schedule = make_schedule(turns)
     slot, began = schedule.host("a"), trio.current_time()
     lent_at = []
     async with trio.open_nursery() as nursery:
@@ -226,31 +240,31 @@ async def test_a_lent_turn_is_a_turn():
         async with schedule.borrow(slot):
             lent_at.append(trio.current_time() - began)
             assert places_of(schedule, slot) == ["on turn"]
-            await asking.ask(slot)
-        await asking.wait_done()
+            await turns.send_request(slot)
+        await turns.wait_done()
         schedule.stop()
     assert lent_at == [10.25]  # before the second page
-    assert [each.sent_at - began for each in asking.asked] == [0.0, 10.25, 20.5]
+    assert [each.sent_at - began for each in turns.requests] == [0.0, 10.25, 20.5]
 
 
-@jumping
+@on_autojump_clock
 async def test_a_lent_turn_without_a_request_costs_no_rest():
-    asking = Asking({"a": Plan(pages=1, delay_s=10.0)})
-    schedule = schedule_of(asking)
-    asking.plans["a"].open_at = began = trio.current_time()
+    turns = FakeTurns({"a": HostPlan(turns=1, delay_s=10.0)})
+    schedule = make_schedule(turns)
+    turns.plans["a"].open_at = began = trio.current_time()
     async with trio.open_nursery() as nursery:
         nursery.start_soon(schedule.run)
         async with schedule.borrow(schedule.host("a")):
             await trio.sleep(3.0)
-        await asking.wait_done()
+        await turns.wait_done()
         schedule.stop()
-    assert [each.sent_at - began for each in asking.asked] == [3.0]
+    assert [each.sent_at - began for each in turns.requests] == [3.0]
 
 
-@jumping
+@on_autojump_clock
 async def test_whoever_gives_up_waiting_for_a_turn_wastes_none():
-    asking = Asking({"a": Plan(pages=2, delay_s=10.0)})
-    schedule = schedule_of(asking)
+    turns = FakeTurns({"a": HostPlan(turns=2, delay_s=10.0)})
+    schedule = make_schedule(turns)
     began = trio.current_time()
     async with trio.open_nursery() as nursery:
         nursery.start_soon(schedule.run)
@@ -258,35 +272,35 @@ async def test_whoever_gives_up_waiting_for_a_turn_wastes_none():
         with trio.move_on_after(1.0):
             async with schedule.borrow(schedule.host("a")):
                 raise AssertionError("the host rests")
-        await asking.wait_done()
+        await turns.wait_done()
         schedule.stop()
-    assert [each.sent_at - began for each in asking.asked] == [0.0, 10.25]
+    assert [each.sent_at - began for each in turns.requests] == [0.0, 10.25]
 
 
-@jumping
+@on_autojump_clock
 async def test_a_parked_host_lends_its_turn():
-    asking = Asking({"a": Plan(pages=0)})
-    schedule = schedule_of(asking)
+    turns = FakeTurns({"a": HostPlan(turns=0)})
+    schedule = make_schedule(turns)
     async with trio.open_nursery() as nursery:
         nursery.start_soon(schedule.run)
         async with schedule.borrow(schedule.host("a")):
-            await asking.ask(schedule.host("a"))
+            await turns.send_request(schedule.host("a"))
         schedule.stop()
-    assert len(asking.asked) == 1
+    assert len(turns.requests) == 1
 
 
-@jumping
+@on_autojump_clock
 async def test_two_hosts_of_one_address_can_lend_each_other_their_turns():
-    asking = Asking({"a": Plan(pages=0), "b": Plan(pages=0)})
-    schedule = schedule_of(asking, max_on_turn=1)
+    turns = FakeTurns({"a": HostPlan(turns=0), "b": HostPlan(turns=0)})
+    schedule = make_schedule(turns, max_on_turn=1)
 
     async def lead(first, second):
         with trio.CancelScope() as chase:
             async with schedule.borrow(schedule.host(first)):
-                await asking.ask(schedule.host(first))
+                await turns.send_request(schedule.host(first))
                 schedule.end_turn(schedule.host(first), chase)
                 async with schedule.borrow(schedule.host(second)):
-                    await asking.ask(schedule.host(second))
+                    await turns.send_request(schedule.host(second))
 
     async with trio.open_nursery() as nursery:
         nursery.start_soon(schedule.run)
@@ -295,14 +309,14 @@ async def test_two_hosts_of_one_address_can_lend_each_other_their_turns():
                 leads.start_soon(lead, "a", "b")
                 leads.start_soon(lead, "b", "a")
         schedule.stop()
-    assert len(asking.asked) == 4
-    assert asking.too_close() == []
+    assert len(turns.requests) == 4
+    assert turns.early_requests() == []
 
 
-@jumping
+@on_autojump_clock
 async def test_stopping_ends_whoever_waits_without_a_turn():
-    asking = Asking({"a": Plan(pages=0), "b": Plan(pages=0, open_at=math.inf)})
-    schedule = schedule_of(asking)
+    turns = FakeTurns({"a": HostPlan(turns=0), "b": HostPlan(turns=0, open_at=math.inf)})
+    schedule = make_schedule(turns)
     ended = []
 
     async def wait_for_b():
@@ -326,20 +340,20 @@ async def test_stopping_ends_whoever_waits_without_a_turn():
 # --- size and figures ------------------------------------------------------------------------
 
 
-@jumping
+@on_autojump_clock
 async def test_a_hundred_thousand_hosts_cost_no_task_each():
     count, due = 100_000, 1_000
     plans = {
-        f"h{n}": Plan(pages=2, delay_s=1e6, address=None, open_at=0.0 if n < due else 1e5 + n)
+        f"h{n}": HostPlan(turns=2, delay_s=1e6, address=None, open_at=0.0 if n < due else 1e5 + n)
         for n in range(count)
     }
-    asking = Asking(plans)
-    schedule = schedule_of(asking, max_on_turn=100)
+    turns = FakeTurns(plans)
+    schedule = make_schedule(turns, max_on_turn=100)
     async with trio.open_nursery() as nursery:
         nursery.start_soon(schedule.run)
         await trio.sleep(60.0)
-        assert len(asking.asked) == due
-        assert asking.most_at_once == 100
+        assert len(turns.requests) == due
+        assert turns.max_at_once == 100
         assert trio.lowlevel.current_statistics().tasks_living < 50
         assert schedule.statistics().hosts == count
         assert schedule.statistics().on_turn == 0

@@ -7,7 +7,10 @@ import pytest
 
 from crawld.core.content.volatile import VolatileRules
 from crawld.daemon.visit.change_detection import (
+    MAX_SPARE_S,
+    SPARE_SHARE,
     ComparisonBasis,
+    TokenBucket,
     compare,
     is_pair,
     is_quick,
@@ -169,3 +172,26 @@ def test_a_pair_is_near_in_time():
     assert not is_pair(seen, 1000.0 + 61, delay_s=1.0)
     assert not is_pair(seen, 999.0, delay_s=15.0)
     assert not is_pair(record(last_visit_at=None), 1000.0, delay_s=15.0)
+
+
+# --- time for first copies ---
+
+
+def test_what_is_not_spent_is_saved_up_to_a_limit():
+    spare = TokenBucket(100.0)
+    assert spare.left_s(100.0) == spare.left_s(9_000.0) == MAX_SPARE_S
+    spare.spend(MAX_SPARE_S)
+    assert spare.left_s(9_000.0) == 0.0
+    assert spare.left_s(9_001.0) == pytest.approx(SPARE_SHARE)
+    assert spare.left_s(9_002.0) == pytest.approx(2 * SPARE_SHARE)
+
+
+def test_a_crawl_in_a_hurry_loses_no_more_than_the_share():
+    spare, spent_s, now = TokenBucket(0.0), 0.0, 0.0
+    while now < 100.0:
+        if spare.left_s(now) > 0.0:
+            spare.spend(0.003)
+            spent_s += 0.003
+        now += 0.004
+    assert spent_s <= SPARE_SHARE * 100.0 + MAX_SPARE_S + 0.003
+    assert spent_s >= SPARE_SHARE * 100.0

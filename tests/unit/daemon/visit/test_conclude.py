@@ -20,7 +20,7 @@ from crawld.store.frontier.frontier import NO_CAPS
 from crawld.store.frontier.host import HostUpdate
 from crawld.store.frontier.page import PageRecord
 from crawld.store.versions.body import digest
-from tests.unit.daemon.site_values import site_with
+from tests.unit.daemon.site_values import make_site
 
 NOW = 1_780_000_000.0
 URL = "http://a.test/dir/page"
@@ -75,7 +75,7 @@ def failed(failure, **more):
 def visit_of(answer, page=None, *, mode=UNCONDITIONAL, **site):
     return conclude(
         page or page_of(),
-        site_with(seeds=["http://a.test/"], **site),
+        make_site(seeds=["http://a.test/"], **site),
         answer,
         mode=mode,
         comparison=None,
@@ -248,7 +248,7 @@ class TestAsking:
         secret = tmp_path / "headers"
         secret.write_text("Authorization: Bearer s3cret\n")
         secret.chmod(0o600)
-        site = site_with(seeds=["http://a.test/"], headers_file=str(secret))
+        site = make_site(seeds=["http://a.test/"], headers_file=str(secret))
         asked = [
             request_for(page_of(), site, Validators(), host=host, delay_s=1.0).headers
             for host in ("a.test", "b.test", "www.a.test")
@@ -257,7 +257,7 @@ class TestAsking:
         assert "s3cret" not in repr(site)
 
     def test_validators_are_sent_as_given(self):
-        site = site_with(seeds=["http://a.test/"])
+        site = make_site(seeds=["http://a.test/"])
         sent = Validators(etag='"e"', last_modified="today")
         request = request_for(page_of(), site, sent, host="a.test", delay_s=1.0)
         assert request.headers == (("If-None-Match", '"e"'), ("If-Modified-Since", "today"))
@@ -273,7 +273,7 @@ class TestAsking:
         ],
     )
     def test_unwanted_types_are_not_read_to_their_end(self, body, content_type, verdict):
-        site = site_with(seeds=["http://a.test/"])
+        site = make_site(seeds=["http://a.test/"])
         accept = request_for(page_of(), site, Validators(), host="a.test", delay_s=1.0).accept
         headers = ((b"Content-Type", content_type.encode()),)
         assert accept(200, headers, body) == verdict

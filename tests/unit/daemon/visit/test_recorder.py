@@ -12,8 +12,8 @@ from crawld.store.engine.database import Database
 from crawld.store.frontier import frontier
 from crawld.store.frontier import site as site_rows
 from crawld.store.visit import VisitRecord
-from tests.daemon.whole_daemon import until
-from tests.unit.daemon.site_values import found_at
+from tests.daemon.harness import until
+from tests.unit.daemon.site_values import make_discovery
 
 NOW = 1_780_000_000.0
 GATHER_S = 0.02
@@ -41,7 +41,7 @@ async def recording(database, *, running=True):
 
 
 async def pages_in(database, count):
-    new = await database.write(frontier.discover, [found_at(f"/{n}") for n in range(count)])
+    new = await database.write(frontier.discover, [make_discovery(f"/{n}") for n in range(count)])
     return [page.page_id for page in new]
 
 

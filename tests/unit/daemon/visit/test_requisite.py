@@ -6,7 +6,7 @@ from crawld.core.robots import Robots
 from crawld.daemon.frontier.admission import Admission, Referrer
 from crawld.daemon.visit.content import needed_by, read_content
 from crawld.net.exchange import FetchResponse
-from tests.unit.daemon.site_values import site_with
+from tests.unit.daemon.site_values import make_site
 
 HOME = "http://a.test/deep/page"
 NOW = 1_780_000_000.0
@@ -76,7 +76,7 @@ def test_nothing_else_needs_anything():
 def test_requisites_lie_beyond_the_scope_but_not_anywhere(site, url, reason):
     robots = Robots.parse(b"User-agent: *\nDisallow: /secret", "crawld")
     admission = Admission(lambda origin: robots)
-    of_site = site_with(seeds=["http://a.test/"], **site)
+    of_site = make_site(seeds=["http://a.test/"], **site)
     for expected in ([reason] if reason else [], []):
         # What was refused is refused once; what was let in is found each time.
         found = admission.admit_requisites(of_site, [url], Referrer(7, 9), NOW)
@@ -96,5 +96,5 @@ def test_requisites_lie_beyond_the_scope_but_not_anywhere(site, url, reason):
     ],
 )
 def test_a_page_cannot_let_itself_into_the_private_network(site, host, permitted):
-    of_site = site_with(seeds=["http://a.test/"], **site)
+    of_site = make_site(seeds=["http://a.test/"], **site)
     assert of_site.permits_private_requisite(host) is permitted

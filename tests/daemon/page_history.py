@@ -1,6 +1,4 @@
-"""A page with a past, and the control socket of its daemon."""
-
-import httpx
+"""Visit records that give a page a history: one new copy a day."""
 
 from crawld.core.page import Outcome, PageState
 from crawld.store.versions import body, headers
@@ -12,12 +10,12 @@ DAY_S = 86_400.0
 WORDS = "".join(f"<p>paragraph {number} says so</p>" for number in range(60))
 
 
-def content(number):
+def edited_body(number):
     return f"<h1>Title</h1>{WORDS}<p>edit {number} of it</p>".encode()
 
 
-def changed(page_id, number):
-    encoded = body.encode(content(number))
+def visit_record(page_id, number):
+    encoded = body.encode(edited_body(number))
     lines = headers.pack(((b"Server", b"nginx"), (b"X-Edit", b"%d" % number)))
     return VisitRecord(
         page_id=page_id,
@@ -30,17 +28,3 @@ def changed(page_id, number):
         digest=encoded.digest,
         body=encoded,
     )
-
-
-async def ask(running, path, **query):
-    """Ask the control socket; return the answer."""
-    transport = httpx.AsyncHTTPTransport(uds=str(running.socket_path))
-    async with httpx.AsyncClient(transport=transport, base_url="http://crawld") as client:
-        return await client.get(path, params=query)
-
-
-async def tell(running, path, **form):
-    """Give the control socket a command; return the answer."""
-    transport = httpx.AsyncHTTPTransport(uds=str(running.socket_path))
-    async with httpx.AsyncClient(transport=transport, base_url="http://crawld") as client:
-        return await client.post(path, json=form)

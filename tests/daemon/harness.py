@@ -20,11 +20,11 @@ from crawld.store.engine.connection import open_connection
 
 # Requests are counted: what pages show is left alone unless a test is about it.
 SITE = {"allow_private": True, "requisites": False}
-PATIENCE_S = 60.0
+TIMEOUT_S = 60.0
 """No wait of a test is longer; none is this long where the daemon works."""
 
 
-def site_of(host="a.test", pages=20, **more):
+def make_site(host="a.test", pages=20, **more):
     """Return a simulated site."""
     return SimSite((host,), SiteGraph(pages, seed=1), **more)
 
@@ -58,7 +58,7 @@ class SteppedTime:
 
 async def until(condition, *, what="condition"):
     """Look at real state until a condition holds."""
-    with trio.move_on_after(PATIENCE_S):
+    with trio.move_on_after(TIMEOUT_S):
         while not condition():  # noqa: ASYNC110 (state of all kinds, without an event)
             await trio.sleep(0.005)
         return
@@ -92,7 +92,7 @@ class Mirror:
     tables: Mapping = field(default_factory=dict)
     clock: Clock = field(default_factory=Clock)
 
-    def start_of(self, *seeds, once=True, site=None, **tables):
+    def make_start(self, *seeds, once=True, site=None, **tables):
         """Return what a daemon is started with; hosts under .test are on this machine."""
         hosts = ("a.test", "b.test", "c.test", "www.a.test")
         merged = {
@@ -116,8 +116,8 @@ class Mirror:
 
     async def run(self, *seeds, **more):
         """Mirror once, to the end."""
-        with trio.fail_after(PATIENCE_S):
-            await run_daemon(self.start_of(*seeds, **more))
+        with trio.fail_after(TIMEOUT_S):
+            await run_daemon(self.make_start(*seeds, **more))
 
     def rows(self, sql, *bindings):
         """Return rows of the file."""

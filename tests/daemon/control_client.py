@@ -1,0 +1,21 @@
+"""Requests to the control socket of a daemon."""
+
+import httpx
+
+
+def control_client(running):
+    """Return a client of the control socket of a running daemon."""
+    transport = httpx.AsyncHTTPTransport(uds=str(running.socket_path))
+    return httpx.AsyncClient(transport=transport, base_url="http://crawld")
+
+
+async def get(running, path, **query):
+    """Send a GET request to the control socket; return the response."""
+    async with control_client(running) as client:
+        return await client.get(path, params=query)
+
+
+async def post(running, path, **form):
+    """Send a POST request with a JSON body to the control socket; return the response."""
+    async with control_client(running) as client:
+        return await client.post(path, json=form)
