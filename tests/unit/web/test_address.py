@@ -1,4 +1,4 @@
-"""Paths of the web mirror, charset labels and attribution."""
+"""Paths of the web mirror."""
 
 import pytest
 from hypothesis import given
@@ -7,9 +7,6 @@ from hypothesis import strategies as st
 from crawld.core.url import canonicalize
 from crawld.errors import InvalidUrlError
 from crawld.web.address import CURRENT, mirror_path, parse_address, parse_selector
-from crawld.web.attribution import license_name, read_attribution
-from crawld.web.mirror import charset_label
-from crawld.web.reply import header
 
 
 @given(st.text(max_size=30), st.sampled_from(["", "v7", "2026-11-01T00:00", "1780000000"]))
@@ -49,37 +46,3 @@ def test_invalid_selectors(text):
 
 def test_a_path_without_selector_is_current():
     assert parse_address("/http/a.org/").selector is CURRENT
-
-
-@pytest.mark.parametrize(
-    ("url", "name"),
-    [
-        ("https://creativecommons.org/licenses/by-sa/4.0/", "CC BY-SA 4.0"),
-        ("http://creativecommons.org/licenses/by-nc/2.5/deed.de", "CC BY-NC 2.5"),
-        ("https://creativecommons.org/publicdomain/zero/1.0/", "CC0"),
-        ("https://www.gnu.org/copyleft/fdl.html", "www.gnu.org"),
-    ],
-)
-def test_license_names(url, name):
-    assert license_name(url) == name
-
-
-def test_a_page_without_attribution():
-    found = read_attribution("https://a.org/", "<p>copyright 2026", None)
-    assert found == type(found)()
-
-
-def test_a_relative_license_url_is_resolved():
-    found = read_attribution("https://a.org/b", "<link rel='license' href=/l>", 5)
-    assert (found.license, found.license_url, found.revision_id) == ("a.org", "https://a.org/l", 5)
-
-
-def test_a_header_is_one_line():
-    assert header("x", "a\r\nb: c") == (b"x", b"a  b: c")
-
-
-def test_charset_labels_of_browsers():
-    labels = [
-        charset_label(codec) for codec in ("cp1252", "iso8859-15", "koi8-r", "euc_jp", "cp932")
-    ]
-    assert labels == ["windows-1252", "iso-8859-15", "koi8-r", "euc-jp", "shift_jis"]

@@ -1,6 +1,7 @@
-"""URLs of a replica with suspended pages redirect to the canonical host."""
+"""URLs of a replica redirect to the canonical host; labels of charsets."""
 
 from crawld.store.replica import pages, replica
+from crawld.web.mirror import charset_label
 
 NOW = 1_780_000_000.0
 KEPT, COPY = "https://example.org", "http://www.example.org"
@@ -46,3 +47,10 @@ def test_a_held_verdict_redirects_nothing(mirror):
     both(mirror, "/a")
     prune(mirror, status="held")
     assert mirror.get("/http/www.example.org/a").status == 200
+
+
+def test_charset_labels_of_browsers():
+    labels = [
+        charset_label(codec) for codec in ("cp1252", "iso8859-15", "koi8-r", "euc_jp", "cp932")
+    ]
+    assert labels == ["windows-1252", "iso-8859-15", "koi8-r", "euc-jp", "shift_jis"]
