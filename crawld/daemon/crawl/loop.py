@@ -23,7 +23,7 @@ from crawld.daemon.crawl.page_selection import MAX_SKIPPED, PageSelection
 from crawld.daemon.crawl.replica_fetch import ReplicaFetch
 from crawld.daemon.crawl.replica_leases import ReplicaLeases
 from crawld.daemon.crawl.state import CrawlSettings, CrawlState
-from crawld.daemon.crawl.visitor import OwnHost, Visitor
+from crawld.daemon.crawl.visitor import Responder, Visitor
 from crawld.daemon.fetch.metered_fetcher import MeteredFetcher
 from crawld.daemon.fetch.robots_cache import RobotsCache
 from crawld.daemon.fetch.robots_fetch import RobotsFetch
@@ -153,7 +153,7 @@ class Crawl:
                 task.queue.put_back(page.page_id)
                 await self.soft_404.probe(host, task.site, robots, probe_url)
                 return
-            await self.visitor.visit(task, OwnHost(host, self.visitor))
+            await self.visitor.visit(task, Responder(host, self.visitor))
             return
 
     # --- when a turn comes (`Turns`) -----------------------------------------------------------

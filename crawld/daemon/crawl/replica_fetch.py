@@ -19,7 +19,7 @@ from crawld.daemon.clock import Clock
 from crawld.daemon.crawl.page_selection import PageTask
 from crawld.daemon.crawl.replica_leases import Lease, ReplicaLeases
 from crawld.daemon.crawl.state import CrawlState
-from crawld.daemon.crawl.visitor import Visitor
+from crawld.daemon.crawl.visitor import Responder, Visitor
 from crawld.daemon.fetch.robots_cache import RobotsCache
 from crawld.daemon.fetch.robots_fetch import RobotsFetch
 from crawld.daemon.frontier.host import HostState
@@ -47,13 +47,13 @@ MAX_UNCHECKED: Final = 100_000
 FROM_REPLICA: Final = RequestMode(from_replica=True)
 
 
-class StandIn:
-    """The `Responder` of a visit that a replica makes for its canonical host."""
+class StandIn(Responder):
+    """A replica that answers for its canonical host."""
 
-    __slots__ = ("_fetch", "_url", "host")
+    __slots__ = ("_fetch", "_url")
 
-    def __init__(self, host: HostState, url: str, fetch: ReplicaFetch) -> None:
-        self.host = host
+    def __init__(self, host: HostState, visitor: Visitor, url: str, fetch: ReplicaFetch) -> None:
+        super().__init__(host, visitor)
         self._url = url
         self._fetch = fetch
 
@@ -209,7 +209,7 @@ class ReplicaFetch:
                     passed.pop()
                     lease.unchecked.add(page_id)
                     task = PageTask(queue, page, site)
-                    await self._visitor.visit(task, StandIn(host, url, self))
+                    await self._visitor.visit(task, StandIn(host, self._visitor, url, self))
                     return True
             return False
         finally:

@@ -154,7 +154,6 @@ class CrawlState:
         """Return the state of a host; create it at first sight.
 
         Args:
-            host_id: its number in the file.
             name: host name.
             first_wait_s: how long a new host waits before its first turn.
         """

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from typing import Final, Protocol
+from typing import Final
 
 import structlog
 import trio
@@ -52,35 +52,12 @@ ONCE_TRIES: Final = 3
 """Visits that a one-off mirror gives to a failing page."""
 
 
-class Responder(Protocol):
-    """The host that answers for a page: its own, or a replica that stands in for it."""
+class Responder:
+    """The host asked for a page, here the host it lives on; a replica can stand in for it.
 
-    host: HostState
-
-    def request_mode(self, page: PageRecord, *, covered: bool) -> RequestMode:
-        """Return how to request a page; `covered`: hint sources tell of its changes."""
-
-    def url(self, page: PageRecord) -> str:
-        """Return the URL to request."""
-
-    async def accepts(self, task: PageTask, visit: Visit, judged: Visit | None) -> bool:
-        """Say whether the visit may be recorded; if not, everything about it is already done.
-
-        Args:
-            task: the page.
-            visit: the visit as it was read.
-            judged: the visit after judgement; None: its origin must be probed first.
-        """
-
-    def adapt(self, record: VisitRecord) -> VisitRecord:
-        """Return the record as it is stored for this host."""
-
-    def recorded(self, page_id: int, outcome: Outcome) -> None:
-        """Take note that a visit of a page was committed."""
-
-
-class OwnHost:
-    """The `Responder` of ordinary visits: the host that the page lives on."""
+    Attributes:
+        host: the host whose turn it is.
+    """
 
     __slots__ = ("_visitor", "host")
 
@@ -89,26 +66,31 @@ class OwnHost:
         self._visitor = visitor
 
     def request_mode(self, page: PageRecord, *, covered: bool) -> RequestMode:
-        """Return how to request a page; an audited page is requested without conditions."""
+        """Return how to request a page; `covered`: hint sources tell of its changes."""
         return self._visitor.request_mode(page, self.host, covered=covered)
 
     def url(self, page: PageRecord) -> str:
-        """Return the page's own URL."""
+        """Return the URL to request."""
         return page.url
 
     async def accepts(self, task: PageTask, visit: Visit, judged: Visit | None) -> bool:
-        """Accept every judged visit; visit the page again after its origin was probed."""
+        """Say whether a visit may be recorded; if not, put the page back.
+
+        Args:
+            visit: the visit as it was read.
+            judged: the visit after judgement; None: its origin must be probed first.
+        """
         if judged is None:
             self._visitor.rest(self.host, visit)
             task.queue.visit_again(task.page.page_id)
         return judged is not None
 
     def adapt(self, record: VisitRecord) -> VisitRecord:
-        """Return the record as it is."""
+        """Return the record as it is stored for this host."""
         return record
 
     def recorded(self, page_id: int, outcome: Outcome) -> None:
-        """Check the copies that replicas have shown of the page."""
+        """Check the copies that replicas have shown of a page against its committed visit."""
         self._visitor.leases.visited(self.host, page_id, outcome)
 
 

@@ -104,7 +104,6 @@ class Admission:
             site: the site of the page that names them.
             urls: canonical URLs.
             source: the page that names them.
-            now: Unix seconds.
         """
         admitted = Admitted()
         recent = self._recent

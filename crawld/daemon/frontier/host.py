@@ -195,7 +195,6 @@ class HostState:
         """Take the next page; the sites of the host take turns.
 
         Args:
-            now: Unix seconds.
             active: numbers of the active sites.
             requisite_share: share of the turns for requisites while pages want them too.
         """

@@ -396,7 +396,6 @@ class PageQueue:
         """Add a hint that a visited page changed; a reliable one ends its rest.
 
         Args:
-            changed_at: Unix seconds.
             trust: probability that the source is right, in [0, 1].
         """
         if page in self._policy:

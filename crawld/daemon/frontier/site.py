@@ -168,9 +168,7 @@ def activate(
 
     Args:
         config: the whole config, for its defaults.
-        site: one of its sites.
         seed_hosts: the hosts of the site's seeds.
-        site_id: its number in the file.
         paused: whether the operator paused it.
         now: Unix seconds, for the offset of its time zone.
 

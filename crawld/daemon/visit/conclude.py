@@ -138,7 +138,6 @@ def conclude(
     """Return the visit that an answer makes.
 
     Args:
-        page: the page as the file knows it.
         answer: the result of the fetch.
         mode: how it was requested.
         comparison: the body compared with the copy held; None without a body.

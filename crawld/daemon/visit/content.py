@@ -68,7 +68,6 @@ def needed_by(
     Args:
         url: of the page.
         answer: its body, HTML or CSS; other types need nothing.
-        content: its content.
         most: maximum number of URLs.
         include_media: whether to include audio and video.
     """

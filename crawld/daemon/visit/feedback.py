@@ -57,7 +57,6 @@ class VisitLearning:
         """Return how to request a page from its own host.
 
         Args:
-            now: Unix seconds.
             delay_s: delay of its host.
             covered: whether hint sources tell of its changes.
         """

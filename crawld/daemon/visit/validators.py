@@ -87,7 +87,6 @@ class OriginValidators:
         """Return how to request a page.
 
         Args:
-            page: the page as the file knows it.
             pair: whether the copy held was fetched one host delay ago, so that a body is wanted.
         """
         if page.version_id is None or pair:
