@@ -1,5 +1,6 @@
-"""What every test shares: Hypothesis without a stopwatch, no surprises in CI, its own signals."""
+"""What every test shares: Hypothesis profiles, and a process that is left as it was."""
 
+import gc
 import os
 import signal
 
@@ -12,6 +13,14 @@ settings.register_profile("crawld", deadline=None, suppress_health_check=[Health
 # for wherever else the tests run.
 settings.register_profile("ci", settings.get_profile("crawld"), derandomize=True)
 settings.load_profile("ci" if os.environ.get("CI") == "true" else "crawld")
+
+
+def pytest_make_parametrize_id(val, argname):
+    """Name a parameter of binary data by its argument: gzip writes the time into it.
+
+    Test processes refuse to work on tests whose names differ from one process to the other.
+    """
+    return argname if isinstance(val, bytes) and not val.isascii() else None
 
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -29,3 +38,13 @@ def _signals_as_they_were():
     yield
     for each, handler in zip(SIGNALS, before, strict=True):
         signal.signal(each, handler)
+
+
+@pytest.fixture(autouse=True)
+def _collector_as_it_was():
+    """Undo `gc.freeze()` of a daemon in the test, which would keep all that ever was."""
+    before = gc.get_threshold()
+    yield
+    if gc.get_threshold() != before:
+        gc.unfreeze()
+        gc.set_threshold(*before)

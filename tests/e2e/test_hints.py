@@ -75,12 +75,15 @@ def query_rows(crawld, sql, *bindings):
 
 def wait_until_equal(crawld, mediawiki, titles):
     """Wait until the mirror shows what the wiki shows; return the remaining differences."""
-    found = {}
+    found, compared = {}, titles
     for _ in range(120):
-        found = find_differences(mediawiki, crawld.db, titles)
-        if not found:
+        found = find_differences(mediawiki, crawld.db, compared)
+        if not found and compared is titles:
             break
-        crawld.process.exits_within(0.5)
+        # All are compared again once those that differed are equal.
+        compared = list(found) or titles
+        if found:
+            crawld.process.exits_within(0.5)
     return found
 
 
