@@ -31,15 +31,22 @@ class Pace:
         self._began_s = trio.current_time()
 
 
-async def paced_read(
-    rest_factor: float,
-    database: Database,
-    query: Callable[Concatenate[apsw.Connection, P], T],
-    *args: P.args,
-    **kwargs: P.kwargs,
-) -> T:
-    """Run a query on a reader's thread, then rest `rest_factor` times as long as it took."""
-    pace = Pace(rest_factor)
-    found = await database.read(query, *args, **kwargs)
-    await pace.rest()
-    return found
+class PacedReader:
+    """Reads slices of the database with a rest after each."""
+
+    def __init__(self, database: Database, rest_factor: float) -> None:
+        """Take the database; a rest lasts `rest_factor` times as long as the read."""
+        self._database = database
+        self._rest_factor = rest_factor
+
+    async def read(
+        self,
+        query: Callable[Concatenate[apsw.Connection, P], T],
+        *args: P.args,
+        **kwargs: P.kwargs,
+    ) -> T:
+        """Run a query on a reader's thread, then rest."""
+        pace = Pace(self._rest_factor)
+        found = await self._database.read(query, *args, **kwargs)
+        await pace.rest()
+        return found

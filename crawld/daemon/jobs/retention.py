@@ -15,7 +15,7 @@ import structlog
 from crawld.config.model import StoreConfig
 from crawld.daemon.clock import Clock
 from crawld.daemon.crawl.state import CrawlState
-from crawld.daemon.pacing import paced_read
+from crawld.daemon.pacing import PacedReader
 from crawld.store.engine.database import Database
 from crawld.store.versions import delta, quota, retention
 from crawld.store.versions.retention import RetentionRule
@@ -50,6 +50,7 @@ class RetentionJob:
         self._settings = settings
         self._crawl = crawl
         self._database = database
+        self._paced = PacedReader(database, REST_FACTOR)
         self._clock = clock
         self._applied_rules: dict[int, RetentionRule] = {}
         self._applied_at = 0.0
@@ -110,7 +111,7 @@ class RetentionJob:
             )
 
     async def _encode_deltas(self) -> None:
-        while (slice_ := await paced_read(REST_FACTOR, self._database, delta.plan)) is not None:
+        while (slice_ := await self._paced.read(delta.plan)) is not None:
             for version_id in slice_.unreadable:
                 log.error("body_damaged", version=version_id, hint="crawld doctor")
             await self._database.write(delta.apply, slice_)
@@ -120,9 +121,7 @@ class RetentionJob:
     async def _delete_old(self, rules: dict[int, RetentionRule], now: float) -> None:
         after = 0
         while (
-            slice_ := await paced_read(
-                REST_FACTOR, self._database, retention.plan, rules, now, after=after
-            )
+            slice_ := await self._paced.read(retention.plan, rules, now, after=after)
         ) is not None:
             if slice_.versions:
                 await self._database.write(retention.apply, slice_)

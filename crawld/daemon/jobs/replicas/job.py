@@ -23,7 +23,7 @@ from crawld.daemon.crawl.loop import Crawl
 from crawld.daemon.jobs.replicas.plan import Decision, PlanInput, plan
 from crawld.daemon.jobs.replicas.sampling import REST_FACTOR, ReplicaSampling, next_sample_in_s
 from crawld.daemon.jobs.replicas.search import ReplicaSearch, SearchResult, same_path_redirects
-from crawld.daemon.pacing import paced_read
+from crawld.daemon.pacing import PacedReader
 from crawld.errors import CorruptDatabaseError, InvalidUrlError
 from crawld.store.engine.database import Database
 from crawld.store.replica import inputs, replica
@@ -67,6 +67,7 @@ class ReplicasJob:
         """Create the job; `settings` returns the current config."""
         self._crawl = crawl
         self._database = database
+        self._paced = PacedReader(database, REST_FACTOR)
         self._clock = clock
         self._workers = workers
         self._settings = settings
@@ -114,9 +115,7 @@ class ReplicasJob:
         up_to = await self._database.read(inputs.cursors)
         if self._cursors is None:
             after = 0
-            while pages := await paced_read(
-                REST_FACTOR, self._database, inputs.pages_after, after, SLICE
-            ):
+            while pages := await self._paced.read(inputs.pages_after, after, SLICE):
                 await self._workers.run(self._search.add, pages)
                 after = pages[-1].page_id
         else:
@@ -126,9 +125,7 @@ class ReplicasJob:
                     min(last.visit_id + SLICE, up_to.visit_id),
                     min(max(last.version_id, 0) + SLICE, up_to.version_id),
                 )
-                pages = await paced_read(
-                    REST_FACTOR, self._database, inputs.pages_between, last, step
-                )
+                pages = await self._paced.read(inputs.pages_between, last, step)
                 await self._workers.run(self._search.add, pages)
                 last = step
         self._cursors = up_to
@@ -156,7 +153,7 @@ class ReplicasJob:
         if before is None or before[0] != versions:
             self._canonical_counts[host_id] = (
                 versions,
-                await paced_read(REST_FACTOR, self._database, _count_canonicals, copies),
+                await self._paced.read(_count_canonicals, copies),
             )
         named = self._canonical_counts[host_id][1]
         return {name: round(count * pages / len(copies)) for name, count in named.items()}
@@ -268,9 +265,7 @@ class ReplicasJob:
         settled = {row.host_id for row in rows if row.status == "pruned"}
         pairs = [pair for pair in found.undecided if not settled.intersection(pair)]
         for one, other in pairs[:REQUESTED_PAIRS]:
-            pages = await paced_read(
-                REST_FACTOR,
-                self._database,
+            pages = await self._paced.read(
                 replica_pages.shared_unvisited,
                 one,
                 other,

@@ -16,7 +16,7 @@ import structlog
 from crawld.config.model import ReplicasConfig
 from crawld.daemon.clock import Clock
 from crawld.daemon.crawl.loop import Crawl
-from crawld.daemon.pacing import paced_read
+from crawld.daemon.pacing import PacedReader
 from crawld.store.engine.database import Database
 from crawld.store.replica import pages as replica_pages
 from crawld.store.replica import pair as replica_pair
@@ -58,6 +58,7 @@ class ReplicaSampling:
         """Create the sampling; `settings` returns the current config."""
         self._crawl = crawl
         self._database = database
+        self._paced = PacedReader(database, REST_FACTOR)
         self._clock = clock
         self._settings = settings
 
@@ -116,12 +117,8 @@ class ReplicaSampling:
         while after is not None:
             part = (row.host_id, row.canonical_id, after)
             since = row.sampled_at
-            some, after = await paced_read(
-                REST_FACTOR,
-                self._database,
-                replica_pages.can_suspend,
-                *part,
-                visited_since=since,
+            some, after = await self._paced.read(
+                replica_pages.can_suspend, *part, visited_since=since
             )
             if some:
                 await self._database.write(replica_pages.suspend, *part, visited_since=since)
