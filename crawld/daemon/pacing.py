@@ -40,10 +40,7 @@ class PacedReader:
         self._rest_factor = rest_factor
 
     async def read(
-        self,
-        query: Callable[Concatenate[apsw.Connection, P], T],
-        *args: P.args,
-        **kwargs: P.kwargs,
+        self, query: Callable[Concatenate[apsw.Connection, P], T], *args: P.args, **kwargs: P.kwargs
     ) -> T:
         """Run a query on a reader's thread, then rest."""
         pace = Pace(self._rest_factor)

@@ -130,8 +130,6 @@ class PollBudget:
         """Return the pause between a poll and the next, seconds.
 
         Args:
-            row: the source.
-            host_name: the host that is asked.
             requests: requests that the poll used.
             new_hints: new hints that it returned.
             since_s: time since the previous poll.

@@ -59,13 +59,9 @@ class HintDelivery:
         self._crawl.schedule.wake(host.slot)
 
     async def restore(self, only: Iterable[tuple[int, int]] | None = None) -> int:
-        """Deliver the hints that no visit has answered yet, after a start or a policy switch.
+        """Deliver the hints that no visit has answered yet; return how many.
 
-        Args:
-            only: (host_id, site_id) pairs to deliver; None: all.
-
-        Returns:
-            How many hints were delivered.
+        Needed after a start, or for policies that were switched: `only` lists (host_id, site_id).
         """
         hosts = {host.host_id: host for host in self._crawl.hosts.values()}
         wanted_keys = None if only is None else set(only)

@@ -58,7 +58,6 @@ class DocumentRequest:
 
     Attributes:
         site_id: the site it is fetched for.
-        url: canonical URL.
         max_bytes: size limit, both before and after Content-Encoding.
         etag, last_modified: validators of the previous copy.
         headers: further request headers.
@@ -85,7 +84,6 @@ class Document:
         at: time of the response, Unix seconds.
         body: decoded body; None: not modified.
         cut: whether the body was cut at the size limit.
-        headers: response headers.
         requests: requests used.
     """
 

@@ -131,8 +131,6 @@ class EventStream:
         Args:
             row: the source that holds the cursor.
             rows: the sources of all hosts of the site, by host, including `row`.
-            documents: opens the connection.
-            database: holds the sources.
             clock: limits times in the future.
             accept: stores hints for hosts other than that of `row`.
         """

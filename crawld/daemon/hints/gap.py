@@ -104,7 +104,6 @@ async def reconcile_gap(
     """Return the cursor updates that start a reconciliation: of a probe, else of a gap source.
 
     Args:
-        database: holds the sources.
         rows: the sources that missed changes; their gap sources have the same URL.
         first_at: start of the gap, Unix seconds.
         last_at: end of the gap.

@@ -322,18 +322,11 @@ class HintPoller:
     async def accept(
         self, row: SourceRow, result: Poll, *, next_poll_at: float | None = None
     ) -> int:
-        """Store what a source reported, then notify the policies.
+        """Store what a source reported, then notify the policies; return how many hints were new.
 
         Large results are committed in parts; the last part moves the cursor. After a kill, stored
-        parts are not new when they are reported again.
-
-        Args:
-            row: the source.
-            result: the result.
-            next_poll_at: when the source is due again, Unix seconds; None: it is a stream.
-
-        Returns:
-            How many hints were new and concern a known page.
+        parts are not new when they are reported again. `next_poll_at` (Unix seconds) is when the
+        source is due again, None for a stream. Hints for unknown pages do not count as new.
         """
         new_hints = 0
         pages, urls = _merge_page_hints(result.pages), await self._url_hints(result.hints)

@@ -72,7 +72,6 @@ class _OpenFile:
     """A fetched file whose entries are being reported.
 
     Attributes:
-        file: its row.
         document: the fetched document.
         kind: format of the file; None: unknown.
         dates: statistics of its dates.

@@ -114,11 +114,7 @@ class Source(Protocol):
         """Whether polls need no request."""
 
     async def poll(self, row: SourceRow) -> Poll | PollTrouble:
-        """Poll once.
-
-        Args:
-            row: the row as stored now.
-        """
+        """Poll once; `row` is the row as stored now."""
 
 
 Deliver = Callable[[Poll], Awaitable[None]]
@@ -147,9 +143,8 @@ class Stream(Protocol):
     async def listen(self, row: SourceRow, deliver: Deliver) -> PollTrouble:
         """Connect and deliver results until the connection ends; return why it ended.
 
-        Args:
-            row: the row as stored now.
-            deliver: stores a result; its `Poll.cursor` is where the next connection continues.
+        `row` is the row as stored now; a delivered `Poll.cursor` is where the next connection
+        continues.
         """
 
 

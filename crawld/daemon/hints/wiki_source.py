@@ -42,9 +42,7 @@ class Wiki:
     """A wiki with its API and its hint sources.
 
     Attributes:
-        row: the wiki's row.
         facts: the wiki's own description (siteinfo).
-        api: its API.
         sources: source rows by kind.
         scoped: whether the site covers only some titles, which may change.
     """
@@ -104,13 +102,7 @@ class WikiSource:
         return PollTrouble(str(answer.trouble), answer.detail, pause_s, requests, answer.limit)
 
     def change_of(self, title: str, number: int | None, span: tuple[float, float]) -> TitleChange:
-        """Return a change of a title in the form that the store takes.
-
-        Args:
-            title: title of the page.
-            number: the wiki's page id, None if unknown.
-            span: earliest and latest time of the change.
-        """
+        """Return a change of a title as the store takes it; `number` is the wiki's page id."""
         url = self.wiki.facts.titles.url_of(title, self.wiki.row.origin)
         return TitleChange(url_hash(url) if url else None, number, *span)
 

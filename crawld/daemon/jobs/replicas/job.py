@@ -265,12 +265,7 @@ class ReplicasJob:
         settled = {row.host_id for row in rows if row.status == "pruned"}
         pairs = [pair for pair in found.undecided if not settled.intersection(pair)]
         for one, other in pairs[:REQUESTED_PAIRS]:
-            pages = await self._paced.read(
-                replica_pages.shared_unvisited,
-                one,
-                other,
-                PROBED_PATHS,
-            )
+            pages = await self._paced.read(replica_pages.shared_unvisited, one, other, PROBED_PATHS)
             for host_id, site_id in dict.fromkeys((page.host_id, page.site_id) for page in pages):
                 host = self._crawl.state.hosts.get(names[host_id])
                 if host is not None and site_id in self._crawl.state.sites:

@@ -40,7 +40,6 @@ class Decision:
     """The decision on a host.
 
     Attributes:
-        host_id: the host.
         canonical_id: the host to keep; the first of the group if none could be chosen.
         status: `pruned` or `held`.
         reason: for the operator.

@@ -339,12 +339,7 @@ def _contradictions(
 def same_path_redirects(
     redirects: Iterable[Redirect], host_ids: Mapping[str, int]
 ) -> dict[tuple[int, int], int]:
-    """Count pages that redirect to the same path of another host, by (from, to) host numbers.
-
-    Args:
-        redirects: pages and their redirect targets.
-        host_ids: host numbers by name.
-    """
+    """Count pages that redirect to the same path of another host, by (from, to) host numbers."""
     counts: dict[tuple[int, int], int] = {}
     for host_id, url, target in redirects:
         to = host_ids.get(split_url(target).host)

@@ -55,8 +55,7 @@ class RebuiltModel:
 async def rebuild(database: Database, page_id: int, until: float) -> bool:
     """Rebuild the model of a page whose changes up to a time are all stored.
 
-    Returns:
-        Whether the model is up to date; False: visits changed it during every attempt.
+    Return False if visits changed the model during every attempt.
     """
     rebuilt = await database.read(rebuilt_model, page_id, until)
     for start in range(0, len(rebuilt.marks), MARKED_AT_ONCE):
@@ -74,13 +73,7 @@ def _put(connection: apsw.Connection, page_id: int, rebuilt: RebuiltModel) -> bo
 
 
 def rebuilt_model(connection: apsw.Connection, page_id: int, until: float) -> RebuiltModel:
-    """Return the model that the stored changes of a page give.
-
-    Args:
-        connection: a reader.
-        page_id: the page.
-        until: time up to which the changes are complete, Unix seconds.
-    """
+    """Return the model that the changes of a page give; they are complete up to `until`."""
     changes = change.list_changes(connection, page_id)
     revisions = [each for each in changes if each.source == "revision"]
     found = revision_kinds([_revision(each) for each in revisions])
