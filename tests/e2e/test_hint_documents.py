@@ -1,12 +1,11 @@
 """A real MediaWiki: hints from its sitemap and feed, and partial mirrors by its API."""
 
 import math
-import sqlite3
 import time
-from contextlib import closing
 
 import pytest
 
+from tests.e2e.daemon_config import query_rows
 from tests.peer.mediawiki import ROBOTS
 
 CONFIG = """
@@ -46,12 +45,6 @@ def mirror(crawld, mediawiki):
         return crawld
 
     return start
-
-
-def query_rows(crawld, sql, *bindings):
-    """Query the daemon's database."""
-    with closing(sqlite3.connect(f"file:{crawld.db}?mode=ro", uri=True, timeout=20)) as connection:
-        return connection.execute(sql, bindings).fetchall()
 
 
 def wait_for(crawld, condition):

@@ -1,12 +1,11 @@
 """Change hints from a real MediaWiki: the mirror shows what the wiki shows."""
 
 import time
-from contextlib import closing
 from itertools import pairwise
 
 import pytest
 
-from crawld.store.engine.connection import open_connection
+from tests.e2e.daemon_config import query_rows
 from tests.peer.nginx import PRECISION_S
 from tests.peer.wiki_dump import EPOCH_AT
 from tests.peer.wiki_editor import CopyObserver, WikiEditor, find_differences, measure_copies
@@ -66,11 +65,6 @@ def mirror(crawld, mediawiki):
 @pytest.fixture
 def titles(mediawiki):
     return [page.title for page in mediawiki.pages if page.namespace == 0]
-
-
-def query_rows(crawld, sql, *bindings):
-    with closing(open_connection(crawld.db, read_only=True)) as connection:
-        return connection.execute(sql, bindings).fetchall()
 
 
 def wait_until_equal(crawld, mediawiki, titles):

@@ -1,8 +1,7 @@
 """Change histories of a real MediaWiki: complete, exact to the second, and politely requested."""
 
-import sqlite3
 import time
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from datetime import datetime
 from itertools import pairwise
 from urllib.parse import parse_qs, urlsplit
@@ -10,6 +9,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from crawld.core.change.model import PageModel
+from tests.e2e.daemon_config import query_rows
 from tests.peer.nginx import PRECISION_S
 from tests.peer.wiki_dump import EPOCH_AT, Revision, WikiPage
 
@@ -64,13 +64,6 @@ def mirror(crawld, configure):
         return crawld
 
     return start
-
-
-def query_rows(crawld, sql, *bindings):
-    """Query the daemon's database."""
-    address = f"file:{crawld.db}?mode=ro"
-    with closing(sqlite3.connect(address, uri=True, timeout=20)) as connection:
-        return connection.execute(sql, bindings).fetchall()
 
 
 def wait_until_read(crawld, *, pages):
@@ -216,7 +209,7 @@ def test_revisions_with_equal_times_or_unordered_ids_are_kept(mirror, mediawiki)
     assert found == wiki_history(mediawiki, title)
     ids = [revision for _, revision in sorted(found)]
     assert ids != sorted(ids)
-    assert len([1 for time_, _ in found if time_ == at]) == 2
+    assert len([1 for changed_at, _ in found if changed_at == at]) == 2
 
 
 def test_the_api_is_not_used_unless_enabled(mirror, mediawiki):

@@ -1,7 +1,7 @@
 """A complete mirror of a real wiki: skin, images, moved and deleted pages."""
 
 from tests.e2e.daemon_config import query_rows, write_config
-from tests.e2e.test_requisites import grey_pixel_png
+from tests.e2e.png import grey_png
 
 
 def start(crawld, mediawiki, *, min_revisit_s=0.5, **more):
@@ -45,7 +45,7 @@ def count_copies(crawld, mediawiki, title):
 
 def test_a_wiki_is_mirrored_with_its_skin_and_images(crawld, mediawiki):
     mediawiki.set_robots("User-agent: *\nDisallow:\n")
-    mediawiki.upload("Dot.png", grey_pixel_png(77))
+    mediawiki.upload("Dot.png", grey_png(b"M"))
     title = mediawiki.pages[0].title
     mediawiki.edit(title, "A dot: [[File:Dot.png]] and text.")
     start(crawld, mediawiki)
@@ -61,7 +61,7 @@ def test_a_wiki_is_mirrored_with_its_skin_and_images(crawld, mediawiki):
         "SELECT data FROM body JOIN version USING (body_id) JOIN page USING (page_id)"
         " WHERE url LIKE '%/Dot.png'",
     )
-    assert body == grey_pixel_png(77)
+    assert body == grey_png(b"M")
     [[pages, requisites]] = query_rows(crawld, "SELECT page_count, requisite_count FROM site")
     assert pages > 1
     assert requisites >= 3

@@ -1,25 +1,9 @@
 """Pages are mirrored with their requisites: images, styles, scripts, fonts, on other hosts too."""
 
-import struct
-import zlib
-
 import pytest
 
 from tests.e2e.daemon_config import query_rows, site, write_config
-
-
-def grey_pixel_png(shade):
-    """Return a PNG of one grey pixel."""
-    parts = [
-        (b"IHDR", struct.pack(">IIBBBBB", 1, 1, 8, 0, 0, 0, 0)),
-        (b"IDAT", zlib.compress(bytes([0, shade]))),
-        (b"IEND", b""),
-    ]
-    made = [
-        struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))
-        for name, data in parts
-    ]
-    return b"\x89PNG\r\n\x1a\n" + b"".join(made)
+from tests.e2e.png import grey_png
 
 
 @pytest.fixture
@@ -32,15 +16,15 @@ def site_tree(tmp_path):
         own / "style/more.css": b"@font-face { font-family: f; src: url('/font/f.woff2') }",
         own / "font/f.woff2": b"wOF2" + bytes(40),
         own / "script.js": b"document.title = 'x';",
-        own / "img/back.png": grey_pixel_png(1),
-        own / "img/one.png": grey_pixel_png(2),
-        own / "img/two.png": grey_pixel_png(3),
-        own / "img/linked.png": grey_pixel_png(4),
-        own / "secret/hidden.png": grey_pixel_png(5),
+        own / "img/back.png": grey_png(b"\x01"),
+        own / "img/one.png": grey_png(b"\x02"),
+        own / "img/two.png": grey_png(b"\x03"),
+        own / "img/linked.png": grey_png(b"\x04"),
+        own / "secret/hidden.png": grey_png(b"\x05"),
         own / "film.mp4": bytes(50),
         own / "favicon.ico": b"\0\0\1\0" + bytes(20),
-        media / "shown.png": grey_pixel_png(6),
-        foreign / "spy.png": grey_pixel_png(7),
+        media / "shown.png": grey_png(b"\x06"),
+        foreign / "spy.png": grey_png(b"\x07"),
     }
     for path, content in files.items():
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -143,7 +127,7 @@ def test_new_requisites_of_a_changed_page_are_fetched_and_old_ones_are_not(crawl
     )
     crawld.start("run", "-c", config)
     crawld.wait_until(lambda _: requisites(crawld).keys() >= OWN_REQUISITES)
-    (own / "img/new.png").write_bytes(grey_pixel_png(9))
+    (own / "img/new.png").write_bytes(grey_png(b"\x09"))
     (own / "b.html").write_text('<p>now with a picture</p><img src="img/new.png">')
     crawld.wait_until(lambda _: requisites(crawld).get("img/new.png") == ("changed", None))
     crawld.post("/drain")

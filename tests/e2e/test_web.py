@@ -4,9 +4,7 @@ import contextlib
 import json
 import re
 import socket
-import struct
 import threading
-import zlib
 from contextlib import closing, contextmanager
 from http.client import HTTPConnection
 from urllib.parse import urlsplit
@@ -15,22 +13,11 @@ import pytest
 
 from crawld.store.engine import migrate
 from tests.e2e.daemon_config import query_rows, site, write_config
+from tests.e2e.png import grey_png
 from tests.peer.chromium import requests_of, with_chromium
 from tests.peer.crawld_process import with_serve
 
-
-def chunk(name, data):
-    return struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))
-
-
-PNG = b"".join(
-    (
-        b"\x89PNG\r\n\x1a\n",
-        chunk(b"IHDR", struct.pack(">IIBBBBB", 3, 1, 8, 0, 0, 0, 0)),
-        chunk(b"IDAT", zlib.compress(b"\0abc")),
-        chunk(b"IEND", b""),
-    )
-)
+PNG = grey_png(b"abc")
 """An image three pixels wide."""
 
 
