@@ -216,7 +216,7 @@ def _store_requisites(connection: apsw.Connection, visit: VisitRecord) -> list[N
     if visit.requisites is None:
         return []
     new, ids = frontier.discover_requisites(connection, visit.requisites, visit.caps)
-    requisite.put_used(connection, visit.page_id, ids)
+    requisite.put(connection, visit.page_id, ids)
     return new
 
 

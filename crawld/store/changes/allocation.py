@@ -73,14 +73,6 @@ def put_prices(connection: apsw.Connection, prices: Iterable[tuple[int, float]])
     )
 
 
-def price_of(connection: apsw.Connection, host_id: int) -> float | None:
-    """Return the price of a host, None before the first allocation."""
-    price: float | None = connection.execute(
-        "SELECT price FROM host WHERE host_id = ?", (host_id,)
-    ).get
-    return price
-
-
 def revisit_pages(
     connection: apsw.Connection, host_id: int, site_id: int
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64], npt.NDArray[np.float64]]:

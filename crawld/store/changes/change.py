@@ -68,19 +68,12 @@ def count(connection: apsw.Connection, page_id: int) -> int:
     return int(connection.execute("SELECT count(*) FROM change WHERE page_id = ?", (page_id,)).get)
 
 
-def list_changes(
-    connection: apsw.Connection, page_id: int, *, before: float | None = None, limit: int = -1
-) -> list[Change]:
-    """Return changes of a page, the newest first.
-
-    Args:
-        before: only those earlier than this time.
-        limit: the most to return; -1: all.
-    """
+def list_changes(connection: apsw.Connection, page_id: int) -> list[Change]:
+    """Return the changes of a page, the newest first."""
     rows = connection.execute(
-        f"SELECT {_COLUMNS} FROM change WHERE page_id = ? AND changed_at < ifnull(?, 9e99)"
-        " ORDER BY changed_at DESC, revision_id DESC LIMIT ?",
-        (page_id, before, limit),
+        f"SELECT {_COLUMNS} FROM change WHERE page_id = ?"
+        " ORDER BY changed_at DESC, revision_id DESC",
+        (page_id,),
     )
     return [Change(*row) for row in rows]
 

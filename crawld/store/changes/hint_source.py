@@ -40,11 +40,6 @@ class SourceRow(NamedTuple):
     trouble_count: int
     closed_until: float | None
 
-    @property
-    def mean_lag_s(self) -> float | None:
-        """Mean time from a change to its hint; None: no hint had the time of its change."""
-        return self.lag_s / self.lag_count if self.lag_count else None
-
 
 _COLUMNS = ", ".join(
     "host.host" if name == "host" else f"hint_source.{name}" for name in SourceRow._fields

@@ -63,7 +63,7 @@ def test_a_purge_leaves_no_byte_of_a_page(connection, path):
     while (work := search_index.plan(connection)) is not None:
         search_index.apply(connection, work)
     pin.put(connection, page_id, NOW + 9 * DAY_S)
-    requisite.put_used(connection, page_id, [other_id])
+    requisite.put(connection, page_id, [other_id])
     assert [hit.url for hit in search_index.find(connection, "Wurzelschmidt")] == [URL]
     connection.wal_checkpoint()
     assert b"wurzelschmidt" in held(path).lower()

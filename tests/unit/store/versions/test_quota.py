@@ -29,7 +29,7 @@ def mirror(connection):
     )
     for page_id in ids:
         visit.record(connection, changed(page_id, noise(), NOW))
-    requisite.put_used(connection, busy, ids[:1])
+    requisite.put(connection, busy, ids[:1])
     return {"busy": busy, "lost": lost, "shown": ids[0], "needless": ids[1]}
 
 
