@@ -10,7 +10,7 @@ Two revisions may have the same time, and revision ids need not grow with time: 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import apsw
 
@@ -76,6 +76,16 @@ def list_changes(connection: apsw.Connection, page_id: int) -> list[Change]:
         (page_id,),
     )
     return [Change(*row) for row in rows]
+
+
+def newest_times(connection: apsw.Connection, page_id: int, limit: int) -> list[float]:
+    """Return the times of the newest changes that brought a new text, ascending."""
+    rows: list[Any] = connection.execute(
+        "SELECT DISTINCT changed_at FROM change WHERE page_id = ? AND kind IS NOT 'null'"
+        " ORDER BY changed_at DESC LIMIT ?",
+        (page_id, limit),
+    ).fetchall()
+    return [at for (at,) in reversed(rows)]
 
 
 def set_kinds(

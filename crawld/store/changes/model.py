@@ -14,6 +14,7 @@ from typing import Any, Final, NamedTuple
 import apsw
 
 from crawld.core.change.prior import Gamma
+from crawld.store.changes import change
 
 
 class ModelRow(NamedTuple):
@@ -145,20 +146,19 @@ def change_times(
         " ORDER BY url_hash LIMIT ?",
         (host_id, site_id, pages),
     ).fetchall()
-    return [_change_times(connection, page_id, newest) for (page_id,) in rows]
+    return [
+        change.newest_times(connection, page_id, newest) or _copy_times(connection, page_id, newest)
+        for (page_id,) in rows
+    ]
 
 
-def _change_times(connection: apsw.Connection, page_id: int, newest: int) -> list[float]:
-    for sql in (
-        "SELECT DISTINCT changed_at FROM change WHERE page_id = ? AND kind IS NOT 'null'"
-        " ORDER BY changed_at DESC LIMIT ?",
+def _copy_times(connection: apsw.Connection, page_id: int, limit: int) -> list[float]:
+    rows: list[Any] = connection.execute(
         "SELECT DISTINCT visited_at FROM version WHERE page_id = ?"
         " ORDER BY visited_at DESC LIMIT ?",
-    ):
-        rows: list[Any] = connection.execute(sql, (page_id, newest)).fetchall()
-        if rows:
-            return [at for (at,) in reversed(rows)]
-    return []
+        (page_id, limit),
+    ).fetchall()
+    return [at for (at,) in reversed(rows)]
 
 
 def put_scale(

@@ -6,6 +6,8 @@ from typing import Any, Final, NamedTuple
 
 import apsw
 
+from crawld.store.changes import change
+
 MAX_CHANGE_TIMES: Final = 400
 """The most change times read of a page."""
 
@@ -40,17 +42,8 @@ def sample(
         f" WHERE {_HELD} ORDER BY url_hash LIMIT ?",
         (host_id, site_id, limit),
     ).fetchall()
+    # Not times of copies: a visit sees several changes as one, and the model knows better.
     return [
-        PageSample(importance, record, _change_times(connection, page_id))
+        PageSample(importance, record, change.newest_times(connection, page_id, MAX_CHANGE_TIMES))
         for page_id, importance, record in rows
     ]
-
-
-def _change_times(connection: apsw.Connection, page_id: int) -> list[float]:
-    # Times of copies are those of visits, which see several changes as one: models know better.
-    rows: list[Any] = connection.execute(
-        "SELECT DISTINCT changed_at FROM change WHERE page_id = ? AND kind IS NOT 'null'"
-        " ORDER BY changed_at DESC LIMIT ?",
-        (page_id, MAX_CHANGE_TIMES),
-    ).fetchall()
-    return [at for (at,) in reversed(rows)]
