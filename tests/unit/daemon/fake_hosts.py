@@ -1,4 +1,4 @@
-"""What the schedule serves in its tests: hosts with their pages, and a witness of spacing."""
+"""Fake hosts for tests of the schedule: their turns, and a record of every request."""
 
 import functools
 from dataclasses import dataclass, field
@@ -10,7 +10,7 @@ from crawld.daemon.schedule.schedule import Schedule
 
 
 def on_autojump_clock(test):
-    """Run a test on a clock that stands still and jumps to the next instant anybody waits for."""
+    """Run a test on a mock clock that jumps to the next wake-up time when every task waits."""
 
     @functools.wraps(test)
     def run(*args, **kwargs):
@@ -25,13 +25,13 @@ class HostPlan:
     """How one host behaves.
 
     Attributes:
-        turns: turns it still wants.
-        delay_s: rest after an answer.
-        address: where it is; None: it is not found.
-        address_delay_s: rest of the address after an answer of this host.
-        fetch_s: how long each of its answers takes.
-        open_at: instant before which it may not be asked.
-        locate_s: how long it takes to find its address.
+        turns: number of turns it still wants.
+        delay_s: delay after a response.
+        address: its IP address; None: the host is not found.
+        address_delay_s: delay of the address after a response of this host.
+        fetch_s: duration of each request.
+        open_at: time before which it gets no turn (trio clock).
+        locate_s: duration of the address lookup.
     """
 
     turns: int = 1
@@ -45,7 +45,7 @@ class HostPlan:
 
 @dataclass(frozen=True)
 class SentRequest:
-    """One request: who was asked when, and when the answer came."""
+    """One request, with the delays that hold after it."""
 
     host: str
     address: str | None
@@ -57,7 +57,7 @@ class SentRequest:
 
 @dataclass
 class FakeTurns:
-    """The core loop of the tests; serves `Schedule` as its `Turns`."""
+    """Implements the schedule's `Turns`: each turn sends one request to its host."""
 
     plans: dict[str, HostPlan]
     requests: list[SentRequest] = field(default_factory=list)
@@ -89,7 +89,7 @@ class FakeTurns:
         self.plans[slot.host].turns -= 1
 
     async def send_request(self, slot):
-        """Send one request to a host in its turn, and let it rest from the answer on."""
+        """Send one request to a host in its turn; its delay starts at the response."""
         plan, sent_at = self.plans[slot.host], trio.current_time()
         self._under_way += 1
         self.max_at_once = max(self.max_at_once, self._under_way)
@@ -106,31 +106,35 @@ class FakeTurns:
         return not any(plan.turns for plan in self.plans.values())
 
     async def wait_done(self):
-        """Return when no host wants a turn any more."""
+        """Return when no host wants another turn."""
         while not self.done:  # noqa: ASYNC110 (the clock jumps)
             await trio.sleep(0.5)
 
     def request_order(self):
-        """Return who was asked, in order."""
+        """Return the host of each request, in the order sent."""
         return [each.host for each in sorted(self.requests, key=lambda each: each.sent_at)]
 
     def early_requests(self):
-        """Return every request that came before the rest of its host or its address was over."""
+        """Return the requests sent before the delay of their host or address was over."""
         found = []
-        rests = {}
+        next_at = {}
         for each in sorted(self.requests, key=lambda each: each.sent_at):
             keys = [("host", each.host), ("address", each.address)][: 2 if each.address else 1]
             for key in keys:
-                if each.sent_at < rests.get(key, 0.0) - 1e-9:
-                    found.append((key, each.sent_at, rests[key]))
-            rests[keys[0]] = each.response_at + each.delay_s
+                if each.sent_at < next_at.get(key, 0.0) - 1e-9:
+                    found.append((key, each.sent_at, next_at[key]))
+            next_at[keys[0]] = each.response_at + each.delay_s
             if each.address:
-                rests[keys[1]] = each.response_at + each.address_delay_s
+                next_at[keys[1]] = each.response_at + each.address_delay_s
         return found
 
 
 def make_schedule(turns, *, max_on_turn=100, located=False, **more):
-    """Return a schedule that knows the hosts of a plan and has been told that they want turns."""
+    """Return a schedule in which every host of `turns.plans` wants its turns.
+
+    Args:
+        located: whether the addresses of the hosts are known already.
+    """
     schedule = Schedule(turns, max_on_turn=max_on_turn, **more)
     for host, plan in turns.plans.items():
         slot = schedule.host(host)
@@ -141,20 +145,20 @@ def make_schedule(turns, *, max_on_turn=100, located=False, **more):
 
 
 def places_of(schedule, slot):
-    """Return in which of its places a host stands: one of them, or it is parked."""
+    """Return the places (waiting, queued, on turn, parked) that hold a host."""
     entries = [entry for entry in schedule._heap if entry[3] is slot and entry[2] == slot.serial]
     queues = [each for each in schedule._addresses.values() if slot in each.queue]
     assert len(entries) <= 1
     assert sum(each.queue.count(slot) for each in queues) == slot.queued
     places = {"waiting": bool(entries), "queued": slot.queued, "on turn": slot.turn is not None}
-    return [name for name, there in places.items() if there] or ["parked"]
+    return [name for name, found in places.items() if found] or ["parked"]
 
 
 def stalled_addresses(schedule):
-    """Return the addresses at which hosts queue and which nothing will serve."""
-    held = {id(entry[3]) for entry in schedule._heap if entry[2] == entry[3].serial}
+    """Return the addresses whose queue will never be served."""
+    in_heap = {id(entry[3]) for entry in schedule._heap if entry[2] == entry[3].serial}
     return [
         name
         for name, each in schedule._addresses.items()
-        if each.queue and not each.busy and id(each) not in held
+        if each.queue and not each.busy and id(each) not in in_heap
     ]

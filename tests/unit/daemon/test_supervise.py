@@ -1,4 +1,4 @@
-"""Tasks that crash and are restarted."""
+"""Restart of background tasks after a crash."""
 
 import pytest
 import trio
@@ -14,7 +14,7 @@ def autojump_clock():
 
 
 def failing_with(*errors):
-    """Return a task that raises these in turn and then ends, and the times of its starts."""
+    """Return a task that raises these errors in turn and then ends, and its start times."""
     left, starts = list(errors), []
 
     async def task():
@@ -26,16 +26,16 @@ def failing_with(*errors):
 
 
 async def test_a_crashed_task_restarts_after_a_pause(autojump_clock):
-    of_tasks = ExceptionGroup("of its tasks", [ValueError("another")])
-    task, starts = failing_with(KeyError("a bug"), of_tasks, InvalidUrlError("a third"))
-    await supervise("teaching", task)
+    group = ExceptionGroup("subtasks failed", [ValueError("another bug")])
+    task, starts = failing_with(KeyError("a bug"), group, InvalidUrlError("a third bug"))
+    await supervise("policy_loader", task)
     assert [at - starts[0] for at in starts] == [number * RESTART_S for number in range(4)]
 
 
 CLOSED = StoreError("closed")
 
 
-@pytest.mark.parametrize("error", [CLOSED, ExceptionGroup("of its tasks", [CLOSED])])
+@pytest.mark.parametrize("error", [CLOSED, ExceptionGroup("subtasks failed", [CLOSED])])
 async def test_a_store_error_is_raised(autojump_clock, error):
     task, starts = failing_with(error)
     with pytest.raises((StoreError, ExceptionGroup)) as raised:
@@ -46,5 +46,5 @@ async def test_a_store_error_is_raised(autojump_clock, error):
 
 async def test_cancellation_ends_the_task(autojump_clock):
     with trio.move_on_after(5 * RESTART_S) as scope:
-        await supervise("teaching", trio.sleep_forever)
+        await supervise("policy_loader", trio.sleep_forever)
     assert scope.cancelled_caught

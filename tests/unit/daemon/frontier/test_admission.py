@@ -1,4 +1,4 @@
-"""Which found URLs become pages, and what is remembered of the others."""
+"""Admission of URLs by scope, traps and robots rules, and the memory of recent decisions."""
 
 import pytest
 
@@ -16,11 +16,11 @@ def admission():
     return Admission(lambda origin: None)
 
 
-def judged(admission, site, *urls, depth=1, seed=False):
-    """Return the admitted URLs and the reasons for the refused."""
+def admit(admission, site, *urls, depth=1, seed=False):
+    """Return the admitted URLs and the reasons of the refusals."""
     source = Referrer(None if seed else 7, depth, seed=seed)
-    found = admission.admit(site, [canonicalize(url, HOME) for url in urls], source, NOW)
-    return [each.url for each in found.found], {each.reason for each in found.refusals}
+    result = admission.admit(site, [canonicalize(url, HOME) for url in urls], source, NOW)
+    return [each.url for each in result.found], {each.reason for each in result.refusals}
 
 
 @pytest.mark.parametrize(
@@ -41,9 +41,9 @@ def judged(admission, site, *urls, depth=1, seed=False):
         ({}, "/calendar/2199/01/", "calendar"),
     ],
 )
-def test_scope_and_traps(admission, site, url, reason):
+def test_scope_and_traps_decide_admission(admission, site, url, reason):
     site = make_site(**{"seeds": [HOME], **site})
-    found, reasons = judged(admission, site, url)
+    found, reasons = admit(admission, site, url)
     if reason is None:
         assert (found, reasons) == ([canonicalize(url, HOME)], set())
     else:
@@ -54,40 +54,40 @@ def test_robots_refuse_links_but_not_seeds():
     rules = Robots.parse(b"User-agent: *\nDisallow: /private", "crawld")
     admission = Admission(lambda origin: rules if origin == "http://a.test" else None)
     site = make_site(seeds=[HOME], hosts=["b.test"])
-    assert judged(admission, site, "/private/x", "/x") == ([HOME + "x"], {"robots"})
-    assert judged(admission, site, "http://b.test/private") == (["http://b.test/private"], set())
-    # a seed is kept as a page, so that it is shown as excluded
-    assert judged(admission, site, "/private/y", seed=True) == ([HOME + "private/y"], set())
+    assert admit(admission, site, "/private/x", "/x") == ([HOME + "x"], {"robots"})
+    assert admit(admission, site, "http://b.test/private") == (["http://b.test/private"], set())
+    # A seed becomes a page, which is then shown as excluded.
+    assert admit(admission, site, "/private/y", seed=True) == ([HOME + "private/y"], set())
 
 
-def test_what_was_judged_lately_is_not_judged_again(admission):
+def test_a_recent_url_is_not_judged_again(admission):
     site = make_site(seeds=[HOME])
-    assert judged(admission, site, "/x", "http://b.test/") == ([HOME + "x"], {"host"})
-    assert judged(admission, site, "/x", "http://b.test/") == ([], set())
+    assert admit(admission, site, "/x", "http://b.test/") == ([HOME + "x"], {"host"})
+    assert admit(admission, site, "/x", "http://b.test/") == ([], set())
     admission.forget()
-    assert judged(admission, site, "/x", "http://b.test/") == ([HOME + "x"], {"host"})
+    assert admit(admission, site, "/x", "http://b.test/") == ([HOME + "x"], {"host"})
 
 
 def test_seeds_are_always_judged(admission):
     site = make_site(seeds=[HOME])
     for _ in range(2):
-        assert judged(admission, site, "/x", depth=0, seed=True) == ([HOME + "x"], set())
+        assert admit(admission, site, "/x", depth=0, seed=True) == ([HOME + "x"], set())
 
 
-def test_sites_are_told_apart(admission):
+def test_each_site_judges_a_url_itself(admission):
     one, two = make_site(seeds=[HOME], site_id=1), make_site(seeds=[HOME], site_id=2)
-    assert judged(admission, one, "/x") == judged(admission, two, "/x") == ([HOME + "x"], set())
+    assert admit(admission, one, "/x") == admit(admission, two, "/x") == ([HOME + "x"], set())
 
 
-def test_what_was_too_deep_is_admitted_from_nearer_to_the_seeds(admission):
+def test_a_url_that_was_too_deep_is_admitted_from_a_page_nearer_to_the_seeds(admission):
     site = make_site(seeds=[HOME], max_depth=2)
-    assert judged(admission, site, "/x", depth=3) == ([], {"depth"})
-    assert judged(admission, site, "/x", depth=3) == ([], set())
-    assert judged(admission, site, "/x", depth=2) == ([HOME + "x"], set())
-    assert judged(admission, site, "/x", depth=3) == ([], set())
+    assert admit(admission, site, "/x", depth=3) == ([], {"depth"})
+    assert admit(admission, site, "/x", depth=3) == ([], set())
+    assert admit(admission, site, "/x", depth=2) == ([HOME + "x"], set())
+    assert admit(admission, site, "/x", depth=3) == ([], set())
 
 
-def test_what_a_url_becomes(admission):
+def test_the_fields_of_an_admitted_url(admission):
     site = make_site(
         seeds=[HOME], weights=[{"pattern": "prefix:/news/", "importance": 3.0}], site_id=4
     )
@@ -99,7 +99,7 @@ def test_what_a_url_becomes(admission):
     assert (page.importance, news.importance) == (1.0, 3.0)
 
 
-def test_memory_is_bounded_and_forgets_the_oldest():
+def test_recent_urls_are_bounded_and_drop_the_oldest():
     recent = RecentUrls(generation=100)
     for key in range(1000):
         recent.add(key)

@@ -1,4 +1,4 @@
-"""One host's politeness on two clocks, whatever the wall clock does."""
+"""Politeness and page queues of one host, also across jumps of the wall clock."""
 
 import itertools
 
@@ -23,8 +23,8 @@ DAY_S = 86_400.0
 JUMPS = pytest.mark.parametrize("jump_s", [-DAY_S, -3600.0, 0.0, 3600.0, DAY_S])
 
 
-class Wall:
-    """A wall clock that runs with trio's and jumps when told."""
+class WallClock:
+    """A wall clock that runs with trio's clock and can jump."""
 
     def __init__(self, at=NOON):
         self._shift_s = at - trio.current_time()
@@ -36,17 +36,17 @@ class Wall:
         self._shift_s += by_s
 
 
-def host_of(**rules):
+def make_host(**rules):
     host = HostState(1, HostSlot("a.test", trio.current_time()))
     host.apply_rules([DelayRules(**{"host_delay_s": 10.0, **rules})])
     return host
 
 
 async def test_a_certificate_is_stored_when_it_is_new():
-    host = host_of()
+    host = make_host()
     assert host.update(1.0, "192.0.2.1", ("a.test", "b.test")).certificate == ("a.test", "b.test")
     assert host.update(2.0, "192.0.2.1", ("a.test", "b.test")).certificate == ()
-    # An answer without one, a redirect to plain http perhaps, takes nothing back.
+    # A response without one, such as a redirect to plain http, removes nothing.
     assert host.update(3.0, "192.0.2.1").certificate == ()
     assert host.update(4.0, "192.0.2.1", ("a.test", "b.test")).certificate == ()
     assert host.update(5.0, "192.0.2.1", ("a.test",)).certificate == ("a.test",)
@@ -54,9 +54,9 @@ async def test_a_certificate_is_stored_when_it_is_new():
 
 @JUMPS
 @on_autojump_clock
-async def test_a_retry_after_holds_through_any_jump_of_the_wall_clock(jump_s):
-    wall = Wall()
-    clock, host = Clock(wall=wall), host_of()
+async def test_a_jump_of_the_wall_clock_does_not_change_a_retry_after(jump_s):
+    wall = WallClock()
+    clock, host = Clock(wall=wall), make_host()
     began = trio.current_time()
     host.troubled(clock.now(), 300.0)
     wall.jump(jump_s)
@@ -67,9 +67,9 @@ async def test_a_retry_after_holds_through_any_jump_of_the_wall_clock(jump_s):
 
 @JUMPS
 @on_autojump_clock
-async def test_a_stored_closing_neither_frees_nor_freezes_the_host_after_a_start(jump_s):
-    wall = Wall()
-    clock, host = Clock(wall=wall), host_of()
+async def test_a_restored_retry_after_survives_a_jump_of_the_wall_clock(jump_s):
+    wall = WallClock()
+    clock, host = Clock(wall=wall), make_host()
     stored = Backoff(2, NOON, NOON + 300.0)
     wall.jump(jump_s)  # while the daemon was down
     host.restore(stored, clock)
@@ -79,44 +79,44 @@ async def test_a_stored_closing_neither_frees_nor_freezes_the_host_after_a_start
 
 
 @on_autojump_clock
-async def test_a_closing_far_in_the_future_is_cut():
-    clock, host = Clock(wall=Wall()), host_of()
+async def test_a_restored_retry_after_far_in_the_future_is_clamped():
+    clock, host = Clock(wall=WallClock()), make_host()
     host.restore(Backoff(1, NOON + 400 * DAY_S, NOON + 400 * DAY_S), clock)
     wait_s = host.open_at(clock) - trio.current_time()
     assert wait_s == pytest.approx(MAX_RETRY_AFTER_S, abs=1e-3)
 
 
 @on_autojump_clock
-async def test_trouble_doubles_the_delay_and_quiet_time_forgives_it_step_by_step():
-    clock, host = Clock(wall=Wall()), host_of()
+async def test_trouble_doubles_the_delay_and_quiet_periods_halve_it_again():
+    clock, host = Clock(wall=WallClock()), make_host()
     delays = []
     for _ in range(3):
         host.troubled(clock.now(), None)
         delays.append(host.delay_s())
     assert delays == [20.0, 40.0, 80.0]
-    for forgiven in (40.0, 20.0, 10.0, 10.0):
+    for decayed in (40.0, 20.0, 10.0, 10.0):
         host.answered(clock.now())  # too soon
         await trio.sleep(QUIET_PERIOD_S)
         host.answered(clock.now())
-        assert host.delay_s() == forgiven
+        assert host.delay_s() == decayed
 
 
 @on_autojump_clock
-async def test_the_slot_rests_from_the_answer_on():
-    host = host_of()
+async def test_the_delay_of_a_host_starts_at_the_response():
+    host = make_host()
     now = trio.current_time()
     host.spaced(now + 5.0)
     assert host.slot.next_at == now + 15.0
-    host.spaced(now)  # a late word of an earlier answer frees nobody
+    host.spaced(now)  # the delay of an earlier response does not shorten it
     assert host.slot.next_at == now + 15.0
 
 
 @on_autojump_clock
-async def test_the_slowest_site_of_a_host_holds():
-    host = host_of()
+async def test_the_longest_delay_of_the_sites_of_a_host_applies():
+    host = make_host()
     host.apply_rules([DelayRules(host_delay_s=1.0), DelayRules(host_delay_s=7.0)])
     assert host.delay_s() == 7.0
-    host.apply_rules([])  # its sites are gone: what held goes on to hold
+    host.apply_rules([])  # its sites are gone: the last rules stay
     assert host.delay_s() == 7.0
 
 
@@ -132,34 +132,34 @@ async def test_the_slowest_site_of_a_host_holds():
     ],
 )
 @on_autojump_clock
-async def test_robots_lengthen_the_delay_within_bounds(text, delay_s):
+async def test_robots_txt_lengthens_the_delay_within_bounds(text, delay_s):
     robots = Robots.parse(f"User-agent: *\n{text}\n".encode(), "crawld")
-    host = host_of()
+    host = make_host()
     host.apply_robots(robots, respect_crawl_delay=True)
     assert host.delay_s() == delay_s
-    stubborn = host_of()
-    stubborn.apply_robots(robots, respect_crawl_delay=False)
-    assert stubborn.delay_s() == 10.0
+    ignoring = make_host()
+    ignoring.apply_robots(robots, respect_crawl_delay=False)
+    assert ignoring.delay_s() == 10.0
 
 
 @JUMPS
 @on_autojump_clock
 async def test_quiet_hours_follow_the_wall_clock(jump_s):
-    wall = Wall()
+    wall = WallClock()
     clock = Clock(wall=wall)
-    host = host_of(quiet_hours=QuietHours(((0, 6 * 3600),)))
+    host = make_host(quiet_hours=QuietHours(((0, 6 * 3600),)))
     assert host.open_at(clock) <= trio.current_time()  # noon
-    wall.jump(12 * 3600.0 + jump_s)  # midnight, and whatever on top
+    wall.jump(12 * 3600.0 + jump_s)  # midnight, plus the jump
     second = clock.now() % DAY_S
-    wanted_s = max(0.0, 6 * 3600.0 - second)
+    expected_s = max(0.0, 6 * 3600.0 - second)
     opens_in_s = max(0.0, host.open_at(clock) - trio.current_time())
-    assert opens_in_s == pytest.approx(wanted_s, abs=1e-3)
+    assert opens_in_s == pytest.approx(expected_s, abs=1e-3)
 
 
 @on_autojump_clock
-async def test_a_visit_time_of_robots_txt_is_quiet_hours():
+async def test_the_visit_time_of_robots_txt_sets_quiet_hours():
     robots = Robots.parse(b"User-agent: *\nVisit-time: 0600-0845\n", "crawld")
-    clock, host = Clock(wall=Wall()), host_of()
+    clock, host = Clock(wall=WallClock()), make_host()
     host.apply_robots(robots, respect_crawl_delay=True)
     opens_at = clock.to_wall(host.open_at(clock))
     assert opens_at % DAY_S == pytest.approx(6 * 3600, abs=1e-3)
@@ -167,8 +167,8 @@ async def test_a_visit_time_of_robots_txt_is_quiet_hours():
 
 
 @on_autojump_clock
-async def test_a_shut_host_lends_turns_and_a_closed_one_does_not():
-    clock, host = Clock(wall=Wall()), host_of()
+async def test_shutting_a_host_delays_only_its_pages_and_a_retry_after_every_request():
+    clock, host = Clock(wall=WallClock()), make_host()
     now = trio.current_time()
     host.shut_until = now + 60.0
     assert host.rested_at(clock) <= now
@@ -177,8 +177,8 @@ async def test_a_shut_host_lends_turns_and_a_closed_one_does_not():
     assert host.rested_at(clock) == host.open_at(clock) == now + 90.0
 
 
-class Queue:
-    """Pages of one site, as `HostState` asks them."""
+class FakePageQueue:
+    """The part of `PageQueue` that `HostState` calls."""
 
     def __init__(self, *pages, wanted_at=0.0, requisites=False):
         self.requisites = requisites
@@ -194,25 +194,29 @@ class Queue:
 
 @on_autojump_clock
 async def test_the_sites_of_a_host_take_turns():
-    host = host_of()
-    host.pages = {1: Queue("a", "b", "c"), 2: Queue("x"), 3: Queue("p", "q")}
+    host = make_host()
+    host.pages = {
+        1: FakePageQueue("a", "b", "c"),
+        2: FakePageQueue("x"),
+        3: FakePageQueue("p", "q"),
+    }
     taken = iter(lambda: host.take(5.0, {1, 2, 3}), None)
     assert [page for _, page in taken] == ["a", "x", "p", "b", "q", "c"]
 
 
 @on_autojump_clock
-async def test_pages_share_the_turns_with_what_they_need():
-    host = host_of()
-    host.pages = {1: Queue(*"abcdef")}
-    host.requisites = {1: Queue(*"123456", requisites=True)}
+async def test_requisites_get_their_share_of_the_turns():
+    host = make_host()
+    host.pages = {1: FakePageQueue(*"abcdef")}
+    host.requisites = {1: FakePageQueue(*"123456", requisites=True)}
     taken = iter(lambda: host.take(5.0, {1}, requisite_share=0.25), None)
     assert "".join(page for _, page in taken) == "a1bcd2ef3456"
 
 
 @on_autojump_clock
 async def test_inactive_sites_have_no_turns():
-    host = host_of()
-    host.pages = {1: Queue("a"), 2: Queue("x", wanted_at=7.0), 3: Queue()}
+    host = make_host()
+    host.pages = {1: FakePageQueue("a"), 2: FakePageQueue("x", wanted_at=7.0), 3: FakePageQueue()}
     assert host.wanted_at(5.0, {1, 2, 3}) == 0.0
     assert host.wanted_at(5.0, {2, 3}) == 7.0
     assert host.wanted_at(5.0, {3}) is None
@@ -223,12 +227,12 @@ async def test_inactive_sites_have_no_turns():
 
 @pytest.mark.parametrize("jumps", list(itertools.permutations([-DAY_S, DAY_S, 60.0], 2)))
 @on_autojump_clock
-async def test_the_clocks_are_turned_into_each_other_as_they_are_now(jumps):
-    wall = Wall()
+async def test_times_are_converted_with_the_current_difference_of_the_clocks(jumps):
+    wall = WallClock()
     clock = Clock(wall=wall)
     for jump_s in jumps:
         wall.jump(jump_s)
         await trio.sleep(5.0)
-        instant = trio.current_time() + 7.0
-        assert clock.to_wall(instant) == pytest.approx(clock.now() + 7.0)
-        assert clock.to_monotonic(clock.to_wall(instant)) == pytest.approx(instant)
+        later = trio.current_time() + 7.0
+        assert clock.to_wall(later) == pytest.approx(clock.now() + 7.0)
+        assert clock.to_monotonic(clock.to_wall(later)) == pytest.approx(later)

@@ -1,4 +1,4 @@
-"""Host slots on a clock that jumps to the next instant anybody waits for."""
+"""Times and order of the turns of hosts and addresses, on a mock clock."""
 
 import math
 import sys
@@ -21,7 +21,7 @@ from tests.unit.daemon.fake_hosts import (
 
 
 async def serve(schedule, turns):
-    """Run a schedule until nobody wants a turn any more."""
+    """Run a schedule until no host wants another turn."""
     async with trio.open_nursery() as nursery:
         nursery.start_soon(schedule.run)
         await turns.wait_done()
@@ -29,7 +29,7 @@ async def serve(schedule, turns):
 
 
 @on_autojump_clock
-async def test_a_host_rests_from_each_answer_on():
+async def test_the_delay_of_a_host_starts_at_each_response():
     turns = FakeTurns({"a": HostPlan(turns=3, delay_s=10.0, fetch_s=2.0)})
     began = trio.current_time()
     await serve(make_schedule(turns), turns)
@@ -37,19 +37,19 @@ async def test_a_host_rests_from_each_answer_on():
 
 
 @on_autojump_clock
-async def test_hosts_of_one_address_rest_together_and_others_do_not():
+async def test_hosts_of_one_address_share_its_delay():
     plans = {name: HostPlan(address="192.0.2.1", address_delay_s=3.0) for name in "abc"}
     plans["other"] = HostPlan(address="192.0.2.2", address_delay_s=3.0)
     turns = FakeTurns(plans)
     began = trio.current_time()
     await serve(make_schedule(turns), turns)
-    at = {each.host: each.sent_at - began for each in turns.requests}
-    assert sorted(at[name] for name in "abc") == [0.0, 3.25, 6.5]
-    assert at["other"] == 0.0
+    sent_at = {each.host: each.sent_at - began for each in turns.requests}
+    assert sorted(sent_at[name] for name in "abc") == [0.0, 3.25, 6.5]
+    assert sent_at["other"] == 0.0
 
 
 @on_autojump_clock
-async def test_an_address_serves_first_come_first():
+async def test_an_address_serves_its_hosts_in_order():
     names = [f"h{n}" for n in range(30)]
     plans = {name: HostPlan(turns=3, delay_s=1.0, address_delay_s=1.0) for name in names}
     turns = FakeTurns(plans)
@@ -59,9 +59,8 @@ async def test_an_address_serves_first_come_first():
 
 
 @on_autojump_clock
-async def test_nobody_passes_those_who_queue_at_an_address():
-    # c comes due in the very instant at which the address of a and b is free again, and takes
-    # the only turn there is
+async def test_hosts_queued_at_an_address_are_served_before_hosts_due_later():
+    # c is due at the time when the address of a and b is free again; only one turn runs at a time.
     plans = {
         "a": HostPlan(fetch_s=1.0, address_delay_s=4.0),
         "b": HostPlan(open_at=1.5),
@@ -76,7 +75,7 @@ async def test_nobody_passes_those_who_queue_at_an_address():
 
 
 @on_autojump_clock
-async def test_a_full_house_forgets_nobody():
+async def test_every_host_is_served_with_few_turns_at_a_time():
     plans = {
         f"h{n}": HostPlan(turns=4, delay_s=0.7 + n % 5, address_delay_s=0.3) for n in range(40)
     }
@@ -88,7 +87,7 @@ async def test_a_full_house_forgets_nobody():
 
 
 @on_autojump_clock
-async def test_turns_are_used_up_to_the_limit():
+async def test_as_many_turns_run_as_the_limit_permits():
     plans = {f"h{n}": HostPlan(address=f"192.0.2.{n}", fetch_s=5.0) for n in range(20)}
     turns = FakeTurns(plans)
     began = trio.current_time()
@@ -98,7 +97,7 @@ async def test_turns_are_used_up_to_the_limit():
 
 
 @on_autojump_clock
-async def test_a_host_that_is_not_found_has_its_turn_and_holds_nobody_up():
+async def test_a_host_without_an_address_gets_turns_and_delays_no_other():
     turns = FakeTurns(
         {"lost": HostPlan(address=None, fetch_s=50.0, turns=2), "a": HostPlan(), "b": HostPlan()}
     )
@@ -109,7 +108,7 @@ async def test_a_host_that_is_not_found_has_its_turn_and_holds_nobody_up():
 
 
 @on_autojump_clock
-async def test_an_address_is_asked_for_again_after_a_while():
+async def test_an_address_is_looked_up_again_when_it_is_old():
     pages = 1 + math.ceil(2.5 * LOCATION_MAX_AGE_S / 100.0)
     turns = FakeTurns({"a": HostPlan(turns=pages, delay_s=100.0, fetch_s=0.0)})
     await serve(make_schedule(turns), turns)
@@ -117,7 +116,7 @@ async def test_an_address_is_asked_for_again_after_a_while():
 
 
 @on_autojump_clock
-async def test_a_parked_host_wakes_and_an_eager_one_is_asked_sooner():
+async def test_waking_serves_a_parked_host_and_one_that_opens_earlier():
     turns = FakeTurns({"a": HostPlan(turns=0), "b": HostPlan(address="192.0.2.2", open_at=100.0)})
     schedule = make_schedule(turns)
     began = trio.current_time()
@@ -138,8 +137,8 @@ async def test_a_parked_host_wakes_and_an_eager_one_is_asked_sooner():
 
 
 @on_autojump_clock
-async def test_rules_of_the_wall_clock_are_asked_again_before_long():
-    # a host that says "in a year" is asked again, so that a clock set right frees it
+async def test_the_opening_time_of_a_host_is_checked_again_after_the_horizon():
+    # A host closed for a year is checked again, so that a corrected wall clock opens it.
     turns = FakeTurns({"a": HostPlan(open_at=trio.current_time() + 365 * 86_400.0)})
     schedule = make_schedule(turns)
     began = trio.current_time()
@@ -153,7 +152,7 @@ async def test_rules_of_the_wall_clock_are_asked_again_before_long():
 
 
 @on_autojump_clock
-async def test_every_reason_to_pause_must_be_taken_back():
+async def test_turns_start_when_every_reason_to_pause_is_removed():
     turns = FakeTurns({"a": HostPlan(turns=1)})
     schedule = make_schedule(turns)
     schedule.pause("disk")
@@ -172,7 +171,7 @@ async def test_every_reason_to_pause_must_be_taken_back():
 
 
 @on_autojump_clock
-async def test_a_pause_lets_the_turn_under_way_end_and_starts_no_other():
+async def test_a_pause_starts_no_turn_and_the_turn_under_way_ends():
     turns = FakeTurns({"a": HostPlan(turns=2, fetch_s=5.0, delay_s=1.0)})
     schedule = make_schedule(turns)
     async with trio.open_nursery() as nursery:
@@ -203,18 +202,18 @@ async def test_stop_waits_for_the_turns_under_way():
 
 
 @on_autojump_clock
-async def test_an_address_first_met_waits_after_a_start():
+async def test_after_a_start_a_new_address_waits_first():
     turns = FakeTurns(
         {"a": HostPlan(), "b": HostPlan(address="192.0.2.2"), "lost": HostPlan(address=None)}
     )
     began = trio.current_time()
     await serve(make_schedule(turns, address_wait_s=7.0), turns)
-    at = {each.host: each.sent_at - began for each in turns.requests}
-    assert at == {"a": 7.0, "b": 7.0, "lost": 0.0}
+    sent_at = {each.host: each.sent_at - began for each in turns.requests}
+    assert sent_at == {"a": 7.0, "b": 7.0, "lost": 0.0}
 
 
 @on_autojump_clock
-async def test_a_slot_made_with_a_wait_waits():
+async def test_a_new_slot_waits_before_its_first_turn():
     turns = FakeTurns({"a": HostPlan()})
     schedule = make_schedule(FakeTurns({}))
     schedule._turns = turns
@@ -225,30 +224,30 @@ async def test_a_slot_made_with_a_wait_waits():
     assert [each.sent_at - began for each in turns.requests] == [15.0]
 
 
-# --- lent turns ------------------------------------------------------------------------------
+# --- borrowed turns --------------------------------------------------------------------------
 
 
 @on_autojump_clock
-async def test_a_lent_turn_is_a_turn():
+async def test_a_borrowed_turn_keeps_the_delay():
     turns = FakeTurns({"a": HostPlan(turns=2, delay_s=10.0)})
     schedule = make_schedule(turns)
     slot, began = schedule.host("a"), trio.current_time()
-    lent_at = []
+    borrowed_at = []
     async with trio.open_nursery() as nursery:
         nursery.start_soon(schedule.run)
         await trio.sleep(1.0)
         async with schedule.borrow(slot):
-            lent_at.append(trio.current_time() - began)
+            borrowed_at.append(trio.current_time() - began)
             assert places_of(schedule, slot) == ["on turn"]
             await turns.send_request(slot)
         await turns.wait_done()
         schedule.stop()
-    assert lent_at == [10.25]  # before the second page
+    assert borrowed_at == [10.25]  # before the second turn of its own
     assert [each.sent_at - began for each in turns.requests] == [0.0, 10.25, 20.5]
 
 
 @on_autojump_clock
-async def test_a_lent_turn_without_a_request_costs_no_rest():
+async def test_a_borrowed_turn_without_a_request_starts_no_delay():
     turns = FakeTurns({"a": HostPlan(turns=1, delay_s=10.0)})
     schedule = make_schedule(turns)
     turns.plans["a"].open_at = began = trio.current_time()
@@ -262,7 +261,7 @@ async def test_a_lent_turn_without_a_request_costs_no_rest():
 
 
 @on_autojump_clock
-async def test_whoever_gives_up_waiting_for_a_turn_wastes_none():
+async def test_a_cancelled_borrow_uses_no_turn():
     turns = FakeTurns({"a": HostPlan(turns=2, delay_s=10.0)})
     schedule = make_schedule(turns)
     began = trio.current_time()
@@ -271,14 +270,14 @@ async def test_whoever_gives_up_waiting_for_a_turn_wastes_none():
         await trio.sleep(1.0)
         with trio.move_on_after(1.0):
             async with schedule.borrow(schedule.host("a")):
-                raise AssertionError("the host rests")
+                raise AssertionError("the delay of the host is not over")
         await turns.wait_done()
         schedule.stop()
     assert [each.sent_at - began for each in turns.requests] == [0.0, 10.25]
 
 
 @on_autojump_clock
-async def test_a_parked_host_lends_its_turn():
+async def test_the_turn_of_a_parked_host_can_be_borrowed():
     turns = FakeTurns({"a": HostPlan(turns=0)})
     schedule = make_schedule(turns)
     async with trio.open_nursery() as nursery:
@@ -290,42 +289,42 @@ async def test_a_parked_host_lends_its_turn():
 
 
 @on_autojump_clock
-async def test_two_hosts_of_one_address_can_lend_each_other_their_turns():
+async def test_two_hosts_of_one_address_can_borrow_from_each_other():
     turns = FakeTurns({"a": HostPlan(turns=0), "b": HostPlan(turns=0)})
     schedule = make_schedule(turns, max_on_turn=1)
 
-    async def lead(first, second):
-        with trio.CancelScope() as chase:
+    async def follow_redirect(first, second):
+        with trio.CancelScope() as rest:
             async with schedule.borrow(schedule.host(first)):
                 await turns.send_request(schedule.host(first))
-                schedule.end_turn(schedule.host(first), chase)
+                schedule.end_turn(schedule.host(first), rest)
                 async with schedule.borrow(schedule.host(second)):
                     await turns.send_request(schedule.host(second))
 
     async with trio.open_nursery() as nursery:
         nursery.start_soon(schedule.run)
         with trio.fail_after(1000):
-            async with trio.open_nursery() as leads:
-                leads.start_soon(lead, "a", "b")
-                leads.start_soon(lead, "b", "a")
+            async with trio.open_nursery() as redirects:
+                redirects.start_soon(follow_redirect, "a", "b")
+                redirects.start_soon(follow_redirect, "b", "a")
         schedule.stop()
     assert len(turns.requests) == 4
     assert turns.early_requests() == []
 
 
 @on_autojump_clock
-async def test_stopping_ends_whoever_waits_without_a_turn():
+async def test_stopping_cancels_tasks_that_ended_their_turn():
     turns = FakeTurns({"a": HostPlan(turns=0), "b": HostPlan(turns=0, open_at=math.inf)})
     schedule = make_schedule(turns)
-    ended = []
+    cancelled = []
 
     async def wait_for_b():
-        with trio.CancelScope() as chase:
+        with trio.CancelScope() as rest:
             async with schedule.borrow(schedule.host("a")):
-                schedule.end_turn(schedule.host("a"), chase)
+                schedule.end_turn(schedule.host("a"), rest)
                 async with schedule.borrow(schedule.host("b")):
                     raise AssertionError("b is closed")
-        ended.append(chase.cancelled_caught)
+        cancelled.append(rest.cancelled_caught)
 
     async with trio.open_nursery() as nursery:
         nursery.start_soon(schedule.run)
@@ -334,14 +333,14 @@ async def test_stopping_ends_whoever_waits_without_a_turn():
         await trio.sleep(10.0)
         assert schedule.on_turn == 0
         schedule.stop()
-    assert ended == [True, True]
+    assert cancelled == [True, True]
 
 
-# --- size and figures ------------------------------------------------------------------------
+# --- size and statistics ---------------------------------------------------------------------
 
 
 @on_autojump_clock
-async def test_a_hundred_thousand_hosts_cost_no_task_each():
+async def test_100_000_hosts_need_few_tasks_and_little_memory():
     count, due = 100_000, 1_000
     plans = {
         f"h{n}": HostPlan(turns=2, delay_s=1e6, address=None, open_at=0.0 if n < due else 1e5 + n)
@@ -363,7 +362,7 @@ async def test_a_hundred_thousand_hosts_cost_no_task_each():
     assert sys.getsizeof(slot) + sum(map(sys.getsizeof, fields)) < 700
 
 
-def test_lateness_knows_the_last_slots():
+def test_lateness_is_measured_over_the_last_samples():
     lateness = Lateness()
     assert lateness.quantile_ms(0.99) == 0.0
     for late_ms in range(1, 101):
