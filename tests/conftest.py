@@ -1,4 +1,4 @@
-"""What every test shares: Hypothesis profiles, and a process that is left as it was."""
+"""Settings of all tests: Hypothesis profiles, parameter names, and process state restored."""
 
 import gc
 import os
@@ -7,32 +7,32 @@ import signal
 import pytest
 from hypothesis import HealthCheck, settings
 
-# A deadline, or how long examples take to draw, would assert how fast the machine is.
+# A deadline, or a limit on the time to draw examples, would test the speed of the machine.
 settings.register_profile("crawld", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-# A verdict is about the change that is judged: the same examples each time. New ones are looked
-# for wherever else the tests run.
+# CI runs the same examples each time, so that a failure comes from the change under test. Other
+# runs look for new examples.
 settings.register_profile("ci", settings.get_profile("crawld"), derandomize=True)
 settings.load_profile("ci" if os.environ.get("CI") == "true" else "crawld")
 
 
 def pytest_make_parametrize_id(val, argname):
-    """Name a parameter of binary data by its argument: gzip writes the time into it.
+    """Name binary parameters by their argument.
 
-    Test processes refuse to work on tests whose names differ from one process to the other.
+    Compressed data can hold the time, and the processes of a parallel run need equal test names.
     """
     return argname if isinstance(val, bytes) and not val.isascii() else None
 
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-"""Those that a daemon listens to."""
+"""The signals that a daemon handles."""
 
 
 @pytest.fixture(autouse=True)
-def _signals_as_they_were():
-    """Give signals back their handlers.
+def _restore_signal_handlers():
+    """Restore the signal handlers after the test.
 
-    Of two daemons in one test the first may end first; the second then leaves behind the handler
-    of the first, which would fail whatever test runs when a signal comes.
+    Of two daemons in one test the first may end first; the second then restores the handler of the
+    first, and a later signal would fail the test that runs then.
     """
     before = [signal.getsignal(each) for each in SIGNALS]
     yield
@@ -41,8 +41,11 @@ def _signals_as_they_were():
 
 
 @pytest.fixture(autouse=True)
-def _collector_as_it_was():
-    """Undo `gc.freeze()` of a daemon in the test, which would keep all that ever was."""
+def _restore_collector():
+    """Restore the settings of the cycle collector after a test whose daemon called `gc.freeze`.
+
+    Frozen objects would never be freed.
+    """
     before = gc.get_threshold()
     yield
     if gc.get_threshold() != before:
