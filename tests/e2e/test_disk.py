@@ -8,8 +8,7 @@ from contextlib import contextmanager
 import apsw
 import pytest
 
-from crawld.bench.article_mirror import ArticleMirror
-from crawld.bench.article_mirror import write_mirror as fill_mirror
+from crawld.bench.article_mirror import ArticleMirror, write_mirror
 from tests.e2e.daemon_config import query_rows, site, write_config
 from tests.peer.crawld_process import Crawld
 
@@ -174,7 +173,7 @@ def test_a_read_only_directory_is_reported(crawld, disk):
 def export_to_small_disk(cleanup, tmp_path):
     """Return a function that exports a mirror of a hundred articles to a disk of 256 KiB."""
     crawld = Crawld(tmp_path)
-    fill_mirror(crawld.db, ArticleMirror(100, 28_000))
+    write_mirror(crawld.db, ArticleMirror(100, 28_000))
     small = cleanup.enter_context(small_disk(tmp_path / "small", 256 * 1024))
 
     def export(form):
