@@ -8,10 +8,9 @@ from __future__ import annotations
 import json
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TypeVar
 
 import apsw
 import httpx
@@ -21,8 +20,6 @@ from crawld.bench.process import Child, program_error, run_child
 from crawld.core.page import Outcome
 from crawld.store import visit
 from crawld.store.engine.database import Database
-
-T = TypeVar("T")
 
 _START_S = 120.0
 _RESPONSE_S = 30.0
@@ -129,19 +126,15 @@ def run_daemon_process(config: Path) -> Iterator[DaemonProcess]:
 
 def count_visits(path: Path) -> dict[Outcome, int]:
     """Return the number of visits per outcome in a database."""
-    return _read(path, _visits)
 
+    def count(connection: apsw.Connection) -> dict[Outcome, int]:
+        return {
+            outcome: len(visit.log(connection, after=0, limit=_MAX_VISITS, outcome=outcome))
+            for outcome in Outcome
+        }
 
-def _visits(connection: apsw.Connection) -> dict[Outcome, int]:
-    return {
-        outcome: len(visit.log(connection, after=0, limit=_MAX_VISITS, outcome=outcome))
-        for outcome in Outcome
-    }
-
-
-def _read(path: Path, fn: Callable[[apsw.Connection], T]) -> T:
-    async def read() -> T:
+    async def read() -> dict[Outcome, int]:
         async with await Database.open(path, read_only=True) as database:
-            return await database.read(fn)
+            return await database.read(count)
 
     return trio.run(read)

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import signal
 import time
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
@@ -56,7 +55,9 @@ def measure(directory: Path, load: JitterLoad) -> Metrics:
     arguments = ["--addresses", str(load.hosts), "--pages", str(load.pages)]
     arguments += ["--page-bytes", str(load.page_bytes), "--ledger", str(ledger_file)]
     with run_simweb(directory / "web", *arguments) as (web, port):
-        config = _config(directory, load, port)
+        seeds = [f"http://{address}:{port}/" for address in loopback_addresses(load.hosts)]
+        tables = {"politeness": f"host_delay_s = {load.delay_s:.1f}"}
+        config = crawld_process.write_config(directory, "many", seeds, tables)
         with crawld_process.run_daemon_process(config) as daemon:
             daemon.wait_answering()
             _wait_running(daemon, load.warm_up_s)
@@ -65,13 +66,6 @@ def measure(directory: Path, load: JitterLoad) -> Metrics:
             daemon.child.stop(signal.SIGTERM)
         web.stop(signal.SIGTERM)
     return metrics | _ledger_metrics(Ledger.read(ledger_file), load.delay_s, since_s)
-
-
-def _config(directory: Path, load: JitterLoad, port: int) -> Path:
-    seeds = [f"http://{address}:{port}/" for address in loopback_addresses(load.hosts)]
-    return crawld_process.write_config(
-        directory, "many", seeds, {"politeness": f"host_delay_s = {load.delay_s:.1f}"}
-    )
 
 
 def _wait_running(daemon: crawld_process.DaemonProcess, for_s: float) -> None:
@@ -105,18 +99,13 @@ def _lateness_ms(daemon: crawld_process.DaemonProcess) -> float:
 
 def _ledger_metrics(ledger: Ledger, delay_s: float, since_s: float) -> Metrics:
     """Return early requests of the whole run, and the excess of gaps after the warm-up."""
-    excess_s = sorted(gap_s - delay_s for at_s, gap_s in _gaps(ledger) if at_s >= since_s)
+    excess_s = sorted(
+        gap_s - delay_s
+        for _, gap_s, index in ledger.gaps()
+        if ledger.row(index).complete_s >= since_s
+    )
     p99_s = excess_s[int(0.99 * (len(excess_s) - 1))] if excess_s else 0.0
     return {
         "early_requests": float(len(ledger.violations(delay_s=delay_s))),
         "jitter_ledger_p99_ms": 1000.0 * p99_s,
     }
-
-
-def _gaps(ledger: Ledger) -> Iterator[tuple[float, float]]:
-    """Yield (monotonic time, gap to the previous request) for every host."""
-    latest: dict[str, float] = {}
-    for row in ledger.rows():
-        if row.host in latest:
-            yield row.complete_s, row.complete_s - latest[row.host]
-        latest[row.host] = row.complete_s

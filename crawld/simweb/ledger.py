@@ -148,6 +148,17 @@ class Ledger:
             counts[number] = counts.get(number, 0) + 1
         return {self._words[number]: total for number, total in counts.items()}
 
+    def gaps(self, by: str = "host") -> Iterator[tuple[str, float, int]]:
+        """Yield (host or address, gap in seconds, index of the later request) in order."""
+        if self.dropped:
+            raise RuntimeError(f"the ledger is full: {self.dropped} requests were not kept")
+        latest: dict[int, float] = {}
+        for index, number in enumerate(self._texts[by]):
+            complete_s = self._complete_s[index]
+            if number in latest:
+                yield self._words[number], complete_s - latest[number], index
+            latest[number] = complete_s
+
     def spacing(self, host: str) -> float:
         """Return the smallest gap between two requests to a host, seconds; inf if fewer."""
         return self.spacings().get(host, math.inf)
@@ -155,7 +166,7 @@ class Ledger:
     def spacings(self, *, by: str = "host") -> dict[str, float]:
         """Return the smallest gap of every host (or `address`) with at least two requests."""
         smallest: dict[str, float] = {}
-        for key, gap_s, _ in self._gaps(by):
+        for key, gap_s, _ in self.gaps(by):
             smallest[key] = min(gap_s, smallest.get(key, math.inf))
         return smallest
 
@@ -171,19 +182,9 @@ class Ledger:
         """
         return [
             DelayViolation(key, gap_s, self._at[index], self._words[self._texts["target"][index]])
-            for key, gap_s, index in self._gaps(by)
+            for key, gap_s, index in self.gaps(by)
             if gap_s < delay_s and host in (None, key)
         ]
-
-    def _gaps(self, by: str) -> Iterator[tuple[str, float, int]]:
-        if self.dropped:
-            raise RuntimeError(f"the ledger is full: {self.dropped} requests were not kept")
-        latest: dict[int, float] = {}
-        for index, number in enumerate(self._texts[by]):
-            complete_s = self._complete_s[index]
-            if number in latest:
-                yield self._words[number], complete_s - latest[number], index
-            latest[number] = complete_s
 
     def _number(self, word: str) -> int:
         number = self._numbers.get(word)
