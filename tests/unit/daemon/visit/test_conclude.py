@@ -1,4 +1,4 @@
-"""What an answer means for a page, and what of it reaches the file."""
+"""The visit that a response makes of a page, and the record of it."""
 
 import gc
 from types import FunctionType
@@ -28,7 +28,8 @@ HTML = b"<!DOCTYPE html><title>T</title><p>text <a href='x'>x</a> <a href='/y'>y
 OLD = b"<!DOCTYPE html><title>T</title><p>older text"
 
 
-def page_of(**more):
+def make_page(**more):
+    """Return the record of a visited page of depth 3, without a copy unless given."""
     fields = dict.fromkeys(PageRecord.__annotations__)
     known = {
         "page_id": 7,
@@ -51,7 +52,7 @@ def page_of(**more):
 HELD = {"digest": digest(OLD), "version_id": 5, "etag": '"old"', "last_modified": "yesterday"}
 
 
-def fetched(status=200, body=HTML, headers=(), content_type="text/html; charset=utf-8"):
+def response(status=200, body=HTML, headers=(), content_type="text/html; charset=utf-8"):
     lines = [*headers] if content_type is None else [("Content-Type", content_type), *headers]
     return FetchResponse(
         status=status,
@@ -67,14 +68,14 @@ def fetched(status=200, body=HTML, headers=(), content_type="text/html; charset=
     )
 
 
-def failed(failure, **more):
+def fetch_failure(failure, **more):
     fields = {"detail": "why", "address": None, "sent_at": None, "at": 2.0}
     return FetchFailure(failure=failure, **{**fields, **more})
 
 
-def visit_of(answer, page=None, *, mode=UNCONDITIONAL, **site):
+def conclude_visit(answer, page=None, *, mode=UNCONDITIONAL, **site):
     return conclude(
-        page or page_of(),
+        page or make_page(),
         make_site(seeds=["http://a.test/"], **site),
         answer,
         mode=mode,
@@ -84,44 +85,52 @@ def visit_of(answer, page=None, *, mode=UNCONDITIONAL, **site):
     )
 
 
-def found_in(visit):
+def admitted_urls(visit):
     return {each.url for each in visit.admitted.found}
 
 
 CONDITIONAL = RequestMode(sent=Validators(etag='"old"'))
 
-NO_NEW_COPY = {
-    "same bytes": (fetched(body=OLD), UNCONDITIONAL, Outcome.UNCHANGED),
-    "304": (fetched(304, b""), CONDITIONAL, Outcome.NOT_MODIFIED),
-    "304 not asked for": (fetched(304, b""), UNCONDITIONAL, Outcome.FAILED),
+WITHOUT_NEW_COPY = {
+    "same bytes": (response(body=OLD), UNCONDITIONAL, Outcome.UNCHANGED),
+    "304": (response(304, b""), CONDITIONAL, Outcome.NOT_MODIFIED),
+    "304 to an unconditional request": (response(304, b""), UNCONDITIONAL, Outcome.FAILED),
     "redirect": (
-        fetched(301, b"", [("Location", "/elsewhere")]),
+        response(301, b"", [("Location", "/elsewhere")]),
         UNCONDITIONAL,
         Outcome.MOVED,
     ),
-    "404": (fetched(404), UNCONDITIONAL, Outcome.GONE),
-    "410": (fetched(410), UNCONDITIONAL, Outcome.GONE),
-    "403": (fetched(403), UNCONDITIONAL, Outcome.BLOCKED),
-    "429": (fetched(429), UNCONDITIONAL, Outcome.BLOCKED),
-    "503 with a time": (fetched(503, HTML, [("Retry-After", "9")]), UNCONDITIONAL, Outcome.BLOCKED),
-    "500": (fetched(500), UNCONDITIONAL, Outcome.FAILED),
+    "404": (response(404), UNCONDITIONAL, Outcome.GONE),
+    "410": (response(410), UNCONDITIONAL, Outcome.GONE),
+    "403": (response(403), UNCONDITIONAL, Outcome.BLOCKED),
+    "429": (response(429), UNCONDITIONAL, Outcome.BLOCKED),
+    "503 with Retry-After": (
+        response(503, HTML, [("Retry-After", "9")]),
+        UNCONDITIONAL,
+        Outcome.BLOCKED,
+    ),
+    "500": (response(500), UNCONDITIONAL, Outcome.FAILED),
     "an image": (
-        fetched(200, b"\x89PNG\r\n\x1a\n" + bytes(99)),
+        response(200, b"\x89PNG\r\n\x1a\n" + bytes(99)),
         UNCONDITIONAL,
         Outcome.FAILED,
     ),
-    "noarchive": (fetched(headers=[("X-Robots-Tag", "noarchive")]), UNCONDITIONAL, Outcome.BLOCKED),
+    "noarchive": (
+        response(headers=[("X-Robots-Tag", "noarchive")]),
+        UNCONDITIONAL,
+        Outcome.BLOCKED,
+    ),
     **{
-        str(failure): (failed(failure), UNCONDITIONAL, Outcome.FAILED)
+        str(failure): (fetch_failure(failure), UNCONDITIONAL, Outcome.FAILED)
         for failure in (Failure.DNS, Failure.TIMEOUT, Failure.TRUNCATED, Failure.TOO_LARGE)
     },
 }
 
 
-@pytest.mark.parametrize("what", NO_NEW_COPY)
-def test_only_a_good_new_copy_reaches_the_file(what):
-    answer, mode, outcome = NO_NEW_COPY[what]
-    visit = visit_of(answer, page_of(**HELD), mode=mode)
+@pytest.mark.parametrize("case", WITHOUT_NEW_COPY)
+def test_only_a_good_new_copy_is_stored(case):
+    answer, mode, outcome = WITHOUT_NEW_COPY[case]
+    visit = conclude_visit(answer, make_page(**HELD), mode=mode)
     assert visit.judgement.outcome is outcome
     record = record_of(visit, VisitFeedback(), HostUpdate(), NO_CAPS)
     assert record.body is None
@@ -129,9 +138,9 @@ def test_only_a_good_new_copy_reaches_the_file(what):
     assert record.model is None or visit.judgement.good_copy
 
 
-def test_a_new_copy_brings_body_title_links_and_validators():
-    answer = fetched(headers=[("ETag", '"new"'), ("Last-Modified", "today"), ("X-More", "y")])
-    visit = visit_of(answer, page_of(**HELD))
+def test_a_new_copy_stores_body_title_links_and_validators():
+    answer = response(headers=[("ETag", '"new"'), ("Last-Modified", "today"), ("X-More", "y")])
+    visit = conclude_visit(answer, make_page(**HELD))
     record = record_of(visit, VisitFeedback(), HostUpdate(), NO_CAPS)
     assert (record.outcome, record.state, record.failure) == (
         Outcome.CHANGED,
@@ -141,7 +150,7 @@ def test_a_new_copy_brings_body_title_links_and_validators():
     assert record.digest == record.body.digest == digest(HTML)
     assert (record.title, record.etag, record.last_modified) == ("T", '"new"', "today")
     assert (record.answer.status, record.answer.content_type) == (200, "text/html")
-    assert found_in(visit) == {"http://a.test/dir/x", "http://a.test/y"}
+    assert admitted_urls(visit) == {"http://a.test/dir/x", "http://a.test/y"}
     assert {each.depth for each in record.discoveries} == {4}
     assert {each.referrer_id for each in record.discoveries} == {7}
 
@@ -162,19 +171,19 @@ def test_a_new_copy_brings_body_title_links_and_validators():
         ("<meta name=robots content=noarchive>", [], {"/dir/x", "/y"}),
     ],
 )
-def test_what_a_page_lets_us_follow(head, headers, found):
-    visit = visit_of(
-        fetched(body=HTML.replace(b"<title>", head.encode() + b"<title>"), headers=headers)
+def test_nofollow_noarchive_and_base_are_respected(head, headers, found):
+    visit = conclude_visit(
+        response(body=HTML.replace(b"<title>", head.encode() + b"<title>"), headers=headers)
     )
-    assert found_in(visit) == {f"http://a.test{path}" for path in found}
-    kept = "noarchive" not in head
-    assert (visit.body is not None) == kept
-    assert (visit.judgement.outcome is Outcome.CHANGED) == kept
+    assert admitted_urls(visit) == {f"http://a.test{path}" for path in found}
+    stored = "noarchive" not in head
+    assert (visit.body is not None) == stored
+    assert (visit.judgement.outcome is Outcome.CHANGED) == stored
 
 
-def test_a_link_marked_nofollow_is_not_followed_elsewhere_on_the_page_either():
+def test_a_link_marked_nofollow_is_not_followed():
     body = b"<!DOCTYPE html><a href='x' rel='nofollow'>x</a><a href='/y'>y</a>"
-    assert found_in(visit_of(fetched(body=body))) == {"http://a.test/y"}
+    assert admitted_urls(conclude_visit(response(body=body))) == {"http://a.test/y"}
 
 
 @pytest.mark.parametrize(
@@ -186,80 +195,82 @@ def test_a_link_marked_nofollow_is_not_followed_elsewhere_on_the_page_either():
         ("http://www.a.test/", set()),
     ],
 )
-def test_a_redirect_names_one_page_as_deep_as_its_own(location, admitted):
-    visit = visit_of(fetched(302, b"", [("Location", location)]))
-    assert found_in(visit) == admitted
+def test_the_target_of_a_redirect_has_the_depth_of_the_page(location, admitted):
+    visit = conclude_visit(response(302, b"", [("Location", location)]))
+    assert admitted_urls(visit) == admitted
     assert {each.depth for each in visit.admitted.found} <= {3}
     assert {each.reason for each in visit.admitted.refusals} == (set() if admitted else {"host"})
 
 
-def test_a_seed_takes_its_domain_along_and_a_page_does_not():
+def test_only_a_seed_admits_a_redirect_to_another_host_of_its_domain():
     # registrable domain: example.org
-    moved = fetched(301, b"", [("Location", "http://www.example.org/")])
+    moved = response(301, b"", [("Location", "http://www.example.org/")])
     for seed, found in ((True, {"http://www.example.org/"}), (False, set())):
-        page = page_of(url="http://example.org/", host="example.org", seed=seed, depth=0)
-        assert found_in(visit_of(moved, page, hosts=["example.org"])) == found
+        page = make_page(url="http://example.org/", host="example.org", seed=seed, depth=0)
+        assert admitted_urls(conclude_visit(moved, page, hosts=["example.org"])) == found
 
 
-def test_redirects_out_of_scope_are_followed_where_the_site_says_so():
-    visit = visit_of(
-        fetched(302, b"", [("Location", "http://b.test/")]), follow_redirects_out_of_scope=True
+def test_redirects_out_of_scope_are_followed_if_the_site_permits_it():
+    visit = conclude_visit(
+        response(302, b"", [("Location", "http://b.test/")]), follow_redirects_out_of_scope=True
     )
-    assert found_in(visit) == {"http://b.test/"}
+    assert admitted_urls(visit) == {"http://b.test/"}
 
 
 @pytest.mark.parametrize("location", ["", "http://", "javascript:alert(1)", "ftp://a.test/", URL])
-def test_redirects_to_nowhere_fail(location):
-    visit = visit_of(fetched(302, b"", [("Location", location)]))
+def test_redirects_without_a_valid_target_fail(location):
+    visit = conclude_visit(response(302, b"", [("Location", location)]))
     assert visit.judgement.failure is Failure.BAD_REDIRECT
-    assert found_in(visit) == set()
+    assert admitted_urls(visit) == set()
 
 
-class TestWhenAgain:
-    def test_a_good_visit_leaves_it_to_the_policy(self):
-        visit = visit_of(fetched(), page_of(failure_count=4))
+class TestRetryTime:
+    def test_a_good_visit_has_no_retry_time(self):
+        visit = conclude_visit(response(), make_page(failure_count=4))
         assert (visit.retry_at, visit.failure_count) == (None, 0)
 
-    def test_failures_wait_longer_each_time(self):
+    def test_each_failure_doubles_the_wait(self):
         waits = [
-            visit_of(fetched(500), page_of(failure_count=count)).retry_at - NOW
+            conclude_visit(response(500), make_page(failure_count=count)).retry_at - NOW
             for count in range(3)
         ]
         assert waits == [60.0, 120.0, 240.0]
 
-    def test_a_retry_after_is_the_least(self):
+    def test_a_retry_after_is_the_minimum_wait(self):
         for text, wait_s in (("7200", 7200.0), ("1", 60.0), ("nonsense", 60.0)):
-            visit = visit_of(fetched(503, b"", [("Retry-After", text)]))
+            visit = conclude_visit(response(503, b"", [("Retry-After", text)]))
             assert visit.retry_at == NOW + wait_s
 
-    def test_what_is_gone_is_asked_daily_and_monthly_once_retired(self):
-        assert visit_of(fetched(404)).retry_at == NOW + GONE_RETRY_S
-        nearly = Grace(GONE_GRACE_VISITS - 1, NOW - GONE_GRACE_S)
-        visit = visit_of(fetched(404), page_of(grace=nearly))
+    def test_gone_pages_are_retried_daily_and_retired_ones_monthly(self):
+        assert conclude_visit(response(404)).retry_at == NOW + GONE_RETRY_S
+        nearly_over = Grace(GONE_GRACE_VISITS - 1, NOW - GONE_GRACE_S)
+        visit = conclude_visit(response(404), make_page(grace=nearly_over))
         assert (visit.state, visit.retry_at) == (PageState.GONE, NOW + RETIRED_RETRY_S)
 
-    def test_a_page_that_comes_back_is_a_page_again(self):
-        visit = visit_of(fetched(), page_of(state=PageState.GONE, grace=Grace(9, NOW - 1e7)))
+    def test_a_retired_page_that_returns_is_visited_again(self):
+        visit = conclude_visit(
+            response(), make_page(state=PageState.GONE, grace=Grace(9, NOW - 1e7))
+        )
         assert (visit.state, visit.grace, visit.retry_at) == (PageState.VISITED, Grace(), None)
 
 
-class TestAsking:
-    def test_headers_of_a_site_go_to_its_own_hosts_alone(self, tmp_path):
+class TestRequest:
+    def test_headers_of_a_site_are_sent_only_to_its_own_hosts(self, tmp_path):
         secret = tmp_path / "headers"
         secret.write_text("Authorization: Bearer s3cret\n")
         secret.chmod(0o600)
         site = make_site(seeds=["http://a.test/"], headers_file=str(secret))
-        asked = [
-            request_for(page_of(), site, Validators(), host=host, delay_s=1.0).headers
+        sent = [
+            request_for(make_page(), site, Validators(), host=host, delay_s=1.0).headers
             for host in ("a.test", "b.test", "www.a.test")
         ]
-        assert asked == [(("Authorization", "Bearer s3cret"),), (), ()]
+        assert sent == [(("Authorization", "Bearer s3cret"),), (), ()]
         assert "s3cret" not in repr(site)
 
     def test_validators_are_sent_as_given(self):
         site = make_site(seeds=["http://a.test/"])
         sent = Validators(etag='"e"', last_modified="today")
-        request = request_for(page_of(), site, sent, host="a.test", delay_s=1.0)
+        request = request_for(make_page(), site, sent, host="a.test", delay_s=1.0)
         assert request.headers == (("If-None-Match", '"e"'), ("If-Modified-Since", "today"))
         assert not request.allow_private
 
@@ -267,21 +278,21 @@ class TestAsking:
         ("body", "content_type", "verdict"),
         [
             (HTML, "text/html", None),
-            (HTML, "application/octet-stream", None),  # sniffed, not believed
+            (HTML, "application/octet-stream", None),  # the body is sniffed
             (b"%PDF-1.7\n%\xe2\xe3\xcf\xd3", "text/html", Failure.WRONG_TYPE),
             (b"\x89PNG\r\n\x1a\n" + bytes(20), "text/html", Failure.WRONG_TYPE),
         ],
     )
-    def test_unwanted_types_are_not_read_to_their_end(self, body, content_type, verdict):
+    def test_unwanted_types_are_refused_early(self, body, content_type, verdict):
         site = make_site(seeds=["http://a.test/"])
-        accept = request_for(page_of(), site, Validators(), host="a.test", delay_s=1.0).accept
+        accept = request_for(make_page(), site, Validators(), host="a.test", delay_s=1.0).accept
         headers = ((b"Content-Type", content_type.encode()),)
         assert accept(200, headers, body) == verdict
         assert accept(404, headers, body) is None
 
 
-def model_of(*, changed_at, until):
-    """The stored model of a page whose changes are exactly known up to an instant."""
+def make_model(*, changed_at, until):
+    """Return a change model whose changes are exactly known up to a time."""
     model = PageModel()
     model.observe_changes(changed_at, until)
     return model
@@ -290,17 +301,17 @@ def model_of(*, changed_at, until):
 @pytest.mark.parametrize(
     ("last_visit_at", "counted"),
     [(NOW - 10_000.0, 0), (NOW - 3_000.0, 1)],
-    ids=["a change the history holds", "one after the last it holds"],
+    ids=["change in the history", "change after the history"],
 )
-def test_a_visit_counts_no_change_that_the_history_has_told(last_visit_at, counted):
-    known = model_of(changed_at=[NOW - 90_000.0, NOW - 5_000.0], until=NOW - 2_000.0)
-    page = page_of(
+def test_a_visit_does_not_count_a_change_of_the_history_again(last_visit_at, counted):
+    known = make_model(changed_at=[NOW - 90_000.0, NOW - 5_000.0], until=NOW - 2_000.0)
+    page = make_page(
         **HELD,
         last_visit_at=last_visit_at,
         model=known.to_bytes(),
         exact_until=NOW - 2_000.0,
     )
-    after = model_after(visit_of(fetched(), page), None)
+    after = model_after(conclude_visit(response(), page), None)
     assert after.changed == counted
     assert after.changed_visits == known.changed_visits + 1
     assert after.last_visit_at == NOW
@@ -308,45 +319,45 @@ def test_a_visit_counts_no_change_that_the_history_has_told(last_visit_at, count
     failed_since = page._replace(
         last_visit_at=NOW - 2_500.0, last_change_at=last_visit_at, failure_count=1
     )
-    assert model_after(visit_of(fetched(), failed_since), None).changed == counted
-    # Without a history the visit is all that is known.
-    alone = model_after(visit_of(fetched(), page._replace(exact_until=None)), None)
-    assert alone.changed == 1
+    assert model_after(conclude_visit(response(), failed_since), None).changed == counted
+    # Without a history the visit counts.
+    without_history = model_after(conclude_visit(response(), page._replace(exact_until=None)), None)
+    assert without_history.changed == 1
 
 
 def test_a_history_read_during_a_visit_is_kept():
-    # The visit began from what the one before had left.
-    begun = PageModel()
-    begun.update(Observation(NOW - 60.0, True))
-    page = page_of(**HELD, last_visit_at=NOW - 60.0, model=begun.to_bytes())
-    record = record_of(visit_of(fetched(), page), VisitFeedback(), HostUpdate(), NO_CAPS)
+    # The visit began with the model that the previous one stored.
+    before = PageModel()
+    before.update(Observation(NOW - 60.0, True))
+    page = make_page(**HELD, last_visit_at=NOW - 60.0, model=before.to_bytes())
+    record = record_of(conclude_visit(response(), page), VisitFeedback(), HostUpdate(), NO_CAPS)
     assert record.model_before == page.model
-    told = [NOW - 90_000.0, NOW - 5_000.0, NOW - 20.0]
-    history = model_of(changed_at=told, until=NOW - 10.0)
+    history_times = [NOW - 90_000.0, NOW - 5_000.0, NOW - 20.0]
+    history = make_model(changed_at=history_times, until=NOW - 10.0)
     after = PageModel.from_bytes(record.remodel(history.to_bytes(), NOW - 10.0))
-    assert (after.first_at, after.last_change_at) == (told[0], told[-1])
+    assert (after.first_at, after.last_change_at) == (history_times[0], history_times[-1])
     assert (after.visits, after.changed, after.last_visit_at) == (history.visits + 1, 0, NOW)
     # A change that the history does not hold is counted.
-    early = model_of(changed_at=told[:2], until=NOW - 70.0)
+    early = make_model(changed_at=history_times[:2], until=NOW - 70.0)
     after = PageModel.from_bytes(record.remodel(early.to_bytes(), NOW - 70.0))
-    assert (after.first_at, after.changed) == (told[0], 1)
+    assert (after.first_at, after.changed) == (history_times[0], 1)
 
 
-def test_a_record_that_waits_holds_no_page_in_memory():
-    visit = visit_of(fetched(), page_of(**HELD))
-    held, seen = [record_of(visit, VisitFeedback(), HostUpdate(), NO_CAPS)], set()
-    while held:
-        part = held.pop()
+def test_a_record_does_not_hold_the_parsed_page_in_memory():
+    visit = conclude_visit(response(), make_page(**HELD))
+    reachable, seen = [record_of(visit, VisitFeedback(), HostUpdate(), NO_CAPS)], set()
+    while reachable:
+        part = reachable.pop()
         if id(part) not in seen and not isinstance(part, (type, FunctionType)):
             seen.add(id(part))
-            held += gc.get_referents(part)
+            reachable += gc.get_referents(part)
     assert visit.content.page is not None
     assert id(visit.content.page) not in seen
 
 
 def test_a_clock_set_back_hides_no_change():
-    known = model_of(changed_at=[NOW - 90_000.0, NOW + 50_000.0], until=NOW + 60_000.0)
-    page = page_of(
+    known = make_model(changed_at=[NOW - 90_000.0, NOW + 50_000.0], until=NOW + 60_000.0)
+    page = make_page(
         **HELD, last_visit_at=NOW - 60.0, model=known.to_bytes(), exact_until=NOW - 80_000.0
     )
-    assert model_after(visit_of(fetched(), page), None).changed == 1
+    assert model_after(conclude_visit(response(), page), None).changed == 1

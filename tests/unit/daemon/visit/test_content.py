@@ -1,4 +1,4 @@
-"""Which pages a page leads to."""
+"""URLs of pages that a page names."""
 
 import pytest
 
@@ -8,7 +8,7 @@ from crawld.net.exchange import FetchResponse
 URL = "https://example.org/d/"
 
 
-def page(body):
+def make_response(body):
     return FetchResponse(
         status=200,
         reason="OK",
@@ -34,5 +34,5 @@ def page(body):
         ("<meta name=robots content=nofollow><meta http-equiv=refresh content=0;a>", []),
     ],
 )
-def test_leads_to(body, urls):
-    assert list(read_content(URL, page(body), 100).urls) == [URL + url for url in urls]
+def test_links_frames_and_refreshes_name_pages(body, urls):
+    assert list(read_content(URL, make_response(body), 100).urls) == [URL + url for url in urls]

@@ -1,4 +1,4 @@
-"""Visits on their way into a real file: bounded, together, each on its own where one is bad."""
+"""Recording of visits in a real database: in batches, bounded, bad records left out."""
 
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -30,7 +30,7 @@ async def database(tmp_path, nursery):
 
 @asynccontextmanager
 async def recording(database, *, running=True):
-    """Run a recorder."""
+    """Yield a recorder; `running` runs it, otherwise only `drain` writes."""
     recorder = Recorder(database, gather_s=GATHER_S)
     async with trio.open_nursery() as nursery:
         await nursery.start(database.run_writer)
@@ -40,12 +40,13 @@ async def recording(database, *, running=True):
         nursery.cancel_scope.cancel()
 
 
-async def pages_in(database, count):
+async def make_pages(database, count):
+    """Store new pages; return their numbers."""
     new = await database.write(frontier.discover, [make_discovery(f"/{n}") for n in range(count)])
     return [page.page_id for page in new]
 
 
-def gone(page_id):
+def make_record(page_id):
     return VisitRecord(
         page_id=page_id, visited_at=NOW, outcome=Outcome.GONE, state=PageState.VISITED
     )
@@ -55,118 +56,123 @@ def _visited(connection):
     return connection.execute("SELECT page_id FROM visit ORDER BY page_id").fetchall()
 
 
-async def visits_in(database):
+async def recorded_pages(database):
+    """Return the page number of each recorded visit, as one-column rows."""
     return await database.read(_visited)
 
 
-async def test_everything_handed_over_is_committed_and_reported(database):
-    pages = await pages_in(database, 3 * BATCH + 5)
-    heard = []
+async def test_every_queued_visit_is_committed_and_reported(database):
+    pages = await make_pages(database, 3 * BATCH + 5)
+    results = []
     async with recording(database) as recorder:
         for page in pages:
             await recorder.put(
-                PendingVisit(gone(page), lambda got, page=page: heard.append((page, got)))
+                PendingVisit(
+                    make_record(page), lambda result, page=page: results.append((page, result))
+                )
             )
-        await until(lambda: len(heard) == len(pages))
+        await until(lambda: len(results) == len(pages))
         assert recorder.unrecorded == 0
-    assert [page for page, _ in heard] == pages
-    assert all(got.visit_id for _, got in heard)
-    assert await visits_in(database) == [(page,) for page in pages]
+    assert [page for page, _ in results] == pages
+    assert all(result.visit_id for _, result in results)
+    assert await recorded_pages(database) == [(page,) for page in pages]
 
 
-async def test_a_long_report_lets_others_have_their_turn(database):
-    pages = await pages_in(database, 5)
-    turns = []
+async def test_slow_callbacks_let_other_tasks_run(database):
+    pages = await make_pages(database, 5)
+    runs = []
 
-    def heard(_):
-        turns.append("report")
-        begun = trio.current_time()
-        while trio.current_time() < begun + SLICE_S:
+    def slow_callback(_):
+        runs.append("callback")
+        began = trio.current_time()
+        while trio.current_time() < began + SLICE_S:
             pass
 
     async with recording(database, running=False) as recorder:
         for page in pages:
-            await recorder.put(PendingVisit(gone(page), heard))
+            await recorder.put(PendingVisit(make_record(page), slow_callback))
         async with trio.open_nursery() as nursery:
             nursery.start_soon(recorder.drain)
-            while turns.count("report") < len(pages):
-                turns.append("other")
+            while runs.count("callback") < len(pages):
+                runs.append("other")
                 await trio.lowlevel.checkpoint()
-    # Trio shuffles who runs first in a round: two reports may meet, not three.
-    assert "report report report" not in " ".join(turns)
+    # Trio shuffles the order of tasks: two callbacks may follow each other, three may not.
+    assert "callback callback callback" not in " ".join(runs)
 
 
-async def test_a_bad_record_does_not_cost_its_neighbours(database):
-    pages = await pages_in(database, 20)
-    heard = {}
+async def test_a_bad_record_does_not_affect_the_others(database):
+    pages = await make_pages(database, 20)
+    results = {}
     async with recording(database) as recorder:
         for page in pages:
-            record = gone(page)
+            record = make_record(page)
             if page == pages[7]:
                 record = replace(record, state="nonsense")
             await recorder.put(
-                PendingVisit(record, lambda got, page=page: heard.setdefault(page, got))
+                PendingVisit(record, lambda result, page=page: results.setdefault(page, result))
             )
-        await until(lambda: len(heard) == len(pages))
-    assert heard[pages[7]].visit_id is None
-    stored = [page for (page,) in await visits_in(database)]
+        await until(lambda: len(results) == len(pages))
+    assert results[pages[7]].visit_id is None
+    stored = [page for (page,) in await recorded_pages(database)]
     assert stored == [page for page in pages if page != pages[7]]
 
 
-async def test_a_bug_in_who_hears_of_a_commit_keeps_none_from_hearing(database):
-    pages = await pages_in(database, 3)
-    heard = []
+async def test_a_failing_callback_does_not_stop_the_others(database):
+    pages = await make_pages(database, 3)
+    results = []
 
     def bug(_):
         raise RuntimeError("a bug")
 
     async with recording(database) as recorder:
-        for page, hear in zip(pages, (heard.append, bug, heard.append), strict=True):
-            await recorder.put(PendingVisit(gone(page), hear))
-        await until(lambda: len(heard) == 2 and not recorder.unrecorded)
-        await recorder.put(PendingVisit(gone(pages[1]), heard.append))
-        await until(lambda: len(heard) == 3)
+        for page, callback in zip(pages, (results.append, bug, results.append), strict=True):
+            await recorder.put(PendingVisit(make_record(page), callback))
+        await until(lambda: len(results) == 2 and not recorder.unrecorded)
+        await recorder.put(PendingVisit(make_record(pages[1]), results.append))
+        await until(lambda: len(results) == 3)
 
 
-async def test_a_visit_of_a_page_that_was_removed_is_dropped(database):
-    (page,) = await pages_in(database, 1)
-    heard = []
+async def test_a_visit_of_a_removed_page_is_dropped(database):
+    (page,) = await make_pages(database, 1)
+    results = []
     async with recording(database) as recorder:
-        await recorder.put(PendingVisit(gone(page + 99), heard.append))
-        await recorder.put(PendingVisit(gone(page), heard.append))
-        await until(lambda: len(heard) == 2)
-    assert [got.visit_id is None for got in heard] == [True, False]
+        await recorder.put(PendingVisit(make_record(page + 99), results.append))
+        await recorder.put(PendingVisit(make_record(page), results.append))
+        await until(lambda: len(results) == 2)
+    assert [result.visit_id is None for result in results] == [True, False]
 
 
-async def test_more_than_may_wait_makes_the_next_wait(database):
-    pages = await pages_in(database, WAITING + 1)
+async def test_a_full_queue_makes_put_wait(database):
+    pages = await make_pages(database, WAITING + 1)
     async with recording(database, running=False) as recorder:
         with trio.fail_after(60):
             for page in pages[:-1]:
-                await recorder.put(PendingVisit(gone(page), lambda got: None))
+                await recorder.put(PendingVisit(make_record(page), lambda result: None))
         assert recorder.unrecorded == WAITING
         with trio.move_on_after(0.2) as waiting:
-            await recorder.put(PendingVisit(gone(pages[-1]), lambda got: None))
+            await recorder.put(PendingVisit(make_record(pages[-1]), lambda result: None))
         assert waiting.cancelled_caught
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(recorder.put, PendingVisit(gone(pages[-1]), lambda got: None))
+            nursery.start_soon(
+                recorder.put, PendingVisit(make_record(pages[-1]), lambda result: None)
+            )
             await recorder.drain()
         await recorder.drain()
-    assert len(await visits_in(database)) == WAITING + 1
+    assert len(await recorded_pages(database)) == WAITING + 1
 
 
-async def test_drain_returns_when_all_is_in_the_file(database):
-    pages = await pages_in(database, 40)
+async def test_drain_returns_when_every_visit_is_committed(database):
+    pages = await make_pages(database, 40)
     async with recording(database) as recorder:
         for page in pages:
-            await recorder.put(PendingVisit(gone(page), lambda got: None))
+            await recorder.put(PendingVisit(make_record(page), lambda result: None))
         assert recorder.unrecorded == 40
-        async with trio.open_nursery() as nursery:  # whoever asks hears the truth
+        async with trio.open_nursery() as nursery:  # each of several callers waits for all
             for _ in range(3):
-                nursery.start_soon(drained, recorder, database, len(pages))
+                nursery.start_soon(check_drain, recorder, database, len(pages))
 
 
-async def drained(recorder, database, count):
+async def check_drain(recorder, database, count):
     await recorder.drain()
     assert recorder.unrecorded == 0
-    assert len(await visits_in(database)) == count
+    assert len(await recorded_pages(database)) == count

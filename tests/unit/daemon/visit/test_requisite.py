@@ -1,4 +1,4 @@
-"""What pages and style sheets need to be shown, and which of it is let in."""
+"""Requisites of pages and style sheets, and their admission."""
 
 import pytest
 
@@ -23,7 +23,7 @@ PAGE = b"""<html><head><base href="/base/"><link rel=stylesheet href=s.css>
 STYLE = b"@import 'x.css'; @font-face { src: url(f.ttf) } p { background: url(../up.png) }"
 
 
-def answer(body, content_type="text/html"):
+def make_response(body, content_type="text/html"):
     return FetchResponse(
         status=200,
         reason="OK",
@@ -38,26 +38,26 @@ def answer(body, content_type="text/html"):
     )
 
 
-def needs(url, body, content_type="text/html", **more):
-    got = answer(body, content_type)
-    return needed_by(url, got, read_content(url, got, 100), most=100, **more)
+def requisites(url, body, content_type="text/html", **more):
+    response = make_response(body, content_type)
+    return needed_by(url, response, read_content(url, response, 100), most=100, **more)
 
 
-def test_a_page_needs_what_it_shows():
+def test_a_page_needs_what_it_displays():
     names = ["s.css", "i.ico", "f.woff2", "p.png", "j.js", "back.png", "a.png", "b.png", "w.webp"]
     names += ["d.png", "v.png"]
-    urls = needs(HOME, PAGE)
+    urls = requisites(HOME, PAGE)
     assert sorted(urls) == sorted(f"http://a.test/base/{name}" for name in names)
-    assert "http://a.test/base/v.mp4" in needs(HOME, PAGE, include_media=True)
+    assert "http://a.test/base/v.mp4" in requisites(HOME, PAGE, include_media=True)
 
 
-def test_a_style_sheet_needs_what_it_names():
-    urls = needs("http://a.test/css/s.css", STYLE, "text/css")
+def test_a_style_sheet_needs_the_urls_it_names():
+    urls = requisites("http://a.test/css/s.css", STYLE, "text/css")
     assert urls == [f"http://a.test/{name}" for name in ("css/x.css", "css/f.ttf", "up.png")]
 
 
-def test_nothing_else_needs_anything():
-    assert needs("http://a.test/j.js", b"url(x.png)", "text/javascript") == []
+def test_a_script_needs_nothing():
+    assert requisites("http://a.test/j.js", b"url(x.png)", "text/javascript") == []
 
 
 @pytest.mark.parametrize(
@@ -73,15 +73,15 @@ def test_nothing_else_needs_anything():
         ({}, "http://a.test/secret.png", "robots"),
     ],
 )
-def test_requisites_lie_beyond_the_scope_but_not_anywhere(site, url, reason):
+def test_requisites_may_be_out_of_scope_but_not_on_every_host(site, url, reason):
     robots = Robots.parse(b"User-agent: *\nDisallow: /secret", "crawld")
     admission = Admission(lambda origin: robots)
-    of_site = make_site(seeds=["http://a.test/"], **site)
+    active = make_site(seeds=["http://a.test/"], **site)
     for expected in ([reason] if reason else [], []):
-        # What was refused is refused once; what was let in is found each time.
-        found = admission.admit_requisites(of_site, [url], Referrer(7, 9), NOW)
-        assert [each.reason for each in found.refusals] == expected
-        assert [each.url for each in found.found] == ([] if reason else [url])
+        # A refusal is reported once, an admitted URL each time.
+        result = admission.admit_requisites(active, [url], Referrer(7, 9), NOW)
+        assert [each.reason for each in result.refusals] == expected
+        assert [each.url for each in result.found] == ([] if reason else [url])
 
 
 @pytest.mark.parametrize(
@@ -95,6 +95,6 @@ def test_requisites_lie_beyond_the_scope_but_not_anywhere(site, url, reason):
         ({"allow_private_hosts": ["a.test"]}, "img.a.test", False),
     ],
 )
-def test_a_page_cannot_let_itself_into_the_private_network(site, host, permitted):
-    of_site = make_site(seeds=["http://a.test/"], **site)
-    assert of_site.permits_private_requisite(host) is permitted
+def test_only_hosts_of_the_site_permit_private_requisites(site, host, permitted):
+    active = make_site(seeds=["http://a.test/"], **site)
+    assert active.permits_private_requisite(host) is permitted
