@@ -18,6 +18,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from crawld.config.checks import Issue, SiteSeeds, check_config
+from crawld.config.key import unit_of
 from crawld.config.model import Config, HostGroupConfig
 from crawld.config.positions import KeyPath, key_lines, nearest_line
 from crawld.config.site import SiteConfig, Weight
@@ -226,8 +227,7 @@ def _keys(table: type[BaseModel]) -> list[str]:
 
 
 def _unit(path: KeyPath) -> str:
-    table = _table_of(path)
-    field = table.model_fields.get(str(path[-1])) if table is not None else None
-    extra = field.json_schema_extra if field is not None else None
-    unit = extra.get("unit") if isinstance(extra, dict) else None
+    name, table = str(path[-1]), _table_of(path)
+    field = table.model_fields.get(name) if table is not None else None
+    unit = unit_of(name, field) if field is not None else ""
     return f" ({unit})" if unit else ""

@@ -102,19 +102,15 @@ class HostGroupConfig(ConfigTable):
 class PolitenessConfig(ConfigTable):
     """Delays between requests to a host, and times without requests."""
 
-    host_delay_s: Seconds = key(15.0, "Delay between two requests to one host.", unit="seconds")
+    host_delay_s: Seconds = key(15.0, "Delay between two requests to one host.")
     address_delay_s: Seconds | None = key(
-        None,
-        "Delay between two requests to one IP address; unset: a tenth of host_delay_s.",
-        unit="seconds",
+        None, "Delay between two requests to one IP address; unset: a tenth of host_delay_s."
     )
     respect_crawl_delay: StrictBool = key(
         True, "Whether Crawl-delay and Request-rate in robots.txt lengthen the host delay."
     )
     max_crawl_delay_s: Seconds = key(
-        300.0,
-        "Longest delay that a robots.txt can ask for; longer ones are cut to this.",
-        unit="seconds",
+        300.0, "Longest delay that a robots.txt can ask for; longer ones are cut to this."
     )
     quiet_hours: QuietHoursText = key(
         (), 'Times of day without requests: ["01:00-05:30"]; may span midnight.'
@@ -130,15 +126,15 @@ class PolitenessConfig(ConfigTable):
 class FetchConfig(ConfigTable):
     """Limits of one request; a visit that exceeds one fails."""
 
-    connect_s: PositiveSeconds = key(10.0, "Time for name lookup, TCP and TLS.", unit="seconds")
+    connect_s: PositiveSeconds = key(10.0, "Time for name lookup, TCP and TLS.")
     header_s: PositiveSeconds = key(
-        20.0, "Time from the request to the end of the response header.", unit="seconds"
+        20.0, "Time from the request to the end of the response header."
     )
-    stall_s: PositiveSeconds = key(15.0, "Longest time without data inside a body.", unit="seconds")
-    total_s: PositiveSeconds = key(60.0, "Time for the whole request.", unit="seconds")
-    max_wire_bytes: Count = key(16 * MIB, "Largest body as sent.", unit="bytes")
-    max_body_bytes: Count = key(64 * MIB, "Largest body after decompression.", unit="bytes")
-    max_header_bytes: Count = key(65_536, "Largest response header.", unit="bytes")
+    stall_s: PositiveSeconds = key(15.0, "Longest time without data inside a body.")
+    total_s: PositiveSeconds = key(60.0, "Time for the whole request.")
+    max_wire_bytes: Count = key(16 * MIB, "Largest body as sent.")
+    max_body_bytes: Count = key(64 * MIB, "Largest body after decompression.")
+    max_header_bytes: Count = key(65_536, "Largest response header.")
     http2: StrictBool = key(
         False, "Whether to offer HTTP/2; a host has one request at a time, so that gains nothing."
     )
@@ -148,19 +144,15 @@ class StoreConfig(ConfigTable):
     """The database: commits and limits of size."""
 
     batch_max_age_s: Annotated[float, Field(strict=True, gt=0, le=10, allow_inf_nan=False)] = key(
-        0.2,
-        "Longest time that a finished visit waits for its commit.",
-        unit="seconds",
-        restart=True,
+        0.2, "Longest time that a finished visit waits for its commit.", restart=True
     )
     min_free_bytes: Annotated[int, Field(strict=True, ge=0, le=2**53)] = key(
-        256 * MIB, "Free disk space below which the crawl pauses.", unit="bytes"
+        256 * MIB, "Free disk space below which the crawl pauses."
     )
     max_bytes: Count | None = key(
         None,
         "Largest size of the database; beyond it, superseded copies are deleted first, then "
         "requisites that no page shows, then pages that are gone: see crawlctl retention.",
-        unit="bytes",
     )
 
 
@@ -197,27 +189,20 @@ class ContentConfig(ConfigTable):
         unit="pages",
     )
     check_share: Share = key(
-        0.05,
-        "Share of the conditional requests sent without conditions, to detect wrong answers.",
-        unit="share from 0 to 1",
+        0.05, "Share of the conditional requests sent without conditions, to detect wrong answers."
     )
 
 
 class ScheduleConfig(ConfigTable):
     """What fetch slots are used for."""
 
-    discovery_share: Share = key(
-        0.5, "Share of the slots for new pages while revisits are due.", unit="share from 0 to 1"
-    )
+    discovery_share: Share = key(0.5, "Share of the slots for new pages while revisits are due.")
     requisite_share: Share = key(
-        0.3,
-        "Share of a host's slots for images, styles and scripts while pages wait too.",
-        unit="share from 0 to 1",
+        0.3, "Share of a host's slots for images, styles and scripts while pages wait too."
     )
     min_revisit_s: Seconds = key(
         3_600.0,
         "Shortest time between two visits of one page; hints from a reliable source override it.",
-        unit="seconds",
     )
     policy: PolicyName = key(
         "index",
@@ -230,28 +215,24 @@ class JobsConfig(ConfigTable):
     """Work beside the crawl: histories from the APIs of wikis (site key api), hints, audits."""
 
     backfill_every_s: PositiveSeconds = key(
-        600.0, "Pause between two rounds of reading change histories.", unit="seconds"
+        600.0, "Pause between two rounds of reading change histories."
     )
     backfill_share: Share = key(
         0.1,
         "Largest share of a busy host's turns for reading change histories; of an idle host all.",
-        unit="share from 0 to 1",
     )
     backfill_revisions: Count = key(
         50_000, "Most revisions read per page, newest first.", unit="revisions"
     )
     poll_share: Share = key(
-        0.25,
-        "Largest share of a host's turns for polling sources of hints; 0: no polling.",
-        unit="share from 0 to 1",
+        0.25, "Largest share of a host's turns for polling sources of hints; 0: no polling."
     )
     audit_share: Share = key(
         0.02,
         "Share of a host's turns for random visits that measure how fresh its copies are; 0: none.",
-        unit="share from 0 to 1",
     )
     api_maxlag_s: PositiveSeconds = key(
-        5.0, "Database lag of a wiki above which its API is not asked.", unit="seconds"
+        5.0, "Database lag of a wiki above which its API is not asked."
     )
 
 
@@ -286,25 +267,20 @@ class ReplicasConfig(ConfigTable):
     prune: StrictBool = key(
         True, "Whether pages of a certain replica are not visited while the kept host has them."
     )
-    every_s: PositiveSeconds = key(
-        3_600.0, "Pause between two searches for replicas.", unit="seconds"
-    )
+    every_s: PositiveSeconds = key(3_600.0, "Pause between two searches for replicas.")
     storm_share: Share = key(
         0.05,
         "Share of all hosts, counted as at least ten, that one search may prune; more wait for "
         "crawlctl replicas confirm --all.",
-        unit="share from 0 to 1",
     )
     sample_pages: Annotated[int, Field(strict=True, ge=3, le=1_000)] = key(
         8, "Pages of a replica visited per sampling, to check that it still is one.", unit="pages"
     )
     first_sample_s: PositiveSeconds = key(
-        21_600.0, "Time until a few pages of a new replica are sampled first.", unit="seconds"
+        21_600.0, "Time until a few pages of a new replica are sampled first."
     )
     sample_every_s: PositiveSeconds = key(
-        7 * 86_400.0,
-        "Sampling interval of established replicas; new ones are sampled sooner.",
-        unit="seconds",
+        7 * 86_400.0, "Sampling interval of established replicas; new ones are sampled sooner."
     )
     prefer: tuple[HostName, ...] = key(
         (), 'Hosts that are always kept instead of their replicas: ["www.example.org"].'

@@ -10,17 +10,18 @@ from collections.abc import Iterator
 
 from pydantic import BaseModel
 
+from crawld.config.key import needs_restart
 from crawld.config.model import Config
 
 
 def runtime_changes(old: Config, new: Config) -> list[str]:
     """Return the changed keys that a running daemon can apply."""
-    return [key for key, needs_restart in _changes(old, new) if not needs_restart]
+    return [key for key, restart in _changes(old, new) if not restart]
 
 
 def restart_needed(old: Config, new: Config) -> list[str]:
     """Return the changed keys that need a restart; any of them makes a reload fail."""
-    return [key for key, needs_restart in _changes(old, new) if needs_restart]
+    return [key for key, restart in _changes(old, new) if restart]
 
 
 def _changes(old: Config, new: Config) -> Iterator[tuple[str, bool]]:
@@ -39,5 +40,4 @@ def _changes(old: Config, new: Config) -> Iterator[tuple[str, bool]]:
 def _changed_keys(table: str, old: BaseModel, new: BaseModel) -> Iterator[tuple[str, bool]]:
     for key, field in type(old).model_fields.items():
         if getattr(old, key) != getattr(new, key):
-            marks = field.json_schema_extra
-            yield f"{table}.{key}", isinstance(marks, dict) and bool(marks.get("restart"))
+            yield f"{table}.{key}", needs_restart(field)

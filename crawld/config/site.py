@@ -85,7 +85,7 @@ class SiteConfig(ConfigTable):
         DEFAULT_REQUISITE_TYPES,
         "Media types of requisites that are stored; video and audio are not.",
     )
-    requisite_max_bytes: Count = key(8 * MIB, "Largest requisite.", unit="bytes")
+    requisite_max_bytes: Count = key(8 * MIB, "Largest requisite.")
     max_requisites: Count = key(
         200_000, "Most requisites admitted; they do not count as max_pages.", unit="requisites"
     )
@@ -94,9 +94,7 @@ class SiteConfig(ConfigTable):
         "Weighted difference from which a page counts as changed; 0: any difference except noise.",
         unit="share from 0 to 1",
     )
-    host_delay_s: Seconds | None = key(
-        None, "Overrides [politeness] host_delay_s for this site.", unit="seconds"
-    )
+    host_delay_s: Seconds | None = key(None, "Overrides [politeness] host_delay_s for this site.")
     quiet_hours: QuietHoursText | None = key(
         None, "Overrides [politeness] quiet_hours for this site."
     )
@@ -116,19 +114,16 @@ class SiteConfig(ConfigTable):
     max_bytes: Count | None = key(
         None,
         "Largest size of the site's stored copies; beyond it, deleted as by [store] max_bytes.",
-        unit="bytes",
     )
     max_vanish_share: Share = key(
         0.2,
         "Share of a host's pages that may vanish within 30 days; beyond it all are kept, with a "
         "warning.",
-        unit="share from 0 to 1",
     )
     settle_s: Seconds = key(
         0.0,
         "How long a copy must have been current before it is shown; newer copies are stored "
         "meanwhile.",
-        unit="seconds",
     )
     weights: tuple[Weight, ...] = key(
         (),
@@ -182,7 +177,6 @@ class SiteConfig(ConfigTable):
     monthly_bytes: Count | None = key(
         None,
         "Most bytes received for the site per calendar month (UTC); then it pauses until the next.",
-        unit="bytes",
     )
     api: StrictBool = key(
         False, "Whether the API that its pages name (MediaWiki's) may be asked which pages changed."

@@ -13,6 +13,7 @@ from pathlib import Path
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
+from crawld.config.key import needs_restart, unit_of
 from crawld.config.model import Config
 from crawld.config.site import SiteConfig, Weight
 
@@ -39,10 +40,10 @@ def template() -> str:
 def _table(header: str, model: type[BaseModel]) -> str:
     lines = [*_prose(model.__doc__ or ""), header]
     for name, field in model.model_fields.items():
-        lines += [*_prose(_meaning(field)), f"#{name} = {_default(name, field)}"]
+        lines += [*_prose(_meaning(name, field)), f"#{name} = {_default(name, field)}"]
         if name == "weights":
             for key, part in Weight.model_fields.items():
-                lines[-1:-1] = _prose(f"{key}: {_meaning(part)}")
+                lines[-1:-1] = _prose(f"{key}: {_meaning(key, part)}")
     return "\n".join(lines) + "\n"
 
 
@@ -50,14 +51,11 @@ def _prose(text: str) -> Iterator[str]:
     return (f"# {line}" for line in textwrap.wrap(text, _WIDTH, break_on_hyphens=False))
 
 
-def _meaning(field: FieldInfo) -> str:
-    marks = field.json_schema_extra
-    unit, restart = (
-        (marks.get("unit"), marks.get("restart")) if isinstance(marks, dict) else ("", 0)
-    )
+def _meaning(name: str, field: FieldInfo) -> str:
     text = field.description or ""
-    text += f" Unit: {unit}." if unit else ""
-    return text + (" (restart)" if restart else "")
+    if unit := unit_of(name, field):
+        text += f" Unit: {unit}."
+    return text + (" (restart)" if needs_restart(field) else "")
 
 
 def _default(name: str, field: FieldInfo) -> str:

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from pydantic import BaseModel
 
+from crawld.config.key import needs_restart, unit_of
 from crawld.config.load import load
 from crawld.config.model import Config
 from crawld.config.site import SiteConfig
@@ -52,9 +53,9 @@ def test_config_file_shows_defaults_and_units():
         if key not in {("site", "name"), ("site", "seeds")}:
             expected = "unset" if field.default is None else to_toml(field.default)
             assert value == expected, key
-        marks = field.json_schema_extra or {}
-        assert not marks.get("unit") or f"Unit: {marks['unit']}." in prose, key
-        assert ("(restart)" in prose) == bool(marks.get("restart")), key
+        unit = unit_of(key[1], field)
+        assert not unit or f"Unit: {unit}." in prose, key
+        assert ("(restart)" in prose) == needs_restart(field), key
         assert len(prose) > 10, key
 
 
@@ -74,7 +75,7 @@ def test_config_file_is_valid_with_every_default_uncommented():
 def test_keys_with_a_quantity_carry_their_unit():
     suffixes = {"seconds": "_s", "bytes": "_bytes"}
     for (_, key), field in model_keys():
-        unit = (field.json_schema_extra or {}).get("unit")
+        unit = unit_of(key, field)
         for word, suffix in suffixes.items():
             assert (unit == word) == key.endswith(suffix), key
 
