@@ -3,9 +3,8 @@
 Files are read line by line and never held: a list of all titles of a large wiki has millions. A bad
 line is a value (`BadSeed`) with its position, so that it neither hides others nor stops a crawl.
 
-Titles become URLs by MediaWiki's rule (Manual:Page title): runs of spaces and underscores become
-one underscore, with none at the ends; the case of the first letter stays, because not every wiki
-changes it; everything except unreserved characters and `;@$!*(),/~:` is percent-encoded as UTF-8.
+Titles become URLs by the rules of `core.wiki_title`. The case of the first letter stays, because
+not every wiki changes it.
 """
 
 from __future__ import annotations
@@ -16,19 +15,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from urllib.parse import quote
 
 from crawld.config.site import SiteConfig
 from crawld.core.url import canonicalize
+from crawld.core.wiki_title import MAX_TITLE_BYTES, NEVER_IN_TITLE, encode_title, join_spaces
 from crawld.errors import ConfigError, InvalidUrlError
 
 MAX_LINE_BYTES = 65_536
-MAX_TITLE_BYTES = 255
-"""MediaWiki's limit of a title without its namespace."""
 
-_TITLE_SAFE = ";@$!*(),/~:"
-_NO_TITLE = re.compile(r"[\x00-\x1f\x7f#<>\[\]{}|\ufffd]")
-_SPACES = re.compile(r"[ _\u00a0\u1680\u180e\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]+")
+_NO_TITLE = re.compile(f"[{NEVER_IN_TITLE}]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,18 +52,12 @@ class BadSeed:
 
 
 def title_path(title: str) -> str:
-    """Return a page title as part of a URL path.
-
-    Args:
-        title: as people write it, or as in dumps (with underscores).
-
-    Returns:
-        Percent-encoded ASCII; `C++ (language)` gives `C%2B%2B_(language)`.
+    """Return a page title, as people write it or as in dumps, as part of a URL path.
 
     Raises:
         InvalidUrlError: no wiki page can have this title.
     """
-    folded = _SPACES.sub("_", title).strip("_")
+    folded = join_spaces(title)
     if not folded:
         raise InvalidUrlError("the title is empty")
     if bad := _NO_TITLE.search(folded):
@@ -77,7 +66,7 @@ def title_path(title: str) -> str:
         raise InvalidUrlError(f"a title cannot be longer than {MAX_TITLE_BYTES} bytes")
     if any(part in (".", "..") for part in folded.split("/")):
         raise InvalidUrlError("a title cannot contain the relative path . or ..")
-    return quote(folded, safe=_TITLE_SAFE)
+    return encode_title(folded)
 
 
 def read_seeds(site: SiteConfig, *, max_lines: int | None = None) -> Iterator[Seed | BadSeed]:

@@ -229,11 +229,10 @@ def _page_change(fields: Mapping[str, object], meta: Mapping[str, object]) -> Pa
     title, kind = text_of(page, "page_title"), text_of(fields, "page_change_kind")
     if not title or kind == "visibility_change":
         return None
-    url = _url(text_of(meta, "uri"))
     return PageChange(
         text_of(fields, "wiki_id"),
         title.replace("_", " "),
-        url,
+        _url(text_of(meta, "uri")),
         _event_time(fields),
         revision if isinstance(revision, int) else None,
         kind,
@@ -274,12 +273,15 @@ class GapDetector:
     A stream that cannot go back as far as requested starts where it can: later than where it ended,
     by much more than its usual pauses. A quiet stream has long pauses, so its rhythm is learned
     first, over several connections if one does not last.
+
+    Attributes:
+        since: time up to which everything was received, until it is known whether there is a gap.
     """
 
     def __init__(self) -> None:
         self._pauses: deque[float] = deque(maxlen=RHYTHM)
         self._last_at: float | None = None
-        self._from: float | None = None
+        self.since: float | None = None
         self._resumed_at: float | None = None
 
     def start(self, asked_from: float | None) -> None:
@@ -287,27 +289,22 @@ class GapDetector:
 
         `asked_from`: Unix seconds up to which everything was received; None if nothing was.
         """
-        self._from, self._last_at, self._resumed_at = asked_from, None, None
-
-    @property
-    def since(self) -> float | None:
-        """Time up to which everything was received, until it is known whether there is a gap."""
-        return self._from
+        self.since, self._last_at, self._resumed_at = asked_from, None, None
 
     def observe(self, at: float) -> tuple[float, float] | None:
         """Record the time of an event; return (start, end) of the gap once it is known to exist."""
         if self._last_at is not None:
             self._pauses.append(abs(at - self._last_at))
         self._last_at = at
-        if self._from is None:
+        if self.since is None:
             return None
         if self._resumed_at is None:
             self._resumed_at = at
-        away_s = self._resumed_at - self._from
+        away_s = self._resumed_at - self.since
         if away_s > GAP_S and len(self._pauses) < RHYTHM:
             return None
-        gap = (self._from, self._resumed_at)
-        self._from = None
+        gap = (self.since, self._resumed_at)
+        self.since = None
         return gap if away_s > max(GAP_S, PAUSES * max(self._pauses, default=0.0)) else None
 
 

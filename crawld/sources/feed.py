@@ -20,16 +20,16 @@ import re
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from urllib.parse import parse_qsl, quote
+from urllib.parse import parse_qsl
 
 import feedparser
 import xxhash
 
 from crawld.core.url import canonicalize, split_url
+from crawld.core.wiki_title import encode_title
 from crawld.errors import InvalidUrlError
 from crawld.sources.listed_page import CLOCK_TOLERANCE_S, ListedPage, TimeSpan
 from crawld.sources.mediawiki_rows import text_of
-from crawld.sources.mediawiki_title import PATH_SAFE
 
 MAX_FEED_BYTES = 4 * 1024 * 1024
 """Limit of a feed; most take tens of kilobytes."""
@@ -47,29 +47,17 @@ class FeedError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class FeedEntry:
-    """One entry of a feed.
-
-    Attributes:
-        entry: the page and when it changed.
-        key: hash of its id and date; another key is another change.
-    """
-
-    entry: ListedPage
-    key: int
-
-
-@dataclass(frozen=True, slots=True)
 class Feed:
     """The content of a feed.
 
     Attributes:
-        entries: in the feed's order, newest first.
+        entries: in the feed's order, newest first, by a hash of id and date; another hash is
+            another change.
         junk: number of entries without a URL that can be fetched.
         ttl_s: how long the feed asks not to be fetched again, None if it does not.
     """
 
-    entries: tuple[FeedEntry, ...]
+    entries: Mapping[int, ListedPage]
     junk: int = 0
     ttl_s: float | None = None
 
@@ -92,7 +80,7 @@ def read_feed(body: bytes, url: str) -> Feed:
     if not parsed.get("version"):
         raise FeedError("it is neither RSS nor Atom")
     home = text_of(parsed.feed, "link")
-    found: dict[int, FeedEntry] = {}
+    found: dict[int, ListedPage] = {}
     junk = 0
     for row in parsed.entries[:MAX_ENTRIES]:
         address = _page_of(text_of(row, "link") or text_of(row, "id"), home, url)
@@ -102,10 +90,10 @@ def read_feed(body: bytes, url: str) -> Feed:
         stamp = _stamp(row)
         key = _key(text_of(row, "id") or address, stamp)
         changed = None if stamp is None else TimeSpan(stamp, stamp + 1.0)
-        found.setdefault(key, FeedEntry(ListedPage(address, changed), key))
+        found.setdefault(key, ListedPage(address, changed))
     if parsed.bozo and not found and not junk:
         raise FeedError(f"broken: {parsed.get('bozo_exception', 'unreadable')}"[:200])
-    return Feed(tuple(found.values()), junk, _ttl_s(parsed.feed))
+    return Feed(found, junk, _ttl_s(parsed.feed))
 
 
 def _page_of(written: str, home: str, base: str) -> str | None:
@@ -135,7 +123,7 @@ def _wiki_page(url: str, home: str) -> str | None:
     before, _, special = home.rpartition("/")
     if ":" not in special or "?" in home:
         return None
-    return canonicalize(f"{before}/{quote(title.replace(' ', '_'), safe=PATH_SAFE)}")
+    return canonicalize(f"{before}/{encode_title(title)}")
 
 
 def _stamp(row: dict[str, object]) -> float | None:
@@ -162,11 +150,12 @@ class FeedWindow:
     """The entries of a feed at the last read, to find the new ones.
 
     Attributes:
+        keys: of the entries; to store until the next read.
         gap: whether all entries of a read were new, so that some may be missed.
     """
 
     def __init__(self, keys: Iterable[int] = ()) -> None:
-        self._keys = frozenset(keys)
+        self.keys = frozenset(keys)
         self.gap = False
 
     def new_entries(self, feed: Feed, now: float, last_look_at: float | None) -> list[ListedPage]:
@@ -174,21 +163,15 @@ class FeedWindow:
 
         Without a last read (`last_look_at` None) all entries are new, and only their dates count.
         """
-        fresh = [row for row in feed.entries if row.key not in self._keys]
-        self.gap = bool(self._keys) and bool(feed.entries) and len(fresh) == len(feed.entries)
+        fresh = [entry for key, entry in feed.entries.items() if key not in self.keys]
+        self.gap = bool(self.keys) and bool(feed.entries) and len(fresh) == len(feed.entries)
         latest: dict[str, ListedPage] = {}
-        for row in fresh:
-            entry = row.entry
+        for entry in fresh:
             if entry.changed is None or entry.changed.first > now + CLOCK_TOLERANCE_S:
                 since = None if last_look_at is None else TimeSpan(min(last_look_at, now), now)
                 entry = entry._replace(changed=since)
             held = latest.get(entry.url)
             if held is None or (held.changed or (0.0,)) < (entry.changed or (0.0,)):
                 latest[entry.url] = entry
-        self._keys = frozenset(row.key for row in feed.entries)
+        self.keys = frozenset(feed.entries)
         return list(latest.values())
-
-    @property
-    def keys(self) -> list[int]:
-        """The keys to store until the next read."""
-        return sorted(self._keys)

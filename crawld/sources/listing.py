@@ -44,12 +44,9 @@ def read_listing(body: bytes, url: str, last_modified: str | None) -> Listing:
     page = html.parse(body)
     found: dict[str, TimeSpan | None] = dict.fromkeys(resolve(url, page.links[:MAX_LINKS]))
     for match in _DATED.finditer(body):
-        (linked, *_), changed = (
-            [*resolve(url, [_text(match[1])]), ""],
-            read_date(_w3c_date(match[2])),
-        )
-        if linked in found:
-            found[linked] = changed
+        for linked in resolve(url, [_text(match[1])]):
+            if linked in found:
+                found[linked] = read_date(_w3c_date(match[2]))
     changed = read_date(last_modified) if last_modified else None
     entries = tuple(
         ListedPage(linked, changed) for linked, changed in found.items() if linked != url

@@ -88,6 +88,8 @@ _ERRORS: Mapping[str, TroubleKind] = {
     "badcontinuation": TroubleKind.BAD_CURSOR,
 }
 
+_ANSWER_KEYS = frozenset({"query", "error", "errors", "batchcomplete", "continue"})
+
 _CLOSED_PREFIXES = (
     *("readapidenied", "permissiondenied", "permissionserror", "badaccess", "blocked"),
     *("autoblocked", "mustbeloggedin", "notloggedin", "apidisabled", "moduledisabled"),
@@ -144,10 +146,10 @@ class ApiTrouble:
 
 
 def query_url(api_url: str, parameters: Parameters, *, maxlag_s: float) -> str:
-    """Return the URL of a request; `maxlag_s` is how far the wiki's databases may lag."""
+    """Return the URL of a query; `maxlag_s` is how far the wiki's databases may lag."""
     # An empty `continue` makes versions before 1.26 use the current form of cursors.
     fixed = {"format": "json", "formatversion": 2, "maxlag": f"{maxlag_s:g}", "continue": ""}
-    return f"{api_url}?{urlencode({**fixed, **parameters})}"
+    return f"{api_url}?{urlencode({**fixed, 'action': 'query', **parameters})}"
 
 
 def batch(values: Sequence[str], limit: int) -> list[str]:
@@ -171,13 +173,7 @@ def read_response(
     """
     retry_after_s = parse_retry_after(retry_after, now) if retry_after else None
     document = _parsed(body)
-    if document is None or not document.keys() & {
-        "query",
-        "error",
-        "errors",
-        "batchcomplete",
-        "continue",
-    }:
+    if document is None or not document.keys() & _ANSWER_KEYS:
         return _by_status(status, retry_after_s, body, location)
     error = _error(document)
     if error is not None:

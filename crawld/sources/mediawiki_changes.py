@@ -123,7 +123,6 @@ def changes_query(cursor: ChangesCursor, now: float) -> Parameters:
     """Return the request for the changes since the last response, or since `now` if none."""
     start = _timestamp((cursor.at or now) - OVERLAP_S)
     return {
-        "action": "query",
         "curtimestamp": 1,
         "list": "recentchanges|logevents",
         "rcprop": "ids|title|timestamp|loginfo",
@@ -142,7 +141,6 @@ def changes_query(cursor: ChangesCursor, now: float) -> Parameters:
 def oldest_query() -> Parameters:
     """Return the request for the oldest recent change that the wiki keeps."""
     return {
-        "action": "query",
         "curtimestamp": 1,
         "list": "recentchanges",
         "rcprop": "ids|timestamp",
@@ -305,7 +303,6 @@ class PendingTemplates:
 def template_users_query(title: str, continuation: Parameters | None) -> Parameters:
     """Return the request for the pages that include a template."""
     return {
-        "action": "query",
         "list": "embeddedin",
         "eititle": title,
         "eilimit": "max",

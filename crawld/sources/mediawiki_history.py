@@ -94,7 +94,6 @@ class LogEntry:
 def titles_query(titles: Iterable[str]) -> Parameters:
     """Return the request for the pages that titles show, with the newest revision of each."""
     return {
-        "action": "query",
         "prop": "info|revisions",
         "rvprop": _PROPERTIES,
         "redirects": 1,
@@ -105,7 +104,6 @@ def titles_query(titles: Iterable[str]) -> Parameters:
 def history_query(number: int, cursor: Parameters | None) -> Parameters:
     """Return the request for a page's revisions, from the newest or from the cursor on."""
     return {
-        "action": "query",
         "prop": "revisions",
         "rvprop": _PROPERTIES,
         "rvlimit": "max",
@@ -117,7 +115,6 @@ def history_query(number: int, cursor: Parameters | None) -> Parameters:
 def log_query(title: str) -> Parameters:
     """Return the request for the log of a title."""
     return {
-        "action": "query",
         "list": "logevents",
         "letitle": title,
         "leprop": "ids|type|timestamp|details",
@@ -231,16 +228,13 @@ def _revision(row: Mapping[str, object]) -> WikiRevision | None:
     if not isinstance(revision_id, int) or not 0 < revision_id < 2**63 or at is None:
         return None
     tags = row.get("tags")
-    reverts = isinstance(tags, list) and any(
-        isinstance(tag, str) and tag in REVERT_TAGS for tag in tags
-    )
-    known = isinstance(size, int) and 0 <= size < 2**53
+    is_revert = isinstance(tags, list) and any(tag in tags for tag in REVERT_TAGS)
     return WikiRevision(
         revision_id,
         at,
-        size if known and isinstance(size, int) else None,
+        size if isinstance(size, int) and 0 <= size < 2**53 else None,
         _digest(row.get("sha1")),
-        "revert" if reverts else None,
+        "revert" if is_revert else None,
     )
 
 

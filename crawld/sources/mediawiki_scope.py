@@ -113,7 +113,7 @@ class MemberWalk:
                 "apfilterredir": "nonredirects",
                 "aplimit": "max",
             }
-        return {"action": "query", **asked, **(self.cursor or {})}
+        return {**asked, **(self.cursor or {})}
 
     def read(self, response: ApiResponse) -> tuple[list[str], MemberWalk]:
         """Return the titles in a response, and the rest of the walk."""
@@ -124,9 +124,8 @@ class MemberWalk:
                 self, prefixes=rest, cursor=response.cursor
             )
         (category, depth), *others = self.categories
-        rows = rows_of(response.query, "categorymembers")
         titles, below = [], []
-        for row in rows:
+        for row in rows_of(response.query, "categorymembers"):
             title = text_of(row, "title")
             if title and text_of(row, "type") == "subcat":
                 below.append(title)
@@ -152,12 +151,9 @@ def normalize_prefixes(prefixes: Sequence[str], rules: TitleRules) -> tuple[str,
     for prefix in prefixes:
         written = prefix.replace("_", " ").lstrip(" ")
         # A namespace alone is not a title; a letter after it makes it one.
-        title = (
-            rules.normalize(f"{written}x") if written.endswith(":") else rules.normalize(written)
-        )
-        if title is None:
-            continue
-        ends_blank = written.endswith(" ") and not title.endswith(" ")
-        whole = title[:-1] if written.endswith(":") else title + (" " if ends_blank else "")
-        normalized.append(whole)
+        is_space = written.endswith(":")
+        title = rules.normalize(f"{written}x" if is_space else written)
+        if title is not None:
+            ends_blank = written.endswith(" ") and not title.endswith(" ")
+            normalized.append(title[:-1] if is_space else title + " " * ends_blank)
     return tuple(normalized)

@@ -64,7 +64,6 @@ def moved_api_url(api_url: str, location: str) -> str | None:
 
 
 SITEINFO: Mapping[str, str] = {
-    "action": "query",
     "meta": "siteinfo",
     "siprop": "general|namespaces|namespacealiases|interwikimap",
 }

@@ -19,23 +19,18 @@ import re
 import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from urllib.parse import parse_qsl, quote, unquote
+from urllib.parse import parse_qsl, unquote
 
 from crawld.core.url import canonicalize, split_url
+from crawld.core.wiki_title import MAX_TITLE_BYTES, NEVER_IN_TITLE, encode_title, join_spaces
 from crawld.errors import InvalidUrlError
 
-MAX_TITLE_BYTES = 255
-
-_SPACES = re.compile("[ _\u00a0\u1680\u180e\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]+")
 _MARKS = re.compile("[\u200e\u200f\u202a-\u202e]")
 _ILLEGAL = re.compile(
-    "[\\x00-\\x1f\\x7f#<>\\[\\]{}|\ufffd]|~~~|%[0-9A-Fa-f]{2}"
+    f"[{NEVER_IN_TITLE}]|~~~|%[0-9A-Fa-f]{{2}}"
     "|&(?:[A-Za-z0-9\\x80-\U0010ffff]+|#[0-9]+|#[xX][0-9A-Fa-f]+);"
     "|(?:^|/)\\.\\.?(?:/|$)"
 ).search
-
-PATH_SAFE = ";@$!*(),/~:"
-"""Characters that MediaWiki does not encode in the path of a page (wfUrlencode)."""
 
 # Letters that got an upper case in Unicode only later; MediaWiki does not change them.
 _GEORGIAN = re.compile("[\u10d0-\u10ff]")
@@ -87,11 +82,9 @@ class TitleRules:
     def serves(self, url: str) -> bool:
         """Whether a canonical URL is served by the wiki: a page, or a view of one."""
         path = split_url(url).target.partition("?")[0]
-        before, _, after = self.article_path.partition("$1")
-        fits = len(path) > len(before) + len(after)
         folder = self.script.rpartition("/")[0]
         return (
-            (fits and path.startswith(before) and path.endswith(after))
+            _filled(self.article_path, path) is not None
             or f"{path}/".startswith(f"{self.script}/")
             or (path.startswith(f"{folder}/") and ".php" in path)
         )
@@ -106,24 +99,21 @@ class TitleRules:
         if query:
             return None
         for form in (self.article_path, f"{self.script}/$1"):
-            before, dollar, after = form.partition("$1")
-            fits = len(path) > len(before) + len(after)
-            if dollar and fits and path.startswith(before) and path.endswith(after):
-                return _decoded(path[len(before) : len(path) - len(after)])
+            if (title := _filled(form, path)) is not None:
+                return _decoded(title)
         return None
 
     def url_of(self, title: str, origin: str) -> str | None:
         """Return the canonical URL of a title, None if no URL can hold it."""
-        written = quote(title.replace(" ", "_"), safe=PATH_SAFE, errors="replace")
         try:
-            return canonicalize(origin + self.article_path.replace("$1", written))
+            return canonicalize(origin + self.article_path.replace("$1", encode_title(title)))
         except InvalidUrlError:
             return None
 
     def normalize(self, written: str) -> str | None:
         """Return a title in this wiki's spelling, None if it cannot be one of its pages."""
         text = unicodedata.normalize("NFC", _MARKS.sub("", written))
-        text = _SPACES.sub(" ", text).strip(" ").removeprefix(":").strip(" ")
+        text = join_spaces(text).removeprefix(":").strip(" ")
         number, name = self._split(text)
         if number is None or number < 0 or not name or name.startswith(":") or _ILLEGAL(name):
             return None
@@ -143,6 +133,15 @@ class TitleRules:
         if folded in self.names:
             return self.names[folded], rest.strip(" ")
         return (None, "") if folded in self.interwiki else (0, text)
+
+
+def _filled(form: str, path: str) -> str | None:
+    """Return what a path has in place of the `$1` of a form, None if it does not have the form."""
+    before, _, after = form.partition("$1")
+    fits = len(path) > len(before) + len(after)
+    if fits and path.startswith(before) and path.endswith(after):
+        return path[len(before) : len(path) - len(after)]
+    return None
 
 
 def _of_query(query: str) -> str | None:

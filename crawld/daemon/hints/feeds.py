@@ -153,7 +153,7 @@ class FeedSource(_DocumentSource):
             log.warning("feed_gap", url=self.row.url, entries=len(feed.entries))
         after = replace(
             before.after(document, moved=bool(news)),
-            keys=base64.b64encode(array("Q", window.keys).tobytes()).decode(),
+            keys=base64.b64encode(array("Q", sorted(window.keys)).tobytes()).decode(),
             gaps=before.gaps + window.gap,
         )
         hints = self._own_hints(news, document.at)

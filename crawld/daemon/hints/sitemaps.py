@@ -350,6 +350,6 @@ def _entries(document: Document, reader: SitemapReader) -> Iterator[list[ListedP
 
 def _feed_entries(body: bytes, url: str) -> list[ListedPage]:
     try:
-        return [row.entry for row in read_feed(body[:MAX_FEED_BYTES], url).entries]
+        return list(read_feed(body[:MAX_FEED_BYTES], url).entries.values())
     except FeedError as error:
         raise SitemapError(str(error)) from error

@@ -29,13 +29,13 @@ def read(text):
 
 
 def urls(feed):
-    return [row.entry.url for row in feed.entries]
+    return [entry.url for entry in feed.entries.values()]
 
 
 def test_rss():
     feed = read(rss(item("/p?a=1&amp;b=2", "Sat, 21 Nov 2026 11:00:00 GMT"), more="<ttl>30</ttl>"))
     changed = read_date("2026-11-21T11:00:00Z")
-    assert [row.entry for row in feed.entries] == [ListedPage("http://a.test/p?a=1&b=2", changed)]
+    assert list(feed.entries.values()) == [ListedPage("http://a.test/p?a=1&b=2", changed)]
     assert (feed.junk, feed.ttl_s) == (0, 1_800.0)
 
 
@@ -43,8 +43,8 @@ def test_atom_uses_the_latest_date():
     text = """<feed xmlns="http://www.w3.org/2005/Atom"><entry><id>tag:1</id>
       <link href="http://a.test/x"/><published>2026-11-01T00:00:00Z</published>
       <updated>2026-11-21T12:30:00+01:00</updated></entry></feed>"""
-    (row,) = read(text).entries
-    assert row.entry == ListedPage("http://a.test/x", read_date("2026-11-21T11:30:00Z"))
+    (entry,) = read(text).entries.values()
+    assert entry == ListedPage("http://a.test/x", read_date("2026-11-21T11:30:00Z"))
 
 
 @pytest.mark.parametrize("name", ["mediawiki_rc.atom", "mediawiki_rc.rss"])
