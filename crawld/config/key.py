@@ -16,8 +16,11 @@ _UNITS = {"_s": "seconds", "_bytes": "bytes", "_share": "share from 0 to 1"}
 
 def key(default: _T, meaning: str, *, unit: str = "", restart: bool = False) -> _T:
     """Return a pydantic field; `unit` is given where the end of the name does not show it."""
-    marks = {"unit": unit, "restart": restart}
-    return Field(default=default, description=meaning, json_schema_extra=marks)
+    return Field(
+        default=default,
+        description=meaning,
+        json_schema_extra={"unit": unit, "restart": restart},
+    )
 
 
 def unit_of(name: str, field: FieldInfo) -> str:
