@@ -38,12 +38,9 @@ def day_of(at: float) -> int:
 
 
 def wilson_interval(yes: float, count: float, level: float = LEVEL) -> tuple[float, float]:
-    """Return the Wilson score interval of a share; (0, 1) without samples.
+    """Return the Wilson score interval of the share `yes / count`; (0, 1) without samples.
 
-    Args:
-        yes: samples with the property.
-        count: all samples.
-        level: nominal coverage, in (0, 1).
+    `level` is the nominal coverage, in (0, 1).
 
     Source: Wilson 1927, equation of the score interval.
 
@@ -64,9 +61,7 @@ def wilson_interval(yes: float, count: float, level: float = LEVEL) -> tuple[flo
 def poisson_gap_s(rate: float, chance: float) -> float:
     """Return the time to the next event of a Poisson process, seconds; inf at rate 0.
 
-    Args:
-        rate: events per second.
-        chance: uniform in [0, 1).
+    The rate is per second, `chance` uniform in [0, 1).
     """
     return -math.log1p(-chance) / rate if rate > 0.0 else math.inf
 

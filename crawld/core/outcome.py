@@ -150,11 +150,7 @@ def _refused_or_failed(answer: ResponseFacts) -> Judgement:
 def retry_wait_s(failure: Failure, failure_count: int) -> float:
     """Return the wait before the next visit after a blocked or failed one, seconds.
 
-    It doubles with each failure up to a cap.
-
-    Args:
-        failure: why the last visit failed.
-        failure_count: failed visits in a row, this one included; at least 1.
+    It doubles with each failure in a row (this one included) up to a cap.
     """
     steps = min(failure_count - 1, 32)
     if failure in TRANSIENT:

@@ -116,7 +116,6 @@ def next_state(
 
     Args:
         grace: the grace after this visit (`Grace.after`).
-        now: time of the visit, Unix seconds.
         deleted: whether the site says that it deleted the page; the grace is skipped then.
 
     Returns:

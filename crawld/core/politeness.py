@@ -80,13 +80,10 @@ class QuietHours:
         return now
 
     def with_visit_time(self, quiet_utc: tuple[int, int] | None) -> QuietHours:
-        """Return these quiet hours joined with the closed span of a robots.txt.
+        """Return these quiet hours joined with those of a robots.txt (`Robots.visit_time`).
 
         If both together would cover the whole day, the operator's alone hold: Visit-time must never
         freeze a host.
-
-        Args:
-            quiet_utc: `Robots.visit_time`, seconds of the UTC day.
         """
         if quiet_utc is None:
             return self
@@ -140,13 +137,7 @@ class Backoff:
     def after_trouble(
         self, now: float, base_delay_s: float, retry_after_s: float | None = None
     ) -> Backoff:
-        """Return the back-off after a response that asks for less load, or after no response.
-
-        Args:
-            now: time of the response.
-            base_delay_s: the host's delay without back-off.
-            retry_after_s: seconds the server asked for (`parse_retry_after`).
-        """
+        """Return the back-off after a response that asks for less load, or after no response."""
         # A level beyond the cap would have no effect now and take days to decay.
         capped = self.delay_s(base_delay_s) >= MAX_BACKOFF_DELAY_S
         level = self.level if capped else min(self.level + 1, MAX_LEVEL)
@@ -221,14 +212,7 @@ def effective_delay_s(
     robots_request_rate_delay_s: float | None,
     backoff: Backoff,
 ) -> float:
-    """Return the delay between two requests to a host, seconds.
-
-    Args:
-        rules: the operator's delays.
-        robots_crawl_delay_s: Crawl-delay of the host's robots.txt.
-        robots_request_rate_delay_s: seconds a request by its Request-rate.
-        backoff: the host's back-off.
-    """
+    """Return the delay between two requests to a host, seconds."""
     return backoff.delay_s(base_delay_s(rules, robots_crawl_delay_s, robots_request_rate_delay_s))
 
 
@@ -273,14 +257,9 @@ _DATES = tuple(
 
 
 def parse_retry_after(value: str, now: float) -> float | None:
-    """Return the seconds a Retry-After header asks for, None if it cannot be read.
+    """Return the seconds from `now` that a Retry-After header asks for, None if it cannot be read.
 
-    Args:
-        value: the header, seconds or an HTTP date.
-        now: time of the response.
-
-    Returns:
-        Seconds from `now`, 0 to `MAX_RETRY_AFTER_S`; 0 for a date in the past.
+    0 to `MAX_RETRY_AFTER_S`; 0 for a date in the past.
 
     Source: RFC 9110, sections 10.2.3 and 5.6.7. Fractions of seconds are accepted.
     """
@@ -296,11 +275,9 @@ def parse_retry_after(value: str, now: float) -> float | None:
 
 
 def parse_http_date(text: str, now: float) -> float | None:
-    """Return the time of an HTTP date, Unix seconds, None if the text is no date.
+    """Return the time of an HTTP date (RFC 9110 section 5.6.7), None if the text is no date.
 
-    Args:
-        text: one of the three forms of RFC 9110 section 5.6.7.
-        now: decides the century of a two-digit year.
+    `now` decides the century of a two-digit year.
     """
     return _http_date(text, 1970 + int(now // (365.2425 * DAY_S)))
 

@@ -113,7 +113,6 @@ class Robots:
         """Return the rules of a robots.txt for our agent; any text is accepted.
 
         Args:
-            text: the body as received, or decoded.
             agent: our product token, or a User-Agent header that starts with it.
         """
         found = _sort_lines(_lines(text), _product_token(agent))

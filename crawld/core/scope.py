@@ -101,16 +101,7 @@ class Scope:
         object.__setattr__(self, "_exclude", _compile_rules(self.exclude))
 
     def refusal(self, url: str, host: str, depth: int) -> str | None:
-        """Return the reason to refuse a URL, None if it is admitted.
-
-        Args:
-            url: canonical URL.
-            host: its host, IPv6 without brackets.
-            depth: links away from a seed.
-
-        Returns:
-            None, "scheme", "depth", "host", "exclude" or "include".
-        """
+        """Return the reason to refuse a canonical URL (see above), None if it is admitted."""
         if not url.startswith(("http://", "https://")):
             return "scheme"
         if self.max_depth is not None and depth > self.max_depth:

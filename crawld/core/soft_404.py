@@ -53,9 +53,7 @@ class Soft404Probe:
 def is_suspect_page(title: str | None, difference: float | None) -> bool:
     """Return whether a page that came with 200 may be a soft 404.
 
-    Args:
-        title: title of the page.
-        difference: from the copy, [0, 1]; None without a copy.
+    `difference` is that from the copy, [0, 1]; None without a copy.
     """
     if difference is not None:
         return difference > SUSPECT_DIFFERENCE
@@ -63,13 +61,7 @@ def is_suspect_page(title: str | None, difference: float | None) -> bool:
 
 
 def is_suspect_redirect(url: str, target: str, *, has_copy: bool) -> bool:
-    """Return whether a redirect may be a soft 404.
-
-    Args:
-        url: the page.
-        target: target of the redirect.
-        has_copy: whether the page has a copy.
-    """
+    """Return whether the redirect of a page may be a soft 404."""
     if split_url(url).origin + "/" == url:
         return False
     home = split_url(target).origin + "/"
@@ -82,7 +74,6 @@ def matches_probe(
     """Return whether a response is what the host sends for missing pages.
 
     Args:
-        probe: the host's response to a probe.
         sketch: sketch of the response's text, None for a redirect.
         target: target of the redirect, None for a page.
         suspect: whether the response is suspicious by itself.

@@ -29,7 +29,6 @@ def parse_timestamp(text: str, now: float) -> float:
     Args:
         text: `1780000000`, `2026-05-28`, `2026-05-28T20:26:40+02:00`, `2 days ago`, `3h`,
             `yesterday`, `now`. A month is 30 days, a year 365.
-        now: Unix seconds.
 
     Raises:
         OperatorError: the text is none of these.

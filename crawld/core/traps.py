@@ -84,13 +84,7 @@ _MONTH_VALUE = re.compile(r"(?:0?[1-9]|1[0-2])\Z")
 
 
 def detect_trap(url: str, limits: TrapLimits, now: float) -> str | None:
-    """Return the name of the trap that a URL looks like, None if it looks like a page.
-
-    Args:
-        url: canonical URL.
-        limits: limits of the site.
-        now: Unix seconds; dates are compared with it.
-    """
+    """Return the name of the trap that a canonical URL looks like, None if it looks like a page."""
     if len(url) > limits.max_url_length:
         return "length"
     path, _, query = url[url.index("/", 8) :].partition("?")

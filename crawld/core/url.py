@@ -93,11 +93,7 @@ class Url:
 
 
 def canonicalize(raw: str, base: str | None = None) -> str:
-    """Return the canonical form of a URL.
-
-    Args:
-        raw: an absolute URL, or any reference if `base` is given.
-        base: absolute URL that relative references are resolved against.
+    """Return the canonical form of a URL, or of a reference relative to an absolute `base`.
 
     Raises:
         InvalidUrlError: crawld cannot visit this URL; the message quotes its beginning.
@@ -118,14 +114,9 @@ def canonicalize(raw: str, base: str | None = None) -> str:
 
 
 def resolve(base: str, hrefs: Iterable[str]) -> list[str]:
-    """Return the canonical URLs that the links of a page lead to.
+    """Return the canonical URLs of a page's links, each once, in order of first appearance.
 
-    Args:
-        base: the page's URL, or its `<base>`.
-        hrefs: the links as written, in order.
-
-    Returns:
-        Each URL once, in order of first appearance; links that cannot be visited are left out.
+    Links that cannot be visited are left out. `base` is the page's URL, or its `<base>`.
 
     Raises:
         InvalidUrlError: `base` is not a URL.
@@ -138,9 +129,6 @@ def resolve(base: str, hrefs: Iterable[str]) -> list[str]:
 
 def resolver(base: str) -> Callable[[str], str | None]:
     """Return a function that makes a link of a page canonical; it gives None for unusable links.
-
-    Args:
-        base: the page's URL, or its `<base>`.
 
     Raises:
         InvalidUrlError: `base` is not a URL.

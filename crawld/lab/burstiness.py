@@ -25,11 +25,7 @@ def peak_rows(
 ) -> list[Row]:
     """Measure peak-to-mean requests per window for three placements of the requests of hosts.
 
-    Args:
-        request_rates: requests per second sent to each host, > 0.
-        horizon_s: simulated time, seconds.
-        window_s: width of the windows, seconds.
-        seed: of phases and draws.
+    `request_rates` are the requests per second sent to each host, > 0.
 
     Returns:
         One row each for `equally-spaced` (uniform, merge, index, random: one page a host slot),

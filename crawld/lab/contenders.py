@@ -72,7 +72,6 @@ def make_contender(name: str, scenario: Scenario, *, slot_s: float, hindsight: b
 
     Args:
         name: one of `NAMES`.
-        scenario: pages and period.
         slot_s: time between slots, seconds: the bandwidth is 1/slot_s.
         hindsight: use the period's own rates and histograms.
 

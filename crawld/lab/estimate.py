@@ -131,11 +131,8 @@ def compare(
     """Compare the estimators on the pages born before the window.
 
     Args:
-        histories: recorded or synthetic.
         visit_interval_s: mean time between visits to a page, > 0, at most a third of the window.
-        seed: of the visit times.
         start: start of the window, Unix seconds; default: as late as the truth allows.
-        duration_s: length of the window.
         truth: `rate` needs `true_rates`; `window` and `next` use the histories.
         true_rates: true rate of each page, per second.
 
@@ -281,11 +278,8 @@ def run_estimate(
     Args:
         source: path of a history file, or `poisson`, `bursty`, `periodic`.
         visit_interval_s: mean time between visits to a page.
-        seed: of the visits and of synthetic pages.
         start: start of the window, Unix seconds; files only.
-        duration_s: length of the window.
         truth: `window` or `next` for files; synthetic pages are compared with their true rate.
-        pages: number of synthetic pages.
 
     Returns:
         One dictionary per estimator, with the fields of `EstimateRow`.

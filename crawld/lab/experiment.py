@@ -68,13 +68,10 @@ def simulate_table(
     """Simulate every policy at every budget.
 
     Args:
-        scenario: pages and period.
-        policies: names of policies.
         budgets: visits per page and day.
         hindsight: as in `simulate.Task`.
         hints: as in `simulate.Task`.
         jobs: number of processes; the result does not depend on it.
-        done: called with each finished row.
 
     Returns:
         JSON types: `rows` in the order of policies and budgets, and the parameters of the run.

@@ -93,13 +93,7 @@ class Histories:
 
 
 def from_times(times: Mapping[str, npt.ArrayLike]) -> Histories:
-    """Build histories from the change times of each page, in any order and with repeats.
-
-    Args:
-        times: page name to its change times, Unix seconds, finite.
-
-    Returns:
-        The pages in the order of the mapping.
+    """Build histories of the pages of a mapping, from change times in any order, with repeats.
 
     Raises:
         ValueError: a time is not finite.

@@ -24,10 +24,7 @@ def plot_freshness(
 
     Args:
         rows: each with `name`, `x` and `freshness`.
-        path: the SVG file.
         x: key of the horizontal axis.
-        x_label: label of the horizontal axis.
-        title: text above.
         name: key that distinguishes the lines.
 
     Raises:

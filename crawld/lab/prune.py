@@ -69,10 +69,8 @@ def compare_pruning(
     """Return the effect of pruning on one web.
 
     Args:
-        hosts: hosts of the web.
         replicated: share of them in groups of replicas.
         visits_per_page_day: the budget, over the pages of all hosts.
-        seed: of all draws.
     """
     trial = run_trial(scale_web(STANDARD, hosts, replicated), seed)
     one, other = pair_hosts(trial.sets.candidates.keys[gated_candidates(trial)])

@@ -58,7 +58,6 @@ def lent_capacity(
         rests: (n,) whether the page rests as a replica's.
         other_text: (n,) whether it showed another text than the kept page.
         rate: (n,) changes per second.
-        visits_per_host_s: visits per second that each host permits.
     """
     count = len(canonical)
     own = _count(host, count)

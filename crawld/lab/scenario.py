@@ -119,11 +119,8 @@ def scenario_of(
     """Return the scenario of a period.
 
     Args:
-        histories: recorded pages.
         start: start of the period; None: the period ends with the last recorded change.
-        duration_s: its length, > 0.
         min_changes: only pages with at least this number of changes inside take part.
-        seed: of all draws.
 
     Raises:
         OperatorError: no page takes part, or the period is empty.

@@ -46,11 +46,8 @@ def synthetic(
     """Draw histories of one kind.
 
     Args:
-        kind: a name in `KINDS`.
-        pages: number of pages, > 0.
         start: time from which every page is in its stationary regime (warmed up before).
         end: no change at or after it.
-        rng: random generator.
 
     Returns:
         The histories, with one change of each page before `start`, and their true rates per second.

@@ -61,9 +61,6 @@ def run_webbase(
     """Score allocations and policies over all bandwidths.
 
     Args:
-        pages: pages of the web.
-        hosts: hosts of the web.
-        seed: of the web and of the samples.
         kept: result of an interrupted run; its steps are reused if it is of the same web.
         done: called with the result so far after each bandwidth.
 

@@ -43,16 +43,7 @@ class RateClasses:
     def after_visit(
         self, weights: Sequence[float], interval_s: float, *, changed: bool
     ) -> list[float]:
-        """Return the log weights after a visit.
-
-        Args:
-            weights: log weights before, one for each class.
-            interval_s: time since the last visit; 0 changes nothing.
-            changed: whether the visit saw a change.
-
-        Returns:
-            New log weights, the largest 0.
-        """
+        """Return the log weights after a visit, the largest 0; an interval of 0 changes nothing."""
         if interval_s <= 0.0:
             return list(weights)
         if not changed:

@@ -73,13 +73,9 @@ def build_history(
 ) -> ChangeHistory:
     """Build a history from timestamps in any order and number, with repeats and false ones.
 
-    Memory stays at a few times `limit`: whenever there are more than `limit` times, the oldest are
-    replaced by a count. A repeat of a time already replaced is counted again.
-
-    Args:
-        timestamps: Unix seconds; an array, or anything that can be iterated once.
-        now: later timestamps are refused (with `CLOCK_TOLERANCE_S` of tolerance).
-        limit: times to keep exactly, > 0.
+    Times later than `now` (with `CLOCK_TOLERANCE_S` of tolerance) are refused. Memory stays at a
+    few times `limit`: whenever there are more than `limit` times, the oldest are replaced by a
+    count. A repeat of a time already replaced is counted again.
     """
     kept = np.empty(0)
     first_at, older, refused = math.inf, 0, 0
@@ -130,14 +126,9 @@ class VisitSample:
 
 
 def sample_visits(changed_at: FloatArray, visited_at: FloatArray) -> VisitSample:
-    """Return what visits at `visited_at` see of a page that changed at `changed_at`.
+    """Return what visits see of a page; the first visit has nothing to compare with.
 
-    Args:
-        changed_at: times of changes, strictly increasing.
-        visited_at: times of visits, increasing; a change at the same time as a visit is seen.
-
-    Returns:
-        One entry for each visit after the first, which has nothing to compare with.
+    Both times increase. A change at the same time as a visit is seen.
     """
     seen = np.searchsorted(changed_at, visited_at, side="right")
     padded = np.concatenate(([np.nan], changed_at))

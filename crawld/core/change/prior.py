@@ -86,10 +86,8 @@ def fit_prior(
     their means. Small groups lean towards all pages (`_BORROWED_PAGES`).
 
     Args:
-        changes: (effective) number of changes of each page, >= 0.
         exposure_s: time over which they were seen, >= 0; pages without any are ignored.
         groups: group of each page, 0 … G - 1; None = all in one group.
-        steps: EM steps, > 0.
 
     Returns:
         A prior for each group; `DEFAULT_PRIOR` if no page has any exposure.

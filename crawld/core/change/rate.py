@@ -147,7 +147,6 @@ def exact_decayed(
     Args:
         changed_at: times of changes, Unix seconds; those outside (observed_from, at] are ignored.
         observed_from: time since which every change is known.
-        at: time of the estimate.
         memory_s: time constant of the decay, > 0; `inf` weighs all equally.
 
     Returns:
@@ -194,16 +193,11 @@ def posterior(prior: Gamma, evidence: RateEvidence, *, start: float | None = Non
 
     A censored change counts as its expected number of changes at the rate itself (EM). The map is a
     contraction, because x/(1 - e^-x) has a slope below 1, so Newton's method finds its one fixed
-    point. The spread follows from the curvature there. Without censored changes the result is
-    conjugate and therefore exact.
+    point, the mean of the posterior. The spread follows from the curvature there. Without censored
+    changes the result is conjugate and therefore exact.
 
     Args:
-        prior: the rate before this evidence.
-        evidence: what was observed.
         start: a rate near the result, per second; saves a step or two.
-
-    Returns:
-        The posterior; its mean is the fixed point.
 
     Source: Dempster, Laird & Rubin, JRSS B 1977 (EM for exponential families); our application.
     """

@@ -63,10 +63,7 @@ Records = npt.NDArray[np.void]
 
 
 def records_of(packed: Iterable[bytes]) -> Records:
-    """Return stored models as one array of `RECORD_DTYPE` (a writable copy), in the given order.
-
-    Args:
-        packed: the bytes of `PageModel.to_bytes`, one item a page.
+    """Return stored models (`PageModel.to_bytes`) as one array of `RECORD_DTYPE`, a writable copy.
 
     Raises:
         ValueError: the length or the version of an item differs.

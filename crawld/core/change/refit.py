@@ -42,17 +42,15 @@ class Refit:
 
 
 def refit(records: Records, *, groups: IntArray | None = None) -> Refit:
-    """Fit a prior to each group of pages and compute the posterior rate of each page.
+    """Return new records with the posterior rate of each page, under a prior fitted to each group.
 
     Censored changes count as their expected number at the current rate, which in turn depends on
-    the prior, so both steps are repeated (three rounds are enough for the third digit).
+    the prior, so both steps are repeated (three rounds are enough for the third digit). The cost is
+    linear in pages.
 
     Args:
         records: page models, an array of `record.RECORD_DTYPE`; visited or not.
         groups: host or section of each page, 0 … G - 1; None = all in one group.
-
-    Returns:
-        New records; the cost is linear in pages.
     """
     fitted = records.copy()
     group_of = np.zeros(len(records), np.int64) if groups is None else groups
@@ -130,7 +128,6 @@ def from_histories(changed_at: FloatArray, offsets: IntArray, *, at: float) -> R
         changed_at: times of changes, page after page, strictly increasing within a page; the first
             of a page is its creation. All <= `at`.
         offsets: one more than pages; page i owns `changed_at[offsets[i]:offsets[i + 1]]`.
-        at: time up to which the histories are complete.
 
     Returns:
         An array of `record.RECORD_DTYPE`; a page without changes is a page never seen.

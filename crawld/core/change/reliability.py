@@ -162,12 +162,8 @@ class Reliability:
         """Learn from a visit that found only whether the page changed.
 
         If a hinted page has changed, either the hint was real, or it was false and the source
-        missed the change. The change model says how likely the second case is.
-
-        Args:
-            hints: hints of the source about the page since the previous visit.
-            changed: whether the page changed.
-            expected: probability of a change since the previous visit, by the change model.
+        missed the change. How likely the second case is follows from `expected`, the probability of
+        a change since the previous visit by the change model.
         """
         if not hints:
             self.missing.add(float(changed), 0.0)

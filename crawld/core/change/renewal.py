@@ -183,11 +183,8 @@ class RenewalFunction:
     def residual_life(self, y: Times) -> FloatArray:
         """Return R(y) = m (1 + M(y)) - y, the expected time from y to the next change (Wald).
 
-        Args:
-            y: time since a change, with any changes in between; shapes as in `Renewal`.
-
-        Returns:
-            Expected times; the limit E[X^2]/(2m) beyond the grid.
+        y is the time since a change, with any changes in between; shapes as in `Renewal`. Beyond
+        the grid R is its limit E[X^2]/(2m).
         """
         y = np.asarray(y, np.float64)
         at = np.clip(np.searchsorted(self.grid, y, side="right") - 1, 0, len(self.grid) - 2)
@@ -214,7 +211,6 @@ def renewal_function(renewal: Renewal, *, horizon: float, points: int = 192) -> 
     of a cell instead; then cells longer than most intervals divide by nearly 0.
 
     Args:
-        renewal: the intervals.
         horizon: end of the grid; beyond it the residual life is taken as its limit. Use several
             mean intervals of the slowest page.
         points: points of the grid, > 8; the cost is pages x points^2.
@@ -288,7 +284,6 @@ def fit_counts(
         counts: complete gaps in each bin, shape (pages, bins).
         open_gap_s: age of the open gap of each page, >= 0.
         prior: pseudo-counts, shape (pages, bins) or (bins,), with mass in the last bin.
-        edges: edges of the bins.
 
     Returns:
         The stack. One open gap for each page needs few rounds of redistribution.

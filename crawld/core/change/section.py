@@ -28,11 +28,7 @@ def section_of(target: str) -> str:
 
 
 def group_pages(pages: Iterable[tuple[int, str]]) -> list[tuple[int, str]]:
-    """Return the group of each page: host and section, or host and "" for the rest of a host.
-
-    Args:
-        pages: (host number, path) of each page.
-    """
+    """Return the group of each (host number, path): host and section, "" for the rest of a host."""
     groups = [(host, section_of(target)) for host, target in pages]
     counts = Counter(groups)
     return [group if counts[group] >= SECTION_PAGES else (group[0], "") for group in groups]

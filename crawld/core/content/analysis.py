@@ -62,10 +62,8 @@ def analyse(
 
     Args:
         body: the body as received, after content decoding.
-        content_type: its Content-Type field.
         previous: blocks of the version to compare with (`read_blocks` of its stored body).
         volatile: rules of the page and of its host, joined, as they were before this body.
-        max_links: largest number of links read.
     """
     believed = media.sniff(content_type, body[: media.SNIFF_BYTES])
     charset, page, blocks = _read(body, believed, content_type, max_links)

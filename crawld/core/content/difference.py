@@ -36,15 +36,9 @@ _TABLE_BITS = range(12, 19)
 
 
 def difference(a: str | bytes, b: str | bytes, *, block_bytes: int = BLOCK_BYTES) -> float:
-    """Return the weighted difference of two texts.
+    """Return the weighted difference of two texts, in [0, 1]; a str is compared as UTF-8.
 
-    Args:
-        a: one text; a str is compared as UTF-8.
-        b: the other text.
-        block_bytes: S, at least 1.
-
-    Returns:
-        Share in [0, 1]: 0 if both are equal, 1 if nothing is shared or one is empty.
+    It is 0 if both are equal, 1 if nothing is shared or one is empty.
     """
     left, right = _as_bytes(a), _as_bytes(b)
     if left == right:
@@ -61,11 +55,7 @@ def _as_bytes(text: str | bytes) -> bytes:
 def one_way(new: bytes, old: bytes, block_bytes: int = BLOCK_BYTES) -> float:
     """Return d(new|old): the share of bytes of a non-empty new text that no block of old covers.
 
-    Args:
-        new: the text to cover.
-        old: the text that gives the blocks; its last block may be shorter than S and then covers
-            only the very end of the new text.
-        block_bytes: S, at least 1.
+    The last block of old may be shorter than S and then covers only the very end of the new text.
     """
     # A common start is covered block by block, whatever the checksums are.
     end = covered = block_bytes * (_common_bytes(new, 0, old, 0) // block_bytes)

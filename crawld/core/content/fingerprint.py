@@ -72,11 +72,7 @@ def cleaned_digest(cleaned: str) -> bytes:
 
 
 def sketch(text: str) -> bytes:
-    """Return the sketch of a text, `SKETCH_BYTES` bytes; only its words and their order count.
-
-    Args:
-        text: visible text; beyond `MAX_SKETCH_BYTES` it is ignored.
-    """
+    """Return the sketch of the first `MAX_SKETCH_BYTES` of a text; only words in order count."""
     body = text[:MAX_SKETCH_BYTES].encode("utf-8", "surrogatepass")[:MAX_SKETCH_BYTES]
     words = _word_hashes(body)
     if not words.size:

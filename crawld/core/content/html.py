@@ -128,14 +128,9 @@ _REQUISITES = (
 
 
 def parse(html: str | bytes, *, max_links: int = MAX_LINKS) -> ParsedPage:
-    """Parse one HTML page and read its links and head.
+    """Parse one HTML page and read its links and head; a broken page gives what can be read.
 
-    Args:
-        html: the page; bytes are read as UTF-8 (`media.decode` comes first).
-        max_links: largest number of links read.
-
-    Returns:
-        The parsed page; an empty or broken one gives what can be read.
+    Bytes are read as UTF-8 (`media.decode` comes first).
     """
     body = html.encode("utf-8", "replace") if isinstance(html, str) else html
     tree, end = tree_of(body)

@@ -124,7 +124,6 @@ def start_tags(
     """Yield the start tags of a page, in order; for a link in its usual spelling only its href.
 
     Args:
-        text: the page.
         xml: whether it is XML (XHTML, SVG), where `<script/>` is empty.
         only: the relevant names, besides tags with a parenthesis; None: all.
     """
@@ -206,10 +205,7 @@ def attributes_of(
 ) -> dict[str, Attribute]:
     """Return the attributes of a tag by lower-case name; the first one if a name repeats.
 
-    Args:
-        text: the page.
-        tag: one of its tags.
-        only: the relevant names; None: all.
+    With `only`, those of these names.
     """
     found: dict[str, Attribute] = {}
     for match in _ATTRIBUTE.finditer(text, tag.attributes_start, tag.attributes_end):
@@ -298,12 +294,7 @@ def is_bytewise(charset: str) -> bool:
 
 
 def source_of(body: bytes, charset: str) -> MarkupText:
-    """Return the text of a body.
-
-    Args:
-        body: the bytes.
-        charset: Python codec to read them with (from `media.decode`).
-    """
+    """Return the text of a body, read with a Python codec (from `media.decode`)."""
     if is_bytewise(charset):
         return MarkupText(body.decode("latin-1"), charset)
     return MarkupText(body.decode(charset, "replace").removeprefix("\ufeff"), None)

@@ -123,12 +123,7 @@ def charset_parameter(content_type: str | None) -> str | None:
 
 
 def sniff(declared: str | None, head: bytes) -> str:
-    """Return the detected media type, by the rules at the top of this module.
-
-    Args:
-        declared: the Content-Type field as received, or None.
-        head: the first bytes of the body, `SNIFF_BYTES` of them or the whole body.
-    """
+    """Return the media type of a body by the rules above, from its first `SNIFF_BYTES`."""
     believed, head = media_type(declared), head[:SNIFF_BYTES]
     if signature := _signature(head):
         precise = signature in _CONTAINERS and _names_binary(believed)
@@ -215,12 +210,7 @@ class DecodedText:
 
 
 def decode(body: bytes, declared_charset: str | None = None) -> DecodedText:
-    """Decode a text body; bytes that are invalid in its charset become U+FFFD.
-
-    Args:
-        body: the body, whole or cut anywhere.
-        declared_charset: label in the Content-Type field, or None.
-    """
+    """Decode a text body, whole or cut anywhere; bytes invalid in its charset become U+FFFD."""
     for mark, charset in _BOMS:
         if body.startswith(mark):
             return _decoded(body[len(mark) :], charset)

@@ -78,11 +78,7 @@ class ReadingPair:
         """Return the rules of the page after this comparison.
 
         Call it for every reading with a body, also for equal ones: what stayed the same is evidence
-        too.
-
-        Args:
-            known: rules learned so far.
-            pair: whether the readings are one host delay apart, so that no edit lies between.
+        too. The readings of a `pair` are one host delay apart, so that no edit lies between.
         """
         observed = self._observe_all(known, page_bit=1)
         rules = [_confirm(rule, pair=pair and differs) for rule, differs in observed]
@@ -91,9 +87,7 @@ class ReadingPair:
     def learn_host(self, known: VolatileRules, *, page_key: int) -> VolatileRules:
         """Return the rules of the host after this comparison of one of its pages.
 
-        Args:
-            known: rules learned so far from pages of this host.
-            page_key: any number that identifies the page on its host.
+        `page_key` is any number that identifies the page on its host.
         """
         page_bit = 1 << (crc32(str(page_key).encode()) & 15)
         rules = [_confirm_for_host(rule) for rule, _ in self._observe_all(known, page_bit=page_bit)]

@@ -30,13 +30,7 @@ class PageDiff:
 
 
 def diff_pages(before: Blocks, after: Blocks, learned: Iterable[bytes] = ()) -> PageDiff:
-    """Return the difference between two readings of a page.
-
-    Args:
-        before: the earlier blocks.
-        after: the later blocks.
-        learned: stored `VolatileRules`; without any, every difference counts.
-    """
+    """Return the difference between two readings; without learned rules every difference counts."""
     rules = reduce(or_, map(VolatileRules.from_bytes, learned), VolatileRules())
     old, new = stable_blocks(before, rules), stable_blocks(after, rules)
     hunks = word_diff(_stable_only(before, old), _stable_only(after, new))

@@ -189,7 +189,6 @@ def url_locations(text: str, *, xml: bool = False) -> Iterator[UrlLocation | Hre
 
     Args:
         text: the page, decoded or one character a byte.
-        xml: whether it is XML.
     """
     # Searching for words in lower case: a pattern takes twenty times as long.
     lowered = text.lower()

@@ -50,12 +50,7 @@ _ATTRIBUTES = {
 
 
 def page_requisites(page: ParsedPage, *, include_media: bool = False) -> list[str]:
-    """Return the URLs, as written, that a page needs to be shown, each once, grouped by element.
-
-    Args:
-        page: the parsed page.
-        include_media: whether to include audio and video.
-    """
+    """Return the URLs, as written, that a page needs to be shown, each once, grouped by element."""
     found: dict[str, None] = {}
     for node in page.tree.css(_SHOWN)[:MAX_LINKS]:
         found.update(dict.fromkeys(_node_urls(node)))

@@ -84,11 +84,7 @@ def rewrite_html(
     """Return a page with its URLs rewritten.
 
     Args:
-        body: the page.
-        page_url: its absolute URL.
-        locate: returns the addresses of copies.
         charset: Python codec to read it with (as stored with the version).
-        xml: whether it is XML (XHTML, SVG).
         insert: markup, used as it is, put at the start of the page's body, or at the end if it has
             no body tag. It contains its own styles.
 
@@ -102,12 +98,6 @@ def rewrite_html(
 
 def rewrite_css(css: bytes, base_url: str, locate: Locate, *, charset: str = "utf-8") -> bytes:
     """Return a style sheet with its URLs rewritten.
-
-    Args:
-        css: the style sheet.
-        base_url: its absolute URL.
-        locate: returns the addresses of copies.
-        charset: Python codec to read it with.
 
     Raises:
         InvalidUrlError: `base_url` is not a URL.

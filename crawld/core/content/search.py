@@ -93,10 +93,6 @@ def parse_query(text: str) -> Query:
 def snippet(text: str, words: Sequence[str]) -> list[tuple[str, bool]]:
     """Return a part of a text that contains some of the words, in pieces.
 
-    Args:
-        text: visible text.
-        words: lower-case beginnings of words.
-
     Returns:
         (text, whether it is one of the words), in order; white space is one space.
     """

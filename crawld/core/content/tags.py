@@ -262,11 +262,7 @@ class MarkupRuns:
 
 
 def split_markup(markup: str) -> MarkupRuns:
-    """Split serialized HTML at its tags.
-
-    Args:
-        markup: result of `LexborNode.html`; other markup gives an unspecified result.
-    """
+    """Split the result of `LexborNode.html` at its tags; any other gives an unspecified result."""
     tags = _Tags(markup)
     # Of each tag, [keep_start, keep_end) stays as text; nothing by default.
     keep_start, keep_end = tags.start.copy(), tags.start.copy()

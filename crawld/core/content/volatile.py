@@ -174,9 +174,7 @@ def wording_hash(text: str) -> int:
 def cleaned(blocks: Blocks, volatile: VolatileRules | None = None) -> str:
     """Return the comparable form of a page: its stable text, one line for each block.
 
-    Args:
-        blocks: the blocks of the page.
-        volatile: rules of the page and of its host, joined; only confirmed ones count.
+    The rules are those of the page and of its host, joined; only confirmed ones count.
     """
     if volatile is None or not volatile.rules:
         return "\n".join(blocks.texts)

@@ -72,16 +72,7 @@ TokenEdit = tuple[Op, str]
 
 
 def word_diff(old: Blocks, new: Blocks, *, max_steps: int = MAX_STEPS) -> list[Hunk]:
-    """Return the differences between two readings of a page, in order.
-
-    Args:
-        old: the earlier blocks.
-        new: the later blocks.
-        max_steps: limit of the search for shortest edits.
-
-    Returns:
-        One hunk for each run of differing blocks; none if the readings are equal.
-    """
+    """Return a hunk for each run of differing blocks between two readings of a page, in order."""
     search = EditSearch(max_steps)
     return [
         Hunk(i, j, _pieces(search.edits(_tokens(old.texts[i:i_end]), _tokens(new.texts[j:j_end]))))

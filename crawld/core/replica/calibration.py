@@ -74,7 +74,6 @@ class Calibration:
 
         Args:
             share: share of the reference that each pair dominates.
-            content: how far their texts agree.
             certain: which of them are certain replicas; the others are to be judged.
         """
         kind = agreement_kinds(content)

@@ -92,7 +92,6 @@ def choose_canonical(
     """Return which host of a group is kept.
 
     Args:
-        profiles: the hosts of the group.
         declared: for each, the hosts of the group that declare it to be the original.
         owner: the owner of each (`owners`); None: by their names.
     """

@@ -74,14 +74,9 @@ def run_em(training: TrainingVectors, *, alpha_min: float | None = None) -> EmSt
 
 
 def em_passes(training: TrainingVectors, *, alpha_min: float | None = None) -> Iterator[EmState]:
-    """Run EM one pass at a time.
+    """Run EM and yield the same object after each pass; the last is final.
 
-    Args:
-        training: what to start from.
-        alpha_min: one threshold for all; None: a cut for each.
-
-    Yields:
-        The same object after each pass; the last is final.
+    `alpha_min` is one threshold for all vectors; None: a cut for each.
     """
     state = EmState(initial_rules(training), np.zeros(len(training.certain), dtype=bool), 0)
     near = None if alpha_min is not None else _Projections(training.vectors)
@@ -130,7 +125,6 @@ class _Projections:
 
         Args:
             of: their indices.
-            alpha: alpha of each vector.
             labelled: number of its instances that now have the certain label.
             rest: number of its instances with the other label.
 

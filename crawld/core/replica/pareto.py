@@ -25,8 +25,6 @@ def count_dominated(
     """Return how many points of a reference each point dominates, in O(n log n).
 
     Args:
-        first: one score of each point.
-        second: the other.
         reference: both scores of the reference points, and the number of points at each; None: the
             points themselves, once each.
 

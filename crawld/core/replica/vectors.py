@@ -43,8 +43,6 @@ def weighted_vectors(
 
     Args:
         host: host of each entry; an entry may be given twice.
-        value: its value.
-        hosts: number of hosts.
         weight: returns the weights of distinct values, given in how many hosts each is.
         longest: values in more hosts than this are dropped; 0 keeps all.
     """
@@ -72,11 +70,7 @@ def match_entries(
 ) -> tuple[Ids, Ids, Ids, NDArray[np.bool_]]:
     """Look up each entry of the smaller host of a pair among those of the larger host.
 
-    Args:
-        entry: host · 2³² + number of the value, ascending.
-        begin: where the entries of each host begin, one more than hosts.
-        one: the first host of each pair.
-        other: the second.
+    `entry` and `begin` are as in `Vectors`.
 
     Returns:
         One element a lookup: index of the pair, index of the entry, index of the entry found, and

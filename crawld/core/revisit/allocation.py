@@ -63,7 +63,6 @@ def allocate(web: PagesByHost, bandwidth: float) -> Allocation:
     """Return the frequencies of highest weighted freshness that exceed no host's ceiling.
 
     Args:
-        web: the pages and hosts.
         bandwidth: C, visits per second, ≥ 0; above the sum of the ceilings all hosts are held.
 
     Returns:
@@ -87,11 +86,6 @@ def allocate(web: PagesByHost, bandwidth: float) -> Allocation:
 
 def kkt_residual(web: PagesByHost, bandwidth: float, allocation: Allocation) -> float:
     """Return how far an allocation is from the conditions of the optimum.
-
-    Args:
-        web: the pages and hosts.
-        bandwidth: the bandwidth that was allocated.
-        allocation: the result of `allocate` for them.
 
     Returns:
         The largest of |w g(λ/f)/λ − μ_h|/μ_h over pages with f > 0, (w/λ − μ_h)⁺/μ_h over pages

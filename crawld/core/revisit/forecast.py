@@ -98,7 +98,6 @@ class SurvivalCurves:
 
         Args:
             visits_per_s: of all pages together, > 0.
-            hints: quality of the hints; None: no hints.
         """
         if not len(self):
             return FreshnessForecast(1.0, 0.0, 0.0)
@@ -166,8 +165,7 @@ class SurvivalCurves:
         """Return the mean age of copies that are refreshed after each gap longer than a wait.
 
         A stale period lasts until such a gap: its mean length is (1 − S)/visits, and beyond the
-            wait
-        it is nearly exponential.
+        wait it is nearly exponential.
         """
         visits = np.maximum(self.density[pages, wait], _SHORT / GRID_S[-1])
         spell = (1.0 - self.survival[pages, wait]) / visits
@@ -230,9 +228,6 @@ def least_budget(
 
     Args:
         freshness_of: freshness of a budget, non-decreasing; the budget in any unit.
-        target: freshness wanted, in (0, 1).
-        least: lower end of the search, > 0.
-        most: upper end of the search.
         precision: relative error of the result.
 
     Returns:

@@ -37,7 +37,6 @@ def mean_freshness(order: Order, change_rate: ArrayLike, revisit_frequency: Arra
     """Return the share of time the copy is fresh.
 
     Args:
-        order: how the visits are placed.
         change_rate: λ, per second, ≥ 0, inf allowed.
         revisit_frequency: f, per second, ≥ 0; broadcast against `change_rate`.
 
@@ -68,7 +67,6 @@ def mean_age(order: Order, change_rate: ArrayLike, revisit_frequency: ArrayLike)
     """Return the mean age of the copy in seconds; a fresh copy has age 0.
 
     Args:
-        order: how the visits are placed.
         change_rate: λ, per second, ≥ 0, inf allowed.
         revisit_frequency: f, per second, ≥ 0; broadcast against `change_rate`.
 

@@ -134,8 +134,6 @@ def update_belief(
         known_at: time of the last change known at the visit; −inf if the page was never visited.
         scale_s: σ of the page.
         mean_hazard: of all pages, 1/s.
-        coverage: of the hints.
-        table: visit values of the site's scale model.
     """
     if math.isinf(known_at) and belief is None:
         return Belief(at, at, at, 0.0, 0.0, 1.0, 1.0)
@@ -296,11 +294,8 @@ def hinted_values(
     Args:
         beliefs: shape (fields of `Belief`, pages).
         unhinted: value of each if no hint is true, seconds.
-        at: now.
         since_s: time since the last visit of each, seconds; 0 if there was none.
         scale_s: σ of each.
-        coverage: of the hints.
-        table: visit values of the site's scale model.
     """
     ages = np.maximum(at - beliefs[:3], 0.0)
     silence = np.maximum(ages - coverage.lag_s, 0.0) / scale_s

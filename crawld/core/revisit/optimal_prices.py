@@ -65,7 +65,6 @@ def solve_pools(web: PagesByHost, bandwidth: float) -> tuple[Floats, Floats, flo
     """Return the frequency of each page, the price of each host, and the common price.
 
     Args:
-        web: the pages and hosts.
         bandwidth: C per second, at most the sum of the ceilings of hosts worth a visit.
 
     Returns:

@@ -61,7 +61,6 @@ class Policy(Protocol):
         """Add a page; do nothing if it is already held.
 
         Args:
-            page: key of the page.
             last_visit_at: time of its last successful visit, Unix seconds; None = never.
             weight: importance, ≥ 0; a page of weight 0 is visited only when no other page waits.
         """
@@ -103,7 +102,6 @@ class Policy(Protocol):
 
         Args:
             page: the page visited; it need not be in flight (an operator may visit any page).
-            now: time of the visit, Unix seconds.
             observation: the changes seen; None if the visit failed.
         """
         ...
@@ -116,8 +114,6 @@ class Policy(Protocol):
         """Record a report that the page changed.
 
         Args:
-            page: key of the page.
-            at: reported time of the change, Unix seconds.
             trust: share of the source's hints that are true (`change/reliability.py`), in [0, 1];
                 at 0 the hint has no effect.
         """
@@ -145,9 +141,7 @@ class MonotonicClock:
     def visit_time(self, at: float) -> float:
         """Return the monotonic time of a visit that may be reported late, without moving back.
 
-        Args:
-            at: wall clock time of the visit, Unix seconds; if it is later than now, the clock
-                moves.
+        A visit later than now moves the clock.
         """
         return at + self.lead if at + self.lead < self.now else self.advance(at)
 

@@ -58,9 +58,7 @@ def merge_schedule(pages: ArrayLike, frequency: ArrayLike, picks: int) -> NDArra
     """Return the first picks of MERGE in bulk: the ideal times of all pages in order.
 
     Args:
-        pages: page keys.
         frequency: visits per second of each, ≥ 0.
-        picks: length of the schedule, ≥ 0.
 
     Returns:
         Page keys in order of visit; empty if all frequencies are 0.
@@ -126,15 +124,11 @@ class _DueTimePolicy(PageSet):
         self._heap.load(keys)
 
     def set_frequencies(self, pages: ArrayLike, frequency: ArrayLike) -> None:
-        """Set the frequencies of pages from an allocation.
+        """Set the visits per second of pages from an allocation; unknown pages are ignored.
 
         A page that had a frequency keeps its position in the current interval, scaled to the new
         length; a page that had none starts at its phase. Other pages are unchanged, so that a large
         allocation can be applied in parts. About 4 µs a page.
-
-        Args:
-            pages: page keys; unknown ones are ignored.
-            frequency: visits per second, same length, ≥ 0.
         """
         keys = np.asarray(pages, dtype=np.int64)
         slots = self._slots.find_many(keys)

@@ -50,9 +50,6 @@ _UNKNOWN_RATE = 1.0 / (30 * 86_400.0)
 def residual_matrix(renewals: Renewal) -> NDArray[np.float32]:
     """Return R(s_j − m_k) of each page for all grid waits s_j and earlier cell middles m_k.
 
-    Args:
-        renewals: a stack of distributions, shape (pages, bins).
-
     Returns:
         Seconds, shape (pages, waits, waits − 1); 0 where m_k > s_j.
     """
@@ -113,12 +110,7 @@ class GreedyPolicy(PageSet):
             self._enter(slot, None if math.isnan(at) else float(at))
 
     def set_renewals(self, pages: ArrayLike, renewals: Renewal) -> None:
-        """Set the interval distributions of pages.
-
-        Args:
-            pages: page keys; unknown ones are ignored.
-            renewals: their distributions, same order, with the edges `renewal.EDGES_S`.
-        """
+        """Set the interval distributions (edges `EDGES_S`) of pages; unknown pages are ignored."""
         slots = self._slots.find_many(pages)
         held = np.flatnonzero(slots != FREE)
         own = Renewal(renewals.edges, renewals.mass[held])

@@ -102,13 +102,9 @@ class IndexPolicy(PageSet):
         self._queue.load(slots, np.where(never, keys, np.nan))
 
     def set_models(self, pages: ArrayLike, records: Records) -> None:
-        """Set the change models of pages, after a load or a refit.
+        """Set the change models of pages, after a load or a refit; ignore unknown pages.
 
         Pages never visited whose history is known come first, longest unchanged first.
-
-        Args:
-            pages: page keys; unknown ones are ignored.
-            records: their models, same order.
         """
         slots = self._slots.find_many(pages)
         held = slots != FREE

@@ -92,7 +92,6 @@ def plan_polls(
         requests: requests per poll.
         covered: number of pages it covers; None: as many as `pages`.
         beside: quality of the hints from other sources.
-        least_s: the shortest interval allowed.
     """
     scale = len(pages) / max(covered or len(pages), 1)
 

@@ -58,9 +58,7 @@ _EARLY = 0.97
 def page_scale_s(weights: Sequence[float], model: PageModel) -> float:
     """Return the scale of one page: `ScaleModel.scale_s` in plain floats, for use at a visit.
 
-    Args:
-        weights: of the scale model, in the order of `scale.FEATURES`.
-        model: the page.
+    The weights are in the order of `scale.FEATURES`.
     """
     short, middle, long = (math.log(max(count, 0.5)) for count in model.counts)
     usual = math.log(WINDOWS_S[-1]) - long
