@@ -53,7 +53,7 @@ from crawld.daemon.jobs.wiki_history.job import WikiHistoryJob
 from crawld.daemon.jobs.wiki_members import WikiMembersJob
 from crawld.daemon.phase import Phase
 from crawld.daemon.process import OPEN_FILES_KEPT, open_files, settle_collector
-from crawld.daemon.schedule.connectivity import Connectivity as Connectivity
+from crawld.daemon.schedule.connectivity import Connectivity
 from crawld.daemon.supervise import supervise
 from crawld.errors import ConfigError, CrawldError
 from crawld.net.fetcher import Fetcher
@@ -210,6 +210,7 @@ class Daemon:
                 clock,
                 workers=workers,
                 settings=lambda: self._config.replicas,
+                rng=self.start.environment.rng,
             ),
             SearchIndexJob(database),
         ]

@@ -377,6 +377,11 @@ def test_sockets_only_in_their_rooms(modules):
     assert set(faults_by_file(socket_faults, others)) == set(SOCKET_EXCEPTIONS)
 
 
+def test_sql_draws_nothing_at_random():
+    texts = {path: path.read_text() for path in (PACKAGE / "store").rglob("*.py")}
+    assert [path for path, text in texts.items() if re.search(r"\brandom(blob)?\(\)", text)] == []
+
+
 def test_clock_threads_and_randomness_come_in_at_start(modules):
     rooms = [module for module in modules if module.path.startswith(SEAM_ROOMS)]
     assert set(faults_by_file(seam_faults, rooms)) == set(SEAM_EXCEPTIONS)

@@ -8,6 +8,7 @@ withdrawn, the pages return to their former states.
 from __future__ import annotations
 
 import array
+import random
 from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
@@ -186,14 +187,21 @@ def resume(
 
 
 def start_sample(
-    connection: apsw.Connection, host_id: int, count: int, *, now: float, look_at: float
+    connection: apsw.Connection,
+    host_id: int,
+    count: int,
+    *,
+    seed: int,
+    now: float,
+    look_at: float,
 ) -> list[ResumedPage]:
     """Resume random suspended pages of a replica, to check whether it still is one."""
-    chosen: list[Any] = connection.execute(
+    rows: list[Any] = connection.execute(
         "SELECT page_id FROM page WHERE host_id = ? AND state = 'suspended'"
-        " AND last_visit_at IS NOT NULL ORDER BY random() LIMIT ?",
-        (host_id, count),
+        " AND last_visit_at IS NOT NULL ORDER BY page_id",
+        (host_id,),
     ).fetchall()
+    chosen = random.Random(seed).sample(rows, min(count, len(rows)))
     connection.execute(
         "UPDATE replica SET sampled_at = ?, awaited = ?, look_at = ? WHERE host_id = ?",
         (now, len(chosen), look_at, host_id),

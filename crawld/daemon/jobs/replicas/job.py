@@ -7,6 +7,7 @@ due ▸ request visits that may decide a pair. Reads and writes are sliced, with
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable
 from typing import Final
 
@@ -63,6 +64,7 @@ class ReplicasJob:
         *,
         workers: Workers,
         settings: Callable[[], ReplicasConfig],
+        rng: random.Random,
     ) -> None:
         """Create the job; `settings` returns the current config."""
         self._crawl = crawl
@@ -72,7 +74,7 @@ class ReplicasJob:
         self._workers = workers
         self._settings = settings
         self._search = ReplicaSearch()
-        self._sampling = ReplicaSampling(crawl, database, clock, settings=settings)
+        self._sampling = ReplicaSampling(crawl, database, clock, settings=settings, rng=rng)
         self._cursors: Cursors | None = None
         self._canonical_counts: dict[int, tuple[tuple[int, ...], dict[str, int]]] = {}
         self._counts = {"pages": 0, "pairs": 0, "pruned": 0, "held": 0, "withdrawn": 0, "asked": 0}

@@ -8,6 +8,7 @@ it, show content that the canonical host neither shows nor showed.
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable
 from typing import Final
 
@@ -54,6 +55,7 @@ class ReplicaSampling:
         clock: Clock,
         *,
         settings: Callable[[], ReplicasConfig],
+        rng: random.Random,
     ) -> None:
         """Create the sampling; `settings` returns the current config."""
         self._crawl = crawl
@@ -61,6 +63,7 @@ class ReplicaSampling:
         self._paced = PacedReader(database, REST_FACTOR)
         self._clock = clock
         self._settings = settings
+        self._rng = rng
 
     async def check(self, row: ReplicaRow) -> None:
         """Judge the last sample, withdraw or suspend, and start the next sample when it is due."""
@@ -94,6 +97,7 @@ class ReplicaSampling:
                 replica_pages.start_sample,
                 row.host_id,
                 MIN_AGREEING if age_s < settings.sample_every_s else settings.sample_pages,
+                seed=self._rng.getrandbits(64),
                 now=now,
                 look_at=now + next_sample_in_s(age_s, settings),
             )

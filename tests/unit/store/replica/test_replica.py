@@ -122,7 +122,7 @@ def test_pages_are_found_by_their_keys(file):
 def test_sample_results_hold_for_one_canonical_host(file):
     both(file, "/", "/a")
     file.prune()
-    assert pages.start_sample(file.connection, OTHER_ID, 4, now=AT + 50, look_at=AT + 99)
+    assert pages.start_sample(file.connection, OTHER_ID, 4, seed=7, now=AT + 50, look_at=AT + 99)
     replica.put_sample(file.connection, OTHER_ID, sampled=2, agreed=2, lag_s=7.0)
     file.page("http://b.test/")
     pages.resume(file.connection, OTHER_ID)
@@ -196,7 +196,7 @@ def test_more_pages_than_a_slice_are_suspended(file):
 def test_a_sample_is_resumed_and_suspended_again_after_its_visits(file):
     both(file, *(f"/{number}" for number in range(10)))
     file.prune()
-    back = pages.start_sample(file.connection, OTHER_ID, 4, now=AT + 50, look_at=AT + 99)
+    back = pages.start_sample(file.connection, OTHER_ID, 4, seed=7, now=AT + 50, look_at=AT + 99)
     assert len(back) == 4
     file.prune(sampled_at=AT + 50)
     assert file.counted()[2] == 6  # awaited
@@ -215,7 +215,7 @@ def test_a_sample_is_resumed_and_suspended_again_after_its_visits(file):
 def test_an_older_content_agrees_with_a_lag(file):
     both(file, "/a")
     file.prune()
-    [page] = pages.start_sample(file.connection, OTHER_ID, 1, now=AT + 10, look_at=AT + 99)
+    [page] = pages.start_sample(file.connection, OTHER_ID, 1, seed=7, now=AT + 10, look_at=AT + 99)
     file.visit(file.number(f"{KEPT}/a"), b"newer", AT + 100)
     file.visit(page.page_id, b"/a", AT + 400)
     [sample] = replica_sample.compare_samples(file.connection, OTHER_ID, ONE_ID, AT + 10)
@@ -225,7 +225,7 @@ def test_an_older_content_agrees_with_a_lag(file):
 def test_a_visit_that_a_replica_answered_proves_nothing(file):
     both(file, "/")
     file.prune()
-    assert pages.start_sample(file.connection, OTHER_ID, 1, now=AT + 9, look_at=AT + 99)
+    assert pages.start_sample(file.connection, OTHER_ID, 1, seed=7, now=AT + 9, look_at=AT + 99)
     file.visit(file.number(f"{KEPT}/"), b"new", AT + 10)
     file.connection.execute(
         "UPDATE visit SET detail = ? WHERE visited_at = ?",
