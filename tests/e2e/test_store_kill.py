@@ -19,7 +19,8 @@ from crawld.store.frontier import frontier, site
 from crawld.store.versions import body
 from crawld.store.engine.database import Database
 from crawld.store.frontier.frontier import Discovery
-from crawld.store.visit import Answer, VisitRecord
+from crawld.store.versions.response import StoredResponse
+from crawld.store.visit import VisitRecord
 
 def found(name, salt):
     url = f"https://example.org/{salt}/{name}"
@@ -37,7 +38,7 @@ async def main():
             async def crawl(page):
                 for round_ in range(1_000_000):
                     name = f"{page.page_id}-{round_}"
-                    answer = Answer(status=200, http_version="HTTP/1.1", headers=b"")
+                    answer = StoredResponse(status=200, http_version="HTTP/1.1", headers=b"")
                     recorded = await database.write(visit.record, VisitRecord(
                         page_id=page.page_id, visited_at=float(round_), outcome=Outcome.CHANGED,
                         state=PageState.VISITED, answer=answer, digest=b"d",
