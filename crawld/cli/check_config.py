@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from crawld.config.checks import SiteSeeds
-from crawld.config.derive import user_agent
+from crawld.config.derive import host_delay_s, user_agent
 from crawld.config.load import LoadedConfig, load
 from crawld.config.model import Config
 from crawld.config.site import SiteConfig
@@ -53,14 +53,10 @@ def _site_summary(config: Config, site: SiteConfig, seeds: SiteSeeds) -> dict[st
         "seeds": seeds.count,
         "seeds_complete": seeds.is_complete,
         "hosts": sorted(seeds.hosts.union(site.hosts)),
-        "host_delay_s": _delay_s(config, site),
+        "host_delay_s": host_delay_s(config, site),
         "max_depth": site.max_depth,
         "max_pages": site.max_pages,
     }
-
-
-def _delay_s(config: Config, site: SiteConfig) -> float:
-    return config.politeness.host_delay_s if site.host_delay_s is None else site.host_delay_s
 
 
 def _print_summary(loaded: LoadedConfig) -> None:
@@ -73,7 +69,7 @@ def _print_summary(loaded: LoadedConfig) -> None:
         more = f" and {len(hosts) - HOSTS_SHOWN} more" if len(hosts) > HOSTS_SHOWN else ""
         at_least = "" if seeds.is_complete else "at least "
         print(f"site        {site.name}: {at_least}{plural(seeds.count, 'seed')} on", end=" ")
-        print(f"{', '.join(hosts[:HOSTS_SHOWN])}{more}, {_delay_s(config, site):g} s apart")
+        print(f"{', '.join(hosts[:HOSTS_SHOWN])}{more}, {host_delay_s(config, site):g} s apart")
     for warning in loaded.warnings:
         print(f"warning     {warning}")
     print("the config is valid")

@@ -78,10 +78,11 @@ def mirror(
     json_out: Json = False,
 ) -> int:
     """Mirror URLs without a config and keep the mirror fresh until Ctrl-C."""
-    from crawld.cli.mirror import MirrorOptions
-    from crawld.cli.mirror import mirror as mirror_urls
+    from crawld.cli.mirror import mirror as mirror_config
+    from crawld.config.command_line import from_command_line
 
-    options = MirrorOptions(
+    config = from_command_line(
+        urls,
         db=db,
         contact=contact,
         delay_s=delay,
@@ -91,10 +92,8 @@ def mirror(
         requisites=requisites,
         requisite_hosts=requisite_host,
         socket=socket,
-        once=once,
-        as_json=json_out,
     )
-    return mirror_urls(urls, options)
+    return mirror_config(config, once=once, as_json=json_out)
 
 
 @app.command()

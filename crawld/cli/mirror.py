@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, TextIO, cast
 
 import structlog
@@ -19,7 +17,7 @@ from crawld.cli.output import clean, console, json_text
 from crawld.cli.progress_view import RateMeter, mirror_view, progress_fields, read_progress
 from crawld.cli.summary import EXAMPLES, MirrorSummary, read_summary
 from crawld.config.checks import check_config
-from crawld.config.command_line import from_command_line
+from crawld.config.model import Config
 from crawld.core.display import count_text, duration_text, plural, size_text
 from crawld.daemon.daemon import Daemon, Start
 from crawld.daemon.run import run_daemon
@@ -35,51 +33,22 @@ IDLE_REPORT_S = 600.0
 """The same while there are no visits."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MirrorOptions:
-    """Options of `crawld mirror`; the manual page describes them."""
-
-    db: Path
-    contact: str | None
-    delay_s: float
-    depth: int
-    max_pages: int
-    allow_private: bool
-    requisites: bool
-    requisite_hosts: Sequence[str]
-    socket: Path | None
-    once: bool
-    as_json: bool
-
-
-def mirror(urls: Sequence[str], options: MirrorOptions) -> int:
-    """Mirror URLs until interrupted, or with `once` until done; return the exit code."""
-    config = from_command_line(
-        urls,
-        db=options.db,
-        contact=options.contact,
-        delay_s=options.delay_s,
-        depth=options.depth,
-        max_pages=options.max_pages,
-        allow_private=options.allow_private,
-        requisites=options.requisites,
-        requisite_hosts=options.requisite_hosts,
-        socket=options.socket,
-    )
+def mirror(config: Config, *, once: bool, as_json: bool) -> int:
+    """Mirror until interrupted, or with `once` until done; return the exit code."""
     _, seeds = check_config(config)
-    start = Start(config=config, seeds=seeds, source="command_line", once=options.once)
+    start = Start(config=config, seeds=seeds, source="command_line", once=once)
     configure_logs(style="console", level=lambda: "info")
-    return trio.run(_mirror, start, options)
+    return trio.run(_mirror, start, as_json)
 
 
-async def _mirror(start: Start, options: MirrorOptions) -> int:
+async def _mirror(start: Start, as_json: bool) -> int:
     began_s = trio.current_time()
     daemon = await run_daemon(start, watch_live if sys.stderr.isatty() else watch_lines)
     resting = resting_hosts(daemon)
     counts = await read_summary(start.config.daemon.db, start.config.sites[0])
     summary = summary_json(daemon, counts, resting, trio.current_time() - began_s)
-    print(json_text(summary) if options.as_json else summary_text(summary, counts.examples))
-    return EXIT_INCOMPLETE if options.once and not counts.complete else EXIT_OK
+    print(json_text(summary) if as_json else summary_text(summary, counts.examples))
+    return EXIT_INCOMPLETE if start.once and not counts.complete else EXIT_OK
 
 
 # --- watching --------------------------------------------------------------------------------

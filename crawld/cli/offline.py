@@ -38,11 +38,8 @@ def migrate(db: Path) -> int:
         StoreError: the file is missing, in use, foreign, newer or damaged, or a migration failed.
     """
     require_database(db)
-    lock = DatabaseLock.acquire(db)
-    try:
+    with DatabaseLock.acquire(db):
         before = migrations.migrate(db, print)
-    finally:
-        lock.release()
     if before.pending:
         print(f"{db}: migrated from schema {before.version} to {before.newest}")
     else:

@@ -91,8 +91,7 @@ def index(db: Path, *, rebuild: bool) -> int:
         StoreError: the database is missing, in use or cannot be written.
     """
     require_database(db)
-    lock = DatabaseLock.acquire(db)
-    try:
+    with DatabaseLock.acquire(db):
         migrate.require_current(db)
         with closing(open_connection(db)) as connection:
             if rebuild:
@@ -109,7 +108,5 @@ def index(db: Path, *, rebuild: bool) -> int:
                     pages += len(work.entries)
                     bar.update(task, completed=total - search_index.count_pending(connection))
             connection.wal_checkpoint(mode=3)
-    finally:
-        lock.release()
     print(f"{db}: {count_text(pages)} pages indexed")
     return EXIT_OK

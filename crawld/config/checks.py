@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from crawld.config.derive import ANY_HOST, is_public_host, url_scope
+from crawld.config.derive import ANY_HOST, host_delay_s, is_public_host, url_scope
 from crawld.config.headers import read_headers
 from crawld.config.model import Config
 from crawld.config.positions import KeyPath
@@ -203,9 +203,8 @@ def _check_politeness(config: Config, totals: dict[str, SiteSeeds]) -> Iterator[
 
 def _politeness(config: Config, site: SiteConfig) -> object:
     general = config.politeness
-    delay_s = general.host_delay_s if site.host_delay_s is None else site.host_delay_s
     quiet = general.quiet_hours if site.quiet_hours is None else site.quiet_hours
-    return delay_s, quiet, (site.timezone or general.timezone) if quiet else None
+    return host_delay_s(config, site), quiet, (site.timezone or general.timezone) if quiet else None
 
 
 def _check_contact(config: Config, totals: dict[str, SiteSeeds]) -> Iterator[Issue]:
@@ -219,7 +218,7 @@ def _check_contact(config: Config, totals: dict[str, SiteSeeds]) -> Iterator[Iss
             hint = 'set [daemon] contact = "you@example.org" (or --contact)'
             yield Issue(("daemon",), f"{message}; {hint}")
             return
-        delay_s = config.politeness.host_delay_s if site.host_delay_s is None else site.host_delay_s
+        delay_s = host_delay_s(config, site)
         if delay_s < SHORT_DELAY_S:
             message = f'site "{site.name}": {delay_s:g} s between requests to {public} is short'
             yield Issue(

@@ -42,15 +42,20 @@ def delay_rules(config: Config, site: SiteConfig, now: float) -> DelayRules:
 
     `now` (Unix seconds) selects summer or winter time, so call again every hour.
     """
-    own, general = site, config.politeness
-    quiet = general.quiet_hours if own.quiet_hours is None else own.quiet_hours
-    zone = own.timezone or general.timezone
+    general = config.politeness
+    quiet = general.quiet_hours if site.quiet_hours is None else site.quiet_hours
+    zone = site.timezone or general.timezone
     return DelayRules(
-        host_delay_s=general.host_delay_s if own.host_delay_s is None else own.host_delay_s,
+        host_delay_s=host_delay_s(config, site),
         address_delay_s=general.address_delay_s,
         max_crawl_delay_s=general.max_crawl_delay_s if general.respect_crawl_delay else 0.0,
         quiet_hours=parse_quiet_hours(quiet, utc_offset_s(zone, now) if quiet else 0),
     )
+
+
+def host_delay_s(config: Config, site: SiteConfig) -> float:
+    """Return the delay between two requests to a host of a site."""
+    return config.politeness.host_delay_s if site.host_delay_s is None else site.host_delay_s
 
 
 def utc_offset_s(zone: str, now: float) -> int:

@@ -15,7 +15,7 @@ import hashlib
 import os
 import re
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -86,19 +86,14 @@ def open_for_import(db: Path) -> Iterator[apsw.Connection]:
         DatabaseInUseError: a daemon uses it.
         StoreError: it cannot be used.
     """
-    lock = DatabaseLock.acquire(db)
-    try:
+    with DatabaseLock.acquire(db):
         migrate.migrate(db)
-        connection = open_connection(db)
-        try:
-            yield connection
-            connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
-        except apsw.Error as error:
-            raise store_error(error, db) from error
-        finally:
-            connection.close()
-    finally:
-        lock.release()
+        with closing(open_connection(db)) as connection:
+            try:
+                yield connection
+                connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
+            except apsw.Error as error:
+                raise store_error(error, db) from error
 
 
 @dataclass(frozen=True, slots=True)

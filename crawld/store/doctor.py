@@ -203,16 +203,13 @@ def repair(path: Path, progress: Callable[[str], None] = lambda line: None) -> R
         DatabaseInUseError: a process has the database open.
         CorruptDatabaseError: more than its indexes is damaged.
     """
-    lock = DatabaseLock.acquire(path)
-    try:
+    with DatabaseLock.acquire(path):
         with closing(open_connection(path)) as connection:
             try:
                 _repair(connection, progress)
             except CORRUPTION_ERRORS as error:
                 raise store_error(error, path) from error
         return examine(path)
-    finally:
-        lock.release()
 
 
 def _repair(connection: apsw.Connection, progress: Callable[[str], None]) -> None:

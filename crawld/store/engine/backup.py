@@ -116,16 +116,13 @@ def restore(path: Path, copy: Path) -> Path | None:
         raise StoreError(f"there is no file {copy}", hint="name a copy made by: crawld backup")
     if path.exists() and copy.samefile(path):
         raise StoreError(f"{copy} is the database itself", hint="name a copy of it")
-    lock = DatabaseLock.acquire(path)
-    try:
+    with DatabaseLock.acquire(path):
         migrate.status(copy)
         fresh = path.with_name(f"{path.name}.restoring")
         _discard(fresh)
         backup_file(copy, fresh)
         _check(fresh, copy)
         return _replace(path, fresh)
-    finally:
-        lock.release()
 
 
 class _Copy:

@@ -53,7 +53,7 @@ NETWORK_TYPES: Final = frozenset(
 
 
 class DatabaseLock:
-    """The exclusive right to write to one database; ended by `release`."""
+    """The exclusive right to write to one database; a context manager, ended by `release`."""
 
     def __init__(self, path: Path, fd: int) -> None:
         self.path = path
@@ -86,6 +86,12 @@ class DatabaseLock:
             raise _in_use(database) from error
         _write_pid(fd)
         return cls(path, fd)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.release()
 
     def release(self) -> None:
         """Release the lock; a second call does nothing."""

@@ -85,9 +85,8 @@ def test_commands_that_write_refuse_a_database_in_use(
 ):
     monkeypatch.chdir(tmp_path)
     command("crawld", "backup", "copy.db", "--db", db)
-    lock = DatabaseLock.acquire(db)
-    ended = command("crawld", *arguments, "--db", db)
-    lock.release()
+    with DatabaseLock.acquire(db):
+        ended = command("crawld", *arguments, "--db", db)
     assert ended.code == 2
     assert "crawlctl" in ended.err
 

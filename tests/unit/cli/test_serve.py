@@ -21,11 +21,8 @@ def test_an_empty_database_is_indexed(command, db, options):
 
 
 def test_a_database_in_use_is_refused(command, db):
-    lock = DatabaseLock.acquire(db)
-    try:
+    with DatabaseLock.acquire(db):
         ended = command("crawld", "index", "--db", db)
-    finally:
-        lock.release()
     assert ended.code == 2
     assert "in use" in ended.err or "holds" in ended.err
 

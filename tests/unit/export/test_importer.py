@@ -169,10 +169,8 @@ def test_a_purged_page_is_not_imported(db, tmp_path):
 
 
 def test_a_database_in_use_is_refused(db, tmp_path):
-    lock = DatabaseLock.acquire(db)
-    with pytest.raises(DatabaseInUseError):
+    with DatabaseLock.acquire(db), pytest.raises(DatabaseInUseError):
         import_records(db, tmp_path, response(f"{H}/", b"one"))
-    lock.release()
 
 
 def test_urls_become_seeds_to_visit(db, tmp_path):

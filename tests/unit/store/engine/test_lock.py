@@ -45,10 +45,11 @@ def test_a_killed_owner_leaves_the_lock_free(path):
 def test_a_symbolic_link_is_the_same_database(path):
     link = path.with_name("link.db")
     link.symlink_to(path)
-    lock = DatabaseLock.acquire(path)
-    with pytest.raises(DatabaseInUseError, match=f"process {os.getpid()}"):
+    with (
+        DatabaseLock.acquire(path),
+        pytest.raises(DatabaseInUseError, match=f"process {os.getpid()}"),
+    ):
         DatabaseLock.acquire(link)
-    lock.release()
 
 
 def test_release_twice_does_not_close_a_foreign_file(path):
