@@ -56,7 +56,7 @@ _BODY_TABLES = frozenset({"body", "version"})
 
 
 @dataclass(frozen=True, slots=True)
-class Size:
+class ChangeSize:
     """Size of the measurement.
 
     Attributes:
@@ -78,8 +78,8 @@ class Size:
     reads: int = 5
 
 
-FULL = Size()
-QUICK = Size(runs=1, articles=3, updates=200, models=5_000, hosts=50, pages=1, reads=1)
+FULL = ChangeSize()
+QUICK = ChangeSize(runs=1, articles=3, updates=200, models=5_000, hosts=50, pages=1, reads=1)
 
 
 def run(*, quick: bool, progress: Progress) -> dict[str, object]:
@@ -135,7 +135,7 @@ def _milliseconds(work: Callable[[T], object], items: Sequence[T]) -> float:
 # --- change models -----------------------------------------------------------------------------
 
 
-def _measure_models(size: Size) -> Metrics:
+def _measure_models(size: ChangeSize) -> Metrics:
     return {"model_update_us": _model_update(size.updates), "refit_1m_s": _refit(size)}
 
 
@@ -153,7 +153,7 @@ def _model_update(count: int) -> float:
     return 1e6 * (time.thread_time() - began) / count
 
 
-def _refit(size: Size) -> float:
+def _refit(size: ChangeSize) -> float:
     packed, hosts = _packed_models(size)
     began = time.thread_time()
     fitted = refit(records_of(packed), groups=hosts)
@@ -165,7 +165,7 @@ def _refit(size: Size) -> float:
 
 
 def _packed_models(
-    size: Size,
+    size: ChangeSize,
 ) -> tuple[list[bytes], np.ndarray[tuple[int], np.dtype[np.int64]]]:
     """Return stored models after a year of daily to monthly visits, and their hosts."""
     rng = np.random.default_rng(2)
@@ -188,7 +188,7 @@ def _packed_models(
 # --- versions ----------------------------------------------------------------------------------
 
 
-def _store_revisions(size: Size) -> Metrics:
+def _store_revisions(size: ChangeSize) -> Metrics:
     pages = phpdoc()[: size.pages]
     gzip_bytes = sum(len(gzip.compress(content)) for page in pages for _, content in page)
     with tempfile.TemporaryDirectory(prefix="crawld-bench-") as folder:

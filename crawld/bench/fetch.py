@@ -25,7 +25,7 @@ from crawld.bench.site_tree import write_site
 
 
 @dataclass(frozen=True, slots=True)
-class Size:
+class FetchSize:
     """Size of the measurement.
 
     Attributes:
@@ -41,8 +41,8 @@ class Size:
     start: start.DatabaseSize
 
 
-FULL = Size(3, 200, jitter.JitterLoad(), start.DatabaseSize())
-QUICK = Size(
+FULL = FetchSize(3, 200, jitter.JitterLoad(), start.DatabaseSize())
+QUICK = FetchSize(
     1,
     3,
     jitter.JitterLoad(hosts=50, delay_s=1.0, warm_up_s=2.0, window_s=4.0),
@@ -70,7 +70,7 @@ def run(*, quick: bool, progress: Progress) -> dict[str, object]:
 class _FetchBenchmark:
     """Collects metrics by crawler and measurement."""
 
-    def __init__(self, directory: Path, size: Size, progress: Progress) -> None:
+    def __init__(self, directory: Path, size: FetchSize, progress: Progress) -> None:
         self._directory = directory
         self._size = size
         self._progress = progress

@@ -253,7 +253,7 @@ class Daemon:
 
     async def run(
         self,
-        listeners: Sequence[Listener],
+        listeners: Sequence[ListenerTask],
         watch: Watch,
         task_status: trio.TaskStatus[Daemon] = trio.TASK_STATUS_IGNORED,
     ) -> None:
@@ -400,7 +400,7 @@ class Daemon:
             log.error("reload_refused", why=error.message, hint=error.hint)
 
 
-class Listener(Protocol):
+class ListenerTask(Protocol):
     """A server that the daemon starts, such as the control socket."""
 
     async def __call__(self, daemon: Daemon, task_status: trio.TaskStatus[None]) -> None:

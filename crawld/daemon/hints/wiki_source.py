@@ -21,7 +21,7 @@ from crawld.store.changes import hint_source, wiki_probe
 from crawld.store.changes.hint import PageHint
 from crawld.store.changes.hint_source import SourceRow
 from crawld.store.changes.wiki import WikiRow
-from crawld.store.changes.wiki_probe import TitleChange
+from crawld.store.changes.wiki_probe import UrlChange
 from crawld.store.engine.database import Database
 
 SLACK_S: Final = 1.0
@@ -101,12 +101,12 @@ class WikiSource:
         pause_s = answer.pause_s(row.trouble_count + 1)
         return PollTrouble(str(answer.trouble), answer.detail, pause_s, requests, answer.limit)
 
-    def change_of(self, title: str, number: int | None, span: tuple[float, float]) -> TitleChange:
+    def change_of(self, title: str, number: int | None, span: tuple[float, float]) -> UrlChange:
         """Return a change of a title as the store takes it; `number` is the wiki's page id."""
         url = self.wiki.facts.titles.url_of(title, self.wiki.row.origin)
-        return TitleChange(url_hash(url) if url else None, number, *span)
+        return UrlChange(url_hash(url) if url else None, number, *span)
 
-    async def affected_pages(self, changes: Sequence[TitleChange]) -> list[PageHint]:
+    async def affected_pages(self, changes: Sequence[UrlChange]) -> list[PageHint]:
         """Return hints for the known pages that changes affect."""
         row = self.wiki.row
         return await self.database.read(

@@ -11,7 +11,7 @@ import apsw
 from crawld.store.changes.hint import PageHint
 
 
-class TitleChange(NamedTuple):
+class UrlChange(NamedTuple):
     """A change of a title.
 
     Attributes:
@@ -48,7 +48,7 @@ SELECT json_group_array(json_array(page_id, first_at, last_at)) FROM (
 
 
 def affected_pages(
-    connection: apsw.Connection, wiki_id: int, host_id: int, changes: Sequence[TitleChange]
+    connection: apsw.Connection, wiki_id: int, host_id: int, changes: Sequence[UrlChange]
 ) -> list[PageHint]:
     """Return the pages that changes of titles affect: those of the titles, and redirects to them.
 

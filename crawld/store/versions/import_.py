@@ -43,7 +43,7 @@ class ImportedPage:
     title: str | None
 
 
-class ImportResult(NamedTuple):
+class BatchCounts(NamedTuple):
     """Counts of an imported batch.
 
     Attributes:
@@ -83,7 +83,7 @@ def site_named(connection: apsw.Connection, name: str, now: float) -> int:
     return site_id
 
 
-def put_batch(connection: apsw.Connection, batch: Sequence[ImportedPage]) -> ImportResult:
+def put_batch(connection: apsw.Connection, batch: Sequence[ImportedPage]) -> BatchCounts:
     """Store copies, and the pages that are not known."""
     new_pages = frontier.discover(connection, [each.page for each in batch])
     versions = known = kept_out = 0
@@ -99,7 +99,7 @@ def put_batch(connection: apsw.Connection, batch: Sequence[ImportedPage]) -> Imp
             versions += 1
         else:
             known += 1
-    return ImportResult(len(new_pages), versions, known, kept_out)
+    return BatchCounts(len(new_pages), versions, known, kept_out)
 
 
 def _store(connection: apsw.Connection, page_id: int, imported: ImportedPage) -> bool:
