@@ -177,16 +177,10 @@ class _PageHistory:
         answer = copy.answer
         header = _header(answer, len(copy.body))
         record_id = self._ids.of("version", version_id)
-        fields = [
-            *self._target(),
-            _HTTP_RESPONSE,
-            ("WARC-Payload-Digest", current.payload_digest),
-            *(
-                [("WARC-Identified-Payload-Type", answer.content_type)]
-                if answer.content_type
-                else []
-            ),
-        ]
+        digest = ("WARC-Payload-Digest", current.payload_digest)
+        fields = [*self._target(), _HTTP_RESPONSE, digest]
+        if answer.content_type:
+            fields.append(("WARC-Identified-Payload-Type", answer.content_type))
         data = warc.record("response", record_id, copy.visited_at, fields, header + copy.body)
         return record_id, ArchiveRecord(
             "response",
@@ -293,12 +287,7 @@ class _PageHistory:
 
 
 def _header(answer: StoredResponse, length: int | None) -> bytes:
-    """Return the HTTP header of a response.
-
-    Args:
-        answer: the response.
-        length: bytes of its body; None: it has no body.
-    """
+    """Return the HTTP header of a response with a body of `length` bytes; None: without one."""
     headers = unpack(answer.headers)
     return warc.http_header(answer.http_version, answer.status, answer.reason, headers, length)
 

@@ -20,7 +20,7 @@ from crawld.core.display import iso_text
 from crawld.export.atomic_file import atomic_file
 from crawld.export.source import ExportRequest, ExportResult, open_source
 from crawld.store.mirror import rows, walk
-from crawld.store.mirror.rows import PageHistory, Revision
+from crawld.store.mirror.rows import PageHistory
 
 _HEAD = (
     '<mediawiki xmlns="http://www.mediawiki.org/xml/export-0.11/"'
@@ -49,7 +49,7 @@ def export_dump(request: ExportRequest) -> ExportResult:
         with _target(file, compress=request.out.suffix == ".gz") as target:
             for text in _texts(connection, request.since, result):
                 target.write(text.encode("utf-8", "replace"))
-                request.progress(min(result.written.get("pages", 0), total), total)
+                request.progress(min(result.written["pages"], total), total)
         result.written_bytes = file.tell()
     request.progress(total, total)
     return result
@@ -96,19 +96,15 @@ def _page(
                 f"  <page>\n    <title>{_text(history.title)}</title>\n    <ns>0</ns>\n"
                 f"    <id>{history.number or history.page_id}</id>\n"
             )
-        yield _revision(revision)
+        yield _REVISION.format(
+            id=revision.revision_id,
+            time=iso_text(revision.changed_at),
+            size=revision.size_bytes or 0,
+        )
         result.count("revisions")
     if is_open:
         yield "  </page>\n"
         result.count("pages")
-
-
-def _revision(revision: Revision) -> str:
-    return _REVISION.format(
-        id=revision.revision_id,
-        time=iso_text(revision.changed_at),
-        size=revision.size_bytes or 0,
-    )
 
 
 def _text(title: str) -> str:

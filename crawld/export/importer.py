@@ -14,6 +14,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
@@ -28,12 +29,7 @@ from crawld.core.content import html, media
 from crawld.core.url import canonicalize, split_url, url_hash
 from crawld.errors import InvalidUrlError, OperatorError
 from crawld.export.source import Progress, no_progress
-from crawld.export.warc_reader import (
-    MAX_BLOCK_BYTES,
-    DamagedArchiveError,
-    WarcRecord,
-    read_warc,
-)
+from crawld.export.warc_reader import MAX_BLOCK_BYTES, DamagedArchiveError, WarcRecord, read_warc
 from crawld.net.decompress import Decoder
 from crawld.net.errors import FetchError
 from crawld.store.engine import meta, migrate
@@ -69,13 +65,8 @@ class ImportResult:
         faults: messages about what could not be read.
     """
 
-    counts: dict[str, int] = field(default_factory=dict)
+    counts: Counter[str] = field(default_factory=Counter)
     faults: list[str] = field(default_factory=list)
-
-    def count(self, key: str, n: int = 1) -> None:
-        """Count records or URLs."""
-        if n:
-            self.counts[key] = self.counts.get(key, 0) + n
 
 
 @contextmanager
@@ -120,14 +111,7 @@ class ArchivedPage:
 
 
 class ImportWriter:
-    """Stores pages in batches.
-
-    Args:
-        connection: the only writer of the database.
-        site: name of the site of unknown pages; None: by host.
-        now: Unix seconds.
-        result: counts the pages.
-    """
+    """Stores pages in batches and counts them; `site` is that of unknown pages, None: by host."""
 
     def __init__(
         self, connection: apsw.Connection, site: str | None, now: float, result: ImportResult
@@ -157,8 +141,7 @@ class ImportWriter:
             if cursor is not None:
                 meta.put(self._connection, *cursor)
         self._batch, self._bytes = [], 0
-        for key, n in stored._asdict().items():
-            self._result.count(key, n)
+        self._result.counts += Counter(stored._asdict())
 
     def site_of(self, host: str) -> int:
         """Return the site ID for the pages of a host."""
@@ -220,12 +203,8 @@ def import_warc(
 ) -> ImportResult:
     """Import the responses of WARC files as copies of their WARC-Date.
 
-    Args:
-        db: the database; created if missing.
-        files: the archives; after a damaged one, the next is read.
-        now: Unix seconds.
-        site: name of the site of unknown pages; None: by host.
-        progress: receives bytes read and total bytes.
+    After a damaged file, the next is read. `site` is that of unknown pages; None: by host.
+    `progress` receives bytes read and total bytes.
 
     Raises:
         OperatorError: a file cannot be opened.
@@ -266,10 +245,10 @@ def _read_file(
         try:
             page = read_page(record, writer.now)
         except (FetchError, InvalidUrlError, ValueError):
-            result.count("unusable")
+            result.counts["unusable"] += 1
             continue
         if page is None:
-            result.count("passed_over")
+            result.counts["passed_over"] += 1
         else:
             writer.add(page)
     writer.commit((key, str(os.fstat(file.fileno()).st_size)))
@@ -284,12 +263,10 @@ def _cursor_key(file: BinaryIO) -> str:
 def read_page(record: WarcRecord, now: float) -> ArchivedPage | None:
     """Return the page in a record, None if it holds no page with status 200 or 203.
 
-    Args:
-        record: a record.
-        now: Unix seconds; limits the time of the copy, since a future one would stay the newest.
+    The time of the copy is at most `now`, since a future one would stay the newest.
 
     Raises:
-        Fault: the body cannot be decoded or is too large.
+        FetchError: the body cannot be decoded or is too large.
         InvalidUrlError: the target is not a valid URL.
         ValueError: the record is malformed.
     """
@@ -347,15 +324,8 @@ def _http_page(url: str, at: float, block: bytes) -> ArchivedPage | None:
         (name[len(_CRAWLER_PREFIX) :] if name.lower().startswith(_CRAWLER_PREFIX) else name, value)
         for name, value in headers
     )
-    return ArchivedPage(
-        url,
-        at,
-        body,
-        int(status),
-        reason[0] if reason else "",
-        plain,
-        by_name.get(b"content-type"),
-    )
+    text = reason[0] if reason else ""
+    return ArchivedPage(url, at, body, int(status), text, plain, by_name.get(b"content-type"))
 
 
 def dechunk(data: bytes) -> bytes:
@@ -399,8 +369,7 @@ def import_urls(
                 for batch in _batches(file, path.name, writer, result):
                     with import_.transaction(connection):
                         new = frontier.discover(connection, batch)
-                    result.count("new_pages", len(new))
-                    result.count("known", len(batch) - len(new))
+                    result.counts += Counter(new_pages=len(new), known=len(batch) - len(new))
                     progress(done + file.tell(), total)
             done += _size(path)
     return result
@@ -419,7 +388,7 @@ def _batches(
         try:
             batch.append(writer.discovery(canonicalize(text), seed=True))
         except InvalidUrlError as error:
-            result.count("unusable")
+            result.counts["unusable"] += 1
             if len(result.faults) < _FAULTS_SHOWN:
                 result.faults.append(f"{name} line {number}: {error.message}")
         if len(batch) >= 10 * BATCH:

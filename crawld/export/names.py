@@ -82,9 +82,7 @@ _RESERVED: Final = re.compile(
 def page_path(url: str, content_type: str | None) -> str:
     """Return the path of a page relative to the export, with `/` between segments.
 
-    Args:
-        url: canonical URL.
-        content_type: media type of its copy; None for a generated page, as for a redirect.
+    `content_type` is the media type of its copy; None for a generated page, as for a redirect.
     """
     host, directories, last, query = _split(url)
     kind = content_type or "text/html"
@@ -135,7 +133,7 @@ def _split(url: str) -> tuple[str, list[str], str, str]:
     host, *segments = target.split("/")
     name = _safe(host)
     if name == INDEX:
-        name = f"{name}_"
+        name += "_"
     return name, segments[:-1], segments[-1] if segments else "", query
 
 

@@ -9,7 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final, NamedTuple, Self
+from typing import Final, NamedTuple
+
+import apsw
 
 from crawld.core.content.rewrite import rewrite_css, rewrite_html
 from crawld.core.content.url_kind import REQUISITES, UrlKind
@@ -67,13 +69,10 @@ class WriteResult:
 
 
 class PageWriter:
-    """Writes pages into a static export; a context manager.
+    """Writes pages into the static export in `out`.
 
-    Args:
-        db: the database.
-        out: the directory of the export.
-        manifest: its manifest; every page already has its path there.
-        temp: the directory for temporary files, relative to `out`.
+    Every page already has its path in the manifest; `temp` is the directory for temporary files,
+    relative to `out`.
     """
 
     def __init__(self, db: Path, out: Path, manifest: Path, temp: str) -> None:
@@ -98,7 +97,7 @@ class PageWriter:
             return
         file = _PageFile(self, head.url, quote_path(place[0]))
         try:
-            content = file.content(page)
+            content = file.content(self._connection, page)
         except CorruptDatabaseError:
             result.unreadable.append(head.url)
             return
@@ -107,10 +106,6 @@ class PageWriter:
             result.written.append(WrittenPage(page.url_hash, content_stamp(page), file.wanted))
             result.redirects += file.is_redirect
             result.written_bytes += len(content)
-
-    def copy(self, version_id: int) -> ExportedCopy | None:
-        """Return a stored copy."""
-        return walk.copy(self._connection, version_id)
 
     def link_target(self, url: str) -> LinkTarget:
         """Return the page that a link leads to."""
@@ -132,12 +127,6 @@ class PageWriter:
         self._places.close()
         self._directory.close()
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
 
 class _PageFile:
     """The file of one page.
@@ -154,14 +143,14 @@ class _PageFile:
         self._url = url
         self._path = path
 
-    def content(self, page: PageOutline) -> bytes | None:
+    def content(self, connection: apsw.Connection, page: PageOutline) -> bytes | None:
         """Return the content of the file, None if the copy was deleted meanwhile."""
         if page.redirect_url is not None:
             link = self.locate(page.redirect_url, UrlKind.LINK)
             if link is not None or page.version_id is None:
                 self.is_redirect = True
                 return placeholder_pages.redirect(link or page.redirect_url)
-        copy = None if page.version_id is None else self._writer.copy(page.version_id)
+        copy = None if page.version_id is None else walk.copy(connection, page.version_id)
         return None if copy is None else self._rewrite(copy)
 
     def locate(self, url: str, kind: UrlKind) -> str | None:

@@ -13,15 +13,11 @@ _PAGE = """<!DOCTYPE html>
 
 
 def redirect(target: str) -> bytes:
-    """Return a page that redirects at once.
-
-    Args:
-        target: a relative link, or an absolute URL if the target is not in the export.
-    """
+    """Return a page that redirects at once, to a relative link or an absolute URL."""
     link = escape(target)
     return _page(
         "Moved",
-        f"<p>This page has moved: <a href={_quoted(link)}>{link}</a></p>",
+        f'<p>This page has moved: <a href="{link}">{link}</a></p>',
         f'<meta http-equiv="refresh" content="0; url={link}">',
     )
 
@@ -32,21 +28,12 @@ def removed() -> bytes:
 
 
 def index(pages: Iterable[tuple[str, str, str]]) -> bytes:
-    """Return the index of an export.
-
-    Args:
-        pages: link, title and original URL of each entry page.
-    """
+    """Return the index of an export: link, title and original URL of each entry page."""
     items = "\n".join(
-        f"<li><a href={_quoted(escape(link))}>{escape(title or url)}</a>"
-        f" <small>{escape(url)}</small></li>"
+        f'<li><a href="{escape(link)}">{escape(title or url)}</a> <small>{escape(url)}</small></li>'
         for link, title, url in pages
     )
     return _page("Mirror", f"<h1>Mirror</h1>\n<ul>\n{items}\n</ul>")
-
-
-def _quoted(escaped: str) -> str:
-    return f'"{escaped}"'
 
 
 def _page(title: str, body: str, head: str = "") -> bytes:

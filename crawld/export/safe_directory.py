@@ -13,7 +13,7 @@ import os
 from collections import OrderedDict
 from contextlib import suppress
 from pathlib import Path
-from typing import Final, Self
+from typing import Final
 
 from crawld.errors import OperatorError
 from crawld.export.atomic_file import DISK_FULL
@@ -25,10 +25,7 @@ _DIRECTORY: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class SafeDirectory:
-    """A directory to write files in; a context manager.
-
-    Args:
-        root: the directory; created if missing; may itself be a symbolic link.
+    """A directory to write files in; created if missing; may itself be a symbolic link.
 
     Raises:
         OperatorError: it cannot be created or is not a directory.
@@ -58,11 +55,7 @@ class SafeDirectory:
         del self._open[directory]  # the descriptor stays open
 
     def write(self, path: str, content: bytes) -> None:
-        """Create or replace a file.
-
-        Args:
-            path: relative, `/` between segments, none of them empty, `.` or `..`.
-            content: the complete file.
+        """Create or replace a file; no segment of the path is empty, `.` or `..`.
 
         Raises:
             OperatorError: a segment is a symbolic link or a file, or the write fails.
@@ -92,18 +85,11 @@ class SafeDirectory:
             os.close(descriptor)
         self._root = self._temp = -1
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
     @staticmethod
     def _split(path: str) -> tuple[str, str]:
-        directory, _, name = path.rpartition("/")
-        segments = path.split("/")
-        if "\0" in path or any(each in ("", ".", "..") for each in segments):
+        if "\0" in path or any(each in ("", ".", "..") for each in path.split("/")):
             raise ValueError(f"not a path of an export: {path!r}")
+        directory, _, name = path.rpartition("/")
         return directory, name
 
     def _descriptor(self, directory: str) -> int:

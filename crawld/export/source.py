@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
@@ -54,13 +55,13 @@ class ExportResult:
         unreadable: URLs of pages left out because their copy is damaged.
     """
 
-    written: dict[str, int] = field(default_factory=dict)
+    written: Counter[str] = field(default_factory=Counter)
     written_bytes: int = 0
     unreadable: list[str] = field(default_factory=list)
 
     def count(self, kind: str, size_bytes: int = 0) -> None:
         """Count one written file, record or row."""
-        self.written[kind] = self.written.get(kind, 0) + 1
+        self.written[kind] += 1
         self.written_bytes += size_bytes
 
 

@@ -75,7 +75,7 @@ def export_static(request: ExportRequest) -> ExportResult:
     db, out, now = request.db, request.out, request.now
     with ExitStack() as stack:
         connection = stack.enter_context(open_source(db))
-        directory = stack.enter_context(SafeDirectory(out))
+        directory = stack.enter_context(closing(SafeDirectory(out)))
         path = _manifest_path(out)
         manifest = stack.enter_context(Manifest(path, walk.identity(connection) or ""))
         temp = stack.enter_context(_temp_directory(path.parent))
@@ -158,11 +158,11 @@ def _assign_paths(
             if entry is None:
                 continue
             url, path = entry
-            if path_key(path) in entries or manifest.is_taken(path_key(path)):
+            key = path_key(path)
+            if key in entries or manifest.is_taken(key):
                 path = marked_path(path, url)
-            entries[path_key(path)] = ManifestEntry(
-                page.url_hash, path, path_key(path), page.redirect_url
-            )
+                key = path_key(path)
+            entries[key] = ManifestEntry(page.url_hash, path, key, page.redirect_url)
         manifest.put_entries(entries.values())
 
 
@@ -194,7 +194,7 @@ class _Export:
         """Write the pages that differ, then the notes and the index."""
         total = walk.newest_page(connection)
         stamps = _Stamps(self._manifest)
-        with _WriterPool(self._arguments) as pool:
+        with closing(_WriterPool(self._arguments)) as pool:
             batch: list[PageOutline] = []
             for chunk in walk.outlines(connection, now):
                 batch += [page for page, has_path in stamps.differing(chunk) if has_path]
@@ -204,42 +204,38 @@ class _Export:
                     del batch[:_BATCH]
             self._record(pool.write(batch))
             self._record(pool.finish())
-        self._write_removed(stamps, directory)
-        self._write_index(connection, directory)
+        with closing(PathLookup(self._arguments[2])) as places:
+            self._write_removed(stamps, directory, places)
+            _write_index(connection, directory, places)
         self._progress(total, total)
         return self._result
-
-    def _places(self) -> PathLookup:
-        return PathLookup(self._arguments[2])
 
     def _record(self, results: list[WriteResult]) -> None:
         for each in results:
             self._manifest.record_written(each.written)
-            written = self._result.written
-            written["pages"] = written.get("pages", 0) + len(each.written) - each.redirects
-            written["redirects"] = written.get("redirects", 0) + each.redirects
+            self._result.written["pages"] += len(each.written) - each.redirects
+            self._result.written["redirects"] += each.redirects
             self._result.written_bytes += each.written_bytes
             self._result.unreadable += each.unreadable
 
-    def _write_removed(self, stamps: _Stamps, directory: SafeDirectory) -> None:
-        with closing(self._places()) as places:
-            for url_hash in stamps.unseen():
-                place = places.of(url_hash)
-                if place is None:
-                    continue
-                is_page = place[0].endswith((".html", ".htm", ".xhtml"))
-                directory.write(place[0], placeholder_pages.removed() if is_page else b"")
-                self._manifest.record_written([WrittenPage(url_hash, REMOVED_STAMP, ())])
-                self._result.count("removed")
+    def _write_removed(self, stamps: _Stamps, directory: SafeDirectory, places: PathLookup) -> None:
+        for url_hash in stamps.unseen():
+            place = places.of(url_hash)
+            if place is None:
+                continue
+            is_page = place[0].endswith((".html", ".htm", ".xhtml"))
+            directory.write(place[0], placeholder_pages.removed() if is_page else b"")
+            self._manifest.record_written([WrittenPage(url_hash, REMOVED_STAMP, ())])
+            self._result.count("removed")
 
-    def _write_index(self, connection: apsw.Connection, directory: SafeDirectory) -> None:
-        with closing(self._places()) as places:
-            entries = [
-                (quote_path(place[0]), head.title or "", head.url)
-                for head, url_hash in walk.seeds(connection, _MAX_INDEX_ENTRIES)
-                if (place := places.of(url_hash)) is not None
-            ]
-        directory.write(INDEX, placeholder_pages.index(entries))
+
+def _write_index(connection: apsw.Connection, directory: SafeDirectory, places: PathLookup) -> None:
+    entries = [
+        (quote_path(place[0]), head.title or "", head.url)
+        for head, url_hash in walk.seeds(connection, _MAX_INDEX_ENTRIES)
+        if (place := places.of(url_hash)) is not None
+    ]
+    directory.write(INDEX, placeholder_pages.index(entries))
 
 
 class _WriterPool:
@@ -279,10 +275,8 @@ class _WriterPool:
         done, self._running = wait(self._running, return_when=FIRST_COMPLETED)
         return [future.result() for future in done]
 
-    def __enter__(self) -> _WriterPool:
-        return self
-
-    def __exit__(self, *_: object) -> None:
+    def close(self) -> None:
+        """End the writers."""
         if self._pool is not None:
             self._pool.shutdown(cancel_futures=True)
         if self._inline is not None:

@@ -33,14 +33,9 @@ _TRANSFER_HEADERS: Final = frozenset({b"content-encoding", b"transfer-encoding",
 
 
 def record(kind: str, record_id: str, at: float, fields: Fields, block: bytes) -> bytes:
-    """Return a record as a gzip member.
+    """Return a record as a gzip member; `record_id` is a URN, `at` the WARC-Date.
 
-    Args:
-        kind: WARC-Type.
-        record_id: a URN.
-        at: WARC-Date, Unix seconds.
-        fields: further header fields; Content-Length and WARC-Block-Digest are added.
-        block: the content block.
+    Content-Length and WARC-Block-Digest are added to the header fields.
     """
     lines = [
         "WARC/1.1",
@@ -86,14 +81,9 @@ def http_header(
     headers: Sequence[tuple[bytes, bytes]],
     length: int | None,
 ) -> bytes:
-    """Return the header of a response whose body is stored decoded.
+    """Return the header of a response with a body of `length` bytes, stored decoded; None: no body.
 
-    Args:
-        version: HTTP version, `HTTP/1.1`; HTTP/2, which has no text form, becomes 1.1.
-        status: status code.
-        reason: reason phrase.
-        headers: names and values as received.
-        length: bytes of the body; None: no body.
+    HTTP/2, which has no text form, becomes HTTP/1.1.
     """
     version = version if version.startswith("HTTP/1.") else "HTTP/1.1"
     parts = [f"{version} {status} {_one_line(reason or '')}".encode("latin-1", "replace")]

@@ -53,11 +53,7 @@ class WarcRecord:
 
 
 def read_warc(file: BinaryIO, start: int = 0) -> Iterator[WarcRecord]:
-    """Yield the records of a WARC file.
-
-    Args:
-        file: open for reading, seekable.
-        start: the offset of a record to start at.
+    """Yield the records of a WARC file from the one at offset `start` on.
 
     Raises:
         DamagedArchiveError: the file is truncated, damaged or not a WARC file.
@@ -65,14 +61,14 @@ def read_warc(file: BinaryIO, start: int = 0) -> Iterator[WarcRecord]:
     stream = _Stream(file, start)
     while stream.skip_blank_lines():
         offset = stream.record_offset
-        head = stream.read_header()
-        fields = _fields(head, stream)
+        fields = _fields(stream.read_header(), stream)
         length = _length(fields, stream)
-        block = None
         if length <= MAX_BLOCK_BYTES:
-            block = stream.read(length)
+            block = b"".join(stream.read(length))
         else:
-            stream.skip(length)
+            block = None
+            for _ in stream.read(length):
+                pass
         yield WarcRecord(fields.get("warc-type", "").lower(), fields, block, offset)
 
 
@@ -159,26 +155,14 @@ class _Stream:
             if not self._fill():
                 raise self.damaged("truncated")
 
-    def read(self, length: int) -> bytes:
-        """Return the next `length` bytes."""
-        parts, left = [], length
-        while left:
+    def read(self, length: int) -> Iterator[bytes]:
+        """Yield the next `length` bytes in parts."""
+        while length:
             if not self._buffer and not self._fill():
                 raise self.damaged("truncated")
-            part, self._buffer = self._buffer[:left], self._buffer[left:]
-            parts.append(part)
-            left -= len(part)
-        return b"".join(parts)
-
-    def skip(self, length: int) -> None:
-        """Skip the next `length` bytes."""
-        left = length
-        while left:
-            if not self._buffer and not self._fill():
-                raise self.damaged("truncated")
-            skipped = min(left, len(self._buffer))
-            self._buffer = self._buffer[skipped:]
-            left -= skipped
+            part, self._buffer = self._buffer[:length], self._buffer[length:]
+            length -= len(part)
+            yield part
 
     def _fill(self) -> bool:
         """Add a chunk to the buffer; return False at the end of the file."""

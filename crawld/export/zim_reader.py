@@ -33,13 +33,8 @@ def import_zim(
 ) -> ImportResult:
     """Import the entries of ZIM files as copies of the date of the file.
 
-    Args:
-        db: the database; created if missing.
-        files: the ZIM files.
-        now: Unix seconds.
-        base: URL prefix of the entry names; None: the names start with the host.
-        site: name of the site of unknown pages; None: by host.
-        progress: receives entries read and total entries of a file.
+    `base` is the URL prefix of the entry names; None: the names start with the host. `site` is that
+    of unknown pages; None: by host. `progress` receives entries read and total entries of a file.
 
     Raises:
         OperatorError: a file is not a ZIM file, is damaged, or does not give the URLs of entries.
@@ -106,15 +101,15 @@ def _read_entry(
 ) -> ArchivedPage | None:
     entry = archive._get_entry_by_id(number)
     if entry.is_redirect:
-        result.count("passed_over")
+        result.counts["passed_over"] += 1
         return None
     item = entry.get_item()
     if item.size > MAX_BLOCK_BYTES:
-        result.count("unusable")
+        result.counts["unusable"] += 1
         return None
     try:
         url = canonicalize(prefix + quote(entry.path, safe="/?&=:;,@!$'()*+~-._%"))
     except InvalidUrlError:
-        result.count("unusable")
+        result.counts["unusable"] += 1
         return None
     return ArchivedPage(url, at, bytes(item.content), content_type=item.mimetype)

@@ -1,3 +1,5 @@
+from contextlib import closing
+
 import pytest
 
 from crawld.errors import OperatorError
@@ -5,7 +7,7 @@ from crawld.export.safe_directory import SafeDirectory
 
 
 def test_files_are_written_and_replaced(tmp_path):
-    with SafeDirectory(tmp_path / "out") as directory:
+    with closing(SafeDirectory(tmp_path / "out")) as directory:
         directory.write("a/b/c.html", b"one")
         directory.write("a/b/c.html", b"two")
     assert (tmp_path / "out/a/b/c.html").read_bytes() == b"two"
@@ -15,7 +17,7 @@ def test_files_are_written_and_replaced(tmp_path):
 @pytest.mark.parametrize("path", ["../x", "a/../../x", "/x", "a//x", "", ".", "a/\0"])
 def test_a_path_that_leaves_the_directory_is_a_bug(tmp_path, path):
     with (
-        SafeDirectory(tmp_path / "out") as directory,
+        closing(SafeDirectory(tmp_path / "out")) as directory,
         pytest.raises(ValueError, match="not a path"),
     ):
         directory.write(path, b"")
@@ -28,7 +30,7 @@ def test_no_symbolic_link_is_followed(tmp_path):
     (tmp_path / "out").mkdir()
     (tmp_path / "out/dir").symlink_to(outside)
     (tmp_path / "out/file.html").symlink_to(outside / "kept")
-    with SafeDirectory(tmp_path / "out") as directory:
+    with closing(SafeDirectory(tmp_path / "out")) as directory:
         with pytest.raises(OperatorError, match="cannot be written"):
             directory.write("dir/x.html", b"x")
         directory.write("file.html", b"new")
@@ -38,7 +40,7 @@ def test_no_symbolic_link_is_followed(tmp_path):
 
 
 def test_without_its_temporary_directory_nothing_is_written(tmp_path):
-    with SafeDirectory(tmp_path) as directory:
+    with closing(SafeDirectory(tmp_path)) as directory:
         directory.use_temp(".state/temp")
         directory.write("a/x.html", b"1")
         (tmp_path / ".state/temp").rmdir()
@@ -48,7 +50,7 @@ def test_without_its_temporary_directory_nothing_is_written(tmp_path):
 
 
 def test_more_directories_than_descriptors(tmp_path):
-    with SafeDirectory(tmp_path) as directory:
+    with closing(SafeDirectory(tmp_path)) as directory:
         for number in range(600):
             directory.write(f"{number}/x.html", b"")
         directory.write("0/y.html", b"")
