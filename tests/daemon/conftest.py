@@ -1,4 +1,4 @@
-"""A simulated web and the whole daemon in this process: real sockets, a real file."""
+"""Fixtures: a simulated web, and the whole daemon in the test process."""
 
 import pytest
 
@@ -14,14 +14,14 @@ from tests.daemon.page_history import BEGIN, visit_record
 
 
 @pytest.fixture(autouse=True)
-def _collector_left_alone(monkeypatch):
-    """Keep daemons from freezing the objects of this process, so that those of a test are freed."""
+def _no_freeze(monkeypatch):
+    """Keep daemons from freezing the objects of this process: frozen ones are never freed."""
     monkeypatch.setattr("crawld.daemon.daemon.settle_collector", lambda: None)
 
 
 @pytest.fixture
 def serve(nursery):
-    """Return a function that serves sites: `web = await serve(site_of())`."""
+    """Return a function that serves sites: `web = await serve(make_site())`."""
 
     async def start(*sites, **more):
         simweb = SimWeb(sites, **more)
@@ -33,13 +33,13 @@ def serve(nursery):
 
 @pytest.fixture
 def mirror(tmp_path):
-    """A mirror of this test alone."""
+    """A mirror in a new database."""
     return Mirror(tmp_path / "m.db")
 
 
 @pytest.fixture
 def wall(mirror):
-    """The wall clock of the daemons of this test."""
+    """The wall clock of the daemons of this test; it can be shifted."""
     time = ShiftedTime()
     mirror.clock = Clock(wall=time)
     return time
@@ -47,7 +47,7 @@ def wall(mirror):
 
 @pytest.fixture
 def daemon(nursery, mirror):
-    """Return a function that starts a daemon that stays: `d = await daemon(url)`."""
+    """Return a function that starts a daemon without `--once`: `d = await daemon(url)`."""
 
     async def start(*seeds, **more):
         return await nursery.start(run_daemon, mirror.make_start(*seeds, once=False, **more))
@@ -57,14 +57,14 @@ def daemon(nursery, mirror):
 
 @pytest.fixture
 async def edited_page(serve, daemon, mirror):
-    """A daemon that rests, and the number and URL of a page with five copies, a day apart."""
+    """A paused daemon, and the number and URL of a page with five copies, one day apart."""
     web = await serve(make_site(pages=2))
     running = await daemon(web.url(), site={"keep_versions": 2})
     running.set_paused(paused=True)
-    # Its own run of the job, due at the start, must not take what is stored here.
+    # The daemon's own run of the job, due at the start, must not thin these copies.
     await until(
         lambda: mirror.rows("SELECT 1 FROM job WHERE name = 'retention' AND last_finished_at > 0"),
-        what="the job retention",
+        what="the retention job",
     )
     url = web.url("/page")
     discovery = Discovery(

@@ -1,4 +1,4 @@
-"""A simulated web and the whole daemon in this process: real sockets, a real file."""
+"""Runs the whole daemon and a simulated web in the test process: real sockets, a real file."""
 
 import time
 from collections.abc import Mapping
@@ -18,19 +18,19 @@ from crawld.simweb.server import SimWeb
 from crawld.simweb.site import SimSite
 from crawld.store.engine.connection import open_connection
 
-# Requests are counted: what pages show is left alone unless a test is about it.
+# Tests count requests: requisites are off unless a test is about them.
 SITE = {"allow_private": True, "requisites": False}
 TIMEOUT_S = 60.0
-"""No wait of a test is longer; none is this long where the daemon works."""
+"""Longest wait of a test; a working daemon needs much less."""
 
 
 def make_site(host="a.test", pages=20, **more):
-    """Return a simulated site."""
+    """Return a simulated site with a seeded graph."""
     return SimSite((host,), SiteGraph(pages, seed=1), **more)
 
 
 class ShiftedTime:
-    """Wall time that a test can make jump."""
+    """Wall clock that a test can shift by `shift_s`."""
 
     def __init__(self):
         self.shift_s = 0.0
@@ -40,9 +40,9 @@ class ShiftedTime:
 
 
 class SteppedTime:
-    """Wall time that requests alone move, so that no figure depends on how fast this machine is.
+    """Wall clock that each request advances by `step_s`, so that results do not depend on speed.
 
-    It is the daemon's clock as it stands, and the web's by `tick`.
+    The daemon reads it by a call; the simulated web reads and advances it by `tick`.
     """
 
     def __init__(self, at, step_s):
@@ -57,7 +57,11 @@ class SteppedTime:
 
 
 async def until(condition, *, what="condition"):
-    """Look at real state until a condition holds."""
+    """Check a condition every 5 ms until it holds; fail after `TIMEOUT_S`.
+
+    Args:
+        what: name of the condition in the error.
+    """
     with trio.move_on_after(TIMEOUT_S):
         while not condition():  # noqa: ASYNC110 (state of all kinds, without an event)
             await trio.sleep(0.005)
@@ -67,7 +71,7 @@ async def until(condition, *, what="condition"):
 
 @dataclass
 class Web:
-    """A simulated web that runs."""
+    """A running simulated web."""
 
     simweb: SimWeb
     port: int
@@ -80,26 +84,31 @@ class Web:
         return f"http://{host}:{self.port}{path}"
 
     def targets(self, host="a.test"):
-        """Return the paths asked for at a host, in order."""
+        """Return the paths requested at a host, in order."""
         return [row.target for row in self.ledger.requests(host)]
 
 
 @dataclass
 class Mirror:
-    """A database and the configs daemons are run on it with, one after the other."""
+    """A database on which daemons run one after the other.
+
+    Attributes:
+        tables: tables of the config of every daemon.
+        clock: the clock of every daemon.
+    """
 
     db: object
     tables: Mapping = field(default_factory=dict)
     clock: Clock = field(default_factory=Clock)
 
     def make_start(self, *seeds, once=True, site=None, **tables):
-        """Return what a daemon is started with; hosts under .test are on this machine."""
+        """Return the start values of a daemon; the hosts under .test resolve to this machine."""
         hosts = ("a.test", "b.test", "c.test", "www.a.test")
         merged = {
             "daemon": {"db": str(self.db), "contact": "test@example.org"},
             "dns": {"hosts": {host: ["127.0.0.1"] for host in hosts}},
             "politeness": {"host_delay_s": 0.0},
-            # Requests are counted: no page is fetched a second time to learn its noise.
+            # Tests count requests: no page is fetched a second time to learn its noise.
             "content": {"confirm_pages": 0},
             "jobs": {"audit_share": 0.0},
             "store": {"batch_max_age_s": 0.02, "min_free_bytes": 0},
@@ -108,19 +117,19 @@ class Mirror:
         for name, table in {**self.tables, **tables}.items():
             merged[name] = {**merged.get(name, {}), **table}
         config = Config.model_validate(merged)
-        findings, of_site = check_config(config)
+        findings, seeds_by_site = check_config(config)
         assert not [each for each in findings if each.fatal], findings
         return Start(
-            config=config, seeds=of_site, once=once, environment=Environment(clock=self.clock)
+            config=config, seeds=seeds_by_site, once=once, environment=Environment(clock=self.clock)
         )
 
     async def run(self, *seeds, **more):
-        """Mirror once, to the end."""
+        """Run a daemon with `--once` to its end."""
         with trio.fail_after(TIMEOUT_S):
             await run_daemon(self.make_start(*seeds, **more))
 
     def rows(self, sql, *bindings):
-        """Return rows of the file."""
+        """Return the rows of a query on the database."""
         with closing(open_connection(self.db, read_only=True)) as connection:
             return connection.execute(sql, bindings).fetchall()
 
@@ -130,5 +139,5 @@ class Mirror:
         return {"/" + url.split("/", 3)[3]: tuple(rest) for url, *rest in rows}
 
     def refusals(self):
-        """Return how many URLs were refused, by reason."""
+        """Return the number of refused URLs by reason."""
         return dict(self.rows("SELECT reason, sum(refused) FROM refusal GROUP BY reason"))

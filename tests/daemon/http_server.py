@@ -1,10 +1,10 @@
-"""What the small web servers of tests share: a port, and the heads of requests."""
+"""Listening and reading request heads, for the small web servers of tests."""
 
 import trio
 
 
 async def listen(server, talk, task_status):
-    """Serve connections on a free port, which the server is told; reports the server itself."""
+    """Serve connections on a free port; sets `server.port` and reports the server as started."""
     listeners = await trio.open_tcp_listeners(0, host="127.0.0.1")
     server.port = listeners[0].socket.getsockname()[1]
     async with trio.open_nursery() as nursery:
@@ -13,9 +13,9 @@ async def listen(server, talk, task_status):
 
 
 async def next_head(stream, received=b""):
-    """Return the head of the next request, as text, and what was received behind it.
+    """Return the head of the next request as text, and the bytes received after it.
 
-    None where the connection has ended. No request has a body.
+    None at the end of the connection. Requests have no body.
     """
     while b"\r\n\r\n" not in received:
         data = await stream.receive_some(65_536)

@@ -7,14 +7,16 @@ from crawld.store.visit import VisitRecord
 
 BEGIN = 1_700_000_000.0
 DAY_S = 86_400.0
-WORDS = "".join(f"<p>paragraph {number} says so</p>" for number in range(60))
+TEXT = "".join(f"<p>paragraph {number} has text</p>" for number in range(60))
 
 
 def edited_body(number):
-    return f"<h1>Title</h1>{WORDS}<p>edit {number} of it</p>".encode()
+    """Return the body of the page after an edit."""
+    return f"<h1>Title</h1>{TEXT}<p>edit {number} of it</p>".encode()
 
 
 def visit_record(page_id, number):
+    """Return the visit that found edit `number`, `number` days after `BEGIN`."""
     encoded = body.encode(edited_body(number))
     lines = headers.pack(((b"Server", b"nginx"), (b"X-Edit", b"%d" % number)))
     return VisitRecord(

@@ -1,4 +1,4 @@
-"""A simulated web and the daemon in one process: what is mirrored, followed, counted, left."""
+"""Crawls of a simulated web: copies, limits, traps, redirects, failures, freshness."""
 
 from contextlib import closing
 
@@ -20,15 +20,16 @@ QUICK = {
     "schedule": {"min_revisit_s": 0.0, "policy": "uniform"},
     "content": {"confirm_pages": 0},
 }
-"""Come back to pages at once, one after the other, and read none twice."""
+"""Pages are visited again at once, in turn, and none is fetched twice to learn its noise."""
 
 
 def paths(site):
+    """Return the paths of all pages of a simulated site."""
     return {site.graph.path(n) for n in range(site.graph.pages)}
 
 
 def copies_of(mirror):
-    """Return (URL, instant, content) of every stored copy."""
+    """Return (URL, time of the visit, body) of every stored copy."""
     rows = mirror.rows("SELECT url, visited_at, body_id FROM version JOIN page USING (page_id)")
     with closing(open_connection(mirror.db, read_only=True)) as connection:
         return [(url, at, bodies.read(connection, body_id)) for url, at, body_id in rows]
@@ -47,7 +48,7 @@ async def test_a_whole_site_is_mirrored_byte_by_byte(serve, mirror):
 
 
 @pytest.mark.parametrize("depth", [0, 1, 2])
-async def test_depth_bounds_the_crawl(serve, mirror, depth):
+async def test_max_depth_limits_the_crawl(serve, mirror, depth):
     site = make_site(pages=100)
     web = await serve(site)
     await mirror.run(web.url(), site={"max_depth": depth})
@@ -58,7 +59,7 @@ async def test_depth_bounds_the_crawl(serve, mirror, depth):
     assert mirror.pages().keys() == {site.graph.path(page) for page in reached}
 
 
-async def test_caps_bound_the_crawl_and_count_what_they_keep_out(serve, mirror):
+async def test_page_limits_bound_the_crawl_and_count_refusals(serve, mirror):
     web = await serve(make_site(pages=100))
     await mirror.run(web.url(), site={"max_pages": 30})
     assert len(mirror.pages()) == 30
@@ -76,7 +77,7 @@ async def test_caps_bound_the_crawl_and_count_what_they_keep_out(serve, mirror):
         (Trap.DEPTH, "segments"),
     ],
 )
-async def test_a_crawler_comes_out_of_every_trap(serve, mirror, trap, reason):
+async def test_the_crawl_leaves_every_trap(serve, mirror, trap, reason):
     site = make_site(pages=10, traps=(trap,))
     web = await serve(site)
     limits = {"max_segments": 6, "max_calendar_run": 3, "max_calendar_past_years": 1}
@@ -86,7 +87,7 @@ async def test_a_crawler_comes_out_of_every_trap(serve, mirror, trap, reason):
     assert "site_cap" not in mirror.refusals()
 
 
-async def test_redirects_are_new_urls_and_their_targets_are_judged(serve, mirror):
+async def test_the_target_of_a_redirect_is_a_new_url_to_admit_or_refuse(serve, mirror):
     a = make_site("a.test", pages=10, robots="User-agent: *\nDisallow: /private\n")
     web = await serve(a, make_site("b.test", pages=3))
     first, second, third, fourth = (a.graph.path(n) for n in (1, 2, 3, 4))
@@ -113,7 +114,7 @@ async def test_redirects_are_new_urls_and_their_targets_are_judged(serve, mirror
     assert (web.url("/outside", "b.test"),) in targets
 
 
-async def test_a_seed_that_moved_to_its_www_takes_the_site_along(serve, mirror):
+async def test_a_seed_redirected_to_www_adds_that_host_to_the_site(serve, mirror):
     bare, www = make_site("a.test", pages=2), make_site("www.a.test", pages=12)
     web = await serve(bare, www)
     bare.faults = {
@@ -130,32 +131,32 @@ async def test_a_seed_that_moved_to_its_www_takes_the_site_along(serve, mirror):
 async def test_a_page_that_fails_keeps_its_good_copy(serve, mirror, daemon, wall):
     site = make_site(pages=6)
     web = await serve(site)
-    # None of these makes the whole host rest.
+    # None of these is trouble of the whole host.
     broken = {
         site.graph.path(2): fault.status(404),
         site.graph.path(3): fault.status(403),
         site.graph.path(5): fault.body(b"\x89PNG\r\n\x1a\n" + bytes(99), content_type="image/png"),
     }
     await mirror.run(web.url())
-    good = "SELECT url, version_id, digest, last_change_at, title FROM page ORDER BY page_id"
-    before = mirror.rows(good)
+    copies = "SELECT url, version_id, digest, last_change_at, title FROM page ORDER BY page_id"
+    before = mirror.rows(copies)
     site.faults = broken
     wall.shift_s = 7200.0
     await daemon(web.url())
     await until(
         lambda: {mirror.pages()[path][1] for path in broken} == {"failed", "gone", "blocked"}
     )
-    assert mirror.rows(good) == before
+    assert mirror.rows(copies) == before
 
 
-async def test_what_did_not_change_costs_no_body(serve, mirror, daemon):
+async def test_unchanged_pages_are_answered_without_a_body(serve, mirror, daemon):
     site = make_site(pages=5)
     web = await serve(site)
     running = await daemon(web.url(), **QUICK)
     await until(lambda: len(web.ledger) > 30)
     await running.drain()
     statuses = [row.status for row in web.ledger.rows() if row.target != "/robots.txt"]
-    assert statuses.count(304) > 0.6 * len(statuses)  # now and then it is asked in full
+    assert statuses.count(304) > 0.6 * len(statuses)  # a few requests are unconditional
     assert mirror.rows("SELECT count(*) FROM version") == [(5,)]
 
 
@@ -178,10 +179,10 @@ async def test_discovery_and_revisits_share_the_slots(serve, daemon):
     await until(lambda: len(web.ledger) > 300)
     targets = [target for target in web.targets() if target != "/robots.txt"][:300]
     new = len(set(targets))
-    assert 0.35 < new / 300 < 0.7  # the first page is alone until it is due again
+    assert 0.35 < new / 300 < 0.7  # at first all turns go to new pages
 
 
-async def test_changes_are_found_and_the_mirror_is_as_fresh_as_its_visits(serve, daemon, mirror):
+async def test_changes_are_found_and_the_mirror_is_fresh(serve, daemon, mirror):
     wall = SteppedTime(1_780_000_000.0, REQUEST_S)
     mirror.clock = Clock(wall=wall)
     site = make_site(
@@ -197,25 +198,25 @@ async def test_changes_are_found_and_the_mirror_is_as_fresh_as_its_visits(serve,
     truth = freshness_by_fetch_time(site, dict(mirror.rows(visited)), wall.at)
     assert truth.copied == 12
     assert truth.freshness > 0.8  # a round takes a tenth of a page's period
-    # every copy is the page as it was at its visit
+    # Every copy is the page as it was at its visit.
     for url, at, content in copies_of(mirror):
         page = site.page_of(url)
         revisions = {site.revision(page, at), site.revision(page, at + REQUEST_S)}
         assert content in {site.rendering.html(page, r, serial=0, at=at) for r in revisions}
 
 
-async def test_the_wall_clock_may_jump_by_a_day(serve, daemon, wall):
+async def test_a_jump_of_the_wall_clock_neither_stops_nor_hurries_the_crawl(serve, daemon, wall):
     web = await serve(make_site(pages=60))
     running = await daemon(web.url(), politeness={"host_delay_s": 0.03})
     for jump_s in (86_400.0, -86_400.0, -3600.0, 7200.0):
-        asked = len(web.ledger)
+        requests = len(web.ledger)
         wall.shift_s += jump_s
         running.crawl.schedule.wake_all()
-        await until(lambda asked=asked: len(web.ledger) > asked + 5)  # not frozen
-    assert web.ledger.violations(delay_s=0.03) == []  # and not freed
+        await until(lambda requests=requests: len(web.ledger) > requests + 5)
+    assert web.ledger.violations(delay_s=0.03) == []
 
 
-async def test_a_one_off_mirror_tries_what_failed_again_and_ends(serve, mirror):
+async def test_a_one_off_mirror_retries_failed_pages_and_ends(serve, mirror):
     site = make_site(pages=8)
     flaky, gone = site.graph.path(1), site.graph.path(2)
     site.faults = {flaky: fault.first_requests(1, fault.status(404)), gone: fault.status(404)}
@@ -225,28 +226,30 @@ async def test_a_one_off_mirror_tries_what_failed_again_and_ends(serve, mirror):
     assert web.targets().count(gone) == 1
     retry_at = mirror.rows("SELECT retry_at - last_visit_at FROM page WHERE last_outcome = 'gone'")
     assert set(retry_at) == {(GONE_RETRY_S,)}
-    # the next one asks what is not there yet, and nothing that is
+    # The next run requests only the pages without a copy.
     before = len(web.ledger)
     await mirror.run(web.url())
     assert web.targets()[before:] == [flaky, gone] or set(web.targets()[before:]) == {flaky, gone}
     assert mirror.pages()[flaky] == ("visited", "changed", None)
 
 
-@pytest.mark.parametrize("error", [RuntimeError("a bug"), InvalidUrlError("another")])
-async def test_a_bug_that_one_page_brings_out_ends_its_turn_alone(serve, daemon, mirror, error):
+@pytest.mark.parametrize("error", [RuntimeError("a bug"), InvalidUrlError("another bug")])
+async def test_a_bug_in_a_visit_ends_only_its_turn(serve, daemon, mirror, error):
     web = await serve(make_site(), make_site("b.test"))
     running = await daemon(web.url(), web.url(host="b.test"), **QUICK)
     await until(lambda: len(mirror.pages()) == 20, what="both sites")
-    met = []
+    failed_at = []
 
     def bug(outcome):
-        met.append(len(web.targets("b.test")))
+        failed_at.append(len(web.targets("b.test")))
         raise error
 
     host = running.state.hosts["a.test"]
     running.state.audits[1] = bug
-    await until(lambda: met, what="the bug")
-    await until(lambda: len(web.targets("b.test")) > met[0] + 20, what="visits of the other host")
+    await until(lambda: failed_at, what="the bug")
+    await until(
+        lambda: len(web.targets("b.test")) > failed_at[0] + 20, what="visits of the other host"
+    )
     assert running.phase == "running"
     assert host.backoff.level == 1
     assert 1 not in running.state.audits

@@ -1,4 +1,4 @@
-"""The daemon from its start to its end, and what watches it meanwhile."""
+"""Shutdown of the daemon, and bugs behind the control socket."""
 
 import httpx
 import trio
@@ -9,23 +9,23 @@ from crawld.daemon.run import run_daemon
 from tests.daemon.harness import TIMEOUT_S
 
 
-async def test_what_watches_a_daemon_has_ended_before_the_file_closes(mirror):
-    looks = 0
+async def test_a_watcher_ends_before_the_file_closes(mirror):
+    reads = 0
 
     async def watch(daemon):
-        nonlocal looks
-        while True:  # a view that is never idle: its next look would meet the closed file
+        nonlocal reads
+        while True:  # never idle: its next read would meet the closed file
             await daemon.database.read(lambda connection: connection.total_changes())
-            looks += 1
+            reads += 1
             daemon.shutdown()
 
     with trio.fail_after(TIMEOUT_S):
         daemon = await run_daemon(mirror.make_start("http://a.test/", once=False), watch)
     assert daemon.phase == "stopping"
-    assert looks
+    assert reads
 
 
-async def test_a_bug_behind_the_socket_is_told_and_logged(daemon):
+async def test_a_bug_behind_the_socket_is_reported_and_logged(daemon):
     async def bug() -> None:
         raise RuntimeError("a bug")
 
@@ -34,7 +34,7 @@ async def test_a_bug_behind_the_socket_is_told_and_logged(daemon):
     transport = httpx.ASGITransport(app, raise_app_exceptions=False)
     async with httpx.AsyncClient(transport=transport, base_url="http://crawld") as client:
         with capture_logs() as logged:
-            answer = await client.get("/bug")
-    assert answer.status_code == 500
-    assert answer.json()["error"] == "RuntimeError: a bug"
+            response = await client.get("/bug")
+    assert response.status_code == 500
+    assert response.json()["error"] == "RuntimeError: a bug"
     assert [line["path"] for line in logged if line["event"] == "control_failed"] == ["/bug"]

@@ -1,4 +1,4 @@
-"""The forecast over the control socket: from the file's histories, with hints and without."""
+"""The forecast over the control socket, with hints and without."""
 
 import numpy as np
 import pytest
@@ -10,51 +10,51 @@ from tests.daemon.page_history import DAY_S
 
 
 @pytest.fixture(autouse=True)
-def slow(mirror):
-    """A host that permits a request in three hours."""
+def slow_host(mirror):
+    """A host that permits one request in three hours."""
     mirror.tables = {"politeness": {"host_delay_s": 10_800.0}}
 
 
 @pytest.fixture
-async def lively(edited_page):
-    """The page of `edited_page` with an exact history: a change every six hours, to now."""
+async def daemon_with_history(edited_page):
+    """A daemon whose page has an exact history: a change every six hours, up to now."""
     running, page_id, _ = edited_page
     now = running.clock.now()
-    instants = now - np.arange(400, 0, -1) * DAY_S / 4
-    changes = [Change(float(at), revision) for revision, at in enumerate(instants)]
+    changed_at = now - np.arange(400, 0, -1) * DAY_S / 4
+    changes = [Change(float(at), revision) for revision, at in enumerate(changed_at)]
     await running.database.write(change.insert, page_id, changes)
     return running
 
 
-async def test_the_curve_rises_and_hints_help(lively):
-    answer = await get(lively, "/forecast", what="s", target=0.9)
-    assert answer.status_code == 200, answer.text
-    said = answer.json()
-    assert said["exact"] == 1
-    assert 1 <= said["pages"] == said["sampled"]
-    fresh = [point["freshness"] for point in said["curve"]]
-    assert fresh == sorted(fresh)
-    assert all(p["freshness_hinted"] >= p["freshness"] for p in said["curve"])
-    assert said["now"]["freshness_hinted"] > said["now"]["freshness"] + 0.1
-    assert (said["now"]["delay_s"], said["now"]["requests_per_day"]) == (10_800.0, 8.0)
-    assert said["hints"] == {"learnt": False, "lag_s": 60.0, "missed_share": 0.0, "trust": 1.0}
-    now = [point for point in said["curve"] if point["budget"] == 1.0]
-    assert now == [said["now"]]
-    assert said["target"]["budget_hinted"] <= said["target"]["budget"]
+async def test_freshness_rises_with_the_budget_and_with_hints(daemon_with_history):
+    response = await get(daemon_with_history, "/forecast", what="s", target=0.9)
+    assert response.status_code == 200, response.text
+    forecast = response.json()
+    assert forecast["exact"] == 1
+    assert 1 <= forecast["pages"] == forecast["sampled"]
+    freshness = [point["freshness"] for point in forecast["curve"]]
+    assert freshness == sorted(freshness)
+    assert all(p["freshness_hinted"] >= p["freshness"] for p in forecast["curve"])
+    assert forecast["now"]["freshness_hinted"] > forecast["now"]["freshness"] + 0.1
+    assert (forecast["now"]["delay_s"], forecast["now"]["requests_per_day"]) == (10_800.0, 8.0)
+    assert forecast["hints"] == {"learnt": False, "lag_s": 60.0, "missed_share": 0.0, "trust": 1.0}
+    now = [point for point in forecast["curve"] if point["budget"] == 1.0]
+    assert now == [forecast["now"]]
+    assert forecast["target"]["budget_hinted"] <= forecast["target"]["budget"]
 
 
-async def test_before_a_page_was_seen_for_some_time_nothing_is_said(edited_page):
+async def test_without_observed_changes_there_is_no_forecast(edited_page):
     running, _, _ = edited_page
     refused = await get(running, "/forecast", what="s")
     assert refused.status_code == 404
     assert "not known yet" in refused.json()["error"]
 
 
-async def test_a_host_can_be_named_and_a_stranger_is_refused(lively):
-    whole = (await get(lively, "/forecast")).json()
-    host = (await get(lively, "/forecast", what="a.test")).json()
+async def test_a_forecast_of_one_host_and_of_an_unknown_one(daemon_with_history):
+    whole = (await get(daemon_with_history, "/forecast")).json()
+    host = (await get(daemon_with_history, "/forecast", what="a.test")).json()
     assert host["now"]["freshness"] == pytest.approx(whole["now"]["freshness"], abs=1e-3)
-    refused = await get(lively, "/forecast", what="elsewhere.test")
+    refused = await get(daemon_with_history, "/forecast", what="elsewhere.test")
     assert refused.status_code == 404
     assert "elsewhere.test" in refused.json()["error"]
-    assert (await get(lively, "/forecast", target=1.5)).status_code == 422
+    assert (await get(daemon_with_history, "/forecast", target=1.5)).status_code == 422

@@ -1,4 +1,4 @@
-"""What is held, taken down and given up, over the control socket."""
+"""Pins, purges and quotas over the control socket."""
 
 from dataclasses import replace
 
@@ -10,26 +10,27 @@ from tests.daemon.control_client import get, post
 from tests.daemon.page_history import BEGIN, DAY_S
 
 
-async def shown(running, page_id):
+async def selected_copy(running, page_id):
+    """Return the copy that the mirror shows of a page nine days after `BEGIN`."""
     return await running.database.read(select_copy, page_id, BEGIN + 9 * DAY_S)
 
 
-async def test_a_page_is_held_and_let_go(edited_page):
+async def test_a_copy_is_pinned_and_released(edited_page):
     running, page_id, url = edited_page
-    newest = (await shown(running, page_id)).version_id
-    held = await post(running, "/pin", url=url, at=str(BEGIN + 1.5 * DAY_S))
-    assert held.status_code == 200, held.text
+    newest = (await selected_copy(running, page_id)).version_id
+    response = await post(running, "/pin", url=url, at=str(BEGIN + 1.5 * DAY_S))
+    assert response.status_code == 200, response.text
     [row] = (await get(running, "/pins")).json()
     assert (row["url"], row["visited_at"]) == (url, BEGIN + DAY_S)
-    assert (await shown(running, page_id)).reason is Reason.PINNED
-    assert (await shown(running, page_id)).version_id == row["version_id"]
+    assert (await selected_copy(running, page_id)).reason is Reason.PINNED
+    assert (await selected_copy(running, page_id)).version_id == row["version_id"]
     assert (await post(running, "/pin", url=url, release=True)).status_code == 200
-    assert (await shown(running, page_id)).version_id == newest
+    assert (await selected_copy(running, page_id)).version_id == newest
     assert (await get(running, "/pins")).json() == []
 
 
 @pytest.mark.parametrize(
-    ("form", "status", "said"),
+    ("form", "status", "error"),
     [
         ({"at": "1971-01-01"}, 404, "no copy then"),
         ({"at": "soon"}, 422, "2 days ago"),
@@ -37,18 +38,18 @@ async def test_a_page_is_held_and_let_go(edited_page):
         ({"url": "http://a.test/none"}, 404, "not known"),
     ],
 )
-async def test_what_cannot_be_held_is_said(edited_page, form, status, said):
+async def test_an_impossible_pin_is_refused(edited_page, form, status, error):
     running, _, url = edited_page
-    answer = await post(running, "/pin", **{"url": url, **form})
-    assert answer.status_code == status
-    assert said in answer.json()["error"]
+    response = await post(running, "/pin", **{"url": url, **form})
+    assert response.status_code == status
+    assert error in response.json()["error"]
 
 
-async def test_a_page_is_taken_down_while_the_daemon_runs(edited_page):
+async def test_a_page_is_purged_while_the_daemon_runs(edited_page):
     running, page_id, url = edited_page
-    taken = await post(running, "/purge", urls=[url], reason="asked")
-    assert taken.status_code == 200, taken.text
-    report = taken.json()
+    purged = await post(running, "/purge", urls=[url], reason="asked")
+    assert purged.status_code == 200, purged.text
+    report = purged.json()
     assert report["pages"] == [
         {"url": url, "known": True, "versions": 5, "bodies": 5, "same_at": []}
     ]
@@ -56,31 +57,31 @@ async def test_a_page_is_taken_down_while_the_daemon_runs(edited_page):
     assert (await get(running, "/page", url=url)).status_code == 404
     files = running.database.path.parent.glob("m.db*")
     assert not any(b"edit 3 of it" in each.read_bytes() for each in files)
-    assert await shown(running, page_id) is None
+    assert await selected_copy(running, page_id) is None
     assert (await get(running, "/page", url=url)).status_code == 404
     added = await post(running, "/add", urls=[url], site="s")
     assert (added.json()["admitted"], added.json()["refused"][0]["reason"]) == (0, "purged")
     assert (await get(running, "/page", url=url)).status_code == 404
-    again = await post(running, "/purge", urls=[url], release=True)
-    assert again.status_code == 200
+    released = await post(running, "/purge", urls=[url], release=True)
+    assert released.status_code == 200
     await post(running, "/add", urls=[url], site="s")
     assert (await get(running, "/page", url=url)).json()["visit_count"] == 0
-    twice = await post(running, "/purge", urls=[url], release=True)
-    assert (twice.status_code, "not kept out" in twice.text) == (409, True)
+    released_twice = await post(running, "/purge", urls=[url], release=True)
+    assert (released_twice.status_code, "not kept out" in released_twice.text) == (409, True)
 
 
-async def test_a_quota_is_shown_before_it_is_kept(edited_page):
+async def test_retention_shows_what_a_quota_will_delete(edited_page):
     running, _, url = edited_page
     site = next(iter(running.state.sites.values()))
-    tight = replace(
+    limited = replace(
         site, config=site.config.model_copy(update={"max_bytes": 1, "keep_versions": None})
     )
-    running.state.set_sites([tight])
+    running.state.set_sites([limited])
     [of_file, of_site] = (await get(running, "/retention")).json()
     assert (of_file["site"], of_file["max_bytes"]) == (None, None)
     assert not any(each["goes"] for each in of_file["holdings"])
-    fate = {each["kind"]: (each["copies"], each["goes"]) for each in of_site["holdings"]}
-    assert fate["superseded"] == (4, True)
+    by_kind = {each["kind"]: (each["copies"], each["goes"]) for each in of_site["holdings"]}
+    assert by_kind["superseded"] == (4, True)
     await RetentionJob(running.state, running.database, running.clock).run()
     [_, of_site] = (await get(running, "/retention")).json()
     assert of_site["holdings"][0]["copies"] == 0
