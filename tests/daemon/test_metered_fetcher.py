@@ -1,4 +1,4 @@
-"""Sites on metered lines: through a proxy, and so many bytes a month."""
+"""Sites with a proxy or a monthly quota of bytes."""
 
 from functools import partial
 
@@ -15,46 +15,49 @@ DAY_S = 86_400.0
 
 
 class Proxy:
-    """An HTTP proxy that knows what it was asked for."""
+    """An HTTP proxy that records request lines and counts the bytes of responses."""
 
     def __init__(self, port):
         self.port = port
-        self.asked = []
-        self.answered_bytes = 0
+        self.request_lines = []
+        self.response_bytes = 0
         self.refuses = False
 
     async def handle(self, stream):
         async with stream:
             head = bytes(await stream.receive_some(65_536))
             if self.refuses:
-                self.asked.append(head.split(b"\r\n", 1)[0].decode())
-                await stream.send_all(b"HTTP/1.1 407 Who are you\r\nContent-Length: 0\r\n\r\n")
+                self.request_lines.append(head.split(b"\r\n", 1)[0].decode())
+                await stream.send_all(
+                    b"HTTP/1.1 407 Proxy Authentication Required\r\nContent-Length: 0\r\n\r\n"
+                )
             elif head:
-                await self.pass_on(stream, head)
+                await self.forward(stream, head)
 
-    async def pass_on(self, stream, head):
-        """Pass requests on, each of which comes in one piece."""
+    async def forward(self, stream, head):
+        """Forward requests (each arrives in one piece) and their responses."""
         port = int(head.split()[1].split(b"/")[2].rpartition(b":")[2])
-        async with await trio.open_tcp_stream("127.0.0.1", port) as onward:
-            await onward.send_all(self.told(head))
+        async with await trio.open_tcp_stream("127.0.0.1", port) as server:
+            await server.send_all(self.origin_form(head))
             async with trio.open_nursery() as nursery:
-                nursery.start_soon(pump, stream, onward, nursery.cancel_scope, self.told)
-                nursery.start_soon(pump, onward, stream, nursery.cancel_scope, self.counted)
+                nursery.start_soon(pump, stream, server, nursery.cancel_scope, self.origin_form)
+                nursery.start_soon(pump, server, stream, nursery.cancel_scope, self.count)
 
-    def counted(self, piece):
-        """Note a piece of an answer, and return it as it is."""
-        self.answered_bytes += len(piece)
+    def count(self, piece):
+        """Count a piece of a response; return it as it is."""
+        self.response_bytes += len(piece)
         return piece
 
-    def told(self, head):
-        """Return a request as the server is told it: a path instead of the whole URL."""
+    def origin_form(self, head):
+        """Record a request; return it in origin form, with a path instead of the whole URL."""
         line = head.split(b"\r\n", 1)[0].decode()
-        self.asked.append(line)
+        self.request_lines.append(line)
         target = line.split()[1]
         return head.replace(target.encode(), b"/" + target.split("/", 3)[3].encode(), 1)
 
 
-async def pump(source, sink, scope, change=bytes):
+async def pump(source, sink, scope, change):
+    """Copy a stream through `change` until it ends, then cancel the scope."""
     try:
         async for piece in source:
             await sink.send_all(change(piece))
@@ -73,7 +76,7 @@ async def proxy(nursery):
 
 @pytest.fixture
 async def event_server(nursery):
-    """A server of events."""
+    """A server of an event stream."""
     server = EventServer()
     await nursery.start(server.serve)
     return server
@@ -83,67 +86,69 @@ async def test_every_request_of_a_site_goes_through_its_proxy(serve, mirror, pro
     web = await serve(make_site(pages=4))
     await mirror.run(web.url(), site={"proxy": f"http://127.0.0.1:{proxy.port}"})
     assert [state for state, *_ in mirror.pages().values()] == ["visited"] * 4
-    lines = [line.split()[:2] for line in proxy.asked]
+    lines = [line.split()[:2] for line in proxy.request_lines]
     assert [method for method, _ in lines] == ["GET"] * len(lines)
     assert lines[0][1] == web.url("/robots.txt")
     assert len(web.targets()) == 5
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "c.test"])
-async def test_the_fence_holds_in_front_of_a_proxy(serve, daemon, mirror, proxy, host):
+async def test_private_addresses_are_refused_also_through_a_proxy(
+    serve, daemon, mirror, proxy, host
+):
     web = await serve(make_site(host))
     proxied = {"proxy": f"http://127.0.0.1:{proxy.port}", "allow_private": False}
     running = await daemon(web.url(host=host), site=proxied)
     origin = web.url("", host)
     await until(lambda: running.crawl.robots.closed_until(origin) > 0, what="a closed origin")
-    assert proxy.asked == []
+    assert proxy.request_lines == []
     assert web.targets(host) == []
     assert mirror.rows("SELECT 1 FROM visit") == []
 
 
-async def test_a_proxy_that_refuses_is_no_fault_of_the_host(serve, daemon, mirror, proxy):
+async def test_a_proxy_that_refuses_sends_nothing_to_the_host(serve, daemon, mirror, proxy):
     proxy.refuses = True
     web = await serve(make_site(pages=4))
     await daemon(web.url(), site={"proxy": f"http://127.0.0.1:{proxy.port}"})
-    await until(lambda: proxy.asked)
+    await until(lambda: proxy.request_lines)
     assert web.targets() == []
 
 
 @pytest.mark.parametrize("url", ["ftp://a:1", "http://u@a:1", "http://a:1/x", "https://a:1"])
-def test_what_is_no_proxy(url):
+def test_an_invalid_proxy_url_is_refused(url):
     with pytest.raises(ValueError, match="http"):
         proxy_address(url)
 
 
-async def test_a_site_rests_when_its_month_is_used_up(serve, daemon, mirror, wall):
+async def test_a_site_over_its_monthly_quota_waits_for_the_next_month(serve, daemon, mirror, wall):
     web = await serve(make_site(pages=30))
     running = await daemon(web.url(), site={"monthly_bytes": 20_000})
     site = next(iter(running.state.sites.values()))
-    await until(
-        lambda: running.state.traffic.is_over_quota(site), what="the end of the month's bytes"
-    )
+    await until(lambda: running.state.traffic.is_over_quota(site), what="the monthly quota")
     await running.drain()
-    asked = len(web.targets())
+    requests = len(web.targets())
     running.set_paused(paused=False)
-    assert asked < 30
+    assert requests < 30
     [[counted]] = mirror.rows("SELECT received_bytes FROM traffic")
     assert 20_000 <= counted == running.state.traffic.of(site.site_id)
     assert running.crawl.wanted_at(running.state.hosts["a.test"].slot) is None
-    # Another month, and it goes on.
+    # The crawl goes on in the next month.
     wall.shift_s += 32 * DAY_S
     running.site_registry.update_quiet_hours()
-    await until(lambda: len(web.targets()) > asked, what="the next month")
+    await until(lambda: len(web.targets()) > requests, what="the next month")
 
 
-async def test_all_that_came_counts_robots_too(serve, mirror, proxy):
+async def test_every_received_byte_counts_towards_the_quota(serve, mirror, proxy):
     web = await serve(make_site(pages=4))
     site = {"proxy": f"http://127.0.0.1:{proxy.port}", "monthly_bytes": 10_000_000}
     await mirror.run(web.url(), site=site)
     [[counted]] = mirror.rows("SELECT received_bytes FROM traffic")
-    assert counted == proxy.answered_bytes
+    assert counted == proxy.response_bytes
 
 
-async def test_a_stream_ends_with_the_month(event_server, serve, daemon, mirror):
+async def test_an_event_stream_ends_when_the_monthly_quota_is_used_up(
+    event_server, serve, daemon, mirror
+):
     web = await serve(make_site(pages=1))
 
     async def endless():
@@ -153,16 +158,16 @@ async def test_a_stream_ends_with_the_month(event_server, serve, daemon, mirror)
     site = {"event_stream": event_server.url, "monthly_bytes": 100_000}
     running = await daemon(web.url(), site=site)
     active = next(iter(running.state.sites.values()))
+    await until(lambda: running.state.traffic.is_over_quota(active), what="the monthly quota")
     await until(
-        lambda: running.state.traffic.is_over_quota(active), what="the end of the month's bytes"
+        lambda: sources(mirror).get("event_stream", (None,) * 4)[3], what="the end of the stream"
     )
-    await until(lambda: sources(mirror).get("event_stream", (None,) * 4)[3], what="its end")
     [[counted]] = mirror.rows("SELECT received_bytes FROM traffic")
     assert counted == running.state.traffic.of(active.site_id) >= 100_000
     assert len(event_server.heads) == 1
 
 
-def test_months_are_those_of_the_calendar():
+def test_months_are_calendar_months():
     assert month_of(0.0) == 12 * 1970
     assert month_of(31 * DAY_S - 1) == 12 * 1970
     assert month_of(31 * DAY_S) == 12 * 1970 + 1

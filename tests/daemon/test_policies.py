@@ -1,4 +1,4 @@
-"""Every policy in the daemon: it crawls, revisits, is exchanged, and follows an allocation."""
+"""Revisit policies in the daemon: crawls, revisits, switches, allocations."""
 
 from collections import Counter
 
@@ -30,38 +30,40 @@ from tests.daemon.harness import make_site, until
 REVISITING = {"min_revisit_s": 0.0}
 
 
-def pages_of(policy, count=6, **more):
-    """Return pages that were all visited, long ago."""
-    rested = {"discovery_share": 0.5, "min_revisit_s": 10.0, **more}
-    pages = PageQueue(1, 1, policy, **rested)
-    pages.load_visited(known(range(1, count + 1)), 1000.0)
-    return pages
+def make_queue(policy, count=6, **more):
+    """Return a queue of pages that were all visited long ago."""
+    settings = {"discovery_share": 0.5, "min_revisit_s": 10.0, **more}
+    queue = PageQueue(1, 1, policy, **settings)
+    queue.load_visited(visited_pages(range(1, count + 1)), 1000.0)
+    return queue
 
 
-def known(numbers):
+def visited_pages(numbers):
     numbers = np.array(list(numbers), dtype=np.int64)
     return VisitedPages(numbers, np.arange(len(numbers), dtype=np.float64))
 
 
-def drain(pages, now):
+def drain(queue, now):
     """Take all pages that may be visited now."""
     taken = []
-    while (page := pages.take(now)) is not None:
+    while (page := queue.take(now)) is not None:
         taken.append(page)
     return taken
 
 
-async def first_pages(running):
-    """Return the pages of the one host of a daemon, as soon as there are some."""
+async def first_queue(running):
+    """Wait for the page queue of the only host of a daemon; return it."""
     hosts = running.state.hosts
-    await until(lambda: "a.test" in hosts and hosts["a.test"].pages, what="pages of the host")
-    (pages,) = hosts["a.test"].pages.values()
-    return pages
+    await until(
+        lambda: "a.test" in hosts and hosts["a.test"].pages, what="a page queue of the host"
+    )
+    (queue,) = hosts["a.test"].pages.values()
+    return queue
 
 
 @pytest.fixture
 def job(daemon, mirror):
-    """Return a function that runs a job of a daemon to its end and returns what it said."""
+    """Return a function that runs a job of a daemon; it returns its result and detail."""
 
     async def run(running, name):
         last = mirror.rows("SELECT last_finished_at FROM job WHERE name = ?", name)
@@ -75,7 +77,7 @@ def job(daemon, mirror):
 
 class TestInTheDaemon:
     @pytest.mark.parametrize("policy", NAMES)
-    async def test_every_policy_crawls_a_site_and_comes_back(self, serve, daemon, policy):
+    async def test_every_policy_crawls_and_revisits_a_site(self, serve, daemon, policy):
         web = await serve(make_site(pages=20))
         schedule = {"policy": policy, **REVISITING}
         await daemon(web.url(), schedule=schedule, politeness={"host_delay_s": 0.005})
@@ -87,27 +89,27 @@ class TestInTheDaemon:
         first_round = len(visits())
         await until(lambda: len(visits()) >= first_round + 10, what="revisits")
 
-    async def test_the_policy_of_a_site_overrides_that_of_all(self, serve, daemon):
+    async def test_a_site_overrides_the_default_policy(self, serve, daemon):
         web = await serve(make_site(pages=5))
         running = await daemon(web.url(), site={"policy": "merge"}, schedule=REVISITING)
-        pages = await first_pages(running)
-        await until(lambda: len(pages.policy) == 5, what="five pages in the policy")
-        assert isinstance(pages.policy, MergePolicy)
+        queue = await first_queue(running)
+        await until(lambda: len(queue.policy) == 5, what="five pages in the policy")
+        assert isinstance(queue.policy, MergePolicy)
 
     async def test_a_switch_at_run_time_keeps_the_pages(self, serve, daemon, mirror):
         web = await serve(make_site(pages=20))
         running = await daemon(web.url(), schedule={"policy": "uniform", **REVISITING})
-        pages = await first_pages(running)
-        await until(lambda: len(pages.policy) == 20, what="all pages in the policy")
+        queue = await first_queue(running)
+        await until(lambda: len(queue.policy) == 20, what="all pages in the policy")
         start = mirror.make_start(web.url(), schedule={"policy": "index", **REVISITING})
         await running.site_registry.adopt(start.config, start.seeds)
-        await until(lambda: isinstance(pages.policy, IndexPolicy), what="the switch")
-        await until(lambda: len(pages.policy) == 20, what="all pages in the new policy")
+        await until(lambda: isinstance(queue.policy, IndexPolicy), what="the switch")
+        await until(lambda: len(queue.policy) == 20, what="all pages in the new policy")
         visited = len(web.targets())
         await until(lambda: len(web.targets()) >= visited + 40, what="revisits")
         assert len(set(web.targets()[visited:])) >= 10
 
-    async def test_the_allocate_job_stores_a_price_and_says_how_exact_it_is(
+    async def test_the_allocate_job_stores_a_price_and_reports_its_residual(
         self, serve, daemon, mirror, job
     ):
         web = await serve(make_site(pages=20))
@@ -123,8 +125,8 @@ class TestInTheDaemon:
 
 
 @pytest.fixture
-async def merging(serve, daemon, mirror, wall):
-    """A daemon that visited 120 pages under MERGE, an hour ago."""
+async def merge_daemon(serve, daemon, mirror, wall):
+    """A daemon that visited 120 pages with the policy `merge` an hour ago."""
     web = await serve(make_site(pages=120))
     running = await daemon(web.url(), schedule={"policy": "merge", **REVISITING})
     count = "SELECT count(*) FROM model"
@@ -136,14 +138,14 @@ async def merging(serve, daemon, mirror, wall):
     return running
 
 
-async def give_rate(running, page_ids, rate):
-    """Let pages look as if visits an hour from now had found them to change at a rate."""
+async def set_rate(running, page_ids, rate):
+    """Store a change rate of pages and move their last visit an hour ahead, as a visit does."""
 
     def put(connection):
         for page_id in page_ids:
-            known = PageModel.from_bytes(model.of_page(connection, page_id))
-            known.rate = rate
-            model.put(connection, page_id, known.to_bytes())
+            changed = PageModel.from_bytes(model.of_page(connection, page_id))
+            changed.rate = rate
+            model.put(connection, page_id, changed.to_bytes())
             connection.execute(
                 "UPDATE page SET last_visit_at = last_visit_at + 3600 WHERE page_id = ?", (page_id,)
             )
@@ -152,216 +154,220 @@ async def give_rate(running, page_ids, rate):
 
 
 class TestAllocate:
-    """Shares the turns of hosts; works hard only where pages have changed."""
+    """The allocate job computes a new price only for hosts whose pages or rules changed."""
 
-    async def test_a_host_keeps_its_price_while_few_of_its_pages_change(self, merging, mirror):
-        job = AllocateJob(merging.state, merging.database, merging.clock, workers=THREADS)
+    async def test_a_host_keeps_its_price_while_few_of_its_pages_change(self, merge_daemon, mirror):
+        job = AllocateJob(
+            merge_daemon.state, merge_daemon.database, merge_daemon.clock, workers=THREADS
+        )
         assert (await job.run()).startswith("120 pages, 1 hosts")
         [(price,)] = mirror.rows("SELECT price FROM host")
-        (pages,) = merging.state.hosts["a.test"].pages.values()
-        before = pages.policy.frequency(1)
-        await give_rate(merging, [1, 2], 3e-6)
+        (queue,) = merge_daemon.state.hosts["a.test"].pages.values()
+        before = queue.policy.frequency(1)
+        await set_rate(merge_daemon, [1, 2], 3e-6)
         assert await job.run() == "1 hosts keep their price"
         assert mirror.rows("SELECT price FROM host") == [(price,)]
         expected = float(revisit_frequency(3e-6, price))
-        assert pages.policy.frequency(1) == pytest.approx(expected, rel=1e-3)
-        assert pages.policy.frequency(1) != pytest.approx(before, rel=1e-3)
-        assert pages.policy.frequency(3) == pytest.approx(before, rel=0.2)
-        await give_rate(merging, range(1, 50), 3e-6)
+        assert queue.policy.frequency(1) == pytest.approx(expected, rel=1e-3)
+        assert queue.policy.frequency(1) != pytest.approx(before, rel=1e-3)
+        assert queue.policy.frequency(3) == pytest.approx(before, rel=0.2)
+        await set_rate(merge_daemon, range(1, 50), 3e-6)
         assert (await job.run()).startswith("120 pages, 1 hosts")
         assert mirror.rows("SELECT price FROM host") != [(price,)]
 
-    async def test_a_refit_another_delay_and_another_policy_make_a_host_new(self, merging, wall):
-        job = AllocateJob(merging.state, merging.database, merging.clock, workers=THREADS)
-        host = merging.state.hosts["a.test"]
+    async def test_a_refit_a_new_policy_and_a_new_delay_need_a_new_price(self, merge_daemon, wall):
+        job = AllocateJob(
+            merge_daemon.state, merge_daemon.database, merge_daemon.clock, workers=THREADS
+        )
+        host = merge_daemon.state.hosts["a.test"]
         await job.run()
         assert await job.run() == "1 hosts keep their price"
         job.reset()
         assert (await job.run()).startswith("120 pages, 1 hosts")
-        (pages,) = host.pages.values()
-        pages.policy_name = "delayed"
+        (queue,) = host.pages.values()
+        queue.policy_name = "delayed"
         assert (await job.run()).startswith("120 pages, 1 hosts")
         host.backoff = host.backoff.after_trouble(wall(), 1.0, None)
         assert (await job.run()).startswith("120 pages, 1 hosts")
 
-    async def test_policies_hear_of_every_refit(self, serve, daemon, mirror, job):
+    async def test_a_refit_reaches_the_policies(self, serve, daemon, mirror, job):
         web = await serve(make_site(pages=20))
         running = await daemon(web.url(), schedule=REVISITING)
         count = "SELECT count(*) FROM model"
         await until(lambda: mirror.rows(count) == [(20,)], what="models of all pages")
-        pages = await first_pages(running)
-        await until(lambda: len(pages.policy) == 20, what="all pages in the policy")
+        queue = await first_queue(running)
+        await until(lambda: len(queue.policy) == 20, what="all pages in the policy")
         running.state.set_host_paused("a.test", paused=True)
         await until(lambda: not running.crawl.schedule.on_turn, what="no turn under way")
         await running.crawl.recorder.drain()
         now = running.clock.now() + 1e6
-        before = pages.policy.visit_values([1], now)[0]
-        await give_rate(running, [1], 1e-3)
+        before = queue.policy.visit_values([1], now)[0]
+        await set_rate(running, [1], 1e-3)
         result, detail = await job(running, "estimate")
         assert (result, detail.startswith("20 models")) == ("done", True)
         await until(
-            lambda: pages.policy.visit_values([1], now)[0] != before, what="news of the refit"
+            lambda: queue.policy.visit_values([1], now)[0] != before, what="new visit values"
         )
 
 
 class TestSwitch:
     @pytest.mark.parametrize("after", NAMES)
     @pytest.mark.parametrize("before", ["uniform", "delayed", "index"])
-    def test_what_is_in_flight_or_rests_is_neither_lost_nor_taken_twice(self, before, after):
-        pages = pages_of(before)
-        flying, resting = pages.take(1000.0), pages.take(1000.0)
-        assert None not in (flying, resting)
-        pages.visited(resting, 1000.0, VisitObservation(False))
-        pages.policy_name = after
-        pages.switch(known(range(1, 7)))
-        assert type(pages.policy) is type(FACTORIES[after]())
-        assert not pages.switching
-        taken = drain(pages, 1001.0)
-        assert sorted(taken) == sorted(set(range(1, 7)) - {flying, resting})
-        pages.visited(flying, 1001.0, VisitObservation(True))
-        again = drain(pages, 1012.0) + drain(pages, 1012.0 + 300.0)
-        assert sorted(again) == sorted([flying, resting])
+    def test_pages_in_flight_or_resting_are_neither_lost_nor_taken_twice(self, before, after):
+        queue = make_queue(before)
+        in_flight, resting = queue.take(1000.0), queue.take(1000.0)
+        assert None not in (in_flight, resting)
+        queue.visited(resting, 1000.0, VisitObservation(False))
+        queue.policy_name = after
+        queue.switch(visited_pages(range(1, 7)))
+        assert type(queue.policy) is type(FACTORIES[after]())
+        assert not queue.switching
+        taken = drain(queue, 1001.0)
+        assert sorted(taken) == sorted(set(range(1, 7)) - {in_flight, resting})
+        queue.visited(in_flight, 1001.0, VisitObservation(True))
+        again = drain(queue, 1012.0) + drain(queue, 1012.0 + 300.0)
+        assert sorted(again) == sorted([in_flight, resting])
 
-    def test_a_page_first_visited_after_the_file_was_read_comes_along(self):
-        pages = pages_of("uniform")
-        pages.policy_name = "merge"
-        pages.add_new([7])
-        assert pages.take(1000.0) == 7
-        pages.visited(7, 1000.0, VisitObservation(True))
-        pages.mark_recorded(7)
-        first = pages.take(1010.0)
-        pages.put_back(first)
-        pages.switch(known(range(1, 7)))
-        assert sorted(drain(pages, 1011.0)) == list(range(1, 8))
+    def test_a_page_first_visited_after_the_file_was_read_is_kept(self):
+        queue = make_queue("uniform")
+        queue.policy_name = "merge"
+        queue.add_new([7])
+        assert queue.take(1000.0) == 7
+        queue.visited(7, 1000.0, VisitObservation(True))
+        queue.mark_recorded(7)
+        first = queue.take(1010.0)
+        queue.put_back(first)
+        queue.switch(visited_pages(range(1, 7)))
+        assert sorted(drain(queue, 1011.0)) == list(range(1, 8))
 
-    def test_pages_taken_out_meanwhile_stay_out(self):
-        pages = pages_of("uniform")
-        pages.policy_name = "index"
-        pages.drop(3)
-        pages.retry(4, 5000.0)
-        pages.switch(known(range(1, 7)))
-        assert sorted(drain(pages, 1000.0)) == [1, 2, 5, 6]
+    def test_pages_removed_during_the_switch_stay_out(self):
+        queue = make_queue("uniform")
+        queue.policy_name = "index"
+        queue.drop(3)
+        queue.retry(4, 5000.0)
+        queue.switch(visited_pages(range(1, 7)))
+        assert sorted(drain(queue, 1000.0)) == [1, 2, 5, 6]
 
-    def test_importance_comes_along(self):
-        pages = pages_of("uniform")
-        pages.policy_name = "index"
-        six = known(range(1, 7))
-        pages.switch(VisitedPages(six.pages, np.full(6, 500.0), np.array([1, 1, 1, 1, 9.0, 1])))
-        assert pages.take(90_000.0) == 5
+    def test_the_switch_keeps_importance(self):
+        queue = make_queue("uniform")
+        queue.policy_name = "index"
+        visited = visited_pages(range(1, 7))
+        queue.switch(VisitedPages(visited.pages, np.full(6, 500.0), np.array([1, 1, 1, 1, 9.0, 1])))
+        assert queue.take(90_000.0) == 5
 
 
 class TestIdle:
-    def test_delayed_waits_for_its_instant_and_wakes_after_a_new_allocation(self):
-        pages = pages_of("delayed", count=2, min_revisit_s=0.0)
+    def test_delayed_waits_for_its_due_time_and_wakes_after_a_new_allocation(self):
+        queue = make_queue("delayed", count=2, min_revisit_s=0.0)
         numbers = np.array([1, 2])
-        pages.set_frequencies(numbers, np.array([1e-4, 1e-4]))
-        while (page := pages.take(1000.0)) is not None:
-            pages.visited(page, 1000.0, VisitObservation(False))
-        wanted_at = pages.wanted_at(1000.0)
+        queue.set_frequencies(numbers, np.array([1e-4, 1e-4]))
+        while (page := queue.take(1000.0)) is not None:
+            queue.visited(page, 1000.0, VisitObservation(False))
+        wanted_at = queue.wanted_at(1000.0)
         assert wanted_at is not None
         assert 1000.0 < wanted_at <= 1300.0
-        assert pages.wanted_at(-1e6) == -1e6  # set back by days: asked at once, not after them
-        pages.set_frequencies(numbers, np.array([1.0, 1.0]))
-        assert pages.wanted_at(1000.0) == 1000.0
+        assert queue.wanted_at(-1e6) == -1e6  # clock set back by days: no wait
+        queue.set_frequencies(numbers, np.array([1.0, 1.0]))
+        assert queue.wanted_at(1000.0) == 1000.0
 
-    def test_visits_told_after_their_rest_do_not_drive_the_clock_of_index_ahead(self):
-        pages = pages_of("index", min_revisit_s=3600.0)
+    def test_visits_recorded_after_their_rest_do_not_advance_the_clock_of_index(self):
+        queue = make_queue("index", min_revisit_s=3600.0)
         now = 10_000.0
         for _ in range(50):
-            page = pages.take(now)
+            page = queue.take(now)
             if page is not None:
-                pages.visited(page, now, VisitObservation(False))
+                queue.visited(page, now, VisitObservation(False))
             now += 1000.0
-        # One clock for both: a page is worth what its true wait makes it worth.
-        worth = pages.policy.visit_values([1], now)
+        # The value of a page comes from its true time since the visit.
+        values = queue.policy.visit_values([1], now)
         fresh = IndexPolicy(default_scale_model())
         fresh.load([1], [0.0])
-        assert worth[0] <= fresh.visit_values([1], now + 1.0)[0]
+        assert values[0] <= fresh.visit_values([1], now + 1.0)[0]
 
 
 @pytest.mark.parametrize("policy", NAMES)
 class TestEveryPolicy:
-    """Works with what happens to pages and hosts beside visits."""
+    """Every policy handles new and retired pages, clock jumps, closed hosts and importance."""
 
-    def test_new_pages_are_taken_whatever_the_policy_would_rather_have(self, policy):
-        pages = pages_of(policy, min_revisit_s=0.0)
-        pages.add_new([7, 8])
-        assert {7, 8} <= set(drain(pages, 1000.0))
+    def test_new_pages_are_taken_besides_those_of_the_policy(self, policy):
+        queue = make_queue(policy, min_revisit_s=0.0)
+        queue.add_new([7, 8])
+        assert {7, 8} <= set(drain(queue, 1000.0))
 
-    def test_retired_pages_wait_for_an_instant_of_their_own(self, policy):
-        pages = pages_of(policy)
-        pages.retry(3, 5000.0)
-        assert 3 not in drain(pages, 1000.0)
-        # DELAYED is asked again now and then: its next instant may come nearer.
-        assert pages.wanted_at(1000.0) == 5000.0 or policy == "delayed"
-        assert pages.take(5001.0) == 3
-        pages.visited(3, 5001.0, VisitObservation(True))
-        assert drain(pages, 5012.0) in ([3], [])
-        assert 3 in {*drain(pages, 5012.0 + 400.0), *([3] if 3 in pages.policy else [])}
+    def test_pages_with_a_retry_time_wait_for_it(self, policy):
+        queue = make_queue(policy)
+        queue.retry(3, 5000.0)
+        assert 3 not in drain(queue, 1000.0)
+        # DELAYED is checked again every few minutes: its next due time may move.
+        assert queue.wanted_at(1000.0) == 5000.0 or policy == "delayed"
+        assert queue.take(5001.0) == 3
+        queue.visited(3, 5001.0, VisitObservation(True))
+        assert drain(queue, 5012.0) in ([3], [])
+        assert 3 in {*drain(queue, 5012.0 + 400.0), *([3] if 3 in queue.policy else [])}
 
-    def test_a_page_alone_and_no_page_at_all(self, policy):
-        assert pages_of(policy, count=0).take(1000.0) is None
-        alone = pages_of(policy, count=1, min_revisit_s=0.0)
+    def test_a_queue_of_one_page_and_an_empty_queue(self, policy):
+        assert make_queue(policy, count=0).take(1000.0) is None
+        single = make_queue(policy, count=1, min_revisit_s=0.0)
         taken = []
         for now in range(1000, 11_000, 1000):
-            if (page := alone.take(float(now))) is not None:
+            if (page := single.take(float(now))) is not None:
                 taken.append(page)
-                alone.visited(page, float(now), VisitObservation(False))
+                single.visited(page, float(now), VisitObservation(False))
         assert set(taken) == {1}
         assert len(taken) >= 5
 
     @pytest.mark.parametrize("jump_s", [-86_400.0, 86_400.0])
-    def test_a_clock_that_jumps_by_a_day_starves_nobody(self, policy, jump_s):
-        pages, now, last = pages_of(policy, count=5), 200_000.0, {}
-        pages.set_frequencies(np.arange(1, 6), np.full(5, 1e-3))
+    def test_after_a_jump_of_the_clock_every_page_is_visited(self, policy, jump_s):
+        queue, now, last_step = make_queue(policy, count=5), 200_000.0, {}
+        queue.set_frequencies(np.arange(1, 6), np.full(5, 1e-3))
         for step in range(1200):
             now += jump_s if step == 100 else 100.0
-            page = pages.take(now)
+            page = queue.take(now)
             if page is not None:
-                pages.visited(page, now, VisitObservation(False))
-                last[page] = step
-        # A day is 864 steps: what is visited then, rests until the clock is there again.
-        assert sorted(last) == [1, 2, 3, 4, 5]
-        assert min(last.values()) > 1000
+                queue.visited(page, now, VisitObservation(False))
+                last_step[page] = step
+        # A day is 864 steps: pages visited before the jump rest until the clock is there again.
+        assert sorted(last_step) == [1, 2, 3, 4, 5]
+        assert min(last_step.values()) > 1000
 
     @pytest.mark.parametrize("closed", ["quiet hours", "back-off"])
-    async def test_a_closed_host_has_no_turn(self, policy, closed):
+    async def test_a_closed_host_gets_no_turn(self, policy, closed):
         clock = Clock()
         host = HostState(1, HostSlot("a.test", trio.current_time()))
         quiet = ((0, 43_000), (43_200, 86_300)) if closed == "quiet hours" else ()
         now = clock.now()
-        offset_s = -int(now % 86_400) + 1000  # local time is a thousand seconds past midnight
+        offset_s = -int(now % 86_400) + 1000  # local time is 1000 s after midnight
         host.apply_rules([DelayRules(host_delay_s=1.0, quiet_hours=QuietHours(quiet, offset_s))])
-        host.pages[1] = pages_of(policy)
+        host.pages[1] = make_queue(policy)
         if closed == "back-off":
             host.troubled(now, 600.0)
         assert host.wanted_at(now, {1}) is not None
         assert host.open_at(clock) > trio.current_time() + 500.0
 
-    def test_a_page_without_importance_waits_for_all_others(self, policy):
-        pages = PageQueue(1, 1, policy, discovery_share=0.5, min_revisit_s=0.0)
+    def test_a_page_of_importance_0_is_visited_only_by_blind_policies(self, policy):
+        queue = PageQueue(1, 1, policy, discovery_share=0.5, min_revisit_s=0.0)
         numbers, weights = np.arange(1, 5), np.array([0.0, 1.0, 1.0, 1.0])
-        pages.load_visited(VisitedPages(numbers, np.full(4, 1e9), weights), 1e9)
+        queue.load_visited(VisitedPages(numbers, np.full(4, 1e9), weights), 1e9)
         models = blank_records(4)
         models["visits"], models["rate"], models["last_visit_at"] = 9, 1e-5, 1e9
-        pages.set_models(numbers, models, default_scale_model())
-        web = AllocationPages(
+        queue.set_models(numbers, models, default_scale_model())
+        pages = AllocationPages(
             numbers, np.ones(4, np.int64), np.ones(4, np.int64), models["rate"], weights
         )
-        pages.set_frequencies(numbers, allocate_hosts(web, {1: 3600.0}).allocation.frequency)
+        queue.set_frequencies(numbers, allocate_hosts(pages, {1: 3600.0}).allocation.frequency)
         taken = Counter()
         for step in range(300):
             now = 1e9 + 1e5 + 3600.0 * step
-            if (page := pages.take(now)) is not None:
-                pages.visited(page, now, VisitObservation(True))
+            if (page := queue.take(now)) is not None:
+                queue.visited(page, now, VisitObservation(True))
                 taken[page] += 1
         assert min(taken[page] for page in (2, 3, 4)) > 50
-        # Round robin and the plain draw are blind on purpose: all others are measured by them.
+        # Uniform and random ignore importance: they are the baselines of the other policies.
         assert taken[1] == 0 or policy in ("uniform", "random")
 
 
-class TestShare:
-    def test_the_sums_are_the_turns_of_the_hosts(self):
+class TestAllocateHosts:
+    def test_the_frequencies_of_each_host_sum_to_its_turns(self):
         random = np.random.default_rng(4)
         host = np.sort(random.integers(1, 9, 4000))
         pages = AllocationPages(
@@ -372,16 +378,16 @@ class TestShare:
             random.choice([0.5, 1.0, 3.0], 4000),
         )
         delay_s = {number: 0.5 * number for number in range(1, 9)}
-        shared = allocate_hosts(pages, delay_s)
-        turns = [1.0 / delay_s[number] for number in shared.hosts.tolist()]
-        assert shared.allocation.spent == pytest.approx(turns, rel=1e-6)
-        assert shared.residual <= 1e-6
-        web = PagesByHost(pages.rate, shared.offsets, np.array(turns), pages.weight)
-        assert kkt_residual(web, sum(turns), shared.allocation) == shared.residual
+        result = allocate_hosts(pages, delay_s)
+        turns = [1.0 / delay_s[number] for number in result.hosts.tolist()]
+        assert result.allocation.spent == pytest.approx(turns, rel=1e-6)
+        assert result.residual <= 1e-6
+        by_host = PagesByHost(pages.rate, result.offsets, np.array(turns), pages.weight)
+        assert kkt_residual(by_host, sum(turns), result.allocation) == result.residual
 
-    def test_a_host_without_a_delay_has_a_ceiling_too(self):
+    def test_a_host_without_a_delay_gets_100_visits_per_second(self):
         pages = AllocationPages(
             np.array([1, 2]), np.array([5, 5]), np.array([1, 1]), np.full(2, 1e-5), np.ones(2)
         )
-        shared = allocate_hosts(pages, {5: 0.0})
-        assert shared.allocation.spent == pytest.approx([100.0])
+        result = allocate_hosts(pages, {5: 0.0})
+        assert result.allocation.spent == pytest.approx([100.0])

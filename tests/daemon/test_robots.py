@@ -1,4 +1,4 @@
-"""robots.txt in a crawl: kept for a day, closed and opened, redirected, its rules changed."""
+"""robots.txt in a crawl: redirects, errors, caching for a day, changed rules."""
 
 import pytest
 import trio
@@ -13,7 +13,7 @@ CLOSED_S = 3600.0
 
 
 async def test_a_redirect_to_a_host_of_the_same_address_is_followed(serve, mirror):
-    # example.org and www.example.org: the usual case
+    # As example.org and www.example.org do.
     a = make_site("a.test")
     b = make_site("b.test", robots="User-agent: *\nDisallow: /wiki/\n")
     web = await serve(a, b)
@@ -45,21 +45,21 @@ async def test_a_redirect_to_itself_waits_its_delay_each_time(serve, daemon):
     assert web.ledger.violations(delay_s=0.1) == []
 
 
-async def test_redirects_without_end_close_the_host_and_hold_no_turn(serve, daemon):
+async def test_endless_redirects_close_the_host_and_hold_no_turn(serve, daemon):
     sites = {host: make_site(host, pages=3) for host in ("a.test", "b.test")}
     web = await serve(*sites.values())
     sites["a.test"].faults = {ROBOTS: fault.redirect(web.url(ROBOTS, "b.test"))}
     sites["b.test"].faults = {ROBOTS: fault.redirect(web.url(ROBOTS, "a.test"))}
     running = await daemon(web.url(), web.url(host="b.test"), daemon={"max_in_flight": 1})
-    await until(lambda: len(web.ledger) == 12)  # each asked once and redirected five times
+    await until(lambda: len(web.ledger) == 12)  # each one requested once and redirected five times
     hosts = [running.state.hosts[host] for host in sites]
     now = trio.current_time()
     await until(lambda: all(now < host.shut_until < now + 2 * RETRY_FIRST_S for host in hosts))
     assert {row.target for row in web.ledger.rows()} == {ROBOTS}
 
 
-async def closed_host(web, mirror):
-    """Leave a file behind in which b.test is closed by a Retry-After."""
+async def close_host(web, mirror):
+    """Run a daemon that stores a Retry-After of b.test; return its end (Unix seconds)."""
     await mirror.run(web.url(host="b.test"))
     ((closed_until, level),) = mirror.rows(
         "SELECT closed_until, backoff_level FROM host WHERE host = 'b.test'"
@@ -68,21 +68,21 @@ async def closed_host(web, mirror):
     return closed_until
 
 
-async def test_a_retry_after_holds_for_robots_of_others_and_the_end_does_not_wait(
+async def test_a_retry_after_delays_redirected_robots_requests_but_not_shutdown(
     serve, mirror, nursery, daemon
 ):
     a, b = make_site("a.test"), make_site("b.test")
     web = await serve(a, b)
     a.faults = {ROBOTS: fault.redirect(web.url(ROBOTS, "b.test"))}
     b.faults = {"/": fault.busy(503, retry_after_s=CLOSED_S), ROBOTS: fault.status(404)}
-    await closed_host(web, mirror)
-    asked = len(web.ledger)
+    await close_host(web, mirror)
+    requests = len(web.ledger)
     running = await daemon(web.url())
-    await until(lambda: len(web.ledger) == asked + 1)
+    await until(lambda: len(web.ledger) == requests + 1)
     host = running.state.hosts["b.test"]
     await until(lambda: host.slot.tickets)
     with trio.fail_after(TIMEOUT_S):
-        await running.drain()  # whoever waits for a turn is not under way
+        await running.drain()  # a task that waits for a turn is not under way
         running.set_paused(paused=False)
         running.shutdown()
         await until(lambda: running.phase == "stopping")
@@ -90,18 +90,18 @@ async def test_a_retry_after_holds_for_robots_of_others_and_the_end_does_not_wai
     assert web.targets("a.test") == [ROBOTS]
 
 
-async def test_a_retry_after_of_robots_txt_is_kept_in_the_file(serve, mirror):
+async def test_a_retry_after_of_robots_txt_is_stored(serve, mirror):
     b = make_site("b.test", faults={ROBOTS: fault.busy(429, retry_after_s=CLOSED_S)})
     web = await serve(b)
-    closed_until = await closed_host(web, mirror)
+    closed_until = await close_host(web, mirror)
     (row,) = web.ledger.rows()
     assert closed_until == pytest.approx(row.at + CLOSED_S, abs=60)
-    await mirror.run(web.url(host="b.test"))  # a restart asks nothing
+    await mirror.run(web.url(host="b.test"))  # sends no request
     assert len(web.ledger) == 1
 
 
 @pytest.mark.parametrize("status", [500, 503, 429])
-async def test_an_origin_whose_rules_cannot_be_had_is_closed(serve, daemon, status):
+async def test_an_origin_whose_robots_txt_fails_is_closed(serve, daemon, status):
     web = await serve(make_site(faults={ROBOTS: fault.status(status)}))
     running = await daemon(web.url())
     await until(lambda: running.state.hosts and len(web.ledger) == 1)
@@ -111,7 +111,7 @@ async def test_an_origin_whose_rules_cannot_be_had_is_closed(serve, daemon, stat
     assert web.targets() == [ROBOTS]
 
 
-async def test_pauses_between_questions_grow_and_an_answer_ends_them(serve, daemon):
+async def test_the_wait_between_robots_requests_doubles_and_ends_with_a_success(serve, daemon):
     site = make_site(faults={ROBOTS: fault.status(500)})
     web = await serve(site)
     running = await daemon(web.url())
@@ -122,29 +122,29 @@ async def test_pauses_between_questions_grow_and_an_answer_ends_them(serve, daem
     async def wait_turn(url):
         await trio.lowlevel.checkpoint()
 
-    async def pause_s():
+    async def closed_s():
         await robots.fetch(origin, host, active, wait_turn)
-        # Less what has passed since the answer.
+        # Less the time since the response.
         return pytest.approx(max(0.0, robots.closed_until(origin) - trio.current_time()), rel=0.2)
 
-    pauses = [await pause_s() for _ in range(12)]
-    assert pauses[:3] == [2 * RETRY_FIRST_S, 4 * RETRY_FIRST_S, 8 * RETRY_FIRST_S]
-    assert pauses[-1] == RETRY_MAX_S
+    waits = [await closed_s() for _ in range(12)]
+    assert waits[:3] == [2 * RETRY_FIRST_S, 4 * RETRY_FIRST_S, 8 * RETRY_FIRST_S]
+    assert waits[-1] == RETRY_MAX_S
     site.faults = {}
-    assert await pause_s() == 0
+    assert await closed_s() == 0
     site.faults = {ROBOTS: fault.status(500)}
-    assert await pause_s() == RETRY_FIRST_S
+    assert await closed_s() == RETRY_FIRST_S
 
 
 @pytest.mark.parametrize("status", [401, 403, 404, 410])
-async def test_an_origin_without_rules_is_open(serve, mirror, status):
+async def test_an_origin_without_robots_txt_is_open(serve, mirror, status):
     web = await serve(make_site(pages=5, faults={ROBOTS: fault.status(status)}))
     await mirror.run(web.url())
     assert len(web.targets()) == 6
     assert mirror.rows("SELECT robots_verdict FROM origin") == [("open",)]
 
 
-async def test_rules_are_asked_for_once_a_day_and_not_by_each_daemon(serve, mirror, wall):
+async def test_robots_txt_is_fetched_once_a_day_also_across_restarts(serve, mirror, wall):
     web = await serve(make_site(pages=3, robots="User-agent: *\nDisallow: /nothing\n"))
     await mirror.run(web.url())
     await mirror.run(web.url(), web.url("/wiki/none"))
@@ -152,13 +152,13 @@ async def test_rules_are_asked_for_once_a_day_and_not_by_each_daemon(serve, mirr
     wall.shift_s = ROBOTS_MAX_AGE_S + 1.0
     await mirror.run(web.url(), web.url("/wiki/other"))
     assert web.targets().count(ROBOTS) == 2
-    # stamped in the future, it is not believed for longer than a day
+    # A copy with a time in the future is not used for longer than a day.
     wall.shift_s = 0.0
     await mirror.run(web.url(), web.url("/wiki/third"))
     assert web.targets().count(ROBOTS) == 3
 
 
-async def test_pages_that_rules_exclude_come_back_with_the_rules(serve, daemon, mirror, wall):
+async def test_excluded_pages_are_visited_when_the_rules_permit_them(serve, daemon, mirror, wall):
     site = make_site(pages=6, robots="User-agent: *\nDisallow: /wiki/\n")
     web = await serve(site)
     excluded = site.graph.path(3)
