@@ -9,15 +9,15 @@ averaged over pages and time, without bias:
 2. The draw is uniform and ignores the age and the model of the page.
 3. Each visit that gets an answer counts, whoever scheduled it: if the policy has just visited the
    page drawn, that visit is the sample. Visits without an answer (host closed, page failed) are
-   counted apart, because pages that cannot be visited may differ from the others.
+   counted separately, because pages that cannot be visited may differ from the others.
 
 The visit happens up to one host delay after the draw. A page that changes in between counts as
 stale, so freshness is understated by the changes of one delay: for a delay of seconds and pages
 that change daily, one in ten thousand.
 
-So n samples are n independent Bernoulli trials, and the interval is Wilson's (1927, Journal of the
-American Statistical Association 22, 209). Unlike the normal interval, it keeps its nominal coverage
-for few samples and for shares near 0 or 1.
+The n samples are therefore n independent Bernoulli trials, and the interval is Wilson's (1927,
+Journal of the American Statistical Association 22, 209). Unlike the normal interval, it keeps its
+nominal coverage for few samples and for shares near 0 or 1.
 """
 
 from __future__ import annotations
@@ -74,7 +74,8 @@ class AuditResult:
         fresh: copies that matched their page.
         stale: copies that did not.
         unknown: visits without an answer.
-        expected: sum over fresh and stale of the freshness probability the change model gave.
+        expected: sum, over fresh and stale, of the freshness probability that the change model
+        predicted.
     """
 
     fresh: int = 0
@@ -97,7 +98,7 @@ class AuditResult:
 
     @property
     def freshness(self) -> float | None:
-        """Unbiased estimate of the freshness, None without a sample."""
+        """Unbiased estimate of the freshness; None without samples."""
         return self.fresh / self.count if self.count else None
 
     @property
@@ -107,5 +108,5 @@ class AuditResult:
 
     @property
     def expected_freshness(self) -> float | None:
-        """Mean freshness the change model expected of the same visits, None without a sample."""
+        """Mean freshness that the change model predicted for these visits; None without any."""
         return self.expected / self.count if self.count else None

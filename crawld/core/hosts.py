@@ -1,4 +1,4 @@
-"""Patterns of host names: `cdn.example.org`, `*.example.org` (all below it), `*` (any)."""
+"""Host name patterns: `cdn.example.org`, `*.example.org` (all subdomains), `*` (any)."""
 
 from __future__ import annotations
 

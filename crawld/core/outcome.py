@@ -1,8 +1,8 @@
 """Judges HTTP responses: the outcome of a visit, and how long to wait before the next.
 
-The table follows RFC 9110 read for a mirror. What a status says about the *page* (gone, moved,
-changed) is kept apart from what it says about the *host* (trouble, back off). A remote fault is a
-value and never raises.
+Follows RFC 9110 as it applies to a mirror. The meaning of a status for the *page* (gone, moved,
+changed) is separate from its meaning for the *host* (trouble, back off). A remote fault is a value,
+never an exception.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ RETRY_MAX_S = 86_400.0
 """Longest wait after transient failures."""
 
 PERSISTENT_RETRY_BASE_S = 7 * 86_400.0
-"""The same after a failure that seldom passes by itself: wrong type, forbidden, too large."""
+"""The same after a failure that rarely resolves itself: wrong type, forbidden, too large."""
 
 PERSISTENT_RETRY_MAX_S = 60 * 86_400.0
 
 GONE_RETRY_S = 86_400.0
-"""Wait after a `gone` outcome, until the page is retired ..."""
+"""Wait after a `gone` outcome before the page is retired ..."""
 
 RETIRED_RETRY_S = 30 * 86_400.0
-"""... and from then on, because pages come back."""
+"""... and after it is retired, because pages come back."""
 
 AGE_SHARE = 0.5
 MIN_REQUISITE_INTERVAL_S = 86_400.0
@@ -161,8 +161,8 @@ def retry_wait_s(failure: Failure, failure_count: int) -> float:
 def requisite_interval_s(age_s: float) -> float:
     """Return the time between visits to an image, style sheet or script, seconds.
 
-    Half of its age (the time since its last change), within bounds: what has not changed for years
-    is unlikely to change this month.
+    Half of its age (the time since its last change), within bounds: a file unchanged for years is
+    unlikely to change this month.
 
     Source: the update threshold of the Alex file system (Cate, "Alex - a Global Filesystem", 1992).
 

@@ -1,4 +1,4 @@
-"""Page states and visit outcomes: the vocabulary of the whole program.
+"""Page states, visit outcomes and failures, used by the whole program.
 
 The stored state of a page is a `PageState`. "Due" and "in flight" are derived: the schedule keeps
 them in memory and they end with the process, so `kill -9` needs no repair.
@@ -10,7 +10,7 @@ them in memory and they end with the process, so `kill -9` needs no repair.
 
 A remote fault is a value (`Outcome` with a `Failure`), never an exception. Rule 1: only `CHANGED`
 stores a version. Rule 2: only a confirmed `GONE` retires a page, and its last good version stays
-readable. Rule 3: if too many pages of a host go at once, none is retired.
+readable. Rule 3: if too many pages of a host disappear at once, none is retired.
 """
 
 from __future__ import annotations
@@ -116,7 +116,7 @@ def next_state(
 
     Args:
         grace: the grace after this visit (`Grace.after`).
-        deleted: whether the site says that it deleted the page; the grace is skipped then.
+        deleted: whether the site reports the page as deleted; this skips the grace period.
 
     Returns:
         `VISITED`, or `GONE` once the grace is exhausted.

@@ -2,16 +2,15 @@
 
 All times are Unix seconds, UTC, given by the caller. The rules, in order:
 
-1. The delay of a host is never below the operator's. robots.txt may lengthen it (the longer of
+1. The delay of a host is never below the configured one. robots.txt may lengthen it (the longer of
    Crawl-delay and Request-rate), up to `max_crawl_delay_s`.
 2. Trouble (429, 503, a refused or broken connection) raises the back-off by one level. Each level
-   doubles the delay, up to `MAX_BACKOFF_DELAY_S`. A Retry-After closes the host until then.
+   doubles the delay, up to `MAX_BACKOFF_DELAY_S`. A Retry-After closes the host until its time.
 3. Decay: a success at least `QUIET_PERIOD_S` after the last trouble (or the last step down) lowers
-   the level by one, so the request rate recovers gradually. Waiting alone lowers nothing: a host
-   that fails every six hours must not be visited faster in between.
-4. Stored times are clamped at start (`clamp_restored`). A clock that jumped neither frees a host (a
-   closing time in the future is kept) nor freezes it (none lies further ahead than the longest
-   Retry-After).
+   the level by one, so the request rate recovers gradually. Time alone lowers nothing: a host that
+   fails every six hours must not be visited faster in between.
+4. Stored times are clamped at start (`clamp_restored`). A clock jump neither reopens a closed host
+   (a closing time in the future is kept) nor closes it for long (at most the longest Retry-After).
 
 Invariants: `effective_delay_s` is at least the host delay and monotone in the level. Every
 `open_at` is at least `now`, finite, and a time at which requests are allowed.
@@ -36,7 +35,7 @@ MAX_BACKOFF_DELAY_S = 6 * 3_600.0
 """Longest delay that back-off alone causes: four requests a day to a host that is down."""
 
 BACKOFF_FLOOR_S = 1.0
-"""Doubling starts here if the operator's delay is shorter (it may be 0)."""
+"""Doubling starts here if the configured delay is shorter (it may be 0)."""
 
 MAX_LEVEL = 15
 """First level at which even `BACKOFF_FLOOR_S` has doubled past `MAX_BACKOFF_DELAY_S`."""
@@ -82,8 +81,8 @@ class QuietHours:
     def with_visit_time(self, quiet_utc: tuple[int, int] | None) -> QuietHours:
         """Return these quiet hours joined with those of a robots.txt (`Robots.visit_time`).
 
-        If both together would cover the whole day, the operator's alone hold: Visit-time must never
-        freeze a host.
+        If both together would cover the whole day, only the configured ones apply: Visit-time must
+        never block a host forever.
         """
         if quiet_utc is None:
             return self
@@ -95,7 +94,7 @@ class QuietHours:
 
 
 def _merged(spans: tuple[tuple[int, int], ...]) -> tuple[tuple[int, int], ...]:
-    """Return the spans as disjoint rising ones; the last may end past midnight."""
+    """Return the spans sorted and merged; the last may end past midnight."""
     pieces: list[tuple[int, int]] = []
     for start, end in spans:
         if not (0 <= start <= DAY_S and 0 <= end <= DAY_S) or start == end:
@@ -137,7 +136,7 @@ class Backoff:
     def after_trouble(
         self, now: float, base_delay_s: float, retry_after_s: float | None = None
     ) -> Backoff:
-        """Return the back-off after a response that asks for less load, or after no response."""
+        """Return the back-off after an overload response (429, 503) or no response."""
         # A level beyond the cap would have no effect now and take days to decay.
         capped = self.delay_s(base_delay_s) >= MAX_BACKOFF_DELAY_S
         level = self.level if capped else min(self.level + 1, MAX_LEVEL)
@@ -180,7 +179,7 @@ class DelayRules:
     Attributes:
         host_delay_s: least time between two requests to the host.
         address_delay_s: the same for its address; None = a tenth of the host's.
-        max_crawl_delay_s: longest delay that robots.txt can ask for.
+        max_crawl_delay_s: longest delay that robots.txt can set.
         quiet_hours: parts of the day without requests.
 
     Raises:
@@ -257,7 +256,7 @@ _DATES = tuple(
 
 
 def parse_retry_after(value: str, now: float) -> float | None:
-    """Return the seconds from `now` that a Retry-After header asks for, None if it cannot be read.
+    """Return the seconds from `now` in a Retry-After header; None if it cannot be parsed.
 
     0 to `MAX_RETRY_AFTER_S`; 0 for a date in the past.
 
@@ -275,7 +274,7 @@ def parse_retry_after(value: str, now: float) -> float | None:
 
 
 def parse_http_date(text: str, now: float) -> float | None:
-    """Return the time of an HTTP date (RFC 9110 section 5.6.7), None if the text is no date.
+    """Return the time of an HTTP date (RFC 9110 section 5.6.7); None if the text is not a date.
 
     `now` decides the century of a two-digit year.
     """

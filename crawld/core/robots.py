@@ -3,7 +3,7 @@
 protego does the matching (longest rule wins, `*` and `$`, allow wins a tie), as search engines do.
 The group is chosen here, before protego sees the text:
 
-1. A group is ours if a user-agent line carries our product token, whole and in any case (RFC 9309
+1. A group is ours if a user-agent line contains our whole product token, in any case (RFC 9309
    section 2.2.1). Groups for us are merged; the groups for `*` count only if none is for us.
    protego alone would also apply a group for `craw` to `crawld`.
 2. Only our rules reach protego, as one group: a hostile file with tens of thousands of agents would
@@ -57,12 +57,12 @@ _RULE_LINE = re.compile(
     re.IGNORECASE,
 ).match
 _LINE_END = re.compile(r"\r\n|\r|\n")
-# protego splits at every line end Unicode knows; these would cut a rule in two, or hide in one.
+# protego splits at every Unicode line end; these characters would split a rule or hide in one.
 _JUNK = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\x85\u2028\u2029\ufeff]")
 
 
 class RobotsVerdict(StrEnum):
-    """What a response to /robots.txt means for the host: no rules, rules to read, or stay away."""
+    """Meaning of a response to /robots.txt: no rules, rules to parse, or fetch nothing."""
 
     OPEN = "open"
     RULES = "rules"
@@ -73,12 +73,12 @@ def judge_status(status: int | None) -> RobotsVerdict:
     """Return what the final status of a robots.txt fetch means.
 
     Args:
-        status: HTTP status after at most `ROBOTS_MAX_REDIRECTS`; a redirect status means that the
-            redirects led nowhere; None = no response.
+        status: HTTP status after at most `ROBOTS_MAX_REDIRECTS`; a redirect status means too many
+            or invalid redirects; None = no response.
 
     Source: RFC 9309 section 2.3.1. 429 counts as unreachable, like 5xx, and not as "unavailable": a
-    server that asks for fewer requests has not permitted more. Redirects that lead nowhere also
-    count as unreachable; the RFC leaves the choice.
+    server that requests less load has not permitted more. Failed redirects also count as
+    unreachable; the RFC leaves the choice.
     """
     if status is None or status == 429:
         return RobotsVerdict.CLOSED
@@ -97,7 +97,7 @@ class Robots:
         visit_time: the part of the UTC day *outside* Visit-time, when no request is allowed, as
             (start, end) seconds; the end lies before the start if it crosses midnight.
         sitemaps: as written, in order, without repeats.
-        names_agent: a group names our agent itself, not only `*`.
+        names_agent: whether a group names our agent and not only `*`.
     """
 
     crawl_delay_s: float | None = None
@@ -157,9 +157,9 @@ def _lines(text: bytes | str) -> list[str]:
     body = text.encode(errors="replace") if isinstance(text, str) else text
     if len(body) > ROBOTS_MAX_BYTES:
         head = body[:ROBOTS_MAX_BYTES]
-        # A truncated line could forbid or allow what the whole line does not.
+        # A truncated line could forbid or allow other paths than the whole line.
         body = head[: max(head.rfind(b"\n"), head.rfind(b"\r")) + 1]
-    # UTF-16 of a text editor has a byte order mark; everything else is read as UTF-8.
+    # UTF-16 from a text editor has a byte order mark; everything else is read as UTF-8.
     wide = body.startswith((b"\xff\xfe", b"\xfe\xff"))
     decoded = body.decode("utf-16" if wide else "utf-8", errors="replace")
     lines = (_JUNK.sub("", line).partition("#")[0].strip() for line in _LINE_END.split(decoded))
@@ -168,7 +168,7 @@ def _lines(text: bytes | str) -> list[str]:
 
 @dataclass(slots=True)
 class _GroupLines:
-    """Rule lines by group; `named` is set once any group names our agent."""
+    """Rule lines by group; `named` is set if any group names our agent."""
 
     ours: list[str]
     for_any: list[str]

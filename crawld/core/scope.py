@@ -54,7 +54,7 @@ class ScopeRule:
 
 @dataclass(frozen=True, slots=True)
 class _CompiledRules:
-    """Compiled rules of one side: prefixes and patterns, of the whole URL and of its target."""
+    """Compiled include or exclude rules: prefixes and patterns, for the URL and for its target."""
 
     url_prefixes: tuple[str, ...]
     target_prefixes: tuple[str, ...]
@@ -80,11 +80,11 @@ class Scope:
     """The scope of one site.
 
     Attributes:
-        include: rules for what is wanted; empty = everything on the hosts.
-        exclude: rules for what is never wanted.
+        include: rules of included URLs; empty = everything on the hosts.
+        exclude: rules of excluded URLs.
         max_depth: links away from a seed (a seed is 0); None = no limit.
-        hosts: host names in scope (IPv6 without brackets): those of the seeds and those the
-            operator added. Without hosts nothing is admitted.
+        hosts: host names in scope (IPv6 without brackets), from the seeds and the config. Without
+            hosts nothing is admitted.
         subdomains: whether hosts below those are in scope too.
     """
 
@@ -141,7 +141,7 @@ def _compile_rules(rules: tuple[ScopeRule, ...]) -> _CompiledRules | None:
 
 
 def _compile_globs(globs: list[str]) -> tuple[Callable[..., object], ...]:
-    # One alternation is one call, regardless of the number of globs.
+    # One alternation needs one call, regardless of the number of globs.
     if not globs:
         return ()
     return (re.compile("|".join(fnmatch.translate(glob) for glob in globs)).match,)

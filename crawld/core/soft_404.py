@@ -1,8 +1,8 @@
 """Detects soft 404s: pages that are gone although the server answers 200 or redirects.
 
-One response alone never proves it. A probe fetches a path that never existed on the host; the
-response shows what the host sends for missing pages (Bar-Yossef et al. 2004, "Sic transit gloria
-telae", section 3.1, probed in the same folder). A probe is sent only if a response looks
+One response alone never proves a soft 404. A probe fetches a path that never existed on the host;
+the response shows what the host sends for missing pages (Bar-Yossef et al. 2004, "Sic transit
+gloria telae", section 3.1, probed in the same folder). A probe is sent only if a response looks
 suspicious: the page became entirely different, or the title of a first copy says that it is
 missing.
 """
@@ -51,7 +51,7 @@ class Soft404Probe:
 
 
 def is_suspect_page(title: str | None, difference: float | None) -> bool:
-    """Return whether a page that came with 200 may be a soft 404.
+    """Return whether a page with status 200 may be a soft 404.
 
     `difference` is that from the copy, [0, 1]; None without a copy.
     """

@@ -1,8 +1,8 @@
 """Detects crawler traps: URLs of the forms that servers generate without end.
 
-Every check sees one canonical URL alone, so that a verdict needs no history and never changes. Real
-pages must pass: a lost page is worse than some wasted visits, and `max_pages_per_host` limits what
-is not detected.
+Every check uses one canonical URL alone, so that a verdict needs no history and never changes. Real
+pages must pass: a lost page is worse than some wasted visits, and `max_pages_per_host` limits
+undetected traps.
 
     length      longer than any page a person would link to
     segments    deeper than any site is
@@ -75,7 +75,7 @@ _CALENDAR_WORD = re.compile(
 _YEAR_NAME = re.compile(r"(?:.*[_-])?(?:year|yr|y|jahr|annee|ano)\Z", re.IGNORECASE)
 _MONTH_NAME = re.compile(r"(?:.*[_-])?(?:month|mon|mo|m|monat|mois|mes)\Z", re.IGNORECASE)
 _DATE_NAME = re.compile(r"(?:.*[_-])?(?:date|day|month|week|cal|calendar)\Z", re.IGNORECASE)
-# Six digits alone are not read: 120305 may also be 12 March 2005.
+# Six digits alone are not parsed: 120305 may also be 12 March 2005.
 _DATE_VALUE = re.compile(
     r"([12][0-9]{3})(?:-(0[1-9]|1[0-2])(?:-[0-3][0-9])?|(0[1-9]|1[0-2])[0-3][0-9])(?:T.*)?\Z"
 )
@@ -84,7 +84,7 @@ _MONTH_VALUE = re.compile(r"(?:0?[1-9]|1[0-2])\Z")
 
 
 def detect_trap(url: str, limits: TrapLimits, now: float) -> str | None:
-    """Return the name of the trap that a canonical URL looks like, None if it looks like a page."""
+    """Return the name of the trap that a canonical URL looks like; None if it looks like a page."""
     if len(url) > limits.max_url_length:
         return "length"
     path, _, query = url[url.index("/", 8) :].partition("?")

@@ -1,10 +1,9 @@
-r"""The canonical form of a URL: what crawld requests, and the key of a page.
+r"""Canonical URLs: the form that crawld requests and uses as the key of a page.
 
-URLs are parsed by the WHATWG URL Standard (with can_ada), so that a link leads where a browser
-would go. Twelve rules then choose one spelling among those that every server must treat alike. A
-rule that could merge two different pages is wrong, so these stay as written: order and repetition
-of query parameters, `+`, case of the path, double and trailing slashes, `www.`, index pages and the
-scheme.
+URLs are parsed by the WHATWG URL Standard (with can_ada), as in a browser. Twelve rules then choose
+one spelling among those that every server must treat alike. A rule that could merge two different
+pages is wrong, so these stay as written: order and repetition of query parameters, `+`, case of the
+path, double and trailing slashes, `www.`, index pages and the scheme.
 
      1. http and https only.                           ftp://a.org/          refused
      2. The fragment is dropped.                       http://a.org/x#y   -> http://a.org/x
@@ -128,7 +127,7 @@ def resolve(base: str, hrefs: Iterable[str]) -> list[str]:
 
 
 def resolver(base: str) -> Callable[[str], str | None]:
-    """Return a function that makes a link of a page canonical; it gives None for unusable links.
+    """Return a function that canonicalizes a link of a page; it returns None for unusable links.
 
     Raises:
         InvalidUrlError: `base` is not a URL.
@@ -159,7 +158,7 @@ def resolver(base: str) -> Callable[[str], str | None]:
 
 
 def _apply_rules(url: can_ada.URL) -> str | None:
-    """Apply rules 2 to 12 to a parsed http(s) URL; None if it cannot be visited."""
+    """Apply rules 2 to 12 to a parsed http(s) URL; return None if it cannot be visited."""
     host = url.hostname.removesuffix(".")
     port = url.port
     if port == "0" or len(host) > _MAX_HOST_LENGTH or not _HOST(host):

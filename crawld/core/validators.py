@@ -3,25 +3,25 @@
 A validator (ETag, Last-Modified) is useful if it changes with the content and stays the same
 without a change. Servers fail in both directions: some send 304 although the page changed, others
 send a new validator with each response, so that no 304 ever comes. A Last-Modified may be the
-current time, lie in the future, or come from a wrong clock. A 304 reveals none of this. A response
+current time, lie in the future, or come from a wrong clock. A 304 does not reveal this. A response
 with a body does, because its content can be compared with the copy:
 
                         same validator         new validator
     same content        stable                 spurious
     content changed     missed                 detected
 
-A 304 counts as stable. A client that sends conditions must therefore leave them out now and then
+A 304 counts as stable. A client that sends conditions must therefore occasionally omit them
 (`wants_check`); if a kind is not sent, every visit is such a check.
 
-One missed change is enough to distrust a kind: it costs more than some bodies. Each detection
-afterwards removes a quarter of that evidence, and time halves it in a month, so that a repaired
-server is trusted again.
+One missed change is enough to distrust a kind: it costs more than some extra bodies. Each later
+detection removes a quarter of that evidence, and it halves every month, so that a repaired server
+is trusted again.
 
 The clock skew of a host is its Date (plus Age: a cache repeats the Date of the origin) minus our
 time. The median of the last samples is used, so that single responses have no influence.
 
-Invariants: all state is bounded and finite. A kind that is not trusted is neither sent nor used as
-a time. A visit whose content could not be compared gives no evidence.
+Invariants: all state is bounded and finite. A distrusted kind is neither sent nor used as a time. A
+visit whose content could not be compared gives no evidence.
 
 Source: RFC 9110, sections 8.8 (validators) and 13.1 (conditions); RFC 9111, section 5.1 (Age).
 """
@@ -49,7 +49,7 @@ MAX_MISSES = 4.0
 """Largest weight of missed changes: eight detections in a row outweigh it."""
 
 MIN_SPURIOUS, SPURIOUS_RATIO = 3.0, 4.0
-"""A kind is restless from this many spurious responses, and this many times more than stable
+"""A kind is restless from this many spurious responses, if they are this many times the stable
 ones."""
 
 MAX_COUNT = 64.0
@@ -59,14 +59,14 @@ YOUNG_CHECKS, YOUNG_SHARE = 4, 0.1
 """The first checks of an origin are a tenth of its conditional requests."""
 
 PROVEN_DETECTIONS, PROVEN_SHARE = 8.0, 0.4
-"""With this many detections the share of checks falls to this factor of it."""
+"""After this many detections, the share of checks is multiplied by this factor."""
 
 SKEW_SAMPLES = 9
 SKEW_NOISE_S = 2.0
 """Smaller skews are ignored: a Date is truncated to the second, and delivery takes time."""
 
 AHEAD_S = 60.0
-"""A Last-Modified this much later than the Date of its response is false, not a late clock."""
+"""A Last-Modified this much later than the Date of its response is false, not clock skew."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +79,7 @@ class Validators:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exchange:
-    """What one visit shows about validators and clock.
+    """Evidence of one visit about validators and the server's clock.
 
     Attributes:
         at: time of the response, Unix seconds.
@@ -90,7 +90,7 @@ class Exchange:
         same: whether the content equals the copy; None if not known.
         date: Date field of the response.
         age: Age field of the response.
-        check: whether conditions were left out on purpose.
+        check: whether conditions were deliberately omitted.
     """
 
     at: float
@@ -120,7 +120,7 @@ class KindTrust:
 
     @property
     def lies(self) -> bool:
-        """Whether it stayed the same although the page changed."""
+        """Whether it has missed changes of the page."""
         return self.missed >= MAX_TOLERATED_MISSES
 
     @property
@@ -167,12 +167,12 @@ _VERSION = 1
 
 @dataclass(slots=True)
 class ValidatorTrust:
-    """What is known about the validators and the clock of one origin.
+    """Learned trust in the validators and the clock of one origin.
 
     Attributes:
         ahead: responses whose Last-Modified was later than their own Date, weighted.
         on_time: responses whose Last-Modified was not.
-        checks: bodies requested on purpose, up to `YOUNG_CHECKS`.
+        checks: deliberate requests without conditions, up to `YOUNG_CHECKS`.
         seen_at: time of the last evidence, Unix seconds.
         skews: last samples of server clock minus ours, seconds, newest last.
     """
@@ -209,7 +209,7 @@ class ValidatorTrust:
         )
 
     def wants_check(self, chance: float, share: float) -> bool:
-        """Return whether this request should leave out its conditions.
+        """Return whether this request should omit its conditions.
 
         Args:
             chance: uniform in [0, 1).
@@ -223,7 +223,7 @@ class ValidatorTrust:
         return chance < (share * PROVEN_SHARE if detected >= PROVEN_DETECTIONS else share)
 
     def changed_at(self, exchange: Exchange) -> float | None:
-        """Return the time of the last change by a response, in our clock.
+        """Return the time of the last change according to a response, by our clock.
 
         Args:
             exchange: the response; a 304 without Last-Modified confirms that of the copy.
@@ -327,7 +327,7 @@ def _parse_date(text: str, now: float) -> float | None:
 
 @lru_cache(maxsize=2048)
 def _cached_date(text: str, year: float) -> float | None:
-    # The current time only decides the century of a two-digit year.
+    # The current time decides only the century of a two-digit year.
     return parse_http_date(text, (year + 0.5) * _YEAR_S)
 
 

@@ -1,8 +1,8 @@
 """Bayesian rate classes: how probable it is that a page changes hourly, daily, weekly ...
 
 Each class is a Poisson process with a fixed mean interval between changes. Every visit updates the
-weights, also one without a change: updating only at changes, with the time since the last change,
-is the published method that always ends in the fastest class. Intervals are measured from the last
+weights, even one without a change. The published method updates only at changes, with the time
+since the last change, and always ends in the fastest class. Intervals are measured from the last
 *visit*. Weights are logarithms, so that a thousand visits do not underflow.
 
 Source: Cho & Garcia-Molina, TOIT 2003, section 5.3 (the method); Oslo thesis, section 4.8 (without
@@ -21,7 +21,7 @@ _TINY = 1e-300
 
 @dataclass(frozen=True, slots=True)
 class RateClasses:
-    """A set of rate classes, and a floor of their weights.
+    """A set of rate classes, with a lower limit for their weights.
 
     Attributes:
         mean_intervals_s: mean time between changes of each class, seconds, > 0.
@@ -73,11 +73,11 @@ class RateClasses:
         return [mass / total for mass in masses]
 
     def most_probable(self, weights: Sequence[float]) -> int:
-        """Return the index of the most probable class, the slower one of equals."""
+        """Return the index of the most probable class; ties go to the slower class."""
         return max(range(len(weights)), key=lambda c: (weights[c], self.mean_intervals_s[c]))
 
     def dominant(self, weights: Sequence[float]) -> int | None:
-        """Return the class with more than half of the probability, None if there is none."""
+        """Return the class with more than half of the probability; None if there is none."""
         best = self.most_probable(weights)
         return best if self.probabilities(weights)[best] > 0.5 else None
 

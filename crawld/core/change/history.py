@@ -1,4 +1,4 @@
-"""Change histories of a page: recorded times of changes, and visits that saw changed or unchanged.
+"""Change histories of a page: exact change times, and visits that saw "changed" or "unchanged".
 
 `build_history` turns any stream of timestamps into a history: sorted, unique, not in the future, of
 bounded size. A wiki page with a million revisions is read in chunks; only the newest `limit` times
@@ -52,7 +52,7 @@ class ChangeHistory:
 
     Attributes:
         changed_at: Unix seconds, strictly increasing, none in the future.
-        first_at: earliest time ever seen, also of changes only counted; `inf` without any.
+        first_at: earliest change ever seen, including those only counted; `inf` without any.
         older: changes before `changed_at[0]`, counted but not kept.
         refused: timestamps that were not finite or in the future.
     """
@@ -71,11 +71,11 @@ class ChangeHistory:
 def build_history(
     timestamps: Iterable[float], *, now: float, limit: int = HISTORY_LIMIT
 ) -> ChangeHistory:
-    """Build a history from timestamps in any order and number, with repeats and false ones.
+    """Build a history from any number of timestamps, unordered, repeated or false.
 
     Times later than `now` (with `CLOCK_TOLERANCE_S` of tolerance) are refused. Memory stays at a
     few times `limit`: whenever there are more than `limit` times, the oldest are replaced by a
-    count. A repeat of a time already replaced is counted again.
+    count. A duplicate of a time that was already replaced is counted again.
     """
     kept = np.empty(0)
     first_at, older, refused = math.inf, 0, 0
@@ -103,7 +103,7 @@ def _chunks(timestamps: Iterable[float]) -> Iterator[FloatArray]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class VisitSample:
-    """What a series of visits sees; arrays have one entry for each visit but the first.
+    """Results of a series of visits; arrays have one entry for each visit except the first.
 
     Attributes:
         at: time of the visit, Unix seconds.

@@ -35,11 +35,11 @@ from crawld.core.change.record import (
 )
 
 _NOW_S = 2.0
-"""A last change this close to the visit: the server stamps every response with the current time."""
+"""A Last-Modified this close to the visit means that the server sends the current time."""
 
 _TRUST_KEPT, _TRUST_ALL, _TRUST_LEVEL = 3.0, 4.0, 0.7
 """Last-Modified is trusted while (kept + 3) / (kept + broken + 4) is at least 0.7: trusted at
-first, not after one error, and again after some correct values."""
+first, distrusted after one error, and trusted again after some correct values."""
 
 _COUNT_LIMIT = 65_535
 _EDGES = tuple(renewal.EDGES_S.tolist())
@@ -52,7 +52,7 @@ class PageModel:
 
     Attributes:
         prior: prior of the rate on this host or section, from the last refit.
-        first_at: start of observation: the first visit, or the first known change.
+        first_at: start of observation (first visit or first known change).
         last_visit_at: time up to which the page is known.
         last_change_at: last change, exact or expected; `first_at` if none was seen.
         change_known: whether `last_change_at` is a change and not the start of observation.

@@ -70,7 +70,7 @@ _BORROWED_PAGES = 3.0
 it."""
 
 _SHAPE_BOUNDS = (0.05, 20.0)
-"""Bounds of a fitted shape, so that a page can overrule the prior and still feels it."""
+"""Bounds of a fitted shape: a page can override the prior, but the prior always has some weight."""
 
 
 def fit_prior(
@@ -83,7 +83,7 @@ def fit_prior(
     """Fit a Gamma prior of the rate to each group's pages, by marginal maximum likelihood.
 
     EM over the unknown rates: the expected rate and log rate of each page, then the Gamma with
-    their means. Small groups lean towards all pages (`_BORROWED_PAGES`).
+    their means. Small groups are pulled towards the mean of all pages (`_BORROWED_PAGES`).
 
     Args:
         exposure_s: time over which they were seen, >= 0; pages without any are ignored.

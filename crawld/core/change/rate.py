@@ -30,7 +30,7 @@ LEAST_COUNT = 1e-9
 
 
 def naive(changed: npt.ArrayLike, exposure_s: npt.ArrayLike) -> FloatArray:
-    """Return changes seen per second: biased low, because a visit sees at most one.
+    """Return the observed changes per second; biased low, because a visit sees at most one.
 
     Args:
         changed: number of visits that saw a change, any shape.
@@ -56,7 +56,8 @@ def bias_reduced(
 
     Returns:
         Rates per second, -ln((n - X + 0.5) / (n + 0.5)) / I; finite also for X = n. Their mean is
-        1.00308 for n = 10 and a true rate of one change an interval (printed, simulated: 1.002).
+        1.00308 for n = 10 and a true rate of one change per interval (the paper's simulation:
+        1.002).
 
     Source: Cho & Garcia-Molina, TOIT 2003, section 4.2.
 
@@ -108,7 +109,8 @@ def last_modified_mle(changed: npt.ArrayLike, exposure_s: npt.ArrayLike) -> Floa
         exposure_s: sum over visits of min(time back to the last change, interval), > 0.
 
     Returns:
-        Rates per second, X / T; in the same case 1.07420 on average (printed, simulated: 1.077).
+        Rates per second, X / T; in the same case 1.07420 on average (the paper's simulation:
+        1.077).
 
     Source: Cho & Garcia-Molina, TOIT 2003, section 4.3.
     """
@@ -127,7 +129,7 @@ def last_modified_bias_reduced(
 
     Returns:
         Rates per second, ((X - 1) - X / (n ln(1 - X/n))) / T; 0 for X = 0, (X - 1)/T for X = n. In
-        the same case 1.00863 on average (printed, simulated: 1.012).
+        the same case 1.00863 on average (the paper's simulation: 1.012).
 
     Source: Cho & Garcia-Molina, TOIT 2003, section 4.3.
     """

@@ -130,7 +130,7 @@ def from_histories(changed_at: FloatArray, offsets: IntArray, *, at: float) -> R
         offsets: one more than pages; page i owns `changed_at[offsets[i]:offsets[i + 1]]`.
 
     Returns:
-        An array of `record.RECORD_DTYPE`; a page without changes is a page never seen.
+        An array of `record.RECORD_DTYPE`; a page without changes counts as never seen.
     """
     pages = len(offsets) - 1
     records = blank_records(pages)

@@ -7,7 +7,7 @@ and no closed integrals). So F and S are piecewise linear, their integrals piece
 everything except the renewal function is exact.
 
 No function returns NaN for an age beyond the last edge. There the process is taken as memoryless
-with mean max(m, age): an interval that has lasted so long lasts about as long again.
+with mean max(m, age): an interval that has lasted this long will last about as long again.
 
 Sources: Wolf et al., WWW 2002 (value of a visit for any distribution); PUC-Rio thesis, 6.1.3 (ten
 bins of exponentially growing width) and 6.2.2 (expected fresh time); Xie, Commun. Statist. 1989
@@ -94,7 +94,7 @@ class Renewal:
         return np.clip(1.0 - self.integrated_survival(s) / mean, 0.0, 1.0)
 
     def visit_value(self, tau: Times) -> FloatArray:
-        """Return W(tau), the marginal value of visits tau apart; increasing, at most E[X^2]/(2m).
+        """Return W(tau), the marginal value of visits every tau; increasing, at most E[X^2]/(2m).
 
         W(tau) = integral of S_e from 0 to tau - tau S_e(tau) = (1/m) integral of s S(s) ds.
         """

@@ -6,7 +6,7 @@ how long it is known). The shape of gap/scale is pooled over all pages, so that 
 burst and the long gap after it are learned from all of them. With the age since the last change,
 this gives a conditional survival and a value of a visit that no constant rate can give.
 
-Works on arrays of pages. A page without any change counts from its first visit.
+Works on arrays of pages. For a page without changes, time is counted from its first visit.
 Source: log-linear (accelerated failure time) regression, e.g. Kalbfleisch & Prentice 2002, ch. 7;
 the choice of features is this project's; Buckley & James, Biometrika 1979 (open gaps).
 """
@@ -226,7 +226,7 @@ def _pooled_shape(events: _Events, scale_s: FloatArray) -> renewal.Renewal:
 
 
 # Without data the scale is the mean of what the 90-day count and the gaps suggest. Half of it is
-# the mean interval: about 90 days for a page that was never seen to change.
+# the mean interval: about 90 days for a page without a known change.
 _DEFAULT_WEIGHTS = np.array([0.5 * math.log(90 * DAY_S), 0.0, 0.0, -0.5, 0.25, 0.25, 0.0])
 _DEFAULT_SHAPE_MASS = renewal.exponential_mass(np.array(2.0), SHAPE_EDGES)
 _LOG_MIDDLES = 0.5 * np.log(SHAPE_EDGES[1:] * np.maximum(SHAPE_EDGES[:-1], 1e-4))

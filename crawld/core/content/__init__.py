@@ -1,5 +1,5 @@
 """Content analysis of bodies: type and text, links, blocks, and the difference between two.
 
-Functions of values: nothing here fetches, stores or knows the time. Every body has a defined
-result, within time and memory linear in its size.
+Pure functions without I/O or clock. Every body has a defined result, computed in time and memory
+linear in its size.
 """

@@ -1,9 +1,9 @@
-"""Aligns the blocks of two readings of a page: which are equal, and where they differ.
+"""Aligns the blocks of two readings of a page to find where they differ.
 
-Equal blocks that occur once in each reading are candidates for anchors. The longest run of them in
-the same order in both is kept (patience sorting) and extended over equal neighbors. What lies
-between is a gap. The cost is n log n, never n². Unlike a longest common subsequence, it does not
-match a new page with an old one by their blank rows.
+Equal blocks that occur once in each reading are candidate anchors. The longest sequence of them in
+the same order in both is kept (patience sorting) and extended over equal neighbors. The blocks
+between anchors form gaps. The cost is n log n, never n². Unlike a longest common subsequence, it
+does not match a new page with an old one by their blank rows.
 
 Invariants: gaps are disjoint and in order in both readings; outside them the blocks are equal, one
 to one and in order.

@@ -5,9 +5,9 @@ that is several times faster than walking nodes from Python.
 
 Included: visible text; the level of headings, items, rows, preformatted lines and quotes; targets
 of links (without session ids, tokens and fragments) and sources of images (without their query,
-which only defeats caches). So a changed target or image is a real edit. Table cells are parts of
-their row, which keeps numbers with the words they belong to. `aria-hidden` content is visible and
-stays.
+which only defeats caches). A changed target or image is therefore a real edit. Table cells are part
+of their row, which keeps numbers with the words they belong to. `aria-hidden` content is visible
+and stays.
 Excluded: comments, scripts, styles, templates, noscript, embedded content, form field values (they
 hold CSRF tokens and nonces), all other attributes, and what `hidden` or an inline style (`display:
 none`, `visibility: hidden`) hides.
@@ -205,7 +205,7 @@ def image_target(source: str) -> str:
 
 @lru_cache(maxsize=8192)
 def _opened(tag: str) -> tuple[str, bytes]:
-    """Return the block kind of a start tag, and what it adds to the places below it."""
+    """Return the block kind of a start tag, and its contribution to the places below it."""
     name, _, attributes = tag.partition(" ")
     tokens = [token for value in _IDENTITY.findall(attributes[:2048]) for token in value.split()]
     stable = sorted({token for token in tokens if not any(c.isdigit() for c in token)})

@@ -1,4 +1,4 @@
-"""The weighted difference of two texts by the rsync algorithm: how much of them is new.
+"""The weighted difference of two texts, by the rsync algorithm: the share that is new.
 
 The old text is cut into blocks of S bytes, each with a strong checksum and a weak one that can be
 rolled over the new text byte by byte. From left to right, the first window with the checksums of a
@@ -9,8 +9,8 @@ texts is max(d(A|B), d(B|A)).
 The weak checksum of x_1 … x_S is a + 2^16 b with a = Σ x_i and b = Σ (S - i + 1) x_i, both mod
 2^16. Windows are summed in slices from cumulative sums, and a bit table selects the few that can be
 a block. After a match, equal text is skipped by comparing memory, which gives the same windows as
-matching block by block; so of two texts that differ in a few words only the windows near those
-words are summed. A slice without a match doubles the size of the next.
+matching block by block. For two texts that differ in a few words, only the windows near those words
+are summed. A slice without a match doubles the size of the next.
 
 Invariants: symmetric; 0 for equal texts, 1 if exactly one is empty; time and memory linear in the
 texts.

@@ -43,7 +43,7 @@ _WORD_MASK = np.array([(1 << 8 * n) - 1 for n in range(9)], dtype=np.uint64)
 
 
 def _byte_classes() -> bytes:
-    """Return 1 for bytes of a word, 2 for those that begin a word of their own, else 0.
+    """Return the class of each byte: 1 in a word, 2 where a one-character word begins, else 0.
 
     Scripts without spaces (U+3000 to U+D7FF: lead bytes E3 to ED) are cut into characters.
     """
@@ -94,8 +94,8 @@ def _word_hashes(body: bytes) -> NDArray[np.uint64]:
     """Return a 64-bit hash of each word, in order."""
     classes = np.frombuffer(b"\0" + body.translate(_CLASSES) + b"\0", dtype=np.uint8)
     inside = classes.view(np.bool_) if classes.max() < 2 else classes != 0
-    # A bound is where a byte of a word follows one that is not, or the reverse; two characters of a
-    # script without spaces are also separate words.
+    # A boundary lies between a word byte and a non-word byte; each character of a script without
+    # spaces is also a word.
     bounds = np.flatnonzero(inside[1:] != inside[:-1])
     starts, ends = bounds[::2], bounds[1::2]
     if classes.max() == 2:

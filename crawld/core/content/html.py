@@ -4,12 +4,12 @@ The tree (Lexbor) is built once and kept in the `ParsedPage`, so that links, req
 come from the same parse. Hrefs are returned as written, with entities resolved; the URL and scope
 rules resolve and judge them.
 
-A hostile page must not cost more than an honest one. Lexbor never recurses, but three constructs
+A hostile page must not cost more than a normal one. Lexbor never recurses, but three constructs
 take quadratic time: deep nesting (each `<div>` searches the open elements for a `<p>`), one tag
 with many attributes (each is compared with all before it), and unclosed formatting elements, which
-are cloned into every following paragraph (a 40 KB page can ask for 10 million nodes). `_sound_end`
-finds, in one pass over the tags, where the page exceeds the limits. The page is cut there and
-marked `truncated`.
+are cloned into every following paragraph (a 40 KB page can create 10 million nodes).
+`_parsable_size` finds, in one pass over the tags, where the page exceeds the limits. The page is
+cut there and marked `truncated`.
 
 Invariants: `parse` never raises and never recurses; `links` keep document order, with repeats, and
 are at most `max_links`.
@@ -38,7 +38,7 @@ MAX_DEPTH = 3_000
 """Open elements. Browsers stop nesting at 512; at 3,000 the quadratic cost is still 10 ms."""
 
 MAX_TREE_NODES = 3_000_000
-"""Nodes that a page may ask for, bounded from above by the sum of depths over its start tags."""
+"""Nodes that a page may create; the upper bound is the sum of depths over its start tags."""
 
 MAX_ATTRIBUTES_PER_TAG = 2_000
 """Each attribute is compared with those before it: at 2,000 that costs 6 ms."""
@@ -89,7 +89,7 @@ class ParsedPage:
         refresh: target of meta http-equiv=refresh, or None.
         generator: content of meta name=generator, or "".
         edit_uri: href of link rel=EditURI (RSD), or None.
-        parsed_bytes: bytes that were parsed; fewer than the page has beyond the limits.
+        parsed_bytes: bytes parsed; fewer than the page has if it exceeds the limits.
         truncated: whether links or markup beyond the limits were left out.
     """
 
@@ -155,7 +155,7 @@ def parse(html: str | bytes, *, max_links: int = MAX_LINKS) -> ParsedPage:
 
 def tree_of(body: bytes) -> tuple[LexborHTMLParser, int]:
     """Return the tree of a page in UTF-8, and the number of bytes parsed."""
-    end = _sound_end(body)
+    end = _parsable_size(body)
     return LexborHTMLParser(body if end == len(body) else body[:end], options=_AS_WRITTEN), end
 
 
@@ -288,8 +288,8 @@ def _nesting_table() -> np.ndarray:
 _NESTS = _nesting_table()
 
 
-def _sound_end(body: bytes) -> int:
-    """Return how many bytes of the page can be parsed within the limits."""
+def _parsable_size(body: bytes) -> int:
+    """Return the number of leading bytes that can be parsed within the limits."""
     size = min(len(body), MAX_PARSE_BYTES)
     if size > _SMALL_BYTES or _has_long_stretch(body, size):
         found = _WITHIN_LIMIT.match(body, 0, size)

@@ -1,9 +1,9 @@
-"""A tokenizer of HTML that locates start tags, attributes and raw text.
+"""An HTML tokenizer that locates start tags, attributes and raw text.
 
-Links are rewritten in place and the rest of a page stays as received, byte for byte. So the page is
-not parsed into a tree and serialized: this is the tokenizer of the WHATWG HTML Standard (section
-13.2.5), reduced to what decides where an attribute value begins and ends. Comments, declarations,
-and the text of scripts, titles and text areas are skipped.
+Links are rewritten in place, and every other byte of the page stays as received. The page is
+therefore not parsed into a tree and serialized. This is the tokenizer of the WHATWG HTML Standard
+(section 13.2.5), reduced to the rules for where an attribute value begins and ends. Comments,
+declarations, and the text of scripts, titles and text areas are skipped.
 
 Text has one character a byte (any charset that extends ASCII, read as Latin-1) or is decoded; the
 tokens look the same in both.
@@ -115,7 +115,7 @@ class StartTag(NamedTuple):
 
 
 HrefSpan = tuple[int, int]
-"""Start and end of an `a` element's href, in double quotes, if nothing else in it is relevant."""
+"""Start and end of a double-quoted href of an `a` element without other relevant attributes."""
 
 
 def start_tags(
@@ -174,7 +174,7 @@ def _after_start(
 def _skipping_pattern(only: frozenset[str]) -> re.Pattern[str]:
     """Return a pattern that finds tokens as `_TOKEN` does, but skips usual tags not in `only`.
 
-    It matches wherever it begins, at the end of the text if need be, so that no search restarts.
+    It matches at every start, if necessary at the end of the text, so that no search restarts.
     """
     names = "|".join(name for name in _USUAL if name not in only)
     usual = rf"[^<]++|</[a-zA-Z][a-zA-Z0-9]*+>|<(?:{names}){_USUAL_ATTRIBUTES}|<(?![a-zA-Z/!?])"

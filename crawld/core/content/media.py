@@ -1,8 +1,8 @@
 """Detects the media type and the charset of a body, and decodes its text.
 
-The declared type is a hint; the content decides where it can. The rules follow the spirit of the
-WHATWG MIME Sniffing Standard, reordered for a crawler that looks for pages instead of protecting a
-browser:
+The declared type is a hint; the content takes precedence where it is conclusive. The rules follow
+the spirit of the WHATWG MIME Sniffing Standard, reordered for a crawler that looks for pages
+instead of protecting a browser:
 
 1. A binary signature (image, PDF, archive, audio, video, font) overrides every declared type, but
    an archive may keep a more precise declared type (a .docx is a zip).

@@ -1,16 +1,17 @@
-"""Learns volatile blocks, of a page and of the template of a host.
+"""Learns the volatile blocks of a page and of the template of its host.
 
-Two readings of a page are compared. The narrowest possible rules (`volatile.VolatileRule`) are
-proposed for what differs, and every known rule is judged again by whether its blocks differed.
+Two readings of a page are compared. For each difference the narrowest possible rule
+(`volatile.VolatileRule`) is proposed, and every known rule is re-evaluated by whether its blocks
+differed.
 
-Evidence: (a) a *pair*, two readings one host delay apart: what differs is volatile at once, because
-nobody edits that fast. (b) Two visits: what differs four times in a row (five if whole blocks would
-be left out). A rule that differs in less than a quarter of its observations no longer holds.
-Rules of a *host* are learned from all its pages. They hold if at least three pages agree, and
-either four in five observations differed or the same change was seen on three pages in a row: the
-text of a template, such as a date stamp, changes everywhere at once. So such a change is known
-before any single page could prove it, while scores that editors change on some pages keep their
-digits.
+Evidence: (a) a *pair*, two readings one host delay apart: any difference is volatile at once,
+because nobody edits that fast. (b) Two visits: a difference four times in a row is volatile (five
+if whole blocks would be left out). A rule whose blocks differ in less than a quarter of its
+observations no longer holds. Rules of a *host* are learned from all its pages. They hold if at
+least three pages agree, and either four in five observations differed or the same change was seen
+on three pages in a row: the text of a template, such as a date stamp, changes everywhere at once.
+Such a change is detected before any single page could prove it, while scores that editors change on
+some pages keep their digits.
 
 Invariants: rules never leave out more than half of the text of the page they are learned from (a
 page that differs in every byte remains a changing page); nothing is quadratic in the blocks.
@@ -77,8 +78,8 @@ class ReadingPair:
     def learn(self, known: VolatileRules, *, pair: bool = False) -> VolatileRules:
         """Return the rules of the page after this comparison.
 
-        Call it for every reading with a body, also for equal ones: what stayed the same is evidence
-        too. The readings of a `pair` are one host delay apart, so that no edit lies between.
+        Call it for every reading with a body, even an equal one: unchanged blocks are evidence too.
+        The readings of a `pair` are one host delay apart, so that no edit lies between.
         """
         observed = self._observe_all(known, page_bit=1)
         rules = [_confirm(rule, pair=pair and differs) for rule, differs in observed]
@@ -100,8 +101,8 @@ class ReadingPair:
     ) -> list[tuple[VolatileRule, bool]]:
         """Return new rules for what differs, and the known ones with one more observation.
 
-        Each comes with whether its blocks differed this time. The newest are first, so that of
-        rules with little evidence the oldest are dropped.
+        Each comes with whether its blocks differed this time. The newest are first, so that the
+        oldest rules with little evidence are dropped.
         """
         rules = {rule.key: rule for rule in known.rules}
         proposals = {rule.key: rule for rule in self._proposals}
@@ -160,15 +161,15 @@ def _confirm(rule: VolatileRule, *, pair: bool) -> VolatileRule:
 
 def _confirm_for_host(rule: VolatileRule) -> VolatileRule:
     everywhere = rule.seen >= HOST_OBSERVATIONS and rule.differed >= HOST_SHARE * rule.seen
-    # Only numbers may be masked for what changed on all pages alike but rarely: a new slogan in a
-    # container of its own is an edit.
+    # A change that is rare but the same on all pages may only mask numbers: a new slogan in its own
+    # container is an edit.
     alike = rule.repeats >= HOST_REPEATS and rule.cover == Cover.WORDING
     agreed = rule.pages.bit_count() >= HOST_PAGES and (everywhere or alike)
     return replace(rule, confirmed=agreed or (rule.confirmed and rule.differed * 2 >= rule.seen))
 
 
 def _limit_left_out(rules: list[VolatileRule], new: Blocks) -> list[VolatileRule]:
-    """Return the rules; those that would leave out more than half the text are not confirmed."""
+    """Return the rules; a rule that would leave out more than half the text is not confirmed."""
     allowed = sum(map(len, new.texts)) / 2
     by_place = index_places(new)
     bounded = []

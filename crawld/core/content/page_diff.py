@@ -21,7 +21,7 @@ class PageDiff:
     Attributes:
         share: share of the page that differs, [0, 1].
         hunks: the differing blocks, numbered on the whole page.
-        noisy_blocks: volatile blocks of the new copy that differ and were stable out.
+        noisy_blocks: number of volatile blocks of the new copy that differ and are left out.
     """
 
     share: float

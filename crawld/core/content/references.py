@@ -1,4 +1,4 @@
-"""Finds the URLs in HTML and CSS, and the purpose of each, by one table.
+"""Finds the URLs in HTML and CSS, and the purpose of each.
 
 `html_references` and `css_references` return the URLs of a page or style sheet; `url_locations`
 returns their positions, for `rewrite`. Tag and attribute names come from the WHATWG HTML Standard
@@ -56,7 +56,7 @@ class UrlLocation(NamedTuple):
     Attributes:
         syntax: how it contains them.
         kind: their purpose; None if the content decides (CSS, HTML).
-        attribute: the attribute that contains them; None: the text between `start` and `end` does.
+        attribute: the attribute that contains them; None if the text from `start` to `end` does.
         start: offset of the attribute or of the raw text.
         end: offset after it.
     """

@@ -1,8 +1,8 @@
 """Requisites of a page (images, styles, scripts ...), read from its parsed tree.
 
-Finds the same URLs as `references.html_references`, as far as they are requisites, in a twentieth
-of the time: a visit has already parsed the page for its links, and only elements that can name a
-requisite are visited. CSS within the page is read too.
+Finds the requisites among the URLs of `references.html_references` in a twentieth of the time: a
+visit has already parsed the page for its links, and only elements that can name a requisite are
+read. CSS within the page is read too.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _ATTRIBUTES = {
 
 
 def page_requisites(page: ParsedPage, *, include_media: bool = False) -> list[str]:
-    """Return the URLs, as written, that a page needs to be shown, each once, grouped by element."""
+    """Return the requisite URLs of a page, as written, without repeats, grouped by element."""
     found: dict[str, None] = {}
     for node in page.tree.css(_SHOWN)[:MAX_LINKS]:
         found.update(dict.fromkeys(_node_urls(node)))
@@ -64,7 +64,7 @@ def page_requisites(page: ParsedPage, *, include_media: bool = False) -> list[st
 
 
 def stylesheet_requisites(css: str) -> Iterator[str]:
-    """Yield the URLs, as written, that a style sheet needs."""
+    """Yield the requisite URLs of a style sheet, as written."""
     return (each.url for each in css_references(css) if each.kind in MIRRORED_KINDS)
 
 

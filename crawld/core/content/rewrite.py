@@ -7,12 +7,12 @@ a copy the absolute original URL is written, so that every link works.
 A copy also loses: the base element's href (URLs are already resolved), content security policies of
 meta elements (they name the origins of the original), integrity and crossorigin (they tie the
 loaded content to the bytes and headers of the original), ping and preconnections (they would reveal
-the reader to the original). `javascript:`, `data:` and other schemes are kept; whoever serves the
+the reader to the original). `javascript:`, `data:` and other schemes are kept; the server of the
 copy must restrict scripts.
 
 Invariants: linear time. A page whose URLs all stay as written comes back byte for byte. Other bytes
-are never changed, unless the charset cannot be edited bytewise (UTF-16, Shift_JIS …): then the
-result is UTF-8 with a byte order mark, which tells every browser so.
+are never changed, unless the charset cannot be edited bytewise (UTF-16, Shift_JIS …); then the
+result is UTF-8 with a byte order mark.
 """
 
 from __future__ import annotations
@@ -52,11 +52,11 @@ be relative; it is an ASCII URL reference without fragment."""
 MAX_NESTING = 2
 """Levels of documents within documents (srcdoc) that are rewritten; deeper ones are emptied."""
 
-# Looking up an Enum member takes as long as everything else done for a link.
+# An Enum lookup takes as long as all other work on a link.
 _LINK, _CONTACT = UrlKind.LINK, UrlKind.CONTACT
 
 _EMPTY_IS_PAGE = frozenset({UrlKind.LINK, UrlKind.FORM})
-"""For these kinds an empty URL is that of the page; for others it loads nothing."""
+"""For these kinds an empty URL refers to the page itself; for others it loads nothing."""
 
 _FRAGMENT_IS_LOCAL = frozenset({UrlKind.IMAGE, UrlKind.FONT})
 """For these kinds a fragment alone refers to the page itself, whatever its base (CSS Values 4

@@ -1,9 +1,8 @@
-"""Full-text search: the indexed text of a page, the meaning of a query, and snippets of hits.
+"""Full-text search: extracts the indexed text of a page, parses queries, makes snippets of hits.
 
-Queries are written by people. All words must occur; `"several words"` occur in a row, `begin*`
-matches any word with that beginning, `-word` must not occur, `title:word` occurs in the title. Any
-text is a valid query, perhaps without results, and no part of it reaches the syntax of the index
-unquoted.
+In a query all words must occur; `"several words"` must be adjacent, `begin*` matches any word with
+that prefix, `-word` must not occur, `title:word` must occur in the title. Any text is a valid
+query, perhaps without results, and no part of it reaches the index unquoted.
 
 Scripts without spaces between words are indexed character by character, and searched as characters
 in a row.
@@ -36,7 +35,7 @@ class Query(NamedTuple):
     """A parsed query.
 
     Attributes:
-        match: in the syntax of FTS5; empty: no result.
+        match: FTS5 match expression; empty: no result.
         words: lower-case beginnings of words to highlight in hits.
     """
 

@@ -1,10 +1,10 @@
-"""Splits serialized HTML at its tags, all of them at once.
+"""Splits serialized HTML at its tags in one vectorized pass.
 
-Lexbor serializes with every tag closed, every attribute quoted, and `<` and `>` escaped in text. So
-every `<` is a tag. numpy finds them, reads the names after them and removes what is not text for a
-whole page in some twenty operations; a loop over tags in Python takes three times as long. Only
-tags that open or close a block, images, and targets that need a closer look come out one by one, as
-marks between runs of text.
+Lexbor serializes with every tag closed, every attribute quoted, and `<` and `>` escaped in text.
+Every `<` is therefore a tag. numpy finds the tags of a whole page, reads their names and removes
+everything that is not text in some twenty operations; a loop over tags in Python takes three times
+as long. Only tags that open or close a block, images, and unusual link targets are returned one by
+one, as marks between runs of text.
 
 In a run of text the tags of inline elements are removed, cells and line breaks are written as text,
 and the targets of links are enclosed in `TARGET_START` and `TARGET_END`.
@@ -102,7 +102,7 @@ _TABLE_NAMES, _TABLE_ROLES = _role_table()
 
 
 def _name_part(words: _Words) -> tuple[_Words, NDArray[np.bool_]]:
-    """Return words with the bytes after the end of a name set to 0, and where no end was found."""
+    """Return words with the bytes after a name set to 0, and a mask of words without an end."""
     blanks, ends = words ^ _BLANKS, words ^ _ENDS
     # The lowest zero byte is found exactly, those above it may be wrong.
     zeros = (((blanks - _LOW_BITS) & ~blanks) | ((ends - _LOW_BITS) & ~ends)) & _HIGH_BITS
@@ -162,7 +162,7 @@ class _Tags:
         if not found.size:
             return
         kept, past = np.ones(self.start.size, np.bool_), 0
-        # The text of `xmp` and `plaintext` is serialized unescaped: it may open what never ends.
+        # The text of `xmp` and `plaintext` is serialized unescaped: it may contain unclosed tags.
         endless: set[bytes] = set()
         for index in found.tolist():
             start = int(self.start[index])
@@ -299,8 +299,7 @@ def _named(tags: _Tags, markup: str, marks: _Offsets) -> list[str]:
 
 
 _STAYS = np.array([True, False, True, False])
-"""Which parts stay: the text before a tag, its first part, what of it stays as text, its last
-part."""
+"""Which parts stay: the text before a tag, its first part, the part kept as text, its last part."""
 
 
 def _set_targets(tags: _Tags, keep_start: _Offsets, keep_end: _Offsets) -> None:
@@ -324,7 +323,7 @@ def _set_targets(tags: _Tags, keep_start: _Offsets, keep_end: _Offsets) -> None:
 
 
 def _is_odd(text: NDArray[np.uint8], first: _Offsets, end: _Offsets) -> NDArray[np.bool_]:
-    """Return whether targets need a closer look: a fragment, parameters, perhaps a script."""
+    """Return which targets need normalization: a fragment, parameters, perhaps a script."""
     if not first.size:
         return np.zeros(0, np.bool_)
     lengths = end - first

@@ -1,7 +1,7 @@
 """Volatile blocks: parts of a page that change by themselves (dates, counters, advertisements).
 
-Without them even a page nobody edits "changes" every day, and no adaptive policy can work. A small
-set of rules is learned, each with its evidence. A rule says which blocks it covers:
+If they counted, even an unedited page would "change" every day, and no adaptive policy could work.
+A small set of rules is learned, each with its evidence. A rule says which blocks it covers:
 
     WORDING  blocks of one place whose text, with numbers and dates masked, is one known text:
              their numbers are masked ("Viewed # times"). Nothing else in them is ignored.

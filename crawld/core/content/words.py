@@ -2,11 +2,11 @@
 
 Blocks are aligned first (`alignment`). Within differing blocks, words that are unique on both sides
 align the texts, and between those the shortest edit is searched. That is quadratic in the number of
-edits, so its steps are counted over the whole page: once they are used up, what still differs is
-shown as removed and added in one piece.
+edits, so its steps are limited per page; once they are used up, each remaining difference is shown
+as one removed and one added piece.
 
-Invariants: the pieces that are the same or removed spell the old blocks of their hunk, those that
-are the same or added the new ones, in order; removed comes before added.
+Invariants: the same and removed pieces of a hunk spell its old blocks, the same and added pieces
+its new ones, in order; removed comes before added.
 
 Source: Myers 1986, An O(ND) difference algorithm and its variations (the greedy algorithm).
 """

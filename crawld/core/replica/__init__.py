@@ -1,5 +1,5 @@
-"""Replicated hosts: detection without labels, with reasons, apart from hosts that only look alike.
+"""Detects replicated hosts without labelled data, gives reasons, and rejects mere look-alikes.
 
-Source: Carvalho 2014 (UFMG), "A Lazy Associative Classifier for replicated sites"; where it leaves
-a choice open, the module concerned states the choice and its reason.
+Source: Carvalho 2014 (UFMG), "A Lazy Associative Classifier for replicated sites"; each module
+states the choices that the source leaves open, with reasons.
 """

@@ -1,6 +1,6 @@
 """Baselines for the classifiers: NormPaths, and the area under a ROC curve.
 
-Source: NormPaths, Bharat, Broder, Dean & Henzinger 2000, as Carvalho 2014 compares with it.
+Source: NormPaths, Bharat, Broder, Dean & Henzinger 2000, in the version of Carvalho 2014.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Converts ranks to probabilities, learned from how the texts of certain replicas agree.
+"""Converts ranks to probabilities, calibrated on the texts of pairs that are certainly replicas.
 
-No pair is labelled, but the obvious positives are replicas by their names, and so show in which
-share of their common paths the texts of replicas are equal. Hosts that are not replicas hardly ever
-agree in a third of their paths. Hence, at any rank,
+No pair is labelled, but the obvious positives are replicas by their names; they show in which share
+of their common paths replicas have equal texts. Other hosts hardly ever agree in a third of their
+paths. Hence, at any rank,
 
     share of pairs that are replicas = share of pairs that are alike / share of replicas that are,
 
@@ -11,9 +11,9 @@ the same degree (a *kind*), the expected share of replicas is
 
     share of replicas · pairs at this rank · share of replicas of this kind / pairs of this kind.
 
-So a pair of high rank whose texts differ has the low probability of the look-alikes around it, and
-a pair of low rank whose texts agree has a high one. Obvious positives agree slightly more than
-other replicas do, so that probabilities err on the low side.
+A high-ranked pair whose texts differ thus gets the low probability of a look-alike, and a
+low-ranked pair whose texts agree gets a high one. Obvious positives agree slightly more than other
+replicas, so that probabilities err on the low side.
 
 Source: pool adjacent violators, Ayer et al. 1955; Zadrozny & Elkan 2002 for calibration by it;
 Elkan & Noto 2008 for the division by the frequency in the certain positives.
@@ -40,15 +40,15 @@ LEAST_PAIRS = 300
 """Pairs at a rank and its neighbours before kinds are distinguished there."""
 
 _NOTHING, _FEW_UNEQUAL, _FEW_EQUAL, _COMPARED = range(4)
-"""Kinds: no text to compare; few compared, none or some equal; from here on by share."""
+"""Kinds: no text compared; few compared, none or some equal; all later kinds by share."""
 
 _KINDS = _COMPARED + len(SHARES) + 1
 _ALIKE = _KINDS - 2
-"""From this kind on, hosts agree as only replicas do."""
+"""From this kind on, only replicas agree this much."""
 
 
 def agreement_kinds(content: SharedContent) -> Ids:
-    """Return how far the texts of each pair agree, as the number of a kind."""
+    """Return the kind of each pair: how far its texts agree."""
     share = content.equal / np.maximum(content.compared, 1)
     by_share = _COMPARED + np.searchsorted(np.array(SHARES), share)
     few = np.where(content.equal > 0, _FEW_EQUAL, _FEW_UNEQUAL)
@@ -74,7 +74,7 @@ class Calibration:
 
         Args:
             share: share of the reference that each pair dominates.
-            certain: which of them are certain replicas; the others are to be judged.
+            certain: mask of the certain replicas; the others are unknown.
         """
         kind = agreement_kinds(content)
         certain_counts = np.bincount(kind[certain], minlength=_KINDS) + 0.5
@@ -138,7 +138,7 @@ def _steps(replicas: Floats, pairs: Ids) -> NDArray[np.bool_]:
 def _row(count: Ids, typical: Floats) -> Floats:
     """Return the probability of each kind in one step, from its number of pairs of each kind."""
     replicas = min(1.0, float(count[_ALIKE:].sum() / typical[_ALIKE:].sum() / count.sum()))
-    # Add one pair of each kind: what was seen only a few times is not certain.
+    # Add one pair of each kind, so that a few observations give no certainty.
     share: Floats = np.minimum(replicas * count.sum() * typical / (count + 1.0), 1.0)
     share[_NOTHING] = replicas
     share[_FEW_UNEQUAL] = min(replicas, share[_FEW_UNEQUAL])

@@ -6,12 +6,12 @@ no pairs. Pages may come in any batches: the lists of a batch are looked up, the
 and the pairs of a list that exceeds its cap removed, so that the result is that of one batch.
 
 Rules:
-1. A list keeps at most `LONGEST + 1` hosts; above that it is only known to be too long. One host
-   more, or 100,000 more, then cost nothing.
+1. A list keeps at most `LONGEST + 1` hosts; above that it is only known to be too long, and more
+   hosts cost nothing.
 2. Above the pair budget lists make no pairs, the longest first; the number of pairs left out is
    counted. Only then does the order of the batches matter.
-3. A signature that one host shows under `TRIVIAL_PATHS` paths or more is its error page or its
-   empty page, and is ignored for that host.
+3. A signature that one host has on `TRIVIAL_PATHS` paths or more is its error page or its empty
+   page, and is ignored for that host.
 
 Source: Carvalho 2014, phase 1; the caps and the batches are ours.
 """
@@ -35,7 +35,7 @@ PAIR_BUDGET = 20_000_000
 """Pairs held at most: 16 bytes each."""
 
 TRIVIAL_PATHS = 5
-"""Paths under which one host may show the same text before it counts as its error page."""
+"""A text that a host has on this many paths counts as its error page."""
 
 _MERGE_RATIO = 4
 """A run is merged into the previous one once it is a quarter of its size."""
@@ -48,7 +48,7 @@ class Candidates:
     Attributes:
         keys: pair keys, ascending.
         shared: number of lists that hold both, for each pair.
-        dropped: pairs left out by the budget, counted once per list.
+        dropped: pairs left out because of the budget, counted once per list.
         long_lists: lists above the cap.
     """
 
@@ -173,7 +173,7 @@ class InvertedLists:
         return value[first], host[first], new[first]
 
     def _store(self, value: Keys, host: Ids) -> None:
-        """Store new entries, of each list only as many as show that it is too long."""
+        """Store new entries; a list that is too long keeps only enough to show it."""
         if not len(value):
             return
         self._runs.append((value, host))

@@ -1,10 +1,10 @@
-"""Which host of a group of replicas is kept.
+"""Chooses which host of a group of replicas to keep.
 
 The thesis leaves this open. Our order: the operator's choice; the declarations of the hosts
 themselves (redirects, canonical links); then, among hosts of one owner, https, age, inlinks,
 completeness and freshness. Between different owners a copier can fake all of these, so that texts
-alone decide only if age and inlinks from other hosts both clearly support the choice. Otherwise the
-verdict is held: nothing is pruned until the operator decides.
+alone decide only if age and inlinks from other hosts both clearly support the choice. Otherwise
+nothing is pruned until the operator decides.
 
 A declaration by a copier retires the copier; it does not support any other host.
 """
@@ -21,13 +21,13 @@ from crawld.core.replica.verdict import connected_groups
 _DAY_S = 86_400.0
 
 CLEARLY_OLDER_S = 7 * _DAY_S
-"""Seen this much earlier: before a copy could be made and found."""
+"""A host seen this much earlier than another existed before a copy could be made and found."""
 
 ALREADY_KEPT = "kept so far"
 """Reason for keeping a host that was chosen before."""
 
 CLEARLY_MORE = 3.0
-"""This many times the inlinks from other hosts, plus one."""
+"""Factor by which inlinks from other hosts must exceed those of the copies, plus one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,7 +114,7 @@ def choose_canonical(
             names = ", ".join(sorted(profiles[host].name for host in said))
             return Choice(best, f"declared by {names}")
         return Choice(best, _merit_words(profiles, best, left))
-    # ... and between different owners only what a copier cannot fake counts.
+    # ... and between different owners only properties that a copier cannot fake count.
     return _choose_between_owners(profiles, left, owner)
 
 

@@ -1,4 +1,4 @@
-"""EM without labels: some instances are certain, the others start with the other label and flip.
+"""EM without labelled data: some instances have a certain label, the others can flip to it.
 
 PU: obvious positives are certain; unlabelled instances start negative and turn positive while
 alpha(x, −) ≤ alpha_min of x. NU: obvious negatives are certain; unlabelled instances start positive
@@ -9,8 +9,8 @@ alpha_min of x is the cut of the sorted alphas of its projected training set (th
 share a value with it) with the least entropy: the sum over both sides of size · entropy of the
 labels there, no side empty.
 
-A pass is a batch: alphas and cuts of all, then all flips at once, until nothing flips. This is
-deterministic; flipping one instance after the other made the result depend on their order.
+Each pass is a batch: alphas and cuts of all, then all flips at once; EM ends when nothing flips.
+This is deterministic; flipping instances one by one made the result depend on their order.
 
 Source: Carvalho 2014, section 3.3, equation 3.8 (whose text says "minimises" for maximises the
 gain, and whose program 4 prints the sign of NU reversed).
@@ -29,7 +29,7 @@ from crawld.core.replica.lac import Rules
 from crawld.core.replica.vectors import Floats
 
 MOST_PASSES = 200
-"""Every pass but the last flips at least one vector for good, so this only guards against a bug."""
+"""Guards against a bug only: every pass but the last permanently flips at least one vector."""
 
 _CELLS = 2_000_000
 """Cuts computed at once: 2 million cells of a few words each."""
@@ -76,7 +76,7 @@ def run_em(training: TrainingVectors, *, alpha_min: float | None = None) -> EmSt
 def em_passes(training: TrainingVectors, *, alpha_min: float | None = None) -> Iterator[EmState]:
     """Run EM and yield the same object after each pass; the last is final.
 
-    `alpha_min` is one threshold for all vectors; None: a cut for each.
+    `alpha_min` is one threshold for all vectors; None: a cut per vector.
     """
     state = EmState(initial_rules(training), np.zeros(len(training.certain), dtype=bool), 0)
     near = None if alpha_min is not None else _Projections(training.vectors)
@@ -129,7 +129,7 @@ class _Projections:
             rest: number of its instances with the other label.
 
         Returns:
-            The greatest alpha left of the best cut; below every alpha if there is no cut.
+            The greatest alpha below the best cut; less than every alpha if there is no cut.
         """
         order = np.argsort(alpha, kind="stable")
         ordered = alpha[order]

@@ -3,11 +3,10 @@
 The five published features: `ndist` (edit distance of the names), `nmatch` (cosine of their
 segments), `ip4` and `ip3` (1/(|G| − 1) if both are in the group G of hosts with that address, or
 its first three octets), `fullpath` (cosine of their paths, weight 1 + log(maxdf/df), paths in more
-than 100 hosts dropped). What crawld knows besides: `links` (cosine of the hosts they link to,
-proposed as future work), `equal` (share of the common paths under which the cleaned texts are
-equal), `declared` (share of a host's pages that redirect to, or name as canonical, the same path of
-the other; the greater of both directions), `certificate` (1/(names − 1) of a certificate that
-covers both).
+than 100 hosts dropped). crawld adds: `links` (cosine of the hosts they link to, proposed as future
+work), `equal` (share of the common paths under which the cleaned texts are equal), `declared`
+(share of a host's pages that redirect to, or name as canonical, the same path of the other; the
+greater of both directions), `certificate` (1/(names − 1) of a certificate that covers both).
 
 Bins have equal width over a fixed range, with a separate bin for exactly zero. Bins of equal
 frequency would lose nearly everything, since one pair in a hundred is a replica.
@@ -30,7 +29,7 @@ from crawld.core.replica.names import NameTable, edit_distance
 from crawld.core.replica.vectors import Floats, Vectors, cosine, match_entries, weighted_vectors
 
 LINK_LONGEST = 1_000
-"""Hosts linked to by more hosts than this are no evidence (counters, social networks)."""
+"""A host linked from more hosts than this is no evidence (counters, social networks)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +62,7 @@ ALL = (
     Feature("declared", 1.0, 2),
     Feature("certificate", 1.0, 2),
 )
-"""The published features and those that only crawld has."""
+"""The published features and those that crawld adds."""
 
 
 def discretise(features: Sequence[Feature], values: Floats) -> NDArray[np.int64]:
@@ -78,10 +77,10 @@ class SharedContent(NamedTuple):
     """Counts of the common paths of two hosts and of their texts.
 
     Attributes:
-        common: paths both have, the root included.
-        compared: those where both have a text to compare.
-        equal: those where the cleaned texts are equal.
-        smaller: pages of the host that has fewer.
+        common: paths that both have, including the root.
+        compared: common paths where both have a text.
+        equal: common paths where the cleaned texts are equal.
+        smaller: pages of the smaller host.
     """
 
     common: Ids
@@ -111,7 +110,7 @@ class PairFeatures:
 
     @classmethod
     def joined(cls, parts: Sequence[PairFeatures]) -> PairFeatures:
-        """Return parts, at least one, as one."""
+        """Return the concatenation of one or more parts."""
         contents = zip(*(part.content for part in parts), strict=True)
         return cls(
             np.concatenate([part.keys for part in parts]),
@@ -131,7 +130,7 @@ class PairFeatures:
 
 @dataclass(frozen=True, slots=True)
 class PairValues:
-    """Sparse values of pairs: most have none.
+    """Sparse values of pairs; most pairs have none.
 
     Attributes:
         keys: pair keys, ascending.

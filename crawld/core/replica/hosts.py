@@ -1,8 +1,8 @@
 """Input of the replica search: hosts, their addresses, pages and links.
 
-The daemon builds it from the store, and the simulated web for the benchmarks. Paths and signatures
-are 64-bit keys: two hosts share a path if the keys are equal. Signature 0 means that there is
-nothing to compare (never fetched, empty, an error, a redirect).
+The daemon builds it from the store, the benchmarks from the simulated web. Paths and signatures are
+64-bit keys: two hosts share a path if the keys are equal. Signature 0 means that there is no
+content to compare (never fetched, empty, an error, a redirect).
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Hosts:
         page_signature: key of its cleaned content, `NO_SIGNATURE` if there is none.
         link_host: host of each link to another host.
         link_target: key of the host name it links to.
-        redirects: (from, to) to the number of pages of `from` that redirect to the same path of
+        redirects: number of pages, keyed by (from, to), of `from` that redirect to the same path of
             `to`; the root counts like any page.
         canonicals: the same for rel=canonical links.
         certificates: the names on each host's certificate; empty if unknown.
@@ -68,8 +68,8 @@ class Hosts:
 def order_by(first: NDArray[Any], *then: NDArray[Any]) -> Ids:
     """Return the order of rows by a first column, then by others.
 
-    `np.lexsort` does the same but holds the interpreter all the time, while a crawl runs beside
-    this.
+    `np.lexsort` does the same but holds the interpreter lock throughout, which would stall the
+    crawl.
     """
     order = np.arange(len(first))
     for column in (*reversed(then), first):
@@ -78,7 +78,7 @@ def order_by(first: NDArray[Any], *then: NDArray[Any]) -> Ids:
 
 
 def pair_keys(one: Ids, other: Ids) -> Ids:
-    """Return one integer per pair of hosts: the smaller index above, the larger below."""
+    """Return one integer per pair of hosts: smaller index in the high bits, larger in the low."""
     return (np.minimum(one, other) << 32) | np.maximum(one, other)
 
 

@@ -1,10 +1,10 @@
-"""The lazy associative classifier, over distinct vectors with counts and integer rules.
+"""The lazy associative classifier, on distinct vectors with instance counts.
 
 A rule is a set of features with values. It counts the instances it covers (`total`) and the
 positive ones among them. For an instance, every rule whose body is a non-empty part of its values
 votes with confidence positive/total; the score is the mean of the votes, and alpha of the other
 label is one minus the score. Rules are never mined again: those of a vector are looked up once in a
-table, and a changed label updates only those, with integers, so that any sequence of changes gives
+table, and a changed label updates only their integer counts, so that any sequence of changes gives
 exactly the counts of a rebuild.
 
 Source: Veloso, Meira & Zaki 2006 (lazy associative classification); Carvalho 2014, section 3.3.
@@ -66,7 +66,7 @@ class Rules:
         bodies = (np.arange(1, 2**width)[:, None] >> np.arange(width)) & 1
         # A value is a digit above 0; a feature outside the body is the digit 0.
         digits = (vectors + 1) * base ** np.arange(width)
-        # In parts, since a product of integer matrices holds the interpreter until it is done.
+        # In parts, since a product of integer matrices holds the interpreter lock until it is done.
         keys = [digits[at : at + _PART] @ bodies.T for at in range(0, count, _PART)]
         self.keys, number = np.unique(np.concatenate(keys), return_inverse=True)
         self.table: NDArray[np.int32] = number.reshape(count, -1).astype(np.int32)
@@ -94,7 +94,7 @@ class Rules:
     def score(self, vectors: NDArray[np.int64]) -> Floats:
         """Return the scores of other vectors, by their known rules.
 
-        An unknown rule has no vote; a vector without known rules scores 0.
+        Unknown rules do not vote; a vector without known rules scores 0.
         """
         inside = np.minimum(vectors, self._base - 2)
         wanted = ((inside + 1) * self._base ** np.arange(self._width)) @ self._bodies.T

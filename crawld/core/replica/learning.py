@@ -1,9 +1,9 @@
-"""Training of the replica model: obvious pairs, PU and NU, the frozen reference, probabilities.
+"""Trains the replica model from obvious pairs, by PU and NU learning, and scores pairs with it.
 
 No pair is labelled by hand. Obvious positives are pairs whose names differ by `www.` alone, or by
 the top-level domain alone with two equal texts under equal paths (language versions and parked
 domains also differ by it, and anyone may register one). Obvious negatives are pairs that share only
-what more hosts than the candidate cap share; random pairs share nothing and would only teach
+values common to more hosts than the candidate cap; random pairs share nothing and would only teach
 fullpath = 0.
 
 Source: Carvalho 2014, section 3.3; both sets were chosen with a prototype.
@@ -38,7 +38,7 @@ LEAST_CANDIDATES = 200
 
 
 def obvious_positives(names: Sequence[str], measured: PairFeatures) -> NDArray[np.bool_]:
-    """Return which pairs are replicas by their names (and two equal texts where names mislead)."""
+    """Return which pairs are replicas by their names (plus two equal texts in doubtful cases)."""
     bare = [name.removeprefix("www.") for name in names]
     without_top = [bare_name.removesuffix(public_suffix(bare_name)) for bare_name in bare]
     one, other = (side.tolist() for side in pair_hosts(measured.keys))
@@ -57,7 +57,7 @@ def public_suffix(name: str) -> str:
 
 
 def obvious_negatives(index: CandidateIndex, seed: int, most: int = NEGATIVES) -> Ids:
-    """Return keys of pairs that share only what very many hosts share."""
+    """Return keys of pairs that share only values common to very many hosts."""
     pairs = index.paths.long_list_pairs(most, seed)
     return np.setdiff1d(pairs, index.candidates().keys)
 
@@ -87,9 +87,9 @@ class ReplicaModel:
         features: the columns it reads.
         positive_rules: the rules of PU.
         negative_rules: those of NU.
-        reference: both scores of each distinct training vector, and its number of candidates.
-        calibration: from the share of the reference dominated, and texts, to a probability.
-        passes: passes of EM, both together.
+        reference: both scores of each distinct training vector, and its candidate count.
+        calibration: converts the dominated share of the reference and the texts to a probability.
+        passes: EM passes of PU and NU together.
         distinct: number of distinct vectors it was trained on.
     """
 
@@ -140,7 +140,7 @@ class TrainingPairs:
 def distinct_vectors(
     sets: TrainingPairs, features: Sequence[Feature]
 ) -> tuple[DistinctVectors, Ids, Ids, Ids]:
-    """Return the distinct vectors of all pairs, with counts of P, of the rest and of N."""
+    """Return the distinct vectors of all pairs; count positives, unlabelled and negatives."""
     bins = np.concatenate((sets.candidates.bins(features), sets.negatives.bins(features)))
     vectors = DistinctVectors.of(bins)
     candidate = np.arange(len(bins)) < len(sets.obvious)

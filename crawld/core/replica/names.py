@@ -1,7 +1,7 @@
 """Similarity of two host names: edit distance, common segments, and the difference in words.
 
-The distance is computed for whole arrays of pairs: a table per host has the places of each letter
-in its name, and the columns of the distance matrix are bits of one word.
+The distance is computed for whole arrays of pairs: a table per host holds the positions of each
+letter in its name, and the columns of the distance matrix are bits of one machine word.
 
 Source: Myers 1999, "A fast bit-vector algorithm for approximate string matching", in the form of
 Hyyrö 2003 for edit distance; weights of segments: Carvalho 2014 after Bharat et al. 2000.
@@ -19,7 +19,7 @@ from crawld.core.replica.hosts import Ids, Keys
 from crawld.core.replica.vectors import Vectors, weighted_vectors
 
 LETTERS = 64
-"""Letters compared: a word's bits. A longer name is cut at its left."""
+"""Letters compared: the bits of a machine word. A longer name is cut on the left."""
 
 _ALPHABET = {letter: at + 1 for at, letter in enumerate("abcdefghijklmnopqrstuvwxyz0123456789-._")}
 _SUFFIXES = PublicSuffixList()
@@ -31,7 +31,7 @@ class NameTable:
 
     Attributes:
         letters: code of each letter, shape (hosts, `LETTERS`), 0 after the end.
-        places: bit mask of the places of each code, shape (hosts, codes).
+        places: bit mask of the positions of each code, shape (hosts, codes).
         length: letters of each name.
         segments: weighted vectors of the parts between the dots.
     """
@@ -88,7 +88,7 @@ def edit_distance(table: NameTable, one: Ids, other: Ids) -> Ids:
 
 
 def difference_in_words(one: str, other: str) -> str | None:
-    """Return how two names differ, if a few words can say it; else None.
+    """Return the difference of two names in words; None if it is not a simple one.
 
     >>> difference_in_words("www.example.com", "example.com")
     'names differ by www.'

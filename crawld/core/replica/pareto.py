@@ -1,8 +1,8 @@
 """PNU: ranks pairs by how many others they dominate in both scores.
 
 A point (alpha_P, alpha_N) dominates another if it is at least as good in both and not equal to it.
-The number dominated is no probability and depends on the batch, so points are ranked against a
-reference that is frozen with the model.
+This count is not a probability and depends on the batch, so points are ranked against a reference
+that is frozen with the model.
 
 Source: Carvalho 2014, section 3.3.4; counting by Fenwick 1994, "A new data structure for cumulative
 frequency tables".
@@ -65,7 +65,7 @@ def _few_dominated(first: Floats, second: Floats, reference: tuple[Floats, Float
 
 
 def rank_sum(first: Floats, second: Floats) -> Floats:
-    """Return the sum of the ranks of both scores, ties at their mean: the simple alternative."""
+    """Return the sum of the ranks of both scores, ties at their mean rank (a simpler baseline)."""
     return _ranks(first) + _ranks(second)
 
 

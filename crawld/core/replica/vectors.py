@@ -24,7 +24,7 @@ class Vectors:
     """One vector per host.
 
     Attributes:
-        entry: host · 2³² + number of the value, ascending; only values that two hosts have.
+        entry: host · 2³² + number of the value, ascending; only values shared by two hosts or more.
         weight: weight of each entry.
         begin: where the entries of each host begin, one more than hosts.
         norm: length of each host's vector.
@@ -43,8 +43,8 @@ def weighted_vectors(
 
     Args:
         host: host of each entry; an entry may be given twice.
-        weight: returns the weights of distinct values, given in how many hosts each is.
-        longest: values in more hosts than this are dropped; 0 keeps all.
+        weight: returns the weights of distinct values, given the number of hosts of each.
+        longest: values of more hosts than this are dropped; 0 keeps all.
     """
     order = order_by(host, value)
     host, value = host[order], value[order]

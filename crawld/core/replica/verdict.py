@@ -1,17 +1,17 @@
-"""The verdict on a pair of hosts, its reasons in words, and what may be pruned.
+"""Decides whether two hosts are replicas, with reasons, and which hosts may be pruned.
 
 A score never prunes. The gate requires evidence that a score cannot give: enough equal texts under
 equal paths, or a declaration by the copy itself, by redirects or canonical links on most of its
 pages. The gate of the prototype (three equal texts, 15 % of the common paths, common paths 25 % of
 the smaller host) passed 63 wrong pairs of one web, since the sites of one company may have three
-equal texts of four; ours also requires a confidence bound on the share.
+equal texts of four; this gate also requires a confidence bound on the share.
 
 Rules:
 1. Redirects and canonical links retire the host that sends them, never their target.
-2. Groups are closed over pairs that pass the gate only, and are held for confirmation if two hosts
-   of one were compared and contradict each other.
+2. Groups are formed only from pairs that pass the gate. A group is held for confirmation if two of
+   its hosts were compared and contradict each other.
 3. If one run would prune more than a share of all hosts (`STORM_SHARE`), it is held for
-   confirmation: that is the sign of a bug or an attack, not of a normal web.
+   confirmation: this indicates a bug or an attack.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from math import sqrt
 from crawld.core.replica.names import difference_in_words
 
 LEAST_EQUAL = 6
-"""Equal texts under equal paths, without error pages and empty ones. The sites of one company share
-up to five documents on the hardest web for which the gate was made."""
+"""Least number of equal texts under equal paths, excluding error pages and empty pages. On the
+hardest test web, the sites of one company share up to five documents."""
 
 LEAST_SHARE = 0.25
 """Share of the compared paths that must be equal, at the lower 95 % bound."""
@@ -63,7 +63,7 @@ _Z = 1.645
 
 
 class VerdictLevel(StrEnum):
-    """Certainty of a verdict; only certain ones prune, and only the operator overrules them."""
+    """Certainty of a verdict; only a certain one prunes, and only the operator can override it."""
 
     CERTAIN = "certain"
     LIKELY = "likely"
@@ -72,14 +72,14 @@ class VerdictLevel(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PairEvidence:
-    """The evidence on a pair (a, b); of two numbers, the first is a's.
+    """The evidence on a pair (a, b); tuples hold the value of a first, then that of b.
 
     Attributes:
         names: the host names.
         pages: pages fetched from each.
-        common: paths both have.
-        compared: those of them with texts to compare.
-        equal: those of them with equal texts.
+        common: paths that both have.
+        compared: common paths with texts on both.
+        equal: compared paths with equal texts.
         redirects: pages of each that redirect to the same path of the other.
         canonicals: pages of each that name the same path of the other as canonical.
         same_address: whether both have one address.
@@ -141,8 +141,8 @@ def passes_content_gate(evidence: PairEvidence) -> bool:
 def passes_gate(evidence: PairEvidence) -> bool:
     """Whether a verdict on this evidence may prune.
 
-    Texts decide unless the classifier denies it; a declaration needs no further evidence, since it
-    can only retire the host that makes it.
+    Equal texts are enough unless the classifier disagrees; a declaration needs no further evidence,
+    since it can only retire the host that makes it.
     """
     denied = evidence.probability is not None and evidence.probability < 0.05
     return (
@@ -173,7 +173,7 @@ def is_contradicted(evidence: PairEvidence) -> bool:
 
 
 def is_undecided(evidence: PairEvidence) -> bool:
-    """Whether more of the common pages may decide the pair."""
+    """Whether fetching more common pages may decide the pair."""
     promising = (
         evidence.probability or 0.0
     ) >= PROBED_PROBABILITY or evidence.equal >= PROBED_EQUAL

@@ -66,7 +66,7 @@ def allocate(web: PagesByHost, bandwidth: float) -> Allocation:
         bandwidth: C, visits per second, ≥ 0; above the sum of the ceilings all hosts are held.
 
     Returns:
-        Frequencies with Σ f = min(C, Σ ceilings of hosts with a page of wλ > 0).
+        Frequencies with Σ f = min(C, Σ ceilings of the hosts that have a page with wλ > 0).
 
     Raises:
         ValueError: the bandwidth is negative, or infinite while a host has no ceiling.

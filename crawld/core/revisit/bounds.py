@@ -1,9 +1,9 @@
-"""Upper bounds of freshness, and of the probability that many hosts are requested at once.
+"""Upper bounds of freshness, and of the probability of many requests at once.
 
 UNPOLITE: the optimum without ceilings. POLITE: the optimum with ceilings and equally spaced visits
 to every page; no polite schedule is better, since equal spacing is best and politeness only
 restricts. Peak: hosts with equally spaced requests and independent phases send, in a short window,
-a number of requests that is a sum of independent bits, and so stays close to its mean.
+a number of requests that is a sum of independent bits and therefore stays close to its mean.
 
 Source: PUC-Rio dissertation, chapter 5 (bounds) and 4 (peaks); Hoeffding, JASA 1963, theorem 1.
 """

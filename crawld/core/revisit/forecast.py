@@ -1,10 +1,10 @@
-"""Forecast of the freshness that a request budget can hold, from the histories of the pages.
+"""Forecasts the freshness that a request budget can maintain, from the histories of the pages.
 
-Everything follows from one function of a page, S(s) = Pr[no change within s of a random time],
-which its gaps X give: S(s) = E[(X − s)⁺] / E[X]. No renewal assumption is needed.
+Everything follows from one function of a page, S(s) = Pr[no change within s of a random time]. It
+is computed from the gaps X: S(s) = E[(X − s)⁺] / E[X]. No renewal assumption is needed.
 
 1. With visits τ apart a page is fresh for a share (1/τ) ∫₀^τ S of the time.
-2. With hints, and a visit once no change was reported for δ, a page is fresh for a share S(δ) of
+2. With hints, a page is visited once no change was reported for δ. It is fresh for a share S(δ) of
    the time, at −S′(δ) visits per second: each gap longer than δ is visited once.
 3. If a share m of the changes is never reported and a share 1 − q of the hints is false, a page is
    fresh (1 − m) S(δ) + m (1/τ) ∫₀^τ S of the time, at (1 − m)(−S′(δ))/q + 1/τ visits per second
@@ -57,7 +57,7 @@ class HintQuality:
 
 @dataclass(frozen=True, slots=True)
 class FreshnessForecast:
-    """Freshness, age and cost that a budget gives.
+    """Freshness and mean age for a budget, and the requests used.
 
     Attributes:
         freshness: share of page time, weighted by importance. age_s: mean age, seconds.
@@ -71,7 +71,7 @@ class FreshnessForecast:
 
 @dataclass(frozen=True, eq=False)
 class SurvivalCurves:
-    """S of pages and its integrals on `GRID_S`, each array of shape (pages, waits).
+    """Survival functions of pages and their integrals on `GRID_S`, arrays of shape (pages, waits).
 
     Attributes:
         survival: S. density: −S′, 1/s. survival_integral: ∫₀^τ S, seconds.
@@ -94,7 +94,7 @@ class SurvivalCurves:
         return self.survival_integral / GRID_S, self.age_integral / GRID_S
 
     def forecast(self, visits_per_s: float, hints: HintQuality | None = None) -> FreshnessForecast:
-        """Return the freshness that a budget holds.
+        """Return the freshness that a budget can maintain.
 
         Args:
             visits_per_s: of all pages together, > 0.
@@ -147,7 +147,7 @@ class SurvivalCurves:
         survival, visits = self.survival[:, first:], self.density[:, first:]
         cost = (1.0 - rare) / hints.trust * visits
         value = weight * (1.0 - rare) * survival - price * cost
-        # A wait that hardly any gap exceeds would give the page up.
+        # A wait that almost no gap exceeds would mean that the page is never visited.
         best = np.where(visits * most_s >= 1.0, value, -np.inf).argmax(axis=1)
         hinted = (
             (1.0 - rare) * survival[pages, best] + rare * beside_fresh,
@@ -231,7 +231,7 @@ def least_budget(
         precision: relative error of the result.
 
     Returns:
-        The budget; None where even `most` does not reach the target.
+        The budget; None if even `most` does not reach the target.
     """
     if freshness_of(most) < target:
         return None

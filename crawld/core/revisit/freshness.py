@@ -5,8 +5,9 @@ change it has missed. Both means depend on the changes per visit r = λ/f and on
 equally spaced (fixed), one in each period at a random time (random), or a Poisson process (purely
 random). In that order freshness falls and age rises, for every r.
 
-Near r = 0, where a formula cancels, its power series is used. λ = 0 is always fresh; f = 0 with
-λ > 0 is never fresh and of unbounded age; λ = ∞ is never fresh and as old as its last visit.
+Near r = 0, where a formula cancels, its power series is used. A page with λ = 0 is always fresh;
+with f = 0 and λ > 0 it is never fresh and its age is unbounded; with λ = ∞ it is never fresh and as
+old as its last visit.
 
 Source: Cho & Garcia-Molina, TODS 2003, section 4; the author's forms 4.1-4.8 of the Oslo thesis.
 """
@@ -73,8 +74,8 @@ def mean_age(order: Order, change_rate: ArrayLike, revisit_frequency: ArrayLike)
     Returns:
         Mean age in seconds; inf where f = 0 and λ > 0.
 
-    Source: Cho & Garcia-Molina, TODS 2003, table 2; Oslo thesis 4.6-4.8 (which prints a factor t
-    too many in 4.3).
+    Source: Cho & Garcia-Molina, TODS 2003, table 2; Oslo thesis 4.6-4.8 (whose 4.3 has an extra
+    factor t).
 
     >>> round(float(mean_age(Order.RANDOM, 1.7, 1.0)), 5)
     0.26114

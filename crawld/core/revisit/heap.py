@@ -33,7 +33,7 @@ class SlotHeap:
         return slot < len(self._place) and self._place[slot] != ABSENT
 
     def key(self, slot: int) -> float:
-        """Return the key of a slot, or the one it had when it was removed."""
+        """Return the key of a slot; after its removal, the last key."""
         return self._key[slot]
 
     def first(self) -> int:

@@ -1,7 +1,7 @@
-"""Hinted pages: the belief about their last change, and the value of a visit.
+"""Pages with change hints: beliefs about their last change, and the value of a visit.
 
-A hint may be false and a change may go unreported, so that a hinted page is not simply stale. Three
-readings are kept, each with the time of the page's last change and a weight:
+A hint may be false and a change may go unreported, so a hinted page is not simply stale. Three
+hypotheses are kept, each with the time of the page's last change and a weight:
 
     known     no hint since the visit is true: the last change is the one known at the visit
     earlier   an earlier hint is true, and none after it
@@ -10,16 +10,18 @@ readings are kept, each with the time of the page's last change and a weight:
 1. A hint of a page whose hazard of change is h (mixed over the readings) is true with probability
    p = h q / (h q + H (1 − q)), where q is the trust in its source and H the mean hazard of all
    pages: false hints hit all pages alike, true ones hit pages that change often.
-2. Then `latest` has weight p, `earlier` that of the two former hint readings, `known` the rest.
-3. No further hint is evidence too: a reading by which the page changes often loses weight while no
-   hint comes, as its survival to the power 1 − m falls (m: the share of changes never reported).
+2. Then `latest` has weight p, `earlier` the weight of the two former hint hypotheses, `known` the
+rest. 3. The absence of further hints is evidence too: a hypothesis under which the page changes
+often
+   loses weight while no hint arrives, with its survival to the power 1 − m (m: share of changes
+   never reported).
 4. The value of a visit is, under `earlier` and `latest`, the time the page will stay unchanged;
    under `known` it is the value without hints, lowered because no hint came.
 
 With trust 1 the page is stale since the latest hint; with trust 0 the hints change nothing.
 
-Values change slowly: of very many pages one block is valued at a time, and the best page is found
-from the maxima of the blocks.
+Values change slowly: with very many pages, one block is valued at a time, and the best page is
+found from the maxima of the blocks.
 
 Source: Bayes' rule over a change-point; the form of noisy signals is Busa-Fekete et al. 2025.
 """
@@ -46,14 +48,15 @@ BLOCK = 512
 """Pages valued at once; with more hinted pages, the next block follows at a later pick."""
 
 REVALUE_S = 3.0
-"""Least time between two valuations: a value grows as 2d + 600 s, by about a percent in it."""
+"""Least time between two valuations; a value grows as 2d + 600 s, about one percent in this
+time."""
 
 NEW_PER_PICK = 8 * BLOCK
 """New hinted pages valued in one pick, so that a flood of hints does not delay it."""
 
 STALE_SHARE = 0.03
-"""Value of a second since the visit of a changed page: a page that always changes again soon would
-otherwise never be visited. On the liveliest articles of 2007 it costs .001 of freshness."""
+"""Value per second since the last visit of a changed page: a page that always changes again soon
+would otherwise never be visited. On the most active articles of 2007 it costs .001 of freshness."""
 
 _INITIAL_ROOM = 16
 """Initial room for hinted pages."""
@@ -100,8 +103,8 @@ class Belief(NamedTuple):
     """Belief about one hinted page.
 
     Attributes:
-        known_at, earlier_at, latest_at: time of the last change under each reading.
-        known, earlier, latest: weights, divided by the survival at their age.
+        known_at, earlier_at, latest_at: time of the last change under each hypothesis. known,
+        earlier, latest: weights, divided by the survival at their age.
         true_hints: expected number of true hints.
     """
 
@@ -149,7 +152,7 @@ def update_belief(
     hazard = sum(w * table.hazard(a) for w, a in zip(weights, ages, strict=True)) / total / scale_s
     true = hazard * trust / (hazard * trust + mean_hazard * (1.0 - trust) + _LEAST * _LEAST)
     known, earlier, latest = (w / total * (1.0 - true) for w in weights)
-    # Two earlier hints are kept as one, at the time of the likelier.
+    # Two earlier hints are kept as one, at the time of the more probable.
     earlier_at = old.latest_at if latest >= earlier else old.earlier_at
     survival = table.survival(max(at - earlier_at - coverage.lag_s, 0.0) / scale_s)
     return Belief(
@@ -164,7 +167,7 @@ def update_belief(
 
 
 def _confirmed(old: Belief, trust: float) -> Belief:
-    """Return a belief after another hint of the same change: it is false only if both are."""
+    """Return a belief after a second hint of the same change: false only if both hints are."""
     doubt = (1.0 - trust) * (old.known + old.earlier)
     latest = old.latest + trust * (old.known + old.earlier)
     share = (1.0 - trust) if doubt > 0.0 else 0.0

@@ -1,4 +1,4 @@
-"""State of the pages of one index policy, in flat arrays by slot, and their visit values.
+"""State of the pages of one index policy in flat arrays by slot, with their visit values.
 
 20 bytes a page: time of the last visit, age (time from the last change to that visit, in scales),
 scale, importance. Values of one page are read through memory views, which return a plain float in a
@@ -30,7 +30,7 @@ class IndexPages:
     """The pages of one index policy.
 
     Attributes:
-        table: visit value by age, scale and time since the visit.
+        table: visit values by age, scale and time since the last visit.
         visited_at, age, scale, weight: one element a slot; visited_at −inf = never visited.
     """
 
@@ -100,7 +100,7 @@ class IndexPages:
         return self.table.value(self._age[slot], self._scale[slot], since) * self._weight[slot]
 
     def due(self, slot: int, level: float) -> float:
-        """Return a time before which the visit value of a page is below a level."""
+        """Return a time until which the visit value of a page stays below a level."""
         weight = self._weight[slot]
         if weight <= 0.0:
             return math.inf

@@ -1,9 +1,9 @@
-"""The waiting pages of the index policy, and which of them has the highest visit value.
+"""Finds the waiting page with the highest visit value, for the index policy.
 
-The value grows with the time since the last visit, so that a page need not be checked before its
-value can reach a *level* near the value of the last picks. A page is in one of two places:
+The value grows with the time since the last visit, so a page needs no check before its value can
+reach a *level* near the value of the last picks. A page is in one of two places:
 
-- the **heap**, keyed by a time at which the value is still below the level (new pages before all
+- the **heap**, keyed by a time up to which the value stays below the level (new pages before all
   times, in order of arrival);
 - the **shortlist**, the few pages whose value is about the level or more, known and refreshed
   whenever it may have changed by half a percent.
@@ -37,7 +37,7 @@ NEW = -(2.0**42)
 """Keys of new pages are within `LONGEST_S` of this: before all times."""
 
 _SMALL = 512
-"""Up to this number all pages are in the shortlist: exact, and cheaper than any heap."""
+"""Up to this number, all pages are in the shortlist: exact, and cheaper than any heap."""
 
 _SHORTLIST_LEAST, _SHORTLIST_SHARE, _SHORTLIST_MOST = 256, 8, 8192
 """The shortlist holds up to an eighth of the pages, so that it lasts while values fall."""
@@ -55,8 +55,8 @@ _PAUSE, _PAUSE_S = 1e-3, 1e-3
 
 _NEAR = 0.99
 _ADMITTED, _MANY = 0.8, 160_000
-"""A page at this share of the level enters the shortlist rather than be rechecked soon; not so with
-very many pages, of which too many are that near."""
+"""A page at this share of the level enters the shortlist instead of being rechecked soon; not with
+very many pages, of which too many are this close."""
 
 _REKEY_SHARE = 32
 _AT_ONCE = 65_536
@@ -110,12 +110,12 @@ class IndexQueue:
             self.push(slot)
 
     def recheck(self, slot: int, now: float) -> None:
-        """Let a page be valued at the next pick, whether it was waiting or not."""
+        """Mark a page for valuation at the next pick, whether it was waiting or not."""
         self._shortlist.discard(slot)
         self._heap.push(slot, now)
 
     def restore_new(self, slot: int) -> None:
-        """Return a new page that was removed to its place."""
+        """Put a removed new page back in its place."""
         self._heap.push(slot, self._heap.key(slot))
 
     def remove(self, slot: int) -> None:
@@ -127,7 +127,7 @@ class IndexQueue:
         """Rekey distinct slots, waiting or not, whose models have changed; `new` as in `load`."""
         due = self._pages.dues(slots, self._level)
         self._heap.move(slots, np.where(np.isnan(new), due, new))
-        # The level may be far off now.
+        # The level may now be far from the values.
         self._refresh_at, self._picks_since_rekey = -math.inf, len(self)
 
     # --- selection ------------------------------------------------------------------------------

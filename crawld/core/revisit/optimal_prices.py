@@ -5,13 +5,12 @@ its ceiling is a pool (number h + 1), all other hosts together are pool 0. The p
 written μ = (1 − e^(−s))·max(w/λ), s in (0, ∞): for the best page x − ln(1 + x) = s exactly, so that
 even a bandwidth too small to change μ by one rounding has its own s.
 
-1. The pages of a host are grouped by log(λ/w), one group per eighth of an octave. On the few groups
-   bisection finds the price of every host, the common price, and which hosts are held, to three
-   digits or better.
+1. The pages of a host are grouped by log(λ/w), one group per eighth of an octave. Bisection on
+   these few groups finds the price of every host, the common price, and which hosts are held, to
+   three digits or better.
 2. Newton steps on ln s against ln Σf, all open pools in one pass over their pages, inside a
    bracket. Each step squares the error: two or three passes in practice. The sum of pool 0 counts
-   min(share, ceiling) for each host, so that it is right even while it is open which hosts are
-   held.
+   min(share, ceiling) for each host, so that it is correct even before the held hosts are known.
 3. Hosts of pool 0 above their ceiling become held and get their own price by step 2; hosts held in
    error return to pool 0; and all of it repeats.
 
@@ -49,7 +48,8 @@ _LOG_ONE = 30.0
 """From here on e^(−s) is near the rounding of 1."""
 
 _SURELY_HELD = 1.05
-"""A host is held from the start if the groups price it this factor above the common price."""
+"""A host is held from the start if its price by the groups exceeds the common price by this
+factor."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +86,7 @@ def _frequency(rate: Floats, q: Floats, s: Floats) -> tuple[Floats, Floats]:
         left = 1.0 - share
         log_share = -np.log1p(-np.minimum(share, 1.0))
         falling = s * q * np.exp(-s) / left
-        if np.any(s > _LOG_ONE):  # below rounding only the best page can be distinguished
+        if np.any(s > _LOG_ONE):  # below rounding, only the best page can be distinguished
             best = q == 1.0
             log_share, falling = np.where(best, s, log_share), np.where(best, s, falling)
         x = changes_per_visit(log_share)
@@ -135,7 +135,7 @@ class _Pools:
         everyone = np.ones(len(groups.host), dtype=bool)
         self._log_s[1:] = _bisect(groups, everyone, groups.host, self._best, self._web.ceiling)
         own = np.where(self._alive, -np.expm1(-np.exp(self._log_s[1:])) * self._best, 0.0)
-        # Σ min(share at μ, ceiling) falls with μ: hosts are held in order of falling price.
+        # Σ min(share at μ, ceiling) falls with μ: hosts are held in order of decreasing price.
         order = np.argsort(-own)
         low, high = 0, int(np.count_nonzero(self._alive))
         while low < high:

@@ -1,9 +1,9 @@
-"""A priority queue over slots with only its near end in order: 9 bytes a slot, 1 µs a step.
+"""A priority queue over slots that sorts only its first part: 9 bytes a slot, 1 µs an operation.
 
-The index policy checks a page repeatedly, some time before it can matter. A heap of flat arrays
-takes a dozen steps of Python each time; the heap of the standard library is fast but costs 100
-bytes an entry. So the keys of all slots are in one flat array, and only the slots of least key are
-in a heap. When it is empty, the next part is found in one vectorised pass.
+The index policy rechecks each page repeatedly, before its value can matter. A heap of flat arrays
+takes a dozen Python steps each time; the heap of the standard library is fast but costs 100 bytes
+an entry. Here the keys of all slots are in one flat array, and only the slots of least key are in a
+heap. When it is empty, the next part is found in one vectorised pass.
 
 Invariant: every member whose key is at most `_bound` has an entry (key, slot) in `_near`. An entry
 whose slot was removed or has another key is skipped.
@@ -47,7 +47,7 @@ class PartialHeap:
         return slot < len(self._waits) and self._waits[slot] == 1
 
     def key(self, slot: int) -> float:
-        """Return the key of a slot, or the one it had when it was removed."""
+        """Return the key of a slot; after its removal, the last key."""
         return self._key[slot]
 
     def first(self) -> int:
@@ -126,7 +126,7 @@ class PartialHeap:
         return self._near
 
     def _near_bound(self, keys: NDArray[np.float64], waits: NDArray[np.bool_]) -> float:
-        """Return a key not exceeded by about the wanted share of the members (at least one)."""
+        """Return a key with about the wanted share of the members (at least one) at or below it."""
         share = self._near_size()
         if share >= self._count:
             return math.inf

@@ -2,13 +2,13 @@
 
 A policy orders the pages of one host: at each free slot of the host it selects the page to visit.
 It has no clock, no network and no database: time is an argument, and the result of a visit is a
-`VisitObservation`. All its state can be rebuilt from the pages. The daemon, the laboratory and the
-benchmarks use the same classes.
+`VisitObservation`. Its whole state can be rebuilt from the pages. The daemon, the laboratory and
+the benchmarks use the same classes.
 
 Rule 1: `select` takes a page in flight; it is not selected again until `record_visit` or `release`.
 Rule 2: an unknown page in `record_visit`, `release`, `record_hint`, `remove` or `set_weight` is
-ignored: it was removed while in flight, or the hint came late. Rule 3: a clock that jumps must
-neither starve a page nor cause two visits to one page in a row.
+ignored: it was removed while in flight, or the hint came late. Rule 3: a clock jump must neither
+starve a page nor cause two consecutive visits to one page.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from crawld.core.revisit.slots import FREE, PageSlots
 
 @dataclass(frozen=True, slots=True)
 class VisitObservation:
-    """Changes of a page that one successful visit showed.
+    """Changes of a page found by one successful visit.
 
     Attributes:
         changed: whether the page changed since the previous visit (at a first visit: True).
         changed_at: exact times of changes since the previous visit (at a first visit: of all
-            changes), Unix seconds, oldest first. Empty where the server reports none; one element
-            for Last-Modified; all of them for a revision history.
+            changes), Unix seconds, oldest first. Empty if the server reports none; one element for
+            Last-Modified; all of them for a revision history.
         model: the page's change model after this visit, for policies that learn.
     """
 
@@ -107,7 +107,7 @@ class Policy(Protocol):
         ...
 
     def release(self, page: int) -> None:
-        """Return a selected page as if it had not been selected."""
+        """Put a selected page back, as if it had not been selected."""
         ...
 
     def record_hint(self, page: int, at: float, *, trust: float = 1.0) -> None:
@@ -121,7 +121,7 @@ class Policy(Protocol):
 
 
 class MonotonicClock:
-    """Wall clock time without backward steps: after a step back, time continues from the old value.
+    """A clock that never steps back: if the wall clock does, it continues from the old time.
 
     Attributes:
         now: time at the last call. lead: how far it is ahead of the wall clock, seconds.
@@ -177,7 +177,7 @@ class PageSet:
 
 
 class UniformPolicy(PageSet):
-    """Round robin by age: oldest last visit first; new pages before that, in order of arrival.
+    """Round robin by age: new pages first, in order of arrival, then the oldest last visit.
 
     32 bytes a page; every call is O(log n). Weights and hints have no effect.
     """
@@ -232,7 +232,7 @@ class UniformPolicy(PageSet):
             self._heap.push(slot, self._next_turn(now))
 
     def release(self, page: int) -> None:
-        """Return a selected page to its place in the round."""
+        """Put a selected page back in its place in the round."""
         slot = self._slots.find(page)
         if slot != FREE and slot not in self._heap:
             self._heap.push(slot, self._heap.key(slot))
@@ -245,7 +245,7 @@ class UniformPolicy(PageSet):
         return NEVER + self._new_count
 
     def _next_turn(self, now: float) -> float:
-        # Later than every turn before, even after the clock stepped back: otherwise the page just
+        # Later than every earlier turn, even after the clock stepped back; otherwise the page just
         # visited would be the oldest and would be visited again.
         self._latest = max(now, math.nextafter(self._latest, math.inf))
         return self._latest

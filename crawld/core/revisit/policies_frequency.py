@@ -5,12 +5,12 @@ page key, so that it is the same after a restart. MERGE visits in the order of t
 all pages, one a slot, and never idles. DELAYED moves each ideal time to the first slot at or after
 it, and idles when no page is due. RANDOM draws a page, with probability ∝ f or uniformly.
 
-Phases are independent for a reason: with equal phases visits cluster (one page at 2f beside 40 at f
-kept .594 of its equally spaced freshness, with random phases .999).
+Phases are independent because visits cluster under equal phases (one page at 2f beside 40 at f kept
+.594 of its equally spaced freshness; with random phases .999).
 
 A page without a frequency is new: it is visited at once, in order of arrival, and then has the mean
-frequency of the others until the next allocation. f = 0 means given up: the page is selected only
-when no other page waits. 44 bytes a page.
+frequency of the others until the next allocation. A page with f = 0 is given up: it is selected
+only when no other page waits. 44 bytes a page.
 
 Source: PUC-Rio dissertation, chapter 4 (RANDOM, MERGE, DELAYED).
 """
@@ -36,14 +36,14 @@ _UNKNOWN = -1.0
 """Frequency of a page that no allocation has included."""
 
 _GIVEN_UP, _GIVEN_UP_STEP = 1e18, 256.0
-"""Due time of the first page with f = 0, and its distance to the next one, so that such pages take
-turns. All other due times are earlier; at 1e18 floats are 128 apart."""
+"""Due time of the first page with f = 0, and its distance to the next, so that such pages take
+turns. All other due times are earlier; at 1e18, floats are 128 apart."""
 
 _LEAST_SHARE = 1e-9
 """Weight of a page with f = 0, relative to the mean: it is drawn only when no other page waits."""
 
 _PART = 8
-"""An allocation of less than this fraction (1/n) of the pages moves them one by one."""
+"""An allocation to less than this fraction (1/n) of the pages moves them one by one."""
 
 _CLOCK_STEP_S = 60.0
 """A clock that falls back by more than this was set; a smaller step is jitter between callers."""
@@ -186,7 +186,7 @@ class _DueTimePolicy(PageSet):
                 self._sum -= self._frequency[slot]
 
     def release(self, page: int) -> None:
-        """Return a selected page to its place in the schedule."""
+        """Put a selected page back in its place in the schedule."""
         slot = self._slots.find(page)
         if slot != FREE and slot not in self._heap:
             self._heap.push(slot, self._heap.key(slot))
@@ -239,7 +239,7 @@ class MergePolicy(_DueTimePolicy):
             due = self._first_due(slot)
         elif slot not in self._heap:
             due += interval
-        # An unscheduled visit (an operator asked for it) does not change the schedule.
+        # An unscheduled visit (requested by the operator) does not change the schedule.
         self._heap.push(slot, due)
 
 

@@ -6,14 +6,14 @@ b and R the mean residual life of the renewal process that starts at a change,
 
     gain(t) = ∫_a^x R(x − v) dF(v) / S(a).
 
-The published text omits the condition X > a, that is the division by S(a); both forms are here. On
-a grid of waits s = t − u the integral is the product of a matrix, fixed for each page, with the
-masses of F between the grid points from a on. Between grid points the gain is linear, so that a
-pick is one multiplication and one maximum over all pages; a page is updated only when it crosses a
-grid point.
+The published text omits the condition X > a, that is the division by S(a); both forms are
+implemented. On a grid of waits s = t − u the integral is the product of a matrix, fixed for each
+page, with the masses of F between the grid points from a on. Between grid points the gain is
+linear, so that a pick is one multiplication and one maximum over all pages; a page is updated only
+when it crosses a grid point.
 
 A research policy: 6.6 KB a page, no hints; new pages first, in order of arrival. The gain of a page
-is multiplied by its importance, which the thesis does not have.
+is multiplied by its importance (an addition to the thesis).
 
 Source: PUC-Rio dissertation, 6.2.2, which estimates the expectation from three simulated renewals
 per page and pick.
@@ -173,7 +173,7 @@ class GreedyPolicy(PageSet):
         self._tabulate_gain(slot, now)
 
     def release(self, page: int) -> None:
-        """Return a selected page to its place."""
+        """Put a selected page back in its place."""
         slot = self._slots.find(page)
         if slot == FREE or slot in self._new_pages or slot in self._crossings:
             return

@@ -1,12 +1,12 @@
-"""INDEX: visit the page whose visit has the highest value now; needs no allocation.
+"""INDEX: visit the page whose visit is most valuable now; needs no allocation.
 
-The value is that of `visit_value.py`, times the importance. New pages come first, the longest
-unchanged of them before the others; then the page of highest value among the waiting pages
-(`index_queue.py`) and the hinted pages (`hints.py`), which are valued by how long they will stay
-fresh. The policy learns at every visit.
+The value (`visit_value.py`) is multiplied by the importance. New pages come first, the longest
+unchanged before the others; then the page of highest value among the waiting pages
+(`index_queue.py`) and the hinted pages (`hints.py`), whose value is how long they will stay fresh.
+The policy learns from every visit.
 
-Hints lower the value of pages without hints, and count in proportion to their reliability. With
-hints of trust 0 the policy decides as it does without hints.
+Hints lower the value of pages without hints and are weighted by their reliability. Hints of trust 0
+change nothing.
 
 56 bytes a page. Time is a monotonic clock (rule 3 of `policies.py`).
 
@@ -69,7 +69,7 @@ class IndexPolicy(PageSet):
         self._pages.table = value_table(model)
 
     def add(self, page: int, last_visit_at: float | None, weight: float = 1.0) -> None:
-        """Add a page; one that was never visited goes before all visited pages."""
+        """Add a page; a page that was never visited goes before all visited pages."""
         if page in self._slots:
             return
         slot = self._slots.add(page)
@@ -115,8 +115,9 @@ class IndexPolicy(PageSet):
         unchanged = np.maximum(records["last_visit_at"] - records["last_change_at"], 0.0)
         self._pages.set_models(slots, unchanged / scale, scale)
         never = np.isneginf(self._pages.visited_at[slots])
-        # The page unchanged longest will stay unchanged longest: on 2019 to 2021 of a manual, where
-        # a year is too short for one visit to every page, this was better than any scale.
+        # The page unchanged longest will stay unchanged longest. On a manual's changes of 2019 to
+        # 2021, where a year is too short for one visit to every page, this was better than any
+        # scale.
         calm = np.minimum(self._pages.weight[slots] * unchanged, LONGEST_S)
         self._queue.reorder(slots, np.where(never, NEW - calm, np.nan))
 
@@ -207,7 +208,7 @@ class IndexPolicy(PageSet):
         self._pages.set_model(slot, unchanged / scale, scale)
 
     def release(self, page: int) -> None:
-        """Return a selected page to its place."""
+        """Put a selected page back in its place."""
         slot = self._slots.find(page)
         if slot == FREE or slot not in self._in_flight:
             return
@@ -226,16 +227,16 @@ class IndexPolicy(PageSet):
 
         Args:
             missed_share: share of changes that no source reports, in [0, 1]; 1 = no source.
-            lag_s: time from a change to its hint, polls included, seconds: no conclusion is drawn
-                from the absence of hints within it.
+            lag_s: time from a change to its hint, including polls, seconds; the absence of hints
+                within this time is no evidence.
         """
         self._coverage = Coverage(missed_share, lag_s)
 
     def record_hint(self, page: int, at: float, *, trust: float = 1.0) -> None:
         """Record a change reported after the last visit; older reports are dropped.
 
-        For a page in flight the hint counts after the visit, if it reports a later change. A page
-        never visited and of unknown history is new and comes first anyway.
+        For a page in flight, the hint takes effect after the visit if it reports a later change. A
+        page never visited and of unknown history is new and comes first anyway.
         """
         slot = self._slots.find(page)
         if slot == FREE or trust <= 0.0:

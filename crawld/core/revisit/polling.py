@@ -1,9 +1,9 @@
-"""How often to poll a hint source: a poll costs requests that visits would have used.
+"""Plans how often to poll a hint source, since polls cost requests that visits could use.
 
 A poll every T seconds costs c/T of the host's slots and adds T/2 to the source's mean lag.
-Freshness over T (`forecast.py`) has one peak between polls that displace visits and polls that come
-too late; it is found by golden-section search on log T. If even the peak is below the freshness of
-the same slots without the source, the source is not polled.
+Freshness as a function of T (`forecast.py`) has one maximum between polls that displace visits and
+polls that come too late; golden-section search on log T finds it. If even the maximum is below the
+freshness without the source, the source is not polled.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class PollPlan:
     Attributes:
         interval_s: seconds between polls; None: do not poll it, it gains nothing.
         slots_share: share of the host's slots the polls take.
-        freshness: expected with it. without: expected without it.
+        freshness: expected with the source. without: expected without it.
     """
 
     interval_s: float | None
@@ -62,7 +62,7 @@ def combine_quality(one: HintQuality, other: HintQuality | None) -> HintQuality:
     first_share, second_share = 1.0 - one.missed_share, 1.0 - other.missed_share
     if first_share + second_share <= 0.0:
         return one
-    # A change that both report is reported by the faster.
+    # A change reported by both is known from the faster one.
     fast, slow = sorted((one, other), key=lambda source: source.lag_s)
     first = 1.0 - fast.missed_share
     second = fast.missed_share * (1.0 - slow.missed_share)

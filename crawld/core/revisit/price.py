@@ -48,7 +48,7 @@ _C0, _C1, _C2, _C3 = _cubic_pieces()
 
 
 def changes_per_visit(log_share: ArrayLike) -> Floats:
-    """Return x with x − ln(1 + x) = L: changes per visit where the visit's share is 1 − e^(−L).
+    """Return x with x − ln(1 + x) = L: changes per visit if the visit's share is 1 − e^(−L).
 
     Args:
         log_share: L = −ln(1 − g), ≥ 0, inf allowed.

@@ -1,4 +1,4 @@
-"""Allocation for pages of any renewal process, continuous and in whole visits.
+"""Optimal revisit frequencies for any renewal process, continuous or in whole visits.
 
 With equally spaced visits τ apart a page is fresh for a share (1/τ)∫₀^τ S_e(s) ds of the time, and
 one more visit has the value W(τ). The optimum has w W(τ) = μ for every page visited, Σ 1/τ = C, and

@@ -1,4 +1,4 @@
-"""The value of a visit now, from the age-aware scale model: tables for the index policy.
+"""Tables of the value of a visit now, by the age-aware scale model, for the index policy.
 
 A page has a scale σ and an age a (time from its last change to its last visit, in scales). With the
 pooled shape's survival S, its integral I and y = a + τ/σ, a visit τ after the last one has the
@@ -7,8 +7,8 @@ value
     W = σ (I(y) − I(a) − (τ/σ) S(y)) / S(a)        seconds of freshness,
 
 plus a share of τ, so that no page is forgotten and the order tends to round robin where the model
-sees no difference. In scales, both W/σ and its inverse (how many scales until a given value) depend
-on (a, ·) alone, so that the inverse is one table for all pages.
+sees no difference. In scales, both W/σ and its inverse (number of scales until a given value)
+depend on (a, ·) alone, so that one table holds the inverse for all pages.
 
 The value of a page known to be stale, whose last change is d ago, is the time it will stay
 unchanged: a geometric mean of the model's residual life and the robust score min(mean interval,
@@ -36,12 +36,12 @@ from crawld.core.change.scale import ScaleModel, fit_scale
 Floats = NDArray[np.float64]
 
 ROUND_ROBIN_SHARE: Final = 0.06
-"""Value of a second of waiting. Of 0.03 to 0.1 this was best on eight cells of earlier years
-(articles 2005 and 2006, terms 2024): in none of them below round robin or MERGE."""
+"""Value of a second of waiting. Of 0.03 to 0.1 this was best on eight test cells of earlier years
+(articles 2005 and 2006, terms 2024), and never below round robin or MERGE."""
 
 ROBUST_SHARE: Final = 0.25
-"""Weight of the robust score in the mean: if a fifth of the hints is false, d is doubtful. Of 0 to
-0.75 this was best with such hints on articles of 2006."""
+"""Weight of the robust score in the mean, since d is uncertain if hints are false. Of 0 to 0.75
+this was best with a fifth of the hints false, on articles of 2006."""
 
 _GAP_LEAST_S, _GAP_MOST_S = 60.0, 3650.0 * 86_400.0
 _SETTLING_S = 600.0
@@ -52,7 +52,7 @@ _VALUE_LEAST, _VALUE_MOST, _VALUES = 1e-9, 1e5, 224
 _ALIVE_LEAST = 1e-9
 _HAZARD_LEAST = 1e-4
 _EARLY = 0.97
-"""Waits are shortened by the table's error, so that a page is checked early and never late."""
+"""Waits are shortened by the table's error, so that a page is checked early rather than late."""
 
 
 def page_scale_s(weights: Sequence[float], model: PageModel) -> float:
@@ -173,7 +173,7 @@ class VisitValueTable:
         return np.maximum(self._many(age)[0], _ALIVE_LEAST)
 
     def stale_values(self, scale_s: Floats, unchanged_s: Floats) -> Floats:
-        """Return the fresh time gained by visits to pages known to be stale, seconds.
+        """Return the fresh time gained by visiting pages known to be stale, seconds.
 
         Args:
             scale_s: σ, seconds.
@@ -184,7 +184,7 @@ class VisitValueTable:
         return np.asarray(model ** (1.0 - ROBUST_SHARE) * robust**ROBUST_SHARE)
 
     def wait_s(self, age: float, scale_s: float, value_s: float) -> float:
-        """Return a time after the visit, seconds, within which the value stays below this."""
+        """Return a time after the visit, seconds, within which the value stays below `value_s`."""
         if value_s <= 0.0:
             return 0.0
         row = math.log(max(age / _AGE_LEAST, 1.0)) / self._log_age
