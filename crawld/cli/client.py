@@ -17,12 +17,7 @@ TIMEOUT_S = 60.0
 
 
 def socket_path(socket: Path | None, db: Path | None) -> Path:
-    """Return the path of the control socket.
-
-    Args:
-        socket: `--socket`; comes first, then the environment variable `CRAWLD_SOCKET`.
-        db: `--db`; the default socket lies next to the database.
-    """
+    """Return the control socket: `--socket`, else `CRAWLD_SOCKET`, else next to the database."""
     if socket is not None:
         return socket
     if from_environment := os.environ.get(SOCKET_VARIABLE):
@@ -59,12 +54,9 @@ class Client:
         return self._send(self._http.build_request("GET", path, params=params))
 
     def post(self, path: str, form: dict[str, object], *, patient: bool = False) -> bytes:
-        """Send a POST request and return the response body.
+        """Send a POST request and return the response body; arguments of None are left out.
 
-        Args:
-            path: the command.
-            form: its arguments; those of None are left out.
-            patient: read without a timeout, as for a drain.
+        A `patient` request has no time limit for the response, as for a drain.
 
         Raises:
             UnreachableError: no daemon responds.

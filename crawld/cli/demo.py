@@ -44,13 +44,9 @@ REPORT_S = 3.0
 
 
 def demo(*, db: Path | None, seconds: float | None, seed: int, as_json: bool) -> int:
-    """Serve the site and mirror it until interrupted; return the exit code.
+    """Serve the site and mirror it for a time or until interrupted; return the exit code.
 
-    Args:
-        db: a new file to keep the mirror in; None: a temporary file.
-        seconds: duration; None: until interrupted.
-        seed: selects the site.
-        as_json: print the summary as JSON.
+    `db` is a new file to keep the mirror in; None: a temporary file. `seed` selects the site.
 
     Raises:
         OperatorError: the file exists; it would hold the mirror of another site.

@@ -105,13 +105,8 @@ def history_table(history: History, now: float) -> RenderableType:
     rows = zip(history.versions, ends, strict=False)
     shown, total = len(history.versions), history.change_count
     known = f"{count_text(shown)} shown, {count_text(total)} stored by visits so far"
-    head = tables.facts(
-        [
-            ("url", clean(history.url)),
-            ("title", clean(history.title) or None),
-            ("versions", known),
-        ]
-    )
+    title = clean(history.title) or None
+    head = tables.facts([("url", clean(history.url)), ("title", title), ("versions", known)])
     return Group(head, "", tables.table(headings, (_row(version, end) for version, end in rows)))
 
 
@@ -131,6 +126,7 @@ def version_table(version: VersionDetail) -> RenderableType:
     """Return one version without its body."""
     until = version.superseded_at
     line = f"{version.http_version} {version.status} {clean(version.reason)}"
+    size = size_text(version.size_bytes)
     head = tables.facts(
         [
             ("url", clean(version.url)),
@@ -140,10 +136,7 @@ def version_table(version: VersionDetail) -> RenderableType:
             ("response", line.strip()),
             ("type", clean(version.content_type) or None),
             ("charset", clean(version.charset) or None),
-            (
-                "size",
-                f"{size_text(version.size_bytes)}, stored in {size_text(version.stored_bytes)}",
-            ),
+            ("size", f"{size}, stored in {size_text(version.stored_bytes)}"),
             ("digest", version.digest),
         ]
     )
@@ -152,12 +145,7 @@ def version_table(version: VersionDetail) -> RenderableType:
 
 
 def diff_text(diff: Diff, *, color: bool) -> RenderableType:
-    """Return a difference hunk by hunk.
-
-    Args:
-        diff: the difference.
-        color: mark words by color instead of `[-removed-]` and `{+added+}`.
-    """
+    """Return a difference hunk by hunk; without color as `[-removed-]` and `{+added+}`."""
     head = tables.facts(
         [
             ("url", clean(diff.url)),
@@ -166,10 +154,9 @@ def diff_text(diff: Diff, *, color: bool) -> RenderableType:
             ("ignored", _noise_text(diff.noisy_blocks) if diff.noisy_blocks else None),
         ]
     )
-    if not diff.hunks and diff.noisy_blocks:
-        return Group(head, "", "only noise has changed")
     if not diff.hunks:
-        return Group(head, "", "no visible text has changed")
+        what = "only noise" if diff.noisy_blocks else "no visible text"
+        return Group(head, "", f"{what} has changed")
     return Group(head, *(part for hunk in diff.hunks for part in _hunk(hunk, color=color)))
 
 

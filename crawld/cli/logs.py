@@ -16,11 +16,9 @@ def configure_logs(
 ) -> None:
     """Send the log of the process to one stream.
 
-    Args:
-        style: `json`, `console`, or `auto`: console on a terminal, else JSON.
-        level: returns the minimum level; called for each line, so that a reload can change it.
-        stream: the output; None: stderr.
-        colors: use colors even if the stream is not a terminal.
+    `style` is `json`, `console`, or `auto`: console on a terminal, else JSON. `level` returns the
+    minimum level; it is called for each line, so that a reload can change it. `colors` are used
+    even if the stream (by default stderr) is not a terminal.
     """
     stream = sys.stderr if stream is None else stream
     as_json = style == "json" or (style == "auto" and not stream.isatty())
@@ -29,7 +27,7 @@ def configure_logs(
             _drop_below(level),
             structlog.processors.add_log_level,
             structlog.processors.TimeStamper(fmt="iso", utc=True),
-            *(_json() if as_json else _console(colors or stream.isatty())),
+            *(_JSON if as_json else (_console(colors or stream.isatty()),)),
         ],
         wrapper_class=structlog.make_filtering_bound_logger(logging.DEBUG),
         logger_factory=structlog.WriteLoggerFactory(file=stream),
@@ -50,16 +48,13 @@ def _drop_below(level: Callable[[], str]) -> Processor:
     return drop_below
 
 
-def _json() -> list[Processor]:
-    return [
-        structlog.processors.dict_tracebacks,
-        structlog.processors.JSONRenderer(default=str, ensure_ascii=False),
-    ]
+def _console(colors: bool) -> Processor:
+    return structlog.dev.ConsoleRenderer(
+        colors=colors, exception_formatter=structlog.dev.plain_traceback, pad_event_to=20
+    )
 
 
-def _console(colors: bool) -> list[Processor]:
-    return [
-        structlog.dev.ConsoleRenderer(
-            colors=colors, exception_formatter=structlog.dev.plain_traceback, pad_event_to=20
-        )
-    ]
+_JSON: tuple[Processor, ...] = (
+    structlog.processors.dict_tracebacks,
+    structlog.processors.JSONRenderer(default=str, ensure_ascii=False),
+)

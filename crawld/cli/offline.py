@@ -76,13 +76,8 @@ def restore(db: Path, copy: Path) -> int:
 def doctor(db: Path, *, repair: bool, as_json: bool) -> int:
     """Check a database; print its errors and the space of each table.
 
-    Args:
-        db: the database.
-        repair: first repair data that can be derived from other rows.
-        as_json: print JSON.
-
-    Returns:
-        0 without errors or after their repair, else 3.
+    With `repair`, first repair data that can be derived from other rows. Return 0 without errors
+    or after their repair, else 3.
 
     Raises:
         StoreError: the file cannot be checked, or is in use and cannot be repaired.
@@ -95,7 +90,8 @@ def doctor(db: Path, *, repair: bool, as_json: bool) -> int:
             report = doctors.examine(db)
     warning = network_filesystem(db)
     if as_json:
-        print(json_text({"db": str(db), "warning": warning, **asdict(report), **_as_rows(report)}))
+        space = [each._asdict() for each in report.space]
+        print(json_text({"db": str(db), "warning": warning, **asdict(report), "space": space}))
     else:
         console().print(report_table(db, report, warning))
     return EXIT_INCOMPLETE if report.findings else EXIT_OK
@@ -128,10 +124,6 @@ async def _purge(
         done = await take_down(database, Clock(), urls, reason)
         nursery.cancel_scope.cancel()
     return done
-
-
-def _as_rows(report: Report) -> dict[str, object]:
-    return {"space": [space._asdict() for space in report.space]}
 
 
 def report_table(db: Path, report: Report, warning: str | None) -> RenderableType:

@@ -17,11 +17,7 @@ log = structlog.get_logger(__name__)
 
 
 def run(path: Path, socket: Path | None = None) -> int:
-    """Run the daemon until it is shut down; return the exit code.
-
-    Args:
-        path: the config.
-        socket: the control socket; None: as in the config.
+    """Run the daemon of a config until it is shut down; return the exit code.
 
     Raises:
         OperatorError: the config is invalid or the database cannot be used.

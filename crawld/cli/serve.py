@@ -41,12 +41,7 @@ def serve(
 ) -> int:
     """Serve a mirror until Ctrl-C; return the exit code.
 
-    Args:
-        db: the database.
-        listen: address and port.
-        display: how pages are shown.
-        hosts: host names to accept requests for, besides the default ones.
-        as_json: print the URL as JSON.
+    `hosts` are host names to accept requests for, besides the default ones.
 
     Raises:
         OperatorError: the database cannot be read, or the address is not available.
@@ -71,11 +66,11 @@ async def _serve(
 ) -> None:
     async with await Database.open(db, read_only=True) as database, trio.open_nursery() as nursery:
         listener = SystemNetwork().listen_tcp(*listen)
-        url = listener.url
         app = MirrorApp(database, time.time, display, _print_error, names)
         with trio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
             await nursery.start(listener.serve, app)
-            print(json_text({"url": url, "db": str(db)}) if as_json else url, flush=True)
+            shown = {"url": listener.url, "db": str(db)}
+            print(json_text(shown) if as_json else listener.url, flush=True)
             await anext(aiter(signals))
             nursery.cancel_scope.cancel()
 

@@ -85,11 +85,7 @@ def _decode(run: re.Match[str]) -> str:
 
 
 def parse_address(target: str) -> MirrorAddress | None:
-    """Return the page that a request target names, None if it names none.
-
-    Args:
-        target: path and query as sent, with percent-encoding.
-    """
+    """Return the page that a percent-encoded request target names, None if it names none."""
     match = _ADDRESS.fullmatch(target)
     if match is None:
         return None

@@ -39,12 +39,8 @@ class AllowedHosts:
         self._patterns = host_patterns((*hosts, *_LOCALHOST, *ours))
 
     def allows(self, host: str | None) -> bool:
-        """Return whether to accept a request.
-
-        Args:
-            host: its Host header; None (HTTP/1.0): accepted, since no browser sends that.
-        """
-        if host is None:
+        """Return whether to accept a request with this Host header."""
+        if host is None:  # HTTP/1.0, which no browser sends
             return True
         name = host_name(host)
         return name is not None and (_is_address(name) or name in self._patterns)

@@ -32,14 +32,7 @@ from crawld.web import history, memento, security
 from crawld.web.address import CURRENT, mirror_path, parse_address, parse_selector
 from crawld.web.allowed_hosts import AllowedHosts, host_name
 from crawld.web.mirror import DisplayOptions, find_page, page_reply, redirect
-from crawld.web.pages import (
-    STYLE,
-    error_page,
-    index_page,
-    misdirected_page,
-    render_page,
-    site_page,
-)
+from crawld.web.pages import STYLE, error_page, not_an_address, render_page
 from crawld.web.reply import Reply, Request, header, headers, split_query
 
 PAGES_PER_LIST: Final = 200
@@ -91,14 +84,13 @@ class MirrorApp:
         lines = reply.headers
         if reply.status != 304:
             lines = [*lines, (b"content-length", b"%d" % len(reply.body))]
-        start = {"type": "http.response.start", "status": reply.status, "headers": lines}
-        await send(start)
+        await send({"type": "http.response.start", "status": reply.status, "headers": lines})
         await send({"type": "http.response.body", "body": body})
 
     async def _reply(self, request: Request) -> Reply:
         host = request.headers.get("host")
         if not self._hosts.allows(host) and request.target != STYLE_PATH:
-            return misdirected_page(host_name(host or ""))
+            return render_page("misdirected.html", 421, name=host_name(host or ""))
         if request.method not in ("GET", "HEAD"):
             refused = error_page(405, "Read-only", "The mirror only accepts GET and HEAD.")
             refused.headers.append(header("allow", "GET, HEAD"))
@@ -125,7 +117,7 @@ class MirrorApp:
             return self._page(connection, request)
         for prefix, page_route in _PAGE_ROUTES.items():
             if target.startswith(prefix):
-                return page_route(self, connection, request, target[len(prefix) :])
+                return page_route(connection, request, target[len(prefix) :])
         path, parameters = split_query(target)
         route = _ROUTES.get(path.rstrip("/") or "/")
         if route is not None:
@@ -137,7 +129,7 @@ class MirrorApp:
     def _page(self, connection: apsw.Connection, request: Request) -> Reply:
         address = parse_address(request.target)
         if address is None:
-            return error_page(404, "No such page", "This is not a valid page address.")
+            return not_an_address()
         if not address.canonical:
             return redirect(mirror_path(address.url, address.selector.text), 301)
         accept_datetime = request.headers.get("accept-datetime")
@@ -150,31 +142,8 @@ class MirrorApp:
                 return reply
         return page_reply(connection, address, request, self._clock(), self._display)
 
-    # --- routes of a page -----------------------------------------------------------------------
-
-    def _versions(self, connection: apsw.Connection, _request: Request, target: str) -> Reply:
-        return history.list_copies(connection, target)
-
-    def _diff(self, connection: apsw.Connection, _request: Request, target: str) -> Reply:
-        return history.show_diff(connection, f"/{target}")
-
-    def _time_gate(self, connection: apsw.Connection, request: Request, target: str) -> Reply:
-        page = _find_page(connection, target)
-        accept_datetime = request.headers.get("accept-datetime")
-        base = request.headers["base"]
-        reply = page and memento.time_gate(connection, page, accept_datetime, base)
-        return reply or error_page(404, "Not in the mirror", f"There is no copy of {target}.")
-
-    def _time_map(self, connection: apsw.Connection, request: Request, target: str) -> Reply:
-        page = _find_page(connection, target)
-        if page is None:
-            return error_page(404, "Not in the mirror", f"There is no copy of {target}.")
-        return memento.time_map(connection, page, request.headers["base"])
-
-    # --- other routes ----------------------------------------------------------------------------
-
     def _index(self, connection: apsw.Connection, _parameters: dict[str, str]) -> Reply:
-        return index_page(lookup.summaries(connection, self._clock()))
+        return render_page("index.html", sites=lookup.summaries(connection, self._clock()))
 
     def _site(self, connection: apsw.Connection, name: str, parameters: dict[str, str]) -> Reply:
         after = _number(parameters.get("after"))
@@ -182,7 +151,7 @@ class MirrorApp:
             return error_page(404, "No such site", "The start page lists the mirrored sites.")
         pages = lookup.list_pages(connection, name, after=after, limit=PAGES_PER_LIST)
         following = pages[-1].page_id if len(pages) == PAGES_PER_LIST else None
-        return site_page(name, pages, following)
+        return render_page("site.html", name=name, pages=pages, following=following)
 
     def _search(self, connection: apsw.Connection, parameters: dict[str, str]) -> Reply:
         query = parameters.get("q", "").strip()
@@ -206,7 +175,7 @@ class MirrorApp:
         try:
             url = canonicalize(typed if "://" in typed else f"https://{typed}")
         except InvalidUrlError:
-            return error_page(404, "No such page", "This is not a valid page address.")
+            return not_an_address()
         return redirect(mirror_path(url, at if parse_selector(at) else ""))
 
     def _style(self, _connection: apsw.Connection, _parameters: dict[str, str]) -> Reply:
@@ -228,12 +197,19 @@ _ROUTES: Final[dict[str, Callable[[MirrorApp, apsw.Connection, dict[str, str]], 
     "/robots.txt": MirrorApp._robots,
 }
 
-_PAGE_ROUTES: Final[dict[str, Callable[[MirrorApp, apsw.Connection, Request, str], Reply]]] = {
-    "/versions": MirrorApp._versions,
-    "/diff/": MirrorApp._diff,
-    memento.TIMEGATE_PREFIX: MirrorApp._time_gate,
-    memento.TIMEMAP_PREFIX: MirrorApp._time_map,
-}
+
+def _time_gate(connection: apsw.Connection, request: Request, target: str) -> Reply:
+    page = _find_page(connection, target)
+    accept_datetime, base = request.headers.get("accept-datetime"), request.headers["base"]
+    reply = page and memento.time_gate(connection, page, accept_datetime, base)
+    return reply or _not_mirrored(target)
+
+
+def _time_map(connection: apsw.Connection, request: Request, target: str) -> Reply:
+    page = _find_page(connection, target)
+    if page is None:
+        return _not_mirrored(target)
+    return memento.time_map(connection, page, request.headers["base"])
 
 
 def _find_page(connection: apsw.Connection, url: str) -> PageLookup | None:
@@ -241,6 +217,18 @@ def _find_page(connection: apsw.Connection, url: str) -> PageLookup | None:
         return find_page(connection, canonicalize(url))
     except InvalidUrlError:
         return None
+
+
+def _not_mirrored(url: str) -> Reply:
+    return error_page(404, "Not in the mirror", f"There is no copy of {url}.")
+
+
+_PAGE_ROUTES: Final[dict[str, Callable[[apsw.Connection, Request, str], Reply]]] = {
+    "/versions": lambda connection, _, target: history.list_copies(connection, target),
+    "/diff/": lambda connection, _, target: history.show_diff(connection, f"/{target}"),
+    memento.TIMEGATE_PREFIX: _time_gate,
+    memento.TIMEMAP_PREFIX: _time_map,
+}
 
 
 def _number(text: str | None) -> int:

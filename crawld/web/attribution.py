@@ -48,12 +48,9 @@ class Attribution:
 
 
 def read_attribution(url: str, text: str, revision_id: int | None) -> Attribution:
-    """Return the attribution of a page.
+    """Return the attribution of a page, decoded or as latin-1.
 
-    Args:
-        url: canonical URL.
-        text: the page, decoded or as latin-1.
-        revision_id: its revision if known from the API of the wiki.
+    `revision_id` is its revision if the API of the wiki reported it.
     """
     head = text[:HEAD_CHARACTERS]
     lowered = head.lower()

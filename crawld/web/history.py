@@ -26,7 +26,7 @@ from crawld.store.versions import version
 from crawld.store.versions.version import VersionRow
 from crawld.web.address import MirrorAddress, mirror_path, parse_address
 from crawld.web.mirror import find_page, redirect
-from crawld.web.pages import error_page, missing_page, render_page
+from crawld.web.pages import error_page, missing_page, not_an_address, render_page
 from crawld.web.reply import Reply
 
 COPIES_PER_LIST: Final = 200
@@ -99,6 +99,4 @@ def _blocks(connection: apsw.Connection, row: VersionRow) -> Blocks:
 
 
 def _not_found(address: MirrorAddress | None) -> Reply:
-    if address is None:
-        return error_page(404, "No such page", "This is not a valid page address.")
-    return missing_page(address, None, None, None)
+    return not_an_address() if address is None else missing_page(address)

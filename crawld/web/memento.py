@@ -39,11 +39,8 @@ def time_gate(
 ) -> Reply | None:
     """Return the redirect to the version of a time, None if the page has no version.
 
-    Args:
-        connection: any.
-        page: the page.
-        accept_datetime: the header; None: the newest version.
-        base: scheme, host and port of the listener.
+    Without the header `accept_datetime` it is the newest version. `base` is scheme, host and port
+    of the listener.
     """
     at = float("inf") if accept_datetime is None else parse_accept_datetime(accept_datetime)
     if at is None:

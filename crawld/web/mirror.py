@@ -114,14 +114,7 @@ def page_reply(
     now: float,
     display: DisplayOptions,
 ) -> Reply:
-    """Return the response for a mirrored page.
-
-    Args:
-        connection: any, on one snapshot.
-        address: page and version.
-        request: the request.
-        now: Unix seconds.
-        display: how it is shown.
+    """Return the response for a mirrored page; the connection is on one snapshot.
 
     Raises:
         CorruptDatabaseError: the stored version is damaged.
@@ -133,10 +126,10 @@ def page_reply(
         if kept is not None:
             return redirect(mirror_path(kept, ""))
     if page is None:
-        return missing_page(address, None, None, None)
+        return missing_page(address)
     found = select_copy(connection, page.page_id, now, address.selector.at)
     if found is None:
-        return missing_page(address, None, None, None)
+        return missing_page(address)
     target = None if address.selector.version_id is not None else found.redirect_url
     if target is not None and is_shown(connection, target):
         return redirect(mirror_path(target, address.selector.text))
@@ -166,9 +159,8 @@ def redirect(path: str, status: int = 302) -> Reply:
 def _select_version(
     connection: apsw.Connection, page: PageLookup, found: ShownCopy, address: MirrorAddress
 ) -> VersionRow | None:
-    wanted = address.selector.version_id
-    if wanted is None:
-        wanted = found.version_id
+    selected = address.selector.version_id
+    wanted = found.version_id if selected is None else selected
     if wanted is None:
         return _first_requisite_copy(connection, page)
     row = version.get(connection, wanted)
@@ -213,13 +205,9 @@ def copy_etag(copy: ServedCopy, display: DisplayOptions) -> str:
 
 def _headers(copy: ServedCopy, display: DisplayOptions, etag: str) -> list[Header]:
     content_type = copy.row.answer.content_type or ""
-    page = content_type in _HTML
-    max_age_s = PAGE_MAX_AGE_S if page else REQUISITE_MAX_AGE_S
+    max_age_s = PAGE_MAX_AGE_S if content_type in _HTML else REQUISITE_MAX_AGE_S
     url = copy.page.url
-    lines = headers(
-        ("etag", etag),
-        ("cache-control", f"public, max-age={max_age_s}"),
-    )
+    lines = headers(("etag", etag), ("cache-control", f"public, max-age={max_age_s}"))
     made_at = http_date(copy.row.visited_at)
     related = (
         f'<{url}>; rel="original canonical", </timegate/{url}>; rel="timegate",'
@@ -253,13 +241,14 @@ def _render(
         charset = charset or media.decode(body).charset
         xml = content_type != media.HTML
         line = "" if xml or not display.banner else _banner(connection, copy, body)
-        sent = rewrite_html(body, copy.page.url, locate, charset=charset, xml=xml, insert=line)
-        return f"{content_type}; charset={charset_label(charset_after(charset))}", sent
-    if content_type == _CSS:
+        body = rewrite_html(body, copy.page.url, locate, charset=charset, xml=xml, insert=line)
+        charset = charset_after(charset)
+    elif content_type == _CSS:
         charset = charset or _declared_charset(copy.row) or "utf-8"
-        sent = rewrite_css(body, copy.page.url, locate, charset=charset)
-        return f"{content_type}; charset={charset_label(charset_after(charset))}", sent
-    charset = charset or _declared_charset(copy.row)
+        body = rewrite_css(body, copy.page.url, locate, charset=charset)
+        charset = charset_after(charset)
+    else:
+        charset = charset or _declared_charset(copy.row)
     return f"{content_type}; charset={charset_label(charset)}" if charset else content_type, body
 
 

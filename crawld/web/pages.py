@@ -14,7 +14,7 @@ from typing import Final
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from crawld.core.display import duration_text, iso_text, size_text, time_text
-from crawld.store.mirror.lookup import PageLookup, SiteSummary
+from crawld.store.mirror.lookup import PageLookup
 from crawld.web import security
 from crawld.web.address import MirrorAddress, mirror_path, readable_url
 from crawld.web.attribution import Attribution
@@ -77,7 +77,10 @@ def render_page(
 
 
 def missing_page(
-    address: MirrorAddress, page: PageLookup | None, first_at: float | None, target: str | None
+    address: MirrorAddress,
+    page: PageLookup | None = None,
+    first_at: float | None = None,
+    target: str | None = None,
 ) -> Reply:
     """Return the page for a missing copy, with a link to the original."""
     return render_page(
@@ -97,19 +100,9 @@ def error_page(status: int, title: str, text: str) -> Reply:
     return render_page("error.html", status, title=title, text=text)
 
 
-def misdirected_page(name: str | None) -> Reply:
-    """Return the page for a host name that the listener does not accept; None: it is invalid."""
-    return render_page("misdirected.html", 421, name=name)
-
-
-def index_page(sites: Sequence[SiteSummary]) -> Reply:
-    """Return the list of sites."""
-    return render_page("index.html", sites=sites)
-
-
-def site_page(name: str, pages: Sequence[PageLookup], following: int | None) -> Reply:
-    """Return a part of the list of the pages of a site."""
-    return render_page("site.html", name=name, pages=pages, following=following)
+def not_an_address() -> Reply:
+    """Return the page for a target that is not the address of a page."""
+    return error_page(404, "No such page", "This is not a valid page address.")
 
 
 def banner(
