@@ -45,9 +45,9 @@ def lateness_metrics(daemon: Daemon) -> Metrics:
     """Return how late requests were sent after their permitted time."""
     lateness = daemon.crawl.schedule.lateness
     return {
-        "slot_late_p50_ms": lateness.quantile_ms(0.5),
-        "slot_late_p99_ms": lateness.quantile_ms(0.99),
-        "slot_late_most_ms": lateness.quantile_ms(1.0),
+        "lateness_p50_ms": lateness.quantile_ms(0.5),
+        "lateness_p99_ms": lateness.quantile_ms(0.99),
+        "lateness_max_ms": lateness.quantile_ms(1.0),
     }
 
 

@@ -3,6 +3,7 @@
 import ast
 import re
 import sys
+from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -166,6 +167,7 @@ class Module:
     name: str
     imports: tuple[tuple[str, int], ...]
     calls: tuple[Call, ...]
+    classes: tuple[str, ...]
 
     @property
     def room(self):
@@ -176,7 +178,9 @@ class Module:
 def parsed(code, path, name):
     nodes = list(ast.walk(ast.parse(code)))
     imports = tuple(each for node in nodes for each in imports_of(node, name))
-    return Module(path, name, imports, tuple(each for node in nodes for each in calls_of(node)))
+    calls = tuple(each for node in nodes for each in calls_of(node))
+    classes = tuple(node.name for node in nodes if isinstance(node, ast.ClassDef))
+    return Module(path, name, imports, calls, classes)
 
 
 def imports_of(node, name):
@@ -385,6 +389,13 @@ def test_sql_draws_nothing_at_random():
 def test_clock_threads_and_randomness_come_in_at_start(modules):
     rooms = [module for module in modules if module.path.startswith(SEAM_ROOMS)]
     assert set(faults_by_file(seam_faults, rooms)) == set(SEAM_EXCEPTIONS)
+
+
+def test_a_public_class_name_stands_in_one_module(modules):
+    # The Scrapy peer names its spiders as Scrapy users do.
+    named = [name for module in modules if "scrapy" not in module.path for name in module.classes]
+    counts = Counter(name for name in named if not name.startswith("_"))
+    assert [name for name, count in counts.items() if count > 1] == []
 
 
 def test_no_room_for_anything(modules):
