@@ -6,7 +6,6 @@ import pytest
 import trio
 
 from crawld.daemon.fetch.metered_fetcher import month_of
-from crawld.net.proxy import proxy_address
 from tests.daemon.harness import make_site, until
 from tests.daemon.hints.event_server import EventServer, canary, sending
 from tests.daemon.hints.test_documents import sources
@@ -112,12 +111,6 @@ async def test_a_proxy_that_refuses_sends_nothing_to_the_host(serve, daemon, mir
     await daemon(web.url(), site={"proxy": f"http://127.0.0.1:{proxy.port}"})
     await until(lambda: proxy.request_lines)
     assert web.targets() == []
-
-
-@pytest.mark.parametrize("url", ["ftp://a:1", "http://u@a:1", "http://a:1/x", "https://a:1"])
-def test_an_invalid_proxy_url_is_refused(url):
-    with pytest.raises(ValueError, match="http"):
-        proxy_address(url)
 
 
 async def test_a_site_over_its_monthly_quota_waits_for_the_next_month(serve, daemon, mirror, wall):

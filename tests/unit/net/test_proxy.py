@@ -8,6 +8,7 @@ import trio
 from crawld.core.page import Failure
 from crawld.net.exchange import FetchFailure, FetchLimits, FetchRequest, FetchResponse
 from crawld.net.fetcher import Fetcher
+from crawld.net.proxy import proxy_address
 from crawld.net.resolver import FixedResolver
 from tests.unit.net.scripted_server import HOSTS, answering
 
@@ -174,3 +175,9 @@ async def test_an_unreachable_proxy_is_a_local_fault(fetcher):
         got = await fetcher.fetch(request)
     assert (got.failure, got.local_fault) == (Failure.CONNECT, True)
     assert "the proxy" in got.detail
+
+
+@pytest.mark.parametrize("url", ["ftp://a:1", "http://u@a:1", "http://a:1/x", "https://a:1"])
+def test_an_invalid_proxy_url_is_refused(url):
+    with pytest.raises(ValueError, match="http"):
+        proxy_address(url)
