@@ -1,1 +1,1 @@
-"""Sockets: names, addresses, connections, responses, listeners. No other room opens one."""
+"""Name resolution, connections, fetches and listeners; no other package opens sockets."""

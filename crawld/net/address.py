@@ -1,11 +1,11 @@
-"""The address fence: which IP addresses and ports may be connected to.
+"""Checks which IP addresses and ports may be connected to (the address fence).
 
 Only globally reachable unicast addresses are dialed, unless a site allows private ones. The fence
-judges the address that is about to be dialed, never a name, so a name that resolves differently
-between check and connection gains nothing.
+checks the address about to be dialed, never a name, so a name that resolves differently between
+check and connection cannot bypass it.
 
 IPv6 is an allow list (global unicast, 2000::/3). An IPv6 address that embeds an IPv4 address
-(mapped, 6to4, NAT64) is judged by the IPv4 address.
+(mapped, 6to4, NAT64) is checked as that IPv4 address.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ BLOCKED_PORTS = frozenset(
         6665, 6666, 6667, 6668, 6669, 6679, 6697, 10080,
     }
 )  # fmt: skip
-"""Ports of other services, to which browsers refuse to speak HTTP.
+"""Ports of other services, on which browsers refuse to speak HTTP.
 
 Source: WHATWG Fetch standard, section "Port blocking".
 """
 
 
 def literal_address(host: str) -> IpAddress | None:
-    """Return the IP address that a URL host spells out, or None for a name.
+    """Return the IP address that a URL host is written as; None for a name.
 
     IPv6 may be in brackets; IPv4 in any form of `inet_aton` (decimal, hexadecimal, octal, fewer
     than four parts).

@@ -1,12 +1,12 @@
 """Decodes Content-Encoding piece by piece, with a limit on the output.
 
-At most one piece is held beyond what the caller keeps: a decompression bomb stops at the limit,
-after at most `PIECE_BYTES` more. In a chain (`gzip, gzip`) each stage has the limit of the whole,
-so that a small final result cannot hide a large intermediate one.
+At most one piece is buffered here: a decompression bomb stops at most `PIECE_BYTES` after the
+limit. In a chain (`gzip, gzip`) each stage has the full limit, so that a small final result cannot
+hide a large intermediate one.
 
 zlib bounds its own output. zstandard's streaming object does not, but four bytes of input give at
 most one block of 128 KiB (RFC 8878, section 3.1.1.2). The input is therefore fed in slices so small
-that one slice cannot exceed what is left of the limit.
+that the output of one cannot exceed the rest of the limit.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class _Stage(Protocol):
 
 
 class _OutputLimit:
-    """The bytes that one stage may still put out."""
+    """The remaining output bytes of one stage."""
 
     __slots__ = ("left", "limit")
 
@@ -46,7 +46,7 @@ class _OutputLimit:
         self.left = limit
 
     def take(self, piece: bytes) -> Iterator[bytes]:
-        """Yield a piece, or the part that fits before failing: a caller may keep that part."""
+        """Yield a piece; beyond the limit, yield the part that fits (for `cut`), then fail."""
         yield piece[: self.left]
         self.left -= len(piece)
         if self.left < 0:
@@ -147,7 +147,7 @@ class _Zstandard:
 
 
 class Decoder:
-    """Undoes the content codings of one body; `max_body_bytes` limits the output.
+    """Decodes the content codings of one body; `max_body_bytes` limits the output.
 
     Raises:
         FetchError: `DECODING`: a coding that was not offered. `decode` and `finish` also raise

@@ -36,7 +36,7 @@ _LOCAL_ERRNOS = frozenset(
 
 
 class FetchError(Exception):
-    """A fetch cannot go on; `local` if the cause is on our side: resolver, network, open files."""
+    """A fetch failed; `local` if the cause is on our side: resolver, network, open files."""
 
     def __init__(self, failure: Failure, detail: str, *, local: bool = False) -> None:
         super().__init__(detail)
@@ -56,7 +56,7 @@ def connect_error(error: OSError | None, address: str) -> FetchError:
 
 
 def http_error(error: Exception, progress: Progress) -> FetchError:
-    """Return the error of an exchange that the HTTP library gave up with a `REMOTE_ERRORS`."""
+    """Return the error of an exchange that failed with one of `REMOTE_ERRORS`."""
     tls = tls_cause(error)
     if tls is not None:
         return FetchError(Failure.TLS, explain_tls(tls))

@@ -1,8 +1,8 @@
 """The request and result values of a fetch.
 
 A remote fault is a value (`FetchFailure`), never an exception. Times are on trio's clock
-(`trio.current_time()`), because politeness needs intervals that clock changes do not affect; the
-caller converts them to Unix seconds when it stores them.
+(`trio.current_time()`), because clock changes must not affect politeness intervals; the caller
+converts them to Unix seconds for storage.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ Headers = tuple[tuple[bytes, bytes], ...]
 """Header lines as received: order, repetitions and case are kept."""
 
 Accept = Callable[[int, Headers, bytes], Failure | None]
-"""Judges status, headers and the first decoded bytes; a `Failure` stops the download."""
+"""Checks status, headers and the first decoded bytes; a returned `Failure` stops the download."""
 
 Sink = Callable[[bytes], Awaitable[None]]
 """Takes a piece of a decoded body; the next piece is read when it returns."""
@@ -78,7 +78,7 @@ class FetchRequest:
         max_bytes_per_s: limit of the body's wire bytes per second; None: no limit.
         proxy: `http://host:port` to send the request through; None: no proxy.
         cut: whether a body longer than the limits is cut to what fits instead of failing.
-        receive: called when the response header is complete; a body that its sink takes is not
+        receive: called when the response header is complete; a body passed to its sink is not
             collected.
     """
 

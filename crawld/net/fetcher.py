@@ -2,12 +2,12 @@
 
 It takes or opens a connection, sends the request, reads and decodes the response within its limits,
 and keeps or closes the connection. It never follows a redirect, repeats a request, keeps a cookie
-or reads proxy settings from the environment: the caller decides on each request, because each one
-waits for its turn.
+or reads proxy settings from the environment: the caller decides on each request, because each must
+wait for its politeness slot.
 
 Invariants: a connection is closed unless its response was read to the end; a connection that may
-have a private address is never used for a request that must not; a kept-alive connection that the
-peer closed is detected before a request is sent on it.
+have a private address is never used for a request without that permission; a kept-alive connection
+that the peer closed is detected before a request is sent on it.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ class Fetcher:
         """Fetch one URL.
 
         Returns:
-            The complete response, whatever its status, or why there is none. A remote fault never
+            The complete response, whatever its status, or a `FetchFailure`. A remote fault never
             raises. Cancellation does, and closes the connection.
         """
         try:

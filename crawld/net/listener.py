@@ -1,7 +1,7 @@
 """Listening sockets, and the HTTP server that runs on them.
 
-Sockets are bound here and not by the server, so that an address that is in use is an operator's
-error with a hint, and a port of 0 is known before the first request.
+Sockets are bound here and not by the server, so that an address in use gives an `OperatorError`
+with a hint, and the port chosen for 0 is known before the first request.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ BACKLOG: Final = 128
 """Connections that the kernel holds until they are accepted."""
 
 GRACE_S: Final = 1.0
-"""How long a response may still take after the server is cancelled."""
+"""Time allowed to finish a response after the server is cancelled, seconds."""
 
 MAX_HEADER_BYTES: Final = 64 * 1024
 MAX_REQUESTS_PER_CONNECTION: Final = 1_000_000
@@ -120,19 +120,19 @@ def listen_tcp(host: str, port: int) -> SocketListener:
 def listen_unix(path: Path, group: str | None) -> SocketListener:
     """Listen on a Unix socket that only its owner and a group can connect to.
 
-    Call it only while holding the lock of the database: then a socket that does not answer is
-    left over from a dead daemon.
+    Call it only while holding the database lock: then a socket that does not answer is left over
+    from a dead daemon.
 
     Args:
-        path: where; a dead socket there is replaced, anything else is not.
-        group: who may connect besides the owner; None: the process's own group.
+        path: path of the socket; a dead socket there is replaced, any other file is not.
+        group: group that may connect besides the owner; None: the group of the process.
 
     Raises:
-        OperatorError: something else is there, the directory is missing, or the group is unknown.
+        OperatorError: the path is taken, the directory is missing, or the group is unknown.
     """
     _delete_dead_socket(path)
     bound = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    # The mode must be right from the start: a later chmod leaves a moment of access for all.
+    # The mode must be right from the start: before a later chmod, everyone would have access.
     previous_umask = os.umask(0o117)
     try:
         bound.bind(str(path))

@@ -1,4 +1,4 @@
-"""The network seam: the one object through which the process reaches the network.
+"""The `Network` interface: the only object through which the process uses the network.
 
 The process gets it at start and passes it to the fetcher, the resolver and the listeners. A
 simulation passes its own.
@@ -23,7 +23,7 @@ class Connection:
 
     Attributes:
         stream: its bytes.
-        is_readable: whether received bytes or the end of the stream wait to be read.
+        is_readable: returns whether received bytes or the end of the stream can be read.
     """
 
     stream: trio.abc.Stream
@@ -31,7 +31,7 @@ class Connection:
 
 
 class Network(Lookup, Protocol):
-    """Everything the process does with the network; `look_up` is that of `Lookup`."""
+    """All network operations of the process, including those of `Lookup`."""
 
     async def connect(self, address: str, port: int) -> Connection:
         """Open a TCP connection to an IP address.
@@ -48,7 +48,7 @@ class Network(Lookup, Protocol):
 
 
 class SystemNetwork:
-    """The network of the operating system; by default the C library looks names up."""
+    """The network of the operating system; by default the C library resolves names."""
 
     def __init__(self, lookup: Lookup | None = None) -> None:
         self._lookup = lookup or SystemLookup()

@@ -1,9 +1,9 @@
 """Detects an outage of our own network from the results of lookups and fetches. Pure logic.
 
-Rule: with at least `MIN_HOSTS` hosts seen recently, there is an outage when `FAILING_SHARE` of them
-fail; with fewer, when all of them fail (a machine without a network knows only one host, and it
-fails). One success ends the outage and forgets the failures so far. Without a success, the outage
-lapses `PROBE_S` after the last failure, so that one fetch is tried; its failure renews it.
+Rule: with at least `MIN_HOSTS` hosts seen recently, there is an outage if `FAILING_SHARE` of them
+fail; with fewer, if all of them fail (there may be only one host). One success ends the outage and
+clears the failures. Without a success, the outage expires `PROBE_S` after the last failure, so that
+one fetch is tried; its failure renews the outage.
 
 A name that does not exist counts as success: the resolver works.
 """
@@ -23,9 +23,9 @@ PROBE_S = 30.0
 
 
 def network_evidence(result: FetchResponse | FetchFailure) -> bool | None:
-    """Return whether a fetch shows that the network works; None if it shows neither.
+    """Return whether a fetch shows that the network works or not; None if it shows neither.
 
-    A refused connection or a bad certificate proves that someone was reached; a timeout proves
+    A refused connection or a bad certificate proves that a peer was reached; a timeout proves
     nothing.
     """
     if isinstance(result, FetchResponse):
@@ -37,7 +37,7 @@ def network_evidence(result: FetchResponse | FetchFailure) -> bool | None:
 
 
 class OutageDetector:
-    """Tells a network outage from the failures of single hosts."""
+    """Distinguishes a network outage from failures of single hosts."""
 
     def __init__(self) -> None:
         self._seen: OrderedDict[str, tuple[bool, float]] = OrderedDict()

@@ -20,10 +20,10 @@ _DEFAULT_PORTS = {"http:": 80, "https:": 443}
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Where a request goes.
+    """The destination of a request.
 
     Attributes:
-        endpoint: where to connect to.
+        endpoint: the endpoint to connect to.
         authority: value of Host: the name, and the port unless it is the scheme's default.
         path: path and query, as in the URL; the whole URL for a proxy.
     """
@@ -34,7 +34,7 @@ class Target:
 
 
 def request_target(request: FetchRequest) -> Target:
-    """Return where a request goes.
+    """Return the destination of a request.
 
     Raises:
         FetchError: `ADDRESS_REFUSED`: not an http or https URL.
@@ -56,7 +56,7 @@ def request_target(request: FetchRequest) -> Target:
 
 
 def default_headers(user_agent: str) -> Headers:
-    """Return the header lines that every request carries."""
+    """Return the default header lines of every request."""
     return encode_headers(
         (
             ("User-Agent", user_agent),

@@ -1,7 +1,7 @@
 """The state of one running fetch: phase, deadline and byte counts.
 
-One cancel scope serves all time limits; its deadline moves with the phase and with each received
-piece. (A scope per read, as the HTTP library would open, costs more than the read.)
+One cancel scope enforces all time limits; its deadline moves with the phase and with each received
+piece. (A scope per read, as in the HTTP library, costs more than the read.)
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class Progress:
         )
 
     def note_sending(self) -> None:
-        """Record that request bytes are sent; the first ones set `sent_at`."""
+        """Record that request bytes are sent; the first call sets `sent_at`."""
         if self.sent_at is None:
             self.sent_at = trio.current_time()
             self.phase = FetchPhase.HEADER
@@ -80,7 +80,7 @@ class Progress:
         self.headers = headers
         now = trio.current_time()
         self.phase = FetchPhase.BODY
-        # Framing may take as many bytes as a header; this stops one-byte chunks with extensions.
+        # Framing may add at most a header's size; this stops one-byte chunks with long extensions.
         self._bytes_left = self.limits.max_wire_bytes + self.limits.max_header_bytes
         self._wait_at_most(self.limits.stall_s, now)
         return now

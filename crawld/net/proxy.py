@@ -1,8 +1,8 @@
 """HTTP proxies: the tunnel for https, and the address check before a proxied request.
 
-The proxy belongs to the operator and may have any address. It connects to the target itself, so the
+The proxy belongs to the operator and may have any address. The proxy dials the target, so the
 target is checked here as far as possible: it is refused if its name resolves to any address that
-must not be dialed. A name that does not resolve here is left to the proxy.
+must not be dialed. A name that does not resolve here is passed to the proxy unchecked.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ async def check_target(host: str, port: int, *, allow_private: bool, resolver: R
 
 
 async def open_tunnel(stream: trio.abc.Stream, host: str, port: int) -> None:
-    """Ask a proxy for a tunnel to a target (CONNECT).
+    """Open a tunnel through a proxy to a target (CONNECT).
 
     Raises:
         FetchError: `CONNECT`: the proxy refuses, or its response is not HTTP.
@@ -65,7 +65,7 @@ async def open_tunnel(stream: trio.abc.Stream, host: str, port: int) -> None:
     try:
         await stream.send_all(request.encode("ascii"))
         while b"\r\n\r\n" not in response and len(response) < MAX_RESPONSE_BYTES:
-            # One byte at a time: what follows the header belongs to TLS.
+            # One byte at a time: bytes after the header belong to TLS.
             piece = await stream.receive_some(1)
             if not piece:
                 break
@@ -78,6 +78,6 @@ async def open_tunnel(stream: trio.abc.Stream, host: str, port: int) -> None:
     code = int(status[1])
     if 200 <= code < 300:
         return
-    # 502 to 504 are about the target, other statuses about the proxy itself.
+    # 502 to 504 concern the target, other statuses the proxy itself.
     text = f"the proxy answered {code}"
     raise FetchError(Failure.CONNECT, text, local=code not in (502, 503, 504))

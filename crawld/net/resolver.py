@@ -1,15 +1,15 @@
-"""Resolves host names: a cache with one lookup in flight per name, over a way to look names up.
+"""Resolves host names, with a cache and at most one lookup in flight per name.
 
-There are two ways. `SystemLookup` calls the C library in a limited number of threads, so that
+There are two lookups. `SystemLookup` calls the C library in a limited number of threads, so that
 /etc/hosts, nsswitch and search rules apply; a hung name server can block only these threads.
-`NameserverLookup` asks the configured name servers.
+`NameserverLookup` queries the configured name servers.
 
 Invariants: at most one lookup per name at a time, even if the task that started it is cancelled
 (the next waiter starts another); at most `CACHE_NAMES` cached names; a result is cached for at
 least `MIN_TTL_S` and at most `MAX_TTL_S` seconds.
 
-Addresses are not checked here: cached results serve sites with and without permission for private
-addresses, so the check is where the connection is opened.
+Addresses are not checked here but when the connection is opened, because cached results serve sites
+with and without permission for private addresses.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from crawld.workers import THREADS, Workers
 MIN_TTL_S = 30.0
 MAX_TTL_S = 3600.0
 SYSTEM_TTL_S = 300.0
-"""The C library reports no time to live; browsers cache results for five minutes at most."""
+"""The C library does not report a time to live; browsers cache results for at most five minutes."""
 NXDOMAIN_TTL_S = 60.0
 FAULT_TTL_S = 2.0
 """Long enough for the waiters of one lookup to share its failure, short enough to try again."""
@@ -65,14 +65,14 @@ class Resolver(Protocol):
 
 
 class Lookup(Protocol):
-    """One way to look a name up, without a cache."""
+    """Looks up names, without a cache."""
 
     async def look_up(self, host: str) -> tuple[tuple[str, ...], float]:
         """Return addresses and their time to live in seconds, or raise `ResolutionError`."""
 
 
 class FixedResolver:
-    """Resolves the names of a table; other names do not exist."""
+    """Resolves only the names in a table."""
 
     def __init__(self, hosts: Mapping[str, str | Sequence[str]]) -> None:
         self._hosts = {
@@ -81,7 +81,7 @@ class FixedResolver:
         }
 
     async def resolve(self, host: str) -> tuple[str, ...]:
-        """Return the addresses in the table, or the address that the host text spells out."""
+        """Return the addresses in the table; for a literal address, that address."""
         literal = literal_address(host)
         if literal is not None:
             return (str(literal),)
@@ -91,7 +91,7 @@ class FixedResolver:
 
 
 class SystemLookup:
-    """Looks names up with the C library, in a limited number of threads."""
+    """Looks up names with the C library, in a limited number of threads."""
 
     def __init__(self, workers: Workers = THREADS) -> None:
         self._workers = workers
@@ -121,7 +121,7 @@ def _getaddrinfo(host: str) -> tuple[str, ...]:
 
 
 class NameserverLookup:
-    """Asks given name servers (IP addresses) over UDP and TCP."""
+    """Queries given name servers (IP addresses) over UDP and TCP."""
 
     def __init__(self, nameservers: Sequence[str], port: int = 53) -> None:
         self._resolver = dns.asyncresolver.Resolver(configure=False)
@@ -129,7 +129,7 @@ class NameserverLookup:
         self._resolver.port = port
 
     async def look_up(self, host: str) -> tuple[tuple[str, ...], float]:
-        """Ask for A and AAAA records; see `Lookup`."""
+        """Query A and AAAA records; see `Lookup`."""
         try:
             answers = await self._resolver.resolve_name(host, lifetime=LOOKUP_S)
         except (dns.resolver.NXDOMAIN, dns.resolver.NoAnswer) as error:
@@ -186,7 +186,7 @@ class CachedResolver:
             pending = self._pending.get(host)
             if pending is None:
                 return (await self._look_up(host)).get()
-            # The task of the lookup may be cancelled; then one of the waiters starts another.
+            # The lookup's task may be cancelled; then one of the waiters starts another.
             await pending.wait()
 
     async def _look_up(self, host: str) -> _CachedAnswer:

@@ -1,8 +1,8 @@
 """Fetches robots.txt (RFC 9309, section 2.3) and follows its redirects.
 
-`core.robots.judge` decides what the status means; the rules are not read here. Every redirect is a
-request of its own, possibly to another host: `wait_turn` is awaited before each, so that politeness
-holds. A body cut at the size limit is used as far as it goes.
+`core.robots.judge_status` interprets the status; the rules are not parsed here. Every redirect is a
+separate request, possibly to another host: `wait_turn` is awaited before each for politeness. Of a
+body beyond the size limit, the beginning is used.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RobotsResponse:
-    """What a host answered to a request for robots.txt.
+    """The result of a request for robots.txt.
 
     Attributes:
-        verdict: no rules, rules to read, or keep out.
-        text: the body where there are rules; at most `ROBOTS_MAX_BYTES` plus one, which shows the
+        verdict: no rules, rules to parse, or fetch nothing.
+        text: the body if there are rules; at most `ROBOTS_MAX_BYTES` plus one byte, which tells the
             parser that the body was cut.
         status: of the last response; None without one.
         redirects: how many were followed.
@@ -72,7 +72,7 @@ async def fetch_robots(
         origin: `scheme://host[:port]`.
         wait_turn: awaited before each request, redirects included.
         limits: of each request; sizes are lowered to the limit of robots.txt.
-        allow_private: whether private addresses may be connected to, also on redirects.
+        allow_private: whether private addresses may be connected to, including on redirects.
         proxy: `http://host:port` to send the requests through; None: no proxy.
     """
     url = f"{origin.rstrip('/')}/robots.txt"
@@ -113,7 +113,7 @@ def _answer(result: FetchResponse | FetchFailure, redirects: int) -> RobotsRespo
         )
         text = result.body if verdict is RobotsVerdict.RULES else None
     else:
-        # The header alone says "not there", even if the body failed.
+        # The status alone shows that there is no robots.txt, even if the body failed.
         refused = result.status is not None and result.status >= 400
         verdict = judge_status(result.status if refused else None)
         detail, text = result.detail, None

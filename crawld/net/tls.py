@@ -1,7 +1,7 @@
 """The TLS context of the process, and the reasons of failed handshakes.
 
-One context serves every host: a context of its own costs 700 KB and 15 ms. Certificates are always
-checked against the host name of the URL, whatever address was dialed.
+One context serves every host, since each costs 700 KB and 15 ms. Certificates are always checked
+against the host name of the URL, whatever address was dialed.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 import certifi
 
 MAX_NAMES = 100
-"""A certificate with more names does not show that they belong together."""
+"""A certificate with more names is no evidence that they belong together."""
 
 
 def client_context() -> ssl.SSLContext:
@@ -46,7 +46,7 @@ def certificate_names(certificate: Mapping[str, Any] | None) -> tuple[str, ...]:
 
 
 def tls_cause(error: BaseException | None) -> ssl.SSLError | None:
-    """Return the TLS error in the chain of causes of an error, if there is one."""
+    """Return the TLS error in an error's chain of causes, if there is one."""
     while error is not None:
         if isinstance(error, ssl.SSLError):
             return error
@@ -55,7 +55,7 @@ def tls_cause(error: BaseException | None) -> ssl.SSLError | None:
 
 
 def explain_tls(error: ssl.SSLError) -> str:
-    """Return the reason of a TLS failure in a few words."""
+    """Return a short reason for a TLS failure."""
     if isinstance(error, ssl.SSLCertVerificationError):
         return error.verify_message.rstrip(".")
     if error.reason:

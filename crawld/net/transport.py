@@ -5,7 +5,7 @@ endpoint. httpx's client and httpcore's pool are not used: the cost of that pool
 square of its connections.
 
 `IdleConnections` orders connections by the time they became idle: the first is the next to be
-evicted and the next to expire, so that neither needs a task or a scan.
+evicted and the next to expire, so that no background task or scan is needed.
 """
 
 from __future__ import annotations
@@ -43,9 +43,9 @@ class _ResponseStream(httpx.AsyncByteStream):
         return self._chunks
 
     async def aclose(self) -> None:
-        """End the exchange; unread bytes are dropped, and the connection with them."""
+        """End the exchange; if bytes are unread, drop them and the connection."""
         # An asynchronous generator must be exhausted, or the garbage collector ends it. It yields
-        # what is buffered, then the wire without a fetch refuses to read.
+        # the buffered bytes; then the wire, which has no fetch, refuses to read.
         self._wire.progress = None
         try:
             async for _ in self._chunks:
@@ -122,8 +122,8 @@ class OriginTransport(httpx.AsyncBaseTransport):
             return False
         if isinstance(connection, httpcore.AsyncHTTP2Connection):
             return connection.is_available()
-        # Bytes beyond the declared length would be read as the next response. Only the private
-        # state of the library shows them.
+        # Bytes beyond the declared length would be read as the next response. Only private state of
+        # the library reveals them.
         leftover, _ = connection._h11_state.trailing_data
         return not leftover
 
@@ -139,7 +139,7 @@ class IdleConnections:
         return len(self._idle)
 
     async def take(self, endpoint: Endpoint) -> OriginTransport | None:
-        """Return the idle connection of an endpoint, None without one or if its peer closed it."""
+        """Return the idle connection of an endpoint; None if there is none or it was closed."""
         transport = self._idle.pop(endpoint, None)
         if transport is None:
             return None

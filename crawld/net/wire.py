@@ -1,8 +1,8 @@
 """Opens a connection to a checked address: resolve, check, dial, TLS handshake.
 
-The name is resolved once per connection, every address is checked, and a checked address itself is
-dialed: no second lookup can give another result. SNI and the certificate check use the name.
-Addresses are tried in order, at most `MAX_DIALED`, each with its share of the remaining time.
+The name is resolved once per connection, every address is checked, and the checked address itself
+is dialed, so no second lookup can return another result. SNI and the certificate check use the
+name. Addresses are tried in order, at most `MAX_DIALED`, each with its share of the remaining time.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ MAX_DIALED = 4
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """Where a connection leads and what it may do; connections are shared within one endpoint only.
+    """The target and permissions of a connection; connections are shared within one endpoint only.
 
     Attributes:
         scheme: `http` or `https`.
@@ -55,7 +55,7 @@ class Wire(httpcore.AsyncNetworkStream):
     Attributes:
         address: the IP address connected to.
         certificate: names on the peer's certificate; empty without TLS.
-        readable: says whether bytes or the end of the stream can be read; on an idle connection
+        readable: returns whether bytes or the end of the stream can be read; on an idle connection
             it is the end.
         progress: of the current fetch.
     """
@@ -218,7 +218,7 @@ async def _dial(
         share_s = left_s / (len(addresses) - position)
         error: OSError | None = None
         try:
-            # The last address has all the remaining time, until the time limit of the fetch.
+            # The last address gets all the remaining time, until the time limit of the fetch.
             with trio.move_on_after(share_s if position + 1 < len(addresses) else float("inf")):
                 return await network.connect(address, port)
         except OSError as raised:

@@ -1,4 +1,4 @@
-"""Reads what sites publish about changes: wiki APIs, sitemaps, feeds, listings, event streams.
+"""Parses the change information of sites: wiki APIs, sitemaps, feeds, listings, event streams.
 
-Text in, values out; no requests. The daemon sends the requests, in the host's turn.
+Pure parsing without requests; the daemon sends the requests within the host's slots.
 """

@@ -3,15 +3,15 @@
 `EventReader` turns bytes into events by the rules of the HTML standard. It holds at most one event,
 of limited size; a longer event is dropped.
 
-`read_change` reads one event. It knows two schemas: `mediawiki/recentchange`, and
-`mediawiki/page/change`, which has one event per page where the former has one per step. It ignores
-events without a visible change of a page: categorizations, log entries that do not touch the text,
-and canaries, the events with which Wikimedia monitors its own stream.
+`read_change` reads one event. It supports two schemas: `mediawiki/recentchange`, and
+`mediawiki/page/change`, which has one event per page instead of one per step. It ignores events
+without a visible change of a page: categorizations, log entries that do not change the text, and
+canaries, the events with which Wikimedia monitors its own stream.
 
-After a break the stream is resumed with the id of its last event. A stream that cannot go back that
-far starts later; `GapDetector` notices this from the times of the events.
+After a break the stream is resumed with the id of its last event. A server that no longer has that
+event starts later; `GapDetector` detects this from the times of the events.
 
-Few events of a wiki farm are about the mirrored wikis. `host_filter` finds the others by their
+Few events of a wiki farm concern the mirrored wikis. `host_filter` rejects the others by their
 bytes: parsing the JSON of all events would cost four times as much as the stream itself.
 
 Source: HTML Living Standard, section 9.2 (server-sent events); Wikimedia EventStreams
@@ -45,11 +45,11 @@ GAP_S = 60.0
 """A stream that resumes at most this long after its last event has no gap, seconds."""
 
 RHYTHM = 8
-"""Number of pauses between events from which the rhythm of a stream is known."""
+"""Number of pauses between events needed to know the rhythm of a stream."""
 
 PAUSES = 5.0
-"""A stream that resumes after more than this many times its longest pause has a gap. For a
-memoryless stream this happens by chance once in a hundred thousand breaks.
+"""A stream that resumes after more than this many times its longest pause has a gap. In a
+memoryless stream this is a false alarm once in a hundred thousand breaks.
 """
 
 _MARK = b"\xef\xbb\xbf"
@@ -80,8 +80,8 @@ class EventReader:
     """Parses a stream of server-sent events.
 
     Attributes:
-        last_id: where to resume the stream after a break.
-        retry_s: how long the server asks to wait after a break, None if it does not.
+        last_id: id from which to resume the stream after a break.
+        retry_s: wait after a break requested by the server; None if not given.
         dropped: number of events that were too long.
     """
 
@@ -122,7 +122,7 @@ class EventReader:
                 yield event
 
     def _hold(self, rest: bytes) -> None:
-        """Keep an unfinished line; of a line that is too long only the start."""
+        """Keep an unfinished line; of an overlong line only the start."""
         if len(rest) > MAX_EVENT_BYTES:
             self._skipping = True
             rest = rest[:64]
@@ -149,7 +149,8 @@ class EventReader:
         return None
 
     def _dispatch(self) -> StreamEvent | None:
-        # An id takes effect at the end of its event: half an event is read again after a break.
+        # An id takes effect at the end of its event: an incomplete event is read again after a
+        # break.
         self.last_id = self._id
         data, kind, skipped = self._data, self._kind, self._skipping
         self._data, self._kind, self._size, self._skipping = [], "", 0, False
@@ -182,7 +183,7 @@ class PageChange(NamedTuple):
 
 
 def parse_event(data: bytes) -> tuple[Mapping[str, object], float | None] | None:
-    """Return the JSON object of an event and its time in Unix seconds; None if it is no object."""
+    """Return an event's JSON object and its time in Unix seconds; None if it is not an object."""
     try:
         fields = json.loads(data)
     except (ValueError, RecursionError):
@@ -254,7 +255,7 @@ def renamed_titles(fields: Mapping[str, object]) -> tuple[str, str] | None:
 
 
 def host_filter(hosts: Iterable[str]) -> Callable[[bytes], object]:
-    """Return a quick test whether the data of an event may name a page of some hosts.
+    """Return a fast test of whether the data of an event may name a page of some hosts.
 
     >>> may_name = host_filter(["a.test", "b.test"])
     >>> bool(may_name(b'{"title_url": "https://b.test/x"}')), bool(may_name(b'{"wiki": "c"}'))
@@ -268,11 +269,11 @@ def host_filter(hosts: Iterable[str]) -> Callable[[bytes], object]:
 
 
 class GapDetector:
-    """Detects whether a stream that resumed after a break left events out.
+    """Detects whether a stream that resumed after a break skipped events.
 
-    A stream that cannot go back as far as requested starts where it can: later than where it ended,
-    by much more than its usual pauses. A quiet stream has long pauses, so its rhythm is learned
-    first, over several connections if one does not last.
+    A stream that cannot resume at the requested event starts later than it ended, by much more than
+    its usual pauses. A quiet stream has long pauses, so its rhythm is learned first, if necessary
+    over several connections.
 
     Attributes:
         since: time up to which everything was received, until it is known whether there is a gap.

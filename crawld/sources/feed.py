@@ -1,16 +1,15 @@
-"""Reads RSS and Atom feeds: which pages are new or changed since the last read.
+"""Reads RSS and Atom feeds to find pages that are new or changed since the last read.
 
-A feed is a window over the latest entries. An entry counts once, by a hash of its id and date, kept
-between two reads (`FeedWindow`). A feed in which every entry is new has moved on by more than its
-window, so entries may be missed.
+A feed lists the latest entries. An entry counts once, by a hash of its id and date, kept between
+two reads (`FeedWindow`). If every entry is new, older entries may have been missed.
 
 An entry without a date, or with one in the future, changed at some time since the last read. An
-entry with the date of another time zone is early or late by hours; the reliability measurement of
-the source detects that.
+entry dated in a wrong time zone is early or late by hours; the reliability measurement of the
+source detects that.
 
 Entries of MediaWiki feeds link to differences between revisions; they are mapped to the page.
 
-feedparser parses the document and drops entities that it defines; the input size is limited.
+feedparser parses the document and drops its entity definitions; the input size is limited.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ MAX_FEED_BYTES = 4 * 1024 * 1024
 """Limit of a feed; most take tens of kilobytes."""
 
 MAX_ENTRIES = 2_000
-"""Entries of one feed that are read, from the start: feeds begin with the newest."""
+"""Entries read of one feed, from the start: feeds begin with the newest."""
 
 _XML = re.compile(rb"<(?:\?xml|rss|feed|rdf:RDF)[\s>:?]", re.IGNORECASE).search
 _HTML = re.compile(rb"<(?:!doctype\s+html|html|head|body)[\s>]", re.IGNORECASE).search
@@ -43,7 +42,7 @@ _SNIFF_BYTES = 2_048
 
 
 class FeedError(Exception):
-    """A document is not a feed; the text is for a person."""
+    """A document is not a feed; the message is for people."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +53,7 @@ class Feed:
         entries: in the feed's order, newest first, by a hash of id and date; another hash is
             another change.
         junk: number of entries without a URL that can be fetched.
-        ttl_s: how long the feed asks not to be fetched again, None if it does not.
+        ttl_s: time within which the feed should not be fetched again; None if not given.
     """
 
     entries: Mapping[int, ListedPage]
@@ -97,7 +96,7 @@ def read_feed(body: bytes, url: str) -> Feed:
 
 
 def _page_of(written: str, home: str, base: str) -> str | None:
-    """Return the page that an entry's link is about."""
+    """Return the URL of the page that an entry's link refers to."""
     if not written:
         return None
     try:
@@ -108,10 +107,10 @@ def _page_of(written: str, home: str, base: str) -> str | None:
 
 
 def _wiki_page(url: str, home: str) -> str | None:
-    """Return the article of a link into the history of a wiki page; None if it is no such link.
+    """Return the article for a link into the history of a wiki page; None for other links.
 
-    The feed's own link is an article too, `Special:RecentChanges` in the wiki's language: the part
-    before its title is the part before every title.
+    The feed's own link is also an article, `Special:RecentChanges` in the wiki's language: the part
+    before its title precedes every title.
     """
     path, _, query = split_url(url).target.partition("?")
     if not path.endswith("/index.php") or split_url(url).origin != split_url(home).origin:

@@ -1,14 +1,14 @@
-"""A page as a sitemap, feed or listing names it: its URL and when it changed.
+"""An entry of a sitemap, feed or listing: the URL of a page and the time of its change.
 
-A date is a span of time: `2026-11-21` says that the page changed at some time on that day. What a
-span means for a copy follows from three cases:
+A date is a time span: `2026-11-21` means that the page changed at some time on that day. For a
+copy, a span has three cases:
 
 1. The copy is older than the whole span: the page has changed since.
 2. The copy is newer than the whole span: the date does not make it stale.
-3. The copy was made inside the span: it may or may not have the change. While the span lasts, more
-   visits cannot tell. Once it is over, one visit settles it, because the new copy is newer than the
-   span (case 2). For a span of a minute or less there is no wait: the visit that may be wasted
-   costs less than reading the document twice.
+3. The copy was made inside the span: it may or may not have the change. More visits during the span
+   do not help. After it, one visit is enough, because the new copy is newer than the span (case 2).
+   For a span of a minute or less there is no wait: a wasted visit costs less than reading the
+   document twice.
 
 A span that begins in the future is ignored: a clock is wrong, or the date means something else. If
 it begins at most `CLOCK_TOLERANCE_S` ahead, the page has changed just now.
@@ -29,7 +29,7 @@ CLOCK_TOLERANCE_S = 300.0
 """How far ahead of our clock a date may be before it is ignored, seconds."""
 
 SHORT_SPAN_S = 60.0
-"""Spans up to this length count as a point in time, seconds."""
+"""Spans up to this length count as a single time, seconds."""
 
 MAX_DATE_LENGTH = 64
 
@@ -48,12 +48,12 @@ class TimeSpan(NamedTuple):
 
 
 class ListedPage(NamedTuple):
-    """One page as a document names it.
+    """The entry of one page in a document.
 
     Attributes:
         url: canonical URL.
         changed: when it last changed; None if not given.
-        every_s: how often it changes, by its own account; None if not given.
+        every_s: stated interval between changes; None if not given.
     """
 
     url: str
@@ -62,7 +62,7 @@ class ListedPage(NamedTuple):
 
 
 class ChangeBounds(NamedTuple):
-    """Which copies a date makes stale.
+    """Bounds that show which copies a date makes stale.
 
     Attributes:
         first_at: earliest time of the change, Unix seconds.
@@ -74,7 +74,7 @@ class ChangeBounds(NamedTuple):
 
 
 def change_bounds(changed: TimeSpan, now: float) -> ChangeBounds | None:
-    """Return which copies the date of a page makes stale, None if the date is ignored.
+    """Return which copies the date of a page makes stale; None if the date is ignored.
 
     >>> day = TimeSpan(86_400.0, 172_800.0)
     >>> change_bounds(day, 180_000.0)
@@ -94,12 +94,12 @@ def change_bounds(changed: TimeSpan, now: float) -> ChangeBounds | None:
 
 
 def is_open(changed: TimeSpan, now: float) -> bool:
-    """Whether the span of a date is not over yet, so that it says more later: case 3."""
+    """Whether the span of a date has not ended, so that its meaning may still change (case 3)."""
     return changed.first <= now < changed.end > changed.first + SHORT_SPAN_S
 
 
 def read_date(text: str) -> TimeSpan | None:
-    """Return the span that a date names, None if the text is not a date.
+    """Return the span of a date; None if the text is not a date.
 
     Args:
         text: a W3C date of any precision, in UTC unless it has an offset, or an RFC 822 date.

@@ -1,4 +1,4 @@
-"""Reads pages that list others: their links, and the dates beside them.
+"""Reads directory listings: links to pages, with the dates beside them.
 
 Web servers write directories as lines or rows of link, date and size. Apache, nginx and lighttpd
 differ in the format of the date. None gives a time zone: UTC is assumed. None gives seconds: the
@@ -32,7 +32,7 @@ class Listing:
 
     Attributes:
         entries: the pages it links, each once, in order.
-        own_page: the listing's own page, changed as its Last-Modified says.
+        own_page: the listing itself, with the date of its Last-Modified.
     """
 
     entries: tuple[ListedPage, ...]

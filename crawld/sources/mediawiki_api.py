@@ -1,15 +1,14 @@
-"""The protocol of a MediaWiki API: how to write a request and what a response means.
+"""Builds requests to a MediaWiki API and interprets its responses.
 
-Every response is a value. `ApiResponse` holds the result; `ApiTrouble` says why there is none and
-for how long to leave the API alone: as long as the server asks for (Retry-After), at least a pause
-that doubles with each failure in a row.
+Every response is a value. `ApiResponse` holds the result; `ApiTrouble` gives the reason for its
+absence and the pause before the next request: the server's Retry-After, but at least a pause that
+doubles with each failure in a row.
 
 Rule 1: `maxlag` is sent with every request. A wiki whose databases lag answers with an error inside
-HTTP 200; it is asked again later.
-Rule 2: the `continue` object of a response is sent back as received, never interpreted.
-Rule 3: the JSON counts more than the HTTP status, because errors come with every status; only a
-response that is not JSON is judged by its status.
-Rule 4: responses of format version 1 (before MediaWiki 1.25) are read too.
+HTTP 200; the request is repeated later. Rule 2: the `continue` object of a response is sent back as
+received, never interpreted. Rule 3: the JSON takes precedence over the HTTP status, because errors
+come with every status; the status matters only if the response is not JSON. Rule 4: responses of
+format version 1 (before MediaWiki 1.25) are supported too.
 
 Source: MediaWiki, API:Etiquette, API:Errors and warnings, API:Continue, Manual:Maxlag parameter.
 """
@@ -121,8 +120,8 @@ class ApiTrouble:
     Attributes:
         trouble: the kind.
         detail: short text for a person; of a redirect, its target.
-        retry_after_s: what the server asks for.
-        limit: the most values per request, if that is the trouble.
+        retry_after_s: wait requested by the server, seconds.
+        limit: most values per request, if there were too many.
     """
 
     trouble: TroubleKind
@@ -140,7 +139,7 @@ class ApiTrouble:
         )
 
     def pause_s(self, count: int) -> float:
-        """Return how long to leave the API alone; `count` troubles in a row, including this one."""
+        """Return the pause before the next request, seconds, after `count` troubles in a row."""
         grown = _FIRST_PAUSE_S[self.trouble] * 2.0 ** min(max(count - 1, 0), 20)
         return max(min(grown, MAX_PAUSE_S), self.retry_after_s or 0.0)
 
@@ -153,7 +152,7 @@ def query_url(api_url: str, parameters: Parameters, *, maxlag_s: float) -> str:
 
 
 def batch(values: Sequence[str], limit: int) -> list[str]:
-    """Return the first values, as many as fit into one request, at least one."""
+    """Return as many of the first values as fit into one request, at least one."""
     taken: list[str] = []
     length = 0
     for value in values[: max(limit, 1)]:

@@ -1,14 +1,14 @@
-"""Reads what changed on a MediaWiki: recent changes, the log, users of templates.
+"""Reads changes on a MediaWiki: recent changes, the log, pages that use a changed template.
 
 Recent changes and the log are requested together, from `OVERLAP_S` before the last row seen,
-because a wiki commits rows out of order. The numbers of the rows show which are new.
+because a wiki commits rows out of order. Row ids show which rows are new.
 
 1. Deleting a page removes its rows from the recent changes; the log has the deletion.
 2. Rows are kept for 30 to 90 days. If the row seen last is missing, the oldest row kept shows
    whether it was deleted or is too old; if it is too old, there is a gap.
 3. The wiki has its own clock, which may be changed: rows with future times do not move the cursor
-   beyond the wiki's `curtimestamp`, and a clock set back is a gap.
-4. Times are whole seconds, rounded down: a change is anywhere in its second.
+   beyond the wiki's `curtimestamp`, and a clock that was set back causes a gap.
+4. Times are whole seconds, rounded down: a change may be at any time within its second.
 
 Source: MediaWiki, API:RecentChanges, API:Logevents, API:Info, API:Embeddedin, Manual:Namespace.
 """
@@ -28,17 +28,17 @@ OVERLAP_S = 10.0
 """Recent changes are requested from this long before the last one: wikis commit out of order."""
 
 MAX_SEEN = 5_000
-"""Limit of the row numbers kept; a wiki of 500 edits per second has more in the overlap."""
+"""Limit of the row ids kept; a wiki with 500 edits per second has more in the overlap."""
 
 TEMPLATE_SPACES = frozenset({10, 828})
 """Namespaces of pages that other pages include: templates and modules."""
 
 _LOGS = frozenset({"delete", "move", "import", "merge", "upload"})
-"""Log types whose entries change what a title shows."""
+"""Log types whose entries change the page that a title shows."""
 
 
 class TitleChange(NamedTuple):
-    """A change of what a title shows.
+    """A change of the page that a title shows.
 
     Attributes:
         title: the title.
@@ -62,8 +62,8 @@ class ChangesCursor:
         edits: ids of the recent changes seen since `at` less the overlap.
         logs: ids of the log entries seen since then.
         continuation: the API's `continue` object inside a long response, None between responses.
-        unverified_at: time of the rows seen last, if they were missing from the response: the
-            oldest row kept must show whether there is a gap; 0: they were there.
+        unverified_at: time of the rows seen last, if the response lacked them, so that the oldest
+            row kept must show whether there is a gap; else 0.
     """
 
     at: float = 0.0
@@ -106,7 +106,7 @@ class RecentChanges:
     Attributes:
         changed: title changes, in the order of the rows.
         cursor: where to continue.
-        gap: whether changes may be missing, so that the copies must be compared in another way.
+        gap: whether changes may be missing, so that all pages must be probed.
         unusable: number of rows that could not be read.
     """
 
@@ -150,7 +150,7 @@ def oldest_query() -> Parameters:
 
 
 def read_changes(response: ApiResponse, cursor: ChangesCursor, now: float) -> RecentChanges:
-    """Return what is new in the response to a `changes_query` with this cursor.
+    """Return the new changes in the response to a `changes_query` with this cursor.
 
     `now` (Unix seconds) counts only if the wiki does not send its own time.
     """
@@ -180,7 +180,7 @@ def read_changes(response: ApiResponse, cursor: ChangesCursor, now: float) -> Re
 
 
 def read_oldest(response: ApiResponse, cursor: ChangesCursor) -> RecentChanges:
-    """Return whether the recent changes go back to the rows seen last, by the oldest row kept."""
+    """Return whether the oldest row kept is as old as the rows seen last."""
     times = [timestamp_of(row) for row in rows_of(response.query, "recentchanges")]
     oldest = min((at for at in times if at is not None), default=None)
     settled = ChangesCursor(cursor.at, cursor.edits, cursor.logs)
@@ -218,7 +218,7 @@ class _Rows:
             self._add(text_of(row, "title"), row.get("ns"), at, number)
 
     def log(self, row: Mapping[str, object]) -> None:
-        """Add an entry of the log; most of them are among the recent changes too."""
+        """Add an entry of the log; most are also among the recent changes."""
         number, at = row.get("logid"), timestamp_of(row)
         if not isinstance(number, int) or at is None:
             self.unusable += 1
@@ -253,7 +253,7 @@ class _Rows:
             )
 
     def kept(self, numbers: Mapping[int, float], at: float) -> frozenset[int]:
-        """Return the numbers that the next response may repeat."""
+        """Return the row ids that the next response may repeat."""
         recent = [number for number, seen in numbers.items() if seen >= at - 2 * OVERLAP_S]
         return frozenset(sorted(recent)[-MAX_SEEN:])
 
@@ -267,12 +267,12 @@ def _timestamp(at: float) -> str:
 
 @dataclass(frozen=True, slots=True)
 class PendingTemplates:
-    """Changed templates whose users are not known yet, and affected pages; stored as JSON.
+    """Changed templates whose users are not known yet, and pages affected so far; stored as JSON.
 
     Attributes:
         templates: titles and times of change, oldest first.
         pages: (page_id, first_at, last_at) of pages with their span of change; no request needed.
-        continuation: where the response about the first template continues.
+        continuation: the API's `continue` object for the first template.
         requests: requests spent on the first template.
     """
 
@@ -319,13 +319,13 @@ def read_template_users(response: ApiResponse) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class ProbeProgress:
-    """How far a round of probes has come; stored as JSON.
+    """Progress of a round of probes; stored as JSON.
 
     Attributes:
         after: id of the last page probed; 0: a new round begins.
         began_at: when the round began, Unix seconds.
-        urgent: whether the round repairs a gap; then it waits less.
-        titles: how many titles one request may name.
+        urgent: whether the round repairs a gap and therefore waits less.
+        titles: most titles per request.
     """
 
     after: int = 0

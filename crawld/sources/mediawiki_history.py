@@ -1,9 +1,9 @@
-"""Reads page histories of a MediaWiki: the page a title shows, its revisions, its log.
+"""Reads page histories of a MediaWiki: the page of a title, its revisions, its log.
 
 Revisions come newest first, up to 500 per request for one page; a request for several titles has
 only the newest revision of each. A title that redirects shows the text of its target, so it has the
 changes of the target. Neither ordered revision ids nor unique times are assumed. A row that is not
-a revision (no id, no time) is counted and skipped.
+a revision (no id or no time) is counted and skipped.
 
 Source: MediaWiki, API:Revisions, API:Info, API:Logevents.
 """
@@ -18,7 +18,7 @@ from crawld.sources.mediawiki_api import ApiResponse, Parameters
 from crawld.sources.mediawiki_rows import flag_of, rows_of, text_of, timestamp_of
 
 MAX_REDIRECTS = 10
-"""Steps from a title to the page it shows; wikis resolve two or three."""
+"""Redirects from a title to the page it shows; wikis resolve two or three."""
 
 REVERT_TAGS = frozenset({"mw-rollback", "mw-undo", "mw-manual-revert"})
 """Tags with which a wiki marks an edit that restored an earlier text."""
@@ -50,16 +50,16 @@ class WikiRevision:
 
 @dataclass(frozen=True, slots=True)
 class PageInfo:
-    """What a wiki reports about a page.
+    """Information of a wiki about a page.
 
     Attributes:
         title: its title.
         number: its page id; None if there is no such page.
         is_shared: whether it is a file of a shared repository: shown, but not a page of this wiki.
-        refused: why it cannot be a page, else None.
+        refused: why the title cannot be a page; else None.
         revisions: newest first.
         unusable: number of revisions that could not be read.
-        touched_at: when it last had to be rendered again, also after the edit of a template.
+        touched_at: when its rendering last became outdated, including by a template edit.
     """
 
     title: str
@@ -92,7 +92,7 @@ class LogEntry:
 
 
 def titles_query(titles: Iterable[str]) -> Parameters:
-    """Return the request for the pages that titles show, with the newest revision of each."""
+    """Return the request for the pages of some titles, with the newest revision of each."""
     return {
         "prop": "info|revisions",
         "rvprop": _PROPERTIES,
@@ -126,7 +126,7 @@ def log_query(title: str) -> Parameters:
 
 
 def read_titles(response: ApiResponse, titles: Iterable[str]) -> dict[str, PageInfo]:
-    """Return the page that each title shows; titles missing in the response are left out."""
+    """Return the page of each title; titles missing in the response are left out."""
     steps = _steps(response.query)
     pages = {page.title: page for page in map(_page, rows_of(response.query, "pages"))}
     elsewhere = {text_of(row, "title") for row in rows_of(response.query, "interwiki")}
@@ -145,7 +145,7 @@ def read_titles(response: ApiResponse, titles: Iterable[str]) -> dict[str, PageI
 
 
 def read_history(response: ApiResponse) -> PageInfo | None:
-    """Return the part of a page's history that a response holds, None if it holds no page."""
+    """Return the part of a page's history in a response; None if it contains no page."""
     rows = rows_of(response.query, "pages")
     return _page(rows[0]) if len(rows) == 1 else None
 
@@ -164,7 +164,7 @@ def read_log(response: ApiResponse) -> list[LogEntry]:
 
 
 def revision_kinds(revisions: Sequence[WikiRevision]) -> list[RevisionKind | None]:
-    """Return what each revision did to the text.
+    """Return the kind of each revision.
 
     `null`: nothing, the text is that of the revision before (a move, a protection). `revert`: it
     restored an earlier text. None: a new text, or a hidden one.
@@ -193,7 +193,7 @@ def revision_kinds(revisions: Sequence[WikiRevision]) -> list[RevisionKind | Non
 
 
 def _steps(query: Mapping[str, object]) -> dict[str, str]:
-    """Return the titles that the wiki replaced: normalized, converted or redirected."""
+    """Return the titles that the wiki normalized, converted or redirected."""
     steps = {}
     for key in ("normalized", "converted", "redirects"):
         for row in rows_of(query, key):

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 
 def rows_of(table: Mapping[str, object], key: str) -> list[Mapping[str, object]]:
-    """Return a list of objects; format version 1 may have an object of objects."""
+    """Return a list of objects; in format version 1 it may be an object of objects."""
     rows = table.get(key)
     if isinstance(rows, dict):
         rows = list(rows.values())
@@ -26,7 +26,7 @@ def flag_of(row: Mapping[str, object], key: str) -> bool:
 
 
 def timestamp_of(row: Mapping[str, object], key: str = "timestamp") -> float | None:
-    """Return a time as Unix seconds, None if it is missing or not readable."""
+    """Return a time as Unix seconds; None if it is missing or invalid."""
     timestamp = row.get(key)
     if not isinstance(timestamp, str):
         return None

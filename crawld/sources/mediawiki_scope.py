@@ -1,10 +1,9 @@
-"""Which pages of a MediaWiki belong to a site: listed titles, categories, prefixes.
+"""Decides which pages of a MediaWiki belong to a site: listed titles, categories, prefixes.
 
-Of every known wiki, only pages that readers see belong to a site: not special pages, old revisions,
-histories, edit forms and other views (`oldid=`, `action=`), and no discussions unless wanted. If
-the site names a part of the wiki, only the titles of that part belong to it, whatever links to
-others. A title with a named prefix belongs to it when it is discovered, other titles when the wiki
-has listed them.
+Only pages for readers belong to a site: no special pages, old revisions, histories, edit forms and
+other views (`oldid=`, `action=`), and no discussions unless configured. If the site names a part of
+the wiki, only the titles of that part belong to it, regardless of links. A title with a configured
+prefix belongs to it as soon as it is discovered, other titles once the wiki has listed them.
 
 Source: MediaWiki, API:Categorymembers, API:Allpages, Manual:Namespace (talk namespaces have odd
 numbers).
@@ -59,13 +58,13 @@ class TitleScope:
 
 @dataclass(frozen=True, slots=True)
 class MemberWalk:
-    """How far a wiki has been asked for the titles in categories and with prefixes.
+    """Progress of listing the titles in categories and with prefixes.
 
     Attributes:
-        categories: categories still to ask for, each with the depth to follow.
+        categories: categories still to query, each with the depth to follow.
         seen: categories found so far.
-        prefixes: prefixes still to ask for.
-        cursor: where the current response continues, None at its beginning.
+        prefixes: prefixes still to query.
+        cursor: the API's `continue` object for the current query; None at its beginning.
     """
 
     categories: tuple[tuple[str, int], ...] = ()
@@ -77,7 +76,7 @@ class MemberWalk:
     def start(
         cls, categories: Sequence[str], depth: int, prefixes: Sequence[str], rules: TitleRules
     ) -> MemberWalk:
-        """Return the walk through categories and prefixes as written in the config."""
+        """Return a walk through the categories and prefixes of a config."""
         space = rules.namespaces[CATEGORY_SPACE].name if CATEGORY_SPACE in rules.namespaces else ""
         named = [rules.normalize(each) for each in categories]
         whole = [
@@ -90,7 +89,7 @@ class MemberWalk:
 
     @property
     def is_done(self) -> bool:
-        """Whether nothing is left to ask for."""
+        """Whether nothing is left to query."""
         return not self.categories and not self.prefixes
 
     def query(self, rules: TitleRules) -> Parameters:
@@ -139,7 +138,7 @@ class MemberWalk:
         return titles, replace(self, categories=left, seen=seen, cursor=response.cursor)
 
     def skip(self) -> MemberWalk:
-        """Return the walk without its current category or prefix, which the wiki does not have."""
+        """Return the walk without its current category or prefix, which the wiki lacks."""
         if self.categories:
             return replace(self, categories=self.categories[1:], cursor=None)
         return replace(self, prefixes=self.prefixes[1:], cursor=None)

@@ -1,8 +1,8 @@
-"""Detects a MediaWiki from its pages, and reads its description of itself.
+"""Detects a MediaWiki from its pages, and reads its `siteinfo`.
 
-A page of a MediaWiki links its API by `EditURI` (Really Simple Discovery). If a skin leaves that
-out, the generator names the software, and the URLs of its scripts show where the API is. Only a
-`siteinfo` response proves that it is a wiki.
+A page of a MediaWiki links its API by `EditURI` (Really Simple Discovery). If a skin omits that
+link, the generator names the software, and the script URLs show where the API is. Only a `siteinfo`
+response proves that it is a wiki.
 
 Nothing is specific to Wikimedia: script path, article path, case of titles, namespaces and their
 aliases are read from the wiki.
@@ -33,7 +33,7 @@ _SCRIPT = re.compile(r"^(.*/)(?:load|index)\.php(\d?)[?/]").match
 
 
 def find_api(page: ParsedPage, url: str) -> str | None:
-    """Return the URL of the API that a page's wiki should have, None if it is not a MediaWiki's."""
+    """Return the probable API URL of a page's wiki; None if the page is not of a MediaWiki."""
     if page.edit_uri:
         for linked in resolve(url, [page.edit_uri]):
             address = linked.partition("?")[0]
@@ -49,13 +49,13 @@ def find_api(page: ParsedPage, url: str) -> str | None:
 
 
 def shown_revision(body: bytes) -> int | None:
-    """Return the number of the revision that a page view shows, None if it does not tell."""
+    """Return the revision number of a page view; None if the page does not contain it."""
     found = _REVISION(body)
     return int(found[1]) or None if found else None
 
 
 def moved_api_url(api_url: str, location: str) -> str | None:
-    """Return the new URL of an API that redirects, None if the target is not an API."""
+    """Return the new URL of a redirected API; None if the target is not an API."""
     try:
         target = canonicalize(location, api_url).partition("?")[0]
     except InvalidUrlError:
@@ -67,12 +67,12 @@ SITEINFO: Mapping[str, str] = {
     "meta": "siteinfo",
     "siprop": "general|namespaces|namespacealiases|interwikimap",
 }
-"""The request for a wiki's description of itself."""
+"""The `siteinfo` request."""
 
 
 @dataclass(frozen=True, slots=True)
 class WikiFacts:
-    """The needed part of a wiki's description of itself; stored as JSON.
+    """The needed part of a wiki's `siteinfo`; stored as JSON.
 
     Attributes:
         generator: software and version.

@@ -1,14 +1,12 @@
 """Converts between titles of a MediaWiki and the URLs that show them.
 
-Rule 1: a URL names a title only if it shows the page as it is now: the article path without a
-query, `index.php/Title`, or `index.php?title=` alone. Old revisions, differences, actions, other
-skins and Special pages have no history of their own.
-Rule 2: spelling follows the wiki's own rules: underscores are spaces, namespaces have aliases in
-any case, the first letter is upper case if the namespace says so.
-Rule 3: a text that cannot be a title of this wiki (forbidden characters, another wiki's prefix,
-more than 255 bytes) gives None, never an error.
-
-The wiki decides in the end: it normalizes requested titles again, and its result counts.
+Rule 1: a URL names a title only if it shows the current page: the article path without a query,
+`index.php/Title`, or `index.php?title=` alone. Old revisions, differences, actions, other skins and
+Special pages have no history of their own. Rule 2: spelling follows the wiki's own rules:
+underscores are spaces, namespaces have aliases in any case, the first letter is upper case if the
+namespace says so. Rule 3: a text that cannot be a title of this wiki (forbidden characters, another
+wiki's prefix, more than 255 bytes) gives None, never an error. The wiki has the last word: it
+normalizes requested titles again, and its result is used.
 
 Source: MediaWiki, Manual:Page title and Manual:$wgArticlePath.
 """
@@ -32,7 +30,7 @@ _ILLEGAL = re.compile(
     "|(?:^|/)\\.\\.?(?:/|$)"
 ).search
 
-# Letters that got an upper case in Unicode only later; MediaWiki does not change them.
+# Letters that got an upper case in later Unicode versions; MediaWiki does not change them.
 _GEORGIAN = re.compile("[\u10d0-\u10ff]")
 
 
@@ -72,7 +70,7 @@ class TitleRules:
     main_page: str | None = None
 
     def title_of(self, url: str) -> str | None:
-        """Return the title that a canonical URL shows, None if it shows none."""
+        """Return the title that a canonical URL shows; None if it shows none."""
         path, _, query = split_url(url).target.partition("?")
         if path == "/" and not query and self.main_page:
             return self.normalize(self.main_page)

@@ -1,7 +1,7 @@
 """Reads sitemaps piece by piece: lists of pages, lists of sitemaps, plain text.
 
-Only the current entry is held, so ten million URLs take no more memory than ten. Hostile input ends
-the reading at that place; the entries before it count:
+Only the current entry is in memory, so ten million URLs need no more than ten. Hostile input stops
+the parser there; the entries before it are kept:
 
 1. A document type is refused, because it can define entities (billion laughs, local files).
 2. gzip is unpacked in small pieces; more than `MAX_UNPACKED_BYTES`, or more than `MAX_EXPANSION`
@@ -10,8 +10,8 @@ the reading at that place; the entries before it count:
 4. Only a page's own `loc` and `lastmod` are read, not those of its images, videos and news, which
    have the same names in other namespaces.
 
-`DateStatistics` judges the dates: one that nearly all entries share is when the file was written,
-and says nothing about the pages.
+`DateStatistics` evaluates the dates: a date that nearly all entries share is the time the file was
+written, not that of changes.
 
 Source: Sitemaps XML format, version 0.9 (sitemaps.org), 2008.
 """
@@ -40,7 +40,7 @@ MAX_EXPANSION = 200
 """Largest ratio of unpacked to packed size: lists of URLs reach 50, a bomb 1,000."""
 
 FREE_UNPACKED_BYTES = 4 * 1024 * 1024
-"""Unpacked size that is allowed whatever the ratio."""
+"""Unpacked size that is always allowed, regardless of the ratio."""
 
 PIECE_BYTES = 32 * 1024
 """Bytes read at a time: about 300 URLs, 1.5 ms."""
@@ -79,7 +79,7 @@ _MARKS = b"\xef\xbb\xbf \t\r\n"
 
 
 class SitemapKind(StrEnum):
-    """What a document is."""
+    """Kind of a document."""
 
     PAGES = "pages"
     INDEX = "index"
@@ -94,11 +94,11 @@ _ROOTS: Final = {
 
 
 class SitemapError(Exception):
-    """A sitemap cannot be read to its end; the text is for a person."""
+    """A sitemap cannot be read to its end; the message is for people."""
 
 
 def unpack(body: bytes) -> Iterator[bytes]:
-    """Yield a body in pieces, unpacked if it is gzip, whatever its name or type.
+    """Yield a body in pieces, unpacked if it is gzip, regardless of its name or type.
 
     Raises:
         SitemapError: a decompression bomb, or broken gzip.
@@ -165,7 +165,8 @@ class SitemapReader:
         """Return the entries that end in the next piece of the document.
 
         Raises:
-            SitemapError: not a sitemap, or a hostile one; `take_entries` has what was read.
+            SitemapError: not a sitemap, or a hostile one; `take_entries` returns the entries read
+            so far.
         """
         if not self._begun:
             piece = piece.lstrip(_MARKS)
@@ -237,7 +238,7 @@ class SitemapReader:
             if self._field is not None:
                 self._length = 0
                 self._text.clear()
-                # Only inside a field: the white space between elements costs as much as they do.
+                # Only inside a field: white space between elements costs as much as the elements.
                 self._parser.CharacterDataHandler = self._characters
         elif self._depth == 2:
             self._fields.clear()
@@ -252,7 +253,7 @@ class SitemapReader:
         if self.kind is None:
             what = "an HTML page" if name.lower() == "html" else f"an XML file of <{name[:40]}>"
             raise SitemapError(f"it is {what}")
-        # In the namespace of the root, whatever that is: some have none, or an old one.
+        # In the namespace of the root, which some sitemaps omit or give in an old form.
         self._wanted = {f"{namespace}{blank}{each}": each for each in _WANTED}
 
     def _characters(self, text: str) -> None:
@@ -312,14 +313,14 @@ class SitemapReader:
 
 
 class DateStatistics:
-    """Statistics over the dates of one document, which show what the dates are worth.
+    """Statistics over the dates of one document, to tell whether they are useful.
 
     Attributes:
         count: entries.
         dated: entries with a date.
         future: entries with a date in the future.
         newest: latest start of a date that is not in the future, Unix seconds; None without one.
-        open_until: when all spans that are not over yet will be, Unix seconds; None without one.
+        open_until: latest end of a span that has not ended, Unix seconds; None without one.
     """
 
     def __init__(self, now: float) -> None:
