@@ -45,11 +45,8 @@ def test_only_a_change_replaces_the_last_good_copy(connection, page_id, outcome)
     recorded = visits.record(connection, bad)
     after = page.for_visit(connection, page_id)
     assert recorded.version_id is None
-    assert (after.version_id, after.digest, after.title) == (
-        before.version_id,
-        before.digest,
-        before.title,
-    )
+    kept = ("version_id", "digest", "title", "last_change_at")
+    assert [getattr(after, name) for name in kept] == [getattr(before, name) for name in kept]
     assert after.last_change_at == NOW
     assert (after.last_visit_at, after.last_outcome) == (NOW + 9, outcome)
     assert version.read_body(connection, after.version_id) == b"good"
@@ -89,9 +86,8 @@ def stored_headers(connection, visit_id):
 def test_headers_are_stored_with_the_version_or_the_visit(connection, page_id):
     first = visits.record(connection, changed(page_id, b"good"))
     lines = ((b"Date", b"Sat, 21 Nov 2026 05:19:34 GMT"),)
-    second = visits.record(
-        connection, unlike(page_id, Outcome.NOT_MODIFIED, answer=answer(304, lines))
-    )
+    fresh = unlike(page_id, Outcome.NOT_MODIFIED, answer=answer(304, lines))
+    second = visits.record(connection, fresh)
     third = visits.record(connection, unlike(page_id, Outcome.FAILED, failure="dns"))
     assert stored_headers(connection, first.visit_id)[0][0] == b"Server"
     assert stored_headers(connection, second.visit_id) == lines
@@ -103,16 +99,13 @@ def test_moved_gone_and_failed_visits_update_the_page(connection, page_id):
     target = "https://example.org/b"
     visits.record(connection, unlike(page_id, Outcome.MOVED, redirect_url=target))
     assert page.for_visit(connection, page_id).redirect_url == target
-    visits.record(
-        connection,
-        unlike(page_id, Outcome.FAILED, failure="timeout", failure_count=2, retry_at=NOW + 60),
-    )
+    failure = {"failure": "timeout", "failure_count": 2, "retry_at": NOW + 60}
+    visits.record(connection, unlike(page_id, Outcome.FAILED, **failure))
     stored = page.for_visit(connection, page_id)
     assert (stored.last_failure, stored.failure_count, stored.retry_at) == ("timeout", 2, NOW + 60)
     grace = Grace(3, NOW)
-    visits.record(
-        connection, unlike(page_id, Outcome.GONE, state=PageState.GONE, grace=grace, at=NOW + 5)
-    )
+    gone = unlike(page_id, Outcome.GONE, NOW + 5, state=PageState.GONE, grace=grace)
+    visits.record(connection, gone)
     stored = page.for_visit(connection, page_id)
     assert (stored.state, stored.grace, stored.retry_at) == (PageState.GONE, grace, None)
     visits.record(connection, changed(page_id, b"back", NOW + 6))
@@ -121,23 +114,14 @@ def test_moved_gone_and_failed_visits_update_the_page(connection, page_id):
 
 
 def test_a_visit_stores_the_politeness_state_of_its_host(connection, page_id):
-    update = HostUpdate(
-        last_fetch_at=NOW,
-        address="192.0.2.7",
-        backoff_level=2,
-        backoff_at=NOW,
-        closed_until=NOW + 9,
-    )
+    back_off = {"backoff_level": 2, "backoff_at": NOW, "closed_until": NOW + 9}
+    update = HostUpdate(last_fetch_at=NOW, address="192.0.2.7", **back_off)
     visits.record(connection, unlike(page_id, Outcome.BLOCKED, host=update, wire_bytes=5))
     visits.record(connection, unlike(page_id, Outcome.FAILED, failure="robots"))
     row = host.by_name(connection, "example.org")
     assert (row.last_fetch_at, row.address, row.backoff_level) == (NOW, "192.0.2.7", 2)
-    assert (row.closed_until, row.visit_count, row.failure_count, row.wire_bytes) == (
-        NOW + 9,
-        2,
-        1,
-        5,
-    )
+    counts = (row.visit_count, row.failure_count, row.wire_bytes)
+    assert (row.closed_until, *counts) == (NOW + 9, 2, 1, 5)
     # no request was sent: its time and address stay, the back-off is as given
     visits.record(connection, unlike(page_id, Outcome.FAILED, host=HostUpdate()))
     row = host.by_name(connection, "example.org")
@@ -158,16 +142,10 @@ def test_the_certificate_of_a_host_stays_until_another_comes(connection, page_id
 
 
 def test_links_and_refusals_come_with_the_visit(connection, page_id):
-    recorded = visits.record(
-        connection,
-        changed(
-            page_id,
-            b"links",
-            discoveries=[found("a"), found("b"), found("c")],
-            caps=Caps(per_site={1: 2}),
-            refusals=[Refusal("example.org", "session_id", "https://example.org/?sid=1", NOW)],
-        ),
-    )
+    refusal = Refusal("example.org", "session_id", "https://example.org/?sid=1", NOW)
+    links = {"discoveries": [found(name) for name in "abc"], "refusals": [refusal]}
+    record = changed(page_id, b"links", **links, caps=Caps(per_site={1: 2}))
+    recorded = visits.record(connection, record)
     assert [new.url for new in recorded.new_pages] == ["https://example.org/b"]
     reasons = connection.execute("SELECT reason FROM refusal ORDER BY reason").fetchall()
     assert reasons == [("session_id",), ("site_cap",)]
@@ -183,13 +161,8 @@ def test_counters_follow_the_states(connection, page_id):
     frontier.discover(connection, [found("b")])
     visits.record(connection, changed(page_id, b"good"))
     page.set_state(connection, page_id, PageState.SUSPENDED)
-    assert frontier.counts(connection) == {
-        PageState.DISCOVERED: 1,
-        PageState.VISITED: 0,
-        PageState.EXCLUDED: 0,
-        PageState.GONE: 0,
-        PageState.SUSPENDED: 1,
-    }
+    counts = dict.fromkeys(PageState, 0) | {PageState.DISCOVERED: 1, PageState.SUSPENDED: 1}
+    assert frontier.counts(connection) == counts
     totals = "SELECT visit_count, change_count, wire_bytes FROM host"
     assert connection.execute(totals).fetchall() == [(1, 1, 100)]
 

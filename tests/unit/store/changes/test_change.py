@@ -39,6 +39,18 @@ def state_of(connection, page_id):
     return wiki_page.get(connection, page_id).state
 
 
+def read_part(connection, page, numbers, cursor, at=NOW):
+    revisions = [revision(number) for number in numbers]
+    wiki_page.record_part(connection, page, revisions, cursor=cursor, at=at, cap=10)
+
+
+def resolve(connection, newest, *, number=7, at=NOW + 60):
+    """Resolve the only unresolved page to the title A."""
+    [page] = wiki_page.list_in_state(connection, 1, "unresolved")
+    wiki_page.resolve(connection, page, ResolvedTitle(number, "A", newest), at)
+    return wiki_page.get(connection, page.page_id)
+
+
 def test_gone_pages_are_reopened_once(connection, pages):
     register(connection, *((page_id, f"T{page_id}", NOW, NOW) for page_id in pages))
     for page_id in pages:
@@ -47,15 +59,13 @@ def test_gone_pages_are_reopened_once(connection, pages):
     wiki_id = wiki_of(connection).wiki_id
     assert wiki_page.reopen_gone(connection, wiki_id, NOW + 99) == 0
     for page_id, gone_since in zip(pages, (NOW + 20, NOW + 5, NOW + 9_000), strict=True):
-        visit.record(
-            connection, unlike(page_id, Outcome.GONE, gone_since, grace=Grace(1, gone_since))
-        )
+        gone = unlike(page_id, Outcome.GONE, gone_since, grace=Grace(1, gone_since))
+        visit.record(connection, gone)
     # The second was resolved since; the third is gone in the future, since the clock was set back.
     assert wiki_page.reopen_gone(connection, wiki_id, NOW + 10) == 0
     assert wiki_page.reopen_gone(connection, wiki_id, NOW + 99) == 2
-    assert [state_of(connection, page_id) for page_id in pages] == [
-        "unresolved", "refused", "unresolved",
-    ]  # fmt: skip
+    states = [state_of(connection, page_id) for page_id in pages]
+    assert states == ["unresolved", "refused", "unresolved"]
     assert wiki_page.reopen_gone(connection, wiki_id, NOW + 99) == 0
     row = wiki_page.get(connection, pages[2])
     wiki_page.close(connection, row, "refused", at=NOW + 99, detail="as told")
@@ -94,25 +104,21 @@ class TestChanges:
         connection.execute("DELETE FROM change")
         for at, number in rows:
             change.insert(connection, pages[0], [revision(number, float(at))])
-        stored = [
-            (row.changed_at, row.revision_id) for row in change.list_changes(connection, pages[0])
-        ]
+        rows_read = change.list_changes(connection, pages[0])
+        stored = [(row.changed_at, row.revision_id) for row in rows_read]
         assert stored == sorted({(float(at), number) for at, number in rows}, reverse=True)
 
 
 class TestReading:
     def test_a_page_goes_from_title_to_complete(self, connection, pages):
         assert register(connection, (pages[0], "A", NOW, NOW)) == 1
-        [page] = wiki_page.list_in_state(connection, 1, "unresolved")
-        wiki_page.resolve(connection, page, ResolvedTitle(7, "A", revision(3)), NOW)
+        resolve(connection, revision(3), at=NOW)
         [page] = wiki_page.list_in_state(connection, 1, "open")
         assert (page.wiki_page_number, page.latest_revision_id) == (7, 3)
-        wiki_page.record_part(
-            connection, page, [revision(3), revision(2)], cursor="x", at=NOW, cap=10
-        )
+        read_part(connection, page, [3, 2], "x")
         page = wiki_page.get(connection, pages[0])
         assert (page.state, page.cursor, page.began_at) == ("open", "x", NOW)
-        wiki_page.record_part(connection, page, [revision(1)], cursor=None, at=NOW + 9, cap=10)
+        read_part(connection, page, [1], None, NOW + 9)
         page = wiki_page.get(connection, pages[0])
         # Changes between the first part and the last are not among those read.
         assert (page.state, page.complete_until, page.capped) == ("read", NOW, False)
@@ -126,40 +132,26 @@ class TestReading:
         # In the future: the clock was set back.
         assert register(connection, (pages[0], "A", NOW + 50, NOW + 40), until=NOW) == 0
         assert register(connection, (pages[0], "A", NOW + 50, NOW + 40)) == 1
-        [page] = wiki_page.list_in_state(connection, 1, "unresolved")
-        wiki_page.resolve(connection, page, ResolvedTitle(7, "A", revision(5, NOW + 30)), NOW + 60)
+        resolve(connection, revision(5, NOW + 30))
         [page] = wiki_page.list_in_state(connection, 1, "open")
         part = [revision(5, NOW + 30), revision(4, NOW + 20), revision(3)]
         wiki_page.record_part(connection, page, part, cursor="x", at=NOW + 60, cap=10)
         [page] = wiki_page.list_in_state(connection, 1, "open")
-        wiki_page.record_part(
-            connection, page, [revision(2), revision(1)], cursor="y", at=NOW, cap=10
-        )
+        read_part(connection, page, [2, 1], "y")
         page = wiki_page.get(connection, pages[0])
         assert (page.state, page.complete_until) == ("read", NOW + 60)
 
-    def test_an_unchanged_page_is_not_read_again(self, connection, pages):
+    @pytest.mark.parametrize(("number", "state"), [(7, ("read", NOW + 60)), (8, ("open", None))])
+    def test_only_another_page_at_the_title_is_read_again(self, connection, pages, number, state):
         self.test_a_page_goes_from_title_to_complete(connection, pages)
         register(connection, (pages[0], "A", NOW + 50, NOW + 40))
-        [page] = wiki_page.list_in_state(connection, 1, "unresolved")
-        wiki_page.resolve(connection, page, ResolvedTitle(7, "A", revision(3)), NOW + 60)
-        page = wiki_page.get(connection, pages[0])
-        assert (page.state, page.complete_until) == ("read", NOW + 60)
-
-    def test_another_page_at_the_title_is_read_from_the_start(self, connection, pages):
-        self.test_a_page_goes_from_title_to_complete(connection, pages)
-        register(connection, (pages[0], "A", NOW + 50, NOW + 40))
-        [page] = wiki_page.list_in_state(connection, 1, "unresolved")
-        wiki_page.resolve(connection, page, ResolvedTitle(8, "A", revision(3)), NOW + 60)
-        page = wiki_page.get(connection, pages[0])
-        assert (page.state, page.complete_until) == ("open", None)
+        page = resolve(connection, revision(3), number=number)
+        assert (page.state, page.complete_until) == state
 
     def test_a_redirect_copies_a_stored_history(self, connection, pages):
         self.test_a_page_goes_from_title_to_complete(connection, pages)
         register(connection, (pages[1], "B", NOW, NOW))
-        [page] = wiki_page.list_in_state(connection, 1, "unresolved")
-        wiki_page.resolve(connection, page, ResolvedTitle(7, "A", revision(3)), NOW + 60)
-        page = wiki_page.get(connection, pages[1])
+        page = resolve(connection, revision(3))
         # It is complete up to the same time as the other, and no further.
         assert (page.state, page.complete_until) == ("read", NOW)
         assert change.count(connection, pages[1]) == 3
@@ -201,6 +193,5 @@ class TestReading:
             " AND retry_at IS NULL AND (last_visit_at, page_id) > (1, 2) AND last_visit_at >= 1"
             " AND origin_id = 1 ORDER BY last_visit_at, page_id LIMIT 5"
         ).fetchall()
-        assert (
-            "USING INDEX page_revisit (host_id=? AND site_id=? AND last_visit_at>?)" in plan[0][3]
-        )
+        index = "page_revisit (host_id=? AND site_id=? AND last_visit_at>?)"
+        assert f"USING INDEX {index}" in plan[0][3]

@@ -28,8 +28,8 @@ def source(connection, pages):
 
 def take(connection, source, *told, at=NOW, **more):
     """Accept changes (page_id, first_at, last_at); return the pages with new hints."""
-    news = PollResult(at=at, of_pages=[PageHint(*each) for each in told], **more)
-    return [each.page_id for each in hint.accept(connection, source.hint_source_id, news)]
+    poll = PollResult(at=at, of_pages=[PageHint(*each) for each in told], **more)
+    return [each.page_id for each in hint.accept(connection, source.hint_source_id, poll)]
 
 
 def answer(connection, page, at, *sources, changed=None, before_at=NOW - HOUR_S):
@@ -48,10 +48,8 @@ def now(connection, source):
 def test_a_source_with_a_moved_cursor_is_due_after_a_restart(connection, source):
     take(connection, source, cursor="one", next_poll_at=NOW + 86_400.0)
     hint_source.set_cursors(connection, [(source.hint_source_id, "handed on")])
-    assert (now(connection, source).cursor, now(connection, source).next_poll_at) == (
-        "handed on",
-        None,
-    )
+    after = now(connection, source)
+    assert (after.cursor, after.next_poll_at) == ("handed on", None)
 
 
 def test_a_poll_keeps_a_cursor_that_another_source_moved(connection, source):
@@ -66,16 +64,9 @@ def test_a_poll_keeps_a_cursor_that_another_source_moved(connection, source):
 
 def test_cursor_and_hints_are_one_transaction(connection, pages, source):
     a, b, _ = pages
-    heard = take(
-        connection,
-        source,
-        (a, NOW - 20, NOW - 20),
-        (b, NOW - 10, NOW - 10),
-        (999, NOW, NOW),
-        cursor="here",
-        told_until=NOW - 1,
-    )
-    assert heard == outstanding(connection) == [a, b]
+    told = [(a, NOW - 20, NOW - 20), (b, NOW - 10, NOW - 10), (999, NOW, NOW)]
+    hinted = take(connection, source, *told, cursor="here", told_until=NOW - 1)
+    assert hinted == outstanding(connection) == [a, b]
     after = now(connection, source)
     assert (after.cursor, after.told_until, after.hint_count) == ("here", NOW - 1, 2)
     assert (after.poll_count, after.request_count) == (1, 1)
@@ -92,11 +83,10 @@ def test_a_repeated_hint_is_not_new(connection, pages, source):
 
 def test_a_hint_by_url_finds_its_page(connection, pages, source):
     key = url_hash("https://example.org/b")
-    news = PollResult(
-        at=NOW, of_urls=[UrlHint(1, key, NOW - 9, NOW - 9), UrlHint(1, 7, NOW - 9, NOW - 9)]
-    )
-    [heard] = hint.accept(connection, source.hint_source_id, news)
-    assert heard.page_id == pages[1]
+    hints = [UrlHint(1, url_hash, NOW - 9, NOW - 9) for url_hash in (key, 7)]
+    poll = PollResult(at=NOW, of_urls=hints)
+    [accepted] = hint.accept(connection, source.hint_source_id, poll)
+    assert accepted.page_id == pages[1]
 
 
 def test_hints_older_than_the_visit_or_in_the_future_are_cut(connection, pages, source):
@@ -136,8 +126,7 @@ def test_visits_judge_hints(connection, pages, source):
 def test_a_hint_after_the_visit_is_late_and_not_missed(connection, pages, source):
     take(connection, source, told_until=NOW - 50)
     answer(connection, pages[0], NOW - 10, source, changed=True)
-    record = unlike(pages[0], Outcome.UNCHANGED, NOW - 10)
-    visit.record(connection, record)
+    visit.record(connection, unlike(pages[0], Outcome.UNCHANGED, NOW - 10))
     assert take(connection, source, (pages[0], NOW - 15, NOW - 15), told_until=NOW) == []
     after = now(connection, source)
     assert (after.real_count, after.missed_count) == (1, 0)
@@ -181,31 +170,24 @@ def test_each_source_is_judged_separately(connection, pages, source):
 def test_a_poll_writes_other_cursors_in_its_transaction(connection, pages, source):
     other = hint_source.ensure(connection, 1, 1, "fan_out", "https://example.org/api", NOW)
     done = []
-    take(
-        connection,
-        source,
-        cursor_updates=[(other.hint_source_id, "work")],
-        also_write=lambda opened: done.append(opened.in_transaction),
-    )
+    updates = [(other.hint_source_id, "work")]
+    take(connection, source, cursor_updates=updates, also_write=done.append)
     assert now(connection, other).cursor == "work"
     assert len(done) == 1
 
 
 def test_trouble_is_counted_and_cleared_by_the_next_poll(connection, source):
-    number = source.hint_source_id
+    failure = hint_source.PollFailure(NOW, "closed", "403", 1, NOW + 60)
     for _ in range(2):
-        hint_source.record_failure(
-            connection, number, hint_source.PollFailure(NOW, "closed", "403", 1, NOW + 60)
-        )
+        hint_source.record_failure(connection, source.hint_source_id, failure)
     assert now(connection, source)[-4:] == ("closed", "403", 2, NOW + 60)
     take(connection, source)
     assert now(connection, source)[-4:] == (None, None, 0, None)
 
 
 def test_unreadable_evidence_starts_over():
-    assert hint.load_reliability(json.dumps({"of": "another version"})) == hint.load_reliability(
-        None
-    )
+    unreadable = json.dumps({"of": "another version"})
+    assert hint.load_reliability(unreadable) == hint.load_reliability(None)
 
 
 def test_a_deleted_page_loses_its_hints(connection, pages, source):

@@ -116,11 +116,8 @@ def test_an_unvisited_page_has_the_prior_of_its_host(connection, page_ids):
     host_id = page.for_visit(connection, page_ids[0]).host_id
     model.put_priors(connection, [(host_id, Gamma(0.5, 1000.0))])
     stored = [page.for_visit(connection, page_id) for page_id in page_ids]
-    assert [(one.prior_shape, one.prior_exposure_s) for one in stored] == [
-        (0.5, 1000.0),
-        (0.5, 1000.0),
-        (None, None),
-    ]
+    priors = [(one.prior_shape, one.prior_exposure_s) for one in stored]
+    assert priors == [(0.5, 1000.0), (0.5, 1000.0), (None, None)]
 
 
 def test_an_unvisited_page_has_the_prior_of_its_section(connection):
@@ -150,16 +147,14 @@ def test_change_times_are_those_of_copies_without_a_history(connection, page_ids
     record = page.for_visit(connection, page_ids[0])
     for at in (NOW + 3, NOW + 7):
         visits.record(connection, changed(page_ids[0], b"at %d" % at, at))
-    sampled = model.change_times(connection, record.host_id, record.site_id, pages=9, newest=5)
-    assert sampled == [[NOW + 3, NOW + 7]]
+    place = (connection, record.host_id, record.site_id)
+    assert model.change_times(*place, pages=9, newest=5) == [[NOW + 3, NOW + 7]]
     connection.execute(
         "INSERT INTO change (page_id, changed_at, revision_id, source, kind) VALUES"
         " (?1, 5.0, 1, 'revision', NULL), (?1, 6.0, 2, 'revision', 'null')",
         (page_ids[0],),
     )
-    assert model.change_times(connection, record.host_id, record.site_id, pages=9, newest=5) == [
-        [5.0]
-    ]
+    assert model.change_times(*place, pages=9, newest=5) == [[5.0]]
 
 
 def test_unanalysed_copies_are_found_once(connection, page_ids):
@@ -180,7 +175,6 @@ def test_unanalysed_copies_are_found_once(connection, page_ids):
 
 
 def test_rules_need_an_existing_page_or_host(connection):
-    with pytest.raises(apsw.ConstraintError):
-        volatile.put_of_page(connection, 99, b"r")
-    with pytest.raises(apsw.ConstraintError):
-        volatile.put_of_host(connection, 99, Template(b"t", 1))
+    for put, rules in ((volatile.put_of_page, b"r"), (volatile.put_of_host, Template(b"t", 1))):
+        with pytest.raises(apsw.ConstraintError):
+            put(connection, 99, rules)

@@ -1,25 +1,13 @@
 """Files of a sitemap: when each is due, which an index adds and removes."""
 
-from contextlib import closing
-
 import pytest
 
 from crawld.store.changes import hint_source, sitemap
 from crawld.store.changes.sitemap import ListedFile, SitemapRow
-from crawld.store.engine import migrate
-from crawld.store.engine.connection import open_connection
 from crawld.store.frontier import host as host_rows
+from tests.unit.store.rows import NOW
 
-NOW = 1_780_000_000.0
 ROOT = "http://a.test/map.xml"
-
-
-@pytest.fixture
-def connection(path):
-    migrate.migrate(path)
-    with closing(open_connection(path)) as opened:
-        opened.execute("INSERT INTO site (name, source, added_at) VALUES ('s', 'config', 0)")
-        yield opened
 
 
 @pytest.fixture

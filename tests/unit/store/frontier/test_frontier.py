@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -33,9 +35,7 @@ def test_new_pages_have_host_origin_and_site(connection):
 
 def test_two_origins_of_one_host(connection):
     url = "http://example.org:8080/a"
-    other = frontier.Discovery(
-        url=url, url_hash=5, site_id=1, host="example.org", origin="http://example.org:8080", at=NOW
-    )
+    other = replace(found("a"), url=url, url_hash=5, origin="http://example.org:8080")
     first, second = frontier.discover(connection, [found("a"), other])
     assert first.host_id == second.host_id
     assert first.origin_id != second.origin_id
@@ -121,16 +121,10 @@ def test_first_visits_are_breadth_first_and_paged(connection):
 
 def test_a_start_loads_hosts_unvisited_and_visited_pages(connection):
     other = site.upsert(connection, "other", "{}", source="socket", at=NOW)
-    new = frontier.discover(
-        connection,
-        [found(n) for n in "abc"]
-        + [found("d", site_id=other), found("e", host="second.example", site_id=other)],
-    )
-    assert load.load_waiting(connection) == [
-        (False, 1, 1),
-        (False, 1, other),
-        (False, 2, other),
-    ]
+    others = [found("d", site_id=other), found("e", host="second.example", site_id=other)]
+    new = frontier.discover(connection, [found(name) for name in "abc"] + others)
+    waiting = [(False, 1, 1), (False, 1, other), (False, 2, other)]
+    assert load.load_waiting(connection) == waiting
     visits.record(connection, changed(new[2].page_id, b"c", NOW + 1))
     visits.record(connection, changed(new[0].page_id, b"a", NOW + 2))
     visits.record(connection, changed(new[4].page_id, b"e", NOW, retry_at=NOW + 9))
@@ -144,11 +138,8 @@ def test_a_start_loads_hosts_unvisited_and_visited_pages(connection):
     assert load.load_waiting(connection) == [(False, 1, 1)]
     first, second = load.load_hosts(connection)
     assert (first.host, first.page_count, first.discovered) == ("example.org", 4, 1)
-    assert (second.host, second.address, second.last_fetch_at) == (
-        "second.example",
-        "192.0.2.1",
-        NOW,
-    )
+    assert (second.host, second.address) == ("second.example", "192.0.2.1")
+    assert second.last_fetch_at == NOW
 
 
 def test_an_empty_file_starts_empty(connection):
@@ -157,15 +148,11 @@ def test_an_empty_file_starts_empty(connection):
     assert load.load_revisits(connection).page_ids.tolist() == []
 
 
-@pytest.mark.parametrize(
-    "query",
-    [
-        "SELECT page_id, host_id, site_id, last_visit_at FROM page WHERE state IN"
-        " ('visited', 'gone') AND retry_at IS NULL ORDER BY host_id, site_id, last_visit_at",
-    ],
-)
-def test_the_start_reads_no_page_row(connection, query):
-    [plan] = connection.execute(f"EXPLAIN QUERY PLAN {query}").fetchall()
+def test_the_start_reads_no_page_row(connection):
+    [plan] = connection.execute(
+        "EXPLAIN QUERY PLAN SELECT page_id, host_id, site_id, last_visit_at FROM page WHERE state"
+        " IN ('visited', 'gone') AND retry_at IS NULL ORDER BY host_id, site_id, last_visit_at"
+    ).fetchall()
     assert plan[3] == "SCAN page USING COVERING INDEX page_revisit"
 
 
@@ -177,8 +164,8 @@ def test_a_million_links_of_a_trap_are_one_row(connection):
     assert (row.refused, row.example, row.last_at) == (507, "z", NOW + 499)
 
 
-def needed(path, **more):
-    return found(path, requisite=True, **more)
+def needed(path):
+    return found(path, requisite=True)
 
 
 def counted(connection):
@@ -189,9 +176,8 @@ def counted(connection):
 def test_requisites_are_counted_capped_and_listed_separately(connection):
     caps = Caps(per_site={1: 1}, requisites={1: 2})
     frontier.discover(connection, [found("a"), found("b")], caps)
-    new, ids = frontier.discover_requisites(
-        connection, [needed("1.png"), needed("2.png"), needed("3.png")], caps
-    )
+    images = [needed("1.png"), needed("2.png"), needed("3.png")]
+    new, ids = frontier.discover_requisites(connection, images, caps)
     assert [page.page_id for page in new] == ids
     assert counted(connection) == (1, 2)
     again, same = frontier.discover_requisites(connection, [needed("2.png")], caps)

@@ -1,44 +1,19 @@
 from contextlib import closing
 
-from crawld.core.url import url_hash
-from crawld.store.engine import migrate
+import pytest
+
 from crawld.store.engine.connection import open_connection
-from crawld.store.frontier import frontier, site
-from crawld.store.frontier.frontier import Discovery
+from crawld.store.frontier import frontier
 from crawld.store.mirror.lookup import OriginLookup
-
-ORIGIN = "http://h.example"
-
-
-def discover(connection):
-    url = f"{ORIGIN}/"
-    page = Discovery(
-        url=url, url_hash=url_hash(url), site_id=1, host="h.example", origin=ORIGIN, at=1.0
-    )
-    frontier.discover(connection, [page])
+from tests.unit.store.rows import found
 
 
-def test_an_origin_that_another_connection_adds_is_noticed(tmp_path):
-    path = tmp_path / "m.db"
-    migrate.migrate(path)
+@pytest.mark.parametrize("by_another", [True, False])
+def test_an_added_origin_is_noticed(connection, path, by_another):
     origins = OriginLookup()
-    with (
-        closing(open_connection(path)) as writer,
-        closing(open_connection(path, read_only=True)) as reader,
-    ):
-        site.upsert(writer, "site", "{}", source="config", at=1.0)
-        assert not origins.of(reader)(ORIGIN)
-        discover(writer)
-        assert origins.of(reader)(ORIGIN)
-        assert not origins.of(reader)("http://other.example")
-
-
-def test_an_origin_that_the_same_connection_adds_is_noticed(tmp_path):
-    path = tmp_path / "m.db"
-    migrate.migrate(path)
-    origins = OriginLookup()
-    with closing(open_connection(path)) as connection:
-        site.upsert(connection, "site", "{}", source="config", at=1.0)
-        assert not origins.of(connection)(ORIGIN)
-        discover(connection)
-        assert origins.of(connection)(ORIGIN)
+    with closing(open_connection(path, read_only=True)) as other:
+        reader = other if by_another else connection
+        assert not origins.of(reader)("https://example.org")
+        frontier.discover(connection, [found("a")])
+        assert origins.of(reader)("https://example.org")
+        assert not origins.of(reader)("https://other.example")

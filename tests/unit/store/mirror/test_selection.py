@@ -28,7 +28,7 @@ def copy(connection, page, content, at):
     return visit.record(connection, changed(page, content, at)).version_id
 
 
-def told(connection, page, *changes, until):
+def store_history(connection, page, *changes, until):
     """Store the exact history of a page up to a time, as read from its wiki."""
     connection.execute(
         "INSERT OR IGNORE INTO wiki (wiki_id, site_id, origin_id, looked_at) VALUES (1, 1, 1, 0)"
@@ -38,11 +38,8 @@ def told(connection, page, *changes, until):
         " VALUES (?, 1, 'A', 'complete', ?)",
         (page, until),
     )
-    rows = [
-        Change(at, number, kind=kind, digest=digest)
-        for number, (at, digest, kind) in enumerate(changes)
-    ]
-    change.insert(connection, page, rows)
+    rows = enumerate(changes)
+    change.insert(connection, page, [Change(at, n, kind=k, digest=d) for n, (at, d, k) in rows])
 
 
 def shown(connection, page, now, at=None):
@@ -121,7 +118,7 @@ def test_a_past_time_is_judged_by_later_copies(connection, page):
 def test_a_history_dates_a_text_exactly(connection, page):
     configure(connection, settle_s=1800.0)
     first = copy(connection, page, b"<p>one, at noon", NOW)
-    told(connection, page, (NOW - HOUR, 11, None), until=NOW + 60)
+    store_history(connection, page, (NOW - HOUR, 11, None), until=NOW + 60)
     assert shown(connection, page, NOW + 1) == (first, Reason.NEWEST)
 
 
@@ -130,14 +127,9 @@ def test_a_history_shows_that_a_text_did_not_last(connection, page):
     good = copy(connection, page, b"good", NOW)
     bad = copy(connection, page, b"bad", NOW + HOUR)
     # Reverted five minutes later; the page was not visited since then.
-    told(
-        connection,
-        page,
-        (NOW - HOUR, 11, None),
-        (NOW + HOUR - 1, 12, None),
-        (NOW + HOUR + 300, 11, "revert"),
-        until=NOW + 2 * HOUR,
-    )
+    changes = [(NOW - HOUR, 11, None), (NOW + HOUR - 1, 12, None)]
+    changes.append((NOW + HOUR + 300, 11, "revert"))
+    store_history(connection, page, *changes, until=NOW + 2 * HOUR)
     assert shown(connection, page, NOW + 5 * HOUR) == (good, Reason.SETTLED)
     assert bad != good
 
@@ -146,13 +138,8 @@ def test_a_change_without_a_new_text_ends_no_span(connection, page):
     configure(connection, settle_s=1800.0)
     copy(connection, page, b"one", NOW)
     second = copy(connection, page, b"two", NOW + HOUR)
-    told(
-        connection,
-        page,
-        (NOW + HOUR, 12, None),
-        (NOW + HOUR + 60, 12, "null"),
-        until=NOW + 2 * HOUR,
-    )
+    changes = [(NOW + HOUR, 12, None), (NOW + HOUR + 60, 12, "null")]
+    store_history(connection, page, *changes, until=NOW + 2 * HOUR)
     assert shown(connection, page, NOW + 2 * HOUR) == (second, Reason.NEWEST)
 
 
@@ -160,14 +147,16 @@ def test_hidden_texts_are_never_equal(connection, page):
     configure(connection, settle_s=1800.0)
     first = copy(connection, page, b"one", NOW)
     copy(connection, page, b"two", NOW + HOUR)
-    told(connection, page, (NOW, None, None), (NOW + HOUR, None, None), until=NOW + 2 * HOUR)
+    store_history(
+        connection, page, (NOW, None, None), (NOW + HOUR, None, None), until=NOW + 2 * HOUR
+    )
     assert shown(connection, page, NOW + HOUR + 60) == (first, Reason.SETTLED)
 
 
 def test_a_copy_newer_than_the_history_is_judged_by_its_body(connection, page):
     configure(connection, settle_s=1800.0)
     first = copy(connection, page, b"one", NOW)
-    told(connection, page, (NOW - HOUR, 11, None), until=NOW + 60)
+    store_history(connection, page, (NOW - HOUR, 11, None), until=NOW + 60)
     second = copy(connection, page, b"two", NOW + HOUR)
     assert shown(connection, page, NOW + HOUR + 60) == (first, Reason.SETTLED)
     assert shown(connection, page, NOW + 2 * HOUR) == (second, Reason.NEWEST)
@@ -175,9 +164,7 @@ def test_a_copy_newer_than_the_history_is_judged_by_its_body(connection, page):
 
 def test_a_gone_page_keeps_its_copy_and_is_marked(connection, page):
     first = copy(connection, page, b"one", NOW)
-    gone = unlike(
-        page, Outcome.GONE, NOW + 9, state=PageState.GONE, grace=Grace(3, NOW), detail="status 404"
-    )
+    gone = unlike(page, Outcome.GONE, NOW + 9, state=PageState.GONE, grace=Grace(3, NOW))
     visit.record(connection, gone)
     assert select_copy(connection, page, NOW + 9) == (first, Reason.NEWEST, first, True, None)
     assert not select_copy(connection, page, NOW + 9, NOW + 8).gone
@@ -190,13 +177,8 @@ def test_a_redirect_is_shown_with_its_target(connection, page):
     moved = unlike(page, Outcome.MOVED, NOW + 9, redirect_url=target, detail=target)
     visit.record(connection, moved)
     assert select_copy(connection, page, NOW + 9).redirect_url == target
-    assert select_copy(connection, page, NOW + 9, NOW + 8) == (
-        first,
-        Reason.NEWEST,
-        first,
-        False,
-        None,
-    )
+    before = select_copy(connection, page, NOW + 9, NOW + 8)
+    assert before == (first, Reason.NEWEST, first, False, None)
     assert select_copy(connection, page, NOW + 9, NOW + 9).redirect_url == target
 
 

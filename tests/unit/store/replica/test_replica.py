@@ -1,64 +1,37 @@
 """Pairs, replicas and suspended pages."""
 
-from contextlib import closing
+from dataclasses import replace
 
 import apsw
 import pytest
 
-from crawld.core.page import Outcome, PageState
 from crawld.core.replica.verdict import PairEvidence, VerdictLevel
-from crawld.core.url import split_url, url_hash
 from crawld.store import visit
-from crawld.store.engine import migrate
-from crawld.store.engine.connection import open_connection
-from crawld.store.frontier import frontier, site
-from crawld.store.frontier.frontier import Discovery
-from crawld.store.replica import (
-    inputs,
-    pages,
-    replica,
-)
-from crawld.store.replica import (
-    pair as replica_pair,
-)
-from crawld.store.replica import (
-    sample as replica_sample,
-)
+from crawld.store.frontier import frontier
+from crawld.store.replica import inputs, pages, replica
+from crawld.store.replica import pair as replica_pair
+from crawld.store.replica import sample as replica_sample
 from crawld.store.replica.pair import PairRow
-from crawld.store.versions import body, headers
-from crawld.store.versions.response import StoredResponse
-from crawld.store.visit import VisitRecord
+from tests.unit.store.rows import NOW as AT
+from tests.unit.store.rows import changed, found
 
-AT = 1e9
-KEPT, COPY, ONE_ID, OTHER_ID = "http://a.test", "http://www.a.test", 1, 2
+KEPT, COPY, ONE_ID, OTHER_ID = "https://a.test", "https://www.a.test", 1, 2
 
 
 class File:
-    def __init__(self, connection, path):
-        self.connection, self.path = connection, path
+    def __init__(self, connection):
+        self.connection = connection
 
     def page(self, url, *, digest=None, at=AT, visited=True):
-        parts = split_url(url)
-        found = frontier.discover(
-            self.connection,
-            [Discovery(url=url, url_hash=url_hash(url), site_id=1, host=parts.host,
-                       origin=parts.origin, at=AT)],
-        )  # fmt: skip
-        page_id = found[0].page_id if found else self.number(url)
+        host, _, path = url.removeprefix("https://").partition("/")
+        new = frontier.discover(self.connection, [found(path, host=host)])
+        page_id = new[0].page_id if new else self.number(url)
         if visited:
             self.visit(page_id, digest or url.encode()[:16], at)
         return page_id
 
     def visit(self, page_id, digest, at):
-        encoded = body.encode(digest)
-        answer = StoredResponse(status=200, http_version="HTTP/1.1", headers=headers.pack(()),
-                        content_type="text/html", charset=None)  # fmt: skip
-        visit.record(
-            self.connection,
-            VisitRecord(page_id=page_id, visited_at=at, outcome=Outcome.CHANGED,
-                        state=PageState.VISITED, answer=answer, digest=encoded.digest,
-                        body=encoded, cleaned_digest=digest),
-        )  # fmt: skip
+        visit.record(self.connection, changed(page_id, digest, at, cleaned_digest=digest))
 
     def number(self, url):
         return self.connection.execute("SELECT page_id FROM page WHERE url = ?", (url,)).get
@@ -83,13 +56,9 @@ class File:
 
 
 @pytest.fixture
-def file(tmp_path):
-    path = tmp_path / "crawld.db"
-    migrate.migrate(path)
-    with closing(open_connection(path)) as connection:
-        site.upsert(connection, "s", "{}", source="config", at=AT)
-        connection.execute("BEGIN")  # a thousand pages, without waiting for the disk
-        yield File(connection, path)
+def file(connection):
+    connection.execute("BEGIN")  # a thousand pages in one transaction
+    return File(connection)
 
 
 def both(file, *paths, **more):
@@ -99,18 +68,18 @@ def both(file, *paths, **more):
         file.page(f"{COPY}{path}", digest=path.encode(), **more)
 
 
-def test_pages_are_found_by_their_keys(file):
+def test_pages_are_found_by_their_keys(connection, file):
     both(file, "/", "/a")
     file.prune()
     both(file, "/b")
     costs = []
-    file.connection.trace_v2(
+    connection.trace_v2(
         apsw.SQLITE_TRACE_PROFILE, lambda run: costs.append((run["sql"], run["stmt_status"]))
     )
-    assert pages.suspended_url(file.connection, OTHER_ID, f"{KEPT}/a") == f"{COPY}/a"
+    assert pages.suspended_url(connection, OTHER_ID, f"{KEPT}/a") == f"{COPY}/a"
     first = pages.BEFORE_FIRST
-    assert pages.can_suspend(file.connection, OTHER_ID, ONE_ID, first, visited_since=0.0)[0]
-    file.connection.trace_v2(0)
+    assert pages.can_suspend(connection, OTHER_ID, ONE_ID, first, visited_since=0.0)[0]
+    connection.trace_v2(0)
     of_pages = [cost for sql, cost in costs if "FROM page" in sql]
     assert len(of_pages) == 2
     for cost in of_pages:
@@ -119,23 +88,21 @@ def test_pages_are_found_by_their_keys(file):
         assert cost["SQLITE_STMTSTATUS_SORT"] == 0
 
 
-def test_sample_results_hold_for_one_canonical_host(file):
+def test_sample_results_hold_for_one_canonical_host(connection, file):
     both(file, "/", "/a")
     file.prune()
-    assert pages.start_sample(file.connection, OTHER_ID, 4, seed=7, now=AT + 50, look_at=AT + 99)
-    replica.put_sample(file.connection, OTHER_ID, sampled=2, agreed=2, lag_s=7.0)
-    file.page("http://b.test/")
-    pages.resume(file.connection, OTHER_ID)
+    assert pages.start_sample(connection, OTHER_ID, 4, seed=7, now=AT + 50, look_at=AT + 99)
+    replica.put_sample(connection, OTHER_ID, sampled=2, agreed=2, lag_s=7.0)
+    file.page("https://b.test/")
+    pages.resume(connection, OTHER_ID)
     for _ in range(2):
-        replica.put_replica(
-            file.connection, OTHER_ID, 3, "pruned", "why", now=AT + 60, look_at=AT + 70
-        )
-        [row] = replica.list_replicas(file.connection)
+        replica.put_replica(connection, OTHER_ID, 3, "pruned", "why", now=AT + 60, look_at=AT + 70)
+        [row] = replica.list_replicas(connection)
         assert (row.canonical_id, row.since, row.look_at) == (3, AT + 60, AT + 70)
         assert (row.sampled, row.lag_s, row.sampled_at, row.awaited) == (0, None, 0.0, 0)
 
 
-def test_shared_paths_with_an_unvisited_page_are_found(file):
+def test_shared_paths_with_an_unvisited_page_are_found(connection, file):
     both(file, "/", "/a")
     file.page(f"{KEPT}/seen-here")
     file.page(f"{COPY}/seen-here", visited=False)
@@ -144,12 +111,12 @@ def test_shared_paths_with_an_unvisited_page_are_found(file):
     for origin in (KEPT, COPY):
         for path in ("/met", "/met-too"):
             file.page(f"{origin}{path}", visited=False)
-        file.page(f"{origin}/own{origin[-9:-7]}", visited=False)
+        file.page(f"{origin}/own{len(origin)}", visited=False)
 
     def found(paths):
-        met = pages.shared_unvisited(file.connection, ONE_ID, OTHER_ID, paths)
+        met = pages.shared_unvisited(connection, ONE_ID, OTHER_ID, paths)
         return [
-            file.connection.execute("SELECT url FROM page WHERE page_id = ?", (page.page_id,)).get
+            connection.execute("SELECT url FROM page WHERE page_id = ?", (page.page_id,)).get
             for page in met
         ]
 
@@ -158,14 +125,12 @@ def test_shared_paths_with_an_unvisited_page_are_found(file):
     assert found(2) == [*shown, f"{KEPT}/met", f"{COPY}/met"]
     assert found(9) == [*found(2), f"{KEPT}/met-too", f"{COPY}/met-too"]
     # A page with a fixed time of its next visit keeps it.
-    file.connection.execute(
-        "UPDATE page SET retry_at = ? WHERE url = ?", (AT + 99, f"{COPY}/seen-here")
-    )
+    connection.execute("UPDATE page SET retry_at = ? WHERE url = ?", (AT + 99, f"{COPY}/seen-here"))
     both_met = [f"{origin}/{path}" for path in ("met", "met-too") for origin in (KEPT, COPY)]
     assert found(9) == [f"{KEPT}/seen-there", *both_met]
 
 
-def test_pages_of_the_canonical_host_are_suspended_and_resumed(file):
+def test_pages_of_the_canonical_host_are_suspended_and_resumed(connection, file):
     both(file, "/", "/a")
     file.page(f"{COPY}/own")
     file.page(f"{KEPT}/b")
@@ -177,145 +142,143 @@ def test_pages_of_the_canonical_host_are_suspended_and_resumed(file):
     resting = {url for url, state in file.states().items() if state == "suspended"}
     assert resting == {f"{COPY}{path}" for path in ("/", "/a", "/b")}
     assert file.counted() == (1, 5, 3)
-    back = pages.resume(file.connection, OTHER_ID)
+    back = pages.resume(connection, OTHER_ID)
     assert sorted(page.visited for page in back) == [False, True, True]
     assert file.states() == before
-    assert pages.resume(file.connection, OTHER_ID) == []
+    assert pages.resume(connection, OTHER_ID) == []
 
 
-def test_more_pages_than_a_slice_are_suspended(file):
+def test_more_pages_than_a_slice_are_suspended(connection, file):
     paths = [f"/{number}" for number in range(pages.SLICE + 20)]
     both(file, *paths)
     file.prune()
     assert file.counted() == (0, len(paths), len(paths))
-    first = pages.resume(file.connection, OTHER_ID)
+    first = pages.resume(connection, OTHER_ID)
     assert len(first) == pages.SLICE
-    assert len(pages.resume(file.connection, OTHER_ID)) == 20
+    assert len(pages.resume(connection, OTHER_ID)) == 20
 
 
-def test_a_sample_is_resumed_and_suspended_again_after_its_visits(file):
+def test_a_sample_is_resumed_and_suspended_again_after_its_visits(connection, file):
     both(file, *(f"/{number}" for number in range(10)))
     file.prune()
-    back = pages.start_sample(file.connection, OTHER_ID, 4, seed=7, now=AT + 50, look_at=AT + 99)
+    back = pages.start_sample(connection, OTHER_ID, 4, seed=7, now=AT + 50, look_at=AT + 99)
     assert len(back) == 4
     file.prune(sampled_at=AT + 50)
     assert file.counted()[2] == 6  # awaited
     for page in back:
         file.visit(page.page_id, b"other than before", AT + 60)
-    samples = replica_sample.compare_samples(file.connection, OTHER_ID, ONE_ID, AT + 50)
+    samples = replica_sample.compare_samples(connection, OTHER_ID, ONE_ID, AT + 50)
     assert [sample.agrees for sample in samples] == [None] * 4  # the canonical host may show it too
     for number in range(10):
         file.visit(file.number(f"{KEPT}/{number}"), f"/{number}".encode(), AT + 70)
-    samples = replica_sample.compare_samples(file.connection, OTHER_ID, ONE_ID, AT + 50)
+    samples = replica_sample.compare_samples(connection, OTHER_ID, ONE_ID, AT + 50)
     assert [sample.agrees for sample in samples] == [False] * 4
     file.prune(sampled_at=AT + 50)
     assert file.counted()[2] == 10
 
 
-def test_an_older_content_agrees_with_a_lag(file):
+def test_an_older_content_agrees_with_a_lag(connection, file):
     both(file, "/a")
     file.prune()
-    [page] = pages.start_sample(file.connection, OTHER_ID, 1, seed=7, now=AT + 10, look_at=AT + 99)
+    [page] = pages.start_sample(connection, OTHER_ID, 1, seed=7, now=AT + 10, look_at=AT + 99)
     file.visit(file.number(f"{KEPT}/a"), b"newer", AT + 100)
     file.visit(page.page_id, b"/a", AT + 400)
-    [sample] = replica_sample.compare_samples(file.connection, OTHER_ID, ONE_ID, AT + 10)
+    [sample] = replica_sample.compare_samples(connection, OTHER_ID, ONE_ID, AT + 10)
     assert (sample.agrees, sample.lag_s) == (True, 300.0)
 
 
-def test_a_visit_that_a_replica_answered_proves_nothing(file):
+def test_a_visit_that_a_replica_answered_proves_nothing(connection, file):
     both(file, "/")
     file.prune()
-    assert pages.start_sample(file.connection, OTHER_ID, 1, seed=7, now=AT + 9, look_at=AT + 99)
+    assert pages.start_sample(connection, OTHER_ID, 1, seed=7, now=AT + 9, look_at=AT + 99)
     file.visit(file.number(f"{KEPT}/"), b"new", AT + 10)
-    file.connection.execute(
+    connection.execute(
         "UPDATE visit SET detail = ? WHERE visited_at = ?",
         (f"{replica_sample.STAND_IN_PREFIX}www.a.test", AT + 10),
     )
     file.visit(file.number(f"{COPY}/"), b"new", AT + 11)
-    [sample] = replica_sample.compare_samples(file.connection, OTHER_ID, ONE_ID, AT + 9)
+    [sample] = replica_sample.compare_samples(connection, OTHER_ID, ONE_ID, AT + 9)
     assert sample.agrees is None
     file.visit(file.number(f"{KEPT}/"), b"new", AT + 12)
-    [sample] = replica_sample.compare_samples(file.connection, OTHER_ID, ONE_ID, AT + 9)
+    [sample] = replica_sample.compare_samples(connection, OTHER_ID, ONE_ID, AT + 9)
     assert sample == (True, 0.0)
-    assert replica_sample.has_shown(file.connection, file.number(f"{KEPT}/"), b"new")
-    assert not replica_sample.has_shown(file.connection, file.number(f"{KEPT}/"), b"never")
+    assert replica_sample.has_shown(connection, file.number(f"{KEPT}/"), b"new")
+    assert not replica_sample.has_shown(connection, file.number(f"{KEPT}/"), b"never")
 
 
-def test_only_a_suspended_page_stands_in(file):
+def test_only_a_suspended_page_stands_in(connection, file):
     both(file, "/", "/a")
-    assert pages.suspended_url(file.connection, OTHER_ID, f"{KEPT}/a") is None
+    assert pages.suspended_url(connection, OTHER_ID, f"{KEPT}/a") is None
     file.prune()
-    assert pages.suspended_url(file.connection, OTHER_ID, f"{KEPT}/a") == f"{COPY}/a"
-    assert pages.suspended_url(file.connection, OTHER_ID, f"{KEPT}/b") is None
+    assert pages.suspended_url(connection, OTHER_ID, f"{KEPT}/a") == f"{COPY}/a"
+    assert pages.suspended_url(connection, OTHER_ID, f"{KEPT}/b") is None
 
 
-def test_a_replica_with_reset_samples_is_due_at_once(file):
+def test_a_replica_with_reset_samples_is_due_at_once(connection, file):
     both(file, "/")
     file.prune(sampled_at=AT + 5)
-    replica.put_sample(file.connection, OTHER_ID, sampled=8, agreed=8, lag_s=0.0)
-    replica.reset_samples(file.connection, OTHER_ID)
-    [row] = replica.list_replicas(file.connection)
+    replica.put_sample(connection, OTHER_ID, sampled=8, agreed=8, lag_s=0.0)
+    replica.reset_samples(connection, OTHER_ID)
+    [row] = replica.list_replicas(connection)
     assert (row.sampled, row.agreed, row.lag_s) == (0, 0, None)
     assert (row.sampled_at, row.look_at) == (0.0, 0.0)
 
 
-def pair(**more):
-    evidence = PairEvidence(names=("a.test", "www.a.test"), pages=(9, 9), common=9, compared=9,
-                        equal=9, probability=0.5)  # fmt: skip
-    fields = {
-        "one_id": ONE_ID,
-        "other_id": OTHER_ID,
-        "judged_at": AT,
-        "level": VerdictLevel.CERTAIN,
-    }
-    return PairRow(**{**fields, "evidence": evidence, "features": {"ndist": 4.0}, **more})
+EVIDENCE = PairEvidence(
+    names=("a.test", "www.a.test"), pages=(9, 9), common=9, compared=9, equal=9, probability=0.5
+)
+PAIR = PairRow(
+    one_id=ONE_ID,
+    other_id=OTHER_ID,
+    judged_at=AT,
+    level=VerdictLevel.CERTAIN,
+    evidence=EVIDENCE,
+    features={"ndist": 4.0},
+)
 
 
-def test_the_operators_decision_outlives_verdicts(file):
+def test_the_operators_decision_outlives_verdicts(connection, file):
     both(file, "/")
-    replica_pair.put_pairs(file.connection, [pair()])
-    assert replica_pair.put_word(file.connection, OTHER_ID, ONE_ID, "rejected")
-    assert not replica_pair.put_word(file.connection, ONE_ID, 77, "rejected")
-    replica_pair.put_pairs(file.connection, [pair(judged_at=AT + 1, level=VerdictLevel.LIKELY)])
-    replica_pair.forget_pairs(file.connection, AT + 2)
-    assert replica_pair.list_pairs(file.connection) == [
-        pair(judged_at=AT + 1, level=VerdictLevel.LIKELY, word="rejected")
-    ]
-    assert replica_pair.list_pairs(file.connection, OTHER_ID)
-    assert not replica_pair.list_pairs(file.connection, 77)
+    replica_pair.put_pairs(connection, [PAIR])
+    assert replica_pair.put_word(connection, OTHER_ID, ONE_ID, "rejected")
+    assert not replica_pair.put_word(connection, ONE_ID, 77, "rejected")
+    later = replace(PAIR, judged_at=AT + 1, level=VerdictLevel.LIKELY)
+    replica_pair.put_pairs(connection, [later])
+    replica_pair.forget_pairs(connection, AT + 2)
+    assert replica_pair.list_pairs(connection) == [replace(later, word="rejected")]
+    assert replica_pair.list_pairs(connection, OTHER_ID)
+    assert not replica_pair.list_pairs(connection, 77)
 
 
-def test_pairs_no_longer_judged_are_deleted_unless_pruned(file):
+def test_pairs_no_longer_judged_are_deleted_unless_pruned(connection, file):
     both(file, "/")
-    replica_pair.put_pairs(file.connection, [pair()])
+    replica_pair.put_pairs(connection, [PAIR])
     file.prune()
-    replica_pair.forget_pairs(file.connection, AT + 1)
-    assert len(replica_pair.list_pairs(file.connection)) == 1
-    replica.drop_replica(file.connection, OTHER_ID)
-    replica_pair.forget_pairs(file.connection, AT + 1)
-    assert replica_pair.list_pairs(file.connection) == []
+    replica_pair.forget_pairs(connection, AT + 1)
+    assert len(replica_pair.list_pairs(connection)) == 1
+    replica.drop_replica(connection, OTHER_ID)
+    replica_pair.forget_pairs(connection, AT + 1)
+    assert replica_pair.list_pairs(connection) == []
 
 
-def test_one_host_of_a_group_is_preferred(file):
+def test_one_host_of_a_group_is_preferred(connection, file):
     both(file, "/")
     file.prune()
     for host_id in (ONE_ID, OTHER_ID):
-        replica.prefer(file.connection, host_id)
-        preferred = [host.host_id for host in inputs.hosts(file.connection)
-                     if host.preferred]  # fmt: skip
-        assert preferred == [host_id]
+        replica.prefer(connection, host_id)
+        assert [row.host_id for row in inputs.hosts(connection) if row.preferred] == [host_id]
 
 
-def test_pages_are_read_once_and_again_after_changes(file):
+def test_pages_are_read_once_and_again_after_changes(connection, file):
     both(file, "/", "/a")
     file.page(f"{COPY}/waits", visited=False)
-    first = inputs.pages_after(file.connection, 0, 100)
-    assert [page.url for page in first] == [f"{host}{path}" for host in (KEPT, COPY)
-                                            for path in ("/", "/a")]  # fmt: skip
+    first = inputs.pages_after(connection, 0, 100)
+    urls = [f"{origin}{path}" for origin in (KEPT, COPY) for path in ("/", "/a")]
+    assert [page.url for page in first] == urls
     assert first[0].cleaned_digest == b"/"
-    cursors = inputs.cursors(file.connection)
-    assert inputs.pages_between(file.connection, cursors, cursors) == []
+    cursors = inputs.cursors(connection)
+    assert inputs.pages_between(connection, cursors, cursors) == []
     file.visit(first[1].page_id, b"changed", AT + 5)
-    after = inputs.cursors(file.connection)
-    [page] = inputs.pages_between(file.connection, cursors, after)
+    after = inputs.cursors(connection)
+    [page] = inputs.pages_between(connection, cursors, after)
     assert (page.url, page.cleaned_digest) == (f"{KEPT}/a", b"changed")

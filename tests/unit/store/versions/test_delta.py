@@ -163,10 +163,8 @@ def test_doctor_reports_circles_and_missing_bases(connection, path):
     assert (kinds["unreadable_deltas"].count, kinds["unreadable_deltas"].repairable) == (2, False)
     connection.execute("PRAGMA foreign_keys = OFF")
     connection.execute("UPDATE body SET base_id = 77 WHERE body_id = 2")
-    assert {finding.kind for finding in doctor.repair(path).findings} == {
-        "unreadable_deltas",
-        "dangling_key",
-    }
+    kinds = {finding.kind for finding in doctor.repair(path).findings}
+    assert kinds == {"unreadable_deltas", "dangling_key"}
 
 
 def test_doctor_keeps_bases_and_removes_whole_orphaned_chains(connection, path):

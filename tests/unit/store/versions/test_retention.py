@@ -65,9 +65,8 @@ def test_first_and_last_stay_and_each_limit_applies(rule, expected):
 
 @pytest.mark.parametrize("count", [0, 1, 2])
 def test_one_or_two_copies_are_never_removed(count):
-    assert kept(count, RetentionRule(keep_versions=1, keep_days=0.1), NOW + 900 * DAY_S) == list(
-        range(count)
-    )
+    rule = RetentionRule(keep_versions=1, keep_days=0.1)
+    assert kept(count, rule, NOW + 900 * DAY_S) == list(range(count))
 
 
 @pytest.mark.parametrize("compacted", [True, False])
@@ -99,12 +98,8 @@ def test_deltas_on_a_removed_key_frame_move_to_the_next_copy(connection, path):
     bases = dict(connection.execute("SELECT body_id, base_id FROM body"))
     assert bases == {1: 2, 2: 3, 3: None, 4: 5, 5: 6, 6: None}
     thin(connection, RetentionRule(keep_versions=3), NOW)
-    assert dict(connection.execute("SELECT body_id, base_id FROM body")) == {
-        1: 4,
-        4: 5,
-        5: 6,
-        6: None,
-    }
+    bases = dict(connection.execute("SELECT body_id, base_id FROM body"))
+    assert bases == {1: 4, 4: 5, 5: 6, 6: None}
     assert contents(connection, page_id) == [edited(n) for n in (0, 3, 4, 5)]
     assert doctor.examine(path).findings == ()
 
@@ -122,9 +117,8 @@ def test_bodies_shared_with_other_pages_stay(connection, path):
 
 def test_sites_without_a_rule_are_left_alone(connection):
     record_page(connection, "p", daily(9))
-    assert (
-        retention.plan(connection, {7: RetentionRule(keep_versions=1)}, NOW, after=0).versions == []
-    )
+    rules = {7: RetentionRule(keep_versions=1)}
+    assert retention.plan(connection, rules, NOW, after=0).versions == []
 
 
 def test_a_page_of_many_copies_is_thinned_in_slices(connection, path):
@@ -169,8 +163,7 @@ def test_a_damaged_delta_stays_with_its_bases(connection, path):
     connection.execute("UPDATE body SET data = zeroblob(20) WHERE body_id = 1")
     assert thin(connection, RetentionRule(keep_versions=1), NOW, compacted=False) == 4
     assert connection.execute("SELECT count(*) FROM version").get == 2
-    rest = connection.execute("SELECT count(*) FROM body").get
-    assert rest == 6
+    assert connection.execute("SELECT count(*) FROM body").get == 6
     assert "dangling_key" not in {each.kind for each in doctor.examine(path).findings}
     assert page.for_visit(connection, page_id).version_id == 6
 
@@ -206,9 +199,8 @@ def test_remaining_copies_are_readable_after_any_steps(steps):
                     if (slice_ := delta.plan(connection, limit=arguments[0])) is not None:
                         delta.apply(connection, slice_)
                 else:
-                    thin(
-                        connection, RetentionRule(keep_versions=arguments[0]), NOW, compacted=False
-                    )
+                    rule = RetentionRule(keep_versions=arguments[0])
+                    thin(connection, rule, NOW, compacted=False)
                     for all_ in model.values():
                         del all_[1 : max(1, len(all_) - arguments[0])]
             assert {page_id: contents(connection, page_id) for page_id in model} == model
