@@ -50,11 +50,32 @@ def client_tls(authority):
 
 
 @pytest.fixture
-async def fetcher(client_tls):
-    fetcher = Fetcher(
-        user_agent="crawld/0 (+test@example.org)",
-        resolver=FixedResolver(HOSTS),
-        ssl_context=client_tls,
-    )
-    yield fetcher
-    await fetcher.aclose()
+def server_tls(authority):
+    """Return a function that makes the TLS context of a server: `server_tls("site.test")`."""
+
+    def make(*names, **fields):
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        authority.issue_cert(*names, **fields).configure_cert(context)
+        return context
+
+    return make
+
+
+@pytest.fixture
+async def make_fetcher(client_tls):
+    """Return a function that makes a fetcher that knows the addresses of these hosts."""
+    made = []
+
+    def make(hosts=HOSTS, **options):
+        given = {"resolver": FixedResolver(hosts), "ssl_context": client_tls, **options}
+        made.append(Fetcher(user_agent="crawld/0 (+test@example.org)", **given))
+        return made[-1]
+
+    yield make
+    for fetcher in made:
+        await fetcher.aclose()
+
+
+@pytest.fixture
+def fetcher(make_fetcher):
+    return make_fetcher()

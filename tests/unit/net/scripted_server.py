@@ -4,6 +4,8 @@ from dataclasses import dataclass, field
 
 import trio
 
+OK = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello"
+CUT = b"HTTP/1.1 200 OK\r\nContent-Length: 50\r\n\r\nhello"
 HOSTS = {"site.test": "127.0.0.1", "other.test": "127.0.0.1", "wrong.test": "127.0.0.1"}
 
 
@@ -47,13 +49,26 @@ class Peer:
         self.stream.socket.close()
 
 
-def answering(*answers):
-    """Return a handler that sends these responses to a connection's requests, then closes."""
+def response(body=b"", *lines, status=b"200 OK"):
+    """Return a response as bytes."""
+    head = b"\r\n".join((b"HTTP/1.1 " + status, *lines, b"Content-Length: %d" % len(body)))
+    return head + b"\r\n\r\n" + body
+
+
+def answering(*answers, flood=b"", holds=False):
+    """Return a handler that sends these responses to a connection's requests, then closes.
+
+    Before that it sends `flood` again and again, or `holds` the connection.
+    """
 
     async def handle(peer):
         for answer in answers:
             if await peer.request() is None:
                 return
             await peer.send(answer)
+        while flood:
+            await peer.send(flood)
+        if holds:
+            await trio.sleep_forever()
 
     return handle

@@ -5,11 +5,7 @@ import trio
 
 from crawld.core.page import Failure
 from crawld.net.exchange import FetchFailure, FetchLimits, FetchRequest, FetchResponse
-from crawld.net.fetcher import Fetcher
-from crawld.net.resolver import FixedResolver
-from tests.unit.net.scripted_server import HOSTS, answering
-
-OK = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello"
+from tests.unit.net.scripted_server import OK, answering
 
 
 def ask(site, path="/", *, host="site.test", **fields):
@@ -107,15 +103,10 @@ async def test_a_private_connection_is_not_used_without_permission(serve, fetche
     assert site.connections == 1
 
 
-async def test_the_connection_idle_longest_is_evicted(serve, client_tls):
+async def test_the_connection_idle_longest_is_evicted(serve, make_fetcher):
     site = await serve(answering(*[OK] * 5))
     hosts = [f"h{number}.test" for number in range(6)]
-    fetcher = Fetcher(
-        user_agent="crawld",
-        resolver=FixedResolver(dict.fromkeys(hosts, "127.0.0.1")),
-        ssl_context=client_tls,
-        max_connections=3,
-    )
+    fetcher = make_fetcher(dict.fromkeys(hosts, "127.0.0.1"), max_connections=3)
     for host in hosts:
         await fetched(fetcher, ask(site, host=host))
         statistics = fetcher.statistics()
@@ -128,7 +119,7 @@ async def test_the_connection_idle_longest_is_evicted(serve, client_tls):
     assert fetcher.statistics().idle == 0
 
 
-async def test_open_connections_never_exceed_the_limit(serve, client_tls):
+async def test_open_connections_never_exceed_the_limit(serve, make_fetcher):
     at_once = 0
     most = 0
 
@@ -143,12 +134,7 @@ async def test_open_connections_never_exceed_the_limit(serve, client_tls):
         at_once -= 1
 
     site = await serve(handle)
-    fetcher = Fetcher(
-        user_agent="crawld",
-        resolver=FixedResolver(HOSTS),
-        ssl_context=client_tls,
-        max_connections=2,
-    )
+    fetcher = make_fetcher(max_connections=2)
     async with trio.open_nursery() as nursery:
         for _ in range(6):
             nursery.start_soon(fetched, fetcher, ask(site, keep_alive=False))
@@ -171,10 +157,9 @@ async def test_idle_connections_expire(serve, fetcher, mock_clock):
 @pytest.mark.parametrize(
     "host", ["127.0.0.1", "2130706433", "0x7f000001", "0x7f.1", "017700000001", "localhost.test"]
 )
-async def test_no_spelling_of_loopback_is_dialed(serve, client_tls, host):
+async def test_no_spelling_of_loopback_is_dialed(serve, make_fetcher, host):
     site = await serve(answering(OK))
-    resolver = FixedResolver({"localhost.test": ["127.0.0.1", "::1", "::ffff:127.0.0.1"]})
-    fetcher = Fetcher(user_agent="crawld", resolver=resolver, ssl_context=client_tls)
+    fetcher = make_fetcher({"localhost.test": ["127.0.0.1", "::1", "::ffff:127.0.0.1"]})
     got = await fetcher.fetch(ask(site, host=host, allow_private=False))
     assert got.failure is Failure.ADDRESS_REFUSED
     assert (got.sent_at, got.address, site.connections) == (None, None, 0)
@@ -186,7 +171,7 @@ async def test_ports_of_other_services_are_refused(fetcher, port):
     assert got.failure is Failure.ADDRESS_REFUSED
 
 
-async def test_a_name_that_resolves_to_private_later_gains_nothing(serve, client_tls):
+async def test_a_name_that_resolves_to_private_later_gains_nothing(serve, make_fetcher):
     site = await serve(answering(OK))
 
     class Rebinding:
@@ -198,7 +183,7 @@ async def test_a_name_that_resolves_to_private_later_gains_nothing(serve, client
             return self.answers[min(self.asked, 2) - 1]
 
     resolver = Rebinding()
-    fetcher = Fetcher(user_agent="crawld", resolver=resolver, ssl_context=client_tls)
+    fetcher = make_fetcher(resolver=resolver)
     limits = FetchLimits(connect_s=0.1)
     got = await fetcher.fetch(ask(site, allow_private=False, limits=limits))
     # The address that was checked was dialed, without a second lookup.
@@ -208,19 +193,16 @@ async def test_a_name_that_resolves_to_private_later_gains_nothing(serve, client
     assert site.connections == 0
 
 
-async def test_the_next_address_is_tried(serve, client_tls):
+async def test_the_next_address_is_tried(serve, make_fetcher):
     site = await serve(answering(OK))
-    resolver = FixedResolver({"site.test": ["127.0.0.99", "::1", "127.0.0.1"]})
-    fetcher = Fetcher(user_agent="crawld", resolver=resolver, ssl_context=client_tls)
+    fetcher = make_fetcher({"site.test": ["127.0.0.99", "::1", "127.0.0.1"]})
     got = await fetched(fetcher, ask(site))
     assert got.address == "127.0.0.1"
-    await fetcher.aclose()
 
 
-async def test_private_addresses_beside_a_public_one_are_skipped(serve, client_tls):
+async def test_private_addresses_beside_a_public_one_are_skipped(serve, make_fetcher):
     site = await serve(answering(OK))
-    resolver = FixedResolver({"site.test": ["127.0.0.1", "3ffe::1", "10.0.0.1"]})
-    fetcher = Fetcher(user_agent="crawld", resolver=resolver, ssl_context=client_tls)
+    fetcher = make_fetcher({"site.test": ["127.0.0.1", "3ffe::1", "10.0.0.1"]})
     limits = FetchLimits(connect_s=0.1)
     got = await fetcher.fetch(ask(site, allow_private=False, limits=limits))
     assert (got.address, site.connections) == ("3ffe::1", 0)

@@ -7,23 +7,19 @@ import zstandard
 
 from crawld.core.page import Failure
 from crawld.net.exchange import FetchFailure, FetchLimits, FetchRequest, FetchResponse
-from crawld.net.fetcher import Fetcher
 from crawld.net.resolver import ResolutionError
-from tests.unit.net.scripted_server import answering
+from tests.unit.net.scripted_server import CUT, OK, answering, response
 
 MIB = 1024 * 1024
-OK = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 5\r\n\r\nhello"
+HEAD = b"HTTP/1.1 200 OK\r\n"
+CHUNKED = HEAD + b"Transfer-Encoding: chunked\r\n\r\n"
+GZIP = b"Content-Encoding: gzip"
 SHORT = FetchLimits(connect_s=0.3, header_s=0.3, stall_s=0.3, total_s=5.0)
 
 
 def ask(site, path="/", **fields):
     fields.setdefault("allow_private", True)
     return FetchRequest(url=site.url(path), **fields)
-
-
-def with_body(body, *lines, status=b"200 OK"):
-    head = b"\r\n".join((b"HTTP/1.1 " + status, *lines, b"Content-Length: %d" % len(body)))
-    return head + b"\r\n\r\n" + body
 
 
 async def failure_of(fetcher, request):
@@ -68,7 +64,7 @@ async def test_a_request_has_the_user_agent_and_given_headers(serve, fetcher):
 
 @pytest.mark.parametrize("status", [b"301 Moved", b"302 Found", b"308 Permanent"])
 async def test_redirects_are_not_followed(serve, fetcher, status):
-    site = await serve(answering(with_body(b"", b"Location: http://10.0.0.1/", status=status)))
+    site = await serve(answering(response(b"", b"Location: http://10.0.0.1/", status=status)))
     got = await fetcher.fetch(ask(site))
     assert got.status == int(status[:3])
     assert got.header("location") == "http://10.0.0.1/"
@@ -76,7 +72,7 @@ async def test_redirects_are_not_followed(serve, fetcher, status):
 
 
 async def test_cookies_are_not_kept(serve, fetcher):
-    site = await serve(answering(with_body(b"", b"Set-Cookie: a=b; Path=/"), OK))
+    site = await serve(answering(response(b"", b"Set-Cookie: a=b; Path=/"), OK))
     await fetcher.fetch(ask(site))
     await fetcher.fetch(ask(site))
     assert b"ookie" not in site.requests[1]
@@ -91,7 +87,7 @@ async def test_cookies_are_not_kept(serve, fetcher):
     ],
 )
 async def test_bodies_are_decoded(serve, fetcher, coding, sent):
-    site = await serve(answering(with_body(sent, b"Content-Encoding: " + coding)))
+    site = await serve(answering(response(sent, b"Content-Encoding: " + coding)))
     got = await fetcher.fetch(ask(site))
     assert got.body == b"hello" * 999
     assert got.wire_bytes == len(sent)
@@ -103,11 +99,7 @@ async def test_bodies_are_decoded(serve, fetcher, coding, sent):
         (b"HTTP/1.1 200 OK\r\n\r\nuntil the end", b"until the end"),
         (b"HTTP/1.0 200 OK\r\nContent-Length: 3\r\n\r\nold", b"old"),
         (b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early\r\nLink: x\r\n\r\n" + OK, b"hello"),
-        (
-            b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
-            b"3;x=y\r\nabc\r\n2\r\nde\r\n0\r\nTrailer: z\r\n\r\n",
-            b"abcde",
-        ),
+        (CHUNKED + b"3;x=y\r\nabc\r\n2\r\nde\r\n0\r\nTrailer: z\r\n\r\n", b"abcde"),
         (b"HTTP/1.1 304 Not Modified\r\nContent-Length: 99\r\nContent-Encoding: gzip\r\n\r\n", b""),
         (b"HTTP/1.1 204 No Content\r\n\r\n", b""),
     ],
@@ -123,35 +115,19 @@ async def test_all_framings_are_read(serve, fetcher, answer, body):
     ("answer", "failure", "status"),
     [
         (b"", Failure.CONNECT, None),
-        (b"HTTP/1.1 200 OK\r\nX-Half", Failure.TRUNCATED, None),
+        (HEAD + b"X-Half", Failure.TRUNCATED, None),
         (b"220 smtp.example.org ESMTP\r\n\r\n", Failure.PROTOCOL, None),
         (b"\x00\x01\x02\r\n\r\n", Failure.PROTOCOL, None),
-        (b"HTTP/1.1 200 OK\r\nno colon\r\n\r\n", Failure.PROTOCOL, None),
-        (b"HTTP/1.1 200 OK\r\nContent-Length: -5\r\n\r\n", Failure.PROTOCOL, None),
-        (
-            b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n",
-            Failure.PROTOCOL,
-            None,
-        ),
+        (HEAD + b"no colon\r\n\r\n", Failure.PROTOCOL, None),
+        (HEAD + b"Content-Length: -5\r\n\r\n", Failure.PROTOCOL, None),
+        (HEAD + b"Content-Length: 1\r\nContent-Length: 2\r\n\r\n", Failure.PROTOCOL, None),
         (b"HTTP/1.1 101 Switching\r\nUpgrade: x\r\n\r\n", Failure.PROTOCOL, None),
-        (b"HTTP/1.1 200 OK\r\nContent-Length: 50\r\n\r\nhello", Failure.TRUNCATED, 200),
-        (
-            b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n",
-            Failure.TRUNCATED,
-            200,
-        ),
-        (
-            b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\nhello",
-            Failure.PROTOCOL,
-            200,
-        ),
-        (with_body(b"plain", b"Content-Encoding: gzip"), Failure.DECODING, 200),
-        (with_body(b"plain", b"Content-Encoding: br"), Failure.DECODING, 200),
-        (
-            with_body(gzip.compress(b"x" * 999)[:-8], b"Content-Encoding: gzip"),
-            Failure.TRUNCATED,
-            200,
-        ),
+        (CUT, Failure.TRUNCATED, 200),
+        (CHUNKED + b"5\r\nhello\r\n", Failure.TRUNCATED, 200),
+        (CHUNKED + b"zz\r\nhello", Failure.PROTOCOL, 200),
+        (response(b"plain", GZIP), Failure.DECODING, 200),
+        (response(b"plain", b"Content-Encoding: br"), Failure.DECODING, 200),
+        (response(gzip.compress(b"x" * 999)[:-8], GZIP), Failure.TRUNCATED, 200),
     ],
 )
 async def test_a_broken_response_is_a_failure_value(serve, fetcher, answer, failure, status):
@@ -168,7 +144,7 @@ async def test_a_broken_response_is_a_failure_value(serve, fetcher, answer, fail
 async def test_a_reset_in_the_header_or_the_body(serve, fetcher):
     async def handle(peer):
         if b"/body" in await peer.request():
-            await peer.send(b"HTTP/1.1 200 OK\r\nContent-Length: 50\r\n\r\nhello")
+            await peer.send(CUT)
         peer.reset()
 
     site = await serve(handle)
@@ -190,7 +166,7 @@ async def test_a_refused_connection(fetcher):
 async def test_timeouts_before_the_header_and_inside_the_body(serve, fetcher):
     async def handle(peer):
         if b"/body" in await peer.request():
-            await peer.send(b"HTTP/1.1 200 OK\r\nContent-Length: 50\r\n\r\nhello")
+            await peer.send(CUT)
         await trio.sleep_forever()
 
     site = await serve(handle)
@@ -202,7 +178,7 @@ async def test_timeouts_before_the_header_and_inside_the_body(serve, fetcher):
     assert "no data" in got.detail
 
 
-@pytest.mark.parametrize("head", [b"HTTP/1.1 200 OK\r\n\r\n", b"HTTP/1.1 200 OK\r\nX-Slow: "])
+@pytest.mark.parametrize("head", [HEAD + b"\r\n", HEAD + b"X-Slow: "])
 async def test_a_slow_trickle_ends_at_the_total_time(serve, fetcher, head):
     async def handle(peer):
         await peer.request()
@@ -212,39 +188,27 @@ async def test_a_slow_trickle_ends_at_the_total_time(serve, fetcher, head):
             await trio.sleep(0.02)
 
     site = await serve(handle)
-    limits = FetchLimits(total_s=0.3)
-    got = await failure_of(fetcher, ask(site, limits=limits))
+    got = await failure_of(fetcher, ask(site, limits=FetchLimits(total_s=0.3)))
     assert got.failure is Failure.TIMEOUT
     assert "not complete" in got.detail
 
 
 async def test_a_header_without_end_is_limited(serve, fetcher):
-    async def handle(peer):
-        await peer.request()
-        await peer.send(b"HTTP/1.1 200 OK\r\n")
-        while True:
-            await peer.send(b"X-Flood: " + b"y" * 1000 + b"\r\n")
-
-    site = await serve(handle)
-    limits = FetchLimits(max_header_bytes=20_000)
-    got = await failure_of(fetcher, ask(site, limits=limits))
+    site = await serve(answering(HEAD, flood=b"X-Flood: " + b"y" * 1000 + b"\r\n"))
+    got = await failure_of(fetcher, ask(site, limits=FetchLimits(max_header_bytes=20_000)))
     assert got.failure is Failure.PROTOCOL
     assert "20000" in got.detail
 
 
 @pytest.mark.parametrize(
-    "flood",
-    [b"HTTP/1.1 103 Early\r\n\r\n", b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"],
+    ("begin", "flood"),
+    [
+        (b"", b"HTTP/1.1 103 Early\r\n\r\n"),
+        (CHUNKED, b"1;" + b"e" * 500 + b"\r\nx\r\n"),
+    ],
 )
-async def test_floods_without_a_body_are_limited(serve, fetcher, flood):
-    async def handle(peer):
-        await peer.request()
-        await peer.send(flood)
-        while True:
-            early = b"103" in flood
-            await peer.send(flood if early else b"1;" + b"e" * 500 + b"\r\nx\r\n")
-
-    site = await serve(handle)
+async def test_floods_without_a_body_are_limited(serve, fetcher, begin, flood):
+    site = await serve(answering(begin, flood=flood))
     limits = FetchLimits(max_header_bytes=20_000, max_wire_bytes=50_000)
     got = await failure_of(fetcher, ask(site, limits=limits))
     assert got.failure in (Failure.PROTOCOL, Failure.TOO_LARGE)
@@ -256,7 +220,7 @@ async def test_an_endless_body_is_not_read_beyond_its_limit(serve, fetcher):
     async def handle(peer):
         nonlocal sent
         await peer.request()
-        await peer.send(b"HTTP/1.1 200 OK\r\n\r\n")
+        await peer.send(HEAD + b"\r\n")
         while True:
             await peer.send(b"x" * 65536)
             sent += 65536
@@ -270,8 +234,7 @@ async def test_an_endless_body_is_not_read_beyond_its_limit(serve, fetcher):
 
 
 async def test_a_content_length_beyond_the_limit_is_not_read(serve, fetcher):
-    answer = b"HTTP/1.1 200 OK\r\nContent-Length: 10000000000\r\n\r\n"
-    site = await serve(answering(answer))
+    site = await serve(answering(HEAD + b"Content-Length: 10000000000\r\n\r\n"))
     got = await failure_of(fetcher, ask(site))
     assert got.failure is Failure.TOO_LARGE
     assert "10000000000" in got.detail
@@ -279,7 +242,7 @@ async def test_a_content_length_beyond_the_limit_is_not_read(serve, fetcher):
 
 async def test_a_bomb_stops_at_the_limit(serve, fetcher):
     bomb = gzip.compress(b"\0" * 50 * MIB)
-    site = await serve(answering(with_body(bomb, b"Content-Encoding: gzip"), OK))
+    site = await serve(answering(response(bomb, GZIP), OK))
     got = await failure_of(fetcher, ask(site, limits=FetchLimits(max_body_bytes=MIB)))
     assert got.failure is Failure.TOO_LARGE
     assert "decompression" in got.detail
@@ -287,7 +250,7 @@ async def test_a_bomb_stops_at_the_limit(serve, fetcher):
 
 async def test_a_cut_body_has_exactly_the_limit(serve, fetcher):
     long = gzip.compress(b"0123456789" * MIB)
-    site = await serve(answering(with_body(long, b"Content-Encoding: gzip")))
+    site = await serve(answering(response(long, GZIP)))
     limits = FetchLimits(max_body_bytes=12_345)
     got = await fetcher.fetch(ask(site, limits=limits, cut=True))
     assert isinstance(got, FetchResponse)
@@ -304,8 +267,7 @@ async def test_accept_sees_decoded_bytes_and_can_refuse(serve, fetcher):
         return Failure.WRONG_TYPE if prefix.startswith(b"MZ") else None
 
     def page(body):
-        lines = (b"Content-Type: text/html", b"Content-Encoding: gzip")
-        return with_body(gzip.compress(body), *lines)
+        return response(gzip.compress(body), b"Content-Type: text/html", GZIP)
 
     site = await serve(answering(page(b"<p>" * 2000), page(b"<p>"), page(b""), page(b"MZ" * 9000)))
     for size in (6000, 3, 0):
@@ -316,12 +278,7 @@ async def test_accept_sees_decoded_bytes_and_can_refuse(serve, fetcher):
 
 
 async def test_a_refused_download_ends_at_once(serve, fetcher):
-    async def handle(peer):
-        await peer.request()
-        await peer.send(b"HTTP/1.1 200 OK\r\n\r\n" + b"MZ" * 600)
-        await trio.sleep_forever()
-
-    site = await serve(handle)
+    site = await serve(answering(HEAD + b"\r\n" + b"MZ" * 600, holds=True))
     request = ask(site, accept=lambda *_: Failure.WRONG_TYPE)
     assert (await failure_of(fetcher, request)).failure is Failure.WRONG_TYPE
 
@@ -359,11 +316,11 @@ async def test_cancellation_propagates_and_closes_the_connection(serve, fetcher)
 @pytest.mark.parametrize(
     ("kind", "local"), [("nxdomain", False), ("temporary", True), ("timeout", True)]
 )
-async def test_a_name_without_an_address(client_tls, kind, local):
+async def test_a_name_without_an_address(make_fetcher, kind, local):
     class Broken:
         async def resolve(self, host):
             raise ResolutionError(kind, "so it is")
 
-    fetcher = Fetcher(user_agent="crawld", resolver=Broken(), ssl_context=client_tls)
+    fetcher = make_fetcher(resolver=Broken())
     got = await failure_of(fetcher, FetchRequest(url="http://site.test/"))
     assert (got.failure, got.local_fault, got.sent_at) == (Failure.DNS, local, None)

@@ -51,15 +51,8 @@ def test_an_outage_lapses_for_a_probe_and_is_renewed_by_its_failure():
 
 
 def failed(failure, *, local=False, status=None):
-    return FetchFailure(
-        failure=failure,
-        detail="",
-        address=None,
-        sent_at=None,
-        at=0.0,
-        local_fault=local,
-        status=status,
-    )
+    unsent = {"detail": "", "address": None, "sent_at": None, "at": 0.0}
+    return FetchFailure(failure=failure, local_fault=local, status=status, **unsent)
 
 
 @pytest.mark.parametrize(

@@ -1,28 +1,21 @@
 """The tunnel of an https request through a proxy, and the faults of a proxy."""
 
-import ssl
-
 import pytest
 import trio
 
 from crawld.core.page import Failure
 from crawld.net.exchange import FetchFailure, FetchLimits, FetchRequest, FetchResponse
-from crawld.net.fetcher import Fetcher
 from crawld.net.proxy import proxy_address
-from crawld.net.resolver import FixedResolver
-from tests.unit.net.scripted_server import HOSTS, answering
+from tests.unit.net.scripted_server import CUT, HOSTS, OK, answering
 
-OK = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello"
 OPEN = b"HTTP/1.1 200 Connection established\r\nVia: 1.1 here\r\n\r\n"
 SHORT = FetchLimits(connect_s=0.5)
 
 
 @pytest.fixture
-async def origin(serve, authority):
+async def origin(serve, server_tls):
     """A TLS server for `site.test`."""
-    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    authority.issue_cert("site.test").configure_cert(tls)
-    return await serve(answering(OK, OK), tls)
+    return await serve(answering(OK, OK), server_tls("site.test"))
 
 
 def tunnelling(opened=OPEN):
@@ -63,17 +56,13 @@ async def test_a_tunnel_carries_tls_to_the_host(serve, fetcher, origin, opened):
     assert [each.split(b"\r\n")[0] for each in origin.requests] == [b"GET /page HTTP/1.1"] * 2
 
 
-async def test_a_name_that_only_the_proxy_resolves_is_left_to_it(serve, authority, client_tls):
-    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    authority.issue_cert("inside.test").configure_cert(tls)
-    origin = await serve(answering(OK), tls)
+async def test_a_name_that_only_the_proxy_resolves_is_left_to_it(serve, server_tls, make_fetcher):
+    origin = await serve(answering(OK), server_tls("inside.test"))
     proxy = await serve(tunnelling())
-    resolver = FixedResolver({"127.0.0.1": "127.0.0.1"})
-    fetcher = Fetcher(user_agent="crawld", resolver=resolver, ssl_context=client_tls)
+    fetcher = make_fetcher({"127.0.0.1": "127.0.0.1"})
     url = origin.url("/", "inside.test", "https")
     got = await fetcher.fetch(through(proxy, url, allow_private=False))
     assert isinstance(got, FetchResponse), got
-    await fetcher.aclose()
 
 
 async def test_a_certificate_is_checked_through_a_tunnel(serve, fetcher, origin):
@@ -124,17 +113,11 @@ async def test_a_proxy_that_resets_or_does_not_answer(serve, fetcher, origin):
     assert origin.connections == 0
 
 
-async def test_a_tunnel_cut_off_in_the_handshake_or_in_the_body(serve, fetcher, authority):
-    async def opened_and_closed(peer):
-        await peer.request()
-        await peer.send(OPEN)
-
-    proxy = await serve(opened_and_closed)
+async def test_a_tunnel_cut_off_in_the_handshake_or_in_the_body(serve, fetcher, server_tls):
+    proxy = await serve(answering(OPEN))
     got = await fetcher.fetch(through(proxy, "https://site.test:1234/"))
     assert got.failure is Failure.TLS
-    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    authority.issue_cert("site.test").configure_cert(tls)
-    cut = await serve(answering(b"HTTP/1.1 200 OK\r\nContent-Length: 50\r\n\r\nhello"), tls)
+    cut = await serve(answering(CUT), server_tls("site.test"))
     proxy = await serve(tunnelling())
     got = await fetcher.fetch(through(proxy, cut.url("/", scheme="https")))
     assert got.failure is Failure.TRUNCATED
@@ -150,15 +133,10 @@ async def test_a_tunnel_cut_off_in_the_handshake_or_in_the_body(serve, fetcher, 
         ("https://public.test:25/", "port 25"),
     ],
 )
-async def test_private_targets_are_refused_before_the_proxy(serve, client_tls, target, said):
+async def test_private_targets_are_refused_before_the_proxy(serve, make_fetcher, target, said):
     proxy = await serve(tunnelling())
-    names = {
-        **HOSTS,
-        "127.0.0.1": "127.0.0.1",
-        "mixed.test": ["192.0.32.8", "10.0.0.1"],
-        "public.test": "192.0.32.8",
-    }
-    fetcher = Fetcher(user_agent="crawld", resolver=FixedResolver(names), ssl_context=client_tls)
+    mixed = {"mixed.test": ["192.0.32.8", "10.0.0.1"], "public.test": "192.0.32.8"}
+    fetcher = make_fetcher({**HOSTS, "127.0.0.1": "127.0.0.1", **mixed})
     got = await fetcher.fetch(through(proxy, target, allow_private=False))
     assert isinstance(got, FetchFailure)
     assert (got.failure, got.sent_at) == (Failure.ADDRESS_REFUSED, None)

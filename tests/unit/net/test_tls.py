@@ -1,7 +1,6 @@
 """TLS and HTTP/2 against real certificates."""
 
 import datetime
-import ssl
 
 import hypercorn.config
 import hypercorn.trio
@@ -10,27 +9,18 @@ import trio
 
 from crawld.core.page import Failure
 from crawld.net.exchange import FetchFailure, FetchLimits, FetchRequest, FetchResponse
-from crawld.net.fetcher import Fetcher
-from crawld.net.resolver import FixedResolver
 from crawld.net.tls import MAX_NAMES, certificate_names
-from tests.unit.net.scripted_server import HOSTS, answering
+from tests.unit.net.scripted_server import CUT, OK, answering
 
-OK = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello"
 SHORT = FetchLimits(connect_s=0.5)
-
-
-def server_tls(authority, *names, **fields):
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    authority.issue_cert(*names, **fields).configure_cert(context)
-    return context
 
 
 def ask(site, host="site.test", **fields):
     return FetchRequest(url=site.url("/", host, "https"), allow_private=True, **fields)
 
 
-async def test_sni_and_certificate_check_use_the_url_host(serve, fetcher, authority):
-    tls = server_tls(authority, "site.test")
+async def test_sni_and_certificate_check_use_the_url_host(serve, fetcher, server_tls):
+    tls = server_tls("site.test")
     names = []
     tls.sni_callback = lambda _socket, name, _context: names.append(name)
     site = await serve(answering(OK, OK), tls)
@@ -44,9 +34,9 @@ async def test_sni_and_certificate_check_use_the_url_host(serve, fetcher, author
     assert "wrong.test" in got.detail
 
 
-async def test_responses_carry_the_certificate_names(serve, fetcher, authority):
+async def test_responses_carry_the_certificate_names(serve, fetcher, server_tls):
     names = ("site.test", "Second.test", "*.wild.test")
-    site = await serve(answering(OK, OK), server_tls(authority, *names))
+    site = await serve(answering(OK, OK), server_tls(*names))
     for _ in range(2):
         got = await fetcher.fetch(ask(site))
         assert got.certificate == ("second.test", "site.test")
@@ -63,17 +53,17 @@ def test_a_certificate_with_too_many_names_is_ignored():
     assert certificate_names(None) == ()
 
 
-async def test_an_expired_certificate(serve, fetcher, authority):
+async def test_an_expired_certificate(serve, fetcher, server_tls):
     past = datetime.datetime(2001, 1, 1, tzinfo=datetime.UTC)
-    site = await serve(answering(OK), server_tls(authority, "site.test", not_after=past))
+    site = await serve(answering(OK), server_tls("site.test", not_after=past))
     got = await fetcher.fetch(ask(site))
     assert (got.failure, got.address) == (Failure.TLS, "127.0.0.1")
     assert "expired" in got.detail
 
 
-async def test_an_unknown_authority(serve, authority):
-    site = await serve(answering(OK), server_tls(authority, "site.test"))
-    fetcher = Fetcher(user_agent="crawld", resolver=FixedResolver(HOSTS))
+async def test_an_unknown_authority(serve, make_fetcher, server_tls):
+    site = await serve(answering(OK), server_tls("site.test"))
+    fetcher = make_fetcher(ssl_context=None)
     got = await fetcher.fetch(ask(site))
     assert got.failure is Failure.TLS
     assert "certificate" in got.detail
@@ -104,9 +94,8 @@ async def test_a_handshake_that_is_cut_off_or_not_answered(serve, fetcher):
     assert "no connection" in got.detail
 
 
-async def test_a_body_cut_off_under_tls(serve, fetcher, authority):
-    tls = server_tls(authority, "site.test")
-    site = await serve(answering(b"HTTP/1.1 200 OK\r\nContent-Length: 50\r\n\r\nhello"), tls)
+async def test_a_body_cut_off_under_tls(serve, fetcher, server_tls):
+    site = await serve(answering(CUT), server_tls("site.test"))
     assert (await fetcher.fetch(ask(site))).failure is Failure.TRUNCATED
 
 
@@ -145,45 +134,38 @@ async def h2_origin(nursery, authority, tmp_path):
 
 
 @pytest.mark.parametrize(("http2", "version"), [(True, "HTTP/2"), (False, "HTTP/1.1")])
-async def test_http2_is_used_only_if_enabled(h2_origin, client_tls, http2, version):
-    fetcher = Fetcher(
-        user_agent="crawld", resolver=FixedResolver(HOSTS), ssl_context=client_tls, http2=http2
-    )
+async def test_http2_is_used_only_if_enabled(h2_origin, make_fetcher, http2, version):
+    fetcher = make_fetcher(http2=http2)
+
+    async def fetch(path, **fields):
+        request = FetchRequest(url=h2_origin + path, allow_private=True, **fields)
+        return await fetcher.fetch(request)
+
     for path in ("/a", "/big", "/c?d"):
-        request = FetchRequest(url=h2_origin + path, allow_private=True)
-        got = await fetcher.fetch(request)
+        got = await fetch(path)
         assert isinstance(got, FetchResponse), got
         assert got.http_version == version
         assert len(got.body) == (1_000_000 if path == "/big" else 2)
         assert got.header("x-version") == version.removeprefix("HTTP/")
     assert fetcher.statistics().reused == 2
 
-    limits = FetchLimits(max_wire_bytes=100_000)
-    got = await fetcher.fetch(
-        FetchRequest(url=h2_origin + "/big", allow_private=True, limits=limits)
-    )
+    got = await fetch("/big", limits=FetchLimits(max_wire_bytes=100_000))
     assert isinstance(got, FetchFailure)
     assert got.failure is Failure.TOO_LARGE
-    got = await fetcher.fetch(
-        FetchRequest(url=h2_origin + "/z", allow_private=True, keep_alive=False)
-    )
-    assert got.body == b"/z"
+    assert (await fetch("/z", keep_alive=False)).body == b"/z"
     assert fetcher.statistics().idle == 0
 
 
-async def test_invalid_http2_frames(serve, authority, client_tls):
+async def test_invalid_http2_frames(serve, server_tls, make_fetcher):
     async def handle(peer):
         await peer.stream.receive_some(65536)
         data_on_the_connection_itself = b"\x00\x00\x05" + b"\x00" * 6 + b"hello"
         await peer.send(data_on_the_connection_itself)
         await trio.sleep_forever()
 
-    tls = server_tls(authority, "site.test")
+    tls = server_tls("site.test")
     tls.set_alpn_protocols(["h2"])
     site = await serve(handle, tls)
-    fetcher = Fetcher(
-        user_agent="crawld", resolver=FixedResolver(HOSTS), ssl_context=client_tls, http2=True
-    )
-    got = await fetcher.fetch(ask(site))
+    got = await make_fetcher(http2=True).fetch(ask(site))
     assert isinstance(got, FetchFailure)
     assert got.failure is Failure.PROTOCOL
