@@ -71,37 +71,11 @@ class FixedChanges:
 STATIC = FixedChanges()
 
 
-@dataclass(frozen=True, slots=True)
-class PeriodicChanges:
-    """A change every `period_s` seconds, the first at `first_at`."""
-
-    period_s: float
-    first_at: float
-
-    def __post_init__(self) -> None:
-        _check_interval(self.period_s)
-
-    def changes_until(self, at: float) -> int:
-        """Return how many changes happened at or before `at`."""
-        count = max(0, int((at - self.first_at) // self.period_s) + 1)
-        # The division rounds: step to the count that agrees with `change_at`.
-        while self.change_at(count) <= at:
-            count += 1
-        while count and self.change_at(count - 1) > at:
-            count -= 1
-        return count
-
-    def change_at(self, index: int) -> float:
-        """Return the time of change `index`."""
-        return self.first_at + index * self.period_s
-
-
 class RenewalProcess:
     """Independent gaps between changes, drawn on demand.
 
-    Args:
-        gap_s: gap in seconds before change `index`; must be a pure function.
-        start_at: start of the first gap.
+    The gap before change `index` is `gap_s(index)` seconds, a pure function; the first starts at
+    `start_at`.
     """
 
     __slots__ = ("_gap_s", "_start_at", "_times")
@@ -133,6 +107,12 @@ class RenewalProcess:
         drawn = last + self._gap_s(len(self._times))
         # A gap below the clock's resolution would put two changes at one time.
         self._times.append(max(drawn, math.nextafter(last, math.inf)))
+
+
+def periodic_process(period_s: float, *, start_at: float) -> RenewalProcess:
+    """Return a process with a change every `period_s` seconds after `start_at`."""
+    _check_interval(period_s)
+    return RenewalProcess(lambda _: period_s, start_at=start_at)
 
 
 def poisson_process(mean_interval_s: float, *, start_at: float, seed: int) -> RenewalProcess:
@@ -206,8 +186,7 @@ class SiteChangeRates:
             mean_s = self.mean_interval_s(page, seed=seed)
             page_seed = int(uniform(seed, page, 3) * 2**52)
             if kind < self.static_share + self.bursty_share:
-                # 7 of 10 gaps average a twentieth of the mean; the gaps between bursts make up the
-                # rest.
+                # 7 of 10 gaps average a twentieth of the mean; those between bursts make it up.
                 bursts = BurstShape(mean_s / 20, mean_s * (1 - 0.7 / 20) / 0.3)
                 return bursty_process(bursts, start_at=start_at, seed=page_seed)
             return poisson_process(mean_s, start_at=start_at, seed=page_seed)

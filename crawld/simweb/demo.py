@@ -24,11 +24,7 @@ def make_demo_site(
 
     It has 80 pages. One in eight never changes, a quarter changes in bursts; mean intervals range
     from 10 s to 20 minutes. Each response carries a date stamp and a comment.
-
-    Args:
-        seed: other seeds give other pages and other changes.
-        clock: wall clock, Unix seconds; the site starts now.
-        hosts: names it answers to.
+    The site starts now.
     """
     start_at = clock()
     change_rates = SiteChangeRates(10.0, 1200.0, static_share=0.125, bursty_share=0.25)
@@ -63,15 +59,9 @@ def make_sites(
     change_rates: SiteChangeRates | None = None,
     start_at: float = 0.0,
 ) -> list[SimSite]:
-    """Build one site per host, in the order of `hosts`, each with different pages and changes.
+    """Build a site of `pages` pages per host, in the order of `hosts`, all different.
 
-    Args:
-        hosts: name or address of each site.
-        pages: number of pages per site.
-        seed: other seeds give other sites.
-        style: size, edits and noise of all pages.
-        change_rates: how often pages change; None for static sites.
-        start_at: time at which all sites were created, Unix seconds.
+    Pages are static without `change_rates`. All sites were created at `start_at`.
     """
     sites = []
     for k, host in enumerate(hosts):

@@ -1,8 +1,8 @@
 """Server faults as values: slow, broken, wrong or endless responses.
 
 A fault takes the request and the site's normal handler and returns the response to send instead.
-A site maps path prefixes to faults. `first_requests`, `sometimes` and `between` limit when a fault
-applies; otherwise the site responds normally.
+A site maps path prefixes to faults. `first_requests` and `sometimes` limit when a fault applies;
+otherwise the site responds normally.
 
 Rule: a fault never sleeps and never touches a socket; delays are steps of the response.
 """
@@ -22,7 +22,6 @@ from crawld.simweb.message import (
     Step,
     build_error_response,
     build_response,
-    http_date,
 )
 from crawld.simweb.stateless_random import uniform
 
@@ -140,8 +139,15 @@ def endless_header() -> Fault:
 
 
 def huge_header(size_bytes: int) -> Fault:
-    """Send one header field of `size_bytes`, then the normal body."""
-    return _with_header("X-Huge", "x" * size_bytes)
+    """Send a header field of `size_bytes`, then the rest of the normal response."""
+
+    def fault(request: SimRequest, handler: Handler) -> SimResponse:
+        response = handler(request)
+        first_line, mark, rest = response.to_bytes().partition(b"\r\n")
+        huge = b"X-Huge: %s\r\n" % (b"x" * size_bytes)
+        return SimResponse(response.status, first_line + mark + huge + rest)
+
+    return fault
 
 
 def invalid_header() -> Fault:
@@ -199,16 +205,11 @@ def status(code: int) -> Fault:
     return lambda request, handler: build_error_response(request, code)
 
 
-def busy(code: int = 503, *, retry_after_s: float | None = None, as_date: bool = False) -> Fault:
-    """Respond with 503 or 429, with a Retry-After in seconds or as a date."""
-
-    def fault(request: SimRequest, handler: Handler) -> SimResponse:
-        if retry_after_s is None:
-            return build_error_response(request, code)
-        value = http_date(request.at + retry_after_s) if as_date else f"{retry_after_s:.0f}"
-        return build_response(request, code, b"busy", extra=f"Retry-After: {value}\r\n")
-
-    return fault
+def busy(code: int = 503, *, retry_after_s: float) -> Fault:
+    """Respond with 503 or 429 and a Retry-After in seconds."""
+    return lambda request, handler: build_response(
+        request, code, b"busy", extra=f"Retry-After: {retry_after_s:.0f}\r\n"
+    )
 
 
 def soft_404() -> Fault:
@@ -261,13 +262,6 @@ def sometimes(share: float, fault: Fault, *, seed: int = 0) -> Fault:
     )
 
 
-def between(start_at: float, end_at: float, fault: Fault) -> Fault:
-    """Apply the fault from `start_at` until before `end_at`, Unix seconds."""
-    return lambda request, handler: (
-        fault(request, handler) if start_at <= request.at < end_at else handler(request)
-    )
-
-
 _NAMED: dict[str, Callable[[str], Fault]] = {
     "slow": lambda delay_s: slow(float(delay_s)),
     "hang": lambda _: hang(),
@@ -285,14 +279,14 @@ _NAMED: dict[str, Callable[[str], Fault]] = {
     "invalid-header": lambda _: invalid_header(),
     "invalid-chunks": lambda _: invalid_chunks(),
     "junk": lambda _: junk(),
-    "redirect": lambda location: redirect(location),
+    "redirect": redirect,
     "redirect-loop": lambda _: redirect_loop(),
     "redirect-chain": lambda hops: redirect_chain(int(hops)),
     "status": lambda code: status(int(code)),
     "busy": lambda retry_after_s: busy(retry_after_s=float(retry_after_s)),
     "too-many": lambda retry_after_s: busy(429, retry_after_s=float(retry_after_s)),
     "soft-404": lambda _: soft_404(),
-    "mistyped": lambda content_type: wrong_content_type(content_type),
+    "mistyped": wrong_content_type,
 }
 
 
@@ -318,15 +312,5 @@ def _cut(end: AbnormalEnd) -> Fault:
         response = handler(request)
         head, mark, body = response.to_bytes().partition(b"\r\n\r\n")
         return SimResponse(response.status, (head + mark + body[: len(body) // 2], end), close=True)
-
-    return fault
-
-
-def _with_header(name: str, value: str) -> Fault:
-    def fault(request: SimRequest, handler: Handler) -> SimResponse:
-        response = handler(request)
-        first_line, mark, rest = response.to_bytes().partition(b"\r\n")
-        field = f"{name}: {value}\r\n".encode("latin-1")
-        return SimResponse(response.status, first_line + mark + field + rest)
 
     return fault

@@ -41,19 +41,17 @@ class SiteGraph:
         seed: other seeds give other titles and other cross links.
         branching: children of a page in the tree.
         cross_links: random links of a page besides those of the tree.
-        sections: number of path prefixes that the pages are spread over.
     """
 
     pages: int
     seed: int = 0
     branching: int = 8
     cross_links: int = 10
-    sections: int = 1
     _code: tuple[int, int, int, int] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        if min(self.pages, self.branching, self.sections) < 1 or self.cross_links < 0:
-            raise ValueError("pages, branching and sections must be at least 1, cross_links 0")
+        if min(self.pages, self.branching) < 1 or self.cross_links < 0:
+            raise ValueError("pages and branching must be at least 1, cross_links 0")
         digits = 2
         while _SIZE**digits < self.pages:
             digits += 1
@@ -75,10 +73,7 @@ class SiteGraph:
         """Return the path of a page; `/` for the home page."""
         if page == 0:
             return "/"
-        name = self.title(page).replace(" ", "_")
-        if self.sections == 1:
-            return f"/wiki/{name}"
-        return f"/wiki/{VOCABULARY[self.section(page)]}/{name}"
+        return f"/wiki/{self.title(page).replace(' ', '_')}"
 
     def page_at(self, path: str) -> int | None:
         """Return the page at `path`; None if there is none."""
@@ -86,10 +81,6 @@ class SiteGraph:
             return 0
         page = self._page_titled(path.rpartition("/")[2])
         return page if page is not None and self.path(page) == path else None
-
-    def section(self, page: int) -> int:
-        """Return the section of a page, 0 .. sections - 1."""
-        return draw(self.seed, page, 1) % self.sections
 
     def parent(self, page: int) -> int:
         """Return the parent of a page in the tree; the home page is its own parent."""

@@ -13,6 +13,7 @@ from __future__ import annotations
 import json
 import math
 from array import array
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -30,13 +31,10 @@ class LedgerRow:
         complete_s: monotonic time at which its header was complete.
         at: the same time in Unix seconds, by the clock of the simulated web.
         host: host name the client asked for.
-        peer: address of the client.
-        address: address of the server that the client connected to.
+        peer, address: addresses of the client, and of the server that it connected to.
         target: path and query; empty if the request was not HTTP.
         status: response status; 0 if none.
-        user_agent: as sent; empty if absent.
-        if_none_match: as sent; empty if absent.
-        if_modified_since: as sent; empty if absent.
+        user_agent, if_none_match, if_modified_since: as sent; empty if absent.
     """
 
     first_byte_s: float
@@ -66,12 +64,7 @@ _TEXTS = ("host", "peer", "address", "target", "user_agent", "if_none_match", "i
 
 
 class Ledger:
-    """All requests in order.
-
-    Args:
-        path: file to which rows are also written as JSON lines.
-        max_rows: maximum rows in memory; later ones go only to the file, if any.
-    """
+    """All requests in order; those after `max_rows` go only to the file at `path`, if any."""
 
     def __init__(self, path: Path | str | None = None, *, max_rows: int = MAX_ROWS) -> None:
         self.dropped = 0
@@ -143,9 +136,7 @@ class Ledger:
 
     def hosts(self) -> Mapping[str, int]:
         """Return the number of requests per host."""
-        counts: dict[int, int] = {}
-        for number in self._texts["host"]:
-            counts[number] = counts.get(number, 0) + 1
+        counts = Counter(self._texts["host"])
         return {self._words[number]: total for number, total in counts.items()}
 
     def gaps(self, by: str = "host") -> Iterator[tuple[str, float, int]]:
@@ -159,10 +150,6 @@ class Ledger:
                 yield self._words[number], complete_s - latest[number], index
             latest[number] = complete_s
 
-    def spacing(self, host: str) -> float:
-        """Return the smallest gap between two requests to a host, seconds; inf if fewer."""
-        return self.spacings().get(host, math.inf)
-
     def spacings(self, *, by: str = "host") -> dict[str, float]:
         """Return the smallest gap of every host (or `address`) with at least two requests."""
         smallest: dict[str, float] = {}
@@ -170,20 +157,12 @@ class Ledger:
             smallest[key] = min(gap_s, smallest.get(key, math.inf))
         return smallest
 
-    def violations(
-        self, host: str | None = None, *, delay_s: float, by: str = "host"
-    ) -> list[DelayViolation]:
-        """Return every gap shorter than the delay, in order of the later request.
-
-        Args:
-            host: only this host (or address); None for all.
-            delay_s: minimum gap.
-            by: `host`, or `address` for the server address.
-        """
+    def violations(self, *, delay_s: float, by: str = "host") -> list[DelayViolation]:
+        """Return every gap of a host (or `address`) shorter than the delay, in order."""
         return [
             DelayViolation(key, gap_s, self._at[index], self._words[self._texts["target"][index]])
             for key, gap_s, index in self.gaps(by)
-            if gap_s < delay_s and host in (None, key)
+            if gap_s < delay_s
         ]
 
     def _number(self, word: str) -> int:

@@ -98,12 +98,7 @@ def build_response(
 ) -> SimResponse:
     """Build a well-formed response with the correct Content-Length.
 
-    Args:
-        request: decides about HEAD and the Date header.
-        status: 304 and HEAD responses have no body.
-        body: content as sent on the wire.
-        content_type: value of Content-Type.
-        extra: more header lines, each ended by CRLF.
+    304 and HEAD responses have no body. `extra` are more header lines, each ended by CRLF.
     """
     head = f"HTTP/1.1 {status} {_REASONS.get(status, 'Unknown')}\r\n"
     head += f"Date: {http_date(request.at)}\r\n{extra}"

@@ -65,11 +65,7 @@ PLAIN_STYLE = PageStyle()
 class Rendering:
     """All pages of a site as HTML.
 
-    Args:
-        graph: titles and links.
-        style: size, edits and noise.
-        home_links: further paths that only the home page links to.
-        kept_html_bytes: maximum size of the rendered pages in memory.
+    Only the home page links to `home_links`. Up to `kept_html_bytes` of pages stay in memory.
     """
 
     def __init__(
@@ -89,13 +85,9 @@ class Rendering:
         self.kept_bytes = 0
 
     def html(self, page: int, revision: int, *, serial: int = 0, at: float = 0.0) -> bytes:
-        """Return the body of one response, UTF-8.
+        """Return the body of response number `serial`, from which its noise is drawn.
 
-        Args:
-            page: page number.
-            revision: number of edits applied.
-            serial: number of the response; its noise is drawn from it.
-            at: time shown by the date stamp, Unix seconds.
+        The date stamp shows `at`.
         """
         pieces = self._pieces_of(page, revision)
         if len(pieces) == 1:

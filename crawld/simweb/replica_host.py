@@ -31,6 +31,7 @@ class ReplicaHost:
 
     Attributes:
         name: host name.
+        hosts: the names it answers to, which is its name.
         address: its address in the web; hosts may share one.
         targets: path of each page, the root first.
         group: its group of replicas; -1 for none.
@@ -46,11 +47,9 @@ class ReplicaHost:
         canonical: HostPointer,
         neighbors: list[str],
     ) -> None:
-        """Prepare one host of a web.
+        """Prepare the host with index `host` in the web.
 
         Args:
-            web: the web.
-            host: index of the host in `web`.
             pages: indices of its pages among all pages.
             redirects: target of its redirects, and number of leading pages that redirect.
             canonical: host named as canonical, and number of leading pages that name it.
@@ -58,25 +57,17 @@ class ReplicaHost:
         """
         hosts = web.hosts
         self.name, self.address = hosts.names[host], hosts.addresses[host]
+        self.hosts = (self.name,)
         self.group = int(web.group[host])
         paths, texts = hosts.page_path[pages].tolist(), hosts.page_signature[pages].tolist()
         if _ROOT not in paths:
             paths, texts = [_ROOT, *paths], [_ROOT, *texts]
         order = sorted(range(len(paths)), key=lambda at: paths[at] != _ROOT)
-        self.targets = [_target(paths[at]) for at in order]
+        self.targets = [page_target(paths[at]) for at in order]
         self._texts = [texts[at] for at in order]
         self._index = {target: at for at, target in enumerate(self.targets)}
         self._redirects, self._canonical = redirects, canonical
         self._neighbors = neighbors
-
-    def path_of(self, path: int) -> str:
-        """Return the path of the page with a path key."""
-        return _target(path)
-
-    @property
-    def hosts(self) -> tuple[str, ...]:
-        """The host names it answers to."""
-        return (self.name,)
 
     def handle(self, request: SimRequest) -> SimResponse:
         """Return the response to a request."""
@@ -112,8 +103,7 @@ def replica_hosts(web: ReplicaWeb) -> Iterator[ReplicaHost]:
     """Yield the hosts of a web, ready to answer requests."""
     hosts = web.hosts
     pages, links = (
-        _indices_by_host(hosts.page_host, len(hosts)),
-        _indices_by_host(hosts.link_host, len(hosts)),
+        _indices_by_host(host, len(hosts)) for host in (hosts.page_host, hosts.link_host)
     )
     redirects = {source: (hosts.names[to], n) for (source, to), n in hosts.redirects.items()}
     canonical = {source: (hosts.names[to], n) for (source, to), n in hosts.canonicals.items()}
@@ -149,5 +139,6 @@ def _indices_by_host(host: Ids, count: int) -> list[Ids]:
     return np.split(order, np.searchsorted(host[order], np.arange(1, count)))
 
 
-def _target(key: int) -> str:
+def page_target(key: int) -> str:
+    """Return the path of the page with a path key."""
     return "/" if key == _ROOT else f"/p{key:x}"

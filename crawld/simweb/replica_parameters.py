@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from typing import Any
 
 
 class Cause(StrEnum):
@@ -94,10 +95,10 @@ class WebParameters:
 def scale_web(
     parameters: WebParameters, hosts: int, replicated: float, pages: float | None = None
 ) -> WebParameters:
-    """Return parameters for another number of hosts and another share of replicas.
+    """Return parameters for another number of hosts; counts of look-alikes scale with it.
 
     Args:
-        parameters: source of all other values; counts of look-alikes scale with `hosts`.
+        parameters: source of all other values.
         hosts: total number of hosts.
         replicated: approximate share of hosts that are copies or have copies.
         pages: median number of pages fetched per host; None keeps it.
@@ -139,88 +140,62 @@ _GROUPS = {
     Cause.MALICIOUS: 350,
 }
 
-EASY = WebParameters(
-    name="easy",
-    hosts=21_500,
-    groups=_GROUPS,
-    copies={
-        Cause.WWW: CopyParameters(0.99, 0.02, 0.01, 0.00, 0.00, 0.30, 0.20),
-        Cause.LOAD_BALANCING: CopyParameters(0.98, 0.03, 0.01, 0.00, 0.01, 0.05, 0.10),
-        Cause.FRANCHISE: CopyParameters(0.92, 0.05, 0.15, 0.01, 0.05, 0.02, 0.10),
-        Cause.HOSTING_MOVE: CopyParameters(0.92, 0.15, 0.03, 0.03, 0.05, 0.30, 0.10),
-        Cause.MALICIOUS: CopyParameters(0.88, 0.10, 0.15, 0.02, 0.05, 0.00, 0.15),
-    },
-    crawl_median=60.0,
-    crawl_sigma=0.7,
-    crawl_disorder=0.5,
-    dynamic=0.10,
-    common_paths=0.20,
-    languages=80,
-    language_free=0.03,
-    topics=15,
-    topic_equal=0.10,
-    topic_same_path=0.20,
-    platforms=10,
-    parkings=8,
-    families=120,
-    family_documents=2,
-    broken=150,
-)
+_COPIES = {
+    # easy, standard, hard: kept, stale, modified, renamed, extra, redirect, canonical
+    Cause.WWW: (
+        CopyParameters(0.99, 0.02, 0.01, 0.00, 0.00, 0.30, 0.20),
+        CopyParameters(0.97, 0.04, 0.02, 0.00, 0.01, 0.20, 0.15),
+        CopyParameters(0.93, 0.08, 0.05, 0.00, 0.03, 0.12, 0.10),
+    ),
+    Cause.LOAD_BALANCING: (
+        CopyParameters(0.98, 0.03, 0.01, 0.00, 0.01, 0.05, 0.10),
+        CopyParameters(0.95, 0.06, 0.03, 0.00, 0.03, 0.03, 0.06),
+        CopyParameters(0.88, 0.12, 0.08, 0.01, 0.08, 0.01, 0.03),
+    ),
+    Cause.FRANCHISE: (
+        CopyParameters(0.92, 0.05, 0.15, 0.01, 0.05, 0.02, 0.10),
+        CopyParameters(0.80, 0.10, 0.30, 0.03, 0.12, 0.01, 0.05),
+        CopyParameters(0.65, 0.20, 0.45, 0.06, 0.25, 0.00, 0.03),
+    ),
+    Cause.HOSTING_MOVE: (
+        CopyParameters(0.92, 0.15, 0.03, 0.03, 0.05, 0.30, 0.10),
+        CopyParameters(0.82, 0.30, 0.06, 0.06, 0.12, 0.20, 0.06),
+        CopyParameters(0.68, 0.45, 0.12, 0.12, 0.25, 0.10, 0.03),
+    ),
+    Cause.MALICIOUS: (
+        CopyParameters(0.88, 0.10, 0.15, 0.02, 0.05, 0.00, 0.15),
+        CopyParameters(0.72, 0.20, 0.30, 0.05, 0.12, 0.00, 0.10),
+        CopyParameters(0.55, 0.35, 0.45, 0.10, 0.25, 0.00, 0.06),
+    ),
+}
 
-STANDARD = WebParameters(
-    name="standard",
-    hosts=21_500,
-    groups=_GROUPS,
-    copies={
-        Cause.WWW: CopyParameters(0.97, 0.04, 0.02, 0.00, 0.01, 0.20, 0.15),
-        Cause.LOAD_BALANCING: CopyParameters(0.95, 0.06, 0.03, 0.00, 0.03, 0.03, 0.06),
-        Cause.FRANCHISE: CopyParameters(0.80, 0.10, 0.30, 0.03, 0.12, 0.01, 0.05),
-        Cause.HOSTING_MOVE: CopyParameters(0.82, 0.30, 0.06, 0.06, 0.12, 0.20, 0.06),
-        Cause.MALICIOUS: CopyParameters(0.72, 0.20, 0.30, 0.05, 0.12, 0.00, 0.10),
-    },
-    crawl_median=42.0,
-    crawl_sigma=0.8,
-    crawl_disorder=0.8,
-    dynamic=0.20,
-    common_paths=0.28,
-    languages=150,
-    language_free=0.05,
-    topics=25,
-    topic_equal=0.20,
-    topic_same_path=0.30,
-    platforms=15,
-    parkings=10,
-    families=200,
-    family_documents=3,
-    broken=300,
-)
+_VALUES: dict[str, tuple[Any, Any, Any]] = {
+    # easy, standard, hard
+    "crawl_median": (60.0, 42.0, 28.0),
+    "crawl_sigma": (0.7, 0.8, 0.9),
+    "crawl_disorder": (0.5, 0.8, 1.1),
+    "dynamic": (0.10, 0.20, 0.32),
+    "common_paths": (0.20, 0.28, 0.36),
+    "languages": (80, 150, 260),
+    "language_free": (0.03, 0.05, 0.08),
+    "topics": (15, 25, 35),
+    "topic_equal": (0.10, 0.20, 0.30),
+    "topic_same_path": (0.20, 0.30, 0.40),
+    "platforms": (10, 15, 20),
+    "parkings": (8, 10, 12),
+    "families": (120, 200, 320),
+    "family_documents": (2, 3, 5),
+    "broken": (150, 300, 450),
+}
 
-HARD = WebParameters(
-    name="hard",
-    hosts=21_500,
-    groups=_GROUPS,
-    copies={
-        Cause.WWW: CopyParameters(0.93, 0.08, 0.05, 0.00, 0.03, 0.12, 0.10),
-        Cause.LOAD_BALANCING: CopyParameters(0.88, 0.12, 0.08, 0.01, 0.08, 0.01, 0.03),
-        Cause.FRANCHISE: CopyParameters(0.65, 0.20, 0.45, 0.06, 0.25, 0.00, 0.03),
-        Cause.HOSTING_MOVE: CopyParameters(0.68, 0.45, 0.12, 0.12, 0.25, 0.10, 0.03),
-        Cause.MALICIOUS: CopyParameters(0.55, 0.35, 0.45, 0.10, 0.25, 0.00, 0.06),
-    },
-    crawl_median=28.0,
-    crawl_sigma=0.9,
-    crawl_disorder=1.1,
-    dynamic=0.32,
-    common_paths=0.36,
-    languages=260,
-    language_free=0.08,
-    topics=35,
-    topic_equal=0.30,
-    topic_same_path=0.40,
-    platforms=20,
-    parkings=12,
-    families=320,
-    family_documents=5,
-    broken=450,
-)
-
-WEBS = {parameters.name: parameters for parameters in (EASY, STANDARD, HARD)}
+WEBS = {
+    name: WebParameters(
+        name=name,
+        hosts=21_500,
+        groups=_GROUPS,
+        copies={cause: copies[at] for cause, copies in _COPIES.items()},
+        **{key: values[at] for key, values in _VALUES.items()},
+    )
+    for at, name in enumerate(("easy", "standard", "hard"))
+}
+STANDARD = WEBS["standard"]

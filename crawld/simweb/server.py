@@ -66,7 +66,6 @@ class SimWeb:
     Args:
         sites: the sites; a host may belong to one site only.
         clock: wall clock of the simulated web, Unix seconds.
-        ledger: where requests are recorded; a new one by default.
         port: TCP port; 0 for a free one.
         any_loopback: listen on all of 127.0.0.0/8 instead of 127.0.0.1 only.
         tls: serve HTTPS with this context.
@@ -90,7 +89,7 @@ class SimWeb:
         self._port = port
         self._any_loopback = any_loopback
         self._tls = tls
-        self._scheme = "http" if tls is None else "https"
+        self.scheme = "http" if tls is None else "https"
         self._serial = 0
         self._sites: dict[str, HostedSite] = {}
         for site in sites:
@@ -109,7 +108,7 @@ class SimWeb:
         bound = "0.0.0.0" if self._any_loopback else "127.0.0.1"
         listeners = await trio.open_tcp_listeners(self._port, host=bound)
         port = listeners[0].socket.getsockname()[1]
-        listening = ServerAddress(self._scheme, "127.0.0.1", port)
+        listening = ServerAddress(self.scheme, "127.0.0.1", port)
         async with trio.open_nursery() as nursery:
             await nursery.start(trio.serve_listeners, self._accept, listeners)
             task_status.started(listening)
@@ -135,10 +134,6 @@ class SimWeb:
         """Return the number of the next request."""
         self._serial += 1
         return self._serial - 1
-
-    def origin(self, host: str) -> str:
-        """Return the origin for the value of a Host header."""
-        return f"{self._scheme}://{host}"
 
 
 class _Connection:
@@ -198,10 +193,9 @@ class _Connection:
         if not version.startswith("HTTP/1."):
             target = ""
         host = headers.get("host") or self._local
-        name = _host_name(host)
-        origin = self._web.origin(host)
-        at = self._web.clock()
-        return SimRequest(method, target, headers, name, origin, at, self._web.next_serial())
+        origin = f"{self._web.scheme}://{host}"
+        at, serial = self._web.clock(), self._web.next_serial()
+        return SimRequest(method, target, headers, _host_name(host), origin, at, serial)
 
     def _respond(self, request: SimRequest) -> SimResponse:
         if not request.target.startswith("/") or "transfer-encoding" in request.headers:

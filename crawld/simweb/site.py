@@ -118,16 +118,10 @@ class SimSite:
 
     def handle(self, request: SimRequest) -> SimResponse:
         """Return the response to a request, faults included."""
-        fault = self._fault(request.target) if self.faults else None
-        return (
-            self._handle_without_fault(request)
-            if fault is None
-            else fault(request, self._handle_without_fault)
-        )
-
-    def _fault(self, target: str) -> Fault | None:
-        prefix = max((p for p in self.faults if target.startswith(p)), key=len, default=None)
-        return None if prefix is None else self.faults[prefix]
+        prefixes = [prefix for prefix in self.faults if request.target.startswith(prefix)]
+        if not prefixes:
+            return self._handle_without_fault(request)
+        return self.faults[max(prefixes, key=len)](request, self._handle_without_fault)
 
     def _handle_without_fault(self, request: SimRequest) -> SimResponse:
         if request.method not in ("GET", "HEAD"):
@@ -198,8 +192,8 @@ class SimSite:
         pages = self.graph.pages
         if number is None and pages > URLS_PER_SITEMAP:
             parts = range(-(-pages // URLS_PER_SITEMAP))
-            places = [f"{request.origin}/sitemap-{k}.xml" for k in parts]
-            entries = [f"<sitemap><loc>{place}</loc></sitemap>" for place in places]
+            urls = [f"{request.origin}/sitemap-{k}.xml" for k in parts]
+            entries = [f"<sitemap><loc>{url}</loc></sitemap>" for url in urls]
             return _xml(request, "sitemapindex", entries)
         first = int(number or 0) * URLS_PER_SITEMAP
         if first >= pages:
@@ -208,18 +202,16 @@ class SimSite:
         return _xml(request, "urlset", [self._sitemap_entry(request, page) for page in shown])
 
     def _sitemap_entry(self, request: SimRequest, page: int) -> str:
-        modified = _w3c_date(self.modified_at(page, request.at))
-        place = f"{request.origin}{self.graph.path(page)}"
-        return f"<url><loc>{place}</loc><lastmod>{modified}</lastmod></url>"
+        modified_at = time.gmtime(self.modified_at(page, request.at))
+        modified = time.strftime("%Y-%m-%dT%H:%M:%SZ", modified_at)
+        url = f"{request.origin}{self.graph.path(page)}"
+        return f"<url><loc>{url}</loc><lastmod>{modified}</lastmod></url>"
 
     def _trap(self, request: SimRequest, path: str) -> SimResponse:
         trap = trap_of(path)
-        html = trap_page(trap, request) if trap in self.traps else None
-        return (
-            build_error_response(request, 404)
-            if html is None
-            else build_response(request, 200, html)
-        )
+        if trap in self.traps and (html := trap_page(trap, request)) is not None:
+            return build_response(request, 200, html)
+        return build_error_response(request, 404)
 
 
 def _not_modified(headers: Mapping[str, str], etag: str, modified_at: float | None) -> bool:
@@ -235,10 +227,6 @@ def _not_modified(headers: Mapping[str, str], etag: str, modified_at: float | No
         return int(modified_at) <= parsedate_to_datetime(since).timestamp()
     except ValueError:
         return False
-
-
-def _w3c_date(at: float) -> str:
-    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(at))
 
 
 def _xml(request: SimRequest, root: str, entries: list[str]) -> SimResponse:

@@ -50,13 +50,9 @@ class MeanFreshness:
 def freshness_by_fetch_time(
     site: SimSite, copied_at: Mapping[str, float], now: float
 ) -> MirrorFreshness:
-    """Compute freshness from the time of each page's last fetch.
+    """Compute the freshness at `now` from the time of each URL's (or path's) last fetch.
 
-    Args:
-        site: the site that was mirrored.
-        copied_at: URL (or path) to its last fetch, Unix seconds. URLs that are not pages are
-            ignored; of several URLs of a page (mirror hosts) the latest counts.
-        now: time to compute it for.
+    URLs that are not pages are ignored; of several URLs of a page (mirror hosts) the latest counts.
     """
     latest: dict[int, float] = {}
     for url, at in copied_at.items():
@@ -76,11 +72,7 @@ def mean_freshness(
 ) -> MeanFreshness:
     """Compute the exact mean freshness and age over [start, end) from the times of all visits.
 
-    Args:
-        site: the site that was mirrored.
-        visits: URL (or path) to the times of its visits, Unix seconds, in any order.
-        start: start of the period, not before the site's start.
-        end: end of the period, later than `start`.
+    The visits of a URL (or path) may be in any order.
 
     Raises:
         ValueError: the period is empty or begins before the site.

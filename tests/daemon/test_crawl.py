@@ -8,7 +8,7 @@ from crawld.core.outcome import GONE_RETRY_S
 from crawld.daemon.clock import Clock
 from crawld.errors import InvalidUrlError
 from crawld.simweb import fault
-from crawld.simweb.change_process import PeriodicChanges
+from crawld.simweb.change_process import periodic_process
 from crawld.simweb.trap import Trap
 from crawld.simweb.truth import freshness_by_fetch_time
 from crawld.store.engine.connection import open_connection
@@ -187,7 +187,7 @@ async def test_changes_are_found_and_the_mirror_is_fresh(serve, daemon, mirror):
     mirror.clock = Clock(wall=wall)
     site = make_site(
         pages=12,
-        changes=lambda page: PeriodicChanges(240.0 + 16.0 * page, wall.at),
+        changes=lambda page: periodic_process(240.0 + 16.0 * page, start_at=wall.at),
         start_at=wall.at,
     )
     web = await serve(site, clock=wall.tick)

@@ -85,7 +85,7 @@ class TestNginx:
             ("docs.test", "127.0.0.1"),
         ]
 
-    def test_ledger_holds_every_request_and_its_instant(self, nginx, no_proxy, tmp_path):
+    def test_ledger_holds_every_request_and_its_time(self, nginx, no_proxy, tmp_path):
         (tmp_path / "page.html").write_text("page")
         server = nginx({"127.0.0.1": tmp_path})
         count = 200
@@ -96,10 +96,10 @@ class TestNginx:
         assert [row.target for row in rows] == [f"/page.html?{n}" for n in range(count)]
         assert {(row.status, row.user_agent) for row in rows} == {(200, 'a "b" \\')}
         # The client waits for each response, so no gap is negative beyond the precision.
-        assert ledger.spacing("127.0.0.1") >= -PRECISION_S
+        assert ledger.spacings()["127.0.0.1"] >= -PRECISION_S
         assert len(ledger.violations(delay_s=3600)) == count - 1
 
-    def test_limits_the_rate_and_says_when_to_come_back(self, nginx, no_proxy, tmp_path):
+    def test_limits_the_rate_with_a_retry_after(self, nginx, no_proxy, tmp_path):
         (tmp_path / "index.html").write_text("page")
         options = NginxOptions(limit=RateLimit(rate="1r/m", burst=1, status=503), retry_after_s=7)
         server = nginx({"127.0.0.1": tmp_path}, options)
@@ -116,7 +116,7 @@ class TestNginx:
         assert no_proxy.get(server.url()).status_code == 200
 
     @pytest.mark.parametrize(("h2", "version"), [(False, "HTTP/1.1"), (True, "HTTP/2")])
-    def test_speaks_tls_under_its_authority(self, nginx, authority, tmp_path, h2, version):
+    def test_serves_tls_with_its_certificate(self, nginx, authority, tmp_path, h2, version):
         (tmp_path / "index.html").write_text("page")
         server = nginx({"127.0.0.1": tmp_path}, NginxOptions(authority=authority, h2=h2))
         trusting = ssl.create_default_context()
@@ -128,7 +128,7 @@ class TestNginx:
             stranger.get(server.url(tls=True))
 
     @pytest.mark.parametrize(("autoindex", "status"), [(False, 403), (True, 200)])
-    def test_lists_folders_only_if_asked(self, nginx, no_proxy, tmp_path, autoindex, status):
+    def test_lists_folders_only_if_enabled(self, nginx, no_proxy, tmp_path, autoindex, status):
         (tmp_path / "folder").mkdir()
         server = nginx({"127.0.0.1": tmp_path}, NginxOptions(autoindex=autoindex))
         assert no_proxy.get(server.url("/folder/")).status_code == status

@@ -11,7 +11,9 @@ LAWS = {
     "bursty": lambda seed: change_process.bursty_process(
         change_process.BurstShape(2.0, 90.0), start_at=1e9, seed=seed
     ),
-    "periodic": lambda seed: change_process.PeriodicChanges(0.1 * (1 + seed % 97), 1e9 + seed % 13),
+    "periodic": lambda seed: change_process.periodic_process(
+        0.1 * (1 + seed % 97), start_at=1e9 + seed % 13
+    ),
     "recorded": lambda seed: change_process.FixedChanges(
         [1e9 + (seed * k) % 977 for k in range(1, 30)]
     ),
@@ -94,7 +96,7 @@ def test_invalid_intervals_are_rejected():
         with pytest.raises(ValueError, match="positive"):
             change_process.poisson_process(interval_s, start_at=0.0, seed=1)
         with pytest.raises(ValueError, match="positive"):
-            change_process.PeriodicChanges(interval_s, 0.0)
+            change_process.periodic_process(interval_s, start_at=0.0)
     with pytest.raises(ValueError, match="finite"):
         change_process.FixedChanges([math.nan])
     with pytest.raises(ValueError, match="infinity"):

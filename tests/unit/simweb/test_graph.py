@@ -10,7 +10,6 @@ graphs = st.builds(
     seed=st.integers(0, 2**64),
     branching=st.integers(1, 50),
     cross_links=st.integers(0, 60),
-    sections=st.integers(1, 40),
 )
 
 

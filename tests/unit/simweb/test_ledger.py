@@ -1,5 +1,4 @@
 import json
-import math
 
 import pytest
 
@@ -32,12 +31,10 @@ def filled(path=None):
 
 def test_spacing_and_violations_by_host_and_address():
     ledger = filled()
-    assert ledger.spacing("a.test") == 1.0
-    assert ledger.spacing("b.test") == math.inf
     assert ledger.spacings() == pytest.approx({"a.test": 1.0, "c.test": 0.05})
     assert ledger.spacings(by="address") == {"127.0.0.1": 0.5}
     assert [v.key for v in ledger.violations(delay_s=1.0)] == ["c.test"]
-    found = ledger.violations("a.test", delay_s=2.6)
+    found = [each for each in ledger.violations(delay_s=2.6) if each.key == "a.test"]
     expected = [(1.0, 1.7e9 + 1, "/"), (2.5, 1.7e9 + 3.5, "/x")]
     assert [(v.gap_s, v.at, v.target) for v in found] == expected
     assert len(ledger.violations(delay_s=2.0, by="address")) == 2

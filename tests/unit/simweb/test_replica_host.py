@@ -7,7 +7,7 @@ import pytest
 
 from crawld.core.replica.hosts import NO_SIGNATURE
 from crawld.simweb.message import SimRequest
-from crawld.simweb.replica_host import loopback_addresses_of, replica_hosts
+from crawld.simweb.replica_host import loopback_addresses_of, page_target, replica_hosts
 from crawld.simweb.replica_parameters import STANDARD, scale_web
 from crawld.simweb.replica_web import make_web
 
@@ -55,7 +55,7 @@ def test_every_page_is_reachable_from_the_root(hosts):
 def test_pages_with_equal_signatures_have_equal_texts(web, hosts):
     def shown(page):
         host = hosts[int(web.hosts.page_host[page])]
-        answer = ask(host, host.path_of(int(web.hosts.page_path[page])))
+        answer = ask(host, page_target(int(web.hosts.page_path[page])))
         return answer.status, answer.to_bytes().partition(b"<p>")[2].partition(b"</p>")[0]
 
     signature = web.hosts.page_signature

@@ -6,14 +6,14 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from crawld.simweb import demo
-from crawld.simweb.change_process import FixedChanges, PeriodicChanges
+from crawld.simweb.change_process import FixedChanges, periodic_process
 from crawld.simweb.graph import SiteGraph
 from crawld.simweb.message import SimRequest, http_date
 from crawld.simweb.site import SimSite, ValidatorBehavior
 from crawld.simweb.trap import Trap
 
 START = 1_700_000_000.0
-EPOCH = PeriodicChanges(100.0, START + 100)
+EPOCH = periodic_process(100.0, start_at=START)
 
 
 def ask(site, target="/", *, at=START, method="GET", serial=0, **headers):

@@ -3,7 +3,7 @@ import math
 import pytest
 
 from crawld.simweb import truth
-from crawld.simweb.change_process import STATIC, PeriodicChanges, SiteChangeRates, poisson_process
+from crawld.simweb.change_process import STATIC, SiteChangeRates, periodic_process, poisson_process
 from crawld.simweb.graph import SiteGraph
 from crawld.simweb.site import SimSite
 
@@ -13,7 +13,7 @@ def site_of(changes, pages, start_at=0.0):
 
 
 def test_a_copy_is_fresh_until_its_page_changes():
-    site = site_of(lambda page: PeriodicChanges(10.0, 10.0) if page < 2 else STATIC, 4)
+    site = site_of(lambda page: periodic_process(10.0, start_at=0.0) if page < 2 else STATIC, 4)
     copies = {
         site.graph.path(0): 12.0,  # missed the change at 20
         site.graph.path(1): 21.0,
@@ -28,7 +28,7 @@ def test_a_copy_is_fresh_until_its_page_changes():
 
 
 def test_means_of_a_periodic_page_worked_by_hand():
-    site = site_of(lambda page: PeriodicChanges(10.0, 10.0), 1)
+    site = site_of(lambda page: periodic_process(10.0, start_at=0.0), 1)
     # Visited at 4 (fresh until 10) and 15 (fresh until 20); stale 0-4, 10-15, 20-25.
     found = truth.mean_freshness(site, {"/": [15.0, 4.0]}, start=0.0, end=25.0)
     assert found.freshness == pytest.approx(11 / 25)
