@@ -4,12 +4,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from selectolax.lexbor import LexborHTMLParser
 
-from crawld.core.content.references import html_references
 from crawld.core.content.rewrite import rewrite_css, rewrite_html
 from crawld.core.content.url_kind import UrlKind
 from crawld.core.url import resolver
+from tests.unit.core.content.page_urls import PAGE_URL, urls_of
 
-PAGE_URL = "https://example.org/d/page?q"
 SOUP = (
     *("<", ">", "=", "'", '"', "/", " ", "\n", "&amp;", "&", "&#x26;", "&lt", "#", "-", "--", "!"),
     *("<a", "<a href=", '<a href="', "<a href='", "<p ", "<p title=", "</a>", "</p>", "</", "<!--"),
@@ -43,12 +42,12 @@ def sources(page: bytes) -> list[str]:
 
 @settings(max_examples=500)
 @given(pages)
-def test_references_equal_those_of_a_parser(page):
+def test_urls_equal_those_of_a_parser(page):
     body = page.encode()
-    found = list(html_references(body))
+    found = urls_of(body)
     resolve = resolver(PAGE_URL)
     for kind, expected in ((UrlKind.LINK, hrefs(body)), (UrlKind.IMAGE, sources(body))):
-        urls = {resolve(each.url) for each in found if each.kind is kind}
+        urls = {url for found_kind, url in found if found_kind is kind}
         assert {resolve(url) for url in expected if url.strip() and url[0] != "#"} <= urls | {None}
 
 
@@ -80,4 +79,3 @@ def test_urls_without_a_copy_keep_their_meaning(body):
 def test_any_bytes_are_rewritten(body, charset):
     rewrite_html(body, PAGE_URL, lambda url, _kind: url, charset=charset)
     rewrite_css(body, PAGE_URL, lambda url, _kind: url, charset=charset)
-    assert all(reference.url for reference in html_references(body, charset))

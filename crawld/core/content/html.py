@@ -9,7 +9,7 @@ take quadratic time: deep nesting (each `<div>` searches the open elements for a
 with many attributes (each is compared with all before it), and unclosed formatting elements, which
 are cloned into every following paragraph (a 40 KB page can create 10 million nodes).
 `_parsable_size` finds, in one pass over the tags, where the page exceeds the limits. The page is
-cut there and marked `truncated`.
+cut there.
 
 Invariants: `parse` never raises and never recurses; `links` keep document order, with repeats, and
 are at most `max_links`.
@@ -90,7 +90,6 @@ class ParsedPage:
         generator: content of meta name=generator, or "".
         edit_uri: href of link rel=EditURI (RSD), or None.
         parsed_bytes: bytes parsed; fewer than the page has if it exceeds the limits.
-        truncated: whether links or markup beyond the limits were left out.
     """
 
     title: str
@@ -104,7 +103,6 @@ class ParsedPage:
     generator: str
     edit_uri: str | None
     parsed_bytes: int
-    truncated: bool
     tree: LexborHTMLParser = field(repr=False, compare=False)
 
     def requisites(self) -> tuple[str, ...]:
@@ -134,13 +132,12 @@ def parse(html: str | bytes, *, max_links: int = MAX_LINKS) -> ParsedPage:
     """
     body = html.encode("utf-8", "replace") if isinstance(html, str) else html
     tree, end = tree_of(body)
-    links, cut = _links(tree, max_links)
     head = _Head(tree)
     return ParsedPage(
         title=title_of(tree),
         lang=_lang(tree),
         base=head.base,
-        links=links,
+        links=_links(tree, max_links),
         nofollow_links=_nofollow_links(tree),
         canonical=head.canonical,
         robots=frozenset(head.robots),
@@ -148,7 +145,6 @@ def parse(html: str | bytes, *, max_links: int = MAX_LINKS) -> ParsedPage:
         generator=head.generator,
         edit_uri=head.edit_uri,
         parsed_bytes=end,
-        truncated=cut or end < len(body),
         tree=tree,
     )
 
@@ -159,10 +155,9 @@ def tree_of(body: bytes) -> tuple[LexborHTMLParser, int]:
     return LexborHTMLParser(body if end == len(body) else body[:end], options=_AS_WRITTEN), end
 
 
-def _links(tree: LexborHTMLParser, max_links: int) -> tuple[tuple[str, ...], bool]:
-    nodes = tree.css("a[href],area[href],iframe[src],frame[src]")
-    hrefs = [href for node in nodes[:max_links] if (href := _href(node))]
-    return tuple(hrefs), len(nodes) > max_links
+def _links(tree: LexborHTMLParser, max_links: int) -> tuple[str, ...]:
+    nodes = tree.css("a[href],area[href],iframe[src],frame[src]")[:max_links]
+    return tuple(href for node in nodes if (href := _href(node)))
 
 
 def _nofollow_links(tree: LexborHTMLParser) -> frozenset[str]:

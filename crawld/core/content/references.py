@@ -1,12 +1,9 @@
 """Finds the URLs in HTML and CSS, and the purpose of each.
 
-`html_references` and `css_references` return the URLs of a page or style sheet; `url_locations`
-returns their positions, for `rewrite`. Tag and attribute names come from the WHATWG HTML Standard
-(its index of attributes), with the obsolete ones that pages still use, and from SVG 2. `url_syntax`
-reads attributes that contain more than one URL.
-
-URLs are returned as written, with character references and CSS escapes resolved; `javascript:`,
-`data:` and similar are left out. `base_of` returns the base element's URL.
+`url_locations` returns the positions of the URLs of a page, for `rewrite`, and `css_references` the
+URLs of a style sheet. Tag and attribute names come from the WHATWG HTML Standard (its index of
+attributes), with the obsolete ones that pages still use, and from SVG 2. `url_syntax` reads
+attributes that contain more than one URL. `base_of` returns the base element's URL.
 
 Invariants: as in `markup`: linear time, ascending offsets, nothing raises.
 """
@@ -14,7 +11,7 @@ Invariants: as in `markup`: linear time, ascending offsets, nothing raises.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from enum import Enum, auto
 from typing import NamedTuple
 
@@ -24,17 +21,11 @@ from crawld.core.content.markup import (
     MarkupText,
     StartTag,
     attributes_of,
-    source_of,
     start_tags,
     unescape,
 )
 from crawld.core.content.url_kind import UrlKind
-from crawld.core.content.url_syntax import (
-    css_unescape,
-    css_url_spans,
-    refresh_url_span,
-    srcset_url_spans,
-)
+from crawld.core.content.url_syntax import css_unescape, css_url_spans
 
 
 class UrlSyntax(Enum):
@@ -312,91 +303,16 @@ def attribute_value(source: MarkupText, attribute: Attribute) -> str:
     return unescape(source.read(source.text[attribute.value_start : attribute.value_end]))
 
 
-def html_references(
-    body: bytes, charset: str = "utf-8", *, xml: bool = False
-) -> Iterator[Reference]:
-    """Yield every URL of a page with its purpose, in order.
-
-    Args:
-        body: the page.
-        charset: Python codec to read it with.
-        xml: whether it is XML (XHTML, SVG).
-    """
-    yield from _references(source_of(body, charset), xml=xml)
-
-
-def _references(source: MarkupText, *, xml: bool) -> Iterator[Reference]:
-    for location in url_locations(source.text, xml=xml):
-        if (
-            isinstance(location, UrlLocation)
-            and location.syntax is UrlSyntax.CSS
-            and location.attribute is None
-        ):
-            yield from css_references(source.read(source.text[location.start : location.end]))
-        else:
-            for kind, url in _urls_at(source, location):
-                if not _is_not_web(url):
-                    yield Reference(kind, url.strip())
-
-
-def _urls_at(source: MarkupText, location: UrlLocation | HrefSpan) -> Iterator[tuple[UrlKind, str]]:
-    """Yield the URLs of the attribute at a location, as written."""
-    if not isinstance(location, UrlLocation):
-        yield UrlKind.LINK, unescape(source.read(source.text[slice(*location)]))
-    elif location.attribute is not None:
-        yield from _READERS[location.syntax](
-            attribute_value(source, location.attribute), location.kind
-        )
-
-
 def css_references(css: str) -> Iterator[Reference]:
-    """Yield every URL of a style sheet or a style attribute with its purpose, in order."""
+    """Yield every URL of a style sheet or a style attribute with its purpose, in order.
+
+    Escapes are resolved; `data:` and other schemes that are not for the web are left out.
+    """
     for start, end, kind in css_url_spans(css):
         url = css_unescape(css[start:end]).strip()
-        if not _is_not_web(url):
+        if _NOT_WEB(url) is None:
             yield Reference(kind, url)
 
 
 _NOT_WEB = re.compile(r"[\x00-\x20]*+(?:(?!https?:)[a-z][a-z0-9+.-]*+:|#|\Z)", re.IGNORECASE).match
-
-
-def _is_not_web(url: str) -> bool:
-    """Return whether a URL is not for the web: another scheme, a fragment alone, or empty."""
-    return _NOT_WEB(url) is not None
-
-
-def _plain(value: str, kind: UrlKind | None) -> Iterator[tuple[UrlKind, str]]:
-    if kind is not None:
-        yield kind, value
-
-
-def _srcset(value: str, kind: UrlKind | None) -> Iterator[tuple[UrlKind, str]]:
-    for start, end in srcset_url_spans(value):
-        yield UrlKind.IMAGE, value[start:end]
-
-
-def _refresh(value: str, kind: UrlKind | None) -> Iterator[tuple[UrlKind, str]]:
-    if location := refresh_url_span(value):
-        yield UrlKind.REFRESH, value[slice(*location)]
-
-
-def _css(value: str, kind: UrlKind | None) -> Iterator[tuple[UrlKind, str]]:
-    yield from css_references(value)
-
-
-def _html(value: str, kind: UrlKind | None) -> Iterator[tuple[UrlKind, str]]:
-    # A document within a document within a document is not read.
-    for location in url_locations(value):
-        if not (isinstance(location, UrlLocation) and location.syntax is UrlSyntax.HTML):
-            yield from _urls_at(MarkupText(value, None), location)
-
-
-_READERS: dict[UrlSyntax, Callable[[str, UrlKind | None], Iterator[tuple[UrlKind, str]]]] = {
-    UrlSyntax.PLAIN: _plain,
-    UrlSyntax.SRCSET: _srcset,
-    UrlSyntax.REFRESH: _refresh,
-    UrlSyntax.CSS: _css,
-    UrlSyntax.HTML: _html,
-    UrlSyntax.BASE: lambda _value, _kind: iter(()),
-    UrlSyntax.DROPPED: _plain,
-}
+"""Matches another scheme, a fragment alone, or nothing."""

@@ -1,6 +1,6 @@
 """Requisites of a page (images, styles, scripts ...), read from its parsed tree.
 
-Finds the requisites among the URLs of `references.html_references` in a twentieth of the time: a
+Finds the requisites among the URLs of `references.url_locations` in a twentieth of the time: a
 visit has already parsed the page for its links, and only elements that can name a requisite are
 read. CSS within the page is read too.
 """

@@ -25,18 +25,7 @@ class UrlKind(StrEnum):
     CONTACT = "contact"  # a connection without content: preconnect, ping
 
 
-REQUISITES = frozenset(
-    {
-        *(
-            UrlKind.FRAME,
-            UrlKind.IMAGE,
-            UrlKind.ICON,
-            UrlKind.STYLE,
-            UrlKind.SCRIPT,
-            UrlKind.FONT,
-            UrlKind.MEDIA,
-        ),
-        *(UrlKind.OBJECT, UrlKind.MANIFEST, UrlKind.DATA),
-    }
-)
+REQUISITES = frozenset(UrlKind) - {
+    *(UrlKind.LINK, UrlKind.REFRESH, UrlKind.FORM, UrlKind.MENTION, UrlKind.CONTACT)
+}
 """Kinds that a browser loads to show a page."""

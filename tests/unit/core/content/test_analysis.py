@@ -105,7 +105,7 @@ def test_an_article_and_its_edit():
     found = analyse(new, "text/html; charset=utf-8", previous=first.blocks)
     assert first.page is not None
     assert len(first.page.links) > 300
-    assert not first.page.truncated
+    assert first.page.parsed_bytes == len(old)
     assert found.difference is not None
     assert 0 < found.difference < 0.01
     assert resemblance(first.sketch, found.sketch) > 0.9

@@ -3,9 +3,10 @@
 import pytest
 
 from crawld.core.content.html import parse
-from crawld.core.content.references import html_references
 from crawld.core.content.requisites import MIRRORED_KINDS, page_requisites, stylesheet_requisites
 from crawld.core.content.url_kind import UrlKind
+from crawld.core.url import resolve
+from tests.unit.core.content.page_urls import PAGE_URL, urls_of
 
 PAGES = [
     "<img src=a.png srcset='a.png 1x, b,c.png 2x'><picture><source srcset=w.webp></picture>",
@@ -26,10 +27,11 @@ PAGES = [
 
 @pytest.mark.parametrize("html", PAGES)
 def test_the_tree_gives_the_same_urls_as_the_text(html):
-    named = {each.url for each in html_references(html.encode()) if each.kind in MIRRORED_KINDS}
-    assert set(page_requisites(parse(html))) == named
-    played = {each.url for each in html_references(html.encode()) if each.kind is UrlKind.MEDIA}
-    assert set(page_requisites(parse(html), include_media=True)) == named | played
+    named = {url for kind, url in urls_of(html.encode()) if kind in MIRRORED_KINDS}
+    assert set(resolve(PAGE_URL, page_requisites(parse(html)))) == named
+    played = {url for kind, url in urls_of(html.encode()) if kind is UrlKind.MEDIA}
+    everything = page_requisites(parse(html), include_media=True)
+    assert set(resolve(PAGE_URL, everything)) == named | played
 
 
 def test_each_requisite_is_listed_once():

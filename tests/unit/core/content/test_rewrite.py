@@ -54,6 +54,7 @@ def html(page, **options):
         ('<a ping="/p" href="#x">', '<a  href="#x">'),
         ('<script integrity="x" crossorigin>', "<script  >"),
         ('<link rel=preconnect href="//x">', '<link rel=preconnect href="data:,">'),
+        ('<link rel="dns-prefetch" href="//x">', '<link rel="dns-prefetch" href="data:,">'),
         ('<meta http-equiv="Content-Security-Policy" content="x">', '<meta  content="x">'),
         (
             '<meta http-equiv=refresh content="5; url=x">',
