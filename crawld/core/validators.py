@@ -146,11 +146,9 @@ class KindTrust:
             self.detected += 1.0
             self.missed *= MISSES_KEPT_PER_DETECTION
         if self.detected + self.stable + self.spurious > MAX_COUNT:
-            self.detected, self.stable, self.spurious = (
-                self.detected / 2,
-                self.stable / 2,
-                self.spurious / 2,
-            )
+            self.detected /= 2
+            self.stable /= 2
+            self.spurious /= 2
 
     def forget(self, elapsed_s: float) -> None:
         """Decay the evidence against it."""

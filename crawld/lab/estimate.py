@@ -161,7 +161,11 @@ def compare(
     cases = _cases(
         histories, chosen, start, duration_s, visit_interval_s=visit_interval_s, seed=seed
     )
-    true = _truth(histories, chosen, start, duration_s, truth=truth, rates=true_rates)
+    if truth == "rate" and true_rates is not None:
+        true = true_rates[chosen]
+    else:
+        begin = start + duration_s if truth == "next" else start
+        true = histories.changes_in(begin, begin + duration_s)[chosen] / duration_s
     return [
         _row(name, estimates, true, truth=truth, duration_s=duration_s)
         for name, estimates in _all_estimates(cases).items()
@@ -191,30 +195,19 @@ def _cases(
     return cases
 
 
-def _truth(
-    histories: Histories,
-    chosen: IntArray,
-    start: float,
-    duration_s: float,
-    *,
-    truth: Truth,
-    rates: FloatArray | None,
-) -> FloatArray:
-    if truth == "rate" and rates is not None:
-        return rates[chosen]
-    begin = start + duration_s if truth == "next" else start
-    return histories.changes_in(begin, begin + duration_s)[chosen] / duration_s
-
-
 def _all_estimates(cases: list[Case]) -> dict[str, FloatArray]:
     estimates = {
         name: np.array([estimator(case) for case in cases])
         for name, estimator in PAGE_ESTIMATORS.items()
     }
     estimates["exact_shrunk"] = _exact_shrunk(cases)
-    estimates["model"] = _models(cases, last_modified=False)
-    estimates["model_last_modified"] = _models(cases, last_modified=True)
-    estimates["model_exact"] = _models_exact(cases)
+    estimates["model"] = _models(cases, _learn_visits)
+    estimates["model_last_modified"] = _models(
+        cases, lambda model, case: _learn_visits(model, case, with_last_change=True)
+    )
+    estimates["model_exact"] = _models(
+        cases, lambda model, case: model.observe_changes(case.changed_at.tolist(), case.end)
+    )
     return estimates
 
 
@@ -225,24 +218,19 @@ def _exact_shrunk(cases: list[Case]) -> FloatArray:
     return (prior.shape + changes) / (prior.exposure_s + exposure_s)
 
 
-def _models(cases: list[Case], *, last_modified: bool) -> FloatArray:
-    """Run the page model over the visits, as the daemon does, and the refit job at the end."""
+def _models(cases: list[Case], learn: Callable[[PageModel, Case], None]) -> FloatArray:
+    """Let a page model learn each case, as the daemon does, and run the refit job at the end."""
     packed = []
     for case in cases:
         model = PageModel(first_at=case.start, last_visit_at=case.start, last_change_at=case.start)
-        for observation in case.seen.observations(with_last_change=last_modified):
-            model.update(observation)
+        learn(model, case)
         packed.append(model.to_bytes())
     return refit(records_of(packed)).rate_per_day / DAY_S
 
 
-def _models_exact(cases: list[Case]) -> FloatArray:
-    packed = []
-    for case in cases:
-        model = PageModel(first_at=case.start, last_visit_at=case.start, last_change_at=case.start)
-        model.observe_changes(case.changed_at.tolist(), case.end)
-        packed.append(model.to_bytes())
-    return refit(records_of(packed)).rate_per_day / DAY_S
+def _learn_visits(model: PageModel, case: Case, *, with_last_change: bool = False) -> None:
+    for observation in case.seen.observations(with_last_change=with_last_change):
+        model.update(observation)
 
 
 def _row(
@@ -287,25 +275,20 @@ def run_estimate(
     Raises:
         OperatorError: as `compare`, or the file cannot be read.
     """
+    rates: FloatArray | None = None
     if str(source) in KINDS:
         rng = np.random.default_rng(seed)
         histories, rates = synthetic(str(source), pages=pages, start=0.0, end=duration_s, rng=rng)
-        rows = compare(
-            histories,
-            visit_interval_s=visit_interval_s,
-            seed=seed,
-            start=0.0,
-            duration_s=duration_s,
-            truth="rate",
-            true_rates=rates,
-        )
+        start, truth = 0.0, "rate"
     else:
-        rows = compare(
-            read_histories(source),
-            visit_interval_s=visit_interval_s,
-            seed=seed,
-            start=start,
-            duration_s=duration_s,
-            truth=truth,
-        )
+        histories = read_histories(source)
+    rows = compare(
+        histories,
+        visit_interval_s=visit_interval_s,
+        seed=seed,
+        start=start,
+        duration_s=duration_s,
+        truth=truth,
+        true_rates=rates,
+    )
     return [asdict(row) for row in rows]

@@ -51,7 +51,8 @@ class HintOptions:
         Raises:
             OperatorError: a part is unknown or out of range; the message shows the form.
         """
-        values = {"lag": 0.0, "miss": 0.0, "false": 0.0, "poll_s": 0.0, "poll_share": 0.0}
+        names = {"lag": "lag_s", "miss": "miss", "false": "false"}
+        values = {"lag_s": 0.0, "miss": 0.0, "false": 0.0, "poll_s": 0.0, "poll_share": 0.0}
         try:
             for part in text.split(","):
                 name, _, value = part.partition("=")
@@ -59,15 +60,13 @@ class HintOptions:
                     every, _, share = value.partition(":")
                     values["poll_s"], values["poll_share"] = float(every), float(share)
                 else:
-                    values[{"lag": "lag", "miss": "miss", "false": "false"}[name]] = float(value)
+                    values[names[name]] = float(value)
         except (KeyError, ValueError) as error:
             raise OperatorError(f"cannot parse the hints {text!r}", hint=_FORM) from error
         shares = (values["miss"], values["false"], values["poll_share"])
         if not all(0.0 <= share < 1.0 for share in shares) or min(values.values()) < 0.0:
             raise OperatorError(f"the hints {text!r} are out of range", hint=_FORM)
-        return HintOptions(
-            values["lag"], values["miss"], values["false"], values["poll_s"], values["poll_share"]
-        )
+        return HintOptions(**values)
 
 
 class HintFeed:

@@ -9,7 +9,7 @@ rounds like the runs of the job; each round measures and judges all pairs again.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -22,36 +22,23 @@ from crawld.simweb.replica_web import ReplicaWeb, UnfetchedPages
 ROUNDS = 3
 
 
-@dataclass(frozen=True, slots=True)
-class ProbedTrial:
-    """A trial after some rounds of probing.
-
-    Attributes:
-        trial: with the pages probed.
-        pages: number of pages probed.
-    """
-
-    trial: Trial
-    pages: int
-
-
 def probing_figures(trial: Trial) -> dict[str, float]:
     """Return the effect of pruning after some rounds, and the share of pages probed."""
-    asked = probe(trial)
-    found = gate_figures(asked.trial)
+    probed, pages = probe(trial)
+    found = gate_figures(probed)
     return {
         "gated_recall_asked": found["gated_recall"],
         "false_prunings_asked": found["false_prunings"],
-        "asked_share": asked.pages / len(trial.web.hosts.page_host),
+        "asked_share": pages / len(trial.web.hosts.page_host),
     }
 
 
-def probe(trial: Trial, rounds: int = ROUNDS) -> ProbedTrial:
-    """Fetch more pages of undecided pairs, in some rounds."""
+def probe(trial: Trial, rounds: int = ROUNDS) -> tuple[Trial, int]:
+    """Fetch more pages of undecided pairs, in some rounds; return the trial and their number."""
     before = len(trial.web.hosts.page_host)
     for _ in range(rounds):
         trial = _scored(trial, _pages_to_probe(trial))
-    return ProbedTrial(trial, len(trial.web.hosts.page_host) - before)
+    return trial, len(trial.web.hosts.page_host) - before
 
 
 def _pages_to_probe(trial: Trial) -> Ids:

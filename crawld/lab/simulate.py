@@ -11,12 +11,10 @@ hindsight.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
-from crawld.core.change.model import PageModel
 from crawld.core.revisit.policies import Policy, VisitObservation
 from crawld.lab.contenders import HINDSIGHT, Contender, make_contender
 from crawld.lab.copies import Copies, Score
@@ -70,7 +68,6 @@ def _slot_by_slot(scenario: Scenario, task: Task, entrant: Contender, slot_s: fl
     copies = Copies(scenario)
     births = _Births(scenario, policy)
     feed = None if task.hints is None else HintFeed(scenario, task.hints)
-    visit = _visit_function(copies, policy, entrant.models, feed)
     for slot in range(int(scenario.duration_s / slot_s)):
         at = scenario.start + slot * slot_s
         births.add_until(at)
@@ -79,30 +76,16 @@ def _slot_by_slot(scenario: Scenario, task: Task, entrant: Contender, slot_s: fl
             if feed.takes_slot(slot):
                 continue
         page = policy.select(at)
-        if page is not None:
-            visit(page, at)
-    return copies.score()
-
-
-def _visit_function(
-    copies: Copies, policy: Policy, models: list[PageModel] | None, feed: HintFeed | None
-) -> Callable[[int, float], None]:
-    """Return the function that visits a page: it refreshes the copy and informs the policy."""
-
-    def plain(page: int, at: float) -> None:
+        if page is None:
+            continue
         found = copies.visit(page, at)
-        policy.record_visit(page, at, VisitObservation(bool(found), tuple(found)))
-
-    def learning(page: int, at: float) -> None:
-        found = copies.visit(page, at)
-        assert models is not None
-        if feed is not None:
-            feed.record_visit(policy, page, found)
-        model = models[page]
-        model.observe_changes(found, at)
+        model = None if entrant.models is None else entrant.models[page]
+        if model is not None:
+            if feed is not None:
+                feed.record_visit(policy, page, found)
+            model.observe_changes(found, at)
         policy.record_visit(page, at, VisitObservation(bool(found), tuple(found), model))
-
-    return plain if models is None else learning
+    return copies.score()
 
 
 class _Births:

@@ -13,7 +13,6 @@ shape and order, not digits.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -87,7 +86,7 @@ def _rows(web: PagesByHost, share: float, seed: int) -> list[Result]:
     unpolite = allocate(free, bandwidth).frequency
     polite = allocate(web, bandwidth)
     best = objective(web, polite.frequency)
-    ratios = _spacing_ratios(web, polite.frequency, seed)
+    merge, delayed = _spacing_ratios(web, polite.frequency, seed)
     pages = len(web.change_rate)
     scores = {
         "UNPOLITE bound": objective(web, unpolite),
@@ -100,8 +99,8 @@ def _rows(web: PagesByHost, share: float, seed: int) -> list[Result]:
             web, _cut_to_ceilings(web, proportional(web.change_rate, bandwidth))
         ),
         "RANDOM": _random_freshness(web, polite.frequency),
-        "MERGE": best * ratios.merge,
-        "DELAYED": best * ratios.delayed,
+        "MERGE": best * merge,
+        "DELAYED": best * delayed,
     }
     residual = kkt_residual(web, bandwidth, polite)
     return [
@@ -138,15 +137,8 @@ def _random_freshness(web: PagesByHost, frequency: Floats) -> float:
     return total / len(host)
 
 
-@dataclass(frozen=True, slots=True)
-class _Ratios:
-    """Freshness of MERGE and of DELAYED relative to equal spacing."""
-
-    merge: float
-    delayed: float
-
-
-def _spacing_ratios(web: PagesByHost, frequency: Floats, seed: int) -> _Ratios:
+def _spacing_ratios(web: PagesByHost, frequency: Floats, seed: int) -> tuple[float, float]:
+    """Return the freshness of MERGE and of DELAYED relative to equal spacing."""
     rng = np.random.default_rng([seed, 7])
     sizes = np.diff(web.offsets)
     # Hosts are drawn by their pages, so that the plain mean over them weights every page equally.
@@ -165,7 +157,7 @@ def _spacing_ratios(web: PagesByHost, frequency: Floats, seed: int) -> _Ratios:
         scores = _merge_and_delayed(rate, f, rng.random(len(f)), delay_s)
         fixed += float(mean_freshness(Order.FIXED, rate, f).mean())
         merge, delayed = merge + scores[0], delayed + scores[1]
-    return _Ratios(merge / fixed, delayed / fixed) if fixed else _Ratios(1.0, 1.0)
+    return (merge / fixed, delayed / fixed) if fixed else (1.0, 1.0)
 
 
 def _merge_and_delayed(

@@ -66,8 +66,8 @@ class Renewal:
     def survival(self, x: Times) -> FloatArray:
         """Return S(x), the probability that an interval exceeds x; non-increasing in x."""
         at, into, width = self._locate(x)
-        begun = self._pick(self._survival_at_edges(), at)
-        density = self._pick(self.mass, at) / width
+        begun = _pick(self._survival_at_edges(), at)
+        density = _pick(self.mass, at) / width
         return np.maximum(begun - density * into, 0.0)
 
     def mean(self) -> FloatArray:
@@ -83,14 +83,14 @@ class Renewal:
     def integrated_survival(self, x: Times) -> FloatArray:
         """Return the integral of S from 0 to x; the mean for x beyond the last edge."""
         at, into, width = self._locate(x)
-        begun = self._pick(self._integral_at_edges(), at)
-        slope = self._pick(self.mass, at) / width
-        survival = self._pick(self._survival_at_edges(), at)
+        begun = _pick(self._integral_at_edges(), at)
+        slope = _pick(self.mass, at) / width
+        survival = _pick(self._survival_at_edges(), at)
         return begun + into * (survival - 0.5 * slope * into)
 
     def equilibrium_survival(self, s: Times) -> FloatArray:
         """Return S_e(s), the probability of no change for s after a random time (Wolf 2002)."""
-        mean = self._broadcast_mean(s)
+        mean = _like(self.mean(), s)
         return np.clip(1.0 - self.integrated_survival(s) / mean, 0.0, 1.0)
 
     def visit_value(self, tau: Times) -> FloatArray:
@@ -99,30 +99,28 @@ class Renewal:
         W(tau) = integral of S_e from 0 to tau - tau S_e(tau) = (1/m) integral of s S(s) ds.
         """
         at, into, width = self._locate(tau)
-        slope = self._pick(self.mass, at) / width
-        survival = self._pick(self._survival_at_edges(), at)
+        slope = _pick(self.mass, at) / width
+        survival = _pick(self._survival_at_edges(), at)
         low = self.edges[at]
         inside = into * (
             low * survival + into * (0.5 * (survival - slope * low) - into * slope / 3.0)
         )
-        return (self._pick(self._moment_at_edges(), at) + inside) / self._broadcast_mean(tau)
+        return (_pick(self._moment_at_edges(), at) + inside) / _like(self.mean(), tau)
 
     def conditional_survival(self, age: Times, s: Times) -> FloatArray:
         """Return Pr[no change for another s | none for `age`]."""
         age, s = np.asarray(age, np.float64), np.asarray(s, np.float64)
         alive = self.survival(age)
-        bin_share_beyond = np.exp(
-            -s / np.maximum(self._broadcast_mean(age), np.maximum(age, _FLOOR))
-        )
+        memoryless = np.exp(-s / np.maximum(_like(self.mean(), age), np.maximum(age, _FLOOR)))
         with np.errstate(divide="ignore", invalid="ignore"):
             inside = self.survival(age + s) / alive
-        return np.where(alive > _FLOOR, inside, bin_share_beyond)
+        return np.where(alive > _FLOOR, inside, memoryless)
 
     def residual_mean(self, age: Times) -> FloatArray:
         """Return E[time to the next change | none for `age`]."""
         age = np.asarray(age, np.float64)
         alive = self.survival(age)
-        mean = self._broadcast_mean(age)
+        mean = _like(self.mean(), age)
         with np.errstate(divide="ignore", invalid="ignore"):
             inside = (mean - self.integrated_survival(age)) / alive
         return np.where(alive > _FLOOR, inside, np.maximum(mean, age))
@@ -131,16 +129,6 @@ class Renewal:
         clipped = np.clip(np.asarray(x, np.float64), 0.0, self.edges[-1])
         at = np.clip(np.searchsorted(self.edges, clipped, side="right") - 1, 0, len(self.edges) - 2)
         return at, clipped - self.edges[at], self.edges[at + 1] - self.edges[at]
-
-    def _pick(self, table: FloatArray, at: npt.NDArray[np.intp]) -> FloatArray:
-        if table.ndim == 1:
-            return np.asarray(table[at])
-        pages = np.arange(len(table)).reshape((-1,) + (1,) * (at.ndim - 1))
-        return np.asarray(table[pages, at])
-
-    def _broadcast_mean(self, x: Times) -> FloatArray:
-        mean = self.mean()
-        return mean.reshape(mean.shape + (1,) * (np.ndim(x) - mean.ndim)) if mean.ndim else mean
 
     def _survival_at_edges(self) -> FloatArray:
         # Summed from the far end, so that a tail of 1e-12 is not lost in 1 - 0.999….
@@ -189,17 +177,22 @@ class RenewalFunction:
         y = np.asarray(y, np.float64)
         at = np.clip(np.searchsorted(self.grid, y, side="right") - 1, 0, len(self.grid) - 2)
         share = (y - self.grid[at]) / (self.grid[at + 1] - self.grid[at])
-        if self.expected.ndim == 1:
-            low, high = self.expected[at], self.expected[at + 1]
-        else:
-            pages = np.arange(len(self.expected)).reshape((-1,) + (1,) * (y.ndim - 1))
-            low, high = self.expected[pages, at], self.expected[pages, at + 1]
-        mean, excess = (
-            part.reshape(part.shape + (1,) * (y.ndim - part.ndim)) if part.ndim else part
-            for part in (self.mean, self.excess)
-        )
-        inside = mean * (1.0 + low + share * (high - low)) - y
-        return np.where(y <= self.grid[-1], np.maximum(inside, 0.0), excess)
+        low, high = _pick(self.expected, at), _pick(self.expected, at + 1)
+        inside = _like(self.mean, y) * (1.0 + low + share * (high - low)) - y
+        return np.where(y <= self.grid[-1], np.maximum(inside, 0.0), _like(self.excess, y))
+
+
+def _pick(table: FloatArray, at: npt.NDArray[np.intp]) -> FloatArray:
+    """Return the entries of one page, or of each page of a stack."""
+    if table.ndim == 1:
+        return np.asarray(table[at])
+    pages = np.arange(len(table)).reshape((-1,) + (1,) * (at.ndim - 1))
+    return np.asarray(table[pages, at])
+
+
+def _like(value: FloatArray, x: Times) -> FloatArray:
+    """Return a value of each page, shaped to broadcast against times."""
+    return value.reshape(value.shape + (1,) * (np.ndim(x) - value.ndim)) if value.ndim else value
 
 
 def renewal_function(renewal: Renewal, *, horizon: float, points: int = 192) -> RenewalFunction:
@@ -310,10 +303,12 @@ def exponential_mass(rate: FloatArray, edges: FloatArray = EDGES_S) -> FloatArra
     return np.asarray(survival[..., :-1] - survival[..., 1:])
 
 
-def bin_counts(gaps: FloatArray, edges: FloatArray = EDGES_S) -> FloatArray:
+def bin_counts(
+    gaps: FloatArray, edges: FloatArray = EDGES_S, weights: FloatArray | None = None
+) -> FloatArray:
     """Return the number of gaps in each bin; those beyond the last edge count in the last bin."""
     at = np.clip(np.searchsorted(edges, gaps, side="right") - 1, 0, len(edges) - 2)
-    return np.bincount(at, minlength=len(edges) - 1).astype(np.float64)
+    return np.bincount(at, weights, minlength=len(edges) - 1).astype(np.float64)
 
 
 def bin_share_beyond(ages: FloatArray, edges: FloatArray) -> FloatArray:

@@ -212,9 +212,8 @@ def _decayed_counts(before_s: FloatArray, rank: IntArray) -> FloatArray:
 
 def _pooled_shape(events: _Events, scale_s: FloatArray) -> renewal.Renewal:
     closed = events.next_s > 0
-    at = np.searchsorted(SHAPE_EDGES, events.next_s[closed] / scale_s[closed], side="right") - 1
-    bins = len(SHAPE_EDGES) - 1
-    counts = np.bincount(np.clip(at, 0, bins - 1), events.weight[closed], minlength=bins)
+    gaps = events.next_s[closed] / scale_s[closed]
+    counts = renewal.bin_counts(gaps, SHAPE_EDGES, events.weight[closed])
     open_ = events.open_s > 0
     return renewal.fit(
         (),

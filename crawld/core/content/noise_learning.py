@@ -83,7 +83,7 @@ class ReadingPair:
         """
         observed = self._observe_all(known, page_bit=1)
         rules = [_confirm(rule, pair=pair and differs) for rule, differs in observed]
-        return VolatileRules(tuple(sorted(_limit_left_out(rules, self.new), key=_rank)[:MAX_RULES]))
+        return _best_rules(rules, self.new, MAX_RULES)
 
     def learn_host(self, known: VolatileRules, *, page_key: int) -> VolatileRules:
         """Return the rules of the host after this comparison of one of its pages.
@@ -92,9 +92,7 @@ class ReadingPair:
         """
         page_bit = 1 << (crc32(str(page_key).encode()) & 15)
         rules = [_confirm_for_host(rule) for rule, _ in self._observe_all(known, page_bit=page_bit)]
-        return VolatileRules(
-            tuple(sorted(_limit_left_out(rules, self.new), key=_rank)[:MAX_HOST_RULES])
-        )
+        return _best_rules(rules, self.new, MAX_HOST_RULES)
 
     def _observe_all(
         self, known: VolatileRules, *, page_bit: int
@@ -168,8 +166,8 @@ def _confirm_for_host(rule: VolatileRule) -> VolatileRule:
     return replace(rule, confirmed=agreed or (rule.confirmed and rule.differed * 2 >= rule.seen))
 
 
-def _limit_left_out(rules: list[VolatileRule], new: Blocks) -> list[VolatileRule]:
-    """Return the rules; a rule that would leave out more than half the text is not confirmed."""
+def _best_rules(rules: list[VolatileRule], new: Blocks, most: int) -> VolatileRules:
+    """Return the best rules; one that would leave out more than half the text is not confirmed."""
     allowed = sum(map(len, new.texts)) / 2
     by_place = index_places(new)
     bounded = []
@@ -182,7 +180,7 @@ def _limit_left_out(rules: list[VolatileRule], new: Blocks) -> list[VolatileRule
                 bounded.append(replace(rule, confirmed=False, streak=0))
                 continue
         bounded.append(rule)
-    return bounded
+    return VolatileRules(tuple(sorted(bounded, key=_rank)[:most]))
 
 
 def _proposals(old: Blocks, new: Blocks) -> list[VolatileRule]:

@@ -79,16 +79,15 @@ def em_passes(training: TrainingVectors, *, alpha_min: float | None = None) -> I
     `alpha_min` is one threshold for all vectors; None: a cut per vector.
     """
     state = EmState(initial_rules(training), np.zeros(len(training.certain), dtype=bool), 0)
-    near = None if alpha_min is not None else _Projections(training.vectors)
     while state.passes < MOST_PASSES:
         alpha = _other_alpha(state.rules, positive=training.positive)
         open_to_flip = np.flatnonzero((training.unlabelled > 0) & ~state.flipped)
-        if near is None:
+        if alpha_min is not None:
             threshold = np.full(len(open_to_flip), alpha_min)
         else:
             labelled = training.certain + np.where(state.flipped, training.unlabelled, 0)
             rest = np.where(state.flipped, 0, training.unlabelled)
-            threshold = near.cuts(open_to_flip, alpha, labelled, rest)
+            threshold = _cuts(training.vectors, open_to_flip, alpha, labelled, rest)
         flips = open_to_flip[alpha[open_to_flip] <= threshold]
         for vector in flips.tolist():
             count = int(training.unlabelled[vector])
@@ -114,37 +113,31 @@ def _other_alpha(rules: Rules, *, positive: bool) -> Floats:
     return 1.0 - scores if positive else scores
 
 
-class _Projections:
-    """The best cut of each vector's projected training set."""
+def _cuts(vectors: NDArray[np.int64], of: Ids, alpha: Floats, labelled: Ids, rest: Ids) -> Floats:
+    """Return alpha_min for some of the vectors, from their projected training sets.
 
-    def __init__(self, vectors: NDArray[np.int64]) -> None:
-        self._vectors = vectors
+    Args:
+        of: their indices.
+        labelled: number of its instances that now have the certain label.
+        rest: number of its instances with the other label.
 
-    def cuts(self, of: Ids, alpha: Floats, labelled: Ids, rest: Ids) -> Floats:
-        """Return alpha_min for some of the vectors.
-
-        Args:
-            of: their indices.
-            labelled: number of its instances that now have the certain label.
-            rest: number of its instances with the other label.
-
-        Returns:
-            The greatest alpha below the best cut; less than every alpha if there is no cut.
-        """
-        order = np.argsort(alpha, kind="stable")
-        ordered = alpha[order]
-        ends = np.append(ordered[1:] > ordered[:-1], False)
-        entropy = _Entropy(int(labelled.sum() + rest.sum()))
-        found = np.empty(len(of))
-        step = max(1, _CELLS // max(1, len(alpha)))
-        vectors = self._vectors[order]
-        for begin in range(0, len(of), step):
-            block = of[begin : begin + step]
-            shares = _share_a_value(self._vectors[block], vectors)
-            certain = np.cumsum(shares * labelled[order], axis=1)
-            other = np.cumsum(shares * rest[order], axis=1)
-            found[begin : begin + step] = _best_cut(entropy, certain, other, ends, ordered)
-        return found
+    Returns:
+        The greatest alpha below the best cut; less than every alpha if there is no cut.
+    """
+    order = np.argsort(alpha, kind="stable")
+    ordered = alpha[order]
+    ends = np.append(ordered[1:] > ordered[:-1], False)
+    entropy = _Entropy(int(labelled.sum() + rest.sum()))
+    found = np.empty(len(of))
+    step = max(1, _CELLS // max(1, len(alpha)))
+    ordered_vectors = vectors[order]
+    for begin in range(0, len(of), step):
+        block = of[begin : begin + step]
+        shares = _share_a_value(vectors[block], ordered_vectors)
+        certain = np.cumsum(shares * labelled[order], axis=1)
+        other = np.cumsum(shares * rest[order], axis=1)
+        found[begin : begin + step] = _best_cut(entropy, certain, other, ends, ordered)
+    return found
 
 
 class _Entropy:

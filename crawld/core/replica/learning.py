@@ -90,7 +90,6 @@ class ReplicaModel:
         reference: both scores of each distinct training vector, and its candidate count.
         calibration: converts the dominated share of the reference and the texts to a probability.
         passes: EM passes of PU and NU together.
-        distinct: number of distinct vectors it was trained on.
     """
 
     features: tuple[Feature, ...]
@@ -99,7 +98,6 @@ class ReplicaModel:
     reference: tuple[Floats, Floats, Ids]
     calibration: Calibration
     passes: int
-    distinct: int
 
     def judge(self, measured: PairFeatures) -> PairScores:
         """Return the scores of some pairs, whether it was trained on them or not."""
@@ -172,5 +170,4 @@ def train(sets: TrainingPairs, features: tuple[Feature, ...] = ALL) -> ReplicaMo
         reference,
         calibration,
         pu.passes + nu.passes,
-        len(vectors.vectors),
     )

@@ -168,15 +168,9 @@ def update_belief(
 
 def _confirmed(old: Belief, trust: float) -> Belief:
     """Return a belief after a second hint of the same change: false only if both hints are."""
-    doubt = (1.0 - trust) * (old.known + old.earlier)
+    doubt = 1.0 - trust
     latest = old.latest + trust * (old.known + old.earlier)
-    share = (1.0 - trust) if doubt > 0.0 else 0.0
-    return old._replace(
-        known=old.known * share,
-        earlier=old.earlier * share,
-        latest=latest,
-        true_hints=old.true_hints,
-    )
+    return old._replace(known=old.known * doubt, earlier=old.earlier * doubt, latest=latest)
 
 
 class HintedPages:

@@ -23,6 +23,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_right
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -32,7 +33,7 @@ from crawld.core.revisit.heap import ABSENT, SlotHeap
 from crawld.core.revisit.policies import NEVER, MonotonicClock, PageSet, VisitObservation
 from crawld.core.revisit.slots import FREE
 
-Floats = NDArray[np.float64]
+Value = TypeVar("Value", np.float32, np.float64)
 
 _WAITS = np.concatenate([[0.0], np.geomspace(60.0, 4 * 365 * 86_400.0, 40)])
 """Grid of waits since the last visit, seconds."""
@@ -81,7 +82,12 @@ class GreedyPolicy(PageSet):
         self._clock = MonotonicClock()
         usual = Renewal(EDGES_S, exponential_mass(np.array([_UNKNOWN_RATE])))
         self._usual = residual_matrix(usual)[0], usual.survival(EDGES_S[None, :])[0]
-        self._extend(0)
+        self._visited_at, self._changed_at = np.zeros(0), np.zeros(0)
+        self._level, self._slope, self._weight = np.zeros(0), np.zeros(0), np.zeros(0)
+        waits = len(_WAITS)
+        self._gain = np.zeros((0, waits), np.float32)
+        self._alive = np.zeros((0, len(EDGES_S)))
+        self._residual = np.zeros((0, waits, waits - 1), np.float32)
 
     def add(self, page: int, last_visit_at: float | None, weight: float = 1.0) -> None:
         """Add a page with the default distribution until `set_renewals` sets its own."""
@@ -221,26 +227,15 @@ class GreedyPolicy(PageSet):
         self._level[slot], self._slope[slot] = -math.inf, 0.0
 
     def _extend(self, more: int) -> None:
-        waits, edges = len(_WAITS), len(EDGES_S)
+        def grown(held: NDArray[Value], value: float) -> NDArray[Value]:
+            added = np.full((max(more, 0), *held.shape[1:]), value, held.dtype)
+            return np.concatenate([held, added])
 
-        def grown(name: str, shape: tuple[int, ...], value: float, kind: type) -> None:
-            added: NDArray[np.generic] = np.full((max(more, 0), *shape), value, dtype=kind)
-            held = getattr(self, name, added[:0])
-            setattr(self, name, np.concatenate([held, added]))
-
-        self._visited_at: Floats
-        self._changed_at: Floats
-        self._level: Floats
-        self._slope: Floats
-        self._gain: NDArray[np.float32]
-        self._weight: Floats
-        self._alive: Floats
-        self._residual: NDArray[np.float32]
-        for name in ("_visited_at", "_changed_at"):
-            grown(name, (), math.nan, np.float64)
-        grown("_level", (), -math.inf, np.float64)
-        grown("_slope", (), 0.0, np.float64)
-        grown("_weight", (), 1.0, np.float64)
-        grown("_gain", (waits,), 0.0, np.float32)
-        grown("_alive", (edges,), 1.0, np.float64)
-        grown("_residual", (waits, waits - 1), 0.0, np.float32)
+        self._visited_at = grown(self._visited_at, math.nan)
+        self._changed_at = grown(self._changed_at, math.nan)
+        self._level = grown(self._level, -math.inf)
+        self._slope = grown(self._slope, 0.0)
+        self._weight = grown(self._weight, 1.0)
+        self._gain = grown(self._gain, 0.0)
+        self._alive = grown(self._alive, 1.0)
+        self._residual = grown(self._residual, 0.0)
