@@ -17,7 +17,6 @@ import apsw
 import trio
 
 from crawld.core.page import Outcome, PageState
-from crawld.core.url import url_hash
 from crawld.simweb.article import make_article
 from crawld.store import visit
 from crawld.store.engine.database import Database
@@ -108,22 +107,11 @@ async def _change(path: Path, mirror: ArticleMirror, numbers: list[int]) -> None
 def _discover(
     connection: apsw.Connection, mirror: ArticleMirror, site_id: int, numbers: Iterable[int]
 ) -> None:
-    host = mirror.origin.partition("://")[2].partition(":")[0]
-    frontier.discover(
-        connection,
-        [
-            Discovery(
-                url=mirror.url(number),
-                url_hash=url_hash(mirror.url(number)),
-                site_id=site_id,
-                host=host,
-                origin=mirror.origin,
-                at=EPOCH_AT,
-                seed=number == 0,
-            )
-            for number in numbers
-        ],
-    )
+    found = [
+        Discovery.of(mirror.url(number), site_id=site_id, at=EPOCH_AT, seed=number == 0)
+        for number in numbers
+    ]
+    frontier.discover(connection, found)
 
 
 def _visit(

@@ -36,7 +36,6 @@ from crawld.core.change.record import DAY_S, records_of
 from crawld.core.change.refit import blank_records, refit
 from crawld.core.content.analysis import analyse, read_blocks
 from crawld.core.page import Outcome, PageState
-from crawld.core.url import url_hash
 from crawld.daemon.process import settle_heap
 from crawld.simweb.article import edit_article, make_article
 from crawld.store import doctor, visit
@@ -213,15 +212,7 @@ def _fill(connection: apsw.Connection, pages: Sequence[Sequence[Revision]]) -> N
         site.upsert(connection, "revisions", "{}", source="command_line", at=_NOW)
         for number, revisions in enumerate(pages):
             url = f"http://revisions.test/{number}"
-            discovery = Discovery(
-                url=url,
-                site_id=1,
-                host="revisions.test",
-                origin="http://revisions.test",
-                url_hash=url_hash(url),
-                at=revisions[0][0],
-                depth=0,
-            )
+            discovery = Discovery.of(url, site_id=1, at=revisions[0][0])
             [page] = frontier.discover(connection, [discovery])
             visit.record_all(connection, [_visit(page.page_id, *each) for each in revisions])
     while (slice_ := delta.plan(connection)) is not None:

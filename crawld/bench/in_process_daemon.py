@@ -17,7 +17,6 @@ import trio
 from crawld.bench.result import Metrics
 from crawld.config.load import load
 from crawld.core.page import Outcome, PageState
-from crawld.core.url import url_hash
 from crawld.daemon.daemon import Daemon, Start
 from crawld.daemon.run import run_daemon
 from crawld.store import visit
@@ -72,7 +71,7 @@ async def fill_database(path: Path, urls: Iterable[str]) -> None:
     at = time.time() - 86_400.0
     async with await Database.open(path) as database:
         site_id = await database.write(site.upsert, SITE_NAME, "{}", source="config", at=at)
-        discoveries = (make_discovery(url, site_id, at) for url in urls)
+        discoveries = (Discovery.of(url, site_id=site_id, at=at) for url in urls)
         while part := list(islice(discoveries, _WRITE_PAGES)):
             new = await database.write(frontier.discover, part)
             records = [
@@ -85,11 +84,3 @@ async def fill_database(path: Path, urls: Iterable[str]) -> None:
                 for page in new
             ]
             await database.write(visit.record_all, records)
-
-
-def make_discovery(url: str, site_id: int, at: float) -> Discovery:
-    """Return the discovery of an `http` URL with a port."""
-    origin = "/".join(url.split("/", 3)[:3])
-    host = origin.removeprefix("http://").partition(":")[0]
-    key = url_hash(url)
-    return Discovery(url=url, url_hash=key, site_id=site_id, host=host, origin=origin, at=at)

@@ -21,7 +21,6 @@ from crawld.bench import crawld_process
 from crawld.bench.in_process_daemon import (
     SITE_NAME,
     lateness_metrics,
-    make_discovery,
     run_daemon_here,
 )
 from crawld.bench.result import Metrics
@@ -36,6 +35,7 @@ from crawld.simweb.replica_web import ReplicaWeb, make_web
 from crawld.store import visit
 from crawld.store.engine.database import Database
 from crawld.store.frontier import frontier, site
+from crawld.store.frontier.frontier import Discovery
 from crawld.store.frontier.host import HostUpdate
 from crawld.store.replica import replica
 from crawld.store.versions import body, headers
@@ -164,7 +164,7 @@ async def _fill(
                 for host in some
                 for target in host.targets
             }
-            found = [make_discovery(url, site_id, at) for url in shown]
+            found = [Discovery.of(url, site_id=site_id, at=at) for url in shown]
             new = await database.write(frontier.discover, found)
             records = [
                 _record(

@@ -2,7 +2,6 @@
 
 import pytest
 
-from crawld.core.url import url_hash
 from crawld.daemon.clock import Clock
 from crawld.daemon.run import run_daemon
 from crawld.simweb.server import SimWeb
@@ -67,15 +66,7 @@ async def edited_page(serve, daemon, mirror):
         what="the retention job",
     )
     url = web.url("/page")
-    discovery = Discovery(
-        url=url,
-        site_id=1,
-        host="a.test",
-        origin=url[:-5],
-        url_hash=url_hash(url),
-        at=BEGIN,
-        depth=1,
-    )
+    discovery = Discovery.of(url, site_id=1, at=BEGIN, depth=1)
     [page] = await running.database.write(frontier.discover, [discovery])
     for number in range(5):
         await running.database.write(visit.record, visit_record(page.page_id, number))

@@ -26,6 +26,7 @@ from typing import Final, NamedTuple
 import apsw
 
 from crawld.core.page import PageState
+from crawld.core.url import split_url, url_hash
 from crawld.store.frontier import host as host_rows
 from crawld.store.frontier import page_counts, refusal, tombstone
 from crawld.store.frontier.refusal import Refusal
@@ -62,6 +63,23 @@ class Discovery:
     seed: bool = False
     referrer_id: int | None = None
     requisite: bool = False
+
+    @classmethod
+    def of(
+        cls, url: str, *, site_id: int, at: float, depth: int = 0, seed: bool = False
+    ) -> Discovery:
+        """Return the discovery of a canonical URL, with its hash, host and origin."""
+        parts = split_url(url)
+        return cls(
+            url=url,
+            url_hash=url_hash(url),
+            site_id=site_id,
+            host=parts.host,
+            origin=parts.origin,
+            at=at,
+            depth=depth,
+            seed=seed,
+        )
 
 
 @dataclass(frozen=True, slots=True)

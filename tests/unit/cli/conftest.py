@@ -1,8 +1,13 @@
 """The `command` fixture, and helpers for tests of tables and views."""
 
-from crawld.cli.output import console
+import io
+
+import pytest
+from rich.console import Console
+
 from crawld.core.page import PageState
 from crawld.daemon.api.schemas import status as models
+from crawld.store.engine import migrate
 from tests.peer.in_process_command import command
 
 __all__ = ["command"]
@@ -10,10 +15,20 @@ __all__ = ["command"]
 PAGES = dict.fromkeys(PageState, 0)
 
 
-def shown(renderable, capsys):
-    """Return what the console prints."""
-    console().print(renderable)
-    return capsys.readouterr().out
+@pytest.fixture
+def db(tmp_path):
+    """An empty database."""
+    migrate.migrate(tmp_path / "m.db")
+    return tmp_path / "m.db"
+
+
+def shown(renderable, *, color=False):
+    """Return what a wide console prints."""
+    out = io.StringIO()
+    system = "standard" if color else None
+    console = Console(file=out, width=1000, markup=False, force_terminal=color, color_system=system)
+    console.print(renderable)
+    return out.getvalue()
 
 
 def host(name="docs.test", **changed):

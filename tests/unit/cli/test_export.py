@@ -4,15 +4,6 @@ import json
 
 import pytest
 
-from crawld.store.engine import migrate
-
-
-@pytest.fixture
-def db(tmp_path):
-    path = tmp_path / "m.db"
-    migrate.migrate(path)
-    return path
-
 
 def urls(tmp_path, *lines):
     path = tmp_path / "urls.txt"

@@ -1,9 +1,5 @@
 """What `crawlctl forecast` prints."""
 
-import io
-
-from rich.console import Console
-
 from crawld.cli.forecast import _draw, forecast_text
 from crawld.daemon.api.schemas.forecast import (
     Forecast,
@@ -11,6 +7,7 @@ from crawld.daemon.api.schemas.forecast import (
     ForecastPoint,
     ForecastTarget,
 )
+from tests.unit.cli.conftest import shown
 
 
 def point(budget, freshness, hinted):
@@ -39,14 +36,8 @@ def forecast(target=None, *, learnt=True):
     )
 
 
-def printed(value):
-    out = io.StringIO()
-    Console(file=out, width=120).print(forecast_text(value))
-    return out.getvalue()
-
-
 def test_the_current_freshness_and_the_curve():
-    text = printed(forecast())
+    text = shown(forecast_text(forecast()))
     assert "At one request per 15 s: 71% fresh, 93% with hints." in text
     assert "20% of changes missed, 10% of hints false" in text
     assert "measured" in text
@@ -58,7 +49,7 @@ def test_the_budget_of_a_target():
     target = ForecastTarget(
         freshness=0.95, budget=4.0, delay_s=3.75, budget_hinted=None, delay_hinted_s=None
     )
-    text = printed(forecast(target, learnt=False))
+    text = shown(forecast_text(forecast(target, learnt=False)))
     assert "95% fresh: 4 times the current budget, one request per 3.75 s" in text
     assert "with hints: out of reach" in text
     assert "assumed" in text

@@ -1,11 +1,8 @@
 """The table of hint sources."""
 
-import io
-
-from rich.console import Console
-
 from crawld.cli.hints import hints_table
 from crawld.daemon.api.schemas.hints import HintSourceStatus
+from tests.unit.cli.conftest import shown
 
 NOW = 1_790_000_000.0
 
@@ -41,20 +38,15 @@ def source(**more):
     return HintSourceStatus(**{**values, **more})
 
 
-def shown(*sources):
-    console = Console(width=220, record=True, file=io.StringIO())
-    console.print(hints_table(list(sources), NOW))
-    return console.export_text()
-
-
 def test_a_source_shows_its_cost_and_quality():
-    text = shown(source())
+    text = shown(hints_table([source()], NOW))
     for part in ("recent changes", "a.test", "301", "147", "140", "97%", "2%", "+14.2 points"):
         assert part in text
 
 
 def test_unknown_values_are_left_empty():
     nothing = {"last_poll_at": None, "next_poll_at": None, "lag_s": None, "gain": None}
-    text = shown(source(**nothing, trouble="not_json", trouble_detail="a page of HTML"))
+    silent = source(**nothing, trouble="not_json", trouble_detail="a page of HTML")
+    text = shown(hints_table([silent], NOW))
     assert "points" not in text
     assert "not_json: a page of HTML" in text

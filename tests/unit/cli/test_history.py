@@ -1,11 +1,8 @@
 """`crawlctl page`, `history` and `diff`: tables and marked words."""
 
-import io
-
-from rich.console import Console
-
 from crawld.cli.history import diff_text, history_table, version_table
 from crawld.daemon.api.schemas.history import Diff, History, VersionDetail
+from tests.unit.cli.conftest import shown
 
 VERSION = {
     "version_id": 7,
@@ -17,21 +14,9 @@ VERSION = {
 }
 
 
-def shown(rendered, *, color=False):
-    """Return the text on a terminal."""
-    out = io.StringIO()
-    system = "standard" if color else None
-    console = Console(file=out, width=200, markup=False, force_terminal=color, color_system=system)
-    console.print(rendered)
-    return out.getvalue()
-
-
 def diff(*pieces):
-    hunk = {
-        "old_block": 3,
-        "new_block": 4,
-        "pieces": [{"op": op, "text": text} for op, text in pieces],
-    }
+    shown_pieces = [{"op": op, "text": text} for op, text in pieces]
+    hunk = {"old_block": 3, "new_block": 4, "pieces": shown_pieces}
     return Diff.model_validate(
         {
             "url": "http://a.test/",

@@ -1,16 +1,8 @@
 """Tables of jobs and wikis."""
 
-from rich.console import Console
-
 from crawld.cli.jobs import jobs_table, wikis_table
 from crawld.daemon.api.schemas.status import JobStatus, WikiStatus
-
-
-def shown(renderable):
-    console = Console(width=200, record=True, file=open("/dev/null", "w", encoding="ascii"))  # noqa: SIM115
-    with console.file:
-        console.print(renderable)
-    return console.export_text()
+from tests.unit.cli.conftest import shown
 
 
 def test_a_job_shows_its_result_and_progress():

@@ -7,17 +7,9 @@ import apsw
 import pytest
 
 from crawld.cli.offline import report_table
-from crawld.cli.output import console
 from crawld.store.doctor import Finding, Report, TableSpace
-from crawld.store.engine import migrate
 from crawld.store.engine.lock import DatabaseLock
-
-
-@pytest.fixture
-def db(tmp_path):
-    path = tmp_path / "m.db"
-    migrate.migrate(path)
-    return path
+from tests.unit.cli.conftest import shown
 
 
 def change(path, sql):
@@ -91,26 +83,24 @@ def test_commands_that_write_refuse_a_database_in_use(
     assert "crawlctl" in ended.err
 
 
-def test_damage_needs_a_backup(capsys):
+def test_damage_needs_a_backup():
     finding = Finding("damaged", "page 7 is no page", 1, repairable=False)
-    console().print(report_table(Path("m.db"), Report((finding,), (), 0), "a network file system"))
-    shown = capsys.readouterr().out
-    assert "warning: a network file system" in shown
-    assert "crawld restore COPY --db m.db" in shown
-    assert "--repair" not in shown
+    report = Report((finding,), (), 0)
+    text = shown(report_table(Path("m.db"), report, "a network file system"))
+    assert "warning: a network file system" in text
+    assert "crawld restore COPY --db m.db" in text
+    assert "--repair" not in text
 
 
-def test_space(capsys):
+def test_space():
     space = (
         TableSpace("body", 1234, 5 << 20, 1024),
         TableSpace("hint", 0, 4096, 4096),
         TableSpace("pin", 0, 8192, 8192),
     )
-    console().print(report_table(Path("m.db"), Report((), space, 4096), None))
-    shown = capsys.readouterr().out
-    assert ["body", "1,234", "5.0", "MiB", "1.0", "KiB"] in [
-        line.split() for line in shown.splitlines()
-    ]
-    assert "hint" not in shown
-    assert "2 empty tables: 12.0 KiB" in shown
-    assert "free pages: 4.0 KiB" in shown
+    text = shown(report_table(Path("m.db"), Report((), space, 4096), None))
+    cells = [line.split() for line in text.splitlines()]
+    assert ["body", "1,234", "5.0", "MiB", "1.0", "KiB"] in cells
+    assert "hint" not in text
+    assert "2 empty tables: 12.0 KiB" in text
+    assert "free pages: 4.0 KiB" in text

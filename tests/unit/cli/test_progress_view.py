@@ -29,11 +29,11 @@ PROGRESS = CrawlProgress(
 )
 
 
-def test_live_view(capsys):
+def test_live_view():
     rates = RateMeter()
     rates.add(100.0, 0, 0)
     rates.add(130.0, 12, 3072)
-    text = shown(mirror_view(PROGRESS, rates, "docs into m.db"), capsys)
+    text = shown(mirror_view(PROGRESS, rates, "docs into m.db"))
     for part in ("docs into m.db", "9 of 12 pages", "33 s left", "2.0 KiB received"):
         assert part in text
     for part in ("24 visits/min", "102 B/s", "3 errors", "Ctrl-C drains", "docs.test"):
@@ -61,9 +61,9 @@ def test_the_remaining_time_is_that_of_the_slowest_host():
         ({"phase": "stopping"}, "being committed"),
     ],
 )
-def test_the_view_gives_the_reason_of_a_pause(changed, text, capsys):
+def test_the_view_gives_the_reason_of_a_pause(changed, text):
     progress = replace(PROGRESS, **changed)
-    assert text in shown(mirror_view(progress, RateMeter(), "t"), capsys)
+    assert text in shown(mirror_view(progress, RateMeter(), "t"))
     fields = progress_fields(progress, RateMeter())
     if "phase" not in changed:
         assert text in fields.get("paused", "") + fields.get("trouble", "")

@@ -1,44 +1,31 @@
 """`crawld purge`, and the tables of purges and quotas."""
 
-import io
 import json
 from contextlib import closing
 
 import pytest
-from rich.console import Console
 
 from crawld.cli.retention import purge_table, retention_table
 from crawld.core.page import Outcome, PageState
-from crawld.core.url import split_url, url_hash
 from crawld.daemon.api.schemas.retention import PurgeReport, QuotaStatus
 from crawld.store import visit
-from crawld.store.engine import migrate
 from crawld.store.engine.connection import open_connection
 from crawld.store.frontier import frontier, site
 from crawld.store.frontier.frontier import Discovery
 from crawld.store.versions import body, headers
 from crawld.store.versions.response import StoredResponse
 from crawld.store.visit import VisitRecord
+from tests.unit.cli.conftest import shown
 
 URL = "http://a.test/secret"
 
 
 @pytest.fixture
-def db(tmp_path):
+def db(db):
     """A database with one page and one version."""
-    path = tmp_path / "m.db"
-    migrate.migrate(path)
-    with closing(open_connection(path)) as connection:
+    with closing(open_connection(db)) as connection:
         site.upsert(connection, "s", "{}", source="config", at=0.0)
-        found = Discovery(
-            url=URL,
-            url_hash=url_hash(URL),
-            site_id=1,
-            host=split_url(URL).host,
-            origin=split_url(URL).origin,
-            at=0.0,
-        )
-        [page] = frontier.discover(connection, [found])
+        [page] = frontier.discover(connection, [Discovery.of(URL, site_id=1, at=0.0)])
         encoded = body.encode(b"<p>the secret")
         record = VisitRecord(
             page_id=page.page_id,
@@ -50,7 +37,7 @@ def db(tmp_path):
             body=encoded,
         )
         visit.record(connection, record)
-    return path
+    return db
 
 
 def test_a_database_without_a_daemon_is_purged(command, db):
@@ -89,8 +76,6 @@ def test_quotas_are_shown_with_the_deletable_copies():
         for n, kind in enumerate(("superseded", "needless", "gone"), 1)
     ]
     quota = {"site": "docs", "used_bytes": 5_000_000, "max_bytes": 1_000_000, "holdings": held}
-    out = io.StringIO()
-    Console(file=out, width=160).print(retention_table([QuotaStatus.model_validate(quota)]))
-    text = out.getvalue()
+    text = shown(retention_table([QuotaStatus.model_validate(quota)]))
     for part in ("docs", "superseded versions", "no page uses", "are gone", "deleted as needed"):
         assert part in text

@@ -2,15 +2,7 @@
 
 import pytest
 
-from crawld.store.engine import migrate
 from crawld.store.engine.lock import DatabaseLock
-
-
-@pytest.fixture
-def db(tmp_path):
-    path = tmp_path / "m.db"
-    migrate.migrate(path)
-    return path
 
 
 @pytest.mark.parametrize("options", [(), ("--rebuild",)])

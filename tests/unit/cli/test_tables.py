@@ -35,22 +35,22 @@ def status(**more):
     return models.Status(**(fields | more))
 
 
-def test_a_page_with_few_visits_has_no_change_class(capsys):
+def test_a_page_with_few_visits_has_no_change_class():
     model, day_s = PageModel(), 86_400.0
     for day in range(60):
         changed = day % 3 == 0 and day > 0
         model.update(Observation(1e9 + day * day_s, changed, interval_s=day_s))
         if day == 1:
             explained = models.ModelStatus.model_validate(model.explain(1e9 + day * day_s))
-            lines = shown(tables.facts(tables.change_facts(explained)), capsys)
+            lines = shown(tables.facts(tables.change_facts(explained)))
             assert "uncertain: every 3 d 0 h to every 365 d (90%)" in lines
     explained = models.ModelStatus.model_validate(model.explain(1e9 + 60 * day_s))
-    assert "every 3 d 0 h (100%)" in shown(tables.facts(tables.change_facts(explained)), capsys)
+    assert "every 3 d 0 h (100%)" in shown(tables.facts(tables.change_facts(explained)))
 
 
-def test_the_status_names_hosts_with_vanishing_pages(capsys):
-    assert "vanishing" not in shown(tables.status_table(status()), capsys)
-    text = shown(tables.status_table(status(vanishing={"a.test": 1_800.0, "b.test": 0.0})), capsys)
+def test_the_status_names_hosts_with_vanishing_pages():
+    assert "vanishing" not in shown(tables.status_table(status()))
+    text = shown(tables.status_table(status(vanishing={"a.test": 1_800.0, "b.test": 0.0})))
     lines = [line.split(maxsplit=1) for line in text.splitlines() if line.startswith("vanishing")]
     assert [line[1].partition(":")[0] for line in lines] == ["a.test", "b.test"]
     assert "for 2 h 00 min; all are kept" in lines[0][1]
@@ -90,17 +90,17 @@ VISIT = models.VisitStatus(
 )
 
 
-def test_visits(capsys):
+def test_visits():
     assert str(tables.log_line(VISIT, "T")) == (
         "T failed         -       0 B  http://h/a (timeout no header\N{REPLACEMENT CHARACTER}[2J)"
     )
-    text = shown(tables.log_table([VISIT], 160.0), capsys)
+    text = shown(tables.log_table([VISIT], 160.0))
     assert "1 min 00 s ago" in text
     assert "\x1b" not in text
 
 
-def test_added(capsys):
+def test_added():
     refused = models.RefusedUrls(reason="out_of_scope", refused=2, example="http://x/", last_at=1.0)
-    text = shown(tables.added_table(models.Added(site="s", admitted=0, refused=[refused])), capsys)
+    text = shown(tables.added_table(models.Added(site="s", admitted=0, refused=[refused])))
     assert "0 URLs admitted to s" in text
     assert "out_of_scope" in text

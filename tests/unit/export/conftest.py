@@ -6,7 +6,7 @@ from hashlib import blake2b
 import pytest
 
 from crawld.core.page import Outcome, PageState
-from crawld.core.url import canonicalize, split_url, url_hash
+from crawld.core.url import canonicalize
 from crawld.store import visit
 from crawld.store.engine import migrate
 from crawld.store.engine.connection import open_connection
@@ -44,16 +44,7 @@ class Mirror:
     def page(self, url, body=None, *, seed=False, **answer):
         """Add a page; with a body it is visited, with the outcome changed."""
         url = canonicalize(url)
-        parts = split_url(url)
-        found = Discovery(
-            url=url,
-            url_hash=url_hash(url),
-            site_id=1,
-            host=parts.host,
-            origin=parts.origin,
-            at=self.at,
-            seed=seed,
-        )
+        found = Discovery.of(url, site_id=1, at=self.at, seed=seed)
         self.write(lambda c: frontier.discover(c, [found]))
         if body is not None:
             self.visit(url, Outcome.CHANGED, body, **answer)

@@ -5,7 +5,6 @@ from contextlib import closing
 import pytest
 
 from crawld.core.page import Outcome, PageState
-from crawld.core.url import split_url, url_hash
 from crawld.store import visit
 from crawld.store.engine import migrate
 from crawld.store.engine.connection import open_connection
@@ -16,11 +15,23 @@ from crawld.store.versions.response import StoredResponse
 from crawld.store.visit import VisitRecord
 from crawld.web.allowed_hosts import AllowedHosts
 from crawld.web.app import MirrorApp
-from crawld.web.mirror import DisplayOptions
+from crawld.web.mirror import DisplayOptions, find_page
 from crawld.web.reply import Request
 
 NOW = 1_780_000_000.0
 DAY_S = 86_400.0
+URL = "https://example.org/a"
+PATH = "/https/example.org/a"
+
+
+def sent(reply):
+    return reply.body.decode()
+
+
+def make_app(display=None, *, now=NOW, hosts=(), database=None, on_error=lambda *_: None):
+    """Return an application; without a database its routes are called with a connection."""
+    options = display or DisplayOptions()
+    return MirrorApp(database, lambda: now, options, on_error, AllowedHosts(hosts))
 
 
 class Mirror:
@@ -28,30 +39,15 @@ class Mirror:
 
     def __init__(self, connection):
         self.connection = connection
-        self.errors = []
 
     def page(self, url, content=None, *, at=NOW, kind="text/html", title="A title", **more):
-        parts = split_url(url)
-        [found] = frontier.discover(
-            self.connection,
-            [
-                Discovery(
-                    url=url,
-                    url_hash=url_hash(url),
-                    site_id=1,
-                    host=parts.host,
-                    origin=parts.origin,
-                    at=NOW,
-                )
-            ],
-        ) or [self.known(url)]
+        discovery = Discovery.of(url, site_id=1, at=NOW)
+        [found] = frontier.discover(self.connection, [discovery]) or [self.known(url)]
         if content is not None:
             self.changed(found.page_id, content, at=at, kind=kind, title=title, **more)
         return found.page_id
 
     def known(self, url):
-        from crawld.web.mirror import find_page
-
         return find_page(self.connection, url)
 
     def changed(self, page_id, content, *, at, kind, title, charset="utf-8", lines=()):
@@ -63,30 +59,15 @@ class Mirror:
             content_type=kind,
             charset=charset if kind == "text/html" else None,
         )
-        visit.record(
-            self.connection,
-            VisitRecord(
-                page_id=page_id,
-                visited_at=at,
-                outcome=Outcome.CHANGED,
-                state=PageState.VISITED,
-                answer=response,
-                digest=encoded.digest,
-                body=encoded,
-                title=title,
-            ),
-        )
+        stored = {"answer": response, "digest": encoded.digest, "body": encoded, "title": title}
+        self.visited(page_id, Outcome.CHANGED, at=at, **stored)
 
     def visited(self, page_id, outcome, *, at=NOW, state=PageState.VISITED, **more):
-        visit.record(
-            self.connection,
-            VisitRecord(page_id=page_id, visited_at=at, outcome=outcome, state=state, **more),
-        )
+        record = VisitRecord(page_id=page_id, visited_at=at, outcome=outcome, state=state, **more)
+        visit.record(self.connection, record)
 
     def get(self, target, *, display=None, now=NOW + 1, method="GET", **lines):
-        app = MirrorApp(
-            None, lambda: now, display or DisplayOptions(), self.errors.append, AllowedHosts()
-        )
+        app = make_app(display, now=now)
         headers = {name.replace("_", "-"): value for name, value in lines.items()}
         request = Request(method, target, {"base": "http://m.test", **headers})
         return app._route(self.connection, request)

@@ -4,8 +4,8 @@ import pytest
 import trio
 
 from crawld.web.allowed_hosts import AllowedHosts
-from crawld.web.app import MirrorApp, asgi_request
-from crawld.web.mirror import DisplayOptions
+from crawld.web.app import asgi_request
+from tests.unit.web.conftest import make_app
 
 FOREIGN = ("evil.test", "localhost.evil.test", "127.0.0.1.evil.test", "xn--e1afmkfd.test", "local")
 OWN = ("localhost", "mirror.localhost", "LOCALHOST.:80", "box", "box:1", "box.local", "Box.Local:9")
@@ -48,10 +48,9 @@ def test_configured_patterns(pattern, host, allowed):
 
 def respond(host, *, hosts=()):
     """Send a POST with a Host header; an accepted one gets 405."""
-    app = MirrorApp(None, lambda: 0.0, DisplayOptions(), lambda *_: None, AllowedHosts(hosts))
     lines = [] if host is None else [(b"host", host.encode())]
     scope = {"method": "POST", "raw_path": b"/", "query_string": b"", "headers": lines}
-    return trio.run(app._reply, asgi_request(scope))
+    return trio.run(make_app(hosts=hosts)._reply, asgi_request(scope))
 
 
 def test_a_foreign_host_gets_421_and_the_remedy():

@@ -5,20 +5,11 @@ import trio
 
 from crawld.core.page import Outcome, PageState
 from crawld.store.versions import search_index
-from crawld.web.allowed_hosts import AllowedHosts
-from crawld.web.app import MirrorApp
 from crawld.web.mirror import DisplayOptions
 from crawld.web.reply import Request
+from tests.unit.web.conftest import DAY_S, NOW, PATH, URL, make_app, sent
 
-NOW = 1_780_000_000.0
-DAY_S = 86_400.0
-URL = "https://example.org/a"
-PATH = "/https/example.org/a"
 PLAIN = DisplayOptions(banner=False)
-
-
-def sent(reply):
-    return reply.body.decode()
 
 
 class TestPages:
@@ -153,25 +144,18 @@ class TestErrors:
 
     def test_a_bug_ends_one_response(self):
         errors = []
-        app = MirrorApp(
-            self.Broken(),
-            lambda: NOW,
-            DisplayOptions(),
-            lambda *each: errors.append(each),
-            AllowedHosts(),
-        )
+        app = make_app(database=self.Broken(), on_error=lambda *each: errors.append(each))
         reply = trio.run(app._reply, Request("GET", "/x", {}))
         assert (reply.status, b"a bug" in reply.body) == (500, False)
         assert [(target, str(error)) for target, error in errors] == [("/x", "'a bug'")]
 
     def test_websockets_are_closed(self):
-        app = MirrorApp(None, lambda: NOW, DisplayOptions(), lambda *_: None, AllowedHosts())
         sent_types = []
 
         async def send(message):
             sent_types.append(message["type"])
 
-        trio.run(app, {"type": "websocket"}, None, send)
+        trio.run(make_app(), {"type": "websocket"}, None, send)
         assert sent_types == ["websocket.close"]
 
     def test_too_many_parameters_are_dropped(self, mirror):

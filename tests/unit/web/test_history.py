@@ -6,15 +6,7 @@ from crawld.core.content.analysis import read_blocks
 from crawld.core.content.noise_learning import ReadingPair
 from crawld.core.content.volatile import VolatileRules
 from crawld.store.changes import volatile
-
-NOW = 1_780_000_000.0
-DAY_S = 86_400.0
-URL = "https://example.org/a"
-PATH = "/https/example.org/a"
-
-
-def sent(reply):
-    return reply.body.decode()
+from tests.unit.web.conftest import DAY_S, NOW, PATH, URL, sent
 
 
 def text(number):

@@ -2,8 +2,8 @@
 
 from crawld.store.replica import pages, replica
 from crawld.web.mirror import charset_label
+from tests.unit.web.conftest import NOW
 
-NOW = 1_780_000_000.0
 KEPT, COPY = "https://example.org", "http://www.example.org"
 
 
@@ -50,7 +50,11 @@ def test_a_held_verdict_redirects_nothing(mirror):
 
 
 def test_charset_labels_of_browsers():
-    labels = [
-        charset_label(codec) for codec in ("cp1252", "iso8859-15", "koi8-r", "euc_jp", "cp932")
+    codecs = ("cp1252", "iso8859-15", "koi8-r", "euc_jp", "cp932")
+    assert [charset_label(codec) for codec in codecs] == [
+        "windows-1252",
+        "iso-8859-15",
+        "koi8-r",
+        "euc-jp",
+        "shift_jis",
     ]
-    assert labels == ["windows-1252", "iso-8859-15", "koi8-r", "euc-jp", "shift_jis"]

@@ -7,7 +7,6 @@ import pytest
 from crawld.core.change.history import Observation
 from crawld.core.change.model import PageModel
 from crawld.core.page import Outcome, PageState
-from crawld.core.url import url_hash
 from crawld.daemon.jobs.refit_models import put_priors, refit_slice
 from crawld.store import visit
 from crawld.store.changes.model import BEFORE_FIRST
@@ -30,11 +29,7 @@ def connection(tmp_path):
 
 def add(connection, path):
     """Add a page and return its number."""
-    url = f"https://a.org/{path}"
-    discovery = Discovery(
-        url=url, site_id=1, host="a.org", origin="https://a.org", url_hash=url_hash(url), at=NOW,
-        depth=1,
-    )  # fmt: skip
+    discovery = Discovery.of(f"https://a.org/{path}", site_id=1, at=NOW, depth=1)
     [new] = frontier.discover(connection, [discovery])
     return new.page_id
 
