@@ -11,6 +11,7 @@ cancelled. A second signal cancels the turns too; what was fetched is still comm
 
 from __future__ import annotations
 
+import contextlib
 import signal
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -263,7 +264,7 @@ class Daemon:
             listeners: servers to start before the first turn, in this order.
             watch: runs from the start report until the end, while the file is still open.
         """
-        async with trio.open_nursery() as nursery:
+        async with contextlib.aclosing(self.fetcher), trio.open_nursery() as nursery:
             await nursery.start(self.database.run_writer)
             await self._fill()
             for listener in listeners:
@@ -293,7 +294,6 @@ class Daemon:
             self.phase = "stopping"
             with trio.CancelScope(shield=True):
                 await self.crawl.recorder.drain()
-            await self.fetcher.aclose()
             nursery.cancel_scope.cancel()
         log.info("stopped")
 

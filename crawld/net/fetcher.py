@@ -121,8 +121,9 @@ class Fetcher:
         return await self._idle.sweep()
 
     async def aclose(self) -> None:
-        """Close every idle connection."""
-        await self._idle.evict(len(self._idle))
+        """Close every idle connection, also in a cancelled scope; this waits for no peer."""
+        with trio.CancelScope(shield=True):
+            await self._idle.evict(len(self._idle))
 
     def statistics(self) -> FetcherStatistics:
         """Return the counts of this fetcher."""
