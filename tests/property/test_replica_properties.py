@@ -1,5 +1,7 @@
 """Replicas: batches equal one batch, updated counts equal a rebuild, domination as defined."""
 
+from itertools import combinations
+
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
@@ -34,11 +36,9 @@ def test_candidates_do_not_depend_on_batches(rows, cap, cuts):
                 lists.setdefault(row[column], set()).add(row[0])
         for hosts in lists.values():
             if len(hosts) <= cap:
-                for one in hosts:
-                    for other in hosts:
-                        if one < other:
-                            key = one << 32 | other
-                            expected[key] = expected.get(key, 0) + 1
+                for one, other in combinations(sorted(hosts), 2):
+                    key = one << 32 | other
+                    expected[key] = expected.get(key, 0) + 1
     got = whole.candidates()
     assert dict(zip(got.keys.tolist(), got.shared.tolist(), strict=True)) == expected
 

@@ -15,9 +15,8 @@ Rubin 1977.
 
 from __future__ import annotations
 
-import math
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Final, NamedTuple
 
@@ -211,14 +210,3 @@ class Reliability:
         if len(lags) != len(LAG_EDGES_S) + 1:
             raise ValueError("a reliability of another version; learn it again")
         return read
-
-
-def combined_missed_share(missed_shares: Iterable[float]) -> float:
-    """Return the share of changes that none of several independent sources reports.
-
-    >>> combined_missed_share([0.5, 0.2])
-    0.1
-    >>> combined_missed_share([])
-    1.0
-    """
-    return math.prod(missed_shares, start=1.0)

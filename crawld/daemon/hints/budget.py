@@ -14,6 +14,7 @@ a source has one, it is polled as often as the share allows.
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -25,7 +26,6 @@ import trio
 
 from crawld.config.model import JobsConfig
 from crawld.core.change.record import RECORD_DTYPE, VERSION, records_of
-from crawld.core.change.reliability import combined_missed_share
 from crawld.core.revisit.forecast import HintQuality, SurvivalCurves, survival_curves
 from crawld.core.revisit.polling import plan_polls
 from crawld.daemon.crawl.state import CrawlState
@@ -199,7 +199,8 @@ def coverage(rows: Sequence[SourceRow]) -> tuple[float, float]:
     """Return the share of changes that all of the sources miss, and the lag of the best one."""
     known = [hint.load_reliability(row.evidence) for row in rows]
     best = min(known, key=lambda each: each.effective_missed_share)
-    return combined_missed_share(each.effective_missed_share for each in known), best.lag_s(0.9)
+    # Independent sources miss a change together with the product of their shares.
+    return math.prod(each.effective_missed_share for each in known), best.lag_s(0.9)
 
 
 def hint_quality(row: SourceRow, *, beyond_polls: bool = False) -> HintQuality:

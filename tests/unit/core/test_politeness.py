@@ -23,11 +23,6 @@ NOW = datetime(2026, 11, 21, tzinfo=UTC).timestamp()
 HOUR = 3_600
 
 
-def check(host_delay_s, crawl, rate, level, expected):
-    rules = DelayRules(host_delay_s=host_delay_s, max_crawl_delay_s=300.0)
-    assert effective_delay_s(rules, crawl, rate, Backoff(level, NOW)) == expected
-
-
 @pytest.mark.parametrize(
     ("host_delay_s", "crawl", "rate", "level", "expected"),
     [
@@ -50,7 +45,8 @@ def check(host_delay_s, crawl, rate, level, expected):
     ],
 )
 def test_effective_delay(host_delay_s, crawl, rate, level, expected):
-    check(host_delay_s, crawl, rate, level, expected)
+    rules = DelayRules(host_delay_s=host_delay_s, max_crawl_delay_s=300.0)
+    assert effective_delay_s(rules, crawl, rate, Backoff(level, NOW)) == expected
 
 
 @pytest.mark.parametrize(("given", "expected"), [(None, 1.5), (4.0, 4.0), (0.0, 0.0)])

@@ -40,11 +40,7 @@ def test_gzip_and_plain_read_alike(tmp_path):
     plain, packed = tmp_path / "h.csv", tmp_path / "h.csv.gz"
     plain.write_text("\ufeffpage_id,changed_at\na,1\n", encoding="utf-8")
     packed.write_bytes(gzip.compress(plain.read_bytes()))
-    assert (
-        read_histories(plain).changed_at.tolist()
-        == read_histories(packed).changed_at.tolist()
-        == [1.0]
-    )
+    assert [read_histories(path).changed_at.tolist() for path in (plain, packed)] == [[1.0], [1.0]]
 
 
 @pytest.mark.parametrize(
@@ -67,21 +63,22 @@ def test_an_invalid_row_is_named_by_its_line(tmp_path, text, said):
     assert "page_id,changed_at" in raised.value.hint
 
 
-@pytest.mark.parametrize("content", [b"no gzip", TRUNCATED])
-def test_damaged_and_missing_files_are_refused(tmp_path, content):
-    path = tmp_path / "h.csv.gz"
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("h.csv.gz", b"no gzip"),
+        ("h.csv.gz", TRUNCATED),
+        ("h.csv", b"page_id,changed_at\n\xff\xfe\x00,1\n"),
+    ],
+    ids=["no gzip", "truncated", "not UTF-8"],
+)
+def test_damaged_and_missing_files_are_refused(tmp_path, name, content):
+    path = tmp_path / name
     path.write_bytes(content)
     with pytest.raises(OperatorError, match="cannot read"):
         read_histories(path)
     with pytest.raises(OperatorError, match="cannot read"):
         read_histories(tmp_path / "missing.csv")
-
-
-def test_a_file_that_is_not_utf8_is_refused(tmp_path):
-    path = tmp_path / "h.csv"
-    path.write_bytes(b"page_id,changed_at\n\xff\xfe\x00,1\n")
-    with pytest.raises(OperatorError, match="cannot read"):
-        read_histories(path)
 
 
 def test_windows_keep_every_page():

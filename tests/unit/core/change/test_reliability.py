@@ -11,7 +11,6 @@ from crawld.core.change.reliability import (
     MatchCounts,
     Reliability,
     Share,
-    combined_missed_share,
     match_hints,
 )
 
@@ -101,10 +100,6 @@ def test_it_survives_storage_and_refuses_another_version():
     for broken in ({}, {**source.as_dict(), "lags": [1.0]}, {**source.as_dict(), "real": {"a": 1}}):
         with pytest.raises(ValueError, match="another version"):
             Reliability.from_dict(broken)
-
-
-def test_missed_shares_multiply():
-    assert combined_missed_share([0.5, 0.5, 0.4]) == pytest.approx(0.1)
 
 
 def test_a_source_of_false_hints_is_ignored():

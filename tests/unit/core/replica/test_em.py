@@ -26,10 +26,8 @@ def test_only_vectors_like_the_certain_ones_flip(positive):
 
 
 def test_flips_are_permanent_and_the_last_pass_has_none():
-    states = [
-        int(state.flipped.sum())
-        for state in em_passes(TrainingVectors(*training_data(), positive=True))
-    ]
+    training = TrainingVectors(*training_data(), positive=True)
+    states = [int(state.flipped.sum()) for state in em_passes(training)]
     assert states == sorted(states)
     assert states[-1] == states[-2]
 

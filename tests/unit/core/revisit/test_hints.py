@@ -23,18 +23,12 @@ SCALE_S = 10 * DAY
 COVERAGE = Coverage(0.1, 0.0)
 
 
-def hinted(*hints, trust=0.5, belief=None, table=TABLE):
+def hinted(*hints, **more):
+    belief = None
+    usual = {"trust": 0.5, "known_at": NOW - 5 * DAY, "scale_s": SCALE_S, "coverage": COVERAGE}
+    usual |= {"mean_hazard": 1.0 / SCALE_S, "table": TABLE}
     for at in hints:
-        belief = update_belief(
-            belief,
-            at,
-            trust=trust,
-            known_at=NOW - 5 * DAY,
-            scale_s=SCALE_S,
-            mean_hazard=1.0 / SCALE_S,
-            coverage=COVERAGE,
-            table=table,
-        )
+        belief = update_belief(belief, at, **usual | more)
     return belief
 
 
@@ -51,9 +45,8 @@ def test_a_hint_of_trust_1_leaves_only_its_reading():
 
 
 def test_a_hint_of_trust_0_does_not_change_the_value():
-    assert value_of(hinted(NOW, trust=1e-12), NOW + DAY, unhinted=777.0) == pytest.approx(
-        777.0, rel=1e-6
-    )
+    value = value_of(hinted(NOW, trust=1e-12), NOW + DAY, unhinted=777.0)
+    assert value == pytest.approx(777.0, rel=1e-6)
 
 
 def test_hints_of_one_change_confirm_each_other():
@@ -105,16 +98,7 @@ def test_missing_hints_within_the_lag_have_no_effect():
 
 
 def test_a_page_never_visited_is_certainly_stale():
-    belief = update_belief(
-        None,
-        NOW,
-        trust=0.3,
-        known_at=-np.inf,
-        scale_s=SCALE_S,
-        mean_hazard=1e-6,
-        coverage=Coverage(),
-        table=TABLE,
-    )
+    belief = hinted(NOW, trust=0.3, known_at=-np.inf, mean_hazard=1e-6, coverage=Coverage())
     assert belief.latest == 1.0
 
 

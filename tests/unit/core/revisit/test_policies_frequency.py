@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from crawld.core.revisit.freshness import Order, mean_freshness
-from crawld.core.revisit.policies import VisitObservation
 from crawld.core.revisit.policies_frequency import (
     DelayedPolicy,
     MergePolicy,
@@ -15,18 +14,7 @@ from crawld.core.revisit.policies_frequency import (
     phase,
 )
 from crawld.core.revisit.registry import FACTORIES
-
-SEEN = VisitObservation(changed=True)
-
-
-def picks(policy, count, step=1.0, start=0.0):
-    order = []
-    for k in range(count):
-        page = policy.select(start + k * step)
-        if page is not None:
-            policy.record_visit(page, start + k * step, SEEN)
-        order.append(page)
-    return order
+from tests.unit.core.revisit.visits import visit_slots
 
 
 @pytest.mark.parametrize("make", [MergePolicy, lambda: RandomPolicy(by_frequency=True, seed=3)])
@@ -34,7 +22,7 @@ def test_slots_are_shared_as_allocated(make):
     policy = make()
     policy.load([1, 2, 3])
     policy.set_frequencies([1, 2, 3], [0.1, 0.2, 0.7])
-    count = Counter(picks(policy, 3000))
+    count = Counter(visit_slots(policy, 3000))
     # A page in flight cannot be drawn, but only one is in flight at a time.
     assert count[2] / 3000 == pytest.approx(0.2, abs=0.04)
     assert count[3] / 3000 == pytest.approx(0.7, abs=0.04)
@@ -46,7 +34,10 @@ def test_bulk_schedule_equals_page_by_page_selection():
     policy = MergePolicy()
     policy.load(pages)
     policy.set_frequencies(pages, frequency)
-    assert picks(policy, 400) == merge_schedule(pages, frequency.astype(np.float32), 400).tolist()
+    assert (
+        visit_slots(policy, 400)
+        == merge_schedule(pages, frequency.astype(np.float32), 400).tolist()
+    )
 
 
 def test_merge_of_random_phases_is_nearly_equally_spaced():
@@ -84,9 +75,9 @@ def test_a_new_frequency_scales_the_current_interval():
     policy = MergePolicy()
     policy.load([1, 2])
     policy.set_frequencies([1, 2], [1.0, 1.0])
-    picks(policy, 10)
+    visit_slots(policy, 10)
     policy.set_frequencies([1], [4.0])
-    count = Counter(picks(policy, 500))
+    count = Counter(visit_slots(policy, 500))
     assert count[1] == pytest.approx(400, abs=10)
 
 
@@ -94,7 +85,7 @@ def test_given_up_pages_come_after_all_others():
     policy = MergePolicy()
     policy.load([1, 2])
     policy.set_frequencies([1, 2], [1.0, 0.0])
-    assert 2 not in picks(policy, 50)
+    assert 2 not in visit_slots(policy, 50)
     policy.remove(1)
     assert policy.select(0.0) == 2
 
@@ -103,20 +94,20 @@ def test_delayed_never_runs_ahead_and_idles_when_nothing_is_due():
     policy = DelayedPolicy()
     policy.load(np.arange(5))
     policy.set_frequencies(np.arange(5), np.full(5, 0.01))
-    order = picks(policy, 2000)
+    order = visit_slots(policy, 2000)
     assert order.count(None) == pytest.approx(1900, abs=6)
     slow = DelayedPolicy()
     slow.load(np.arange(5))
     slow.set_frequencies(np.arange(5), np.full(5, 1.0))
-    assert None not in picks(slow, 200, start=50.0)[10:]
+    assert None not in visit_slots(slow, 200, start=50.0)[10:]
 
 
 def test_random_draws_uniformly_and_repeatably():
     first, second = RandomPolicy(seed=5), RandomPolicy(seed=5)
     for policy in (first, second):
         policy.load(np.arange(10))
-    drawn = picks(first, 5000)
-    assert drawn == picks(second, 5000)
+    drawn = visit_slots(first, 5000)
+    assert drawn == visit_slots(second, 5000)
     assert min(Counter(drawn).values()) > 400
 
 
@@ -130,14 +121,9 @@ def test_an_allocation_in_parts_gives_the_same_order(policy):
         held.load(pages, np.full(200, 500.0))
         for numbers in np.array_split(chance.permutation(200), parts):
             held.set_frequencies(pages[numbers], frequency[numbers])
-        order, now = [], 1000.0
-        while len(order) < 1000:
-            now += 0.5
-            if (page := held.select(now)) is not None:
-                held.record_visit(page, now, VisitObservation(False))
-                order.append(page)
-        orders.append(order)
+        orders.append(visit_slots(held, 1100, start=1000.5, step=0.5))
     assert orders[0] == orders[1]
+    assert sum(page is not None for page in orders[0]) >= 1000
 
 
 @pytest.mark.parametrize("policy", ["merge", "delayed", "random-f"])
@@ -156,9 +142,4 @@ def test_pages_without_a_frequency_have_the_mean_of_the_others():
     held = FACTORIES["random-f"]()
     held.load(np.arange(100), np.zeros(100))
     held.set_frequencies(np.arange(99), np.full(99, 1e-6))
-    drawn = 0
-    for now in range(2000):
-        page = held.select(float(now))
-        drawn += page == 99
-        held.record_visit(page, float(now), None)
-    assert 5 <= drawn <= 40
+    assert 5 <= visit_slots(held, 2000).count(99) <= 40

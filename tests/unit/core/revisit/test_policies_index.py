@@ -9,6 +9,7 @@ from crawld.core.change.record import RECORD_DTYPE
 from crawld.core.change.scale import fit_scale
 from crawld.core.revisit.policies import VisitObservation
 from crawld.core.revisit.policies_index import IndexPolicy
+from tests.unit.core.revisit.visits import visit_slots
 
 DAY = 86_400.0
 NOW = 1.7e9
@@ -84,11 +85,7 @@ def test_a_changing_page_is_visited_more_than_one_that_never_changes():
 def test_importance_multiplies_the_value():
     policy = IndexPolicy()
     policy.load([1, 2, 3, 4], np.full(4, NOW), [1.0, 1.0, 8.0, 0.0])
-    turns = []
-    for k in range(1, 41):
-        page = policy.select(NOW + k * DAY)
-        turns.append(page)
-        policy.record_visit(page, NOW + k * DAY, VisitObservation(True))
+    turns = visit_slots(policy, 40, start=NOW + DAY, step=DAY)
     assert turns.count(3) > turns.count(1) > 0
     assert 4 not in turns
 

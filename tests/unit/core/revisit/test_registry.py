@@ -12,6 +12,7 @@ from crawld.core.revisit.policies_index import IndexPolicy
 from crawld.core.revisit.registry import FACTORIES, FrequencyPolicy
 from crawld.core.revisit.visit_value import default_scale_model
 from crawld.daemon.frontier.page_queue import PageQueue, VisitedPages
+from tests.unit.core.revisit.visits import visit
 
 POLICIES = {
     "uniform": UniformPolicy,
@@ -42,13 +43,6 @@ def allocate(policy, pages, frequency=1e-4):
         policy.set_frequencies(pages, np.full(len(pages), frequency))
 
 
-def visit(policy, now, *, changed=True):
-    page = policy.select(now)
-    if page is not None:
-        policy.record_visit(page, now, VisitObservation(changed))
-    return page
-
-
 def test_contains_many_agrees_with_in(policy):
     policy.load([7, 8, 9])
     policy.add(3, NOW)
@@ -68,6 +62,7 @@ def test_new_pages_are_selected_once_each(policy):
 
 def test_an_empty_host_selects_nothing(policy):
     policy.load([])
+    policy.remove(1)
     assert policy.select(NOW) is None
     assert len(policy) == 0
 
@@ -97,12 +92,14 @@ def test_unknown_pages_are_ignored(policy):
 
 
 def test_a_page_removed_in_flight_stays_away(policy):
-    policy.load([1])
-    assert policy.select(NOW) == 1
-    policy.remove(1)
-    policy.record_visit(1, NOW, VisitObservation(True))
-    policy.release(1)
-    assert policy.select(NOW + 1e7) is None
+    policy.load([1, 2])
+    page = policy.select(NOW)
+    policy.remove(page)
+    policy.record_visit(page, NOW, VisitObservation(True))
+    policy.release(page)
+    assert page not in policy
+    assert len(policy) == 1
+    assert [policy.select(NOW + 1e7) for _ in range(2)] == [3 - page, None]
 
 
 def test_a_failed_visit_does_not_block_the_host(eager):
