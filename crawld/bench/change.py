@@ -36,7 +36,7 @@ from crawld.core.change.record import DAY_S, records_of
 from crawld.core.change.refit import blank_records, refit
 from crawld.core.content.analysis import analyse, read_blocks
 from crawld.core.page import Outcome, PageState
-from crawld.daemon.process import settle_heap
+from crawld.daemon.process import keep_heap_memory
 from crawld.simweb.article import edit_article, make_article
 from crawld.store import doctor, visit
 from crawld.store.engine import migrate
@@ -84,7 +84,7 @@ QUICK = ChangeSize(runs=1, articles=3, updates=200, models=5_000, hosts=50, page
 def run(*, quick: bool, progress: Progress) -> dict[str, object]:
     """Run the benchmark."""
     size = QUICK if quick else FULL
-    settle_heap()
+    keep_heap_memory()
     articles = [make_article(seed) for seed in range(size.articles)]
     versions = _store_revisions(size)
     progress(_line("versions", versions))

@@ -37,7 +37,7 @@ async def run_daemon_here(config_path: Path) -> AsyncIterator[Daemon]:
         start = Start(config=loaded.config, seeds=loaded.seeds)
         daemon: Daemon = await nursery.start(run_daemon, start)
         yield daemon
-        daemon.hurry()
+        daemon.stop_now()
 
 
 def lateness_metrics(daemon: Daemon) -> Metrics:

@@ -25,9 +25,10 @@ import trio
 from crawld.config.checks import SiteSeeds
 from crawld.config.derive import is_public_host, user_agent
 from crawld.config.load import load
-from crawld.config.model import Config, JobsConfig
+from crawld.config.model import Config
 from crawld.config.reload import restart_needed, runtime_changes
 from crawld.daemon.crawl.api_client import ApiClient
+from crawld.daemon.crawl.context import CrawlContext
 from crawld.daemon.crawl.loop import Crawl
 from crawld.daemon.crawl.policy_loader import PolicyLoader
 from crawld.daemon.crawl.restore import restore_hosts
@@ -53,7 +54,7 @@ from crawld.daemon.jobs.search_index import SearchIndexJob
 from crawld.daemon.jobs.wiki_history.job import WikiHistoryJob
 from crawld.daemon.jobs.wiki_members import WikiMembersJob
 from crawld.daemon.phase import Phase
-from crawld.daemon.process import OPEN_FILES_KEPT, open_files, settle_collector
+from crawld.daemon.process import OPEN_FILES_KEPT, raise_file_limit, tune_collector
 from crawld.daemon.schedule.connectivity import Connectivity
 from crawld.daemon.supervise import supervise
 from crawld.errors import ConfigError, CrawldError
@@ -109,6 +110,7 @@ class Daemon:
         database: the open file.
         crawl: the core loop.
         state: sites, hosts and page queues.
+        context: what background work shares.
         site_registry: the operator's sites.
         documents: fetches sitemaps, feeds and event streams.
         hint_poller: polls hint sources.
@@ -132,7 +134,7 @@ class Daemon:
             resolver=resolver,
             network=self.network,
             http2=start.config.fetch.http2,
-            max_connections=max(OPEN_FILES_KEPT, open_files() - OPEN_FILES_KEPT),
+            max_connections=max(OPEN_FILES_KEPT, raise_file_limit() - OPEN_FILES_KEPT),
         )
         self.connectivity = Connectivity(resolver)
         settings = _settings(start, fresh=fresh)
@@ -141,83 +143,45 @@ class Daemon:
         self.site_registry = SiteRegistry(
             self.state, database, clock, source=start.source, workers=workers
         )
-        client = ApiClient(
-            self.crawl,
-            database,
-            self.connectivity,
-            clock,
-            workers=workers,
-            settings=self._keys_of_jobs,
+        self.context = CrawlContext(
+            self.state, database, clock, workers, start.environment.rng, lambda: self._config
         )
-        self.documents = DocumentFetcher(self.crawl, database, self.connectivity, clock)
+        client = ApiClient(self.context, self.crawl, self.connectivity)
+        self.documents = DocumentFetcher(self.context, self.crawl, self.connectivity)
         self.hint_poller = self._hint_sources(client)
         self.crawl.robots.on_sitemaps = self.hint_poller.find_soon
         self._policy_loader = PolicyLoader(
-            self.state, database, on_switched=self.hint_poller.delivery.restore
+            self.context, on_switched=self.hint_poller.delivery.restore
         )
-        self._allocate = AllocateJob(self.state, database, clock, workers=workers)
-        self._members = WikiMembersJob(self.state, database, client, clock)
+        self._allocate = AllocateJob(self.context)
+        self._members = WikiMembersJob(self.context, client)
         self.jobs = JobRunner(database, clock, self._jobs(client), rng=start.environment.rng)
-        self._hurry = trio.CancelScope()
+        self._turns_scope = trio.CancelScope()
 
     def _hint_sources(self, client: ApiClient) -> HintPoller:
-        wikis = WikiFinder(self.state, self.database, client, self.clock)
+        wikis = WikiFinder(self.context, client)
         documents = DocumentFinder(
-            self.crawl,
-            self.database,
-            self.documents,
-            self.clock,
-            self._take_hints,
-            workers=self._workers,
+            self.context, self.crawl.robots, self.documents, self._accept_hints
         )
-        return HintPoller(
-            self.state,
-            self.database,
-            self.clock,
-            workers=self._workers,
-            settings=self._keys_of_jobs,
-            finders=[wikis, documents],
-        )
+        return HintPoller(self.context, [wikis, documents])
 
     def _jobs(self, client: ApiClient) -> list[Job]:
-        state, database, clock, workers = self.state, self.database, self.clock, self._workers
+        context = self.context
         return [
-            WikiHistoryJob(
-                state,
-                database,
-                client,
-                clock,
-                settings=self._keys_of_jobs,
-                on_facts=self._sites_or_wikis_changed,
-            ),
-            HintsJob(self.hint_poller, database),
+            WikiHistoryJob(context, client, on_facts=self._sites_or_wikis_changed),
+            HintsJob(self.hint_poller, self.database),
             self._members,
-            RetentionJob(state, database, clock, settings=lambda: self._config.store),
-            AnalyseCopiesJob(state, database, clock),
-            RefitModelsJob(
-                state, database, clock, workers=workers, on_refitted=self._models_refitted
-            ),
+            RetentionJob(context),
+            AnalyseCopiesJob(context),
+            RefitModelsJob(context, on_refitted=self._models_refitted),
             self._allocate,
-            AuditJob(
-                state,
-                database,
-                clock,
-                settings=self._keys_of_jobs,
-                rng=self.start.environment.rng,
-            ),
-            ReplicasJob(
-                self.crawl,
-                database,
-                clock,
-                workers=workers,
-                settings=lambda: self._config.replicas,
-                rng=self.start.environment.rng,
-            ),
-            SearchIndexJob(database),
+            AuditJob(context),
+            ReplicasJob(context, self.crawl.leases),
+            SearchIndexJob(self.database),
         ]
 
-    async def _take_hints(self, row: SourceRow, said: Poll) -> None:
-        await self.hint_poller.accept(row, said)
+    async def _accept_hints(self, row: SourceRow, result: Poll) -> None:
+        await self.hint_poller.accept(row, result)
 
     def _sites_or_wikis_changed(self) -> None:
         """Notify subscribers that a wiki was identified or sites changed."""
@@ -231,9 +195,6 @@ class Daemon:
 
     def _min_free_bytes(self) -> int:
         return self._config.store.min_free_bytes
-
-    def _keys_of_jobs(self) -> JobsConfig:
-        return self._config.jobs
 
     @property
     def version(self) -> str:
@@ -284,12 +245,12 @@ class Daemon:
                 nursery.start_soon(self.jobs.run)
                 nursery.start_soon(supervise, "hint_poller", self.hint_poller.run)
                 nursery.start_soon(supervise, "policy_loader", self._policy_loader.run)
-            settle_collector()
+            tune_collector()
             self.phase = "running"
             log.info("started", db=str(self.database.path), socket=str(self.socket_path))
             task_status.started(self)
             nursery.start_soon(watch, self)
-            with self._hurry:
+            with self._turns_scope:
                 await self.crawl.schedule.run()
             self.phase = "stopping"
             with trio.CancelScope(shield=True):
@@ -309,10 +270,10 @@ class Daemon:
         self.phase = "draining"
         self.crawl.schedule.stop()
 
-    def hurry(self) -> None:
+    def stop_now(self) -> None:
         """Cancel the turns under way too; what was fetched is recorded if the disk has space."""
         self.shutdown()
-        self._hurry.cancel()
+        self._turns_scope.cancel()
         if self.database.stalled is not None:
             self.database.give_up()
 
@@ -391,7 +352,7 @@ class Daemon:
             log.info("draining", hint="send the signal again to end at once")
             self.shutdown()
         else:
-            self.hurry()
+            self.stop_now()
 
     async def _reload_on_signal(self) -> None:
         try:

@@ -27,7 +27,7 @@ async def watch_writes(database: Database, schedule: Schedule) -> None:
         await database.wait_flowing()
         if database.stalled is not None:
             return  # given up: the daemon ends
-        log.warning("store_flows_again")
+        log.warning("store_recovered")
         schedule.resume("disk")
 
 

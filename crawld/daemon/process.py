@@ -22,7 +22,7 @@ COLLECTOR_THRESHOLDS = (10_000, 50, 1_000)
 """Young objects are collected often, old ones about once in hours."""
 
 
-def settle_heap() -> None:
+def keep_heap_memory() -> None:
     """Make glibc keep the memory of parsed pages instead of returning it to the kernel each time.
 
     Otherwise a third of the time to parse a 60 KB page goes into page faults. Other C libraries are
@@ -34,7 +34,7 @@ def settle_heap() -> None:
         mallopt(M_TRIM_THRESHOLD, 2 * HEAP_BLOCK_BYTES)
 
 
-def settle_collector() -> None:
+def tune_collector() -> None:
     """Keep Python's cycle collector from walking all hosts again and again.
 
     Objects that exist after the start stay. A full walk over 10,000 hosts stops every slot for half
@@ -45,7 +45,7 @@ def settle_collector() -> None:
     gc.set_threshold(*COLLECTOR_THRESHOLDS)
 
 
-def open_files() -> int:
+def raise_file_limit() -> int:
     """Raise the limit of open files as far as permitted, and return it."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     most = MOST_OPEN_FILES if hard == resource.RLIM_INFINITY else min(hard, MOST_OPEN_FILES)

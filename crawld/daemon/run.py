@@ -8,7 +8,7 @@ import trio
 from crawld.daemon.api.server import serve_control
 from crawld.daemon.daemon import Daemon, Start, Watch
 from crawld.daemon.mirror_listener import serve_web
-from crawld.daemon.process import settle_heap
+from crawld.daemon.process import keep_heap_memory
 from crawld.store.engine.database import Database
 
 log = structlog.get_logger(__name__)
@@ -37,7 +37,7 @@ async def run_daemon(
     Raises:
         OperatorError: the file or the config cannot be used.
     """
-    settle_heap()
+    keep_heap_memory()
     path = start.config.daemon.db
     fresh = not path.exists()
     async with await Database.open(
@@ -46,7 +46,7 @@ async def run_daemon(
         workers=start.environment.workers,
     ) as database:
         if database.warning:
-            log.warning("database_place", why=database.warning)
+            log.warning("database_filesystem", why=database.warning)
         for step in database.migrated:
             log.info("migration", step=step)
         daemon = Daemon(start, database, fresh=fresh)

@@ -162,6 +162,11 @@ class FetchFailure:
     reused: bool = False
     received_bytes: int = 0
 
+    @property
+    def answered_at(self) -> float:
+        """When the fetch failed, in place of a response."""
+        return self.at
+
     def header(self, name: str) -> str | None:
         """Return a header, repetitions joined by a comma; None if absent."""
         return header_value(self.headers, name)

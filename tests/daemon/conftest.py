@@ -15,7 +15,7 @@ from tests.daemon.page_history import BEGIN, visit_record
 @pytest.fixture(autouse=True)
 def _no_freeze(monkeypatch):
     """Keep daemons from freezing the objects of this process: frozen ones are never freed."""
-    monkeypatch.setattr("crawld.daemon.daemon.settle_collector", lambda: None)
+    monkeypatch.setattr("crawld.daemon.daemon.tune_collector", lambda: None)
 
 
 @pytest.fixture

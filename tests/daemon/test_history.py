@@ -102,7 +102,7 @@ async def test_an_unknown_page_or_copy_is_an_error(edited_page, path, query, sta
 
 async def test_the_retention_job_stores_deltas_and_thins_copies(edited_page):
     running, page_id, url = edited_page
-    job = RetentionJob(running.state, running.database, running.clock)
+    job = RetentionJob(running.context)
     assert (await job.progress())["waiting"] >= 5
     assert "4 deltas, 2 copies deleted" in await job.run()
     assert "0 deltas, 0 copies deleted" in await job.run()

@@ -9,7 +9,6 @@ from crawld.core.revisit.policies_index import IndexPolicy
 from crawld.core.revisit.price import revisit_frequency
 from crawld.daemon.jobs.allocate import AllocateJob
 from crawld.store.changes import model
-from crawld.workers import THREADS
 from tests.daemon.harness import make_site, until
 
 REVISITING = {"min_revisit_s": 0.0}
@@ -121,9 +120,7 @@ class TestAllocate:
     """The allocate job computes a new price only for hosts whose pages or rules changed."""
 
     async def test_a_host_keeps_its_price_while_few_of_its_pages_change(self, merge_daemon, mirror):
-        job = AllocateJob(
-            merge_daemon.state, merge_daemon.database, merge_daemon.clock, workers=THREADS
-        )
+        job = AllocateJob(merge_daemon.context)
         assert (await job.run()).startswith("120 pages, 1 hosts")
         [(price,)] = mirror.rows("SELECT price FROM host")
         (queue,) = merge_daemon.state.hosts["a.test"].pages.values()
@@ -140,9 +137,7 @@ class TestAllocate:
         assert mirror.rows("SELECT price FROM host") != [(price,)]
 
     async def test_a_refit_a_new_policy_and_a_new_delay_need_a_new_price(self, merge_daemon, wall):
-        job = AllocateJob(
-            merge_daemon.state, merge_daemon.database, merge_daemon.clock, workers=THREADS
-        )
+        job = AllocateJob(merge_daemon.context)
         host = merge_daemon.state.hosts["a.test"]
         await job.run()
         assert await job.run() == "1 hosts keep their price"

@@ -82,7 +82,7 @@ async def test_retention_shows_what_a_quota_will_delete(edited_page):
     assert not any(each["goes"] for each in of_file["holdings"])
     by_kind = {each["kind"]: (each["copies"], each["goes"]) for each in of_site["holdings"]}
     assert by_kind["superseded"] == (4, True)
-    await RetentionJob(running.state, running.database, running.clock).run()
+    await RetentionJob(running.context).run()
     [_, of_site] = (await get(running, "/retention")).json()
     assert of_site["holdings"][0]["copies"] == 0
     versions = (await get(running, "/history", url=url)).json()["versions"]

@@ -21,7 +21,7 @@ from crawld.daemon.api.history import history_routes, version_detail
 from crawld.daemon.api.lookup import canonical, known_page
 from crawld.daemon.api.replicas import replica_routes
 from crawld.daemon.api.retention import retention_routes
-from crawld.daemon.api.schemas import status as models
+from crawld.daemon.api.schemas import status as schemas
 from crawld.daemon.api.schemas.history import VersionDetail
 from crawld.daemon.api.views import (
     host_detail,
@@ -47,7 +47,7 @@ Limit = Annotated[int, Query(ge=1, le=10_000)]
 
 def routes(daemon: Daemon) -> APIRouter:
     """Return the routes of a daemon."""
-    router = APIRouter(responses={409: {"model": models.Problem}})
+    router = APIRouter(responses={409: {"model": schemas.Problem}})
     _lists(router, daemon)
     _pages(router, daemon)
     _jobs(router, daemon)
@@ -64,23 +64,23 @@ def routes(daemon: Daemon) -> APIRouter:
 
 def _lists(router: APIRouter, daemon: Daemon) -> None:
     @router.get("/status")
-    async def status() -> models.Status:
+    async def status() -> schemas.Status:
         """The daemon at a glance."""
         return await status_of(daemon)
 
     @router.get("/sites")
-    async def sites() -> list[models.SiteStatus]:
+    async def sites() -> list[schemas.SiteStatus]:
         """All sites."""
         return [site_status(daemon, row) for row in await daemon.site_registry.rows()]
 
     @router.get("/hosts")
-    async def hosts(after: str = "", limit: Limit = 100) -> list[models.HostStatus]:
+    async def hosts(after: str = "", limit: Limit = 100) -> list[schemas.HostStatus]:
         """Hosts by name, from the one after `after`."""
         rows = await daemon.database.read(host_rows.list_hosts, after=after, limit=limit)
         return [host_status(daemon, row) for row in rows]
 
     @router.get("/hosts/{host}")
-    async def host(host: str) -> models.HostDetail:
+    async def host(host: str) -> schemas.HostDetail:
         """One host with its robots.txt and the URLs refused there."""
         return await host_detail(daemon, host)
 
@@ -90,7 +90,7 @@ def _lists(router: APIRouter, daemon: Daemon) -> None:
         limit: Limit = 100,
         host: str | None = None,
         outcome: Outcome | None = None,
-    ) -> list[models.VisitStatus]:
+    ) -> list[schemas.VisitStatus]:
         """Visits in the order they were recorded; without `after` the newest."""
         host_id = None if host is None else (await _host(daemon, host)).host_id
         rows = await daemon.database.read(
@@ -101,7 +101,7 @@ def _lists(router: APIRouter, daemon: Daemon) -> None:
 
 def _pages(router: APIRouter, daemon: Daemon) -> None:
     @router.get("/page")
-    async def page(url: str, at: str | None = None) -> models.PageDetail | VersionDetail:
+    async def page(url: str, at: str | None = None) -> schemas.PageDetail | VersionDetail:
         """One page with its visits and versions, or with `at` the copy of that time."""
         record = await known_page(daemon, url)
         if at is not None:
@@ -115,7 +115,7 @@ def _pages(router: APIRouter, daemon: Daemon) -> None:
         state: PageState | None = None,
         after: After = 0,
         limit: Limit = 100,
-    ) -> list[models.PageStatus]:
+    ) -> list[schemas.PageStatus]:
         """Pages of a site, a host or a state, from the one after `after`."""
         site_id = None if site is None else daemon.site_registry.by_name(site).site_id
         host_id = None if host is None else (await _host(daemon, host)).host_id
@@ -127,81 +127,81 @@ def _pages(router: APIRouter, daemon: Daemon) -> None:
             after=after,
             limit=limit,
         )
-        names = models.PageStatus.model_fields
-        return [models.PageStatus(**{name: getattr(row, name) for name in names}) for row in rows]
+        names = schemas.PageStatus.model_fields
+        return [schemas.PageStatus(**{name: getattr(row, name) for name in names}) for row in rows]
 
 
 def _jobs(router: APIRouter, daemon: Daemon) -> None:
     @router.get("/jobs")
-    async def jobs() -> list[models.JobStatus]:
+    async def jobs() -> list[schemas.JobStatus]:
         """Jobs: last run, next run, progress."""
         return [await job_status(state) for state in await daemon.jobs.states()]
 
     @router.post("/jobs/{name}/run")
-    async def run_job(name: str) -> models.Done:
+    async def run_job(name: str) -> schemas.Done:
         """Run a job as soon as possible."""
         daemon.jobs.run_soon(name)
-        return models.Done(done=f"job {name} runs")
+        return schemas.Done(done=f"job {name} runs")
 
     @router.get("/wikis")
-    async def wikis() -> list[models.WikiStatus]:
+    async def wikis() -> list[schemas.WikiStatus]:
         """Wikis whose histories are read, and how far."""
         return await wiki_statuses(daemon)
 
 
 def _commands(router: APIRouter, daemon: Daemon) -> None:
     @router.post("/add")
-    async def add(form: models.AddForm) -> models.Added:
+    async def add(form: schemas.AddForm) -> schemas.Added:
         """Add URLs as seeds of a site, or as a site of their own."""
         return await _add(daemon, form)
 
     @router.post("/remove")
-    async def remove(form: models.RemoveForm) -> models.Done:
+    async def remove(form: schemas.RemoveForm) -> schemas.Done:
         """Remove a site from the crawl."""
         await daemon.site_registry.remove(form.site)
-        return models.Done(done=f"site {form.site} is removed from the crawl; its pages stay")
+        return schemas.Done(done=f"site {form.site} is removed from the crawl; its pages stay")
 
     @router.post("/pause")
-    async def pause(form: models.TargetForm) -> models.Done:
+    async def pause(form: schemas.TargetForm) -> schemas.Done:
         """Pause a site, a host or everything."""
         return await _set_paused(daemon, form, paused=True)
 
     @router.post("/resume")
-    async def resume(form: models.TargetForm) -> models.Done:
+    async def resume(form: schemas.TargetForm) -> schemas.Done:
         """Resume a site, a host or everything."""
         return await _set_paused(daemon, form, paused=False)
 
 
 def _lifecycle(router: APIRouter, daemon: Daemon) -> None:
     @router.post("/drain")
-    async def drain() -> models.Done:
+    async def drain() -> schemas.Done:
         """Pause everything; respond when nothing is under way and everything is in the file."""
         await daemon.drain()
-        return models.Done(done="nothing is under way; to go on: crawlctl resume")
+        return schemas.Done(done="nothing is under way; to go on: crawlctl resume")
 
     @router.post("/reload")
-    async def reload() -> models.Reloaded:
+    async def reload() -> schemas.Reloaded:
         """Read the config again and apply it as a whole."""
-        return models.Reloaded(changed=await daemon.reload())
+        return schemas.Reloaded(changed=await daemon.reload())
 
     @router.post("/shutdown")
-    async def shutdown(form: models.ShutdownForm, tasks: BackgroundTasks) -> models.Done:
+    async def shutdown(form: schemas.ShutdownForm, tasks: BackgroundTasks) -> schemas.Done:
         """Stop after the turns under way, or at once; nothing is lost in either case."""
 
         async def end() -> None:  # a sync function would run in a thread, without trio
-            (daemon.hurry if form.now else daemon.shutdown)()
+            (daemon.stop_now if form.now else daemon.shutdown)()
 
         # After the response is sent, since the end of the daemon closes this connection.
         tasks.add_task(end)
-        return models.Done(done="shutting down")
+        return schemas.Done(done="shutting down")
 
 
-async def status_of(daemon: Daemon) -> models.Status:
+async def status_of(daemon: Daemon) -> schemas.Status:
     """Return the status of the daemon."""
     crawl = daemon.crawl
     slots = crawl.schedule.statistics()
     pages = await daemon.database.read(frontier.counts)
-    return models.Status(
+    return schemas.Status(
         version=daemon.version,
         pid=os.getpid(),
         db=str(daemon.database.path),
@@ -216,7 +216,7 @@ async def status_of(daemon: Daemon) -> models.Status:
         unrecorded=crawl.recorder.unrecorded,
         wire_bytes=crawl.visitor.wire_bytes,
         refused=await daemon.database.read(refusal.totals),
-        slots=models.Slots(
+        slots=schemas.Slots(
             hosts=slots.hosts,
             on_turn=slots.on_turn,
             waiting=slots.waiting,
@@ -242,7 +242,7 @@ async def _host(daemon: Daemon, host: str) -> host_rows.HostRow:
     return row
 
 
-async def _add(daemon: Daemon, form: models.AddForm) -> models.Added:
+async def _add(daemon: Daemon, form: schemas.AddForm) -> schemas.Added:
     urls = list(dict.fromkeys(canonical(url) for url in form.urls))
     if form.site is not None and any(
         site.name == form.site for site in daemon.state.sites.values()
@@ -254,24 +254,24 @@ async def _add(daemon: Daemon, form: models.AddForm) -> models.Added:
     out = frozenset(purged)
     admitted = await daemon.state.add_seeds(site, [url for url in urls if url not in out])
     refused = [
-        models.RefusedUrls(
+        schemas.RefusedUrls(
             reason=each.reason, refused=each.count, example=each.example, last_at=each.at
         )
         for each in admitted.refusals
     ]
     if purged:
         refused.append(
-            models.RefusedUrls(
+            schemas.RefusedUrls(
                 reason="purged",
                 refused=len(purged),
                 example=purged[0],
                 last_at=daemon.clock.now(),
             )
         )
-    return models.Added(site=site.name, admitted=len(admitted.found), refused=refused)
+    return schemas.Added(site=site.name, admitted=len(admitted.found), refused=refused)
 
 
-def _new_site(daemon: Daemon, form: models.AddForm, urls: list[str]) -> SiteConfig:
+def _new_site(daemon: Daemon, form: schemas.AddForm, urls: list[str]) -> SiteConfig:
     public = [url for url in urls if daemon.is_public(split_url(url).host)]
     if public and daemon.config.daemon.contact is None:
         raise OperatorError(
@@ -294,15 +294,15 @@ def _new_site(daemon: Daemon, form: models.AddForm, urls: list[str]) -> SiteConf
         raise HTTPException(422, f"{key}: {first['msg']}") from None
 
 
-async def _set_paused(daemon: Daemon, form: models.TargetForm, *, paused: bool) -> models.Done:
+async def _set_paused(daemon: Daemon, form: schemas.TargetForm, *, paused: bool) -> schemas.Done:
     word = "paused" if paused else "resumed"
     if form.site is not None:
         await daemon.site_registry.set_paused(form.site, paused=paused)
-        return models.Done(done=f"site {form.site} {word}")
+        return schemas.Done(done=f"site {form.site} {word}")
     if form.host is not None:
         row = await _host(daemon, form.host)
         await daemon.database.write(host_rows.set_paused, row.host, paused)
         daemon.state.set_host_paused(row.host, paused=paused)
-        return models.Done(done=f"host {row.host} {word}")
+        return schemas.Done(done=f"host {row.host} {word}")
     daemon.set_paused(paused=paused)
-    return models.Done(done=f"everything {word}")
+    return schemas.Done(done=f"everything {word}")

@@ -14,15 +14,13 @@ Remote faults are values; only bugs and cancellation raise.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import structlog
 import trio
 
-from crawld.config.model import JobsConfig
 from crawld.core.url import split_url
-from crawld.daemon.clock import Clock
+from crawld.daemon.crawl.context import BackgroundWork, CrawlContext
 from crawld.daemon.crawl.loop import Crawl
 from crawld.daemon.fetch.request import stays_open
 from crawld.daemon.frontier.host import HostState
@@ -38,9 +36,7 @@ from crawld.sources.mediawiki_api import (
     query_url,
     read_response,
 )
-from crawld.store.engine.database import Database
 from crawld.store.frontier import host as host_rows
-from crawld.workers import Workers
 
 log = structlog.get_logger(__name__)
 
@@ -70,25 +66,13 @@ class Api:
     url: str
 
 
-class ApiClient:
+class ApiClient(BackgroundWork):
     """Sends requests to the APIs of all wikis."""
 
-    def __init__(
-        self,
-        crawl: Crawl,
-        database: Database,
-        connectivity: Connectivity,
-        clock: Clock,
-        *,
-        workers: Workers,
-        settings: Callable[[], JobsConfig],
-    ) -> None:
+    def __init__(self, context: CrawlContext, crawl: Crawl, connectivity: Connectivity) -> None:
+        super().__init__(context)
         self._crawl = crawl
-        self._database = database
         self._connectivity = connectivity
-        self._workers = workers
-        self._clock = clock
-        self._settings = settings
         self._at_once = trio.CapacityLimiter(AT_ONCE)
         self._asked_at: dict[str, float] = {}
         self._warned: set[tuple[str, str]] = set()
@@ -105,8 +89,8 @@ class ApiClient:
         Returns:
             The response, or the reason why there is none. `HELD` and `FORBIDDEN` cost no request.
         """
-        url = query_url(api.url, parameters, maxlag_s=self._settings().api_maxlag_s)
-        host = await self._host(api)
+        url = query_url(api.url, parameters, maxlag_s=self._config().jobs.api_maxlag_s)
+        host = await self._state.ensure_host(split_url(api.url).host, api.site_id)
         while True:
             if (held := self._held(api, host)) is not None:
                 return held
@@ -130,7 +114,7 @@ class ApiClient:
     # --- permission ----------------------------------------------------------------------------
 
     def _site(self, api: Api) -> ActiveSite | None:
-        site = self._crawl.state.sites.get(api.site_id)
+        site = self._state.sites.get(api.site_id)
         if (
             site is None
             or site.paused
@@ -153,21 +137,11 @@ class ApiClient:
             return ApiTrouble(TroubleKind.HELD, "the host is closed for a time", opens_in_s)
         return None
 
-    async def _host(self, api: Api) -> HostState:
-        name = split_url(api.url).host
-        host = self._crawl.state.hosts.get(name)
-        if host is None:
-            host_id = await self._database.write(host_rows.ensure, name, self._clock.now())
-            host = self._crawl.state.enter_host(host_id, name)
-            site = self._crawl.state.sites.get(api.site_id)
-            host.apply_rules([site.rules] if site is not None else [])
-        return host
-
     async def _wait_share(self, host: HostState) -> None:
         """Wait until the share of the host's turns allows a request, or no page wants them."""
         asked_at = self._asked_at.get(host.slot.host)
         while asked_at is not None:
-            share = self._settings().backfill_share
+            share = self._config().jobs.backfill_share
             now, delay_s = trio.current_time(), host.delay_s()
             fair_at = asked_at + delay_s / share if share else now + delay_s + LOOK_S
             wanted_at = self._crawl.wanted_at(host.slot)
@@ -185,14 +159,14 @@ class ApiClient:
         async with self._at_once:
             fetched = await self._crawl.fetcher.fetch(site, self._request(host, site, url))
         self._asked_at[host.slot.host] = trio.current_time()
-        self._connectivity.observed(host.slot.host, fetched)
-        host.spaced(fetched.answered_at if isinstance(fetched, FetchResponse) else fetched.at)
+        self._connectivity.observe_answer(host.slot.host, fetched)
+        host.rest_from(fetched.answered_at)
         answer = await self._parse(fetched)
         if isinstance(answer, ApiTrouble):
             log.warning("api_trouble", api=api.url, why=str(answer.trouble), detail=answer.detail)
             await self._rest(host, fetched, answer)
         else:
-            host.answered(self._clock.now())
+            host.record_success(self._clock.now())
             self._warn(api, answer)
         return answer
 
@@ -238,8 +212,8 @@ class ApiClient:
         if not trouble.is_host_trouble or local:
             return
         now = self._clock.now()
-        host.troubled(now, trouble.retry_after_s)
-        host.spaced(trio.current_time())
+        host.record_trouble(now, trouble.retry_after_s)
+        host.rest_from(trio.current_time())
         update = host.update(now, fetched.address)
         await self._database.write(host_rows.record_request, host.host_id, update)
 

@@ -110,7 +110,7 @@ class Crawl:
         self._selection = PageSelection(state, self.robots, database, clock)
 
     def _known_robots(self, origin: str) -> Robots | None:
-        return self.robots.at_hand(origin)
+        return self.robots.in_memory(origin)
 
     # --- a turn --------------------------------------------------------------------------------
 
@@ -127,8 +127,8 @@ class Crawl:
             if is_store_failure(error):
                 raise  # nothing can be recorded any more
             log.exception("turn_failed", host=slot.host)
-            host.troubled(self._clock.now(), None)
-            host.spaced(trio.current_time())
+            host.record_trouble(self._clock.now(), None)
+            host.rest_from(trio.current_time())
 
     async def _turn(self, host: HostState) -> None:
         if host.slot.address is None and self._connectivity.down:
@@ -187,7 +187,7 @@ class Crawl:
             return None
         return max(slot.next_at, host.rested_at(self._clock))
 
-    def ended(self, slot: HostSlot) -> None:
+    def turn_ended(self, slot: HostSlot) -> None:
         """Wake the other hosts of the group whose turn ended."""
         host = self.state.hosts.get(slot.host)
         if host is not None and host.group is not None:
@@ -208,8 +208,8 @@ class Crawl:
         return all(self._is_idle(host, latest, within_s) for host in self.state.hosts.values())
 
     def _is_idle(self, host: HostState, latest: float, within_s: float) -> bool:
-        led_to = self.robots_fetch.led_to(host)
-        wanted_at = self.ticket_at(led_to.slot) if led_to else self.wanted_at(host.slot)
+        target = self.robots_fetch.redirected_to(host)
+        wanted_at = self.ticket_at(target.slot) if target else self.wanted_at(host.slot)
         if wanted_at is None or wanted_at > latest:
             return True
         return host.backoff.level > 0 and host.delay_s() > host.base_delay_s() + within_s

@@ -22,13 +22,12 @@ import trio
 from crawld.core.change.record import RECORD_DTYPE, VERSION, Records, records_of
 from crawld.core.change.scale import ScaleModel
 from crawld.core.revisit.visit_value import default_scale_model
-from crawld.daemon.crawl.state import CrawlState
+from crawld.daemon.crawl.context import BackgroundWork, CrawlContext
 from crawld.daemon.frontier.page_queue import PageQueue, VisitedPages
 from crawld.daemon.pacing import Pace
 from crawld.store.changes import allocation, model
 from crawld.store.changes.allocation import WeightedModel
 from crawld.store.changes.model import BEFORE_FIRST
-from crawld.store.engine.database import Database
 
 log = structlog.get_logger(__name__)
 
@@ -86,13 +85,12 @@ def _place(row: WeightedModel) -> tuple[int, int]:
     return row.host_id, row.site_id
 
 
-class PolicyLoader:
+class PolicyLoader(BackgroundWork):
     """The background task that loads and replaces policies."""
 
     def __init__(
         self,
-        crawl: CrawlState,
-        database: Database,
+        context: CrawlContext,
         *,
         on_switched: Callable[[Collection[tuple[int, int]]], Awaitable[object]],
     ) -> None:
@@ -101,20 +99,19 @@ class PolicyLoader:
         Args:
             on_switched: gets the (host_id, site_id) of replaced policies, which know no hints yet.
         """
+        super().__init__(context)
         self._on_switched = on_switched
-        self._crawl = crawl
-        self._database = database
         self._due = True
 
     def reload(self) -> None:
         """Load weights and models again, after a refit."""
         self._due = True
-        self._crawl.policies_changed.set()
+        self._state.policies_changed.set()
 
     async def run(self) -> None:
         """Load all policies, again after each refit; replace policies that a reload changed."""
         while True:
-            self._crawl.policies_changed = trio.Event()
+            self._state.policies_changed = trio.Event()
             if switched := await self._switch():
                 log.info("policies_switched", hosts=len(switched))
             if switched or self._due:
@@ -122,10 +119,10 @@ class PolicyLoader:
                 await self.load()
             if switched:
                 await self._on_switched(switched)
-            await self._crawl.policies_changed.wait()
+            await self._state.policies_changed.wait()
 
     def _all(self) -> Iterator[PageQueue]:
-        for host in list(self._crawl.hosts.values()):
+        for host in list(self._state.hosts.values()):
             yield from list(host.pages.values())
 
     async def _switch(self) -> set[tuple[int, int]]:
@@ -139,12 +136,12 @@ class PolicyLoader:
             pages.switch(VisitedPages(*known))
             switched.add((pages.host_id, pages.site_id))
         if switched:
-            self._crawl.schedule.wake_all()
+            self._state.schedule.wake_all()
         return switched
 
     async def load(self) -> None:
         """Give every policy the weights and change models of its pages."""
-        hosts = {host.host_id: host for host in self._crawl.hosts.values()}
+        hosts = {host.host_id: host for host in self._state.hosts.values()}
         scales = await self._scales()
         after: tuple[int, int] | None = BEFORE_FIRST
         pace = Pace(REST_FACTOR)
@@ -161,7 +158,7 @@ class PolicyLoader:
     async def _scales(self) -> dict[int, ScaleModel]:
         """Return the fitted scale model of each site, one object a site: its tables are shared."""
         found = {}
-        for site_id in list(self._crawl.sites):
+        for site_id in list(self._state.sites):
             stored = await self._database.read(model.scale_of, site_id)
             if stored is None:
                 continue

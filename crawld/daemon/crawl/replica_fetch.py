@@ -232,7 +232,7 @@ class ReplicaFetch:
         site = self._state.sites.get(page.site_id) if page is not None else None
         if page is None or site is None or not self._state.in_scope(page, site):
             return None
-        own = self._robots.at_hand(split_url(page.url).origin)
+        own = self._robots.in_memory(split_url(page.url).origin)
         if own is None or not own.allowed(page.url):
             return None
         url = self._database.look_up(replica_pages.suspended_url, host.host_id, page.url)

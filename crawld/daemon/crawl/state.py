@@ -25,6 +25,7 @@ from crawld.daemon.schedule.host_groups import GroupState, group_of, groups_of
 from crawld.daemon.schedule.schedule import Schedule
 from crawld.store.engine.database import Database
 from crawld.store.frontier import frontier, refusal
+from crawld.store.frontier import host as host_rows
 from crawld.store.frontier import page as page_rows
 from crawld.store.frontier.frontier import Caps, NewPage
 from crawld.store.frontier.page import PageRecord
@@ -162,6 +163,16 @@ class CrawlState:
             slot = self.schedule.host(name, first_wait_s=first_wait_s)
             host = self.hosts[name] = HostState(host_id, slot)
             host.group = group_of(self.groups, slot)
+        return host
+
+    async def ensure_host(self, name: str, site_id: int) -> HostState:
+        """Return the state of a host; a new one follows the politeness rules of a site."""
+        host = self.hosts.get(name)
+        if host is None:
+            host_id = await self._database.write(host_rows.ensure, name, self._clock.now())
+            host = self.enter_host(host_id, name)
+            site = self.sites.get(site_id)
+            host.apply_rules([site.rules] if site is not None else [])
         return host
 
     def set_host_paused(self, name: str, *, paused: bool) -> None:

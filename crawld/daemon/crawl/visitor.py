@@ -189,7 +189,7 @@ class Visitor:
         answer = await self._fetcher.fetch(site, request)
         if answer.sent_at is not None:
             self._state.schedule.lateness.add(answer.sent_at - host.slot.planned_at)
-        self._connectivity.observed(host.slot.host, answer)
+        self._connectivity.observe_answer(host.slot.host, answer)
         return answer
 
     def _is_our_fault(self, answer: FetchResponse | FetchFailure) -> bool:
@@ -239,13 +239,12 @@ class Visitor:
     def rest(self, host: HostState, visit: Visit) -> None:
         """Let a host rest for its delay after a response, longer after trouble."""
         if visit.judgement.host_trouble:
-            host.troubled(visit.at, visit.retry_after_s)
+            host.record_trouble(visit.at, visit.retry_after_s)
             if visit.retry_after_s is not None:
                 log.info("host_retry_after", host=host.slot.host, rest_s=visit.retry_after_s)
         else:
-            host.answered(visit.at)
-        answer = visit.answer
-        host.spaced(answer.answered_at if isinstance(answer, FetchResponse) else answer.at)
+            host.record_success(visit.at)
+        host.rest_from(visit.answer.answered_at)
 
     async def set_aside(self, host: HostState, visit: Visit) -> None:
         """Rest a host after a response that is not recorded as a visit."""

@@ -82,7 +82,7 @@ class RobotsCache:
         self._entries: OrderedDict[str, _CachedRobots] = OrderedDict()
         self._closings: OrderedDict[str, _Closing] = OrderedDict()
 
-    def at_hand(self, origin: str) -> Robots | None:
+    def in_memory(self, origin: str) -> Robots | None:
         """Return the rules of an origin if they are in memory, of any age."""
         entry = self._entries.get(origin)
         return entry.robots if entry else None

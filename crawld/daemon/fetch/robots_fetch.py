@@ -46,11 +46,11 @@ class RobotsFetch:
         self._connectivity = connectivity
         self._clock = clock
         self._enter_host = enter_host
-        self._led_to: dict[HostState, HostState] = {}
+        self._redirected_to: dict[HostState, HostState] = {}
 
-    def led_to(self, host: HostState) -> HostState | None:
+    def redirected_to(self, host: HostState) -> HostState | None:
         """Return the host that the robots.txt of `host` redirects to, while it is fetched there."""
-        return self._led_to.get(host)
+        return self._redirected_to.get(host)
 
     async def fetch(self, host: HostState, site: ActiveSite, origin: str) -> None:
         """Fetch the robots.txt of an origin in the host's turn; each redirect waits for its own.
@@ -65,21 +65,21 @@ class RobotsFetch:
                     if not visited:
                         visited.append(host)  # in the turn under way
                         return
-                    visited[-1].spaced(trio.current_time())
+                    visited[-1].rest_from(trio.current_time())
                     if len(visited) == 1:
                         host.shut_until = math.inf
-                        self._led_to[host] = host
+                        self._redirected_to[host] = host
                         self._schedule.end_turn(host.slot, chase)
                     await lent.aclose()
                     visited.append(await self._host_of(split_url(url).host, site))
-                    self._led_to[host] = visited[-1]
+                    self._redirected_to[host] = visited[-1]
                     await lent.enter_async_context(self._schedule.borrow(visited[-1].slot))
 
                 try:
                     answer = await self._robots.fetch(origin, host, site, wait_turn)
                     await self._rest(visited[-1], answer)
                 finally:
-                    if self._led_to.pop(host, None) and host.shut_until == math.inf:
+                    if self._redirected_to.pop(host, None) and host.shut_until == math.inf:
                         host.shut_until = -math.inf
         self._schedule.wake(host.slot)
 
@@ -93,11 +93,11 @@ class RobotsFetch:
 
     async def _rest(self, host: HostState, answer: RobotsResponse) -> None:
         """Let a host rest after robots.txt; a Retry-After counts as for pages."""
-        self._connectivity.observed(host.slot.host, answer.last)
+        self._connectivity.observe_answer(host.slot.host, answer.last)
         retry_after = answer.last.header("retry-after")
         now = self._clock.now()
         if answer.verdict is RobotsVerdict.CLOSED and retry_after is not None:
-            host.troubled(now, parse_retry_after(retry_after, now))
+            host.record_trouble(now, parse_retry_after(retry_after, now))
             update = host.update(now, answer.last.address)
             await self._database.write(host_rows.record_request, host.host_id, update)
-        host.spaced(answer.answered_at)
+        host.rest_from(answer.answered_at)

@@ -119,13 +119,13 @@ class HostState:
             self.rules, self.crawl_delay_s, self._request_rate_delay_s, self.backoff
         )
 
-    def troubled(self, now: float, retry_after_s: float | None) -> None:
+    def record_trouble(self, now: float, retry_after_s: float | None) -> None:
         """Increase the back-off after a failure or an answer that asks for it."""
         self.backoff = self.backoff.after_trouble(now, self.base_delay_s(), retry_after_s)
         if retry_after_s is not None:
             self._closed_until = max(self._closed_until, trio.current_time() + retry_after_s)
 
-    def answered(self, now: float) -> None:
+    def record_success(self, now: float) -> None:
         """Decay the back-off after a successful answer."""
         if self.backoff is not NO_BACKOFF:
             self.backoff = self.backoff.after_success(now)
@@ -154,7 +154,7 @@ class HostState:
             closed_until=self.backoff.closed_until,
         )
 
-    def spaced(self, from_time: float) -> None:
+    def rest_from(self, from_time: float) -> None:
         """Let the host rest for its delay, counted from a time of trio's clock."""
         self.slot.next_at = max(self.slot.next_at, from_time + self.delay_s())
 

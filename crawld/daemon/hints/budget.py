@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -24,17 +24,14 @@ import numpy as np
 import structlog
 import trio
 
-from crawld.config.model import JobsConfig
 from crawld.core.change.record import RECORD_DTYPE, VERSION, records_of
 from crawld.core.revisit.forecast import HintQuality, SurvivalCurves, survival_curves
 from crawld.core.revisit.polling import plan_polls
-from crawld.daemon.crawl.state import CrawlState
+from crawld.daemon.crawl.context import BackgroundWork, CrawlContext
 from crawld.daemon.pacing import Pace
 from crawld.store.changes import allocation, hint, hint_source
 from crawld.store.changes.allocation import WeightedModel
 from crawld.store.changes.hint_source import SourceRow
-from crawld.store.engine.database import Database
-from crawld.workers import Workers
 
 log = structlog.get_logger(__name__)
 
@@ -95,22 +92,11 @@ class PollEstimate:
         )
 
 
-class PollBudget:
+class PollBudget(BackgroundWork):
     """Decides how often each source is polled; derived state, rebuilt after a start."""
 
-    def __init__(
-        self,
-        crawl: CrawlState,
-        database: Database,
-        *,
-        workers: Workers,
-        settings: Callable[[], JobsConfig],
-    ) -> None:
-        """Create a budget; `settings` returns the current config."""
-        self._crawl = crawl
-        self._database = database
-        self._workers = workers
-        self._settings = settings
+    def __init__(self, context: CrawlContext) -> None:
+        super().__init__(context)
         self._estimates: dict[int, PollEstimate] = {}
 
     def estimate(self, hint_source_id: int) -> PollEstimate | None:
@@ -119,9 +105,9 @@ class PollBudget:
 
     def min_pause_s(self, host_name: str, requests: int) -> float:
         """Return the shortest pause after so many requests that keeps to the share of polls."""
-        host = self._crawl.hosts.get(host_name)
+        host = self._state.hosts.get(host_name)
         delay_s = host.delay_s() if host else 0.0
-        share = max(self._settings().poll_share, MIN_SHARE)
+        share = max(self._config().jobs.poll_share, MIN_SHARE)
         return max(requests * delay_s / share, MIN_PAUSE_S)
 
     def pause_s(
@@ -152,7 +138,7 @@ class PollBudget:
                 if row.told_until is not None:
                     by_host[row.site_id, row.host].append(row)
             for (site_id, host_name), reporting in by_host.items():
-                host = self._crawl.hosts.get(host_name)
+                host = self._state.hosts.get(host_name)
                 if host is not None and site_id in host.pages:
                     host.pages[site_id].set_coverage(*coverage(reporting))
             for reporting in by_host.values():
@@ -163,7 +149,7 @@ class PollBudget:
     async def _update_estimate(self, row: SourceRow, all_rows: Sequence[SourceRow]) -> None:
         known, now = self._estimates.get(row.hint_source_id), trio.current_time()
         pace = Pace(REST_FACTOR)
-        host = self._crawl.hosts.get(row.host)
+        host = self._state.hosts.get(row.host)
         pages = host.pages.get(row.site_id) if host else None
         if host is None or pages is None or not row.poll_count:
             return
@@ -176,13 +162,13 @@ class PollBudget:
         hints, lasted_s = row.hint_count - (known.hints if known else 0), MAX_AGE_S
         if known is not None:
             lasted_s = max(now - known.at, 1.0)
-        beside = [hint_quality(other) for other in all_rows if other is not row]
+        beside = [source_quality(other) for other in all_rows if other is not row]
         given = _EstimateInput(
             models=[each for each in models if each.host_id == host.host_id],
             covered=len(pages.policy),
             slots_per_s=slots_per_s,
             hints_per_s=hints / lasted_s,
-            source=hint_quality(row, beyond_polls=True),
+            source=source_quality(row, beyond_polls=True),
             requests=max(row.request_count / row.poll_count, 0.1),
             beside=min(beside, key=lambda quality: quality.missed_share, default=None),
             min_s=self.min_pause_s(row.host, 1),
@@ -203,7 +189,7 @@ def coverage(rows: Sequence[SourceRow]) -> tuple[float, float]:
     return math.prod(each.effective_missed_share for each in known), best.lag_s(0.9)
 
 
-def hint_quality(row: SourceRow, *, beyond_polls: bool = False) -> HintQuality:
+def source_quality(row: SourceRow, *, beyond_polls: bool = False) -> HintQuality:
     """Return lag, missed share and trust of a source; optionally without the wait for a poll."""
     known = hint.load_reliability(row.evidence)
     lag_s = known.lag_s()

@@ -13,11 +13,10 @@ from typing import Final
 import trio
 
 from crawld.core.page import Outcome
-from crawld.daemon.crawl.state import CrawlState
+from crawld.daemon.crawl.context import BackgroundWork
 from crawld.store.changes import hint, hint_source
 from crawld.store.changes.hint import AcceptedHint
 from crawld.store.changes.hint_source import SourceRow
-from crawld.store.engine.database import Database
 
 SLICE_S: Final = 0.002
 """Longest time without a checkpoint."""
@@ -28,16 +27,12 @@ RESTORED_AT_ONCE: Final = 4_096
 _GONE = (Outcome.GONE, Outcome.SOFT_GONE, Outcome.MOVED)
 
 
-class HintDelivery:
+class HintDelivery(BackgroundWork):
     """Hands hints to the policies of their pages."""
-
-    def __init__(self, crawl: CrawlState, database: Database) -> None:
-        self._crawl = crawl
-        self._database = database
 
     async def deliver(self, row: SourceRow, accepted: Sequence[AcceptedHint]) -> None:
         """Tell a site's policy on a host which of its pages are reported as changed."""
-        host = self._crawl.hosts.get(row.host)
+        host = self._state.hosts.get(row.host)
         pages = host.pages.get(row.site_id) if host else None
         if host is None or pages is None or not accepted:
             return
@@ -56,14 +51,14 @@ class HintDelivery:
         }
         if back:
             pages.retry_now(back)
-        self._crawl.schedule.wake(host.slot)
+        self._state.schedule.wake(host.slot)
 
     async def restore(self, only: Iterable[tuple[int, int]] | None = None) -> int:
         """Deliver the hints that no visit has answered yet; return how many.
 
         Needed after a start, or for policies that were switched: `only` lists (host_id, site_id).
         """
-        hosts = {host.host_id: host for host in self._crawl.hosts.values()}
+        hosts = {host.host_id: host for host in self._state.hosts.values()}
         wanted_keys = None if only is None else set(only)
         sources = await self._database.read(hint_source.list_sources)
         trust = {

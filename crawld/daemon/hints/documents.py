@@ -21,7 +21,7 @@ import trio
 from crawld.core.politeness import parse_retry_after
 from crawld.core.robots import Robots
 from crawld.core.url import canonicalize, split_url
-from crawld.daemon.clock import Clock
+from crawld.daemon.crawl.context import BackgroundWork, CrawlContext
 from crawld.daemon.crawl.loop import Crawl
 from crawld.daemon.fetch.metered_fetcher import QUOTA_EXCEEDED
 from crawld.daemon.fetch.request import stays_open
@@ -39,7 +39,6 @@ from crawld.net.exchange import (
     Receive,
     Sink,
 )
-from crawld.store.engine.database import Database
 from crawld.store.frontier import host as host_rows
 
 log = structlog.get_logger(__name__)
@@ -97,16 +96,13 @@ class Document:
     last_modified: str | None = None
 
 
-class DocumentFetcher:
+class DocumentFetcher(BackgroundWork):
     """Fetches documents in slots of their hosts."""
 
-    def __init__(
-        self, crawl: Crawl, database: Database, network: Connectivity, clock: Clock
-    ) -> None:
+    def __init__(self, context: CrawlContext, crawl: Crawl, connectivity: Connectivity) -> None:
+        super().__init__(context)
         self._crawl = crawl
-        self._database = database
-        self._network = network
-        self._clock = clock
+        self._connectivity = connectivity
 
     async def get(self, wanted: DocumentRequest) -> Document | PollTrouble:
         """Fetch a document as soon as politeness allows; follow redirects."""
@@ -119,7 +115,7 @@ class DocumentFetcher:
             target = _target(response, url)
             if target is None:
                 return self._document(wanted, url, response, requests)
-            site = self._crawl.state.sites.get(wanted.site_id)
+            site = self._state.sites.get(wanted.site_id)
             if site is None or not site.trusts(target, wanted.url):
                 return PollTrouble("moved", f"redirects to {target}"[:200], requests=requests)
             url = target
@@ -165,16 +161,16 @@ class DocumentFetcher:
                 ends.append(await self._stream_end(host, fetched))
                 header_arrived.set()
 
-            host.spaced(trio.current_time())
+            host.rest_from(trio.current_time())
             nursery.start_soon(fetch_stream)
             await header_arrived.wait()
-            host.spaced(trio.current_time())
+            host.rest_from(trio.current_time())
         return ends[0]
 
     async def _stream_end(
         self, host: HostState, fetched: FetchResponse | FetchFailure
     ) -> PollTrouble:
-        self._network.observed(host.slot.host, fetched)
+        self._connectivity.observe_answer(host.slot.host, fetched)
         if isinstance(fetched, FetchFailure) and fetched.status == 200:
             return PollTrouble("broken_off", fetched.detail[:200])  # not a failure of the host
         response = await self._record_response(host, fetched)
@@ -192,8 +188,8 @@ class DocumentFetcher:
                 return slot
             host, site = slot
             fetched = await self._crawl.fetcher.fetch(site, self._request(wanted, host, site, url))
-            self._network.observed(host.slot.host, fetched)
-            host.spaced(fetched.answered_at if isinstance(fetched, FetchResponse) else fetched.at)
+            self._connectivity.observe_answer(host.slot.host, fetched)
+            host.rest_from(fetched.answered_at)
             return await self._record_response(host, fetched)
 
     @asynccontextmanager
@@ -201,7 +197,7 @@ class DocumentFetcher:
         self, site_id: int, url: str
     ) -> AsyncIterator[tuple[HostState, ActiveSite] | PollTrouble]:
         """Hold a slot of the URL's host; yield the trouble if it must not be fetched now."""
-        host = await self._host(site_id, split_url(url).host)
+        host = await self._state.ensure_host(split_url(url).host, site_id)
         origin = split_url(url).origin
         while True:
             trouble = self._blocked(site_id, host) or self._robots_closed(origin)
@@ -209,7 +205,7 @@ class DocumentFetcher:
                 yield trouble
                 return
             async with self._crawl.schedule.borrow(host.slot):
-                site = self._crawl.state.sites.get(site_id)
+                site = self._state.sites.get(site_id)
                 if site is None or self._blocked(site_id, host) is not None:
                     continue
                 robots = await self._crawl.robots.fresh(origin)
@@ -225,7 +221,7 @@ class DocumentFetcher:
     # --- permission ------------------------------------------------------------------------------
 
     def _blocked(self, site_id: int, host: HostState) -> PollTrouble | None:
-        site = self._crawl.state.sites.get(site_id)
+        site = self._state.sites.get(site_id)
         if site is None or site.paused or host.paused:
             return PollTrouble(HELD, "the site or host is paused", requests=0)
         if self._crawl.fetcher.is_over_quota(site):
@@ -240,15 +236,6 @@ class DocumentFetcher:
         if closed_s <= 0:
             return None
         return PollTrouble(HELD, "robots.txt is unavailable", closed_s, requests=0)
-
-    async def _host(self, site_id: int, name: str) -> HostState:
-        host = self._crawl.state.hosts.get(name)
-        if host is None:
-            host_id = await self._database.write(host_rows.ensure, name, self._clock.now())
-            host = self._crawl.state.enter_host(host_id, name)
-            site = self._crawl.state.sites.get(site_id)
-            host.apply_rules([site.rules] if site is not None else [])
-        return host
 
     # --- one request -----------------------------------------------------------------------------
 
@@ -280,10 +267,10 @@ class DocumentFetcher:
         failed = isinstance(fetched, FetchFailure)
         local = isinstance(fetched, FetchFailure) and fetched.local_fault
         if local or not (failed or fetched.status in _BACK_OFF_STATUSES):
-            host.answered(now)
+            host.record_success(now)
         else:
-            host.troubled(now, retry_after_s)
-            host.spaced(trio.current_time())
+            host.record_trouble(now, retry_after_s)
+            host.rest_from(trio.current_time())
             update = host.update(now, fetched.address)
             await self._database.write(host_rows.record_request, host.host_id, update)
         if isinstance(fetched, FetchFailure):

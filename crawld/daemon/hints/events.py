@@ -24,7 +24,7 @@ import structlog
 import trio
 
 from crawld.core.url import canonicalize, split_url
-from crawld.daemon.clock import Clock
+from crawld.daemon.crawl.context import BackgroundWork, CrawlContext
 from crawld.daemon.hints.documents import DocumentFetcher, DocumentRequest
 from crawld.daemon.hints.gap import reconcile_gap
 from crawld.daemon.hints.source import AcceptPoll, Deliver, Hint, Poll, PollTrouble
@@ -41,7 +41,6 @@ from crawld.sources.event_stream import (
 )
 from crawld.sources.listed_page import CLOCK_TOLERANCE_S
 from crawld.store.changes.hint_source import SourceRow
-from crawld.store.engine.database import Database
 
 log = structlog.get_logger(__name__)
 
@@ -107,7 +106,7 @@ class _Batch:
         return sum(len(hints) for hints in self.hints.values())
 
 
-class EventStream:
+class EventStream(BackgroundWork):
     """One event stream of one site.
 
     Attributes:
@@ -119,11 +118,10 @@ class EventStream:
 
     def __init__(
         self,
+        context: CrawlContext,
         row: SourceRow,
         rows: Mapping[str, SourceRow],
         documents: DocumentFetcher,
-        database: Database,
-        clock: Clock,
         accept: AcceptPoll,
     ) -> None:
         """Create a stream.
@@ -131,16 +129,14 @@ class EventStream:
         Args:
             row: the source that holds the cursor.
             rows: the sources of all hosts of the site, by host, including `row`.
-            clock: limits times in the future.
             accept: stores hints for hosts other than that of `row`.
         """
+        super().__init__(context)
         self.row = row
         self.polite_host = split_url(row.url).host
         self.hosts = frozenset(rows)
         self._rows = rows
         self._documents = documents
-        self._database = database
-        self._clock = clock
         self._accept = accept
         self._failures = 0
         self.continuity = GapDetector()

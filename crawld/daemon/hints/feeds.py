@@ -20,6 +20,7 @@ import structlog
 import xxhash
 
 from crawld.core.url import split_url
+from crawld.daemon.crawl.context import BackgroundWork, CrawlContext
 from crawld.daemon.hints.documents import Document, DocumentFetcher, DocumentRequest
 from crawld.daemon.hints.gap import reconcile_gap
 from crawld.daemon.hints.sitemaps import dated_hint
@@ -28,8 +29,6 @@ from crawld.sources.feed import MAX_FEED_BYTES, FeedError, FeedWindow, read_feed
 from crawld.sources.listed_page import ListedPage
 from crawld.sources.listing import Listing, read_listing
 from crawld.store.changes.hint_source import SourceRow
-from crawld.store.engine.database import Database
-from crawld.workers import Workers
 
 log = structlog.get_logger(__name__)
 
@@ -94,16 +93,16 @@ def _digest(body: bytes) -> str:
     return xxhash.xxh3_64_hexdigest(body)
 
 
-class _DocumentSource:
+class _DocumentSource(BackgroundWork):
     """A document that is polled with conditional requests."""
 
     is_free = False
 
-    def __init__(self, row: SourceRow, documents: DocumentFetcher, *, workers: Workers) -> None:
+    def __init__(self, context: CrawlContext, row: SourceRow, documents: DocumentFetcher) -> None:
+        super().__init__(context)
         self.row = row
         self.polite_host = split_url(row.url).host
         self._documents = documents
-        self._workers = workers
 
     async def poll(self, row: SourceRow) -> Poll | PollTrouble:
         """Fetch the document and read it if it changed."""
@@ -134,12 +133,6 @@ class _DocumentSource:
 
 class FeedSource(_DocumentSource):
     """A feed."""
-
-    def __init__(
-        self, row: SourceRow, documents: DocumentFetcher, database: Database, *, workers: Workers
-    ) -> None:
-        super().__init__(row, documents, workers=workers)
-        self._database = database
 
     async def _read(self, before: DocumentCursor, document: Document) -> Poll | PollTrouble:
         assert document.body is not None

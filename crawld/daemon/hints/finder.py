@@ -13,8 +13,8 @@ from typing import Final
 import structlog
 
 from crawld.core.url import canonicalize, split_url
-from crawld.daemon.clock import Clock
-from crawld.daemon.crawl.loop import Crawl
+from crawld.daemon.crawl.context import BackgroundWork, CrawlContext
+from crawld.daemon.fetch.robots_cache import RobotsCache
 from crawld.daemon.frontier.site import ActiveSite
 from crawld.daemon.hints.documents import DocumentFetcher
 from crawld.daemon.hints.events import EventStream
@@ -25,9 +25,7 @@ from crawld.daemon.hints.source import AcceptPoll, Source, Stream
 from crawld.errors import InvalidUrlError
 from crawld.store.changes import hint_source
 from crawld.store.changes.hint_source import SourceRow
-from crawld.store.engine.database import Database
 from crawld.store.frontier import host as host_rows
-from crawld.workers import Workers
 
 log = structlog.get_logger(__name__)
 
@@ -35,43 +33,36 @@ MAX_SITEMAPS: Final = 100
 """Most sitemaps of one site: a robots.txt may name a thousand."""
 
 
-class DocumentFinder:
+class DocumentFinder(BackgroundWork):
     """Finds documents and streams that list changes."""
 
     def __init__(
         self,
-        crawl: Crawl,
-        database: Database,
+        context: CrawlContext,
+        robots: RobotsCache,
         documents: DocumentFetcher,
-        clock: Clock,
         accept: AcceptPoll,
-        *,
-        workers: Workers,
     ) -> None:
         """Create a finder; `accept` stores results for sources other than the one polled."""
-        self._accept = accept
-        self._workers = workers
-        self._known: dict[int, SitemapSource] = {}
-        self._crawl = crawl
-        self._database = database
+        super().__init__(context)
+        self._robots = robots
         self._documents = documents
-        self._clock = clock
+        self._accept = accept
+        self._known: dict[int, SitemapSource] = {}
 
     async def find(self) -> Sequence[Source | Stream]:
         """Return every source that the config or a robots.txt names."""
         found: list[Source | Stream] = []
-        for site in list(self._crawl.state.sites.values()):
+        for site in list(self._state.sites.values()):
             if site.paused:
                 continue
             found += [await self._sitemap(site, url) for url in await self._sitemaps(site)]
             for url in site.config.feeds:
                 row = await self._ensure(site, url, "feed")
-                found.append(
-                    FeedSource(row, self._documents, self._database, workers=self._workers)
-                )
+                found.append(FeedSource(self._context, row, self._documents))
             for url in site.config.listings:
                 row = await self._ensure(site, url, "listing")
-                found.append(ListingSource(row, self._documents, workers=self._workers))
+                found.append(ListingSource(self._context, row, self._documents))
             if site.config.event_stream is not None:
                 found.append(await self._stream(site, site.config.event_stream))
         return [*found, *await self._gaps()]
@@ -82,7 +73,7 @@ class DocumentFinder:
         return [
             GapSource(row, self._database, self._clock)
             for row in rows
-            if row.kind == GapSource.kind and row.site_id in self._crawl.state.sites
+            if row.kind == GapSource.kind and row.site_id in self._state.sites
         ]
 
     async def _ensure(
@@ -103,43 +94,30 @@ class DocumentFinder:
         known = self._known.get(row.hint_source_id)
         if known is None:
             often = partial(self._ensure, site, url, "changefreq")
-            known = self._known[row.hint_source_id] = SitemapSource(
-                row,
-                often,
-                self._documents,
-                self._database,
-                self._clock,
-                self._accept,
-                workers=self._workers,
-            )
+            known = SitemapSource(self._context, row, often, self._documents, self._accept)
+            self._known[row.hint_source_id] = known
         return known
 
     async def _stream(self, site: ActiveSite, url: str) -> EventStream:
-        hosts = [name for name in sorted(site.scope.hosts) if name in self._crawl.state.hosts]
+        hosts = [name for name in sorted(site.scope.hosts) if name in self._state.hosts]
         beside = {name: await self._ensure(site, url, "event_stream", name) for name in hosts}
         # Prefer the row with a cursor: an earlier host may have been found since.
         by_use = sorted(beside.values(), key=lambda row: row.cursor is None)
         first = next(iter(by_use), None) or await self._ensure(site, url, "event_stream")
-        return EventStream(
-            first,
-            beside or {first.host: first},
-            self._documents,
-            self._database,
-            self._clock,
-            self._accept,
-        )
+        rows = beside or {first.host: first}
+        return EventStream(self._context, first, rows, self._documents, self._accept)
 
     async def _sitemaps(self, site: ActiveSite) -> list[str]:
         named = list(site.config.sitemap_urls)
         if site.config.sitemaps:
             for origin in await self._origins(site):
-                robots = await self._crawl.robots.fresh(origin)
+                robots = await self._robots.fresh(origin)
                 named += _trusted_sitemaps(robots.sitemaps if robots else (), origin, site)
         return list(dict.fromkeys(named))[:MAX_SITEMAPS]
 
     async def _origins(self, site: ActiveSite) -> list[str]:
         origins: list[str] = []
-        for host in list(self._crawl.state.hosts.values()):
+        for host in list(self._state.hosts.values()):
             if site.site_id in host.pages and host.slot.host in site.scope.hosts:
                 rows = await self._database.read(host_rows.list_origins, host.host_id)
                 origins += [origin for _, origin in rows]

@@ -13,29 +13,25 @@ from __future__ import annotations
 import heapq
 import math
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import Final
 
 import structlog
 import trio
 
-from crawld.config.model import JobsConfig
 from crawld.core.url import split_url, url_hash
-from crawld.daemon.clock import Clock
-from crawld.daemon.crawl.state import CrawlState
-from crawld.daemon.frontier.admission import Referrer as Origin
+from crawld.daemon.crawl.context import BackgroundWork, CrawlContext
+from crawld.daemon.frontier.admission import Referrer
 from crawld.daemon.hints.budget import PollBudget
 from crawld.daemon.hints.delivery import SLICE_S, HintDelivery
 from crawld.daemon.hints.source import HELD, Finder, Hint, Poll, PollTrouble, Source, Stream
 from crawld.store.changes import hint, hint_source
 from crawld.store.changes.hint import PageHint, PollResult, UrlHint
 from crawld.store.changes.hint_source import SourceRow
-from crawld.store.engine.database import Database
 from crawld.store.frontier import frontier, refusal
 from crawld.store.frontier.frontier import Discovery
 from crawld.store.frontier.refusal import Refusal
-from crawld.workers import Workers
 
 log = structlog.get_logger(__name__)
 
@@ -91,7 +87,7 @@ class _HostSources:
         return min(self.polled.values(), key=lambda each: each.next_at, default=None)
 
 
-class HintPoller:
+class HintPoller(BackgroundWork):
     """Polls all hint sources.
 
     Attributes:
@@ -99,23 +95,11 @@ class HintPoller:
         budget: decides how often each source is polled.
     """
 
-    def __init__(
-        self,
-        crawl: CrawlState,
-        database: Database,
-        clock: Clock,
-        *,
-        workers: Workers,
-        settings: Callable[[], JobsConfig],
-        finders: Iterable[Finder] = (),
-    ) -> None:
-        """Create a poller for a crawl; `finders` list the sources."""
-        self.delivery = HintDelivery(crawl, database)
-        self.budget = PollBudget(crawl, database, workers=workers, settings=settings)
-        self._crawl = crawl
-        self._database = database
-        self._clock = clock
-        self._settings = settings
+    def __init__(self, context: CrawlContext, finders: Iterable[Finder]) -> None:
+        """Create a poller; `finders` list the sources."""
+        super().__init__(context)
+        self.delivery = HintDelivery(context)
+        self.budget = PollBudget(context)
         self._finders = list(finders)
         self._found: dict[Finder, Sequence[Source | Stream]] = {}
         self._hosts: dict[str, _HostSources] = {}
@@ -163,7 +147,7 @@ class HintPoller:
             except Exception:  # a failing finder must not stop the others
                 log.exception("hint_source_search_failed", finder=type(finder).__name__)
         found = [source for sources in self._found.values() for source in sources]
-        if not self._settings().poll_share:
+        if not self._config().jobs.poll_share:
             found = [source for source in found if not isinstance(source, Source) or source.is_free]
         await self._publish_sources()
         present = {source.row.hint_source_id for source in found}
@@ -206,7 +190,7 @@ class HintPoller:
             # A source that never claimed to be complete up to a time cannot miss a change.
             if row.told_until is not None:
                 sources.append(row.hint_source_id)
-        self._crawl.hint_sources = {key: tuple(numbers) for key, numbers in known.items()}
+        self._state.hint_sources = {key: tuple(numbers) for key, numbers in known.items()}
 
     # --- polls -----------------------------------------------------------------------------------
 
@@ -386,7 +370,7 @@ class HintPoller:
                 continue
             origin = url[: url.find("/", len("https://"))]
             if origin not in hosts:
-                host = self._crawl.hosts.get(split_url(url).host)
+                host = self._state.hosts.get(split_url(url).host)
                 hosts[origin] = host.host_id if host else None
             if (host_id := hosts[origin]) is not None:
                 found[url] = UrlHint(host_id, url_hash(url), first_at, last_at)
@@ -394,15 +378,15 @@ class HintPoller:
 
     async def _admit(self, row: SourceRow, urls: Sequence[str]) -> None:
         """Admit URLs to the frontier as far as the scope of the site allows."""
-        site = self._crawl.sites.get(row.site_id)
+        site = self._state.sites.get(row.site_id)
         if site is None:
             return
-        origin, now = Origin(None, FOUND_URL_DEPTH), self._clock.now()
+        source, now = Referrer(None, FOUND_URL_DEPTH), self._clock.now()
         found: list[Discovery] = []
         refusals: list[Refusal] = []
         for start in range(0, len(urls), CHECKED_AT_ONCE):
-            admitted = self._crawl.admission.admit(
-                site, urls[start : start + CHECKED_AT_ONCE], origin, now
+            admitted = self._state.admission.admit(
+                site, urls[start : start + CHECKED_AT_ONCE], source, now
             )
             found += admitted.found
             refusals += admitted.refusals
@@ -411,8 +395,8 @@ class HintPoller:
             await self._database.write(refusal.record, refusals)
         for start in range(0, len(found), STORED_AT_ONCE):
             part = found[start : start + STORED_AT_ONCE]
-            new = await self._database.write(frontier.discover, part, self._crawl.caps)
-            self._crawl.enter_pages(new)
+            new = await self._database.write(frontier.discover, part, self._state.caps)
+            self._state.enter_pages(new)
 
     def _poll_soon(self, number: int) -> None:
         """Poll a source as soon as its budget allows: its cursor was updated by another source."""

@@ -26,7 +26,7 @@ import trio
 import xxhash
 
 from crawld.core.url import split_url
-from crawld.daemon.clock import Clock
+from crawld.daemon.crawl.context import BackgroundWork, CrawlContext
 from crawld.daemon.hints.documents import Document, DocumentFetcher, DocumentRequest
 from crawld.daemon.hints.source import HELD, AcceptPoll, Hint, Poll, PollTrouble
 from crawld.sources.feed import MAX_FEED_BYTES, FeedError, read_feed
@@ -39,11 +39,9 @@ from crawld.sources.sitemap import (
     SitemapReader,
     unpack,
 )
-from crawld.store.changes import sitemap as rows
+from crawld.store.changes import sitemap
 from crawld.store.changes.hint_source import SourceRow
 from crawld.store.changes.sitemap import ListedFile, SitemapRow
-from crawld.store.engine.database import Database
-from crawld.workers import Workers
 
 log = structlog.get_logger(__name__)
 
@@ -89,7 +87,7 @@ class _OpenFile:
     listed_at: float
 
 
-class SitemapSource:
+class SitemapSource(BackgroundWork):
     """One sitemap (a tree of files) that reports on the pages of one host.
 
     Attributes:
@@ -100,24 +98,19 @@ class SitemapSource:
 
     def __init__(
         self,
+        context: CrawlContext,
         row: SourceRow,
         changefreq: Callable[[], Awaitable[SourceRow]],
         documents: DocumentFetcher,
-        database: Database,
-        clock: Clock,
         accept: AcceptPoll,
-        *,
-        workers: Workers,
     ) -> None:
         """Create a source; `changefreq` returns the row for entries with only a changefreq."""
+        super().__init__(context)
         self.row = row
         self._changefreq_row = changefreq
         self.polite_host = split_url(row.url).host
         self._documents = documents
-        self._database = database
-        self._clock = clock
         self._accept = accept
-        self._workers = workers
         self._open_file: _OpenFile | None = None
 
     async def poll(self, row: SourceRow) -> Poll | PollTrouble:
@@ -137,7 +130,7 @@ class SitemapSource:
     async def _idle_poll(self) -> Poll:
         """Return an empty poll that waits until the next file is due."""
         now = self._clock.now()
-        first = await self._database.read(rows.next_file, self.row.hint_source_id)
+        first = await self._database.read(sitemap.next_file, self.row.hint_source_id)
         wait_s = max(first.next_at - now, 0.0) if first else MOST_EVERY_S
         return Poll(at=now, cursor=None, requests=0, wait_s=min(wait_s, MOST_EVERY_S))
 
@@ -146,9 +139,9 @@ class SitemapSource:
     async def _fetch_next(self, row: SourceRow) -> Poll | PollTrouble | None:
         """Fetch the file that is due; None: it is open and ready to be reported."""
         now = self._clock.now()
-        file = await self._database.read(rows.next_file, row.hint_source_id)
+        file = await self._database.read(sitemap.next_file, row.hint_source_id)
         if file is None:
-            await self._database.write(rows.ensure, row.hint_source_id, row.url, now)
+            await self._database.write(sitemap.ensure, row.hint_source_id, row.url, now)
             return await self._idle_poll()
         # A due time far ahead means the clock was set back; an early poll was requested.
         asked_for = row.next_poll_at is not None and now < row.next_poll_at - EARLY_S
@@ -180,7 +173,7 @@ class SitemapSource:
             trouble_count=count,
             next_at=at + pause_s,
         )
-        await self._database.write(rows.update, troubled)
+        await self._database.write(sitemap.update, troubled)
         if file.parent is None:
             return replace(trouble, pause_s=pause_s)
         log.warning("sitemap_trouble", url=file.url, why=trouble.trouble, detail=trouble.detail)
@@ -196,7 +189,7 @@ class SitemapSource:
             next_at = min(next_at, max(file.open_until, document.at + LEAST_EVERY_S))
         done = file._replace(read_at=document.at, every_s=every_s, next_at=next_at)
         others = await self._database.read(
-            rows.newest_dates, file.hint_source_id, file.url, document.at
+            sitemap.newest_dates, file.hint_source_id, file.url, document.at
         )
         # When the files were written, all changes before their latest date were known.
         told_until = max((file.newest_at or 0.0, *others)) if others is not None else 0.0
@@ -205,7 +198,7 @@ class SitemapSource:
             cursor=file.url,
             requests=document.requests,
             told_until=told_until or None,
-            also_write=partial(rows.update, row=done),
+            also_write=partial(sitemap.update, row=done),
         )
 
     # --- reading ---------------------------------------------------------------------------------
@@ -261,7 +254,7 @@ class SitemapSource:
         changed = file.read_at is None or seen != (dates.count, newest_at)
         is_complete = open_file.trouble is None
         if is_complete:
-            await self._database.write(rows.delete_unlisted, file, open_file.listed_at)
+            await self._database.write(sitemap.delete_unlisted, file, open_file.listed_at)
         done = file._replace(
             # A file that was not read to its end is fetched in full next time.
             etag=document.etag if is_complete else None,
@@ -289,7 +282,7 @@ class SitemapSource:
         if file.depth >= MAX_INDEX_DEPTH:
             return
         found = [ListedFile(url, changed.first if changed else None) for url, changed, _ in entries]
-        await self._database.write(rows.add_listed, by=file, files=found, at=at, most=MAX_FILES)
+        await self._database.write(sitemap.add_listed, by=file, files=found, at=at, most=MAX_FILES)
 
 
 @dataclass(slots=True)

@@ -18,9 +18,8 @@ from typing import Final
 
 import structlog
 
-from crawld.daemon.clock import Clock
 from crawld.daemon.crawl.api_client import Api, ApiClient
-from crawld.daemon.crawl.state import CrawlState
+from crawld.daemon.crawl.context import BackgroundWork, CrawlContext
 from crawld.daemon.hints.source import CursorUpdates, Poll, PollTrouble, Source
 from crawld.daemon.hints.wiki_probe import ProbeSource
 from crawld.daemon.hints.wiki_source import LOOK_S, ClockSkew, Wiki, WikiSource
@@ -42,7 +41,6 @@ from crawld.sources.mediawiki_site import WikiFacts
 from crawld.store.changes import hint_source, wiki
 from crawld.store.changes.hint import PageHint
 from crawld.store.changes.hint_source import SourceRow
-from crawld.store.engine.database import Database
 
 log = structlog.get_logger(__name__)
 
@@ -56,24 +54,20 @@ MAX_TEMPLATE_REQUESTS: Final = 10
 """Most requests for one template (5,000 pages); the probe finds the rest."""
 
 
-class WikiFinder:
+class WikiFinder(BackgroundWork):
     """Finds the sources of wikis whose sites allow their API."""
 
     kinds: Final = ("recent_changes", "probe", "fan_out")
 
-    def __init__(
-        self, crawl: CrawlState, database: Database, client: ApiClient, clock: Clock
-    ) -> None:
-        self._crawl = crawl
-        self._database = database
+    def __init__(self, context: CrawlContext, client: ApiClient) -> None:
+        super().__init__(context)
         self._client = client
-        self._clock = clock
 
     async def find(self) -> Sequence[Source]:
         """Return the sources of every wiki with known siteinfo."""
         found: list[Source] = []
         for row in await self._database.read(wiki.list_wikis):
-            site = self._crawl.sites.get(row.site_id)
+            site = self._state.sites.get(row.site_id)
             if site is None or not site.config.api or row.api_url is None or row.facts is None:
                 continue
             sources = {

@@ -27,15 +27,12 @@ from crawld.core.revisit.allocation import Allocation, allocate, kkt_residual
 from crawld.core.revisit.pages_by_host import PagesByHost
 from crawld.core.revisit.price import revisit_frequency
 from crawld.core.revisit.registry import FrequencyPolicy
-from crawld.daemon.clock import Clock
+from crawld.daemon.crawl.context import BackgroundWork, CrawlContext
 from crawld.daemon.crawl.policy_loader import ModelSlice, grouped, read_slice
-from crawld.daemon.crawl.state import CrawlState
 from crawld.daemon.frontier.host import HostState
 from crawld.daemon.frontier.page_queue import PageQueue
 from crawld.daemon.pacing import Pace
-from crawld.store.changes import allocation as price
-from crawld.store.engine.database import Database
-from crawld.workers import Workers
+from crawld.store.changes import allocation as allocation_rows
 
 EVERY_S: Final = 3600.0
 
@@ -129,20 +126,14 @@ class HostAllocation:
     policies: tuple[tuple[int, str], ...]
 
 
-class AllocateJob:
+class AllocateJob(BackgroundWork):
     """The `allocate` job."""
 
     name = "allocate"
     every_s = EVERY_S
 
-    def __init__(
-        self, crawl: CrawlState, database: Database, clock: Clock, *, workers: Workers
-    ) -> None:
-        """Create the job for a crawl."""
-        self._crawl = crawl
-        self._database = database
-        self._clock = clock
-        self._workers = workers
+    def __init__(self, context: CrawlContext) -> None:
+        super().__init__(context)
         self._last: dict[int, HostAllocation] = {}
         self._pages = self._hosts = self._kept = 0
 
@@ -153,7 +144,7 @@ class AllocateJob:
     async def run(self) -> str:
         """Allocate requests, store the prices and deliver the frequencies."""
         new, self._kept = [], 0
-        for host in list(self._crawl.hosts.values()):
+        for host in list(self._state.hosts.values()):
             if await self._keeps_price(host):
                 self._kept += 1
             else:
@@ -163,7 +154,7 @@ class AllocateJob:
         pages = await self._read(new)
         if pages is None:
             return kept or "no page has a model yet"
-        delay_s = {host.host_id: host.delay_s() for host in self._crawl.hosts.values()}
+        delay_s = {host.host_id: host.delay_s() for host in self._state.hosts.values()}
         result = await self._workers.run(allocate_hosts, pages, delay_s)
         await self._store(result, delay_s, began_at)
         await self._deliver(pages, result)
@@ -192,7 +183,11 @@ class AllocateJob:
         rows = []
         for site_id in self._active_sites(host):
             rows += await self._database.read(
-                price.updated_since, host.host_id, site_id, last.at - OVERLAP_S, limit=most + 1
+                allocation_rows.updated_since,
+                host.host_id,
+                site_id,
+                last.at - OVERLAP_S,
+                limit=most + 1,
             )
         if len(rows) > most:
             return False
@@ -205,20 +200,20 @@ class AllocateJob:
         return True
 
     def _active_sites(self, host: HostState) -> list[int]:
-        return [site_id for site_id in host.pages if site_id in self._crawl.sites]
+        return [site_id for site_id in host.pages if site_id in self._state.sites]
 
     # --- other hosts -----------------------------------------------------------------------------
 
     async def _read(self, hosts: Iterable[int]) -> AllocationPages | None:
         """Read the models of active sites on these hosts."""
         wanted_hosts, slices = set(hosts), []
-        known = sorted(host.host_id for host in self._crawl.hosts.values())
+        known = sorted(host.host_id for host in self._state.hosts.values())
         for first, last in _runs(known, wanted_hosts):
             after: tuple[int, int] | None = (first - 1, 2**63 - 1)
             pace = Pace(REST_FACTOR)
             while after is not None:
                 groups, after = await self._database.read(read_slice, after, last)
-                wanted = (group for group in groups if group.site_id in self._crawl.sites)
+                wanted = (group for group in groups if group.site_id in self._state.sites)
                 slices += [_pages_of(group) for group in wanted if group.host_id in wanted_hosts]
                 await pace.rest()
         return await self._workers.run(_concatenate, slices) if slices else None
@@ -226,15 +221,17 @@ class AllocateJob:
     async def _store(self, result: AllocationResult, delay_s: dict[int, float], at: float) -> None:
         prices = list(zip(result.hosts.tolist(), result.allocation.price.tolist(), strict=True))
         for start in range(0, len(prices), PRICES_AT_ONCE):
-            await self._database.write(price.put_prices, prices[start : start + PRICES_AT_ONCE])
-        by_id = {host.host_id: host for host in self._crawl.hosts.values()}
+            await self._database.write(
+                allocation_rows.put_prices, prices[start : start + PRICES_AT_ONCE]
+            )
+        by_id = {host.host_id: host for host in self._state.hosts.values()}
         for (host_id, own), pages in zip(prices, np.diff(result.offsets).tolist(), strict=True):
             if host_id in by_id:
                 policies = _policies(by_id[host_id])
                 self._last[host_id] = HostAllocation(at, own, pages, delay_s[host_id], policies)
 
     async def _deliver(self, pages: AllocationPages, result: AllocationResult) -> None:
-        by_id = {host.host_id: host for host in self._crawl.hosts.values()}
+        by_id = {host.host_id: host for host in self._state.hosts.values()}
         places = zip(result.hosts.tolist(), result.offsets[:-1], result.offsets[1:], strict=True)
         for host_id, first, end in places:
             host = by_id.get(host_id)
@@ -244,7 +241,7 @@ class AllocateJob:
                     queue, pages.page[own], result.allocation.frequency[own]
                 )
             await trio.lowlevel.checkpoint()
-        self._crawl.schedule.wake_all()
+        self._state.schedule.wake_all()
 
     async def _set_frequencies(
         self, queue: PageQueue, pages: npt.NDArray[np.int64], frequencies: Floats

@@ -15,12 +15,10 @@ import structlog
 from crawld.core.content.analysis import read_blocks
 from crawld.core.content.fingerprint import cleaned_digest, sketch
 from crawld.core.content.volatile import VolatileRules, cleaned
-from crawld.daemon.clock import Clock
-from crawld.daemon.crawl.state import CrawlState
+from crawld.daemon.crawl.context import BackgroundWork, CrawlContext
 from crawld.daemon.pacing import Pace
 from crawld.errors import CorruptDatabaseError
 from crawld.store.changes import volatile
-from crawld.store.engine.database import Database
 from crawld.store.versions import unanalysed, version
 from crawld.store.versions.unanalysed import ContentIdentity, UnanalysedCopy
 
@@ -38,22 +36,19 @@ REST_FACTOR: Final = 3.0
 """Rest after each slice, as a multiple of its work."""
 
 
-class AnalyseCopiesJob:
+class AnalyseCopiesJob(BackgroundWork):
     """The `analyse` job."""
 
     name = "analyse"
     every_s = EVERY_S
 
-    def __init__(self, crawl: CrawlState, database: Database, clock: Clock) -> None:
-        """Create the job for a crawl."""
-        self._crawl = crawl
-        self._database = database
-        self._clock = clock
+    def __init__(self, context: CrawlContext) -> None:
+        super().__init__(context)
         self._analysed = self._damaged = 0
 
     async def run(self) -> str:
         """Analyse every copy that is old enough; does nothing in a one-off mirror."""
-        if self._crawl.settings.once:
+        if self._state.settings.once:
             return "skipped in a one-off mirror"
         analysed = self._analysed
         before = self._clock.now() - AGE_S

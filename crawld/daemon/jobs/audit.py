@@ -17,24 +17,19 @@ Otherwise an audit is a normal visit: the copy is fresh after it and the model l
 from __future__ import annotations
 
 import math
-import random
 from collections import defaultdict
-from collections.abc import Callable
 from typing import Final, NamedTuple
 
 import structlog
 import trio
 
-from crawld.config.model import JobsConfig
 from crawld.core.audit import AuditResult, day_of, poisson_gap_s
 from crawld.core.change.model import PageModel
 from crawld.core.page import Outcome
-from crawld.daemon.clock import Clock
-from crawld.daemon.crawl.state import CrawlState
+from crawld.daemon.crawl.context import BackgroundWork, CrawlContext
 from crawld.daemon.frontier.host import HostState
 from crawld.store.changes import audit, hint
 from crawld.store.changes.audit import CopyCount
-from crawld.store.engine.database import Database
 from crawld.store.frontier import page as page_rows
 
 log = structlog.get_logger(__name__)
@@ -66,33 +61,19 @@ class _Site(NamedTuple):
     hosts: tuple[tuple[HostState, CopyCount], ...]
 
 
-class AuditJob:
+class AuditJob(BackgroundWork):
     """The `audit` job."""
 
     name = "audit"
 
-    def __init__(
-        self,
-        crawl: CrawlState,
-        database: Database,
-        clock: Clock,
-        *,
-        settings: Callable[[], JobsConfig],
-        rng: random.Random,
-        least_delay_s: float = MIN_DELAY_S,
-    ) -> None:
-        """Create the job; `rng` draws the times and the pages."""
+    def __init__(self, context: CrawlContext, *, least_delay_s: float = MIN_DELAY_S) -> None:
+        super().__init__(context)
         self._least_delay_s = least_delay_s
-        self._crawl = crawl
-        self._database = database
-        self._clock = clock
-        self._settings = settings
-        self._rng = rng
 
     @property
     def every_s(self) -> float:
         """Pause between two runs, seconds; short, since a run is long."""
-        return 1.0 if self._settings().audit_share else COUNT_S
+        return 1.0 if self._config().jobs.audit_share else COUNT_S
 
     async def run(self) -> str:
         """Audit random pages for up to `RUN_S`."""
@@ -100,7 +81,7 @@ class AuditJob:
         ends_at = began_at + RUN_S
         found: list[AuditResult] = []
         async with trio.open_nursery() as nursery:
-            while self._settings().audit_share and trio.current_time() < ends_at:
+            while self._config().jobs.audit_share and trio.current_time() < ends_at:
                 sites = await self._sites()
                 now = trio.current_time()
                 # A young mirror grows quickly.
@@ -121,10 +102,10 @@ class AuditJob:
     # --- audit times -----------------------------------------------------------------------------
 
     async def _sites(self) -> list[_Site]:
-        hosts = {host.host_id: host for host in self._crawl.hosts.values()}
+        hosts = {host.host_id: host for host in self._state.hosts.values()}
         by_site: dict[int, list[tuple[HostState, CopyCount]]] = defaultdict(list)
         for held in await self._database.read(audit.count_copies):
-            site = self._crawl.sites.get(held.site_id)
+            site = self._state.sites.get(held.site_id)
             if held.host_id in hosts and site is not None and not site.paused:
                 by_site[held.site_id].append((hosts[held.host_id], held))
         return [_Site(self._rate(each), tuple(each)) for each in by_site.values()]
@@ -132,7 +113,7 @@ class AuditJob:
     def _rate(self, hosts: list[tuple[HostState, CopyCount]]) -> float:
         """Return audits per second: on each host at most the configured share of its requests."""
         pages = sum(held.pages for _, held in hosts)
-        share = self._settings().audit_share
+        share = self._config().jobs.audit_share
         return min(
             share * pages / (held.pages * max(host.base_delay_s(), self._least_delay_s))
             for host, held in hosts
@@ -161,7 +142,7 @@ class AuditJob:
         self, host: HostState, held: CopyCount, position: int, found: list[AuditResult]
     ) -> None:
         page_id = await self._database.read(audit.page_at, held.site_id, held.host_id, position)
-        if page_id is None or page_id in self._crawl.audits:
+        if page_id is None or page_id in self._state.audits:
             return
         at = self._clock.now()
         expected = await self._expected(page_id, at)
@@ -188,14 +169,14 @@ class AuditJob:
             outcomes.append(outcome)
             over.set()
 
-        self._crawl.audits[page_id] = set_outcome
+        self._state.audits[page_id] = set_outcome
         pages.visit_next(page_id)
-        self._crawl.schedule.wake(host.slot)
+        self._state.schedule.wake(host.slot)
         try:
             with trio.move_on_after(wait_s):
                 await over.wait()
         finally:
-            self._crawl.audits.pop(page_id, None)
+            self._state.audits.pop(page_id, None)
         return outcomes[0] if outcomes else None
 
     async def _expected(self, page_id: int, now: float) -> float:

@@ -23,13 +23,10 @@ from crawld.core.change.refit import refit
 from crawld.core.change.scale import ScaleModel, fit_scale
 from crawld.core.change.section import group_pages
 from crawld.core.url import target_of
-from crawld.daemon.clock import Clock
-from crawld.daemon.crawl.state import CrawlState
+from crawld.daemon.crawl.context import BackgroundWork, CrawlContext
 from crawld.daemon.pacing import Pace
 from crawld.store.changes import model
 from crawld.store.changes.model import BEFORE_FIRST, ModelRow, RefittedModel
-from crawld.store.engine.database import Database
-from crawld.workers import Workers
 
 FIRST_S: Final = 600.0
 EVERY_S: Final = 6 * 3600.0
@@ -74,26 +71,17 @@ class RefitSlice:
     up_to: tuple[int, int]
 
 
-class RefitModelsJob:
+class RefitModelsJob(BackgroundWork):
     """The `estimate` job."""
 
     name = "estimate"
 
     def __init__(
-        self,
-        crawl: CrawlState,
-        database: Database,
-        clock: Clock,
-        *,
-        workers: Workers,
-        on_refitted: Callable[[], None] = lambda: None,
+        self, context: CrawlContext, *, on_refitted: Callable[[], None] = lambda: None
     ) -> None:
         """Create the job; `on_refitted` is called after a run that changed models."""
-        self._crawl = crawl
+        super().__init__(context)
         self._on_refitted = on_refitted
-        self._database = database
-        self._clock = clock
-        self._workers = workers
         self._pages = self._moved = self._sites = 0
         self._every_s = FIRST_S
 
@@ -104,13 +92,13 @@ class RefitModelsJob:
 
     async def run(self) -> str:
         """Refit all models and site scales; does nothing in a one-off mirror."""
-        if self._crawl.settings.once:
+        if self._state.settings.once:
             return "skipped in a one-off mirror"
         pages, moved, sites = self._pages, self._moved, self._sites
         await self._refit_all()
         if self._pages > pages:
             self._every_s = min(2.0 * self._every_s, EVERY_S)
-        for site_id in sorted(self._crawl.sites):
+        for site_id in sorted(self._state.sites):
             await self._fit_scale(site_id)
         if (self._moved, self._sites) != (moved, sites):
             self._on_refitted()
@@ -137,7 +125,7 @@ class RefitModelsJob:
             await pace.rest()
 
     async def _fit_scale(self, site_id: int) -> None:
-        hosts = [host for host in self._crawl.hosts.values() if site_id in host.pages]
+        hosts = [host for host in self._state.hosts.values() if site_id in host.pages]
         sampled = hosts[:: -(-len(hosts) // SAMPLE_HOSTS)] if hosts else []
         histories: list[list[float]] = []
         for host in sampled:

@@ -7,16 +7,12 @@ most half of a core.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Final
 
 import structlog
 
-from crawld.config.model import StoreConfig
-from crawld.daemon.clock import Clock
-from crawld.daemon.crawl.state import CrawlState
+from crawld.daemon.crawl.context import BackgroundWork, CrawlContext
 from crawld.daemon.pacing import PacedReader
-from crawld.store.engine.database import Database
 from crawld.store.versions import delta, quota, retention
 from crawld.store.versions.retention import RetentionRule
 
@@ -32,26 +28,15 @@ REST_FACTOR: Final = 1.0
 """Rest after each slice, as a multiple of its work."""
 
 
-class RetentionJob:
+class RetentionJob(BackgroundWork):
     """The `retention` job."""
 
     name = "retention"
     every_s = EVERY_S
 
-    def __init__(
-        self,
-        crawl: CrawlState,
-        database: Database,
-        clock: Clock,
-        *,
-        settings: Callable[[], StoreConfig] = StoreConfig,
-    ) -> None:
-        """Create the job; `settings` returns the current config."""
-        self._settings = settings
-        self._crawl = crawl
-        self._database = database
-        self._paced = PacedReader(database, REST_FACTOR)
-        self._clock = clock
+    def __init__(self, context: CrawlContext) -> None:
+        super().__init__(context)
+        self._paced = PacedReader(context.database, REST_FACTOR)
         self._applied_rules: dict[int, RetentionRule] = {}
         self._applied_at = 0.0
         self._deltas = self._saved_bytes = self._given_up = 0
@@ -80,7 +65,7 @@ class RetentionJob:
     def _rules(self) -> dict[int, RetentionRule]:
         rules = {
             site.site_id: RetentionRule(site.config.keep_versions, site.config.keep_days)
-            for site in self._crawl.sites.values()
+            for site in self._state.sites.values()
         }
         return {site_id: rule for site_id, rule in rules.items() if rule != RetentionRule()}
 
@@ -88,10 +73,10 @@ class RetentionJob:
         """Return (site number, bytes) of each quota; None: the whole file."""
         found: list[tuple[int | None, int]] = [
             (site.site_id, site.config.max_bytes)
-            for site in self._crawl.sites.values()
+            for site in self._state.sites.values()
             if site.config.max_bytes is not None
         ]
-        most = self._settings().max_bytes
+        most = self._config().store.max_bytes
         return found if most is None else [*found, (None, most)]
 
     async def _evict(self, site_id: int | None, max_bytes: int) -> None:

@@ -16,16 +16,14 @@ import trio
 from tenacity import AsyncRetrying, RetryCallState, retry_if_result
 
 from crawld.core.politeness import MAX_RETRY_AFTER_S
-from crawld.daemon.clock import Clock
 from crawld.daemon.crawl.api_client import Api, ApiClient
-from crawld.daemon.crawl.state import CrawlState
+from crawld.daemon.crawl.context import BackgroundWork, CrawlContext
 from crawld.daemon.frontier.admission import Referrer
 from crawld.daemon.frontier.site import ActiveSite
 from crawld.sources.mediawiki_api import ApiResponse, ApiTrouble, TroubleKind
 from crawld.sources.mediawiki_scope import MemberWalk, TitleScope
 from crawld.store.changes import wiki, wiki_member
 from crawld.store.changes.wiki import WikiRow
-from crawld.store.engine.database import Database
 from crawld.store.frontier import frontier, refusal
 
 log = structlog.get_logger(__name__)
@@ -43,18 +41,14 @@ ADMITTED_AT_ONCE: Final = 500
 """Titles admitted in one transaction."""
 
 
-class WikiMembersJob:
+class WikiMembersJob(BackgroundWork):
     """The `members` job."""
 
     name = "members"
 
-    def __init__(
-        self, crawl: CrawlState, database: Database, client: ApiClient, clock: Clock
-    ) -> None:
-        self._crawl = crawl
-        self._database = database
+    def __init__(self, context: CrawlContext, client: ApiClient) -> None:
+        super().__init__(context)
         self._client = client
-        self._clock = clock
         self._waits = False
 
     @property
@@ -65,7 +59,7 @@ class WikiMembersJob:
     async def run(self) -> str:
         """Walk every wiki that a site covers in part."""
         await self.load()
-        scoped = {number for number, site in self._crawl.sites.items() if _is_walked(site)}
+        scoped = {number for number, site in self._state.sites.items() if _is_walked(site)}
         rows = [row for row in await self._database.read(wiki.list_wikis) if row.facts]
         walked = [row for row in rows if row.site_id in scoped and row.api_url]
         self._waits = scoped != {row.site_id for row in walked}
@@ -80,21 +74,21 @@ class WikiMembersJob:
 
     async def load(self) -> None:
         """Load the stored titles; check pages again that were checked without them."""
-        if await self._crawl.wiki_scope.load(self._database, self._crawl.sites):
+        if await self._state.wiki_scope.load(self._database, self._state.sites):
             self._reconsider_pages()
 
     def _reconsider_pages(self) -> None:
-        self._crawl.admission.forget()
-        for host in self._crawl.hosts.values():
+        self._state.admission.forget()
+        for host in self._state.hosts.values():
             for pages in host.queues():
                 pages.reconsider()
-            self._crawl.schedule.wake(host.slot)
+            self._state.schedule.wake(host.slot)
 
     # --- one wiki --------------------------------------------------------------------------------
 
     async def _walk(self, row: WikiRow) -> str:
-        site, began_at = self._crawl.sites[row.site_id], self._clock.now()
-        part = self._crawl.wiki_scope.part(row.site_id, row.origin)
+        site, began_at = self._state.sites[row.site_id], self._clock.now()
+        part = self._state.wiki_scope.part(row.site_id, row.origin)
         if part is None or row.api_url is None:
             return f"{row.origin}: siteinfo not known yet"
         config, rules = site.config, part.rules
@@ -134,7 +128,7 @@ class WikiMembersJob:
         self, row: WikiRow, site: ActiveSite, titles: Sequence[str], began_at: float
     ) -> None:
         """Add titles to the site, the database and the frontier."""
-        part = self._crawl.wiki_scope.part(row.site_id, row.origin)
+        part = self._state.wiki_scope.part(row.site_id, row.origin)
         if part is None or not titles:
             return
         normalized = [title for each in titles if (title := part.rules.normalize(each))]
@@ -142,18 +136,18 @@ class WikiMembersJob:
         new_titles = frozenset(normalized) - part.members
         if not new_titles:
             return
-        self._crawl.wiki_scope.set_titles(row.site_id, row.origin, part.members | new_titles)
+        self._state.wiki_scope.set_titles(row.site_id, row.origin, part.members | new_titles)
         self._reconsider_pages()
         urls = [url for title in normalized if (url := part.rules.url_of(title, row.origin))]
         for start in range(0, len(urls), ADMITTED_AT_ONCE):
             await self._admit(site, urls[start : start + ADMITTED_AT_ONCE])
 
     async def _admit(self, site: ActiveSite, urls: Sequence[str]) -> None:
-        admitted = self._crawl.admission.admit(site, urls, Referrer(None, 0), self._clock.now())
-        new = await self._database.write(frontier.discover, admitted.found, self._crawl.caps)
+        admitted = self._state.admission.admit(site, urls, Referrer(None, 0), self._clock.now())
+        new = await self._database.write(frontier.discover, admitted.found, self._state.caps)
         if admitted.refusals:
             await self._database.write(refusal.record, admitted.refusals)
-        self._crawl.enter_pages(new)
+        self._state.enter_pages(new)
 
 
 _REQUEST_TROUBLES: Final = frozenset({TroubleKind.BROKEN, TroubleKind.BAD_CURSOR})

@@ -42,7 +42,7 @@ class Connectivity:
             return None
         return addresses[0]
 
-    def observed(self, host: str, answer: FetchResponse | FetchFailure) -> None:
+    def observe_answer(self, host: str, answer: FetchResponse | FetchFailure) -> None:
         """Record what a fetch shows about the network."""
         evidence = network_evidence(answer)
         if evidence is not None:

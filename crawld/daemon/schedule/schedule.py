@@ -71,7 +71,7 @@ class Turns(Protocol):
     def address_delay_s(self, slot: HostSlot) -> float:
         """Return the least time between two requests to the address of the host."""
 
-    def ended(self, slot: HostSlot) -> None:
+    def turn_ended(self, slot: HostSlot) -> None:
         """Take note that the host's turn ended."""
 
 
@@ -348,7 +348,7 @@ class Schedule:
         slot.turn = None
         self._on_turn -= 1
         self._wait(slot)
-        self._turns.ended(slot)
+        self._turns.turn_ended(slot)
         if self._on_turn == self._max_on_turn - 1:
             self._woken.set()
         if not self._on_turn:

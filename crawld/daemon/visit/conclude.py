@@ -148,7 +148,7 @@ def conclude(
     if isinstance(answer, FetchFailure):
         return visit(judgement=Judgement(Outcome.FAILED, answer.failure, answer.detail))
     body_digest = comparison.digest if comparison else digest(answer.body)
-    judgement = judge_response(as_answer(page, answer, body_digest, mode))
+    judgement = judge_response(response_facts(page, answer, body_digest, mode))
     if judgement.outcome is Outcome.MOVED:
         found = _admit_redirect(page, site, judgement.detail, admission, now)
         return visit(judgement=judgement, admitted=found)
@@ -210,7 +210,7 @@ def _content(
     return read_content(page.url, answer, site.max_links_per_page)
 
 
-def as_answer(
+def response_facts(
     page: PageRecord, answer: FetchResponse, body_digest: bytes, mode: RequestMode
 ) -> ResponseFacts:
     """Return what the judgement looks at."""

@@ -10,7 +10,7 @@ from crawld.core.change.history import Observation
 from crawld.core.change.model import PageModel
 from crawld.core.change.prior import Gamma
 from crawld.core.page import Outcome
-from crawld.core.revisit.policies import VisitObservation as Revealed
+from crawld.core.revisit.policies import VisitObservation
 from crawld.daemon.visit.conclude import Visit
 from crawld.daemon.visit.content import PageContent
 from crawld.daemon.visit.validators import NO_EVIDENCE, ValidatorEvidence
@@ -80,24 +80,24 @@ def _is_in_history(page: PageRecord, model: PageModel) -> bool:
     return seen_at < model.last_change_at <= page.exact_until
 
 
-def observation_of(visit: Visit, feedback: VisitFeedback, model: bytes | None) -> Revealed:
+def observation_of(visit: Visit, feedback: VisitFeedback, model: bytes | None) -> VisitObservation:
     """Return the observation of a visit for the policy.
 
     Args:
         model: the page's change model after the visit, for policies that learn.
     """
     changed_at = feedback.validators.changed_at
-    return Revealed(
+    return VisitObservation(
         visit.judgement.outcome is Outcome.CHANGED,
         () if changed_at is None else (changed_at,),
         None if model is None else PageModel.from_bytes(model),
     )
 
 
-_WENT = (Outcome.GONE, Outcome.SOFT_GONE, Outcome.MOVED)
+_DISAPPEARED = (Outcome.GONE, Outcome.SOFT_GONE, Outcome.MOVED)
 
 
-def answered_of(visit: Visit, sources: tuple[int, ...]) -> HintJudgement | None:
+def hint_judgement_of(visit: Visit, sources: tuple[int, ...]) -> HintJudgement | None:
     """Return what a visit shows about the hints of its page; None if it shows nothing.
 
     Args:
@@ -107,7 +107,7 @@ def answered_of(visit: Visit, sources: tuple[int, ...]) -> HintJudgement | None:
     if page.last_visit_at is None or outcome in (Outcome.FAILED, Outcome.BLOCKED):
         return None
     changed: bool | None
-    if outcome in _WENT:
+    if outcome in _DISAPPEARED:
         changed = page.last_outcome is not outcome
     elif outcome is Outcome.NOT_MODIFIED:
         changed = False
@@ -189,7 +189,7 @@ def record_of(
         requisites=visit.needs.found if visit.needs else None,
         caps=caps,
         refusals=[*visit.admitted.refusals, *(visit.needs.refusals if visit.needs else ())],
-        hint_judgement=None if sources is None else answered_of(visit, sources),
+        hint_judgement=None if sources is None else hint_judgement_of(visit, sources),
     )
 
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import structlog
 import trio
 
-from crawld.store import visit as visits
+from crawld.store import visit as visit_rows
 from crawld.store.engine.database import Database
 from crawld.store.visit import RecordResult, VisitRecord
 
@@ -99,7 +99,7 @@ class Recorder:
 
     async def _commit(self, batch: list[PendingVisit]) -> None:
         records = [entry.record for entry in batch]
-        outcomes = await self._database.write_each(visits.record, records)
+        outcomes = await self._database.write_each(visit_rows.record, records)
         until = trio.current_time() + SLICE_S
         for entry, outcome in zip(batch, outcomes, strict=True):
             if trio.current_time() >= until:

@@ -18,7 +18,7 @@ from crawld.daemon.fetch.request import request_for, unwanted
 from crawld.daemon.frontier.admission import Admission, Referrer
 from crawld.daemon.frontier.site import ActiveSite
 from crawld.daemon.visit.change_detection import BodyComparison
-from crawld.daemon.visit.conclude import Visit, admit_needed, as_answer
+from crawld.daemon.visit.conclude import Visit, admit_needed, response_facts
 from crawld.daemon.visit.content import CSS, PRODUCT, PageContent
 from crawld.daemon.visit.validators import RequestMode
 from crawld.net.exchange import PREFIX_BYTES, FetchFailure, FetchRequest, FetchResponse
@@ -53,7 +53,7 @@ def conclude_requisite(
     if isinstance(answer, FetchFailure):
         return visit(judgement=Judgement(Outcome.FAILED, answer.failure, answer.detail))
     body_digest = digest(answer.body)
-    judgement = judge_response(as_answer(page, answer, body_digest, mode))
+    judgement = judge_response(response_facts(page, answer, body_digest, mode))
     if judgement.outcome is Outcome.MOVED:
         source = Referrer(page.page_id, page.depth)
         target = admission.admit_requisites(site, [judgement.detail], source, now)

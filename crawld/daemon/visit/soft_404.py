@@ -142,9 +142,9 @@ class Soft404Check:
             proxy=site.config.proxy,
         )
         answer = await self._fetcher.fetch(site, request)
-        self._connectivity.observed(host.slot.host, answer)
+        self._connectivity.observe_answer(host.slot.host, answer)
         now = self._clock.now()
-        host.spaced(answer.answered_at if isinstance(answer, FetchResponse) else answer.at)
+        host.rest_from(answer.answered_at)
         if isinstance(answer, FetchFailure) and answer.local_fault and self._connectivity.down:
             return
         self._suspects.pop(origin, None)

@@ -1,11 +1,12 @@
 """Audits of a whole daemon on a simulated web that knows which copies are fresh."""
 
 import random
+from dataclasses import replace
 
 import pytest
 import trio
 
-from crawld.config.model import JobsConfig
+from crawld.config.model import Config, JobsConfig
 from crawld.core.audit import wilson_interval
 from crawld.core.revisit.policies import VisitObservation
 from crawld.daemon.clock import Clock
@@ -29,12 +30,9 @@ def auditing(nursery):
     """Return a function that starts audits of a daemon, as often as its hosts allow."""
 
     def start(running, share=1.0):
-        def settings():
-            return JobsConfig(audit_share=share)
-
-        rng = random.Random(1)
-        parts = (running.state, running.database, running.clock)
-        job = AuditJob(*parts, settings=settings, rng=rng, least_delay_s=0.02)
+        config = Config(jobs=JobsConfig(audit_share=share))
+        context = replace(running.context, rng=random.Random(1), config=lambda: config)
+        job = AuditJob(context, least_delay_s=0.02)
         nursery.start_soon(job.run)
 
     return start

@@ -13,7 +13,6 @@ from crawld.simweb.change_process import STATIC, poisson_process
 from crawld.store.changes import model
 from crawld.store.frontier import page as page_rows
 from crawld.store.versions import version
-from crawld.workers import THREADS
 from tests.daemon.harness import make_site, until
 
 DAY_S = 86_400.0
@@ -77,7 +76,7 @@ def delete_identities(connection):
 
 async def test_first_copies_of_a_busy_crawl_are_analysed_once_old_enough(crawled, mirror, wall):
     await crawled.database.write(delete_identities)
-    job = AnalyseCopiesJob(crawled.state, crawled.database, crawled.clock)
+    job = AnalyseCopiesJob(crawled.context)
     assert await job.run() == "0 copies analysed"
     wall.shift_s += 120.0
     assert await job.run() == "20 copies analysed"
@@ -90,7 +89,7 @@ async def test_first_copies_of_a_busy_crawl_are_analysed_once_old_enough(crawled
 async def test_models_are_refitted_and_sites_get_a_scale(crawled, mirror, wall):
     await rounds(crawled, wall, 12)
     before = dict(mirror.rows("SELECT page_id, record FROM model"))
-    job = RefitModelsJob(crawled.state, crawled.database, crawled.clock, workers=THREADS)
+    job = RefitModelsJob(crawled.context)
     assert job.every_s == FIRST_S
     result = await job.run()
     assert result.startswith("20 models, ")

@@ -46,7 +46,7 @@ class World:
     async def run_job(self):
         """Analyse the copies and run the job."""
         self.wall.shift_s += 120.0
-        await AnalyseCopiesJob(self.running.state, self.running.database, self.running.clock).run()
+        await AnalyseCopiesJob(self.running.context).run()
         return await self.run_replicas_job()
 
     async def run_replicas_job(self):

@@ -81,7 +81,7 @@ class FakeTurns:
     def address_delay_s(self, slot):
         return self.plans[slot.host].address_delay_s
 
-    def ended(self, slot):
+    def turn_ended(self, slot):
         pass
 
     async def turn(self, slot):

@@ -7,26 +7,22 @@ due ▸ request visits that may decide a pair. Reads and writes are sliced, with
 
 from __future__ import annotations
 
-import random
-from collections.abc import Callable
 from typing import Final
 
 import apsw
 import structlog
 
-from crawld.config.model import ReplicasConfig
 from crawld.core.content.html import parse as parse_html
 from crawld.core.replica.canonical import HostProfile
 from crawld.core.replica.verdict import PROBED_PATHS, level_of
 from crawld.core.url import canonicalize, split_url, target_of
-from crawld.daemon.clock import Clock
-from crawld.daemon.crawl.loop import Crawl
+from crawld.daemon.crawl.context import BackgroundWork, CrawlContext
+from crawld.daemon.crawl.replica_leases import ReplicaLeases
 from crawld.daemon.jobs.replicas.plan import Decision, PlanInput, plan
 from crawld.daemon.jobs.replicas.sampling import REST_FACTOR, ReplicaSampling, next_sample_in_s
 from crawld.daemon.jobs.replicas.search import ReplicaSearch, SearchResult, same_path_redirects
 from crawld.daemon.pacing import PacedReader
 from crawld.errors import CorruptDatabaseError, InvalidUrlError
-from crawld.store.engine.database import Database
 from crawld.store.replica import inputs, replica
 from crawld.store.replica import pages as replica_pages
 from crawld.store.replica import pair as replica_pair
@@ -34,7 +30,6 @@ from crawld.store.replica.inputs import Cursors, SourceHost
 from crawld.store.replica.pair import PairRow
 from crawld.store.replica.replica import ReplicaRow
 from crawld.store.versions import version
-from crawld.workers import Workers
 
 log = structlog.get_logger(__name__)
 
@@ -51,30 +46,16 @@ REQUESTED_PAIRS: Final = 500
 """Undecided pairs whose pages are requested in one run."""
 
 
-class ReplicasJob:
+class ReplicasJob(BackgroundWork):
     """The `replicas` job."""
 
     name = "replicas"
 
-    def __init__(
-        self,
-        crawl: Crawl,
-        database: Database,
-        clock: Clock,
-        *,
-        workers: Workers,
-        settings: Callable[[], ReplicasConfig],
-        rng: random.Random,
-    ) -> None:
-        """Create the job; `settings` returns the current config."""
-        self._crawl = crawl
-        self._database = database
-        self._paced = PacedReader(database, REST_FACTOR)
-        self._clock = clock
-        self._workers = workers
-        self._settings = settings
+    def __init__(self, context: CrawlContext, leases: ReplicaLeases) -> None:
+        super().__init__(context)
+        self._paced = PacedReader(context.database, REST_FACTOR)
         self._search = ReplicaSearch()
-        self._sampling = ReplicaSampling(crawl, database, clock, settings=settings, rng=rng)
+        self._sampling = ReplicaSampling(context, leases)
         self._cursors: Cursors | None = None
         self._canonical_counts: dict[int, tuple[tuple[int, ...], dict[str, int]]] = {}
         self._counts = {"pages": 0, "pairs": 0, "pruned": 0, "held": 0, "withdrawn": 0, "asked": 0}
@@ -82,7 +63,7 @@ class ReplicasJob:
     @property
     def every_s(self) -> float:
         """Pause between two runs, seconds."""
-        return self._settings().every_s
+        return self._config().replicas.every_s
 
     async def progress(self) -> dict[str, int]:
         """Return counts of pages, pairs and replicas by status."""
@@ -90,7 +71,7 @@ class ReplicasJob:
 
     async def run(self) -> str:
         """Search for replicas once; does nothing in a one-off mirror."""
-        if self._crawl.state.settings.once:
+        if self._state.settings.once:
             return "skipped in a one-off mirror"
         await self._read_pages()
         hosts = await self._database.read(inputs.hosts)
@@ -184,8 +165,8 @@ class ReplicasJob:
             contradictions=found.contradictions,
             profiles=await self._host_profiles(hosts, {*evidence, *operator_words}, rows),
             hosts=len(hosts),
-            prune=self._settings().prune,
-            max_share=None if released else self._settings().storm_share,
+            prune=self._config().replicas.prune,
+            max_share=None if released else self._config().replicas.storm_share,
         )
         judgements = [
             PairRow(
@@ -213,7 +194,7 @@ class ReplicasJob:
         for one, other in (*pairs, *((row.host_id, row.canonical_id) for row in rows)):
             partners.setdefault(one, set()).add(other)
             partners.setdefault(other, set()).add(one)
-        preferred = set(self._settings().prefer)
+        preferred = set(self._config().replicas.prefer)
         profiles = {}
         for host in hosts:
             if host.host_id not in partners:
@@ -241,7 +222,7 @@ class ReplicasJob:
             if decision is None and row.status != "withdrawn":
                 await self._database.write(replica.drop_replica, host_id)
                 log.info("replica_dropped", host=row.host, canonical=row.canonical_host)
-        look_at = now + next_sample_in_s(0.0, self._settings())
+        look_at = now + next_sample_in_s(0.0, self._config().replicas)
         for decision in decisions:
             previous = before.get(decision.host_id)
             if previous is None or (previous.status, previous.canonical_id) != (
@@ -269,10 +250,10 @@ class ReplicasJob:
         for one, other in pairs[:REQUESTED_PAIRS]:
             pages = await self._paced.read(replica_pages.shared_unvisited, one, other, PROBED_PATHS)
             for host_id, site_id in dict.fromkeys((page.host_id, page.site_id) for page in pages):
-                host = self._crawl.state.hosts.get(names[host_id])
-                if host is not None and site_id in self._crawl.state.sites:
+                host = self._state.hosts.get(names[host_id])
+                if host is not None and site_id in self._state.sites:
                     first = [page.page_id for page in pages if page[:2] == (host_id, site_id)]
-                    self._crawl.state.pages_of(host, site_id).add_new(first, soon=True)
+                    self._state.pages_of(host, site_id).add_new(first, soon=True)
             self._counts["asked"] += len(pages)
 
 

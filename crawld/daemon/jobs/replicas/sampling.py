@@ -8,17 +8,14 @@ it, show content that the canonical host neither shows nor showed.
 
 from __future__ import annotations
 
-import random
-from collections.abc import Callable
 from typing import Final
 
 import structlog
 
 from crawld.config.model import ReplicasConfig
-from crawld.daemon.clock import Clock
-from crawld.daemon.crawl.loop import Crawl
+from crawld.daemon.crawl.context import BackgroundWork, CrawlContext
+from crawld.daemon.crawl.replica_leases import ReplicaLeases
 from crawld.daemon.pacing import PacedReader
-from crawld.store.engine.database import Database
 from crawld.store.replica import pages as replica_pages
 from crawld.store.replica import pair as replica_pair
 from crawld.store.replica import replica
@@ -45,29 +42,17 @@ REST_FACTOR: Final = 2.0
 """Rest after each slice, as a multiple of its work."""
 
 
-class ReplicaSampling:
+class ReplicaSampling(BackgroundWork):
     """Suspends and samples the pages of replicas."""
 
-    def __init__(
-        self,
-        crawl: Crawl,
-        database: Database,
-        clock: Clock,
-        *,
-        settings: Callable[[], ReplicasConfig],
-        rng: random.Random,
-    ) -> None:
-        """Create the sampling; `settings` returns the current config."""
-        self._crawl = crawl
-        self._database = database
-        self._paced = PacedReader(database, REST_FACTOR)
-        self._clock = clock
-        self._settings = settings
-        self._rng = rng
+    def __init__(self, context: CrawlContext, leases: ReplicaLeases) -> None:
+        super().__init__(context)
+        self._leases = leases
+        self._paced = PacedReader(context.database, REST_FACTOR)
 
     async def check(self, row: ReplicaRow) -> None:
         """Judge the last sample, withdraw or suspend, and start the next sample when it is due."""
-        now, settings = self._clock.now(), self._settings()
+        now, settings = self._clock.now(), self._config().replicas
         awaited = bool(row.sampled_at)
         if awaited:
             samples = await self._database.read(
@@ -109,7 +94,7 @@ class ReplicaSampling:
         certain = {
             frozenset((pair.one_id, pair.other_id)) for pair in pairs if pair.level == "certain"
         }
-        self._crawl.leases.grant(
+        self._leases.grant(
             row
             for row in rows
             if frozenset((row.host_id, row.canonical_id)) in certain and _is_reliable(row)
@@ -146,13 +131,13 @@ class ReplicaSampling:
             self._enqueue(name, resumed)
 
     def _enqueue(self, name: str, resumed: list[ResumedPage]) -> None:
-        host = self._crawl.state.hosts.get(name)
+        host = self._state.hosts.get(name)
         if host is None:
             return
-        for site_id in {page.site_id for page in resumed} & set(self._crawl.state.sites):
+        for site_id in {page.site_id for page in resumed} & set(self._state.sites):
             pages = {page.page_id: page.visited for page in resumed if page.site_id == site_id}
-            self._crawl.state.pages_of(host, site_id).resume(pages)
-        self._crawl.schedule.wake(host.slot)
+            self._state.pages_of(host, site_id).resume(pages)
+        self._state.schedule.wake(host.slot)
 
 
 def next_sample_in_s(age_s: float, settings: ReplicasConfig) -> float:

@@ -15,8 +15,15 @@ import numpy as np
 from crawld.core.content.fingerprint import cleaned_digest
 from crawld.core.replica.candidates import CandidateIndex
 from crawld.core.replica.features import ALL, HostFeatures, PairFeatures
-from crawld.core.replica.hosts import Hosts, Ids, Keys, pair_hosts, pair_keys, path_key
-from crawld.core.replica.hosts import signature_key as key_of
+from crawld.core.replica.hosts import (
+    Hosts,
+    Ids,
+    Keys,
+    pair_hosts,
+    pair_keys,
+    path_key,
+    signature_key,
+)
 from crawld.core.replica.learning import (
     ReplicaModel,
     TrainingPairs,
@@ -246,7 +253,7 @@ class ReplicaSearch:
 
 
 def _signature(digest: bytes | None) -> int:
-    return key_of(digest) if digest is not None and digest != _EMPTY else 0
+    return signature_key(digest) if digest is not None and digest != _EMPTY else 0
 
 
 def _to_indexes(keys: Ids, ids: Ids) -> Ids:

@@ -33,27 +33,27 @@ PAGES_OF_ORIGIN = 3
 """Of these, pages per origin."""
 
 
-async def find_wikis(crawl: CrawlState, database: Database, clock: Clock) -> list[WikiRow]:
+async def find_wikis(state: CrawlState, database: Database, clock: Clock) -> list[WikiRow]:
     """Check hosts that were not checked lately; return every wiki whose API may be used."""
     rows = await database.read(wiki.list_wikis)
     known = {(row.site_id, row.origin_id): row for row in rows}
-    for site in _sites_with_api(crawl):
-        for host in list(crawl.hosts.values()):
+    for site in _sites_with_api(state):
+        for host in list(state.hosts.values()):
             if site.site_id in host.pages:
                 await _check_host(database, clock, site, host.host_id, known)
-    with_api = {site.site_id for site in _sites_with_api(crawl)}
+    with_api = {site.site_id for site in _sites_with_api(state)}
     found = await database.read(wiki.list_wikis)
     return [row for row in found if row.api_url and row.site_id in with_api]
 
 
-async def has_unseen_sites(crawl: CrawlState, database: Database) -> bool:
+async def has_unseen_sites(state: CrawlState, database: Database) -> bool:
     """Whether a site with `api = true` has no stored page to check yet."""
     looked_at = {row.site_id for row in await database.read(wiki.list_wikis)}
-    return any(site.site_id not in looked_at for site in _sites_with_api(crawl))
+    return any(site.site_id not in looked_at for site in _sites_with_api(state))
 
 
-def _sites_with_api(crawl: CrawlState) -> list[ActiveSite]:
-    return [site for site in crawl.sites.values() if site.config.api and not site.paused]
+def _sites_with_api(state: CrawlState) -> list[ActiveSite]:
+    return [site for site in state.sites.values() if site.config.api and not site.paused]
 
 
 async def _check_host(

@@ -12,15 +12,12 @@ from collections.abc import Callable
 import structlog
 import trio
 
-from crawld.config.model import JobsConfig
-from crawld.daemon.clock import Clock
 from crawld.daemon.crawl.api_client import ApiClient
-from crawld.daemon.crawl.state import CrawlState
+from crawld.daemon.crawl.context import BackgroundWork, CrawlContext
 from crawld.daemon.jobs.wiki_history.detect_wikis import find_wikis, has_unseen_sites
 from crawld.daemon.jobs.wiki_history.reader import WikiHistoryReader
 from crawld.store.changes import wiki
 from crawld.store.changes.wiki import WikiRow
-from crawld.store.engine.database import Database
 
 log = structlog.get_logger(__name__)
 
@@ -31,40 +28,30 @@ FIRST_COPY_WAIT_S = 15.0
 """Pause while a site has no copy yet, so that its wiki is detected with the first page."""
 
 
-class WikiHistoryJob:
+class WikiHistoryJob(BackgroundWork):
     """The `backfill` job, for all wikis."""
 
     name = "backfill"
 
     def __init__(
-        self,
-        crawl: CrawlState,
-        database: Database,
-        client: ApiClient,
-        clock: Clock,
-        *,
-        settings: Callable[[], JobsConfig],
-        on_facts: Callable[[], None] = lambda: None,
+        self, context: CrawlContext, client: ApiClient, *, on_facts: Callable[[], None]
     ) -> None:
         """Create the job; `on_facts` is called when the siteinfo of a wiki was read."""
-        self._on_facts = on_facts
-        self._crawl = crawl
-        self._database = database
+        super().__init__(context)
         self._client = client
-        self._clock = clock
-        self._settings = settings
+        self._on_facts = on_facts
         self._has_unseen_sites = False
 
     @property
     def every_s(self) -> float:
         """Pause between two runs, seconds."""
-        every_s = self._settings().backfill_every_s
+        every_s = self._config().jobs.backfill_every_s
         return min(every_s, FIRST_COPY_WAIT_S) if self._has_unseen_sites else every_s
 
     async def run(self) -> str:
         """Read histories until nothing is left or the run is over."""
-        rows = await find_wikis(self._crawl, self._database, self._clock)
-        self._has_unseen_sites = await has_unseen_sites(self._crawl, self._database)
+        rows = await find_wikis(self._state, self._database, self._clock)
+        self._has_unseen_sites = await has_unseen_sites(self._state, self._database)
         deadline = trio.current_time() + RUN_S
         failures: list[str] = []
         async with trio.open_nursery() as nursery:
@@ -81,15 +68,7 @@ class WikiHistoryJob:
         return "; ".join([summary, *failures])
 
     async def _read(self, row: WikiRow, deadline: float, failures: list[str]) -> None:
-        reader = WikiHistoryReader(
-            self._crawl,
-            self._database,
-            self._client,
-            self._clock,
-            row,
-            settings=self._settings,
-            on_facts=self._on_facts,
-        )
+        reader = WikiHistoryReader(self._context, self._client, row, on_facts=self._on_facts)
         try:
             await reader.run(deadline)
         except Exception as error:  # one wiki must not end the reader of the others

@@ -20,11 +20,9 @@ import apsw
 import structlog
 import trio
 
-from crawld.config.model import JobsConfig
 from crawld.core.politeness import MAX_RETRY_AFTER_S
-from crawld.daemon.clock import Clock
 from crawld.daemon.crawl.api_client import Api, ApiClient
-from crawld.daemon.crawl.state import CrawlState
+from crawld.daemon.crawl.context import BackgroundWork, CrawlContext
 from crawld.daemon.jobs.wiki_history.rebuild import rebuild
 from crawld.sources.mediawiki_api import ApiResponse, ApiTrouble, Parameters, TroubleKind, batch
 from crawld.sources.mediawiki_history import (
@@ -44,7 +42,6 @@ from crawld.store.changes import wiki, wiki_page
 from crawld.store.changes.change import Change
 from crawld.store.changes.wiki import WikiRow
 from crawld.store.changes.wiki_page import ResolvedTitle, VisitedPage, WikiPageRow
-from crawld.store.engine.database import Database
 
 log = structlog.get_logger(__name__)
 
@@ -76,27 +73,21 @@ _PAGE_TROUBLES = frozenset(
 """Failures that the requested pages may have caused: other pages come first next time."""
 
 
-class WikiHistoryReader:
+class WikiHistoryReader(BackgroundWork):
     """Reads the histories of one wiki."""
 
     def __init__(
         self,
-        crawl: CrawlState,
-        database: Database,
+        context: CrawlContext,
         client: ApiClient,
-        clock: Clock,
         row: WikiRow,
         *,
-        settings: Callable[[], JobsConfig],
-        on_facts: Callable[[], None] = lambda: None,
+        on_facts: Callable[[], None],
     ) -> None:
-        self._on_facts = on_facts
-        self._crawl = crawl
-        self._database = database
+        super().__init__(context)
         self._client = client
-        self._clock = clock
-        self._settings = settings
         self._row = row
+        self._on_facts = on_facts
         self._facts = WikiFacts.from_json(row.facts) if row.facts else None
         self._most_titles = self._titles_at_once = TITLES_AT_ONCE
 
@@ -221,7 +212,7 @@ class WikiHistoryReader:
             [_change(revision) for revision in info.revisions],
             cursor=json.dumps(cursor) if cursor else None,
             at=self._clock.now(),
-            cap=self._settings().backfill_revisions,
+            cap=self._config().jobs.backfill_revisions,
         )
         now = await self._database.read(wiki_page.get, page.page_id)
         if now is not None and now.state == "read" and info.title != page.shown_title:
@@ -289,7 +280,7 @@ class WikiHistoryReader:
 
     async def _follow(self, trouble: ApiTrouble) -> None:
         """Follow a redirect of the API if the site allows the target."""
-        site, api_url = self._crawl.sites.get(self._row.site_id), self._row.api_url
+        site, api_url = self._state.sites.get(self._row.site_id), self._row.api_url
         target = moved_api_url(api_url, trouble.detail) if api_url else None
         if site is None or target is None or not site.trusts(target, f"{self._row.origin}/"):
             return

@@ -58,7 +58,7 @@ async def test_a_jump_of_the_wall_clock_does_not_change_a_retry_after(jump_s):
     wall = WallClock()
     clock, host = Clock(wall=wall), make_host()
     began = trio.current_time()
-    host.troubled(clock.now(), 300.0)
+    host.record_trouble(clock.now(), 300.0)
     wall.jump(jump_s)
     assert host.open_at(clock) == began + 300.0
     await trio.sleep(300.0)
@@ -91,13 +91,13 @@ async def test_trouble_doubles_the_delay_and_quiet_periods_halve_it_again():
     clock, host = Clock(wall=WallClock()), make_host()
     delays = []
     for _ in range(3):
-        host.troubled(clock.now(), None)
+        host.record_trouble(clock.now(), None)
         delays.append(host.delay_s())
     assert delays == [20.0, 40.0, 80.0]
     for decayed in (40.0, 20.0, 10.0, 10.0):
-        host.answered(clock.now())  # too soon
+        host.record_success(clock.now())  # too soon
         await trio.sleep(QUIET_PERIOD_S)
-        host.answered(clock.now())
+        host.record_success(clock.now())
         assert host.delay_s() == decayed
 
 
@@ -105,9 +105,9 @@ async def test_trouble_doubles_the_delay_and_quiet_periods_halve_it_again():
 async def test_the_delay_of_a_host_starts_at_the_response():
     host = make_host()
     now = trio.current_time()
-    host.spaced(now + 5.0)
+    host.rest_from(now + 5.0)
     assert host.slot.next_at == now + 15.0
-    host.spaced(now)  # the delay of an earlier response does not shorten it
+    host.rest_from(now)  # the delay of an earlier response does not shorten it
     assert host.slot.next_at == now + 15.0
 
 
@@ -173,7 +173,7 @@ async def test_shutting_a_host_delays_only_its_pages_and_a_retry_after_every_req
     host.shut_until = now + 60.0
     assert host.rested_at(clock) <= now
     assert host.open_at(clock) == now + 60.0
-    host.troubled(clock.now(), 90.0)
+    host.record_trouble(clock.now(), 90.0)
     assert host.rested_at(clock) == host.open_at(clock) == now + 90.0
 
 

@@ -171,7 +171,7 @@ class TestEveryPolicy:
         host.apply_rules([DelayRules(host_delay_s=1.0, quiet_hours=QuietHours(quiet, offset_s))])
         host.pages[1] = make_queue(policy)
         if closed == "back-off":
-            host.troubled(now, 600.0)
+            host.record_trouble(now, 600.0)
         assert host.wanted_at(now, {1}) is not None
         assert host.open_at(clock) > trio.current_time() + 500.0
 

@@ -6,11 +6,12 @@ from types import SimpleNamespace
 
 import pytest
 
-from crawld.config.model import JobsConfig
+from crawld.config.model import Config, JobsConfig
 from crawld.core.change.history import Observation
 from crawld.core.change.model import PageModel
 from crawld.core.change.reliability import Reliability
 from crawld.core.revisit.forecast import HintQuality
+from crawld.daemon.crawl.context import CrawlContext
 from crawld.daemon.hints.budget import (
     IDLE_FACTOR,
     MIN_SHARE,
@@ -19,7 +20,7 @@ from crawld.daemon.hints.budget import (
     _estimate,
     _EstimateInput,
     coverage,
-    hint_quality,
+    source_quality,
 )
 from crawld.store.changes.allocation import WeightedModel
 from crawld.store.changes.hint_source import SourceRow
@@ -93,7 +94,7 @@ def test_several_sources_miss_less_than_each():
 
 def test_the_lag_of_a_source_excludes_the_wait_for_a_poll():
     polled = row(evidence=known(lag_s=60.0), last_poll_at=NOW + 900.0)
-    whole, own = hint_quality(polled), hint_quality(polled, beyond_polls=True)
+    whole, own = source_quality(polled), source_quality(polled, beyond_polls=True)
     assert own.lag_s == pytest.approx(max(whole.lag_s - 45.0, 0.0))
 
 
@@ -109,9 +110,8 @@ class Hosts:
 
 
 def budget(estimate=None, *, share=0.25, delay_s=1.0):
-    made = PollBudget(
-        Hosts(delay_s), None, workers=THREADS, settings=lambda: JobsConfig(poll_share=share)
-    )
+    config = Config(jobs=JobsConfig(poll_share=share))
+    made = PollBudget(CrawlContext(Hosts(delay_s), None, None, THREADS, None, lambda: config))
     if estimate is not None:
         made._estimates[1] = estimate
     return made
