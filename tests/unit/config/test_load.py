@@ -109,11 +109,8 @@ def test_each_mistake_is_named_with_its_line(write, text, line, parts):
 
 def test_all_mistakes_are_reported_in_order_of_lines(write):
     message = refusal(write("[fetch]\ntotal_s = -1\nhttp2 = 0\n[store]\nbatch = 1\n"))
-    assert [line.split(": ")[0][-6:] for line in message.splitlines()] == [
-        "line 2",
-        "line 3",
-        "line 5",
-    ]
+    places = [line.split(": ")[0][-6:] for line in message.splitlines()]
+    assert places == ["line 2", "line 3", "line 5"]
 
 
 def test_the_number_of_reported_mistakes_is_limited(write):

@@ -57,39 +57,23 @@ def site(**keys):
 def test_a_file_of_urls(tmp_path):
     path = tmp_path / "u.txt"
     long_line = b"https://a.example/" + b"x" * 200_000
-    path.write_bytes(
-        b"\xef\xbb\xbfhttps://A.example/1\r\n\n  # no\n"
-        + long_line
-        + b"\n\xff\xfe\nhttps://b.example"
-    )
-    found = list(read_seeds(site(seeds_file=path)))
-    assert [(type(each), each.line) for each in found] == [
-        (Seed, 1),
-        (BadSeed, 4),
-        (BadSeed, 5),
-        (Seed, 6),
-    ]
-    assert [each.url for each in found if isinstance(each, Seed)] == [
-        "https://a.example/1",
-        "https://b.example/",
-    ]
-    assert len(found[1].text) <= 80
+    begin = b"\xef\xbb\xbfhttps://A.example/1\r\n\n  # no\n"
+    path.write_bytes(begin + long_line + b"\n\xff\xfe\nhttps://b.example")
+    first, long, junk, last = read_seeds(site(seeds_file=path))
+    assert [(type(each), each.line) for each in (long, junk)] == [(BadSeed, 4), (BadSeed, 5)]
+    assert (first.url, first.line) == ("https://a.example/1", 1)
+    assert (last.url, last.line) == ("https://b.example/", 6)
+    assert len(long.text) <= 80
 
 
 def test_titles_and_list_together(tmp_path):
     path = tmp_path / "t.txt"
     path.write_text("Web crawler\n#  a comment\nA|B\nC++\n")
-    wiki = site(
-        seeds=["https://w.example/"],
-        titles_file=path,
-        title_url="https://w.example/wiki/{title}",
-    )
+    title_url = "https://w.example/wiki/{title}"
+    wiki = site(seeds=["https://w.example/"], titles_file=path, title_url=title_url)
     urls = [each.url for each in read_seeds(wiki) if isinstance(each, Seed)]
-    assert urls == [
-        "https://w.example/",
-        "https://w.example/wiki/Web_crawler",
-        "https://w.example/wiki/C%2B%2B",
-    ]
+    paths = ("", "wiki/Web_crawler", "wiki/C%2B%2B")
+    assert urls == [f"https://w.example/{path}" for path in paths]
     assert len(list(read_seeds(wiki, max_lines=1))) == 2
 
 

@@ -13,7 +13,6 @@ from crawld.sources.event_stream import (
     EventReader,
     GapDetector,
     PageChange,
-    StreamEvent,
     host_filter,
     parse_event,
     read_change,
@@ -28,31 +27,22 @@ def read(*pieces, reader=None):
 
 def test_events():
     stream = b"event: message\nid: 1\ndata: one\n\n: a comment\n\ndata:two\ndata: three\nid: 2\n\n"
-    assert read(stream) == [
-        StreamEvent(b"one", "message", "1"),
-        StreamEvent(b"two\nthree", "message", "2"),
-    ]
+    assert read(stream) == [(b"one", "message", "1"), (b"two\nthree", "message", "2")]
 
 
 @pytest.mark.parametrize(
     ("stream", "events"),
     [
-        (b"\xef\xbb\xbfdata: x\n\n", [StreamEvent(b"x", "message", "")]),
-        (b"data: x\r\n\r\n", [StreamEvent(b"x", "message", "")]),
-        (
-            b"data: x\r\rdata: y\r\r",
-            [StreamEvent(b"x", "message", ""), StreamEvent(b"y", "message", "")],
-        ),
-        (b"data\n\n", [StreamEvent(b"", "message", "")]),
-        (b"data:  x\n\n", [StreamEvent(b" x", "message", "")]),
-        (b"event: other\nunknown: y\ndata: x\n\n", [StreamEvent(b"x", "other", "")]),
-        (b"event: other\n\ndata: x\n\n", [StreamEvent(b"x", "message", "")]),
-        (b"id: 1\n\ndata: x\n\n", [StreamEvent(b"x", "message", "1")]),
-        (
-            b"id: 1\ndata: x\n\nid\ndata: y\n\n",
-            [StreamEvent(b"x", "message", "1"), StreamEvent(b"y", "message", "")],
-        ),
-        (b"id: a\0b\ndata: x\n\n", [StreamEvent(b"x", "message", "")]),
+        (b"\xef\xbb\xbfdata: x\n\n", [(b"x", "message", "")]),
+        (b"data: x\r\n\r\n", [(b"x", "message", "")]),
+        (b"data: x\r\rdata: y\r\r", [(b"x", "message", ""), (b"y", "message", "")]),
+        (b"data\n\n", [(b"", "message", "")]),
+        (b"data:  x\n\n", [(b" x", "message", "")]),
+        (b"event: other\nunknown: y\ndata: x\n\n", [(b"x", "other", "")]),
+        (b"event: other\n\ndata: x\n\n", [(b"x", "message", "")]),
+        (b"id: 1\n\ndata: x\n\n", [(b"x", "message", "1")]),
+        (b"id: 1\ndata: x\n\nid\ndata: y\n\n", [(b"x", "message", "1"), (b"y", "message", "")]),
+        (b"id: a\0b\ndata: x\n\n", [(b"x", "message", "")]),
         (b"data: half an event", []),
         (b"data: half an event\n", []),
         (b"", []),
@@ -93,9 +83,8 @@ def test_an_incomplete_event_does_not_change_the_id():
 def test_an_endless_event_is_dropped_and_not_held(line_end):
     reader = EventReader()
     piece = b"x" * 50_000 + line_end
-    assert read(b"data: ", *[piece] * 40, b"\n\ndata: next\n\n", reader=reader) == [
-        StreamEvent(b"next", "message", "")
-    ]
+    found = read(b"data: ", *[piece] * 40, b"\n\ndata: next\n\n", reader=reader)
+    assert found == [(b"next", "message", "")]
     assert reader.dropped == 1
 
 
@@ -149,9 +138,8 @@ PAGE_CHANGE = {
 }
 
 
-def change_of(said):
-    read_as = parse_event(json.dumps(said).encode())
-    return read_change(read_as[0])
+def change_of(event):
+    return read_change(parse_event(json.dumps(event).encode())[0])
 
 
 def test_an_edit():
@@ -200,11 +188,8 @@ def test_the_time_falls_back_on_meta():
 def test_moves():
     log = {**EDIT, "type": "log", "log_type": "move", "title": "A", "log_params": {"target": "B"}}
     assert renamed_titles(log) == ("A", "B")
-    moved = {
-        **PAGE_CHANGE,
-        "page_change_kind": "move",
-        "prior_state": {"page": {"page_title": "Old_a"}},
-    }
+    before = {"page": {"page_title": "Old_a"}}
+    moved = {**PAGE_CHANGE, "page_change_kind": "move", "prior_state": before}
     assert renamed_titles(moved) == ("Old a", "A b")
     assert renamed_titles(EDIT) is None
     assert renamed_titles({**log, "log_params": []}) is None

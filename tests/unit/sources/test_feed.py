@@ -90,9 +90,8 @@ def test_a_broken_feed_is_read_as_far_as_possible():
 
 
 def test_entries_without_a_page_are_counted():
-    feed = read(
-        rss(item("mailto:a@a.test"), item("http://a.test/1"), "<item><title>t</title></item>")
-    )
+    untitled = "<item><title>t</title></item>"
+    feed = read(rss(item("mailto:a@a.test"), item("http://a.test/1"), untitled))
     assert (urls(feed), feed.junk) == (["http://a.test/1"], 2)
 
 
@@ -127,12 +126,9 @@ def test_an_entry_counts_once():
 
 
 def test_an_entry_with_another_date_counts_again():
-    news, _ = reads(
-        rss(item("http://a.test/1", DATED), item("http://a.test/2", DATED)),
-        rss(
-            item("http://a.test/1", "Sat, 21 Nov 2026 12:30:00 GMT"), item("http://a.test/2", DATED)
-        ),
-    )
+    same = item("http://a.test/2", DATED)
+    again = item("http://a.test/1", "Sat, 21 Nov 2026 12:30:00 GMT")
+    news, _ = reads(rss(item("http://a.test/1", DATED), same), rss(again, same))
     assert news[1] == {"http://a.test/1": read_date("2026-11-21T12:30:00Z")}
 
 

@@ -30,7 +30,7 @@ def error(code, **more):
 
 
 def test_a_request_has_the_parameters_of_the_etiquette():
-    url = query_url("https://w.test/w/api.php", {"action": "query", "titles": "A|B&c"}, maxlag_s=5)
+    url = query_url("https://w.test/w/api.php", {"titles": "A|B&c"}, maxlag_s=5)
     assert url.startswith("https://w.test/w/api.php?")
     assert dict(parse_qsl(urlsplit(url).query, keep_blank_values=True)) == {
         "format": "json",
@@ -160,12 +160,10 @@ _JSON = st.recursive(
 )
 
 
-@given(
-    st.dictionaries(
-        st.sampled_from(["query", "error", "errors", "warnings", "continue", "batchcomplete"]),
-        _JSON,
-    )
-)
+_KEYS = st.sampled_from(["query", "error", "errors", "warnings", "continue", "batchcomplete"])
+
+
+@given(st.dictionaries(_KEYS, _JSON))
 def test_no_json_raises(said):
     assert isinstance(read(said), ApiResponse | ApiTrouble)
 

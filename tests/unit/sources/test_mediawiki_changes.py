@@ -20,6 +20,7 @@ from crawld.sources.mediawiki_changes import (
 )
 
 NOW = 1_700_000_000.0
+START = ChangesCursor(at=NOW - 60)
 
 
 def written(at):
@@ -53,7 +54,7 @@ def test_the_first_response_starts_at_the_wikis_time():
 
 
 def test_rows_seen_before_are_skipped():
-    first = read_changes(answer(edit(1), edit(2, title="B")), ChangesCursor(at=NOW - 60), NOW)
+    first = read_changes(answer(edit(1), edit(2, title="B")), START, NOW)
     assert titles(first) == ["A", "B"]
     again = read_changes(answer(edit(1), edit(2), edit(3, title="C")), first.cursor, NOW)
     assert titles(again) == ["C"]
@@ -61,62 +62,57 @@ def test_rows_seen_before_are_skipped():
 
 
 def test_a_row_committed_late_is_returned():
-    first = read_changes(answer(edit(5, NOW)), ChangesCursor(at=NOW - 60), NOW)
+    first = read_changes(answer(edit(5, NOW)), START, NOW)
     late = read_changes(answer(edit(4, NOW - 3, title="Late"), edit(5)), first.cursor, NOW + 5)
     assert titles(late) == ["Late"]
 
 
 def test_repeated_numbers_in_one_response_count_once():
-    read = read_changes(answer(edit(1), edit(1), edit(1)), ChangesCursor(at=NOW - 60), NOW)
+    read = read_changes(answer(edit(1), edit(1), edit(1)), START, NOW)
     assert titles(read) == ["A"]
 
 
 def test_the_log_has_what_deleted_rows_lost():
     moved = {"target_title": "New", "target_ns": 0}
     logs = [entry(1, "delete"), entry(2, "move", params=moved), entry(3, "protect", title="No")]
-    read = read_changes(answer(logs=logs), ChangesCursor(at=NOW - 60), NOW)
-    assert read.changed == [
-        TitleChange("A", 0, NOW),
-        TitleChange("A", 0, NOW),
-        TitleChange("New", 0, NOW),
-    ]
+    read = read_changes(answer(logs=logs), START, NOW)
+    assert read.changed == [TitleChange(title, 0, NOW) for title in ("A", "A", "New")]
 
 
 def test_a_log_entry_among_recent_changes_counts_once():
     row = edit(9, type="log", logid=4, logtype="delete", logaction="delete", logparams={})
-    read = read_changes(answer(row, logs=[entry(4, "delete")]), ChangesCursor(at=NOW - 60), NOW)
+    read = read_changes(answer(row, logs=[entry(4, "delete")]), START, NOW)
     assert titles(read) == ["A"]
 
 
 def test_a_categorization_is_a_change_of_the_category():
     row = edit(9, type="categorize", title="Category:C", ns=14, page=33)
-    [told] = read_changes(answer(row), ChangesCursor(at=NOW - 60), NOW).changed
+    [told] = read_changes(answer(row), START, NOW).changed
     assert told == TitleChange("Category:C", 14, NOW, None)
 
 
 def test_a_long_response_is_continued():
     part = {"rccontinue": "20231114|7", "continue": "-||"}
-    read = read_changes(answer(edit(1), cursor=part), ChangesCursor(at=NOW - 60), NOW)
+    read = read_changes(answer(edit(1), cursor=part), START, NOW)
     assert read.cursor.continuation == part
     assert changes_query(read.cursor, NOW)["rccontinue"] == "20231114|7"
 
 
 def test_future_rows_do_not_move_the_cursor_ahead():
-    read = read_changes(answer(edit(1, NOW + 86_400)), ChangesCursor(at=NOW - 60), NOW)
+    read = read_changes(answer(edit(1, NOW + 86_400)), START, NOW)
     assert titles(read) == ["A"]
     assert read.cursor.at == NOW
 
 
 def test_a_clock_set_back_is_a_gap():
-    read = read_changes(
-        answer(edit(1, NOW - 7_200), served_at=NOW - 7_200), ChangesCursor(at=NOW), NOW
-    )
+    earlier = answer(edit(1, NOW - 7_200), served_at=NOW - 7_200)
+    read = read_changes(earlier, ChangesCursor(at=NOW), NOW)
     assert read.gap
     assert read.cursor.at == NOW - 7_200
 
 
 def test_missing_rows_are_settled_by_the_oldest_row():
-    seen = read_changes(answer(edit(1)), ChangesCursor(at=NOW - 60), NOW).cursor
+    seen = read_changes(answer(edit(1)), START, NOW).cursor
     read = read_changes(answer(edit(8, NOW + 900)), seen, NOW + 900)
     assert read.cursor.unverified_at
     assert not read.gap
@@ -133,7 +129,7 @@ def test_missing_rows_are_settled_by_the_oldest_row():
 
 def test_unusable_rows_are_counted():
     rows = [{"rcid": "x"}, edit(2, timestamp="yesterday"), {}, edit(3)]
-    read = read_changes(answer(*rows, logs=[{"logid": None}]), ChangesCursor(at=NOW - 60), NOW)
+    read = read_changes(answer(*rows, logs=[{"logid": None}]), START, NOW)
     assert titles(read) == ["A"]
     assert read.unusable == 4
 
@@ -141,13 +137,13 @@ def test_unusable_rows_are_counted():
 @pytest.mark.parametrize("kind", [[], {}, None, 7])
 def test_other_log_entries_are_ignored(kind):
     logged = edit(2, type="log", logtype=kind)
-    read = read_changes(answer(logged, logs=[entry(9, kind)]), ChangesCursor(at=NOW - 60), NOW)
+    read = read_changes(answer(logged, logs=[entry(9, kind)]), START, NOW)
     assert not read.changed
 
 
 def test_the_row_numbers_kept_are_limited():
     rows = [edit(number) for number in range(MAX_SEEN + 500)]
-    read = read_changes(answer(*rows), ChangesCursor(at=NOW - 60), NOW)
+    read = read_changes(answer(*rows), START, NOW)
     assert len(read.cursor.edits) == MAX_SEEN
 
 

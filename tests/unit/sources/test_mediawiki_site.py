@@ -33,34 +33,29 @@ def siteinfo(**general):
     }
 
 
+def edit_uri(address):
+    return f'<link rel="EditURI" href="{address}">'
+
+
 @pytest.mark.parametrize(
     ("head", "api_url"),
     [
-        (
-            '<link rel="EditURI" href="//wiki.test/w/api.php?action=rsd">',
-            "https://wiki.test/w/api.php",
-        ),
-        (
-            '<link rel="EditURI" href="https://other.test/api.php?action=rsd">',
-            "https://other.test/api.php",
-        ),
-        (f'{MEDIAWIKI}<script src="/x/load.php?a=b"></script>', "https://wiki.test/x/api.php"),
-        (
-            f'{MEDIAWIKI}<a href="/wiki/index.php?title=A&action=edit">edit</a>',
-            "https://wiki.test/wiki/api.php",
-        ),
-        (f'{MEDIAWIKI}<script src="/load.php5?a=b"></script>', "https://wiki.test/api.php5"),
-        (f'{MEDIAWIKI}<script src="https://cdn.test/w/load.php?a"></script>', None),
+        (edit_uri("//wiki.test/w/api.php?action=rsd"), "https://wiki.test/w/api.php"),
+        (edit_uri("https://other.test/api.php?action=rsd"), "https://other.test/api.php"),
+        (MEDIAWIKI + '<script src="/x/load.php?a=b"></script>', "https://wiki.test/x/api.php"),
+        (MEDIAWIKI + '<a href="/x/index.php?title=A&action=edit">', "https://wiki.test/x/api.php"),
+        (MEDIAWIKI + '<script src="/load.php5?a=b"></script>', "https://wiki.test/api.php5"),
+        (MEDIAWIKI + '<script src="https://cdn.test/w/load.php?a"></script>', None),
         (MEDIAWIKI, None),
         (
             '<meta name="generator" content="WordPress 6.4">'
-            '<link rel="EditURI" href="https://wiki.test/xmlrpc.php?rsd">',
+            + edit_uri("https://wiki.test/xmlrpc.php?rsd"),
             None,
         ),
         ('<a href="/w/index.php?title=A">no wiki says so</a>', None),
         ("", None),
-        ('<link rel="EditURI" href="http://[bad/api.php?action=rsd">', None),
-        ('<link rel="EditURI" href="ftp://wiki.test/api.php?action=rsd">', None),
+        (edit_uri("http://[bad/api.php?action=rsd"), None),
+        (edit_uri("ftp://wiki.test/api.php?action=rsd"), None),
     ],
 )
 def test_the_api_is_found_from_a_page(head, api_url):

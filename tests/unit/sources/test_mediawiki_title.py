@@ -69,42 +69,24 @@ def test_titles_of_urls(path, title):
     assert rules().title_of(canonicalize(ORIGIN + path)) == title
 
 
-@pytest.mark.parametrize(
-    "path",
-    [
-        "/",
-        "/wiki/",
-        "/wiki",
-        "/other/A",
-        "/wiki/A?action=history",
-        "/wiki/A?oldid=3",
-        "/wiki/A?redirect=no",
-        "/w/index.php",
-        "/w/index.php?title=A&oldid=3",
-        "/w/index.php?title=A&diff=prev",
-        "/w/index.php?title=A&action=edit",
-        "/w/index.php?title=A&title=B",
-        "/w/index.php?curid=4",
-        "/w/index.php?" + "&".join(f"a{n}=1" for n in range(50)),
-        "/wiki/Special:Version",
-        "/wiki/spezial:Version",
-        "/wiki/Media:A.png",
-        "/wiki/wikt:word",
-        "/wiki/FR:Mot",
-        "/wiki/A%5Bb",
-        "/wiki/A%7Cb",
-        "/wiki/A%7B%7Bb",
-        "/wiki/A%FFb",
-        "/wiki/Talk:",
-        "/wiki/Talk::x",
-        "/wiki/%25%34%31",
-        "/wiki/a~~~b",
-        "/wiki/a&amp;b",
-        "/wiki/..%2Fx",
-        "/wiki/" + "a" * 256,
-        "/wiki/" + "%C3%A9" * 128,
-    ],
+NO_TITLE = """
+    / /wiki/ /wiki /other/A
+    /wiki/A?action=history /wiki/A?oldid=3 /wiki/A?redirect=no
+    /w/index.php /w/index.php?curid=4 /w/index.php?title=A&title=B
+    /w/index.php?title=A&oldid=3 /w/index.php?title=A&diff=prev /w/index.php?title=A&action=edit
+    /wiki/Special:Version /wiki/spezial:Version /wiki/Media:A.png
+    /wiki/wikt:word /wiki/FR:Mot /wiki/Talk: /wiki/Talk::x
+    /wiki/A%5Bb /wiki/A%7Cb /wiki/A%7B%7Bb /wiki/A%FFb
+    /wiki/%25%34%31 /wiki/a~~~b /wiki/a&amp;b /wiki/..%2Fx
+"""
+TOO_LONG = (
+    "/w/index.php?" + "&".join(f"a{n}=1" for n in range(50)),
+    "/wiki/" + "a" * 256,
+    "/wiki/" + "%C3%A9" * 128,
 )
+
+
+@pytest.mark.parametrize("path", [*NO_TITLE.split(), *TOO_LONG])
 def test_urls_that_name_no_title(path):
     assert rules().title_of(canonicalize(ORIGIN + path)) is None
 

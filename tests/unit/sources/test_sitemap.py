@@ -59,12 +59,10 @@ def test_pages_with_dates_and_frequencies():
 
 
 def test_an_index():
-    rows = [
-        row("http://a.test/1.xml.gz", lastmod="2026-11-21T12:00:00Z").replace("url>", "sitemap>")
-    ]
-    kind, found, _ = read(urlset(*rows, root="sitemapindex"))
-    assert kind is SitemapKind.INDEX
-    assert found == [ListedPage("http://a.test/1.xml.gz", TimeSpan(NOW, NOW + 1.0))]
+    listed = row("http://a.test/1.xml.gz", lastmod="2026-11-21T12:00:00Z")
+    index = urlset(listed.replace("url>", "sitemap>"), root="sitemapindex")
+    entry = ListedPage("http://a.test/1.xml.gz", TimeSpan(NOW, NOW + 1.0))
+    assert read(index) == (SitemapKind.INDEX, [entry], 0)
 
 
 def test_fields_of_images_and_news_are_ignored():
@@ -94,14 +92,8 @@ def test_lines_of_urls():
 
 
 def test_urls_that_cannot_be_fetched_are_counted():
-    kind, found, junk = read(
-        urlset(row("ftp://a.test/"), row(""), row("http://a.test/"), row("/x"))
-    )
-    assert (kind, [entry.url for entry in found], junk) == (
-        SitemapKind.PAGES,
-        ["http://a.test/"],
-        3,
-    )
+    rows = [row("ftp://a.test/"), row(""), row("http://a.test/"), row("/x")]
+    assert read(urlset(*rows)) == (SitemapKind.PAGES, [ListedPage("http://a.test/")], 3)
 
 
 def test_a_feed_may_be_a_sitemap():
@@ -117,9 +109,9 @@ def test_what_a_real_mediawiki_writes():
 
 
 def test_gzip_members_and_padding():
-    body = gzip.compress(urlset(row("http://a.test/1"))[:90])
-    rest = gzip.compress(urlset(row("http://a.test/1"))[90:])
-    assert read(body + rest + b"\0" * 500)[1] == [ListedPage("http://a.test/1")]
+    body = urlset(row("http://a.test/1"))
+    packed = gzip.compress(body[:90]) + gzip.compress(body[90:])
+    assert read(packed + b"\0" * 500)[1] == [ListedPage("http://a.test/1")]
 
 
 # --- hostile input ------------------------------------------------------------------------------
@@ -168,9 +160,7 @@ def test_entries_before_the_error_are_kept():
     piece = urlset(*(row(f"http://a.test/{i}") for i in range(3))).replace(b"</urlset>", b"<url><")
     with pytest.raises(SitemapError):
         reader.feed(piece + b"<")
-    assert [entry.url for entry in reader.take_entries()] == [
-        f"http://a.test/{i}" for i in range(3)
-    ]
+    assert reader.take_entries() == [ListedPage(f"http://a.test/{i}") for i in range(3)]
 
 
 def test_a_long_text_is_not_kept():
@@ -186,10 +176,9 @@ def packed_sitemap(count):
     packer = zlib.compressobj(6, zlib.DEFLATED, 31)
     parts = [packer.compress(f'<urlset xmlns="{NS}">'.encode())]
     for start in range(0, count, 1_000):
-        rows = (
-            row(f"http://a.test/{i}", lastmod="2026-11-21") for i in range(start, start + 1_000)
-        )
-        parts.append(packer.compress("".join(rows).encode()))
+        urls = (f"http://a.test/{i}" for i in range(start, start + 1_000))
+        rows = "".join(row(url, lastmod="2026-11-21") for url in urls)
+        parts.append(packer.compress(rows.encode()))
     return b"".join([*parts, packer.compress(b"</urlset>"), packer.flush()])
 
 
@@ -218,22 +207,22 @@ def test_memory_does_not_grow_with_the_sitemap():
 
 def census_of(dates):
     census = DateStatistics(NOW)
-    entries = [ListedPage(f"http://a.test/{i}", read_date(date)) for i, date in enumerate(dates)]
-    for start in range(0, len(entries), 7):
-        census.add(entries[start : start + 7])
-    return census, entries
+    for start in range(0, len(dates), 7):
+        part = dates[start : start + 7]
+        census.add([ListedPage("http://a.test/", read_date(date)) for date in part])
+    return census
 
 
 def test_a_shared_date_is_the_date_of_the_file():
-    census, _ = census_of(["2026-11-20T10:00:00Z"] * 19 + ["2026-01-01"])
+    census = census_of(["2026-11-20T10:00:00Z"] * 19 + ["2026-01-01"])
     assert census.shared_date() == read_date("2026-11-20T10:00:00Z")
 
 
 def test_open_until_is_the_end_of_the_last_open_span():
-    assert census_of(["2026-11-20", "2026-01-01"])[0].open_until is None
+    assert census_of(["2026-11-20", "2026-01-01"]).open_until is None
     today = read_date("2026-11-21")
-    assert census_of(["2026-11-20", "2026-11-21", "2027-01-01"])[0].open_until == today.end
-    assert census_of(["2026-11-21", "2026"])[0].open_until == read_date("2026").end
+    assert census_of(["2026-11-20", "2026-11-21", "2027-01-01"]).open_until == today.end
+    assert census_of(["2026-11-21", "2026"]).open_until == read_date("2026").end
 
 
 @pytest.mark.parametrize(
@@ -247,9 +236,9 @@ def test_open_until_is_the_end_of_the_last_open_span():
     ],
 )
 def test_distinct_dates_are_not_shared(dates):
-    assert census_of(dates)[0].shared_date() is None
+    assert census_of(dates).shared_date() is None
 
 
 def test_future_dates_are_counted_and_are_not_the_newest():
-    census, _ = census_of(["2026-11-20", "2026-12-24", "2099"])
+    census = census_of(["2026-11-20", "2026-12-24", "2099"])
     assert (census.dated, census.future, census.newest) == (3, 2, read_date("2026-11-20").first)
