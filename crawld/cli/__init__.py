@@ -1,1 +1,1 @@
-"""Commands: `crawld` (daemon and offline work) and `crawlctl` (talks to the socket)."""
+"""Command-line programs: `crawld` (daemon, offline commands), `crawlctl` (controls a daemon)."""

@@ -107,7 +107,7 @@ def response_error(status: int, body: bytes) -> CrawldError:
     """Return the error for the status and the body of a failed request."""
     text, hint = _read_problem(body)
     if status in (404, 422):
-        hint = ""  # such hints are for programmers, not operators
+        hint = ""  # hints of this kind are for programmers, not operators
     if status >= 500 and status != 503:
         return CrawldError(
             f"the daemon failed (status {status}): {text}", hint="its log has the traceback"

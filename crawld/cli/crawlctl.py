@@ -1,7 +1,7 @@
 """`crawlctl`: control a running crawld over its socket.
 
 Every command prints a table, or with `--json` the daemon's response. The three global options may
-stand before or after the command.
+come before or after the command.
 """
 
 from __future__ import annotations

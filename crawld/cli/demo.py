@@ -34,7 +34,7 @@ from crawld.simweb.server import ServerAddress, SimWeb
 from crawld.store.engine.database import Database
 
 HOST_DELAY_S = 0.05
-"""Short, since the only host is our own and a person watches."""
+"""Short, since the only host is local and a person is watching."""
 
 MIN_REVISIT_S = 2.0
 
@@ -49,7 +49,7 @@ def demo(*, db: Path | None, seconds: float | None, seed: int, as_json: bool) ->
     `db` is a new file to keep the mirror in; None: a temporary file. `seed` selects the site.
 
     Raises:
-        OperatorError: the file exists; it would hold the mirror of another site.
+        OperatorError: the file exists, which would contain the mirror of another site.
     """
     if db is not None and db.exists():
         raise OperatorError(

@@ -1,7 +1,7 @@
-"""What `crawld demo` shows: the true freshness of a mirror.
+"""The live view and summary of `crawld demo`, with the true freshness of the mirror.
 
-The site knows when each of its pages changed. The copy that the mirror holds follows from the times
-of its visits, read from the database as they are committed.
+The site knows when each of its pages changed. Visits, read from the database as they are committed,
+show which copy the mirror has.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ class DemoState:
 
     @property
     def changes_seen(self) -> int:
-        """Changes the mirror saw; a first copy does not count."""
+        """Changes that the mirror detected, without first copies."""
         return self.changed - len(self.visited_at)
 
     def changes_happened(self) -> int:
@@ -162,7 +162,7 @@ def _fresh_text(truth: MirrorFreshness) -> Text:
 
 
 def intro_text(state: DemoState, daemon: Daemon) -> str:
-    """Return where the site and the mirror are, for output without a terminal."""
+    """Return the addresses of the site and the mirror, for output without a terminal."""
     return (
         f"site {state.url}\nmirror {daemon.database.path}\n"
         f"try: crawlctl status --socket {daemon.socket_path}"

@@ -89,7 +89,7 @@ def _export_zim(request: ExportRequest) -> ExportResult:
 
 
 def _exit_process(exit_code: int) -> None:
-    """End the process before Python ends the threads of libzim."""
+    """Exit at once, before Python ends the threads of libzim, which would abort the process."""
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(exit_code)
@@ -97,7 +97,7 @@ def _exit_process(exit_code: int) -> None:
 
 @contextmanager
 def _silent_stdout() -> Iterator[None]:
-    """Send what libzim prints on stdout to stderr."""
+    """Redirect the output of libzim from stdout to stderr."""
     sys.stdout.flush()
     kept = os.dup(1)
     try:

@@ -1,4 +1,4 @@
-"""`crawlctl forecast`: expected freshness per request budget, and the budget a target needs."""
+"""`crawlctl forecast`: expected freshness per request budget, and the budget for a target."""
 
 from __future__ import annotations
 

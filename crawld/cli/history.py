@@ -20,7 +20,7 @@ from crawld.daemon.api.schemas.history import Diff, DiffHunk, DiffPiece, History
 from crawld.daemon.api.schemas.status import PageDetail, VersionStatus
 
 EDGE_CHARACTERS = 120
-"""Unchanged text shown on each side of a change; the rest is cut."""
+"""Characters of unchanged text shown on each side of a change."""
 
 _STYLES = {Op.SAME: "", Op.REMOVED: "red strike", Op.ADDED: "green bold"}
 _MARKS = {Op.SAME: ("", ""), Op.REMOVED: ("[-", "-]"), Op.ADDED: ("{+", "+}")}

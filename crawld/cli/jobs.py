@@ -1,4 +1,4 @@
-"""`crawlctl jobs`, `run-job`, `wikis` and `audit`: the work besides the crawl and its results."""
+"""`crawlctl jobs`, `run-job`, `wikis` and `audit`: background jobs and their results."""
 
 from __future__ import annotations
 

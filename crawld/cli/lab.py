@@ -267,7 +267,7 @@ def _rows(result: dict[str, object]) -> list[dict[str, object]]:
 
 
 def _write(path: Path, value: dict[str, object]) -> None:
-    """Replace a result file atomically, so that a reader never sees half of it."""
+    """Replace a result file atomically, so that a reader never sees an incomplete one."""
     partial = path.with_name(path.name + ".part")
     try:
         partial.write_text(json.dumps(value, indent=1) + "\n", encoding="utf-8")

@@ -1,7 +1,7 @@
 """Output and exit codes of commands.
 
-Text from servers may reach a terminal, so it goes through `clean`: control characters could move
-the cursor or worse. Rich's markup is off for the same reason.
+Text from servers may reach a terminal, so `clean` removes control characters, which could move the
+cursor or worse. Rich's markup is off for the same reason.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _BARS = "▁▂▃▄▅▆▇█"
 
 
 def clean(text: str | None) -> str:
-    """Return foreign text as one printable line."""
+    """Return untrusted text as one printable line."""
     if text is None:
         return ""
     if text.isprintable():

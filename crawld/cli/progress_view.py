@@ -26,7 +26,7 @@ RATE_WINDOW_S = 60.0
 """Rates are averages over this window."""
 
 LOOKUP_S = 2.0
-"""Time for a DNS lookup; later, a host without an address was not found."""
+"""Time allowed for a DNS lookup; after it, a host without an address counts as not found."""
 
 UNREACHABLE = "no host can be reached: no network, or unknown names; retrying"
 
@@ -135,7 +135,7 @@ async def read_progress(daemon: Daemon) -> CrawlProgress:
 
 
 def _no_host_resolved(daemon: Daemon, hosts: Sequence[HostStatus]) -> bool:
-    # After the start every known host waits its delay before it is looked up.
+    # After the start, every known host waits for its delay before it is looked up.
     looked_up_s = LOOKUP_S + max((host.delay_s or 0.0 for host in hosts), default=0.0)
     if not hosts or daemon.clock.now() - daemon.started_at < looked_up_s:
         return False

@@ -1,4 +1,4 @@
-"""`crawlctl pin`, `purge` and `retention`: which copies are kept and which are deleted."""
+"""`crawlctl pin`, `purge` and `retention`: control which copies are kept and deleted."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ HOLDING_KINDS = {
     "needless": "requisites that no page uses",
     "gone": "pages that are gone",
 }
-"""Kinds of deletable copies; the last version of a live page and pinned versions are in none."""
+"""Kinds of deletable copies; none includes pinned versions or the last version of a live page."""
 
 
 def confirm_purge(urls: list[str]) -> None:

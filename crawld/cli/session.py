@@ -33,5 +33,5 @@ class Session:
         return value
 
     def show_done(self, body: bytes) -> None:
-        """Print what a command did."""
+        """Print the result of a command."""
         self.show(body, Done, lambda done: done.done)

@@ -1,4 +1,4 @@
-"""The result of a mirror, counted in the database after the daemon stopped."""
+"""The final summary of `crawld mirror`, counted in the database after the daemon stopped."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ EXAMPLES = 5
 """Failed pages to list as examples."""
 
 EXPECTED_FAILURES = frozenset({Failure.ROBOTS, Failure.WRONG_TYPE})
-"""Reasons for a missing copy that are no error."""
+"""Reasons for a missing copy that are not errors."""
 
 
 @dataclass(slots=True)

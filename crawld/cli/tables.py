@@ -298,7 +298,7 @@ def page_table(page: models.PageDetail, now: float) -> RenderableType:
 
 
 def _forecast_facts(page: models.PageDetail, now: float) -> list[tuple[str, str | None]]:
-    """Return the change model of a page, its noise rules, and when it is visited next."""
+    """Return the change model of a page, its noise rules, and the time of its next visit."""
     when = "not scheduled"
     if page.next_visit_at is not None:
         wait_s = page.next_visit_at - now

@@ -1,11 +1,11 @@
-"""Checks the config as a whole: what no single key can show.
+"""Checks the config as a whole: conditions that involve several keys or files.
 
 An issue is a value with the path of its key, so that the caller can add the line. A fatal issue
-refuses the config; a warning does not. All issues are collected, so that an operator need not run
-the check once per mistake.
+rejects the config; a warning does not. All issues are collected, so that one run of the check shows
+every mistake.
 
-Files that are read: every line of a `seeds_file` (its hosts define the scope), the first
-`TITLES_CHECKED` lines of a `titles_file` (`title_url` shows its host), each `headers_file`.
+Files read: every line of a `seeds_file` (its hosts define the scope), the first `TITLES_CHECKED`
+lines of a `titles_file` (its host follows from `title_url`), each `headers_file`.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from crawld.core.url import split_url
 from crawld.errors import ConfigError
 
 TITLES_CHECKED = 10_000
-"""Lines of a `titles_file` read for the check; the crawl reads them all."""
+"""Lines of a `titles_file` read by the check; the crawl reads all of them."""
 
 MAX_SHOWN = 5
 """Issues of one kind shown per file; the others are only counted."""
@@ -35,7 +35,7 @@ MAX_SOCKET_PATH_BYTES = 107
 """`sun_path` of Linux has 108 bytes, including the final zero."""
 
 SHORT_DELAY_S = 1.0
-"""A shorter delay for someone else's host gives a warning, seconds."""
+"""A shorter delay for a public host gives a warning, seconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ class Issue:
     Attributes:
         path: its key.
         message: what is wrong and how to fix it.
-        fatal: whether the config is refused.
+        fatal: whether the config is rejected.
     """
 
     path: KeyPath
@@ -157,7 +157,7 @@ def _check_file(path: KeyPath, site: SiteConfig, rules: Scope, total: SiteSeeds)
                     yield Issue(path, f"{place}: {seed.reason}; skipped", fatal=False)
                 continue
             total.count += 1
-            # Many lines have few origins: only these are parsed, at the end.
+            # Many lines have few origins: only the origins are parsed, at the end.
             origins.add(seed.url[: seed.url.index("/", 8) + 1])
             outside += rules.refusal(seed.url, ANY_HOST, 0) is not None
     except ConfigError as error:

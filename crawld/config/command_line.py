@@ -1,7 +1,7 @@
 """The config of `crawld mirror URL...`, which has no config file.
 
-All URLs are one site, named after the host of the first, so that the same command finds the site
-again in the database. A loopback or private address typed as a literal is allowed, for that host
+All URLs form one site, named after the host of the first, so that a repeated command finds the site
+in the database. A loopback or private address typed as a literal is allowed, for that host
 only: links to other private addresses are refused.
 """
 

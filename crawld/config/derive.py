@@ -1,6 +1,6 @@
 """Derives the values of `core/` and `net/` from the config.
 
-Nothing is stored: call the functions again after a reload.
+Nothing is cached: call the functions again after a reload.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def utc_offset_s(zone: str, now: float) -> int:
 
 
 def trap_limits(config: Config) -> TrapLimits:
-    """Return the limits of plausible URLs."""
+    """Return the trap limits."""
     frontier = config.frontier
     return TrapLimits(
         max_url_length=frontier.max_url_length,
@@ -92,7 +92,7 @@ ANY_HOST = "any"
 
 
 def url_scope(*, include: Iterable[str] = (), exclude: Iterable[str] = ()) -> Scope:
-    """Return a scope that judges URLs whatever their host (pass `ANY_HOST`)."""
+    """Return a scope that checks URLs regardless of their host (pass `ANY_HOST`)."""
     return Scope(include=_rules(include), exclude=_rules(exclude), hosts=frozenset({ANY_HOST}))
 
 
@@ -101,7 +101,7 @@ def _rules(texts: Iterable[str]) -> tuple[ScopeRule, ...]:
 
 
 def importance(rules: tuple[tuple[Scope, float], ...], url: str) -> float:
-    """Return the importance of a canonical URL: that of its first matching weight, else 1."""
+    """Return the importance of a canonical URL by its first matching weight; default 1."""
     for scope, weight in rules:
         if scope.refusal(url, ANY_HOST, 0) is None:
             return weight
@@ -125,10 +125,10 @@ def allows_private(site: SiteConfig, host: str) -> bool:
 
 
 def is_public_host(config: Config, host: str) -> bool:
-    """Whether a host belongs to someone else, as far as its name shows.
+    """Whether a host seems to be a public one, judged by its name.
 
-    Private are non-global address literals, `localhost` and names below it, and names for which
-    `[dns] hosts` has only such addresses.
+    Non-global address literals, `localhost` and its subdomains, and names for which `[dns] hosts`
+    has only such addresses are private.
     """
     if host == "localhost" or host.endswith(".localhost"):
         return False

@@ -4,8 +4,8 @@
     Basic-Auth: reader:correct horse
     X-Api-Key: 3f9a
 
-The file holds secrets: only its owner should be able to read it (a warning otherwise), and no value
-is ever part of a message, a log line or a `repr`.
+The file contains secrets: only its owner should be able to read it (otherwise a warning is given),
+and no value ever appears in a message, a log line or a `repr`.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ RESERVED = frozenset(
         *("if-modified-since", "if-unmodified-since"),
     }
 )
-"""Headers that crawld sets itself; other values would break framing, storage or honesty."""
+"""Headers that only crawld sets, to keep framing, storage and identification correct."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""A key of the config file: default, meaning, unit, and whether it needs a restart."""
+"""Defines a key of the config file: default, meaning, unit, and whether it needs a restart."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Loads a config file: a checked config, or one error that names every mistake with its line.
+"""Loads a config file; returns a checked config or one error that lists every mistake and its line.
 
-A config with a mistake is refused as a whole, so that a reload never applies half of it. Seed files
-are read through: a long one takes seconds, so a daemon calls `load` in a thread.
+A config with a mistake is rejected as a whole, so that a reload never applies half of it. Seed
+files are read completely, which may take seconds, so the daemon calls `load` in a thread.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ MAX_CONFIG_BYTES = 1 << 20
 
 MAX_SHOWN = 20
 
-# How tomllib ends its messages.
+# The position at the end of a tomllib message.
 _AT = re.compile(r" \(at (?:line (\d+), column (\d+)|end of document)\)$")
 
 TABLES: dict[str, type[BaseModel]] = {
@@ -78,7 +78,7 @@ def load(path: Path) -> LoadedConfig:
     """Read and check a config file.
 
     Raises:
-        ConfigError: it cannot be read, is not TOML, or has mistakes; names all of them.
+        ConfigError: it cannot be read, is not TOML, or has mistakes; the message lists all of them.
     """
     text = _read(path)
     try:
@@ -178,7 +178,7 @@ def _shown(value: object) -> str:
 
 
 def _key_name(path: KeyPath, document: Mapping[str, object]) -> str:
-    """Return a key as operators write it: `[fetch] total_s`, `site "docs" seeds[2]`."""
+    """Return a key as shown to operators: `[fetch] total_s`, `site "docs" seeds[2]`."""
     names, rest = [f"[{path[0]}]"], path[1:]
     if path[0] == "site" and rest and isinstance(rest[0], int):
         names, rest = [_site_name(document, rest[0])], rest[1:]

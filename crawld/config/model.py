@@ -1,14 +1,13 @@
 """The config models: every key with its name, default, unit, limits and meaning.
 
 The models are frozen; no file is opened and no name resolved here. The commented template, the test
-of the manual page, the error messages and the reload are derived from the fields below. Add a key
-here, or for sites in `crawld/config/site.py`, and nowhere else.
+of the manual page, the error messages and the reload are derived from these fields. Add a key only
+here, or for sites in `crawld/config/site.py`.
 
 Rule 1: a name carries its unit (`_s` seconds, `_bytes`, `_share` a number from 0 to 1).
 Rule 2: a key that cannot change while the daemon runs is marked `restart=True`; a reload that would
-change one is refused as a whole.
-Rule 3: unknown keys are refused (`extra="forbid"`).
-Rule 4: no key is a secret; headers and passwords are in a file of their own (`headers_file`).
+change one is rejected as a whole. Rule 3: unknown keys are rejected (`extra="forbid"`). Rule 4: no
+key is a secret; headers and passwords are in a separate file (`headers_file`).
 """
 
 from __future__ import annotations
@@ -62,7 +61,7 @@ class DaemonConfig(ConfigTable):
         "auto", "json, console, or auto: console on a terminal, else json.", restart=True
     )
     max_in_flight: Annotated[int, Field(strict=True, ge=1, le=20_000)] = key(
-        512, "Most fetches at a time, over all hosts.", unit="fetches", restart=True
+        512, "Most concurrent fetches, over all hosts.", unit="fetches", restart=True
     )
 
 
@@ -71,7 +70,7 @@ class DnsConfig(ConfigTable):
 
     nameservers: tuple[AddressText, ...] = key(
         (),
-        'Name servers to ask: ["192.0.2.1"]; empty: as the system does, /etc/hosts included.',
+        'Name servers to query: ["192.0.2.1"]; empty: as the system does, /etc/hosts included.',
         restart=True,
     )
     nameserver_port: Annotated[int, Field(strict=True, ge=1, le=65_535)] = key(
@@ -89,7 +88,7 @@ class HostGroupConfig(ConfigTable):
         min_length=1, description='The hosts: ["upload.wikimedia.org", "*.cdn.example.net"].'
     )
     max_connections: Count = Field(
-        default=2, description="Most fetches at a time, over all of them."
+        default=2, description="Most concurrent fetches, over all of them."
     )
     max_bytes_per_s: Annotated[int, Field(strict=True, ge=10_000, le=2**40)] | None = Field(
         default=None, description="Bytes per second, over all of them; unset: no limit."
@@ -110,7 +109,7 @@ class PolitenessConfig(ConfigTable):
         True, "Whether Crawl-delay and Request-rate in robots.txt lengthen the host delay."
     )
     max_crawl_delay_s: Seconds = key(
-        300.0, "Longest delay that a robots.txt can ask for; longer ones are cut to this."
+        300.0, "Longest delay that a robots.txt can set; longer ones are reduced to this."
     )
     quiet_hours: QuietHoursText = key(
         (), 'Times of day without requests: ["01:00-05:30"]; may span midnight.'
@@ -180,7 +179,7 @@ class FrontierConfig(ConfigTable):
 
 
 class ContentConfig(ConfigTable):
-    """How changes are told from noise, and how servers with wrong answers are detected."""
+    """Detection of noise and of servers with false validators."""
 
     confirm_pages: Annotated[int, Field(strict=True, ge=0, le=10_000)] = key(
         6,
@@ -189,12 +188,13 @@ class ContentConfig(ConfigTable):
         unit="pages",
     )
     check_share: Share = key(
-        0.05, "Share of the conditional requests sent without conditions, to detect wrong answers."
+        0.05,
+        "Share of the conditional requests sent without conditions, to detect false validators.",
     )
 
 
 class ScheduleConfig(ConfigTable):
-    """What fetch slots are used for."""
+    """Distribution of fetch slots."""
 
     discovery_share: Share = key(0.5, "Share of the slots for new pages while revisits are due.")
     requisite_share: Share = key(
@@ -212,32 +212,34 @@ class ScheduleConfig(ConfigTable):
 
 
 class JobsConfig(ConfigTable):
-    """Work beside the crawl: histories from the APIs of wikis (site key api), hints, audits."""
+    """Background jobs: change histories from wiki APIs (site key api), hints, audits."""
 
     backfill_every_s: PositiveSeconds = key(
         600.0, "Pause between two rounds of reading change histories."
     )
     backfill_share: Share = key(
         0.1,
-        "Largest share of a busy host's turns for reading change histories; of an idle host all.",
+        "Largest share of a busy host's slots for reading change histories; an idle host "
+        "has no limit.",
     )
     backfill_revisions: Count = key(
         50_000, "Most revisions read per page, newest first.", unit="revisions"
     )
     poll_share: Share = key(
-        0.25, "Largest share of a host's turns for polling sources of hints; 0: no polling."
+        0.25, "Largest share of a host's slots for polling sources of hints; 0: no polling."
     )
     audit_share: Share = key(
         0.02,
-        "Share of a host's turns for random visits that measure how fresh its copies are; 0: none.",
+        "Share of a host's slots for random visits that measure the freshness of its "
+        "copies; 0: none.",
     )
     api_maxlag_s: PositiveSeconds = key(
-        5.0, "Database lag of a wiki above which its API is not asked."
+        5.0, "Database lag of a wiki above which its API is not queried."
     )
 
 
 class WebConfig(ConfigTable):
-    """The mirror in a browser: read-only, without passwords; whoever can connect can read it."""
+    """The mirror in a browser: read-only, without passwords; anyone who can connect can read it."""
 
     listen: ListenText | None = key(
         None,
@@ -246,13 +248,15 @@ class WebConfig(ConfigTable):
     )
     hosts: tuple[HostPattern, ...] = key(
         (),
-        "Host names it answers to, besides addresses, localhost and this machine's names: "
-        '["*.example.org"], "*" for any. Others are refused, because anyone can point a name at '
-        "this machine.",
+        "Accepted host names, besides IP addresses, localhost and this machine's names: "
+        '["*.example.org"], "*" for any. Others are refused, because anyone can point a domain '
+        "at this machine.",
         restart=True,
     )
     banner: StrictBool = key(
-        True, "Whether pages have a line with source, time, revision and license.", restart=True
+        True,
+        "Whether to show a line with source, time, revision and license on pages.",
+        restart=True,
     )
     scripts: StrictBool = key(
         True,
@@ -262,22 +266,25 @@ class WebConfig(ConfigTable):
 
 
 class ReplicasConfig(ConfigTable):
-    """Hosts that show the same pages as another host: how they are found and sampled."""
+    """Replicas, hosts with the same pages as another host: how they are found and sampled."""
 
     prune: StrictBool = key(
-        True, "Whether pages of a certain replica are not visited while the kept host has them."
+        True, "Whether to skip pages of a certain replica that the kept host also has."
     )
     every_s: PositiveSeconds = key(3_600.0, "Pause between two searches for replicas.")
     storm_share: Share = key(
         0.05,
-        "Share of all hosts, counted as at least ten, that one search may prune; more wait for "
+        "Largest share of all hosts (counted as at least ten) that one search may prune; "
+        "more wait for "
         "crawlctl replicas confirm --all.",
     )
     sample_pages: Annotated[int, Field(strict=True, ge=3, le=1_000)] = key(
-        8, "Pages of a replica visited per sampling, to check that it still is one.", unit="pages"
+        8,
+        "Pages of a replica visited per sampling, to check that it is still a replica.",
+        unit="pages",
     )
     first_sample_s: PositiveSeconds = key(
-        21_600.0, "Time until a few pages of a new replica are sampled first."
+        21_600.0, "Time until the first sampling of a few pages of a new replica."
     )
     sample_every_s: PositiveSeconds = key(
         7 * 86_400.0, "Sampling interval of established replicas; new ones are sampled sooner."

@@ -1,8 +1,8 @@
-"""Finds the line of each key in a TOML text; `tomllib` knows it but does not tell.
+"""Finds the line of each key in a TOML text, which `tomllib` does not report.
 
-`tomllib` has parsed the text before, so the scanner below relies on valid TOML and has no errors of
-its own. It walks the tokens once and records the line of every table, key and array element under
-its path in the parsed document: `("site", 0, "seeds", 2)`.
+`tomllib` has already parsed the text, so the scanner assumes valid TOML and raises no errors. It
+reads the tokens once and records the line of every table, key and array element by its path in the
+parsed document: `("site", 0, "seeds", 2)`.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ class _Scan:
         if token.kind == "mark" and token.text in "[{":
             self._collection(path, "]" if token.text == "[" else "}")
             return
-        while self._peek().kind in ("bare", "dot"):  # numbers and dates hold dots
+        while self._peek().kind in ("bare", "dot"):  # numbers and dates contain dots
             self._at += 1
 
     def _collection(self, path: KeyPath, closing: str) -> None:

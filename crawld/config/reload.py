@@ -1,7 +1,7 @@
-"""Compares two configs: what a reload changes, and what needs a restart.
+"""Compares two configs: which changed keys a reload applies, and which need a restart.
 
-Keys are named as in the file: `politeness.host_delay_s`, `site.docs.max_depth`, and `site.docs` for
-a site that was added or removed.
+Keys are named by table: `politeness.host_delay_s`, `site.docs.max_depth`, and `site.docs` for a
+site that was added or removed.
 """
 
 from __future__ import annotations

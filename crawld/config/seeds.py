@@ -1,7 +1,8 @@
 """Reads the seeds of a site: from the config, a file of URLs, a file of titles.
 
-Files are read line by line and never held: a list of all titles of a large wiki has millions. A bad
-line is a value (`BadSeed`) with its position, so that it neither hides others nor stops a crawl.
+Files are read line by line and never loaded whole: a list of all titles of a large wiki has
+millions. A bad line is a value (`BadSeed`) with its position, so that it neither hides others nor
+stops a crawl.
 
 Titles become URLs by the rules of `core.wiki_title`. The case of the first letter stays, because
 not every wiki changes it.
@@ -43,7 +44,7 @@ class Seed:
 
 @dataclass(frozen=True, slots=True)
 class BadSeed:
-    """A line that is not a seed; `reason` says why, the rest as in `Seed`."""
+    """A line that is not a valid seed, with the reason; other fields as in `Seed`."""
 
     text: str
     reason: str
@@ -121,7 +122,9 @@ def _lines(path: Path, key: str) -> Iterator[tuple[int, str]]:
             while raw := file.readline(MAX_LINE_BYTES):
                 number += 1
                 while not raw.endswith(b"\n") and (rest := file.readline(MAX_LINE_BYTES)):
-                    raw = raw[:MAX_LINE_BYTES] + rest[-1:]  # too long for a seed: keep its start
+                    raw = (
+                        raw[:MAX_LINE_BYTES] + rest[-1:]
+                    )  # too long for a seed: keep only its start
                 text = raw.decode("utf-8", "replace").strip()
                 if number == 1:
                     text = text.removeprefix("\ufeff")

@@ -38,7 +38,7 @@ DEFAULT_REQUISITE_TYPES = (
 
 
 class Weight(ConfigTable):
-    """How much the pages that match a pattern matter."""
+    """Importance of the pages that match a pattern."""
 
     pattern: RuleText = Field(
         description='Pattern of the pages: "prefix:...", "glob:..." or "regex:...".'
@@ -63,9 +63,12 @@ class SiteConfig(ConfigTable):
     hosts: tuple[HostName, ...] = key((), "Further hosts that belong to the site.")
     subdomains: StrictBool = key(False, "Whether all subdomains of its hosts belong to it.")
     include: tuple[RuleText, ...] = key(
-        (), 'Only URLs that match one: ["prefix:...", "glob:...", "regex:..."]; empty: all.'
+        (),
+        'Only URLs that match one of these: ["prefix:...", "glob:...", "regex:..."]; empty: all.',
     )
-    exclude: tuple[RuleText, ...] = key((), "No URLs that match one; same form.")
+    exclude: tuple[RuleText, ...] = key(
+        (), "No URLs that match one of these; same form as include."
+    )
     max_depth: Depth | None = key(
         None, "Links followed from a seed; 0: only the seeds; unset: no limit.", unit="links"
     )
@@ -102,8 +105,8 @@ class SiteConfig(ConfigTable):
     policy: PolicyName | None = key(None, "Overrides [schedule] policy for this site.")
     use_replicas: StrictBool = key(
         False,
-        "Whether pages may be fetched from idle, proven fresh replicas while the kept host has to "
-        "wait.",
+        "Whether pages may be fetched from idle replicas, proven fresh, while the kept "
+        "host has to wait.",
     )
     keep_versions: Count | None = key(
         None, "Newest copies kept per page, besides the first; unset: all.", unit="copies"
@@ -117,13 +120,13 @@ class SiteConfig(ConfigTable):
     )
     max_vanish_share: Share = key(
         0.2,
-        "Share of a host's pages that may vanish within 30 days; beyond it all are kept, with a "
-        "warning.",
+        "Share of a host's pages that may vanish within 30 days; if exceeded, all are "
+        "kept, with a warning.",
     )
     settle_s: Seconds = key(
         0.0,
-        "How long a copy must have been current before it is shown; newer copies are stored "
-        "meanwhile.",
+        "Time that a copy must be current before it is shown; newer copies are stored but "
+        "not shown.",
     )
     weights: tuple[Weight, ...] = key(
         (),
@@ -147,7 +150,8 @@ class SiteConfig(ConfigTable):
     )
     feeds: tuple[WebUrl, ...] = key((), "RSS and Atom feeds to read for new and changed pages.")
     listings: tuple[WebUrl, ...] = key(
-        (), "Pages of links whose Last-Modified and dates show changes, such as directories."
+        (),
+        "Pages of links, such as directories, read for changes by their dates and Last-Modified.",
     )
     event_stream: WebUrl | None = key(
         None,
@@ -155,19 +159,19 @@ class SiteConfig(ConfigTable):
         '"https://stream.wikimedia.org/v2/stream/recentchange".',
     )
     wiki_titles: tuple[str, ...] = key(
-        (), "Of a MediaWiki (with api): only these titles, in any spelling."
+        (), "Only these titles of a MediaWiki (needs api), in any spelling."
     )
     wiki_categories: tuple[str, ...] = key(
-        (), 'Of a MediaWiki (with api): only the pages in these categories: ["Category:Physics"].'
+        (), 'Only the pages of a MediaWiki (needs api) in these categories: ["Category:Physics"].'
     )
     wiki_category_depth: Depth = key(0, "Levels of subcategories to follow.", unit="categories")
     wiki_prefixes: tuple[str, ...] = key(
         (),
-        'Of a MediaWiki (with api): only titles that begin with one of these: ["Help:", "List of '
+        'Only titles of a MediaWiki (needs api) that begin with one of these: ["Help:", "List of '
         '"].',
     )
     wiki_talk: StrictBool = key(
-        False, "Whether discussion pages of a MediaWiki (with api) belong to the site."
+        False, "Whether discussion pages of a MediaWiki (needs api) belong to the site."
     )
     proxy: ProxyUrl | None = key(
         None,
@@ -179,7 +183,7 @@ class SiteConfig(ConfigTable):
         "Most bytes received for the site per calendar month (UTC); then it pauses until the next.",
     )
     api: StrictBool = key(
-        False, "Whether the API that its pages name (MediaWiki's) may be asked which pages changed."
+        False, "Whether the MediaWiki API that its pages link to is queried for changed pages."
     )
 
     @property

@@ -1,6 +1,6 @@
-"""The config file to start from: every key with its default, unit and meaning, commented out.
+"""Generates the commented template of the config file, with default, unit and meaning of every key.
 
-It is generated from the models, so it always matches them; `etc/crawld.toml` is this text.
+The template always matches the models; `etc/crawld.toml` is this text.
 """
 
 from __future__ import annotations

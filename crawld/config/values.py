@@ -1,7 +1,8 @@
-"""Types of config values: text forms that are checked once, each with a plain message.
+"""Types of config values, each validated with a plain error message.
 
-Every check raises `ValueError` that says what is allowed, worded to follow the key and its value.
-Rules, hosts and quiet hours are checked by `core/` itself, so that a config that loads also works.
+Every check raises a `ValueError` that states what is allowed, worded to follow the key and its
+value. Rules, hosts and quiet hours are checked by `core/` itself, so that a config that loads also
+works.
 """
 
 from __future__ import annotations

@@ -11,8 +11,8 @@
     no response                               metadata
 
 A revisit refers to the record of the unchanged copy. Record IDs are derived from the mirror and the
-version or visit ID, so references hold across files: a weekly export with `since` refers to the
-records of earlier weeks. Requests are rebuilt from request line and host.
+version or visit ID, so references are valid across files: a weekly export with `since` refers to
+the records of earlier weeks. Requests are rebuilt from request line and host.
 """
 
 from __future__ import annotations
@@ -202,7 +202,7 @@ class _PageHistory:
         if current is None or event.answer is None or not (same or unmodified):
             return None
         copy = current.copy
-        # A player would replay the block: a 304 to a browser that did not ask for one.
+        # A player would replay the block, a 304, to a browser that sent no condition.
         header = b"" if unmodified else _header(event.answer, len(copy.body))
         record_id = self._ids.of("visit", event.visit_id)
         fields = [

@@ -1,4 +1,4 @@
-"""Files that appear under their name when they are complete, and never replace another file."""
+"""Writes files that get their name only when complete, and never replace another file."""
 
 from __future__ import annotations
 
@@ -56,10 +56,10 @@ def atomic_file(path: Path) -> Iterator[BinaryIO]:
 def atomic_path(path: Path) -> Iterator[Path]:
     """Yield a path to write, as `atomic_file` does, for a writer that opens its file itself.
 
-    The path is in a directory of its own, which also takes the temporary files of the writer.
+    The path is in a separate directory, which also holds the temporary files of the writer.
 
     Raises:
-        OperatorError: as of `atomic_file`.
+        OperatorError: as for `atomic_file`.
     """
     refuse_existing(path)
     directory = path.with_name(f"{path.name}.partial")

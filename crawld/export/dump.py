@@ -1,4 +1,4 @@
-"""MediaWiki histories as a MediaWiki XML dump: pages and revisions without text.
+"""Exports wiki histories as a MediaWiki XML dump: pages and revisions without text.
 
 The format is that of `dumpBackup.php --stub` (schema export-0.11), which dump readers accept.
 Contributors and texts are not in the database, so both are marked as deleted, as the schema marks

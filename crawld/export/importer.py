@@ -6,7 +6,7 @@
 
 An import locks the database, as a daemon does. It commits in batches, each with the position in the
 archive, so an interrupted import continues there. A repeated import stores nothing twice. A damaged
-record ends the import of its file; earlier records stay.
+record ends the import of its file; earlier records are kept.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class ImportResult:
 
     Attributes:
         counts: records or URLs read, by result.
-        faults: messages about what could not be read.
+        faults: messages about unreadable records or files.
     """
 
     counts: Counter[str] = field(default_factory=Counter)
@@ -261,7 +261,7 @@ def _cursor_key(file: BinaryIO) -> str:
 
 
 def read_page(record: WarcRecord, now: float) -> ArchivedPage | None:
-    """Return the page in a record, None if it holds no page with status 200 or 203.
+    """Return the page in a record; None unless it has a page with status 200 or 203.
 
     The time of the copy is at most `now`, since a future one would stay the newest.
 
@@ -358,7 +358,7 @@ def import_urls(
 ) -> ImportResult:
     """Import lists of URLs, one per line, as seeds; empty lines and `#` comments are skipped.
 
-    Args and Raises: as of `import_warc`.
+    Args and Raises: as for `import_warc`.
     """
     result = ImportResult()
     total, done = sum(_size(path) for path in files), 0

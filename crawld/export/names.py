@@ -1,4 +1,4 @@
-"""The path of a page in a static export: a relative path that every file system accepts.
+"""Converts URLs to paths in a static export that every file system accepts.
 
     https://example.org/                      example.org/index.html
     https://example.org/wiki/Main_Page        example.org/wiki/Main_Page.html
@@ -6,9 +6,9 @@
     https://example.org/s.css?v=3             example.org/s~5f0c1a9e77d2.css
 
 The path depends only on URL and media type, so a page keeps it from export to export. It may not be
-unique: file systems merge what URLs distinguish (case, `a` and `a.html`, characters that Windows
-refuses). `path_key` is equal for paths that some file system takes for the same file. If a path is
-taken, `marked_path` gives another with 48 bits of the hash of the URL.
+unique: file systems do not make all distinctions of URLs (case, `a` and `a.html`, characters that
+Windows forbids). `path_key` is equal for paths that are the same file on some file system. If a
+path is taken, `marked_path` returns another with 48 bits of the hash of the URL.
 
 Rule 1: no segment is empty, `.` or `..`, starts with a dot, ends with a blank or a dot, holds a
 separator, a control character or one of `<>:"|?*`, or is longer than `SEGMENT_BYTES`. Rule 2: a
@@ -27,7 +27,7 @@ from urllib.parse import quote, unquote
 from crawld.core.url import url_hash
 
 SEGMENT_BYTES: Final = 120
-"""With a mark, a name stays below the 143 bytes that encrypted home directories allow."""
+"""With a mark, a name is shorter than the 143 bytes that encrypted home directories allow."""
 
 PATH_BYTES: Final = 700
 """Below the 1,024 bytes of the strictest Unix; Windows needs long paths enabled."""
@@ -96,14 +96,14 @@ def page_path(url: str, content_type: str | None) -> str:
 
 
 def marked_path(path: str, url: str) -> str:
-    """Return another path for a page whose path is taken; always the same one."""
+    """Return the alternative path of a page whose path is taken; always the same one."""
     stem, dot, extension = path.rpartition(".")
     directory, slash, name = stem.rpartition("/")
     return f"{directory}{slash}{_with_mark(name, url)}{dot}{extension}"
 
 
 def path_key(path: str) -> int:
-    """Return a 64-bit key, equal for paths that some file system takes for the same."""
+    """Return a 64-bit key, equal for paths that are the same file on some file system."""
     return url_hash(unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", path).casefold()))
 
 

@@ -1,7 +1,7 @@
 """Rewrites pages and writes them into the directory of a static export, in any process.
 
-A `PageWriter` reads the database and the manifest and writes into the directory. Rewriting links
-takes most of the time of an export, so a long one runs a writer on each core.
+A `PageWriter` reads the database and the manifest and writes into the directory. Link rewriting
+dominates the time of an export, so a long export runs one writer per core.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class LinkTarget(NamedTuple):
     Attributes:
         path: its quoted path; None: it is not in the export.
         redirect_url: target if it is a redirect.
-        in_scope: whether its host is mirrored, so that a later export may hold it.
+        in_scope: whether its host is mirrored, so that a later export may contain it.
     """
 
     path: str | None
@@ -132,7 +132,7 @@ class _PageFile:
     """The file of one page.
 
     Attributes:
-        wanted: URL hashes of missing pages that its links would lead to.
+        wanted: URL hashes of the missing targets of its links.
         is_redirect: whether the file is a redirect.
     """
 
@@ -144,7 +144,7 @@ class _PageFile:
         self._path = path
 
     def content(self, connection: apsw.Connection, page: PageOutline) -> bytes | None:
-        """Return the content of the file, None if the copy was deleted meanwhile."""
+        """Return the content of the file; None if the copy was deleted meanwhile."""
         if page.redirect_url is not None:
             link = self.locate(page.redirect_url, UrlKind.LINK)
             if link is not None or page.version_id is None:
@@ -154,7 +154,7 @@ class _PageFile:
         return None if copy is None else self._rewrite(copy)
 
     def locate(self, url: str, kind: UrlKind) -> str | None:
-        """Return the relative link to a page, None if the export does not hold it."""
+        """Return the relative link to a page; None if it is not in the export."""
         for _ in range(_MAX_HOPS):
             path, redirect_url, in_scope = self._writer.link_target(url)
             if path is not None and (redirect_url is None or kind not in REQUISITES):
@@ -179,7 +179,7 @@ class _PageFile:
 
 
 def _with_charset(body: bytes, charset: str) -> tuple[bytes, str]:
-    """Return a body that declares its charset, since a file has no HTTP header, and the charset."""
+    """Return a body that declares its charset (a file has no HTTP header), and the charset."""
     head = body[:1024].lower()
     if body.isascii() or b"charset" in head or b"encoding" in head or head[:3] == b"\xef\xbb\xbf":
         return body, charset

@@ -23,7 +23,7 @@ def redirect(target: str) -> bytes:
 
 
 def removed() -> bytes:
-    """Return the note in place of a page that the mirror deleted; it does not name the URL."""
+    """Return the note that replaces a deleted page; it does not contain the URL."""
     return _page("Page removed", "<p>The mirror no longer holds this page.</p>")
 
 

@@ -1,4 +1,4 @@
-"""Pages, visits, changes and versions as tables in JSON lines or CSV.
+"""Exports pages, visits, changes and versions as tables in JSON lines or CSV.
 
 The target is a directory with one file per table, or one file of one table. pandas and DuckDB read
 both:

@@ -2,9 +2,9 @@
 
 Every path is opened segment by segment with file descriptors, and no step follows a symbolic link.
 No page name and no planted link can cause a write outside the directory. A file is written in a
-temporary directory and renamed, so that a reader sees the old or the new file. Each export has a
-temporary directory of its own. The next export removes it if this one is killed, so that surviving
-processes can no longer replace files.
+temporary directory and renamed, so that a reader sees the old or the new file. Each export has its
+own temporary directory. If an export is killed, the next one removes that directory, so that
+surviving processes can no longer replace files.
 """
 
 from __future__ import annotations

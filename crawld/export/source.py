@@ -1,4 +1,4 @@
-"""What all exports share: the request, the result, and the database opened for short reads."""
+"""Common parts of all exports: the request, the result, and the database opened for short reads."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from crawld.store.engine import migrate
 from crawld.store.engine.connection import open_connection, store_error
 
 Progress = Callable[[int, int], None]
-"""Called at intervals with the number of pages done and about how many there are."""
+"""Called at intervals with the number of pages done and the approximate total."""
 
 
 def no_progress(done: int, total: int) -> None:
@@ -30,7 +30,7 @@ class ExportRequest:
         db: the database; a daemon may be writing to it.
         out: the file or directory to write.
         now: Unix seconds.
-        since: leave out what is older than this time; None: nothing.
+        since: leave out older records; None: export all.
         table: jsonl, csv: the only table to write, as one file; None: all.
         title: zim, wacz: the title of the file; None: a default.
         progress: receives the progress.

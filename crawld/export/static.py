@@ -1,15 +1,15 @@
-"""A directory to browse: each page with a copy is a file, with relative links, without a server.
+"""Exports a directory to browse without a server: one file per page, with relative links.
 
 An export makes two passes over the pages. The first assigns a path (`names`) to each page without
-one, so that the second knows where every link leads. The second writes each page whose stamp
-differs from the manifest (`page_writer`): 100 changes among 100,000 pages cost two scans of the
-stamps and 100 files. The manifest is updated after the files are in place, so an interrupted export
-continues where it stopped.
+one, so that the second can resolve every link. The second writes each page whose stamp differs from
+the manifest (`page_writer`): 100 changes among 100,000 pages cost two scans of the stamps and 100
+files. The manifest is updated after the files are written, so an interrupted export continues where
+it stopped.
 
 A link to a page of the export is relative; any other is the absolute original. If such a page
-appears later, the pages that link to it are written again. A redirect is a small page that leads to
-its target. Links of requisites (images, styles) skip redirects, which could not lead an image. A
-page that the mirror deleted (`crawlctl purge`) is replaced by a note.
+appears later, the pages that link to it are written again. A redirect is a small HTML page. Links
+to requisites (images, styles) skip it and name the final target. A deleted page (`crawlctl purge`)
+is replaced by a note.
 
 Invariants: nothing is written outside the directory (`safe_directory`); an assigned path never
 changes.
@@ -41,7 +41,7 @@ from crawld.store.mirror.export_manifest import Manifest, ManifestEntry, PathLoo
 from crawld.store.mirror.walk import PageOutline
 
 RULES_VERSION: Final = "1"
-"""Version of the rules for writing pages; a new one writes all pages again."""
+"""Version of the rules for writing pages; increase it to write all pages again."""
 
 STATE: Final = ".crawld"
 """The directory of the manifest; no host can have this name."""
@@ -52,7 +52,7 @@ _BATCH: Final = 64
 """Pages per call of a writer."""
 
 _INLINE_PAGES: Final = 256
-"""Pages that this process writes before it starts others, which takes half a second."""
+"""Pages that this process writes before it starts other processes, which takes half a second."""
 
 _MAX_WRITERS: Final = 8
 
@@ -65,8 +65,8 @@ _MAX_INDEX_ENTRIES: Final = 1000
 def export_static(request: ExportRequest) -> ExportResult:
     """Write the mirror into a directory, or update an export in it.
 
-    The directory is new, empty or a static export. `since` keeps older copies from getting a path;
-    pages that have one are updated.
+    The directory is new, empty or a static export. Copies older than `since` get no path; pages
+    that already have one are updated.
 
     Raises:
         OperatorError: the directory holds something else or cannot be written.
@@ -169,7 +169,7 @@ def _assign_paths(
 def _page_entry(
     connection: apsw.Connection, page: PageOutline, since: float | None
 ) -> tuple[str, str] | None:
-    """Return URL and path of a page, None if it gets no path."""
+    """Return URL and path of a page; None if it gets no path."""
     head, kind = walk.head(connection, page.page_id), None
     if page.version_id is not None:
         stored = walk.copy_type_and_time(connection, page.version_id)

@@ -1,4 +1,4 @@
-"""WACZ: the WARC of a mirror with its index and page list in one zip, for replay in a browser.
+"""Exports WACZ: the WARC of a mirror, its index and page list in one zip, for replay in a browser.
 
     archive/data.warc.gz       the records (`archive`), uncompressed in the zip for range requests
     indexes/index.cdx          one CDXJ line per response or revisit, sorted
@@ -111,7 +111,7 @@ def surt(url: str) -> str:
 
 
 class _Index:
-    """Lines added in any order and returned sorted; a context manager."""
+    """Sorts lines in temporary files; a context manager."""
 
     def __init__(self) -> None:
         self._lines: list[bytes] = []

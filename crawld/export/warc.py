@@ -4,8 +4,8 @@ Each record is a separate gzip member, so that a reader can start at any of them
 decoded. Header fields about their encoding are therefore renamed (`X-Crawler-Content-Encoding`
 ...), as Common Crawl does, and Content-Length is that of the stored body.
 
-warcio is not used, except by the tests for reading: its writer spools each record through a
-temporary file and hashes it in pieces, at half the speed (`crawld bench export`).
+warcio is used only by the tests, for reading: its writer spools each record through a temporary
+file and hashes it in pieces, at half the speed (`crawld bench export`).
 
 Source: ISO 28500:2017 (WARC 1.1); the code names the sections.
 """
@@ -70,7 +70,7 @@ def warc_fields(fields: Fields) -> bytes:
 
 
 def http_request(target: str, authority: str) -> bytes:
-    """Return the request of a page; the database stores no more of it."""
+    """Return the request of a page, rebuilt from target and host, the only stored parts."""
     return f"GET {target} HTTP/1.1\r\nHost: {authority}\r\n\r\n".encode()
 
 

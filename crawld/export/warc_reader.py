@@ -1,8 +1,8 @@
 """Reads WARC files with bounded memory; a file may be truncated, damaged or malicious.
 
 Files are plain or gzip, with one member per record or one for all. A declared length is not trusted
-before its bytes have arrived. A block above `MAX_BLOCK_BYTES` is skipped. An endless record, an
-endless header or bytes that are not WARC raise `DamagedArchiveError` with the position; the records
+before its bytes have arrived. A block above `MAX_BLOCK_BYTES` is skipped. An endless record or
+header, or bytes that are not WARC, raise `DamagedArchiveError` with the position; the records
 before it are valid.
 
 warcio is not used, since its lines and headers have no bound: it reads a gzip member of a gigabyte
@@ -21,10 +21,10 @@ from crawld.errors import OperatorError
 
 MAX_HEADER_BYTES: Final = 64 * 1024
 MAX_BLOCK_BYTES: Final = 64 * 2**20
-"""The default limit of a body in a visit."""
+"""Equal to the default body limit of a visit."""
 
 MAX_RECORD_BYTES: Final = 8 * 2**30
-"""A record that unpacks to more is damaged."""
+"""A larger unpacked record counts as damaged."""
 
 _CHUNK_BYTES: Final = 64 * 1024
 _GZIP: Final = b"\x1f\x8b"
@@ -116,7 +116,7 @@ class _Stream:
         return self._input[:2]
 
     def damaged(self, what: str) -> DamagedArchiveError:
-        """Return the error for damage at the current position."""
+        """Return a damage error with the current position."""
         name = getattr(self._file, "name", "the archive")
         return DamagedArchiveError(
             f"{name}, byte {self._position()}: {what}",

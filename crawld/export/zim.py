@@ -1,4 +1,4 @@
-"""ZIM: the mirror as one file for Kiwix, with a full-text index.
+"""Exports ZIM: the mirror as one file for Kiwix, with a full-text index.
 
 An entry is named by its URL without scheme (`example.org/wiki/Main_Page?action=raw`), as in files
 made from WARCs. If two URLs share a name, the later page gets a suffix. The file is read offline,
@@ -59,7 +59,7 @@ _LANGUAGES: Final = dict(pair.split(":") for pair in _CODES.split())
 
 
 class BrokenWriterError(OperatorError):
-    """libzim failed; its threads keep running and abort the process when Python ends them."""
+    """libzim failed; its threads keep running and abort the process at a normal exit."""
 
 
 def export_zim(request: ExportRequest) -> ExportResult:
@@ -69,7 +69,7 @@ def export_zim(request: ExportRequest) -> ExportResult:
 
     Raises:
         OperatorError: the file exists or cannot be written, or the mirror has no pages.
-        BrokenWriterError: libzim failed and left threads.
+        BrokenWriterError: libzim failed and left threads running.
         StoreError: the database cannot be read.
     """
     with atomic_path(request.out) as partial, open_source(request.db) as connection:
@@ -95,7 +95,7 @@ class _ZimFile:
         self._hashes = self._assign_names()
 
     def _assign_names(self) -> np.ndarray:
-        """Return the sorted hashes of all entries, and store another name where one is taken."""
+        """Return the sorted hashes of all entries; store another name for duplicates."""
         hashes: list[np.ndarray] = []
         names: list[np.ndarray] = []
         for chunk in self._outlines():
@@ -137,7 +137,7 @@ class _ZimFile:
                 yield pages
 
     def name(self, url: str) -> str | None:
-        """Return the entry name of a page, None if it has no entry."""
+        """Return the entry name of a page; None if it has no entry."""
         key = url_hash(url)
         at = int(np.searchsorted(self._hashes, key))
         if at == len(self._hashes) or self._hashes[at] != key:

@@ -1,8 +1,8 @@
 """Imports the entries of ZIM files as copies of pages.
 
-Pages in a ZIM file are rewritten, so the copies differ from what the server sends; the first visit
-replaces each. An entry name is the end of a URL after a base (`--base
-https://en.wikipedia.org/wiki/`), or host and path in files made from web archives or by crawld.
+Pages in a ZIM file are rewritten, so the copies differ from the originals; the first visit replaces
+each copy. An entry name is the end of a URL after a base (`--base https://en.wikipedia.org/wiki/`),
+or host and path in files made from web archives or by crawld.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def import_zim(
     of unknown pages; None: by host. `progress` receives entries read and total entries of a file.
 
     Raises:
-        OperatorError: a file is not a ZIM file, is damaged, or does not give the URLs of entries.
+        OperatorError: a file is not a ZIM file, is damaged, or lacks the URLs of its entries.
         DatabaseInUseError: a daemon uses the database.
     """
     result = ImportResult()

@@ -1,1 +1,1 @@
-"""Experiments on recorded change histories: estimators and policies compared with the truth."""
+"""Experiments that compare estimators and policies with the truth on known change histories."""

@@ -1,4 +1,4 @@
-"""Evenness of the total request rate: requests per second over many hosts, peak against mean.
+"""Measures how bursty the total request rate of many hosts is: peak against mean per second.
 
 Hosts with equally spaced requests, each with its own phase, add up to an even total. Ideal times of
 single pages (UNPOLITE) or random slots cluster. The measured peak is reported beside a bound on the
@@ -33,7 +33,7 @@ def peak_rows(
         superposition): mean and peak per window, their ratio, the share of windows at the peak, and
         the bound on the probability of such a peak under equal spacing.
     """
-    # Not the stream from which the rates may be drawn: phases must not depend on them.
+    # Not the random stream of the rates: phases must not depend on the rates.
     rng = np.random.default_rng([seed, 3])
     ways: dict[str, Callable[[float], Floats]] = {
         "equally-spaced": lambda rate: (np.arange(rate * horizon_s) + rng.random()) / rate,

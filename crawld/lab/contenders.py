@@ -1,9 +1,9 @@
-"""The policies of a simulation, each prepared with the past it may know, or with hindsight.
+"""Prepares the policies of a simulation with data of the past, or with hindsight.
 
-`uniform` and `random` know nothing. `proportional`, `merge`, `delayed`, `random-f` and `unpolite`
-follow frequencies allocated from the past. `greedy` has the histograms of the past. `index` has
-change models and continues to learn. `merge2` is MERGE with histograms of the period's first month,
-which is hindsight, as in the published experiment.
+`uniform` and `random` use no data. `proportional`, `merge`, `delayed`, `random-f` and `unpolite`
+follow frequencies allocated from the past. `greedy` uses histograms of the past. `index` uses
+change models and continues to learn. `merge2` is MERGE with histograms of the first month of the
+period: hindsight, as in the published experiment.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ NAMES = (
 )
 
 HINDSIGHT = frozenset({"merge2"})
-"""Policies that always use the period itself."""
+"""Policies that always use data of the period itself."""
 
 _MONTH_S = 31 * DAY_S
 
@@ -111,7 +111,7 @@ def make_contender(name: str, scenario: Scenario, *, slot_s: float, hindsight: b
 
 
 def _known(name: str, scenario: Scenario, *, hindsight: bool) -> tuple[float, float]:
-    """Return the period whose changes the policy knows."""
+    """Return the time range whose changes the policy knows."""
     if name == "merge2":
         return scenario.start, min(scenario.start + _MONTH_S, scenario.end)
     if hindsight:

@@ -1,8 +1,8 @@
-"""The copies of a mirror compared with the truth: their freshness and age.
+"""Scores the simulated copies of a mirror: freshness and age.
 
 A copy is fresh from a visit to the next change; its age then grows from that change to the next
-visit. A copy is stale from the birth of its page to its first visit. A visit shows all changes up
-to and including its time.
+visit. A copy is stale from the creation of its page to the first visit. A visit finds all changes
+up to and including its time.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Bias and error of the change rate estimators on known histories.
 
-Every page is visited over a window at irregular intervals. Each estimator gets what such visits
-show (changed or unchanged; with Last-Modified the last change; or all changes), and is compared
-with the truth: the rate that made a synthetic page or, for a recorded page, its changes per time in
+Every page is visited over a window at irregular intervals. Each estimator gets the results of these
+visits (changed or unchanged; with Last-Modified the last change; or all changes). It is compared
+with the truth: the rate that generated a synthetic page or, for a recorded page, its change rate in
 the same window, or in the next one of the same length (prediction).
 """
 
@@ -37,7 +37,7 @@ class EstimateRow:
     """Errors of one estimator.
 
     Attributes:
-        truth: what it was compared with: `rate`, `window` or `next`.
+        truth: kind of truth: `rate`, `window` or `next`.
         pages: number of pages compared.
         unbounded: pages without a finite estimate, excluded from the figures.
         mean_true_per_day: mean true rate of the pages compared.
@@ -61,8 +61,8 @@ class Case:
     """One page and a series of visits: the input of the estimators.
 
     Attributes:
-        seen: what each visit showed.
-        changed_at: all changes inside the window, for the estimators that know them.
+        seen: result of each visit.
+        changed_at: all changes inside the window, for the estimators that use them.
         start: first visit.
         end: last visit.
     """
@@ -128,11 +128,11 @@ def compare(
     truth: Truth = "window",
     true_rates: FloatArray | None = None,
 ) -> list[EstimateRow]:
-    """Compare the estimators on the pages born before the window.
+    """Compare the estimators on the pages created before the window.
 
     Args:
         visit_interval_s: mean time between visits to a page, > 0, at most a third of the window.
-        start: start of the window, Unix seconds; default: as late as the truth allows.
+        start: start of the window, Unix seconds; default: the latest possible.
         truth: `rate` needs `true_rates`; `window` and `next` use the histories.
         true_rates: true rate of each page, per second.
 

@@ -1,4 +1,4 @@
-"""A table of simulations: every policy at every budget, optionally in parallel."""
+"""Runs a table of simulations: every policy at every budget, optionally in parallel."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def budgets_of(
     Args:
         budget: visits per page and day; or, if empty,
         interval_s: seconds between requests at full rate for 10,000 pages,
-        fractions: and the shares of it.
+        fractions: shares of that rate.
 
     Raises:
         OperatorError: neither or both are given, or one is not positive.

@@ -2,11 +2,11 @@
 
 `lag=60,miss=0.05,false=0.1,poll=600:0.1`: a change is reported `lag` seconds after it happens; a
 share `miss` of the changes is never reported; a share `false` of all hints is false, at random
-pages and times; with `poll` hints arrive only every so many seconds, and the polls take the given
-share of the slots.
+pages and times; with `poll`, hints arrive only at intervals of that many seconds, and the polls
+take the given share of the slots.
 
-The last change of each page before the start is reported at the start: the copies are stale, and
-the policy knows since when.
+The last change of each page before the start is reported at the start, so that the policy knows
+since when the copies are stale.
 """
 
 from __future__ import annotations
@@ -113,14 +113,14 @@ class HintFeed:
             policy.set_coverage(self.reliability.effective_missed_share, self.reliability.lag_s())
 
     def takes_slot(self, slot: int) -> bool:
-        """Whether a slot is used for polling: their share of the slots, evenly."""
+        """Whether a slot is used for polling; polls are evenly spread."""
         return int((slot + 1) * self._share) > int(slot * self._share)
 
 
 def _draw_hints(
     scenario: Scenario, hints: HintOptions, rng: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return page and time of every hint: the last change before the start, and later ones."""
+    """Return page and time of every hint, of the last change before the start and of later ones."""
     histories = scenario.histories
     pages = np.repeat(np.arange(len(histories)), histories.counts)
     times = histories.changed_at

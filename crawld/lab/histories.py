@@ -1,9 +1,9 @@
-"""Recorded change histories: when each of many pages changed.
+"""Recorded change histories: the change times of many pages.
 
 A file is CSV (plain or gzip) with a header that names the columns `page_id` and `changed_at` (Unix
 seconds, UTC); other columns are ignored, rows may be in any order and may repeat. In memory all
 times are in one flat array, page after page, so that a million changes take eight megabytes and
-every question about a period is one `searchsorted` or one mask.
+every query about a period is one `searchsorted` or one mask.
 
 Invariants: inside a page the times are finite and strictly increasing; `offsets` has one entry more
 than there are pages, starts at 0 and never decreases. A page may have no change at all.

@@ -39,7 +39,8 @@ def plot_freshness(
     mpl.use("svg")
     from matplotlib import pyplot as plt
 
-    # Text stays text and ids are fixed, so that a redrawn plot differs only where the data does.
+    # Text is not converted to paths and ids are fixed, so that a new plot differs only with its
+    # data.
     with mpl.rc_context({"svg.fonttype": "none", "svg.hashsalt": "crawld"}):
         figure, axes = plt.subplots(figsize=(8.5, 5.5), layout="constrained")
         for index, line in enumerate(dict.fromkeys(str(row[name]) for row in rows)):

@@ -1,9 +1,9 @@
-"""The effect of probing: pages that may decide undecided pairs are fetched first.
+"""Measures the effect of probing: fetching first the pages that may decide undecided pairs.
 
 A crawl knows more pages than it has fetched. The daemon first visits those that both hosts of an
 undecided pair have: paths that one host has fetched and the other knows, then paths that both know.
-All of them would be visited later anyway. Here the same is done to a simulated web of replicas, in
-rounds like the runs of the job; each round measures and judges all pairs again.
+All of them would be visited later anyway. This module does the same on a simulated web of replicas,
+in rounds like the runs of the job; each round measures and scores all pairs again.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ ROUNDS = 3
 
 
 def probing_figures(trial: Trial) -> dict[str, float]:
-    """Return the effect of pruning after some rounds, and the share of pages probed."""
+    """Return the figures of pruning after some rounds, and the share of pages probed."""
     probed, pages = probe(trial)
     found = gate_figures(probed)
     return {

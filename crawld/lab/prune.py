@@ -1,14 +1,14 @@
-"""The effect of pruning: one web crawled with and without it, at the same budget.
+"""Measures the effect of pruning: one web crawled with and without it, at the same budget.
 
-The web is one of `simweb/replica_web.py` with a given share of replicated hosts. It is searched as
-the daemon would, without the truth. In each group the host with most pages is kept, and the pages
-of the others rest (are not visited) if the kept host has the path. The budget, visits a day over
-all hosts, is spread evenly; pages change at random (Poisson) at rates drawn once per page of the
-original site.
+The web comes from `simweb/replica_web.py`, with a given share of replicated hosts. The replica
+search runs as in the daemon, without the truth. In each group the host with most pages is kept, and
+the pages of the others rest (are not visited) if the kept host has the path. The budget, visits a
+day over all hosts, is spread evenly; pages change at random (Poisson) at rates drawn once per page
+of the original site.
 
 Freshness is over *names*: every host and path that was fetched. A resting name shows the kept
 host's copy; if the texts of both were compared and differ (a stale or an altered copy), it counts
-as never fresh, although the newer text may be the better one.
+as never fresh, even though the newer text may be better.
 """
 
 from __future__ import annotations
@@ -37,15 +37,15 @@ class PruningResult:
 
     Attributes:
         replicated: share of the hosts in groups of replicas.
-        wrongly: pruned hosts that are not replicas of the kept host.
+        wrongly: pruned hosts that are not replicas of their kept host.
         pages: names fetched. resting: those that rest.
         only_there: names of pruned hosts that are still visited, since the kept host lacks them.
-        other_text: names that rest and showed another text when compared.
+        other_text: resting names whose text differed when compared.
         saved: share of the visits saved at the same freshness of the kept names.
         before: mean freshness of all names without pruning.
         after: the same with pruning, at the same budget.
         kept_after: mean freshness of the names that do not rest.
-        lent: capacity that the pruned hosts add, each host requested as often as before.
+        lent: capacity that the pruned hosts add if each host is requested as often as before.
     """
 
     hosts: int

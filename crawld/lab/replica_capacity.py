@@ -1,9 +1,9 @@
-"""The capacity that idle replicas add: pages visited at their host's own pace, and with replicas.
+"""Measures the capacity that idle replicas add to the hosts they copy.
 
 Every host may be requested the same number of times a day. A replica is idle if all its pages rest
-(are not visited); if none of them showed another text, it may serve for its kept host. As in the
-daemon (`daemon/crawl/replica_fetch.py`), a page fetched from a replica must be fetched from its own
-host next, so that at most every other visit of a page uses a replica; and each visit to the own
+(are not visited); if none of their texts differed, it may serve for its kept host. As in the daemon
+(`daemon/crawl/replica_fetch.py`), a page fetched from a replica must be fetched from its own host
+next, so that at most every other visit of a page uses a replica; and each visit to the page's own
 host that differs costs the replica one check.
 """
 
@@ -28,7 +28,7 @@ class LentCapacity:
 
     Attributes:
         idle: number of usable replicas.
-        helped: number of pages of the hosts they copy.
+        helped: number of pages of the hosts that they copy.
         faster: visits of those pages with replicas, divided by visits without.
         alone: mean freshness of those pages without replicas.
         together: the same with replicas.
@@ -54,9 +54,9 @@ def lent_capacity(
 
     Args:
         host: (n,) the host of each page.
-        canonical: (hosts,) the kept host of each; itself if it is no replica.
-        rests: (n,) whether the page rests as a replica's.
-        other_text: (n,) whether it showed another text than the kept page.
+        canonical: (hosts,) the kept host of each; itself if it is not a replica.
+        rests: (n,) whether the page is on a replica and rests.
+        other_text: (n,) whether its text differed from that of the kept page.
         rate: (n,) changes per second.
     """
     count = len(canonical)

@@ -104,7 +104,7 @@ def _figures(trial: Trial, seed: int) -> Table:
 
 
 def _mean(values: Sequence[Any]) -> object:
-    """Return the mean of values of equal shape; a key missing in some is averaged over the rest."""
+    """Return the mean of values of equal shape; a missing key is averaged over the others."""
     if isinstance(values[0], dict):
         names = dict.fromkeys(name for value in values for name in value)
         return {name: _mean([value[name] for value in values if name in value]) for name in names}

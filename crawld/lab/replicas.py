@@ -1,4 +1,4 @@
-"""Quality of the replica search on a simulated web, compared with the truth.
+"""Measures the quality of the replica search on a simulated web, compared with the truth.
 
 All figures are over the candidates that are not obvious positives, unless stated otherwise. Only
 the measures and the upper bound use the truth.
@@ -141,7 +141,7 @@ def gate_figures(trial: Trial) -> dict[str, float]:
 
     `gated_recall` is over all true pairs that are not obvious, including those that phase 1
     missed; `false_prunings` is over all candidates, including the obvious ones, and over the pairs
-    that only the closure of groups adds.
+    that are added only because groups are closed.
     """
     passes = gated_candidates(trial)
     keys = trial.sets.candidates.keys
@@ -234,7 +234,7 @@ def url_reduction(trial: Trial, scores: Floats | Ids, false_rate: float) -> floa
     """Return the share of all fetched pages that pruning at a false-positive rate would save.
 
     The threshold passes that share of the non-replicas. In every group closed over the *true*
-    pairs above it, all pages but those of the host with most are saved; the denominator is every
+    pairs above it, all pages except those of the largest host are saved; the denominator is every
     page fetched. As published, losses by false pairs are not subtracted.
     """
     judged = trial.judged

@@ -1,8 +1,8 @@
-"""The subject of a simulation: pages, the scored period, and what a policy may know before it.
+"""The input of a simulation: pages, the scored period, and the past that a policy may know.
 
-The pages of a history file that exist by the end of the period take part; those born inside it
-count from their birth. All copies are stale at the start. What lies before the start is the past,
-which a policy may know; a run that knows the period itself is marked as hindsight.
+Pages that exist by the end of the period take part; pages created inside it count from their
+creation. All copies are stale at the start. A policy may know the changes before the start (the
+past); a run that uses the period itself is marked as hindsight.
 """
 
 from __future__ import annotations

@@ -1,11 +1,9 @@
 """Simulates policies on recorded histories, slot by slot, with the daemon's own policy objects.
 
-A run gives a policy the pages and, if it uses one, the past. At each slot it asks the policy for a
-page, shows it the result of the visit and nothing else, and updates freshness and age. One host,
-equally spaced slots, one visit a slot.
-
-Must never: let a policy see a change before a visit or a hint shows it, unless the run is marked as
-hindsight.
+A run gives a policy the pages and, if the policy uses it, the past. At each slot it gets a page
+from the policy, passes only the result of the visit to the policy, and updates freshness and age.
+There is one host with equally spaced slots, one visit per slot. A policy must never see a change
+before a visit or a hint reports it, unless the run is marked as hindsight.
 """
 
 from __future__ import annotations
@@ -89,7 +87,7 @@ def _slot_by_slot(scenario: Scenario, task: Task, entrant: Contender, slot_s: fl
 
 
 class _Births:
-    """Adds the pages born inside the period at their time."""
+    """Adds pages created inside the period at their creation time."""
 
     def __init__(self, scenario: Scenario, policy: Policy) -> None:
         born = scenario.born_at

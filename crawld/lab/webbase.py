@@ -1,10 +1,11 @@
-"""A synthetic web at full size: the cost of politeness, and how near each policy is to the bound.
+"""Measures the cost of politeness, and each policy against the bound, on a large synthetic web.
 
-Few hosts have most pages (Zipf), rates are lognormal and independent of the host, every host
-permits one visit in 15 s. Allocations are scored in closed form over all pages, RANDOM by its exact
-expression. MERGE and DELAYED are laid out on a sample of hosts (of a big host on a sample of its
-pages at their own frequencies) and scored by the exact expectation given their visits, relative to
-equal spacing. Each bandwidth is one step; an interrupted run continues after the last one.
+A few hosts have most pages (Zipf), rates are lognormal and independent of the host, and every host
+permits one visit per 15 s. Allocations are scored in closed form over all pages, RANDOM by its
+exact expression. MERGE and DELAYED are simulated on a sample of hosts (for a big host, on a sample
+of its pages at their own frequencies) and scored by the exact expectation given their visits,
+relative to equal spacing. Each bandwidth is one step; an interrupted run continues after the last
+one.
 
 Source: PUC-Rio dissertation, chapters 3 to 5 (WEBBASE). Their collection is not public: compare
 shape and order, not digits.
@@ -25,7 +26,7 @@ Floats = NDArray[np.float64]
 Result = dict[str, object]
 
 BANDWIDTHS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.4, 0.7, 1.0)
-"""Shares of what all hosts together permit."""
+"""Shares of the total rate that all hosts permit."""
 
 HOST_DELAY_S = 15.0
 _ZIPF = 1.0
@@ -141,7 +142,8 @@ def _spacing_ratios(web: PagesByHost, frequency: Floats, seed: int) -> tuple[flo
     """Return the freshness of MERGE and of DELAYED relative to equal spacing."""
     rng = np.random.default_rng([seed, 7])
     sizes = np.diff(web.offsets)
-    # Hosts are drawn by their pages, so that the plain mean over them weights every page equally.
+    # Hosts are drawn in proportion to their pages, so that the plain mean weights every page
+    # equally.
     drawn = rng.choice(web.hosts, _SAMPLED_HOSTS, p=sizes / sizes.sum())
     fixed = merge = delayed = 0.0
     for host in drawn.tolist():
@@ -164,7 +166,7 @@ def _merge_and_delayed(
     rate: Floats, f: Floats, phases: Floats, delay_s: float
 ) -> tuple[float, float]:
     """Return the expected freshness of MERGE and of DELAYED on one host."""
-    # Long enough for several visits to nearly every page, short enough to lay out at once.
+    # Long enough for several visits to nearly every page, short enough for one array.
     span = min(_ROUNDS / float(np.quantile(f, 0.05)), _VISITS_MOST / float(f.sum()))
     visits = np.maximum(np.floor(f * span - phases).astype(np.int64) + 1, 0)
     page = np.repeat(np.arange(len(f)), visits)

@@ -1,1 +1,1 @@
-"""The web mirror: a read-only HTTP application on the database, also while the daemon writes."""
+"""The web mirror: a read-only HTTP application on the database of a running or stopped daemon."""

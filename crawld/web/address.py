@@ -1,10 +1,10 @@
-"""Paths of pages in the web mirror.
+"""Converts between page URLs and paths in the web mirror.
 
     /https/en.example.org/wiki/Page?query      the page https://en.example.org/wiki/Page?query
     /@2026-11-01T00:00/https/en.example.org/…  the same page at that time
     /@v123/https/en.example.org/…              its version 123
 
-The path of the URL stays, so that relative links work even if they are not rewritten.
+The path of the URL is kept, so that relative links work even if they are not rewritten.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class MirrorAddress:
     Attributes:
         url: canonical URL.
         selector: the version.
-        canonical: whether the path is the one that `mirror_path` returns.
+        canonical: whether the path is in the form of `mirror_path`.
     """
 
     url: str
@@ -100,7 +100,7 @@ def parse_address(target: str) -> MirrorAddress | None:
 
 
 def parse_selector(text: str) -> VersionSelector | None:
-    """Return the version that a text selects: a version ID, ISO 8601 or Unix seconds."""
+    """Return the selector for a text: a version ID, ISO 8601 or Unix seconds."""
     if version := _VERSION.fullmatch(text):
         return VersionSelector(text, version_id=int(version[1]))
     if _TIME.fullmatch(text) is None:

@@ -1,8 +1,8 @@
 """The Host headers that the web listener accepts: a defense against DNS rebinding.
 
 The owner of a domain can resolve it to this machine. A browser then treats the mirror as part of
-that site and lets its pages read the whole mirror. Such a request has a Host header that the
-operator never configured.
+that site and lets its pages read the whole mirror. The Host header of such a request is not a
+configured one.
 
 Always allowed are literal IP addresses (no DNS is involved), `localhost` and its subdomains (RFC
 6761 section 6.3), and the name of this machine: in full, up to the first dot, or that part with
@@ -47,7 +47,7 @@ class AllowedHosts:
 
 
 def host_name(host: str) -> str | None:
-    """Return the name or IP address in a Host header, None if it is invalid.
+    """Return the name or IP address in a Host header; None if it is invalid.
 
     >>> host_name("Mirror.Example.org.:8080"), host_name("[::1]"), host_name("a/b")
     ('mirror.example.org', '::1', None)

@@ -8,8 +8,8 @@
     /open?url=…&at=…                  redirects to a page or an older version
     /timegate/URL, /timemap/link/URL  the same for programs (`memento`)
 
-Only GET and HEAD are allowed. A request makes one short read of the database on a reader thread.
-Pages are rewritten there too, so that a page never blocks the event loop of a daemon.
+Only GET and HEAD are allowed. Each request makes one short database read on a reader thread, which
+also rewrites the page, so that no page blocks the event loop of a daemon.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ class MirrorApp:
             self._on_error(request.target, error)
             return error_page(503, "Unavailable", "The database cannot be read now.")
         except Exception as error:
-            # A bug ends this response, not the listener or the daemon.
+            # A bug must fail only this response, not the listener or the daemon.
             self._on_error(request.target, error)
             return error_page(500, "Internal error", "See the log of crawld for the cause.")
 

@@ -1,4 +1,4 @@
-"""The history of a page: the list of its versions, and the difference of two.
+"""The history of a page: the list of its versions, and the difference between two.
 
     /versions/https/HOST/PATH             versions, newest first
     /versions/@WHEN/https/HOST/PATH       versions before a time
@@ -6,7 +6,7 @@
     /diff/OLD..NEW/raw/https/HOST/PATH    difference with noise
     /diff?url=…&old=…&new=…               redirects there; target of the form in the list
 
-Noise is what changes by itself; the daemon learned its rules.
+Noise is content that changes by itself; the daemon has learned the rules for it.
 """
 
 from __future__ import annotations
@@ -88,7 +88,8 @@ def redirect_to_diff(connection: apsw.Connection, parameters: Mapping[str, str])
     ]
     if address is None or len(chosen) < len(numbers):
         return error_page(404, "No such version", "Select two versions of a page.")
-    # IDs give no order in time: versions imported from an archive get higher IDs than newer ones.
+    # IDs are not in order of time: versions imported from an archive get higher IDs than newer
+    # ones.
     old, new = sorted(chosen, key=lambda row: (row.visited_at, row.version_id))
     return redirect(f"/diff/{old.version_id}..{new.version_id}{mirror_path(address.url)}")
 

@@ -37,7 +37,7 @@ def parse_accept_datetime(accept_datetime: str) -> float | None:
 def time_gate(
     connection: apsw.Connection, page: PageLookup, accept_datetime: str | None, base: str
 ) -> Reply | None:
-    """Return the redirect to the version of a time, None if the page has no version.
+    """Return the redirect to the version of a time; None if the page has no version.
 
     Without the header `accept_datetime` it is the newest version. `base` is scheme, host and port
     of the listener.

@@ -1,12 +1,12 @@
-"""Responses for mirrored pages: find the page, select a version, rewrite it, add the banner.
+"""Serves mirrored pages: finds the page, selects a version, rewrites it, adds the banner.
 
 Everything runs on one snapshot, on a reader thread. Only `crawld.store.mirror.selection` decides
 which version is shown. A missing page gives a 404 page with a link to the original. A redirect
 stays a redirect if its target can be shown.
 
 Links to mirrored origins lead into the mirror, even to pages without a copy; other links lead to
-the original. Requisites, automatic redirects and form targets always stay in the mirror, so that
-nobody leaves it without a click.
+the original. Requisites, automatic redirects and form targets always stay in the mirror, so that a
+reader leaves it only by a click.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ class ServedCopy:
 
     @property
     def link_selector(self) -> str:
-        """The version of linked pages: that of the time of this copy, even if selected by ID."""
+        """The version selector for linked pages: the time of this copy, even if selected by ID."""
         if self.address.selector.version_id is None:
             return self.address.selector.text
         return iso_text(math.ceil(self.row.visited_at))
@@ -121,7 +121,7 @@ def page_reply(
     """
     page = find_page(connection, address.url)
     if not address.selector.text and (page is None or page.state is PageState.SUSPENDED):
-        # An old name: the host is a copy of another, which has the page.
+        # An old URL: its host is a replica of another host that has the page.
         kept = pages.canonical_url(connection, address.url)
         if kept is not None:
             return redirect(mirror_path(kept, ""))
@@ -168,7 +168,7 @@ def _select_version(
 
 
 def _first_requisite_copy(connection: apsw.Connection, page: PageLookup) -> VersionRow | None:
-    """Return the first version of a requisite, which is fetched after the pages that use it."""
+    """Return the first version of a requisite, since requisites are fetched after their pages."""
     first_at = lookup.first_copy_at(connection, page.page_id)
     row = version.current_at(connection, page.page_id, first_at) if first_at is not None else None
     return row if row is not None and row.answer.content_type not in _HTML else None

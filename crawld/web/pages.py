@@ -1,7 +1,7 @@
 """The generated pages of the web mirror, and the banner on mirrored pages.
 
-Templates escape all values. The banner is written by hand, since the styles of the page around it
-must not affect it, and it must not change the layout of that page.
+Templates escape all values. The banner has inline styles, since the styles of the mirrored page
+must not affect it, and it must not change that page's layout.
 """
 
 from __future__ import annotations

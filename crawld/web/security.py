@@ -6,8 +6,8 @@ dashboard, and cannot read them. Requisites come from the mirror; scripts cannot
 No policy can keep a script from navigating away, as any link can, or from a preconnect, which
 carries no data; `scripts = false` prevents both.
 
-Any page may frame a mirrored page: no policy allows a page of an opaque origin its own frames but
-forbids those of others. A mirrored page has nothing to click except links.
+Any page may frame a mirrored page, because no policy can distinguish the frames of an opaque origin
+from those of others. Clickjacking gains nothing: a mirrored page has only links to click.
 
 Source: Content Security Policy Level 3; Connection Allowlists (WICG, 2026); HTML Standard, section
 on sandboxing.
@@ -25,7 +25,7 @@ _LOAD_POLICY = (
 )
 _SCRIPT_POLICY = "script-src 'self' 'unsafe-inline' 'unsafe-eval' data: blob:"
 # No CSP directive that browsers support covers WebRTC. This header does, in Chromium from 152 on;
-# in other browsers only `scripts = false` keeps scripts from peers.
+# in other browsers only `scripts = false` keeps scripts from connecting to peers.
 _NO_WEBRTC = ("connection-allowlist", '(response-origin "*://*:*/*");redirects=allow;webrtc=block')
 _SANDBOX = (
     "sandbox allow-forms allow-popups allow-popups-to-escape-sandbox allow-downloads allow-modals"
