@@ -38,15 +38,12 @@ class VisitRecord:
     """All results of one visit.
 
     Attributes:
-        visited_at: Unix seconds.
-        outcome: what the visit found.
         state: state of the page after it (`core.page.next_state`).
         renamed: whether the redirect is permanent, and the history moves to `redirect_url`.
         vanishing: whether the host's pages disappear in masses; None: not checked.
         failure: a more specific word for a failed or blocked visit.
         detail: short text for a person.
         answer: the response, None if no complete response header came.
-        address: address connected to.
         duration_s: duration of the whole fetch.
         wire_bytes: body bytes as sent.
         body_bytes: body bytes decoded.
@@ -61,12 +58,9 @@ class VisitRecord:
         remodel: computes the model from one that a job has stored meanwhile, given that model and
             the time until which the page's changes are exactly known; None: `model` replaces it.
         rules: the page's volatile blocks after the visit; None leaves them as they are.
-        template: those of its host; None leaves them as they are.
+        template: the volatile blocks of its host; None leaves them as they are.
         validators: evidence about the validators of its origin; None leaves it as it is.
-        etag: validator of the response.
-        last_modified: validator of the response.
-        redirect_url: target of the redirect.
-        title: title of the new copy.
+        etag, last_modified: validators of the response.
         failure_count: failed visits in a row, this one included.
         retry_at: fixed time of the next visit, None: the policy decides.
         grace: how long the page has been gone.
@@ -76,7 +70,7 @@ class VisitRecord:
         requisites: all requisites of the new copy; None: as before.
         caps: the most pages of a site and a host.
         refusals: links that were not admitted.
-        hint_judgement: its result for the hints of the page; None: there are no sources.
+        hint_judgement: the result for the hints of the page; None: there are no sources.
     """
 
     page_id: int
@@ -239,7 +233,7 @@ def _store_model(connection: apsw.Connection, visit: VisitRecord, after: bytes) 
         model.put(connection, visit.page_id, after)
     elif not model.put_if_unchanged(connection, visit.page_id, visit.model_before, after):
         stored = model.of_page(connection, visit.page_id)
-        assert stored is not None  # otherwise nothing would have been in the way
+        assert stored is not None  # without a stored model the insert would have succeeded
         until = wiki_page.complete_until(connection, visit.page_id)
         model.put(connection, visit.page_id, visit.remodel(stored, until))
 
@@ -279,27 +273,11 @@ def _insert(connection: apsw.Connection, visit: VisitRecord, version_id: int | N
     if (answer := visit.answer) is not None:
         line = (answer.status, answer.http_version, answer.reason)
         block = answer.headers if version_id is None else None
-    connection.execute(
-        _INSERT,
-        (
-            visit.page_id,
-            visit.visited_at,
-            visit.outcome,
-            visit.failure,
-            visit.detail,
-            *line,
-            visit.address,
-            visit.duration_s,
-            visit.wire_bytes,
-            visit.body_bytes,
-            visit.digest,
-            version_id,
-            block,
-            visit.cleaned_digest,
-            visit.sketch,
-            visit.difference,
-        ),
-    )
+    found = (visit.page_id, visit.visited_at, visit.outcome, visit.failure, visit.detail)
+    traffic = (visit.address, visit.duration_s, visit.wire_bytes, visit.body_bytes)
+    identity = (visit.cleaned_digest, visit.sketch, visit.difference)
+    values = (*found, *line, *traffic, visit.digest, version_id, block, *identity)
+    connection.execute(_INSERT, values)
     return connection.last_insert_rowid()
 
 
@@ -338,12 +316,10 @@ def log(
     host_id: int | None = None,
     outcome: Outcome | None = None,
 ) -> list[VisitRow]:
-    """Return attempts in the order they were stored.
+    """Return attempts, of one host or outcome if given, in the order they were stored.
 
     Args:
         after: visit_id of the last one already read; None: the newest `limit` ones.
-        host_id: of this host only.
-        outcome: of this outcome only.
     """
     where, bindings = ["visit_id > ?"], [after or 0]
     for column, wanted in (("page.host_id = ?", host_id), ("outcome = ?", outcome)):

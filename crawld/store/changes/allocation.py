@@ -1,4 +1,4 @@
-"""Input and result of an allocation: weighted models, host by host, and the prices of hosts.
+"""Input and result of an allocation: weighted models of pages, and prices of hosts.
 
 The price of a page's host and its own model determine its frequency; no page row is written.
 """
@@ -39,12 +39,7 @@ def batch(
     last_host: int = 2**63 - 1,
     limit: int,
 ) -> list[WeightedModel]:
-    """Return models of pages that were visited, from the one after a (host_id, url_hash).
-
-    Args:
-        after: (host_id, url_hash) of the last model already read.
-        last_host: host_id of the last host to read.
-    """
+    """Return models of visited pages, after a (host_id, url_hash), up to the host `last_host`."""
     rows = connection.execute(
         f"{_SELECT} WHERE (host_id, url_hash) > (?, ?) AND host_id <= ?"
         " AND state IN ('visited', 'gone') ORDER BY host_id, url_hash LIMIT ?",
@@ -83,9 +78,5 @@ def revisit_pages(
         " ORDER BY last_visit_at",
         (host_id, site_id),
     ).fetchall()
-    columns = list(zip(*rows, strict=True)) if rows else [()] * 3
-    return (
-        np.array(columns[0], dtype=np.int64),
-        np.array(columns[1], dtype=np.float64),
-        np.array(columns[2], dtype=np.float64),
-    )
+    pages, visits, weights = zip(*rows, strict=True) if rows else ((), (), ())
+    return np.array(pages, np.int64), np.array(visits, np.float64), np.array(weights, np.float64)

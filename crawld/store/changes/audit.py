@@ -31,7 +31,7 @@ _HELD = "state = 'visited' AND version_id IS NOT NULL AND requisite = 0"
 
 
 def count_copies(connection: apsw.Connection) -> list[CopyCount]:
-    """Return how many copies there are by site and host; reads only an index."""
+    """Return the number of copies by site and host; reads only an index."""
     rows = connection.execute(
         f"SELECT site_id, host_id, count(*) FROM page WHERE {_HELD} GROUP BY site_id, host_id"
     )
@@ -41,7 +41,7 @@ def count_copies(connection: apsw.Connection) -> list[CopyCount]:
 def page_at(connection: apsw.Connection, site_id: int, host_id: int, position: int) -> int | None:
     """Return the page_id at a position among the copies of a host, None beyond the last.
 
-    Pages are in the order of their page_id; reaching a position takes some 20 ns a page.
+    The order is that of page_id; reaching a position takes some 20 ns per page before it.
     """
     row = connection.execute(
         f"SELECT page_id FROM page INDEXED BY page_held WHERE site_id = ? AND host_id = ?"

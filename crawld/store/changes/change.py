@@ -22,9 +22,8 @@ class Change(NamedTuple):
     """One change of a page.
 
     Attributes:
-        changed_at: Unix seconds.
         revision_id: the wiki's revision, or the entry of its log.
-        source: which of the two.
+        source: `revision` or `log`.
         kind: None is an edit with a new text; `null` one without.
         size_bytes: size of the text.
         digest: the first 8 bytes of the SHA-1 of the text, signed; None if it is hidden.

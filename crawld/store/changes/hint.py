@@ -24,11 +24,11 @@ from crawld.core.change.reliability import Reliability
 from crawld.store.changes import hint_source
 
 CLOCK_S: Final = 60.0
-"""A hint received this much later than the visit that answers it: the clock was set back."""
+"""If a hint came this much later than the visit that answers it, the clock was set back."""
 
 
 class PageHint(NamedTuple):
-    """Changes of one page, by its page_id: the earliest, the latest, how many."""
+    """Reported changes of a page, by page_id: times of the first and the last, and how many."""
 
     page_id: int
     first_at: float
@@ -37,7 +37,7 @@ class PageHint(NamedTuple):
 
 
 class UrlHint(NamedTuple):
-    """Changes of one page, by the key of its URL."""
+    """Reported changes of a page, by the key of its URL."""
 
     host_id: int
     url_hash: int
@@ -54,7 +54,7 @@ class PollResult:
         at: time of the response, Unix seconds; no change is later.
         of_pages, of_urls: hints, at most one per page in each.
         cursor: where the source continues.
-        cursor_before: where it continued from. If another source has moved the cursor meanwhile,
+        cursor_before: where this poll started. If another source has moved the cursor meanwhile,
             the cursor stays as it is and the source is due at once.
         told_until: all changes up to this time have been reported; None: as before.
         next_poll_at: when to poll again.
@@ -76,14 +76,11 @@ class PollResult:
 
 
 class AcceptedHint(NamedTuple):
-    """A new hint: the page is held, and was last visited before the change.
+    """A new hint: the page was visited, but not since the change.
 
     Attributes:
         first_at, last_at: the earliest and the latest change reported.
-        change_count: how many.
-        last_visit_at: its last visit.
         retry_at: fixed time of the next visit, None: the policy decides.
-        last_outcome: of its last visit.
     """
 
     page_id: int
@@ -148,15 +145,12 @@ def accept(
     """
     source = hint_source.get(connection, hint_source_id)
     found = _read_held(connection, source, result)
-    accepted = [
-        AcceptedHint(*row[:7]) for row in found if row[2] > row[4] and row[2] > (row[7] or 0.0)
-    ]
+    accepted = [AcceptedHint(*row[:7]) for row in found if row[2] > max(row[4], row[7] or 0.0)]
     if accepted:
         hints = json.dumps([row[:4] for row in accepted])
         connection.execute(_INSERT, (hints, hint_source_id, result.at))
-    late = _remove_untold(
-        connection, hint_source_id, [row for row in found if row[1] <= row[4]], result.at
-    )
+    visited = [(row[0], row[1]) for row in found if row[1] <= row[4]]
+    late = _remove_untold(connection, hint_source_id, visited, result.at)
     missed = 0
     if result.told_until is not None:
         connection.execute(
@@ -172,14 +166,10 @@ def accept(
     cursor, next_poll_at = result.cursor, result.next_poll_at
     if source.cursor != result.cursor_before:
         cursor, next_poll_at = source.cursor, None
-    connection.execute(
-        _POLLED,
-        (
-            *(cursor, result.told_until, result.at, next_poll_at),
-            *(result.requests, result.requests, len(accepted) + len(late), len(late), missed),
-            *(sum(late), len(late), dump_reliability(evidence), hint_source_id),
-        ),
-    )
+    poll = (cursor, result.told_until, result.at, next_poll_at, result.requests, result.requests)
+    counts = (len(accepted) + len(late), len(late), missed, sum(late), len(late))
+    values = (*poll, *counts, dump_reliability(evidence), hint_source_id)
+    connection.execute(_POLLED, values)
     hint_source.set_cursors(connection, result.cursor_updates)
     if result.also_write is not None:
         result.also_write(connection)
@@ -191,24 +181,21 @@ def _read_held(
 ) -> list[tuple[int, float, float, int, float, float | None, str | None, float | None]]:
     if not result.of_pages and not result.of_urls:
         return []
-    bindings = (
-        *(json.dumps(result.of_pages), json.dumps(result.of_urls)),
-        *(source.site_id, source.hint_source_id, result.at),
-    )
-    return [tuple(row) for row in json.loads(connection.execute(_HELD, bindings).get)]
+    hints = (json.dumps(result.of_pages), json.dumps(result.of_urls))
+    key = (source.site_id, source.hint_source_id, result.at)
+    return [tuple(row) for row in json.loads(connection.execute(_HELD, (*hints, *key)).get)]
 
 
 def _remove_untold(
     connection: apsw.Connection,
     hint_source_id: int,
-    reported: Sequence[tuple[object, ...]],
+    reported: Sequence[tuple[int, float]],
     at: float,
 ) -> list[float]:
     """Remove changes from `untold` that are now reported; return how late each hint was."""
     if not reported:
         return []
-    rows = json.dumps([(row[0], row[1]) for row in reported])
-    found = json.loads(connection.execute(_LATE, (rows, hint_source_id, at)).get)
+    found = json.loads(connection.execute(_LATE, (json.dumps(reported), hint_source_id, at)).get)
     if found:
         connection.execute(
             "DELETE FROM untold WHERE hint_source_id = ?"
@@ -227,9 +214,9 @@ class HintJudgement:
 
     Attributes:
         sources: hint_source_ids of the sources for the page's site and host.
-        before_at: time of the visit before.
-        changed: whether the page was found changed; None if the visit does not tell.
-        expected: probability of a change since the visit before, by the page's model.
+        before_at: time of the previous visit.
+        changed: whether the page had changed; None if the visit does not show it.
+        expected: probability of a change since the previous visit, by the page's model.
     """
 
     sources: tuple[int, ...]
@@ -243,7 +230,7 @@ def judge(
 ) -> None:
     """Judge the sources of a page by a visit, and delete the hints that it answers.
 
-    Not to be called for a visit that does not show the page's present content.
+    Call it only for visits that show the current content of the page.
     """
     rows = connection.execute(_OF_PAGE, (page_id,))
     hints = {number: _Hint(*row) for number, *row in rows}
@@ -299,10 +286,9 @@ def _record_judgement(
 ) -> None:
     """Record whether the hint of a source was real."""
     if not judgement.changed and hint.first_at <= judgement.before_at:
-        return  # the visit before may have seen that change already
-    row = connection.execute(
-        "SELECT evidence FROM hint_source WHERE hint_source_id = ?", (number,)
-    ).fetchone()
+        return  # the previous visit may have seen that change already
+    sql = "SELECT evidence FROM hint_source WHERE hint_source_id = ?"
+    row = connection.execute(sql, (number,)).fetchone()
     if row is None:
         return
     evidence, changed = load_reliability(row[0]), bool(judgement.changed)
@@ -310,17 +296,8 @@ def _record_judgement(
     lag_s = max(hint.heard_at - hint.first_at, 0.0) if changed else 0.0
     if lag_s:
         evidence.learn_lag(lag_s)
-    connection.execute(
-        _JUDGED,
-        (
-            int(changed),
-            int(not changed),
-            lag_s,
-            int(lag_s > 0.0),
-            dump_reliability(evidence),
-            number,
-        ),
-    )
+    counts = (int(changed), int(not changed), lag_s, int(lag_s > 0.0))
+    connection.execute(_JUDGED, (*counts, dump_reliability(evidence), number))
 
 
 def load_reliability(evidence: str | None) -> Reliability:
@@ -330,7 +307,7 @@ def load_reliability(evidence: str | None) -> Reliability:
     try:
         return Reliability.from_dict(json.loads(evidence))
     except ValueError:
-        return Reliability()  # of another version: start over
+        return Reliability()  # written by another version of crawld: start over
 
 
 def dump_reliability(evidence: Reliability) -> str:
@@ -376,7 +353,7 @@ def of_page(connection: apsw.Connection, page_id: int) -> list[tuple[str, float]
 
 
 class HeldPage(NamedTuple):
-    """A page that is held, and its URL hash, which orders the pages of a host."""
+    """A visited page, and its URL hash, which orders the pages of a host."""
 
     page_id: int
     url_hash: int

@@ -1,4 +1,4 @@
-"""Hint sources: what reports changes, where each continues, and how reliable it proved.
+"""Hint sources: services that report changes, with cursor and measured reliability.
 
 A source belongs to one site and reports changes of one host's pages. `hint.accept` stores its
 hints, in the transaction that moves its cursor.
@@ -54,9 +54,8 @@ def list_sources(connection: apsw.Connection) -> list[SourceRow]:
 
 def get(connection: apsw.Connection, hint_source_id: int) -> SourceRow:
     """Return a source by its number."""
-    return SourceRow(
-        *connection.execute(f"{_SOURCE} WHERE hint_source_id = ?", (hint_source_id,)).get
-    )
+    sql = f"{_SOURCE} WHERE hint_source_id = ?"
+    return SourceRow(*connection.execute(sql, (hint_source_id,)).get)
 
 
 def ensure(
@@ -68,13 +67,9 @@ def ensure(
     at: float,
     evidence: str | None = None,
 ) -> SourceRow:
-    """Return a source; add it if it is new.
+    """Return a source of a site for the pages of a host; add it if it is new.
 
     Args:
-        site_id: the site that uses it.
-        host_id: the host whose pages it reports on.
-        kind: one word.
-        url: what is requested.
         evidence: initial evidence of a new source, if its kind is known better than others.
     """
     key = (site_id, host_id, kind, url)
@@ -88,7 +83,7 @@ def ensure(
 
 
 def set_cursors(connection: apsw.Connection, cursors: Iterable[tuple[int, str | None]]) -> None:
-    """Move cursors without a poll: (hint_source_id, cursor); such a source is due at once."""
+    """Set cursors (hint_source_id, cursor) without a poll; their sources are due at once."""
     connection.executemany(
         "UPDATE hint_source SET cursor = ?, next_poll_at = NULL WHERE hint_source_id = ?",
         [(cursor, number) for number, cursor in cursors],
@@ -96,14 +91,9 @@ def set_cursors(connection: apsw.Connection, cursors: Iterable[tuple[int, str | 
 
 
 class PollFailure(NamedTuple):
-    """Why a poll failed.
+    """Why a poll failed at a time: `trouble` is one word, `detail` a text for a person.
 
-    Attributes:
-        at: time of the response.
-        trouble: one word.
-        detail: short text for a person.
-        requests: requests it cost.
-        closed_until: no poll before this time.
+    No poll is made before `closed_until`.
     """
 
     at: float
@@ -113,19 +103,12 @@ class PollFailure(NamedTuple):
     closed_until: float
 
 
-def record_failure(connection: apsw.Connection, hint_source_id: int, trouble: PollFailure) -> None:
+def record_failure(connection: apsw.Connection, hint_source_id: int, failure: PollFailure) -> None:
     """Count a failed poll, and close the source until a time."""
     connection.execute(
-        "UPDATE hint_source SET poll_count = poll_count + 1, request_count = request_count + ?,"
-        " last_poll_at = ?, next_poll_at = ?, trouble = ?, trouble_detail = ?,"
-        " trouble_count = trouble_count + 1, closed_until = ? WHERE hint_source_id = ?",
-        (
-            trouble.requests,
-            trouble.at,
-            trouble.closed_until,
-            trouble.trouble,
-            trouble.detail[:200],
-            trouble.closed_until,
-            hint_source_id,
-        ),
+        "UPDATE hint_source SET last_poll_at = ?1, trouble = ?2,"
+        " trouble_detail = substr(?3, 1, 200), request_count = request_count + ?4,"
+        " closed_until = ?5, next_poll_at = ?5,"
+        " poll_count = poll_count + 1, trouble_count = trouble_count + 1 WHERE hint_source_id = ?6",
+        (*failure, hint_source_id),
     )

@@ -1,8 +1,8 @@
 """Change models of pages, priors of hosts and sections, scale models of sites.
 
 A model is one packed record (`core/change/record.py`), opaque here. A visit writes the model of its
-page with its other results. The job that refits models reads slices of them in the order of their
-pages, and writes back only those that no visit has changed meanwhile.
+page with its other results. The job that refits models reads them in slices, and writes back only
+models that no visit has changed meanwhile.
 """
 
 from __future__ import annotations
@@ -41,9 +41,8 @@ class RefittedModel(NamedTuple):
 
 def of_page(connection: apsw.Connection, page_id: int) -> bytes | None:
     """Return the model of a page, None if it has none."""
-    record: bytes | None = connection.execute(
-        "SELECT record FROM model WHERE page_id = ?", (page_id,)
-    ).get
+    sql = "SELECT record FROM model WHERE page_id = ?"
+    record: bytes | None = connection.execute(sql, (page_id,)).get
     return record
 
 
@@ -119,7 +118,7 @@ def put_section_priors(
 
 
 def section_prior(connection: apsw.Connection, host_id: int, name: str) -> Gamma | None:
-    """Return the prior rate of change of pages in a section; None: that of its host holds."""
+    """Return the prior rate of change of pages in a section; None: use that of the host."""
     row: Any = connection.execute(
         "SELECT prior_shape, prior_exposure_s FROM section WHERE host_id = ? AND name = ?",
         (host_id, name),
@@ -137,7 +136,6 @@ def change_times(
     the discovery of the page.
 
     Args:
-        site_id: pages of this site only.
         pages: the most pages.
         newest: the most times of a page.
     """

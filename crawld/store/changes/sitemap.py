@@ -1,4 +1,4 @@
-"""Sitemap files: their state when last read, and when each is read next.
+"""Sitemap files: state of each when last read, and time of the next read.
 
 A sitemap is a tree of files. robots.txt or the config names the first, sitemap indexes the others;
 each file is fetched on its own schedule.
@@ -66,8 +66,7 @@ def update(connection: apsw.Connection, row: SitemapRow) -> None:
     connection.execute(
         "UPDATE sitemap SET read_at = ?, next_at = ?, every_s = ?, etag = ?, last_modified = ?,"
         " digest = ?, entry_count = ?, newest_at = ?, trouble = ?, trouble_count = ?,"
-        " open_until = ?"
-        " WHERE hint_source_id = ? AND url = ?",
+        " open_until = ? WHERE hint_source_id = ? AND url = ?",
         (*row[5:], row.hint_source_id, row.url),
     )
 
@@ -91,13 +90,8 @@ def add_listed(
 ) -> int:
     """Add the files that an index lists; one that has changed since it was read is due at once.
 
-    Args:
-        by: the index.
-        files: what it lists.
-        most: the most files of one sitemap.
-
     Returns:
-        How many files were left out.
+        How many files were left out, since a sitemap has at most `most`.
     """
     room = most - count(connection, by.hint_source_id)
     left_out = 0
@@ -132,7 +126,7 @@ def count(connection: apsw.Connection, hint_source_id: int) -> int:
 def newest_dates(
     connection: apsw.Connection, hint_source_id: int, but: str, now: float
 ) -> list[float] | None:
-    """Return the latest dates of a sitemap's other files; None: some other file is due."""
+    """Return the newest date of each file but one; None: one of these files is due."""
     rows = connection.execute(
         "SELECT newest_at, next_at <= ? FROM sitemap WHERE hint_source_id = ? AND url != ?",
         (now, hint_source_id, but),

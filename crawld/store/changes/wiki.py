@@ -1,6 +1,6 @@
-"""Wikis: which origins have an API with exact change histories, and how it behaves.
+"""Wikis: origins with an API for exact change histories, and the state of that API.
 
-An API that is closed or overloaded is not called for a time that a restart does not shorten.
+An API that is closed or overloaded is not called for some time, also across restarts.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class WikiRow(NamedTuple):
 
 
 class SamplePage(NamedTuple):
-    """A visited page that may show that its origin is a wiki."""
+    """A visited page, to detect whether its origin is a wiki."""
 
     origin_id: int
     origin: str
@@ -81,12 +81,12 @@ def record_detection(
 
 
 def set_api_url(connection: apsw.Connection, wiki_id: int, api_url: str | None) -> None:
-    """Store that an API has moved; None: the wiki has to be detected again."""
+    """Store the new URL of an API; None: the wiki has to be detected again."""
     connection.execute("UPDATE wiki SET api_url = ? WHERE wiki_id = ?", (api_url, wiki_id))
 
 
 def set_facts(connection: apsw.Connection, wiki_id: int, facts: str, at: float) -> None:
-    """Store what a wiki's API says about it."""
+    """Store the properties of a wiki that its API reported."""
     connection.execute(
         "UPDATE wiki SET facts = ?, facts_at = ? WHERE wiki_id = ?", (facts, at, wiki_id)
     )

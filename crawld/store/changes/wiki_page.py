@@ -21,7 +21,7 @@ from crawld.store.changes.change import Change
 from crawld.store.changes.wiki import WikiRow
 
 MAX_PARTS = 5_000
-"""Parts of one history that are read: the limit for an API whose cursors lead in circles."""
+"""The most parts of one history that are read, in case the API's cursors form a cycle."""
 
 State = Literal["unresolved", "open", "read", "complete", "lost", "missing", "refused"]
 
@@ -51,7 +51,7 @@ class ResolvedTitle(NamedTuple):
     Attributes:
         number: the wiki's page id.
         title: its title.
-        latest: its newest revision, None if the wiki did not say.
+        latest: its newest revision, None if the wiki did not name it.
     """
 
     number: int
@@ -74,7 +74,7 @@ _PAGE = f"SELECT {', '.join(WikiPageRow._fields)} FROM wiki_page"
 def visited_since(
     connection: apsw.Connection, wiki: WikiRow, after: tuple[float, int], *, limit: int
 ) -> list[VisitedPage]:
-    """Return pages of a wiki in the order of their last visit, after the one in `after`."""
+    """Return pages of a wiki by last visit, from the one after `after` (last_visit_at, page_id)."""
     rows = connection.execute(
         "SELECT page_id, url, last_visit_at, last_change_at FROM page"
         " WHERE host_id = ? AND site_id = ? AND state IN ('visited', 'gone') AND retry_at IS NULL"
@@ -98,6 +98,8 @@ def register(
     """
     before = connection.total_changes()
     for page, title in pages:
+        # A visit in the future (the clock was set back) must not reopen the page every time.
+        visit = (min(page.last_change_at or 0.0, until), min(page.last_visit_at, until))
         connection.execute(
             "INSERT INTO wiki_page (page_id, wiki_id, title, state)"
             " VALUES (?, ?, ?, 'unresolved') ON CONFLICT DO UPDATE SET"
@@ -106,18 +108,11 @@ def register(
             " OR title <> excluded.title"
             " OR (state IN ('complete', 'refused') AND complete_until < ?)"
             " OR (state = 'missing' AND complete_until < ?)",
-            (
-                page.page_id,
-                wiki_id,
-                title,
-                # A visit in the future (the clock was set back) must not reopen the page for ever.
-                min(page.last_change_at or 0.0, until),
-                min(page.last_visit_at, until),
-            ),
+            (page.page_id, wiki_id, title, *visit),
         )
-    asked_for = connection.total_changes() - before
+    unresolved = connection.total_changes() - before
     connection.execute("UPDATE wiki SET registered_until = ? WHERE wiki_id = ?", (until, wiki_id))
-    return asked_for
+    return unresolved
 
 
 _REOPEN_GONE = """
@@ -132,8 +127,8 @@ UPDATE wiki_page SET state = 'unresolved', tries = 0, failure_count = 0 WHERE pa
 def reopen_gone(connection: apsw.Connection, wiki_id: int, now: float) -> int:
     """Reopen pages that a visit found gone; return how many.
 
-    The wiki's log tells a deletion from a fault. `now` bounds the times of visits that lie in the
-    future, since the clock was set back.
+    The wiki's log distinguishes a deletion from a fault. `now` bounds the times of visits that are
+    in the future because the clock was set back.
     """
     connection.execute(_REOPEN_GONE, (wiki_id, now))
     return connection.changes()
@@ -151,16 +146,15 @@ def list_in_state(
 
 
 def get(connection: apsw.Connection, page_id: int) -> WikiPageRow | None:
-    """Return how far the history of a page is read, None if it is not a wiki's."""
+    """Return how far the history of a page is read, None if it is no page of a wiki."""
     row = connection.execute(f"{_PAGE} WHERE page_id = ?", (page_id,)).fetchone()
     return _page(row) if row else None
 
 
 def complete_until(connection: apsw.Connection, page_id: int) -> float | None:
     """Return the time up to which all changes of a page are stored; None: they are not."""
-    until: float | None = connection.execute(
-        "SELECT complete_until FROM wiki_page WHERE page_id = ?", (page_id,)
-    ).get
+    sql = "SELECT complete_until FROM wiki_page WHERE page_id = ?"
+    until: float | None = connection.execute(sql, (page_id,)).get
     return until
 
 
@@ -174,13 +168,12 @@ def resolve(
 ) -> None:
     """Store which page a title shows, and its newest revision.
 
-    Nothing is left to read if nothing is new since the last time, or if the same text has its
-    history here already, under another title.
+    Nothing is left to read if there is no newer revision, or if the history of the same page is
+    stored already under another title.
 
     Args:
-        page: the page as it was when the wiki was asked.
-        shown: what the wiki said.
-        at: time of the response.
+        page: the page as it was before the request.
+        shown: the response, of the time `at`.
     """
     newest = shown.latest.revision_id if shown.latest else None
     add_changes(connection, page, [shown.latest] if shown.latest else [])
@@ -236,7 +229,7 @@ def record_part(
     A history is read to its end, or back to what is stored, or up to the cap.
 
     Args:
-        page: the page as it was when the part was requested.
+        page: the page as it was before the request.
         changes: the revisions, the newest first.
         cursor: where the API continues, None at the end.
         at: time of the response.
@@ -244,7 +237,7 @@ def record_part(
     """
     new = add_changes(connection, page, changes)
     began_at = at if page.cursor is None or page.began_at is None else page.began_at
-    # A second reading may end where the first began: at an older part that is stored already.
+    # A second reading ends where the first began: the part is stored already.
     known = page.complete_until is not None and not new
     capped = cursor is not None and (
         page.tries + 1 >= MAX_PARTS or change.count(connection, page.page_id) >= cap
@@ -261,7 +254,7 @@ def record_part(
             began_at,
             began_at if complete else None,
             capped or (known and page.capped),
-            # Only new changes end a row of failures: an API may refuse its own cursors.
+            # Only new changes reset the count of failures: an API may refuse its own cursors.
             complete or bool(new),
             page.page_id,
         ),
@@ -285,7 +278,7 @@ def close(
     detail: str,
 ) -> None:
     """Record that a title shows no page of the wiki, as of a time."""
-    # Without its number: a page that comes back is read from its newest revision to its first.
+    # The number is cleared, so that a page that comes back is read completely again.
     connection.execute(
         "UPDATE wiki_page SET state = ?, wiki_page_number = NULL, cursor = NULL,"
         " complete_until = ?, tries = 0, failure_count = 0, detail = ? WHERE page_id = ?",
@@ -309,12 +302,10 @@ def record_failure(
     *,
     restart: bool = False,
 ) -> None:
-    """Record a failed request for pages; other pages come first now.
+    """Record a failed request for pages; they come after the others now.
 
     Args:
-        pages: what was requested.
-        detail: why it failed.
-        restart: drop the cursor, which the API does not accept.
+        restart: whether to drop the cursor, because the API rejected it.
     """
     connection.executemany(
         "UPDATE wiki_page SET tries = tries + 1, failure_count = failure_count + 1, detail = ?,"

@@ -15,7 +15,7 @@ class UrlChange(NamedTuple):
     """A change of a title.
 
     Attributes:
-        url_hash: key of the title's URL; None: no URL can hold it.
+        url_hash: key of the title's URL; None: no URL can contain the title.
         number: the wiki's page id, None if not known.
         first_at, last_at: the time span of the change.
     """
@@ -50,9 +50,9 @@ SELECT json_group_array(json_array(page_id, first_at, last_at)) FROM (
 def affected_pages(
     connection: apsw.Connection, wiki_id: int, host_id: int, changes: Sequence[UrlChange]
 ) -> list[PageHint]:
-    """Return the pages that changes of titles affect: those of the titles, and redirects to them.
+    """Return the pages that changes of titles affect: the titles' own, and redirects to them.
 
-    A row without the wiki's page id, lost by a deletion, refers to the page the title had.
+    A change without the wiki's page id (lost by a deletion) affects the page the title had before.
     """
     if not changes:
         return []
@@ -103,7 +103,7 @@ def count(connection: apsw.Connection, wiki_id: int, *, most: int) -> int:
 
 
 class ProbeResult(NamedTuple):
-    """What a probe found for a page; no revision: the wiki shows no page there."""
+    """The result of a probe for a page; without a revision the wiki has no such page."""
 
     page_id: int
     revision_id: int | None

@@ -6,7 +6,7 @@ belongs to an origin (RFC 9309, section 2.3).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from typing import NamedTuple
 
 import apsw
@@ -39,11 +39,10 @@ class HostUpdate:
     Attributes:
         last_fetch_at: time of the request; None if none was sent.
         address: address connected to; None keeps the known one.
-        backoff_level: number of back-off steps.
-        backoff_at: time of the last step.
+        backoff_level, backoff_at: number of back-off steps, and time of the last one.
         closed_until: end of a Retry-After.
         clock_skew_s: its clock minus ours; None keeps the known one.
-        certificate: names on its certificate; none keeps the known ones.
+        certificate: names on its certificate; an empty tuple keeps the known ones.
     """
 
     last_fetch_at: float | None = None
@@ -133,8 +132,7 @@ class OriginRobots:
         verdict: whether the origin is open, has rules, or is closed.
         text: the rules as sent, None without any.
         status: HTTP status, None if there was no response.
-        fetched_at: Unix seconds.
-        crawl_delay_s: the Crawl-delay for crawld, kept so that it applies after a restart before
+        crawl_delay_s: the Crawl-delay for crawld; stored, so that after a restart it applies before
             the rules are read again.
     """
 
@@ -188,9 +186,8 @@ def list_origins(connection: apsw.Connection, host_id: int) -> list[tuple[int, s
 def origin_robots(connection: apsw.Connection, origin: str) -> OriginRobots | None:
     """Return the last fetch of an origin's robots.txt, None if there was none."""
     row = connection.execute(
-        "SELECT robots_verdict, robots_text, robots_status, robots_fetched_at,"
-        " crawl_delay_s FROM origin"
-        " WHERE origin = ? AND robots_verdict IS NOT NULL",
+        "SELECT robots_verdict, robots_text, robots_status, robots_fetched_at, crawl_delay_s"
+        " FROM origin WHERE origin = ? AND robots_verdict IS NOT NULL",
         (origin,),
     ).fetchone()
     return OriginRobots(RobotsVerdict(row[0]), *row[1:]) if row else None
@@ -208,13 +205,6 @@ def record_robots(connection: apsw.Connection, origin: str, robots: OriginRobots
     connection.execute(
         "UPDATE origin SET robots_verdict = ?, robots_text = ?, robots_status = ?,"
         " robots_fetched_at = ?, crawl_delay_s = ? WHERE origin = ?",
-        (
-            robots.verdict,
-            robots.text,
-            robots.status,
-            robots.fetched_at,
-            robots.crawl_delay_s,
-            origin,
-        ),
+        (*astuple(robots), origin),
     )
     return connection.changes() > 0

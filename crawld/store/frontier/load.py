@@ -1,4 +1,4 @@
-"""Reads at the daemon's start, to rebuild in memory the state that is derived from the file.
+"""Load the state that the daemon keeps in memory, at its start.
 
 A million pages load in about a second: each query is one pass over a covering index, or one look-up
 per host; none reads the rows of pages.
@@ -19,16 +19,13 @@ _BATCH: Final = 16_384
 
 
 class StoredHost(NamedTuple):
-    """A host, as its slot is rebuilt from.
+    """A host, to rebuild its slot from.
 
     Attributes:
         address: last address connected to.
         paused: whether the operator paused it.
-        last_fetch_at: time of the last request.
-        backoff_level: number of back-off steps.
-        backoff_at: time of the last step.
+        backoff_level, backoff_at: number of back-off steps, and time of the last one.
         closed_until: end of a Retry-After.
-        page_count: known pages.
         discovered: pages never visited.
         crawl_delay_s: the longest Crawl-delay in the robots.txt of its origins.
     """
@@ -60,14 +57,8 @@ class Retry(NamedTuple):
 class Revisits:
     """Pages to revisit, ordered by host, site and last visit, oldest first.
 
-    Without the pages of `load_retries`. The items are numpy numbers, which SQLite would store as
-    blobs: call `tolist()` before any of them becomes a binding.
-
-    Attributes:
-        page_ids: (n,) int64.
-        host_ids: (n,) int64.
-        site_ids: (n,) int64.
-        last_visit_at: (n,) float64, Unix seconds.
+    The pages of `load_retries` are not included. The items are numpy numbers, which SQLite would
+    store as blobs: call `tolist()` before any of them becomes a binding.
     """
 
     page_ids: npt.NDArray[np.int64]
@@ -87,7 +78,7 @@ def load_hosts(connection: apsw.Connection) -> list[StoredHost]:
 
 
 class UnvisitedQueue(NamedTuple):
-    """A site on a host with pages, or requisites, that were never visited."""
+    """A site on a host with pages (or requisites) that were never visited."""
 
     requisites: bool
     host_id: int
@@ -102,10 +93,9 @@ ORDER BY requisite, host_id, site_id LIMIT 1
 
 
 def load_waiting(connection: apsw.Connection) -> list[UnvisitedQueue]:
-    """Return the sites on hosts with pages that were never visited.
+    """Return the (host, site) pairs with pages that were never visited.
 
-    Steps in the index from one site on a host to the next, so that a million unvisited pages cost
-    no more than their hosts.
+    Reads one index entry per pair, however many unvisited pages there are.
     """
     found: list[UnvisitedQueue] = []
     last: tuple[int, int, int] = (0, -1, -1)

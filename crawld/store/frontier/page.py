@@ -1,4 +1,4 @@
-"""Pages: what a visit starts from, look-ups by URL, and lists."""
+"""Pages: look-ups by page_id and URL, lists, and changes of state without a visit."""
 
 from __future__ import annotations
 
@@ -14,33 +14,22 @@ from crawld.store.frontier import page_counts
 
 
 class PageRecord(NamedTuple):
-    """One page, all of its row; a tuple, since each visit makes one and 35 fields take time.
+    """One page with all columns; a tuple, since each visit makes one and 35 fields take time.
 
     Attributes:
-        site_id: the site it belongs to.
-        origin_id: its origin.
         origin: scheme, host and port.
-        state: stored state.
         depth: links from a seed.
         seed: whether the operator named it.
-        importance: weight of its freshness.
-        discovered_at: when it was discovered, Unix seconds.
+        importance: weight of its freshness, > 0.
         referrer_id: the page that linked to it.
-        last_visit_at: time of the last attempt.
+        last_visit_at, last_outcome, last_failure: of the last attempt.
         last_change_at: time of the visit that stored the last copy.
         retry_at: fixed time of the next visit.
-        last_outcome: of the last attempt.
-        last_failure: of the last attempt.
-        visit_count: attempts.
-        change_count: attempts that found a change.
+        visit_count, change_count: attempts, and those that found a change.
         failure_count: failed attempts in a row.
         grace: how long it has been gone.
-        digest: of the last good copy.
-        version_id: the last good copy.
-        etag: validator of the last good copy.
-        last_modified: validator of the last good copy.
+        version_id, digest, etag, last_modified, title: of the last good copy.
         redirect_url: target of the redirect, if it was one when last fetched.
-        title: of the last good copy.
         change_streak: visits in a row that found a change.
         model: its change model, None before its first visit.
         prior_shape: of the prior rate of change of its host's pages, or of its section's if the
@@ -113,7 +102,7 @@ def _record(row: tuple[Any, ...]) -> PageRecord:
 
 
 def for_visit(connection: apsw.Connection, page_id: int) -> PageRecord | None:
-    """Return what a visit starts from, None if the page is not known."""
+    """Return a page as a visit needs it, None if the page is not known."""
     row = connection.execute(_FOR_VISIT, (page_id,)).fetchone()
     if row is None:
         return None
@@ -143,22 +132,18 @@ def list_pages(
     after: int = 0,
     limit: int = 100,
 ) -> list[PageRecord]:
-    """Return pages in a stable order, after the one in `after`.
+    """Return pages of a site, a host or a state, after the page_id `after`.
+
+    The order is that of page_id; with `host_id` it is that of the URL hashes, for which there is an
+    index, so that every part of the list costs the same.
 
     Args:
-        site_id: of this site only.
-        host_id: of this host only; the order is then that of the URL hashes, for which there is
-            an index, so that every part of the list costs the same.
-        state: in this state only.
         requisites: the requisites instead of the pages proper.
-        after: page_id of the last one already read.
     """
     where, bindings, order = ["page_id > ?"], [after], "page_id"
     if host_id is not None:
-        where = [
-            "page.host_id = ?",
-            "url_hash > coalesce((SELECT url_hash FROM page WHERE page_id = ?), ?)",
-        ]
+        position = "coalesce((SELECT url_hash FROM page WHERE page_id = ?), ?)"
+        where = ["page.host_id = ?", f"url_hash > {position}"]
         bindings, order = [host_id, after, -(2**63)], "url_hash"
     where.append("requisite = ?")
     bindings.append(requisites)
@@ -213,16 +198,14 @@ def readmit(connection: apsw.Connection, origin: str) -> list[ReadmittedPage]:
         "UPDATE page SET state = iif(last_visit_at IS NULL, 'discovered', 'visited'),"
         " last_failure = NULL WHERE state = 'excluded' AND last_failure = ?"
         " AND origin_id = (SELECT origin_id FROM origin WHERE origin = ?)"
-        " RETURNING page_id, site_id, host_id, last_visit_at, requisite",
+        " RETURNING page_id, site_id, host_id, last_visit_at, requisite, state",
         (Failure.ROBOTS, origin),
     )
-    pages = [ReadmittedPage(*row)._replace(requisite=bool(row[4])) for row in rows]
-    page_counts.count_moves(
-        connection, [_readmission(page) for page in pages if not page.requisite]
-    )
+    pages, moves = [], []
+    for page_id, site_id, host_id, last_visit_at, requisite, state in rows:
+        row = ReadmittedPage(page_id, site_id, host_id, last_visit_at, bool(requisite))
+        pages.append(row)
+        if not row.requisite:
+            moves.append((site_id, host_id, PageState.EXCLUDED, PageState(state)))
+    page_counts.count_moves(connection, moves)
     return pages
-
-
-def _readmission(page: ReadmittedPage) -> page_counts.Move:
-    state = PageState.DISCOVERED if page.last_visit_at is None else PageState.VISITED
-    return (page.site_id, page.host_id, PageState.EXCLUDED, state)

@@ -1,7 +1,7 @@
 """Manifest of a static export: an SQLite file inside the export that lists its pages.
 
 One row per page that ever had a path there, with a stamp of the written content (0: not written
-yet), so that the next export compares two columns and writes only what differs. `wanted` holds
+yet), so that the next export compares two columns and writes only the differences. `wanted` holds
 links to pages of the mirror's hosts that the export does not have: when such a page appears, the
 pages with the links are written again.
 
@@ -61,7 +61,6 @@ class ManifestEntry(NamedTuple):
     """A page of the export.
 
     Attributes:
-        url_hash: hash of its canonical URL.
         path: its file.
         path_hash: `export.names.path_key` of that.
         redirect_url: target of its redirect, None if the page itself is shown.
@@ -77,9 +76,8 @@ class WrittenPage(NamedTuple):
     """A page whose file was written.
 
     Attributes:
-        url_hash: hash of its canonical URL.
         stamp: stamp of the written content.
-        wanted: url_hashes of pages that its links would lead to if the export had them.
+        wanted: url_hashes of pages that it links to and the export does not have.
     """
 
     url_hash: int
@@ -159,7 +157,7 @@ class Manifest:
     def put_entries(self, entries: Iterable[ManifestEntry]) -> None:
         """Add pages with their paths, and update redirects of known ones; all or none.
 
-        Pages that wanted one of them are to be written again.
+        Pages that link to one of them are written again.
         """
         with self._connection:
             for entry in entries:
@@ -199,11 +197,7 @@ class Manifest:
 
 
 class PathLookup:
-    """The paths of an export's pages, read beside the writer.
-
-    Args:
-        path: the file.
-    """
+    """The paths of an export's pages, read beside the writer."""
 
     def __init__(self, path: Path) -> None:
         self._connection = _connect(path, read_only=True)

@@ -12,14 +12,7 @@ from crawld.core.page import PageState
 
 
 class PageLookup(NamedTuple):
-    """A page, for the web mirror.
-
-    Attributes:
-        title: of the newest copy.
-        state: stored state.
-        last_visit_at: time of the last attempt, None before the first.
-        last_outcome: its outcome.
-    """
+    """A page, for the web mirror; `title` is that of its newest copy."""
 
     page_id: int
     url: str
@@ -34,11 +27,8 @@ class SiteSummary(NamedTuple):
 
     Attributes:
         configured: whether it is still visited.
-        page_count: known pages.
         visited_count: pages visited at least once and not gone.
-        gone_count: pages that are gone.
         requisite_count: images, styles, scripts and fonts.
-        last_visit_at: time of the last visit, None before the first.
         median_age_s: median time since the last visits of its pages; None if none was visited.
     """
 
@@ -90,7 +80,7 @@ class OriginLookup:
         )
 
     def of(self, connection: apsw.Connection) -> Callable[[str], bool]:
-        """Return a function that tells whether the mirror has an origin, on this snapshot."""
+        """Return a predicate: whether the mirror has an origin, on this snapshot."""
         state = int(connection.execute("PRAGMA data_version").get), connection.total_changes()
         remembered = self._known.get(connection)
         if remembered is None or remembered[0] != state:
@@ -128,7 +118,7 @@ def first_copy_at(connection: apsw.Connection, page_id: int) -> float | None:
 def list_pages(
     connection: apsw.Connection, site: str, *, after: int = 0, limit: int = 100
 ) -> list[PageLookup]:
-    """Return pages of a site that have a copy, in a stable order, after the one in `after`."""
+    """Return pages of a site that have a copy, by page_id, from the one after `after`."""
     rows = connection.execute(
         f"SELECT {_COLUMNS} FROM page WHERE page_id > ? AND version_id IS NOT NULL"
         " AND requisite = 0 AND site_id = (SELECT site_id FROM site WHERE name = ?)"
@@ -149,43 +139,26 @@ def summaries(connection: apsw.Connection, now: float) -> list[SiteSummary]:
         "SELECT site_id, name, definition IS NOT NULL, page_count, pages_visited, pages_gone,"
         " requisite_count FROM site WHERE page_count > 0 OR definition IS NOT NULL ORDER BY site_id"
     ).fetchall()
-    return [_summary(row, *_ages(connection, row[0], now)) for row in rows]
-
-
-def _summary(
-    row: tuple[Any, ...], last_visit_at: float | None, median_age_s: float | None
-) -> SiteSummary:
-    name, configured, page_count, visited_count, gone_count, requisite_count = row[1:]
-    return SiteSummary(
-        name=name,
-        configured=bool(configured),
-        page_count=page_count,
-        visited_count=visited_count,
-        gone_count=gone_count,
-        requisite_count=requisite_count,
-        last_visit_at=last_visit_at,
-        median_age_s=median_age_s,
-    )
+    return [
+        SiteSummary(*(name, bool(configured), *counts, *_ages(connection, site_id, now)))
+        for site_id, name, configured, *counts in rows
+    ]
 
 
 def _ages(
     connection: apsw.Connection, site_id: int, now: float
 ) -> tuple[float | None, float | None]:
-    """Return the last visit of a site, and the median age of its pages.
+    """Return the last visit of a site and the median age of its pages, from a sample.
 
-    Reads a sample along the index of revisits, so that no page row is read.
+    Reads only the index of revisits, no page row.
     """
-    visits = [
-        row[0]
-        for row in connection.execute(
-            "SELECT last_visit_at FROM page WHERE site_id = ?"
-            " AND state IN ('visited', 'gone') AND retry_at IS NULL"
-            " AND host_id IN (SELECT host_id FROM host ORDER BY visit_count DESC LIMIT 16)"
-            " LIMIT ?",
-            (site_id, AGE_SAMPLE),
-        )
-    ]
+    rows = connection.execute(
+        "SELECT last_visit_at FROM page WHERE site_id = ?"
+        " AND state IN ('visited', 'gone') AND retry_at IS NULL"
+        " AND host_id IN (SELECT host_id FROM host ORDER BY visit_count DESC LIMIT 16) LIMIT ?",
+        (site_id, AGE_SAMPLE),
+    )
+    visits = sorted(at for (at,) in rows)
     if not visits:
         return None, None
-    visits.sort()
     return visits[-1], max(now - visits[len(visits) // 2], 0.0)

@@ -17,7 +17,7 @@ class ExportTable(NamedTuple):
 
     Attributes:
         columns: their names; times end in `_at` (Unix seconds), digests are hexadecimal.
-        sql: rows after the key in bindings 2 and following, since the time in binding 1.
+        sql: selects rows since a time (binding 1) after a key (bindings 2 and following).
         key: how many of the first columns are the key.
     """
 
@@ -58,45 +58,33 @@ WHERE version.version_id > ?2 AND (?1 IS NULL OR visited_at >= ?1)
 ORDER BY version.version_id LIMIT ?3
 """
 
+
+def _table(sql: str, columns: str, *, key: int = 1) -> ExportTable:
+    return ExportTable(tuple(columns.split()), sql, key)
+
+
 TABLES: Final = {
-    "pages": ExportTable(
-        (
-            *("page_id", "url", "site", "state", "seed", "depth", "importance", "title", "status"),
-            *("content_type", "size_bytes", "digest", "version_id", "discovered_at"),
-            *("last_visit_at", "last_change_at", "last_outcome", "last_failure", "visit_count"),
-            *("change_count", "failure_count", "redirect_url", "etag", "last_modified"),
-        ),
+    "pages": _table(
         _PAGES,
-        1,
+        "page_id url site state seed depth importance title status content_type size_bytes digest"
+        " version_id discovered_at last_visit_at last_change_at last_outcome last_failure"
+        " visit_count change_count failure_count redirect_url etag last_modified",
     ),
-    "visits": ExportTable(
-        (
-            *("visit_id", "page_id", "url", "visited_at", "outcome", "failure", "detail"),
-            *("status", "address", "duration_s", "wire_bytes", "body_bytes", "digest"),
-            *("version_id", "difference"),
-        ),
+    "visits": _table(
         _VISITS,
-        1,
+        "visit_id page_id url visited_at outcome failure detail status address duration_s"
+        " wire_bytes body_bytes digest version_id difference",
     ),
-    "changes": ExportTable(
-        ("page_id", "changed_at", "revision_id", "source", "url", "kind", "size_bytes"),
-        _CHANGES,
-        4,
-    ),
-    "versions": ExportTable(
-        ("version_id", "page_id", "visited_at", "url", "size_bytes"), _FOUND, 1
-    ),
+    "changes": _table(_CHANGES, "page_id changed_at revision_id source url kind size_bytes", key=4),
+    "versions": _table(_FOUND, "version_id page_id visited_at url size_bytes"),
 }
 """`changes` are exact times from a source, `versions` the copies that visits stored."""
 
 
 def rows(connection: apsw.Connection, table: ExportTable, since: float | None) -> Iterator[_Rows]:
-    """Yield the rows of a table in the order of its key, a chunk at a time.
+    """Yield the rows of a table since a time in the order of its key, a chunk at a time.
 
-    Args:
-        connection: any, in no transaction.
-        table: one of `TABLES`.
-        since: leave out rows before this time.
+    The connection must not be in a transaction.
     """
     after: tuple[Any, ...] = (0,) if table.key == 1 else (0, 0.0, 0, "")
     chunk: _Rows
@@ -109,11 +97,8 @@ class PageHistory(NamedTuple):
     """A page of a wiki with a stored history.
 
     Attributes:
-        page_id: its key in this file.
-        title: its title.
         number: the wiki's page id, None if not known.
-        api_url: the API of its wiki.
-        facts: what the API says about the wiki (JSON).
+        facts: properties of the wiki from its API (JSON).
     """
 
     page_id: int

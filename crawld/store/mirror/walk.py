@@ -1,8 +1,8 @@
 """The mirror page by page, for exports.
 
 Each call is one short read, and the next continues after a key: no snapshot outlives a call, so
-that the write-ahead log of a running daemon stays bounded however long an export takes. So an
-export sees each page at a different time.
+that the write-ahead log of a running daemon stays bounded however long an export takes. The price:
+an export sees each page at a different time.
 """
 
 from __future__ import annotations
@@ -28,7 +28,6 @@ class PageOutline(NamedTuple):
     """What is shown of a page, in short.
 
     Attributes:
-        url_hash: hash of its URL.
         version_id: the copy that is shown; None if there is none.
         redirect_url: target of its redirect, None if the page itself is shown.
     """
@@ -40,13 +39,7 @@ class PageOutline(NamedTuple):
 
 
 class PageHead(NamedTuple):
-    """A page without its copies.
-
-    Attributes:
-        title: of the newest copy.
-        state: stored state.
-        seed: whether the operator named it.
-    """
+    """A page without its copies; `title` is that of the newest, `seed` if the operator named it."""
 
     page_id: int
     url: str
@@ -70,13 +63,11 @@ class PageEvent(NamedTuple):
     """A visit, or a copy without a stored visit (thinned out, or imported).
 
     Attributes:
-        visited_at: Unix seconds.
-        visit_id: its key; 0: a copy without a visit.
+        visit_id: 0: a copy without a visit.
         version_id: the stored copy, None if there is none.
         outcome: what the visit found, None for a copy without a visit.
         failure: a more specific word for a failed or blocked visit.
         detail: short text for a person.
-        address: address connected to.
         duration_s: duration of the whole fetch.
         body_bytes: decoded bytes received.
         digest: digest of these, None if there were none or it is not known.
@@ -121,8 +112,8 @@ def outlines(connection: apsw.Connection, now: float) -> Iterator[list[PageOutli
     Pages with neither a copy nor a redirect are left out; a chunk may be empty.
 
     Args:
-        connection: any, in no transaction.
-        now: Unix seconds; until then a text counts as standing.
+        connection: not in a transaction.
+        now: the newest text of a page is taken as current until this time.
     """
     settling = _settling_sites(connection)
     after = 0
@@ -199,8 +190,8 @@ def seeds(connection: apsw.Connection, limit: int) -> list[tuple[PageHead, int]]
 
 
 _COPY: Final = """
-SELECT version_id, page_id, visited_at, digest, body_id, status, http_version, reason,
-       content_type, charset, headers
+SELECT version_id, page_id, visited_at, digest, body_id, status, http_version, headers, reason,
+       content_type, charset
 FROM version JOIN body USING (body_id) WHERE version_id = ?
 """
 
@@ -214,19 +205,10 @@ def copy(connection: apsw.Connection, version_id: int) -> ExportedCopy | None:
     row: tuple[Any, ...] | None = connection.execute(_COPY, (version_id,)).fetchone()
     if row is None:
         return None
-    body_id, status, http_version, reason, kind, charset, block = row[4:]
-    content = body.read(connection, body_id)
+    content = body.read(connection, row[4])
     if content is None:
         return None
-    answer = StoredResponse(
-        status=status,
-        http_version=http_version,
-        headers=block,
-        reason=reason,
-        content_type=kind,
-        charset=charset,
-    )
-    return ExportedCopy(*(*row[:4], answer, content))
+    return ExportedCopy(*(*row[:4], StoredResponse(*row[5:]), content))
 
 
 # --- visits and copies -----------------------------------------------------------------------
@@ -248,7 +230,7 @@ def pages_visited_since(connection: apsw.Connection, since: float) -> Iterator[l
 
 _EVENT: Final = """
 SELECT visited_at, visit_id, version_id, outcome, failure, detail, address, duration_s, body_bytes,
-       digest, status, http_version, reason, headers
+       digest, status, http_version, headers, reason
 FROM visit WHERE page_id = ?1 AND (visited_at, visit_id) > (?2, ?3)
 UNION ALL
 SELECT visited_at, 0, version_id, NULL, NULL, NULL, NULL, NULL, 0,
@@ -274,10 +256,6 @@ def events(
 
 
 def _event(row: Sequence[Any]) -> PageEvent:
-    status, http_version, reason, block = row[10:]
-    answer = None
-    if status is not None and block is not None:
-        answer = StoredResponse(
-            status=status, http_version=http_version, headers=block, reason=reason
-        )
-    return PageEvent(*(*row[:10], answer))
+    status, _, block, _ = row[10:]
+    has_answer = status is not None and block is not None
+    return PageEvent(*(*row[:10], StoredResponse(*row[10:]) if has_answer else None))

@@ -18,7 +18,6 @@ class FetchedPage(NamedTuple):
 
     Attributes:
         cleaned_digest: of its last good copy; None: no copy, or not analysed yet.
-        last_visit_at: time of the last attempt.
         referrer_host_id: the host of the page that linked to it first; None: a seed.
     """
 
@@ -35,7 +34,6 @@ class SourceHost(NamedTuple):
 
     Attributes:
         address: last address connected to.
-        added_at: when it was discovered.
         preferred: whether the operator prefers it among its replicas.
         certificate: names on its last certificate, separated by spaces; None: none.
     """
@@ -93,12 +91,11 @@ def pages_after(connection: apsw.Connection, page_id: int, limit: int) -> list[F
 
 
 def pages_between(connection: apsw.Connection, after: Cursors, up_to: Cursors) -> list[FetchedPage]:
-    """Return the pages visited or analysed in between; a page may come twice."""
-    visited: list[Any] = connection.execute(_BY_VISIT, (after.visit_id, up_to.visit_id)).fetchall()
-    analysed: list[Any] = connection.execute(
-        _BY_VERSION, (after.version_id, up_to.version_id)
-    ).fetchall()
-    return [FetchedPage(*row) for row in (*visited, *analysed)]
+    """Return the pages visited or analysed between two cursors; a page may come twice."""
+    visited = connection.execute(_BY_VISIT, (after.visit_id, up_to.visit_id))
+    pages = [FetchedPage(*row) for row in visited]
+    analysed = connection.execute(_BY_VERSION, (after.version_id, up_to.version_id))
+    return pages + [FetchedPage(*row) for row in analysed]
 
 
 def hosts(connection: apsw.Connection) -> list[SourceHost]:
@@ -131,10 +128,8 @@ def copies(
         (host_id, limit),
     )
     found = [(url, version_id) for url, version_id in rows]
-    count = (
-        "SELECT count(*) FROM page WHERE host_id = ? AND version_id IS NOT NULL AND requisite = 0"
-    )
-    return found, connection.execute(count, (host_id,)).get
+    sql = "SELECT count(*) FROM page WHERE host_id = ? AND version_id IS NOT NULL AND requisite = 0"
+    return found, connection.execute(sql, (host_id,)).get
 
 
 class HostPageSummary(NamedTuple):

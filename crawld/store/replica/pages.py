@@ -69,14 +69,10 @@ class UnvisitedPage(NamedTuple):
 def shared_unvisited(
     connection: apsw.Connection, one_id: int, other_id: int, paths: int
 ) -> list[UnvisitedPage]:
-    """Return unvisited pages at paths that two hosts have both.
+    """Return unvisited pages at paths that exist on both of two hosts.
 
-    First the pages whose path the other host has a copy of, then those that are unvisited on both.
-
-    Args:
-        one_id: a host.
-        other_id: another.
-        paths: the most paths of each kind; at most twice as many pages are returned.
+    First the pages whose path has a copy on the other host, then those that are unvisited on both.
+    At most `paths` of each kind are used, and at most twice as many pages are returned.
     """
     unvisited: list[dict[str, UnvisitedPage]] = []
     for host_id in (one_id, other_id):
@@ -139,7 +135,7 @@ def can_suspend(
     *,
     visited_since: float,
 ) -> tuple[bool, int | None]:
-    """Return whether `suspend` would suspend any page, and what it would return; any reader."""
+    """Return whether `suspend` would suspend any page, and its result; changes nothing."""
     rows, last = _find_suspendable(connection, host_id, canonical_id, after, visited_since)
     return bool(rows), last
 
@@ -167,23 +163,16 @@ def resume(
     rows: list[Any] = connection.execute(
         "UPDATE page SET state = iif(last_visit_at IS NULL, 'discovered', 'visited')"
         " WHERE page_id IN (SELECT page_id FROM page WHERE host_id = ? AND state = 'suspended'"
-        f"{named} LIMIT ?) RETURNING page_id, site_id, last_visit_at IS NOT NULL",
+        f"{named} LIMIT ?) RETURNING page_id, site_id, state",
         (host_id, *(page_ids or ()), SLICE),
     ).fetchall()
-    back = [ResumedPage(page_id, site_id, bool(visited)) for page_id, site_id, visited in rows]
     page_counts.count_moves(
         connection,
-        [
-            (
-                page.site_id,
-                host_id,
-                PageState.SUSPENDED,
-                PageState.VISITED if page.visited else PageState.DISCOVERED,
-            )
-            for page in back
-        ],
+        [(site_id, host_id, PageState.SUSPENDED, PageState(state)) for _, site_id, state in rows],
     )
-    return back
+    return [
+        ResumedPage(number, site_id, state == PageState.VISITED) for number, site_id, state in rows
+    ]
 
 
 def start_sample(
@@ -247,12 +236,7 @@ WHERE host_id = ? AND url_hash = ? AND url = ? AND version_id IS NOT NULL
 
 
 class Counterpart(NamedTuple):
-    """The page of the canonical host at the same path as one of a replica.
-
-    Attributes:
-        cleaned_digest: of its last good copy.
-        last_visit_at: Unix seconds.
-    """
+    """The page of the canonical host at the same path as one of a replica."""
 
     page_id: int
     cleaned_digest: bytes | None
@@ -262,7 +246,7 @@ class Counterpart(NamedTuple):
 def counterpart(
     connection: apsw.Connection, canonical_id: int, url: str
 ) -> tuple[str, Counterpart] | None:
-    """Return URL and page of the same path and query on a canonical host, None: no copy."""
+    """Return URL and page of the same path and query on a canonical host, None without a copy."""
     for there in _urls_at(connection, canonical_id, url):
         found = connection.execute(_COUNTERPART, (canonical_id, url_hash(there), there)).fetchone()
         if found is not None:

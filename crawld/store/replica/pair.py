@@ -14,17 +14,14 @@ from crawld.core.replica.verdict import PairEvidence, VerdictLevel
 Word = Literal["confirmed", "rejected"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class PairRow:
-    """Two hosts that may be replicas.
+    """Two hosts that may be replicas; `one_id` is smaller than `other_id`.
 
     Attributes:
-        one_id: the host with the smaller host_id.
-        other_id: the other.
-        judged_at: time of the verdict, Unix seconds.
+        judged_at: time of the verdict.
         level: how sure the verdict is.
         evidence: the evidence for it; its first host is `one_id`.
-        features: measured features, by name.
         word: the operator's decision, None if there is none.
     """
 
@@ -47,21 +44,10 @@ ON CONFLICT DO UPDATE SET judged_at = excluded.judged_at, level = excluded.level
 
 def put_pairs(connection: apsw.Connection, pairs: Iterable[PairRow]) -> None:
     """Store verdicts; the operator's decisions stay."""
-    connection.executemany(
-        _PUT_PAIR,
-        [
-            (
-                pair.one_id,
-                pair.other_id,
-                pair.judged_at,
-                pair.level,
-                pair.evidence.probability,
-                json.dumps(asdict(pair.evidence)),
-                json.dumps(pair.features),
-            )
-            for pair in pairs
-        ],
-    )
+    for pair in pairs:
+        evidence = (pair.evidence.probability, json.dumps(asdict(pair.evidence)))
+        verdict = (pair.judged_at, pair.level, *evidence, json.dumps(pair.features))
+        connection.execute(_PUT_PAIR, (pair.one_id, pair.other_id, *verdict))
 
 
 def forget_pairs(connection: apsw.Connection, before: float) -> None:
@@ -77,7 +63,7 @@ def forget_pairs(connection: apsw.Connection, before: float) -> None:
 
 
 def list_pairs(connection: apsw.Connection, host_id: int | None = None) -> list[PairRow]:
-    """Return the pairs of a host or all, the surest first."""
+    """Return the pairs of a host, or all, the most certain first."""
     where, bindings = ("WHERE ?1 IN (one_id, other_id)", (host_id,)) if host_id else ("", ())
     rows = connection.execute(
         "SELECT one_id, other_id, judged_at, level, evidence, features, word FROM replica_pair"
@@ -85,16 +71,8 @@ def list_pairs(connection: apsw.Connection, host_id: int | None = None) -> list[
         bindings,
     )
     return [
-        PairRow(
-            one_id=row[0],
-            other_id=row[1],
-            judged_at=row[2],
-            level=VerdictLevel(row[3]),
-            evidence=_evidence(row[4]),
-            features=json.loads(row[5]),
-            word=row[6],
-        )
-        for row in rows
+        PairRow(one, other, at, VerdictLevel(level), _evidence(text), json.loads(features), word)
+        for one, other, at, level, text, features, word in rows
     ]
 
 

@@ -22,19 +22,15 @@ class ReplicaRow(NamedTuple):
     """A host that is a replica of another.
 
     Attributes:
-        host_id: the replica.
-        canonical_id: the canonical host.
-        canonical_host: its name.
         status: `pruned`, `held` for the operator, or `withdrawn`.
         reason: why the canonical host was chosen, why it is held, or why it was withdrawn.
-        since: Unix seconds.
+        since: since when it has this status and canonical host.
         sampled_at: when the pending sample was started; 0: none is pending.
         awaited: pages of that sample.
         look_at: when the next sample is due.
         sampled: pages compared so far.
-        agreed: those that showed what the canonical host shows.
+        agreed: pages of these with the content of the canonical host.
         lag_s: longest delay behind the canonical host; None: not measured.
-        suspended: suspended pages.
     """
 
     host_id: int
@@ -93,7 +89,7 @@ def put_replica(
 
 
 def drop_replica(connection: apsw.Connection, host_id: int) -> None:
-    """Delete a replica; its pages must be resumed before."""
+    """Delete a replica; resume its pages first."""
     connection.execute("DELETE FROM replica WHERE host_id = ?", (host_id,))
 
 
@@ -103,8 +99,7 @@ def put_sample(
     """Add the result of a sample of a replica; none is pending any more."""
     connection.execute(
         "UPDATE replica SET sampled = sampled + ?, agreed = agreed + ?, sampled_at = 0,"
-        " awaited = 0,"
-        " lag_s = coalesce(max(lag_s, ?3), lag_s, ?3) WHERE host_id = ?",
+        " awaited = 0, lag_s = coalesce(max(lag_s, ?3), lag_s, ?3) WHERE host_id = ?",
         (sampled, agreed, lag_s, host_id),
     )
 
@@ -113,8 +108,7 @@ def reset_samples(connection: apsw.Connection, host_id: int) -> None:
     """Clear the sample results of a pruned replica, and make the next sample due."""
     connection.execute(
         "UPDATE replica SET sampled = 0, agreed = 0, lag_s = NULL, sampled_at = 0, awaited = 0,"
-        " look_at = 0"
-        " WHERE host_id = ? AND status = 'pruned'",
+        " look_at = 0 WHERE host_id = ? AND status = 'pruned'",
         (host_id,),
     )
 
@@ -133,7 +127,7 @@ def all_allowed(connection: apsw.Connection) -> bool:
 
 
 def prefer(connection: apsw.Connection, host_id: int) -> None:
-    """Prefer a host among its replicas, instead of any other of its group."""
+    """Prefer a host over all other hosts of its group of replicas."""
     connection.execute(
         "UPDATE host SET preferred = 0 WHERE host_id IN (SELECT host_id FROM replica"
         " WHERE canonical_id = ?1 UNION SELECT canonical_id FROM replica WHERE host_id = ?1"

@@ -17,8 +17,8 @@ class ReplicaSample(NamedTuple):
     """A page of a replica that was fetched again, compared with its canonical page.
 
     Attributes:
-        agrees: whether it showed what the canonical page shows or showed; None: not known yet.
-        lag_s: how long before the canonical page had stopped showing it; 0: it shows it now.
+        agrees: whether the canonical page has or had the same content; None: not known yet.
+        lag_s: how long ago the canonical page lost that content; 0: it still has it.
     """
 
     agrees: bool | None
@@ -65,7 +65,7 @@ def _compared(
         (page_id,),
     ).get
     if last is not None and last.startswith(STAND_IN_PREFIX):
-        return ReplicaSample(None, None)  # a replica answered: that proves nothing about one
+        return ReplicaSample(None, None)  # a replica answered, which proves nothing about replicas
     if now_shown == digest:
         return ReplicaSample(True, 0.0)
     shown_until = connection.execute(
@@ -77,7 +77,7 @@ def _compared(
     ).get
     if shown_until is not None:
         return ReplicaSample(True, max(0.0, visited_at - shown_until))
-    # The replica may show what the canonical page shows since its last visit.
+    # The canonical page may have changed to the same content since its last visit.
     return ReplicaSample(False, None) if seen_at >= visited_at else ReplicaSample(None, None)
 
 

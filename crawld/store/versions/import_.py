@@ -1,9 +1,9 @@
 """Import pages from archives, other mirrors and lists of URLs.
 
 An imported page is `discovered`: this crawl never visited it, so its first visit comes before every
-revisit, and its copy is shown until then. The page keeps neither the digest nor the
-validators of the copy, so that the first visit reads the whole page and its links, and then finds
-whether the copy had changed. A page that was visited before keeps its schedule.
+revisit, and its copy is shown until then. The digest and validators of the copy are not stored with
+the page, so that the first visit reads the whole page and its links and compares it with the copy.
+A page that was visited before keeps its schedule.
 
 An import stores no copy twice: a copy's key is its page and time. A purged page is not imported.
 """
@@ -29,11 +29,8 @@ class ImportedPage:
     """A page with a copy.
 
     Attributes:
-        page: its URL, and the site of the page if it is new.
+        page: its URL, and its site if the page is new.
         at: time of the copy, Unix seconds.
-        body: the copy.
-        answer: status line and headers.
-        title: of the copy.
     """
 
     page: Discovery
@@ -47,7 +44,6 @@ class BatchCounts(NamedTuple):
     """Counts of an imported batch.
 
     Attributes:
-        new_pages: pages that were not known.
         versions: copies stored.
         known: copies that were stored already.
         kept_out: pages with a tombstone.
@@ -65,11 +61,10 @@ def site_for(connection: apsw.Connection, host: str, name: str, now: float) -> i
     That is a site with pages of the host, else the one of that name, else a new one that is not
     configured: if a site of its name is configured later, it owns the pages.
     """
-    known: int | None = connection.execute(
-        "SELECT site_id FROM page WHERE host_id ="
-        " (SELECT host_id FROM host WHERE host = ?) LIMIT 1",
-        (host,),
-    ).get
+    sql = (
+        "SELECT site_id FROM page WHERE host_id = (SELECT host_id FROM host WHERE host = ?) LIMIT 1"
+    )
+    known: int | None = connection.execute(sql, (host,)).get
     return known if known is not None else site_named(connection, name, now)
 
 

@@ -1,4 +1,4 @@
-"""Pins: copies that the operator fixed, shown instead of newer ones and never removed."""
+"""Pins: copies that the operator chose, shown instead of newer ones and never removed."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ from crawld.store.versions import retention, search_index
 from crawld.store.versions.retention import RemovalPlan
 
 MAX_SAME_AT: Final = 20
-"""The most other URLs with the same content in a report."""
+"""The most URLs with the same content that a report lists."""
 
 
 class PurgeResult(NamedTuple):
@@ -83,7 +83,7 @@ def purge(
 
 
 def delete_page(connection: apsw.Connection, page_id: int) -> RemovalPlan:
-    """Delete a page and all its data, return what was removed; a link may add it again."""
+    """Delete a page and all its data; a link may add it again. Return what was removed."""
     site_id, host_id, state, requisite = connection.execute(
         "SELECT site_id, host_id, state, requisite FROM page WHERE page_id = ?", (page_id,)
     ).get
@@ -117,7 +117,7 @@ def _delete_rows(connection: apsw.Connection, page_id: int) -> None:
 
 
 def _forget_mentions(connection: apsw.Connection, url: str) -> None:
-    """Delete the URL where other pages redirect to it."""
+    """Delete the URL from other pages that redirect to it."""
     rows = connection.execute(
         "UPDATE page SET redirect_url = NULL WHERE redirect_url = ? RETURNING page_id", (url,)
     ).fetchall()

@@ -1,7 +1,7 @@
-"""Quotas of the file and of sites, and which copies are evicted, in this order.
+"""Quotas of the file and of sites: copies are evicted in this order.
 
     superseded   copies that a newer one replaced, the oldest first
-    needless     requisites that no page shows any more, with all their data
+    needless     requisites that no page uses any more, with all their data
     gone         the last copies of pages that are gone from the web, the first gone first
 
 The last good copy of a live page is never evicted, nor a pinned one. `usage` reports the size of
@@ -28,12 +28,7 @@ EVICTION_COPIES: Final = 200
 
 
 class Evictable(NamedTuple):
-    """The evictable copies of a class.
-
-    Attributes:
-        copies: how many.
-        stored_bytes: their size; bodies that other copies share are counted, and stay.
-    """
+    """The evictable copies of a class; `stored_bytes` includes bodies that other copies share."""
 
     kind: EvictionClass
     copies: int
@@ -59,7 +54,8 @@ _SITE: Final = "(?1 IS NULL OR page.site_id = ?1)"
 _CONDITIONS: Final[dict[EvictionClass, str]] = {
     "superseded": "version.version_id <> ifnull(page.version_id, -1) AND page.requisite = 0"
     f" AND version.version_id NOT IN (SELECT version_id FROM pin) AND {_SITE}",
-    "needless": f"page.requisite = 1 AND {_SITE} AND page_id NOT IN (SELECT value FROM carray(?2))",
+    "needless": f"page.requisite = 1 AND {_SITE}"
+    " AND page.page_id NOT IN (SELECT value FROM carray(?2))",
     "gone": f"version.version_id = page.version_id AND page.state = '{PageState.GONE}'"
     f" AND version.version_id NOT IN (SELECT version_id FROM pin) AND {_SITE}",
 }
@@ -91,15 +87,11 @@ def usage(connection: apsw.Connection, site_id: int | None = None) -> QuotaUsage
     holdings = []
     for kind in EVICTION_ORDER:
         copies, stored = connection.execute(
-            f"SELECT count(*), ifnull(sum(length(data)), 0) {_FROM} WHERE {_condition(kind)}",
+            f"SELECT count(*), ifnull(sum(length(data)), 0) {_FROM} WHERE {_CONDITIONS[kind]}",
             _bindings(connection, kind, site_id),
         ).get
         holdings.append(Evictable(kind, copies, stored))
     return QuotaUsage(site_id, used_bytes(connection, site_id), tuple(holdings))
-
-
-def _condition(kind: EvictionClass) -> str:
-    return _CONDITIONS[kind].replace("page_id NOT IN", "page.page_id NOT IN")
 
 
 def _bindings(
@@ -131,7 +123,7 @@ def evict(
     """
     rows: list[Any] = connection.execute(
         f"SELECT version.version_id, version.page_id, version.visited_at, version.body_id,"
-        f" length(data) {_FROM} WHERE {_condition(kind)}"
+        f" length(data) {_FROM} WHERE {_CONDITIONS[kind]}"
         f" ORDER BY version.version_id LIMIT {EVICTION_COPIES}",
         _bindings(connection, kind, site_id),
     ).fetchall()

@@ -123,15 +123,14 @@ def plan(
     for page_id, site_id, newest_id in pages:
         if site_id not in rules:
             continue
-        copies = [StoredVersion(*row) for row in connection.execute(_COPIES, (page_id,))]
+        copies = _copies(connection, page_id)
         kept = {newest_id, connection.execute(_PINNED, (page_id,)).get}
-        found = [
-            each for each in expired(copies, rules[site_id], now) if each.version_id not in kept
-        ]
+        old = expired(copies, rules[site_id], now)
+        found = [each for each in old if each.version_id not in kept]
         room = SLICE_VERSIONS - len(slice_.versions)
         work.add(page_id, copies, found[:room])
         if len(found) >= room:
-            # this page again: it may have more
+            # the next slice starts with this page again, which may have more
             slice_.up_to = page_id - 1 if found else page_id
             break
     work.plan_bodies()
@@ -140,12 +139,12 @@ def plan(
 
 def plan_removal(connection: apsw.Connection, page_id: int) -> RemovalPlan:
     """Return the plan to remove every copy of a page, the first and the last included."""
-    removal = RemovalPlan(page_id)
-    work = _Removal(connection, removal)
-    copies = [StoredVersion(*row) for row in connection.execute(_COPIES, (page_id,))]
-    work.add(page_id, copies, copies)
-    work.plan_bodies()
-    return removal
+    copies = _copies(connection, page_id)
+    return plan_copies(connection, {page_id: copies})
+
+
+def _copies(connection: apsw.Connection, page_id: int) -> list[StoredVersion]:
+    return [StoredVersion(*row) for row in connection.execute(_COPIES, (page_id,))]
 
 
 def plan_copies(
@@ -155,8 +154,7 @@ def plan_copies(
     removal = RemovalPlan(0)
     work = _Removal(connection, removal)
     for page_id, given in found.items():
-        copies = [StoredVersion(*row) for row in connection.execute(_COPIES, (page_id,))]
-        work.add(page_id, copies, given)
+        work.add(page_id, _copies(connection, page_id), given)
     work.plan_bodies()
     return removal
 

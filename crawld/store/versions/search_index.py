@@ -1,7 +1,7 @@
-"""The full-text index: filled in slices from new copies, searched by people, rebuilt on demand.
+"""The full-text index of the newest copies: filled in slices, searched, rebuilt on demand.
 
 The newest copy of each text page is indexed; requisites are not. version_ids are in the order of
-storage, so that one cursor (`search_version` in meta) tells which copies are indexed. A slice is
+storage, so that one cursor (`search_version` in meta) marks which copies are indexed. A slice is
 planned on a reader and stored in one short write; a page that changed in between is skipped and
 comes with its new copy.
 
@@ -87,11 +87,8 @@ def plan(connection: apsw.Connection, *, limit: int = SLICE_COPIES) -> IndexSlic
             content = _content(connection, body_id)
             read_bytes += len(content)
             text = searchable_text(read_blocks(content, content_type))
-            entries.append(
-                IndexedPage(
-                    page_id, version_id, separate_characters(title or ""), separate_characters(text)
-                )
-            )
+            words = separate_characters(title or ""), separate_characters(text)
+            entries.append(IndexedPage(page_id, version_id, *words))
         if read_bytes > SLICE_BYTES:
             break
     return IndexSlice(tuple(entries), up_to) if up_to > after else None
@@ -105,7 +102,7 @@ def _content(connection: apsw.Connection, body_id: int) -> bytes:
     try:
         return body.read(connection, body_id) or b""
     except CorruptDatabaseError:
-        return b""  # doctor reports it; here the page has no words
+        return b""  # doctor reports the damage; the page is indexed without words
 
 
 def apply(connection: apsw.Connection, work: IndexSlice) -> None:
@@ -131,7 +128,7 @@ def delete_page(connection: apsw.Connection, page_id: int) -> None:
 
 
 def merge(connection: apsw.Connection, *, begin: bool) -> bool:
-    """Rewrite a slice of the index, to remove the words of deleted pages in the end.
+    """Rewrite a slice of the index; after the last slice the words of deleted pages are gone.
 
     Args:
         begin: whether this is the first slice; from it on all segments are merged into one.

@@ -1,4 +1,4 @@
-"""Copies that were stored without an analysis of their content: first copies of a fast crawl."""
+"""Copies stored without an analysis of their content, such as first copies of a fast crawl."""
 
 from __future__ import annotations
 
@@ -32,15 +32,11 @@ class ContentIdentity(NamedTuple):
 def next_copies(
     connection: apsw.Connection, *, before: float, limit: int
 ) -> tuple[list[UnanalysedCopy], int | None]:
-    """Return the next copies to analyse, in the order of storage.
-
-    Args:
-        before: only copies stored before this time.
-        limit: the most copies to examine.
+    """Return the next copies to analyse of those stored before a time, in the order of storage.
 
     Returns:
-        The copies of pages proper without a sketch, and the last version_id examined; None: there
-        was none to examine.
+        Of at most `limit` copies those of pages proper without a sketch, and the last version_id
+        examined; None: there was none to examine.
     """
     after = int(meta.get(connection, CURSOR) or 0)
     rows: list[Any] = connection.execute(

@@ -50,20 +50,12 @@ def insert(
     answer: StoredResponse,
 ) -> int:
     """Store a copy and return its version_id."""
+    line = (answer.status, answer.http_version, answer.reason)
+    content = (answer.content_type, answer.charset, answer.headers)
     connection.execute(
         "INSERT INTO version (page_id, visited_at, body_id, status, http_version, reason,"
         " content_type, charset, headers) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        (
-            page_id,
-            visited_at,
-            body_id,
-            answer.status,
-            answer.http_version,
-            answer.reason,
-            answer.content_type,
-            answer.charset,
-            answer.headers,
-        ),
+        (page_id, visited_at, body_id, *line, *content),
     )
     return connection.last_insert_rowid()
 
@@ -145,13 +137,4 @@ def read_copy(connection: apsw.Connection, version_id: int) -> StoredCopy | None
 
 
 def _row(row: tuple[Any, ...]) -> VersionRow:
-    status, http_version, headers, reason, content_type, charset = row[7:]
-    answer = StoredResponse(
-        status=status,
-        http_version=http_version,
-        headers=headers,
-        reason=reason,
-        content_type=content_type,
-        charset=charset,
-    )
-    return VersionRow(*(*row[:7], answer))
+    return VersionRow(*(*row[:7], StoredResponse(*row[7:])))
