@@ -1,11 +1,11 @@
 """Check the file for faults, report the space of its tables, repair what can be derived.
 
-Facts that follow from other rows can be repaired: counters, indexes, a page's pointer to its last
-copy, bodies that no version needs, states that contradict their visits. Other faults (a damaged
-page, a dangling key, deltas without a base) need a backup; the finding says so.
+Derived data can be repaired: counters, indexes, a page's reference to its last copy, bodies that no
+version needs, states that contradict their visits. Other faults (a damaged page, a dangling key,
+deltas without a base) need a backup; the finding says so.
 
-Each check is one query that counts the rows it objects to, so that a new invariant of the schema is
-one more row of `CHECKS`.
+Each check is one query that counts wrong rows; a new invariant of the schema is one more row of
+`CHECKS`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from crawld.store.engine.lock import DatabaseLock
 from crawld.store.frontier.page_counts import COLUMNS
 
 FAULTS_SHOWN: Final = 20
-"""Lines of `integrity_check` that are listed one by one."""
+"""The most lines of `integrity_check` that are listed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,6 @@ class Report:
     """The result of a check; `findings` is empty for a healthy file.
 
     Attributes:
-        findings: what is wrong.
         space: the space of each table, the largest first.
         free_bytes: unused pages of the file.
     """
@@ -108,7 +107,7 @@ WITH RECURSIVE needed (body_id) AS (
 SELECT body_id FROM needed
 """
 
-# UNION, not UNION ALL: it ends at a circle of deltas, whose members are never reached.
+# UNION, not UNION ALL, so that it ends on a cycle of deltas, whose members are never reached.
 _READABLE: Final = """
 WITH RECURSIVE readable (body_id) AS (
     SELECT body_id FROM body WHERE base_id IS NULL
@@ -191,7 +190,7 @@ def examine(path: Path) -> Report:
 
 
 def repair(path: Path, progress: Callable[[str], None] = lambda line: None) -> Report:
-    """Repair what follows from other rows; the database must not be in use.
+    """Repair derived data; the database must not be in use.
 
     Args:
         progress: called with a line of text before each step.

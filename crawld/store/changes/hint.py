@@ -7,7 +7,7 @@ was real or false; a change without a hint was missed. A hint that arrives after
 the change is late, not missed: the change waits in `untold` until the source has reported
 everything up to that visit.
 
-Many hints take few statements: rows travel as one JSON text, since on a thread each step of a
+Many hints take few statements: rows are passed as one JSON text, since on a thread each step of a
 statement would wait for the interpreter lock.
 """
 

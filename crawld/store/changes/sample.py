@@ -15,7 +15,7 @@ _HELD = "host_id = ? AND site_id = ? AND state IN ('visited', 'gone')"
 
 
 class PageSample(NamedTuple):
-    """One page: its importance, its change model if it has one, its exact change times."""
+    """A page: its importance, its change model (if any) and its exact change times."""
 
     importance: float
     record: bytes | None
@@ -42,7 +42,7 @@ def sample(
         f" WHERE {_HELD} ORDER BY url_hash LIMIT ?",
         (host_id, site_id, limit),
     ).fetchall()
-    # Not times of copies: a visit sees several changes as one, and the model knows better.
+    # Not times of copies: a visit sees several changes as one, and the model accounts for that.
     return [
         PageSample(importance, record, change.newest_times(connection, page_id, MAX_CHANGE_TIMES))
         for page_id, importance, record in rows

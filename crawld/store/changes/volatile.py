@@ -1,4 +1,4 @@
-"""Rules for noise: which blocks of a page, or of a host's pages, change by themselves.
+"""Noise rules: blocks of a page, or of all pages of a host, that change by themselves.
 
 The rules are opaque here (`core/content/volatile.py` reads them); few pages have any.
 """
@@ -46,7 +46,7 @@ def of_host(connection: apsw.Connection, host_id: int) -> Template:
 
 
 def rules_for(connection: apsw.Connection, page_id: int) -> tuple[bytes, ...]:
-    """Return the rules that apply to a page: its own and those of its host."""
+    """Return the rules that apply to a page: its own, and those of its host."""
     rows = connection.execute(
         "SELECT rules FROM volatile WHERE page_id = ?1 UNION ALL"
         " SELECT rules FROM template JOIN page USING (host_id) WHERE page_id = ?1",

@@ -5,7 +5,7 @@ steps on the writer's connection: SQLite copies a page again if this connection 
 was copied, so the copy is as of its last step and never starts over. From another process it steps
 inside one read transaction: the copy is as of its first step.
 
-A copy is written under another name, flushed, then renamed: a file of the given name is complete.
+A copy is written under another name, flushed, then renamed: a file with the given name is complete.
 
 `restore` changes nothing before the new copy has passed `integrity_check`, and keeps the file that
 it replaces.
@@ -30,7 +30,7 @@ from crawld.store.engine.database import Database
 from crawld.store.engine.lock import DatabaseLock
 
 STEP_PAGES: Final = 512
-"""2 MiB a step: 2 ms on the writer's thread, less than a commit."""
+"""2 MiB per step: 2 ms on the writer's thread, less than a commit."""
 
 Progress = Callable[[int, int], None]
 """Called with the pages copied and the pages in all."""
@@ -190,7 +190,7 @@ def _check(fresh: Path, copy: Path) -> None:
 
 
 def _replace(path: Path, fresh: Path) -> Path | None:
-    """Put the checked copy in place; at every moment one of the two files is there."""
+    """Put the checked copy in place; at any time one of the two files exists."""
     aside = None
     if path.exists():
         with suppress(StoreError, apsw.Error), closing(open_connection(path)) as old:
@@ -199,7 +199,7 @@ def _replace(path: Path, fresh: Path) -> Path | None:
         aside = path.with_name(f"{path.name}.replaced.{stamp}")
         os.link(path, aside)
     for suffix in ("-wal", "-shm"):
-        # a log that a damaged file left belongs to that file, and would corrupt the new one
+        # the write-ahead log belongs to the old file and would corrupt the new one
         log = path.with_name(path.name + suffix)
         if log.exists() and aside is not None:
             log.rename(aside.with_name(aside.name + suffix))

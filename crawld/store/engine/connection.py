@@ -1,7 +1,7 @@
 """Open and configure connections to the crawld file, and explain SQLite's errors.
 
-Knows pragmas and result codes, no table. Every connection of the program is configured here, so
-that no command works under weaker rules than the daemon.
+Every connection of the program is configured here, so that no command works under weaker rules than
+the daemon.
 
 Durability: WAL with `synchronous=FULL`, so that a committed transaction survives a power loss;
 `group_commit` spreads the cost of the fsync over many writes. Checkpoints are never automatic: they
@@ -55,7 +55,7 @@ STALL_ERRORS: Final = (
     apsw.NoLFSError,
     apsw.ProtocolError,
 )
-"""Temporary conditions of the machine: the transaction is kept and tried again."""
+"""Errors from temporary conditions of the machine: the transaction is tried again."""
 
 CORRUPTION_ERRORS: Final = (apsw.CorruptError, apsw.NotADBError)
 
@@ -90,7 +90,7 @@ READ_WRITE: Final = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE
 
 
 def _is_frozen(path: Path) -> bool:
-    """Return whether no file can be created in the directory, and there is no write-ahead log."""
+    """Return whether the directory is read-only and has no write-ahead log of the file."""
     wal = path.with_name(path.name + "-wal")
     if wal.exists() and wal.stat().st_size:
         return False
@@ -121,7 +121,7 @@ def configure(connection: apsw.Connection, path: Path, *, read_only: bool = Fals
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA synchronous = FULL")
         connection.wal_autocheckpoint(0)
-        # The log is cut to this size after a reset, so that one large job leaves no large file.
+        # The log is truncated to this size after a reset, so that a large job leaves no large file.
         connection.execute("PRAGMA journal_size_limit = 16777216")
     cache_kib = READER_CACHE_KIB if read_only else WRITER_CACHE_KIB
     connection.execute(f"PRAGMA cache_size = -{cache_kib}")
@@ -169,7 +169,7 @@ def store_error(error: apsw.Error, path: Path) -> StoreError:
 
 
 def stall_text(error: apsw.Error, path: Path) -> str:
-    """Return one line for the status: why nothing can be committed now."""
+    """Return why nothing can be committed now, as one line for the status."""
     return f"nothing can be written to {path} ({error}); {_remedy(error)}"
 
 

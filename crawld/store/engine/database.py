@@ -1,9 +1,9 @@
 """The open database: one writer, a few readers, and checkpoints.
 
-The writer is one connection; `group_commit` runs batches on it, and says on which thread. Each
-reader is a read-only connection on its own thread: a read waits for neither the writer nor the
-event loop, and sees one snapshot from its first to its last statement. Store functions are sync:
-no transaction is open across an `await`.
+The writer is one connection, on which `group_commit` runs batches. Each reader is a read-only
+connection on its own thread: a read waits for neither the writer nor the event loop, and sees one
+snapshot from its first to its last statement. Store functions are sync: no transaction is open
+across an `await`.
 
 The write-ahead log is bounded: a timer copies it back with PASSIVE checkpoints on a separate
 connection, for which no writer waits. Only past `WAL_LIMIT_BYTES` the writer itself truncates it
@@ -39,11 +39,11 @@ T = TypeVar("T")
 A = TypeVar("A")
 
 READERS: Final = 2
-"""Two: a long export beside short status queries. Each costs a thread and its cache."""
+"""Two, for a long export beside short status queries; each costs a thread and its cache."""
 
 CHECKPOINT_EVERY_S: Final = 2.0
 CHECKPOINT_BYTES: Final = 8 * 1024 * 1024
-"""A smaller log is left alone: pages written often are copied back once, not each time."""
+"""A smaller log is not copied back yet, so that pages written often are copied only once."""
 
 WAL_LIMIT_BYTES: Final = 64 * 1024 * 1024
 """Past this the writer truncates the log itself; a long reader can still prevent it."""
@@ -91,7 +91,7 @@ class Database:
         Args:
             create: whether to create a missing file.
             read_only: take no lock and refuse `write`; works beside a running daemon.
-            batch_max_age_s: longest time from a write to its commit, about.
+            batch_max_age_s: about the longest time from a write to its commit.
             stall_retry_s: first pause before a batch that cannot be written is tried again.
             workers: runs calls off the event loop.
 
@@ -349,7 +349,7 @@ def _close(connection: apsw.Connection) -> None:
 
 
 def _checkpoint(connection: apsw.Connection, mode: int) -> None:
-    """Checkpoint; a busy reader or a full disk leaves the log for the next time."""
+    """Checkpoint; if a reader is busy or the disk full, the next checkpoint does it."""
     try:
         connection.wal_checkpoint(mode=mode)
     except apsw.Error:

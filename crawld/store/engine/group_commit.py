@@ -2,7 +2,7 @@
 
 A call is a sync store function with its arguments. Calls gather in a batch, which runs between one
 BEGIN IMMEDIATE and one COMMIT; only after the COMMIT does a caller get its result. So every
-reported result is on the disk, and a crash costs at most one unreported batch.
+reported result is on the disk, and a crash loses at most one unreported batch.
 
 BEGIN, COMMIT and the calls of `write` run on a thread. The calls of `write_each`, which are many
 and small (one per visit), run on the event loop, in slices: on a thread each of their statements
@@ -52,10 +52,10 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 FLUSH_CALLS: Final = 256
-"""A batch of this many calls runs at once, whatever its age."""
+"""A batch of this many calls runs at once, regardless of its age."""
 
 WAITING_CALLS: Final = 1024
-"""Calls that may wait; the next caller waits until there is space in the queue."""
+"""Length of the queue; when it is full, the next caller waits for space."""
 
 STALL_RETRY_S: Final = 30.0
 """Longest pause between two attempts to write a batch."""
@@ -277,7 +277,7 @@ class GroupCommit:
             while True:
                 await self._first.wait()
                 if not self._batch.calls:
-                    continue  # another task's flush was quicker
+                    continue  # another task has flushed already
                 with trio.move_on_at(self._oldest_at + self._gather_s):
                     await self._full.wait()
                 with trio.CancelScope(shield=True):

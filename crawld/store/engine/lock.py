@@ -107,7 +107,7 @@ def lock_path(database: Path) -> Path:
 
 
 def _write_pid(fd: int) -> None:
-    """Write the owner's pid; a full disk loses the pid, not the lock."""
+    """Write the owner's pid; on a full disk only the pid is missing, the lock holds."""
     try:
         os.ftruncate(fd, 0)
         os.pwrite(fd, f"{os.getpid()}\n".encode(), 0)

@@ -7,12 +7,12 @@ the only writer, so a plain INSERT cannot conflict.
 Caps are exact: the page counts of sites and hosts are columns of their rows (`page_counts`), read
 once per call.
 
-Requisites, which pages need to be shown, have the same key, but are counted, capped and handed out
-separately. A known page becomes one if a page names it as its requisite and it was of no use as a
-page.
+Requisites (files that pages need to be shown) have the same key, but are counted, capped and listed
+separately. A known page becomes a requisite if another page requires it and it was rejected for its
+media type, or not fetched yet.
 
-Order within a host is breadth-first: depth, then discovery. Look-ahead is keyset-paged over a
-partial index, so reading the head of a million unvisited URLs costs as much as of ten.
+The order within a host is breadth-first: depth, then discovery. Unvisited pages are read in slices
+from a partial index, so the first of a million cost as much as the first of ten.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ class Discovery:
 
 @dataclass(frozen=True, slots=True)
 class Caps:
-    """Limits on the number of pages; a site that is not named has none.
+    """Limits on the number of pages; a site without an entry has none.
 
     Attributes:
         per_site: site_id to the most pages of that site.
@@ -113,7 +113,7 @@ class NewPage(NamedTuple):
 
 
 class DiscoveredPage(NamedTuple):
-    """A page never visited; `(depth, page_id)` is its position in the order."""
+    """A page never visited; `(depth, page_id)` is its place in the order of visits."""
 
     page_id: int
     depth: int
@@ -140,7 +140,7 @@ UPDATE page SET depth = min(depth, ?1), seed = max(seed, ?2), site_id = ?3
 WHERE host_id = ?4 AND url_hash = ?5 RETURNING state
 """
 
-# Found as a page before it was named as a requisite; refused for its type, or not yet fetched.
+# A page that is required by another: rejected for its media type, or not fetched yet.
 _BECOME_REQUISITE: Final = """
 UPDATE page SET requisite = 1 WHERE page_id = ? AND seed = 0 AND version_id IS NULL
 AND (state = 'discovered' OR state = 'visited' AND last_failure = 'wrong_type')
@@ -150,7 +150,7 @@ RETURNING state, origin_id, site_id, depth
 
 _Known = tuple[int, str, int, int, int, int, int]
 """url_hash, url, depth, site_id, seed, requisite, page_id of a known page; a plain tuple, since
-some 65 are made per page visited."""
+each visit makes some 65."""
 
 
 def discover(
@@ -158,12 +158,11 @@ def discover(
 ) -> list[NewPage]:
     """Add the URLs that are not known; count those that a cap or a collision refuses.
 
-    A known page keeps its state; it takes a smaller depth and the mark of a seed, and a page whose
-    site is no longer configured moves to the site that found it.
+    A known page keeps its state; its depth can decrease, it can become a seed, and if its site is
+    no longer configured it moves to the site that found it.
 
     Args:
         found: URLs that scope admitted, in the order of their first visits.
-        caps: the most pages of each site and host.
 
     Returns:
         The new pages, in the order of `found` within each host.
@@ -176,11 +175,7 @@ def discover(
 def discover_requisites(
     connection: apsw.Connection, found: Sequence[Discovery], caps: Caps = NO_CAPS
 ) -> tuple[list[NewPage], list[int]]:
-    """Add requisites that are not known.
-
-    Returns:
-        The new ones, and the page_ids of all that are known now.
-    """
+    """Add requisites that are not known; return them, and the page_ids of all known now."""
     if not found:
         return [], []
     call = _discover(connection, found, caps)
@@ -201,7 +196,7 @@ def _discover(connection: apsw.Connection, found: Sequence[Discovery], caps: Cap
 
 
 class _Admission:
-    """The state of one call of `discover`: what was added, refused and counted so far."""
+    """The state of one call of `discover`: pages added, URLs refused, and counts so far."""
 
     def __init__(self, connection: apsw.Connection, caps: Caps) -> None:
         self.new: list[NewPage] = []
@@ -213,7 +208,7 @@ class _Admission:
         self._origins: dict[str, int] = {}
         self._retired: dict[int, bool] = {}
         self._tombstones = tombstone.any_exists(connection)
-        # page_count as stored before this call, and what this call added to it
+        # stored counts before this call, and what this call added to them
         self._before: dict[tuple[str, int], int] = {}
         self._added: dict[tuple[str, int], int] = defaultdict(int)
 
@@ -310,7 +305,7 @@ class _Admission:
         self.refused.append(Refusal(one.host, reason, one.url, one.at))
 
     def _revise(self, host_id: int, one: Discovery, old: _Known) -> None:
-        """Update a known page with what a later discovery improves."""
+        """Update depth, seed and site of a known page from a later discovery."""
         _, _, depth, old_site_id, seed, requisite, _ = old
         site_id = one.site_id if self._is_retired(old_site_id) else old_site_id
         if site_id == old_site_id and one.depth >= depth and one.seed <= seed:
@@ -367,7 +362,7 @@ def list_discovered(
 
 
 def counts(connection: apsw.Connection, site_id: int | None = None) -> dict[PageState, int]:
-    """Return how many pages are in each state, of one site or of all; cheap."""
+    """Return the number of pages in each state, of one site or of all; reads only counters."""
     columns = ", ".join(f"total({column})" for column in page_counts.COLUMNS.values())
     where = "" if site_id is None else " WHERE site_id = ?"
     row = connection.execute(

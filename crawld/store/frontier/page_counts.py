@@ -25,7 +25,7 @@ _ADD_SITE: Final = f"UPDATE site SET {_SET} WHERE site_id = ?"
 _ADD_HOST: Final = f"UPDATE host SET {_SET} WHERE host_id = ?"
 
 Move = tuple[int, int, PageState | None, PageState | None]
-"""site_id, host_id, state before (None: a new page), state after (None: taken from this site)."""
+"""site_id, host_id, state before (None: a new page), state after (None: left the site)."""
 
 
 def count_moves(connection: apsw.Connection, moves: Iterable[Move]) -> None:

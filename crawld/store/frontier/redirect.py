@@ -1,4 +1,4 @@
-"""Redirects and losses: transfer history after a permanent redirect, detect mass disappearance.
+"""Transfer history after a permanent redirect, and detect mass disappearance of pages.
 
 After a transfer the old page stays as a redirect. Nothing is transferred if the new page has copies
 of its own: then two pages have become one, and each keeps its history.
@@ -18,7 +18,7 @@ AND url_hash = ?2 AND url = ?3 AND site_id = (SELECT site_id FROM page WHERE pag
 AND page_id <> ?4 AND version_id IS NULL AND requisite = 0
 """
 
-# The validators belong to the old URL and do not hold for the new one.
+# Without the validators, which are valid for the old URL only.
 _GIVE: Final = """
 UPDATE page SET (digest, version_id, last_change_at, change_count, title, cleaned_digest, sketch) =
     (SELECT digest, version_id, last_change_at, change_count, title, cleaned_digest, sketch
@@ -94,11 +94,11 @@ VANISH_WINDOW_S: Final = 30 * 86_400.0
 """Pages that disappear within this time of each other count as one event."""
 
 VANISH_MIN_PAGES: Final = 10
-"""Fewer pages are no mass disappearance."""
+"""The least number of pages that counts as a mass disappearance."""
 
 
 def is_mass_vanish(connection: apsw.Connection, host_id: int, now: float, max_share: float) -> bool:
-    """Return whether so many pages of a host disappeared at once that a fault is likely.
+    """Return whether so many pages of a host disappeared within a month that a fault is likely.
 
     Args:
         max_share: share of the pages with a copy that may go within `VANISH_WINDOW_S`.
@@ -113,7 +113,7 @@ def is_mass_vanish(connection: apsw.Connection, host_id: int, now: float, max_sh
 
 
 def set_vanishing(connection: apsw.Connection, host_id: int, at: float | None) -> None:
-    """Store since when pages of a host disappear in masses; None: they do not."""
+    """Store the time since which many pages of a host disappear; None: they do not."""
     connection.execute(
         "UPDATE host SET vanishing_since = iif(?1 IS NULL, NULL, coalesce(vanishing_since, ?1))"
         " WHERE host_id = ?2",
@@ -122,9 +122,6 @@ def set_vanishing(connection: apsw.Connection, host_id: int, at: float | None) -
 
 
 def list_vanishing(connection: apsw.Connection) -> dict[str, float]:
-    """Return the hosts whose disappearing pages are kept, with since when."""
-    return dict(
-        connection.execute(
-            "SELECT host, vanishing_since FROM host WHERE vanishing_since IS NOT NULL"
-        )
-    )
+    """Return the hosts whose disappearing pages are kept, and since when."""
+    sql = "SELECT host, vanishing_since FROM host WHERE vanishing_since IS NOT NULL"
+    return dict(connection.execute(sql))

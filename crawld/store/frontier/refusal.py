@@ -1,7 +1,7 @@
 """URLs that were found and not admitted: a count per host and reason, and the last example.
 
-Counts, not lists: a trap produces endless URLs, which must cost no more than one row per host and
-reason.
+URLs are counted, not listed: a trap produces endless URLs, which must not take more than one row
+per host and reason.
 """
 
 from __future__ import annotations

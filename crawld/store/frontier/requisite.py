@@ -1,7 +1,7 @@
 """Track requisites per page, to find orphans.
 
-One row per page, with the page_ids of all it needs: 8 bytes each, where a table of pairs would take
-five times as much and an index.
+One row per page holds the page_ids of all its requisites, 8 bytes each; a table of pairs would take
+five times as much, and an index.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ def _digest(url: str) -> bytes:
 
 
 def put(connection: apsw.Connection, url: str, now: float, reason: str | None) -> None:
-    """Keep a canonical URL out from now on, with a reason in the operator's words."""
+    """Block a canonical URL from now on, with a reason in the operator's words."""
     connection.execute(
         "INSERT OR REPLACE INTO tombstone (url_digest, purged_at, reason) VALUES (?, ?, ?)",
         (_digest(url), now, reason),
@@ -41,5 +41,5 @@ def exists(connection: apsw.Connection, url: str) -> bool:
 
 
 def select(connection: apsw.Connection, urls: Iterable[str]) -> list[str]:
-    """Return those of the URLs that have a tombstone."""
+    """Return the given URLs that have a tombstone."""
     return [url for url in urls if exists(connection, url)]

@@ -1,20 +1,20 @@
-"""Which stored copy of a page is shown: the one rule for the web mirror and for exports.
+"""Select the stored copy of a page that the web mirror and exports show.
 
     pinned by the operator? ─yes─▶ that one
           │ no
     site has a settle_s? ──no──▶ the newest
           │ yes
-    the newest whose text has stood that long ──none has──▶ the newest
+    the newest whose text was current that long ──none was──▶ the newest
 
-On a busy wiki four gaps between edits in ten are under an hour: a mirror that shows each edit at
-once shows vandalism. A text stands from the time it appears until another text is known to have
-replaced it; a text that once stood long enough needs no wait when it comes back, as by a revert.
-If the exact history of the page is known (`change`), times and texts are those of its revisions,
-else those of the copies and their bodies. A copy stands while nothing newer is known.
+On a busy wiki four of ten gaps between edits are under an hour: a mirror that shows each edit at
+once shows vandalism. A text is current from the time it appears until another text is known to have
+replaced it; a text that was current long enough once is shown at once when it comes back, as by a
+revert. If the exact history of the page is known (`change`), times and texts are those of its
+revisions, else those of the copies and their bodies.
 
 Gone pages keep their last good copy, marked as gone. A purged page has no row and therefore no
-copy. With `at` the question is about that time: later copies and pins are ignored, but how long a
-text stood is judged by everything known now.
+copy. With `at` the copy at that time is selected: later copies and pins are ignored, but how long a
+text was current is judged by everything known now.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ import apsw
 from crawld.core.page import Outcome, PageState
 
 MAX_COPIES: Final = 256
-"""Newest copies among which a settled one is searched."""
+"""The most copies of a page that are searched for a settled one, from the newest."""
 
 MAX_RECENT_COPIES: Final = 5_000
-"""Copies stored last that are checked for being too young to be shown."""
+"""The most copies that `count_outdated` reads, from the newest of all pages."""
 
 MAX_REVISIONS: Final = 1024
-"""Newest revisions read of a page: a text that comes back is recognized among them."""
+"""The most revisions read of a page; a text that comes back is recognized among them."""
 
 
 class Reason(StrEnum):
@@ -54,11 +54,11 @@ class ShownCopy(NamedTuple):
 
     Attributes:
         version_id: the copy; None if the page never had one.
-        reason: why this one; `unsettled`: no text stood long enough, so it is the newest.
-        newest_id: the newest copy (at the time in question).
+        reason: why this one; `unsettled`: no text was current long enough, so it is the newest.
+        newest_id: the newest copy, now or at the given time.
         gone: whether the page is gone from the web; the copy is its last good one.
-        redirect_url: target of the redirect, if the page was one when last fetched; to be shown
-            instead of the copy, unless the target cannot be shown.
+        redirect_url: target of the redirect, if the page was one when last fetched; shown instead
+            of the copy if possible.
     """
 
     version_id: int | None
@@ -79,7 +79,7 @@ _Text = tuple[str, float]
 
 
 class _TextSpan(NamedTuple):
-    """A text and the time it stood."""
+    """A text and the time it was current."""
 
     text: _Text
     began_at: float
@@ -112,7 +112,7 @@ ORDER BY visited_at DESC, visit_id DESC LIMIT 1
 def select_copy(
     connection: apsw.Connection, page_id: int, now: float, at: float | None = None
 ) -> ShownCopy | None:
-    """Return which copy of a page is shown, None if the page is not known or was purged.
+    """Return the copy of a page that is shown, None if the page is not known or was purged.
 
     Args:
         at: a time in the past (Unix seconds) to show the page at; None: now.
@@ -129,7 +129,7 @@ def select_copy(
     if at is not None:
         leads_to = redirect_url
         gone, redirect_url = _state_at(connection, page_id, at)
-        # A page that was renamed since gave its copies to the new page.
+        # The copies of a page that was renamed since belong to the new page.
         redirect_url = redirect_url if copies else leads_to
     elif pinned_id is not None:
         return ShownCopy(pinned_id, Reason.PINNED, newest_id, gone, None)
@@ -143,7 +143,7 @@ def select_copy(
 
 
 class OutdatedCount(NamedTuple):
-    """How many pages of a site show an older copy than their newest, of how many with a copy."""
+    """The number of pages of a site that show an older copy than the newest, of all with a copy."""
 
     pages: int
     held: int
@@ -155,13 +155,10 @@ class OutdatedCount(NamedTuple):
 
 
 def count_outdated(connection: apsw.Connection, site_id: int, now: float) -> OutdatedCount:
-    """Return how many pages of a site show an older copy than their newest.
+    """Count the pages of a site that show an older copy than their newest.
 
-    An older copy is not fresh, whatever the newest is: the freshness of what is shown is that of
-    the newest copies, less this share.
-
-    Args:
-        connection: any; only pages that are pinned or changed recently are read.
+    An older copy is never fresh: the freshness of the shown copies is that of the newest copies,
+    less this share. Only pages that are pinned or changed recently are read.
     """
     held = connection.execute(
         "SELECT count(*) FROM page WHERE site_id = ? AND version_id IS NOT NULL"
@@ -201,7 +198,7 @@ def _state_at(connection: apsw.Connection, page_id: int, at: float) -> tuple[boo
 
 
 class _TextSpans:
-    """How long the texts of a page's copies stood."""
+    """How long the texts of a page's copies were current."""
 
     def __init__(
         self, connection: apsw.Connection, page_id: int, copies: Sequence[_Copy], now: float
@@ -215,18 +212,18 @@ class _TextSpans:
         ]
         later = connection.execute(_SUPERSEDED, (page_id, copies[0].visited_at)).get
         ends = [now if later is None else later, *(copy.visited_at for copy in copies[:-1])]
-        # Oldest first, each stands until the next appears; those of revisions are added.
+        # Each copy is current until the next appears; the spans of revisions are added.
         own = [
             _TextSpan(text, copy.visited_at, end)
             for copy, text, exact, end in zip(copies, self._texts, shown, ends, strict=True)
             if exact is None
         ]
-        # The last known revision stood no longer than until the first copy that is newer.
+        # The last known revision was current at most until the first newer copy.
         until = min((each.began_at for each in own if each.began_at > known_until), default=now)
         self._longest = _longest_spans([*_revision_spans(revisions, until), *own])
 
     def newest_of(self, settle_s: float) -> int | None:
-        """Return the newest copy whose text has stood for `settle_s`, None if none has."""
+        """Return the newest copy whose text was current for `settle_s`, None if none was."""
         for copy, text in zip(self._copies, self._texts, strict=True):
             if self._longest[text] >= settle_s:
                 return copy.version_id
@@ -236,7 +233,7 @@ class _TextSpans:
 def _revisions(
     connection: apsw.Connection, page_id: int
 ) -> tuple[float, list[tuple[float, _Text]]]:
-    """Return until when the page's history is known, and its texts, the newest first."""
+    """Return the time until which the page's history is known, and its texts, newest first."""
     known_until = connection.execute(
         "SELECT complete_until FROM wiki_page WHERE page_id = ?", (page_id,)
     ).get

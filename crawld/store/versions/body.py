@@ -5,8 +5,8 @@ write, off the writer's thread. A body that zstd does not make smaller by an eig
 archives) is stored as it is: reading it back then costs nothing.
 
 A body may be a delta: a zstd frame whose dictionary is another body, its base, which may be a delta
-too. Reading follows the bases to a body that is no delta and decodes its way back. `delta` decides
-which bodies become deltas and bounds the chains; here they are only read and written.
+too. Reading follows the bases to a body that is no delta and decodes from there. `delta` decides
+which bodies become deltas and bounds the chains; this module only reads and writes them.
 
 Invariants: a body is read with the digest it was stored under, or reading raises; a chain has at
 most `MAX_LINKS` links. Two threads must not use one `ZstdCompressor` at a time, so each has its
@@ -35,7 +35,7 @@ DELTA_LEVEL: Final = 9
 DIGEST_BYTES: Final = 16
 
 MAX_LINKS: Final = 256
-"""More deltas in a row than `delta` ever creates: a longer chain is a circle."""
+"""More deltas in a row than `delta` ever creates: a longer chain is a cycle."""
 
 IDENTITY: Final = "identity"
 ZSTD: Final = "zstd"

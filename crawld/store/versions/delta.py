@@ -1,7 +1,7 @@
 """Delta compression: superseded bodies become deltas against the body that followed.
 
 The newest body of a page stays whole, so that the crawl writes it as usual and reads it in one
-step; when a later one is stored, the older is encoded again with the later as its dictionary. The
+step. When a later body is stored, the older is encoded again with the later as its dictionary. The
 reverse order (each against the one before) would make the newest the slowest to read, and the whole
 chain would depend on the version that a retention rule removes first.
 
@@ -9,10 +9,10 @@ Work comes in slices: `plan` reads and encodes on a reader, `apply` changes the 
 transaction and stores a cursor, so that a crash loses at most one slice of work. New versions have
 higher version_ids than the cursor.
 
-A body becomes a delta only if that saves an eighth, if it closes no circle (a page that returns to
-an old body shares it), and if every delta above it can still be read at a cost of `CHAIN_BYTES`:
-decoded bytes along the chain, plus `LINK_BYTES` for each link. A body that would exceed it stays
-whole: a key frame.
+A body becomes a delta only if that saves an eighth, if it closes no cycle (a page that returns to
+an old body shares it), and if every delta based on it can still be read at a cost of `CHAIN_BYTES`:
+decoded bytes along the chain, plus `LINK_BYTES` for each link. Otherwise it stays whole, as a key
+frame.
 
 Invariant: only `apply` and `retention.apply` change the base of a body, and one job runs both, one
 plan and its application at a time.
@@ -30,14 +30,14 @@ from crawld.store.engine import meta
 from crawld.store.versions import body
 
 CHAIN_BYTES: Final = 8 * 1024 * 1024
-"""About 6 ms of decoding (2 GB/s, 20 µs a link): a third of the time a read may take."""
+"""About 6 ms of decoding (2 GB/s, 20 µs per link), a third of the time a read may take."""
 
 LINK_BYTES: Final = 32 * 1024
 """The cost of fetching a row and starting a decoder, in bytes of decoding."""
 
 SLICE_VERSIONS: Final = 256
 SLICE_BYTES: Final = 16 * 1024 * 1024
-"""Bodies decoded in a slice: it uses a reader for a tenth of a second at most."""
+"""Bytes of bodies decoded in a slice; it occupies a reader for at most a tenth of a second."""
 
 _SPREAD: Final = 1000
 """A body with more deltas on it than this stays whole, however short their chains are."""
@@ -50,11 +50,9 @@ class Reencoding(NamedTuple):
     """The new stored form of a body.
 
     Attributes:
-        body_id: the body.
         encoding: `identity` or `zstd`.
         base_id: the base of a delta; None: it is no delta.
-        data: its bytes.
-        saved_bytes: how many fewer they are than before.
+        saved_bytes: how many bytes the new form saves.
     """
 
     body_id: int
@@ -95,11 +93,9 @@ ORDER BY visited_at DESC, version_id DESC LIMIT 1
 
 
 def plan(connection: apsw.Connection, *, limit: int = SLICE_VERSIONS) -> Compaction | None:
-    """Return the next slice of work, None if there is no new version; changes nothing.
+    """Return the next slice of at most `limit` versions, None if there is none; changes nothing.
 
-    Args:
-        connection: any; it is read on one snapshot.
-        limit: the most new versions to examine.
+    Everything must be read on one snapshot.
     """
     after = int(meta.get(connection, CURSOR) or 0)
     rows: list[tuple[Any, ...]] = connection.execute(_NEW, (after, limit)).fetchall()

@@ -1,4 +1,4 @@
-"""Purge: remove a page and all its data from the file, and keep its URL out.
+"""Purge: remove a page and all its data from the file, and block its URL.
 
 `purge` is one transaction: it removes copies, bodies that no other page shows, visits, models,
 words of the search index, and rows of every table that refers to the page. A tombstone remains, the
@@ -63,7 +63,7 @@ WHERE child.type = 'table' AND key."table" = ? AND child.name NOT IN ('page', 'v
 def purge(
     connection: apsw.Connection, url: str, now: float, reason: str | None = None
 ) -> PurgeResult:
-    """Remove the page of a canonical URL and keep the URL out.
+    """Remove the page of a canonical URL and block the URL.
 
     Args:
         reason: in the operator's words, kept with the tombstone.

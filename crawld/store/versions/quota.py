@@ -41,7 +41,7 @@ class QuotaUsage(NamedTuple):
     Attributes:
         site_id: the site; None: the file.
         used_bytes: size of the file's pages in use, or of the stored copies of the site.
-        holdings: what can be evicted, in this order.
+        holdings: the evictable copies by class, in the order of eviction.
     """
 
     site_id: int | None
@@ -83,7 +83,7 @@ def used_bytes(connection: apsw.Connection, site_id: int | None = None) -> int:
 
 
 def usage(connection: apsw.Connection, site_id: int | None = None) -> QuotaUsage:
-    """Return the usage and what can be evicted, of a site or the file; reads every copy."""
+    """Return the usage of a site or the file, and what can be evicted; reads every copy."""
     holdings = []
     for kind in EVICTION_ORDER:
         copies, stored = connection.execute(
@@ -148,7 +148,7 @@ def _remove(connection: apsw.Connection, rows: list[Any]) -> None:
         by_page.setdefault(page_id, []).append(StoredVersion(version_id, visited_at, body_id))
     slice_: RemovalPlan = retention.plan_copies(connection, by_page)
     for copies in by_page.values():
-        # If a gone page ever returns, it is fetched whole.
+        # Without validators, so that a gone page that returns is fetched whole.
         connection.executemany(
             "UPDATE page SET version_id = NULL, digest = NULL, etag = NULL, last_modified = NULL"
             " WHERE version_id = ?",

@@ -1,6 +1,6 @@
 """Retention: remove old copies of pages, and the bodies that no copy shows any more.
 
-A rule keeps the newest `keep_versions` of a page, and those that were its current copy within
+A rule keeps the newest `keep_versions` copies of a page, and copies that were current within
 `keep_days`. A copy beyond either limit is removed, but never the first, the last or a pinned one.
 The age counts from the time a copy was superseded, so that the page at any time within `keep_days`
 can still be shown.
@@ -28,7 +28,7 @@ from crawld.store.versions.delta import DeltaChains, Reencoding, proven_delta, p
 DAY_S: Final = 86_400.0
 
 SLICE_PAGES: Final = 2000
-"""Range of page_ids examined in a slice, whether they have copies to remove or not."""
+"""The page_ids examined in a slice, whether they have copies to remove or not."""
 
 SLICE_VERSIONS: Final = 500
 """Copies removed in a slice: its transaction delays the crawl's by some milliseconds."""
@@ -109,9 +109,10 @@ def plan(
 ) -> RemovalPlan | None:
     """Return the next slice of work, None after the last page; changes nothing.
 
+    Everything must be read on one snapshot.
+
     Args:
-        connection: any; it is read on one snapshot.
-        rules: of the sites that have one, by site_id.
+        rules: by site_id; a site without one keeps all copies.
         after: page_id of the last finished page.
     """
     last: int = connection.execute("SELECT ifnull(max(page_id), 0) FROM page").get
