@@ -58,7 +58,6 @@ class Judgement:
     """The judged result of a visit.
 
     Attributes:
-        outcome: the stored outcome.
         failure: the reason, if the outcome is blocked or failed.
         detail: short text for the operator; empty if the outcome says everything.
     """
@@ -92,8 +91,6 @@ class ResponseFacts:
         held_digest: digest of the last good copy, None without one.
         conditional: whether validators were sent.
         location: canonical target of a redirect, None if absent or unusable.
-        url: canonical URL of the page.
-        retry_after: whether the server sent Retry-After.
     """
 
     status: int

@@ -29,10 +29,8 @@ class TrapLimits:
 
     Attributes:
         max_url_length: characters of the canonical URL.
-        max_segments: path segments.
         max_repeated_segments: times one segment may occur; a group of several segments that occurs
             this often in a row is a trap already.
-        max_query_parameters: parameters of the query.
         max_calendar_run: months that a dated URL may lie ahead of now.
         max_calendar_past_years: years that a dated listing (no title after the date) may lie back.
         max_pages_per_host: known pages of one host.

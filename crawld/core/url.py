@@ -75,7 +75,6 @@ class Url:
     """A canonical URL and its parts.
 
     Attributes:
-        canonical: the whole URL.
         scheme: "http" or "https".
         host: host name or address; IPv6 without brackets.
         port: the port to connect to; the scheme's default if the URL names none.

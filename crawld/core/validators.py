@@ -83,13 +83,11 @@ class Exchange:
 
     Attributes:
         at: time of the response, Unix seconds.
-        received: validators of the response.
         held: validators of the copy; empty at a first visit.
         sent: those of `held` that were sent as conditions.
         not_modified: whether the response was a 304.
         same: whether the content equals the copy; None if not known.
-        date: Date field of the response.
-        age: Age field of the response.
+        date, age: header fields of the response.
         check: whether conditions were deliberately omitted.
     """
 

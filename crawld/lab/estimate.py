@@ -38,7 +38,6 @@ class EstimateRow:
 
     Attributes:
         truth: kind of truth: `rate`, `window` or `next`.
-        pages: number of pages compared.
         unbounded: pages without a finite estimate, excluded from the figures.
         mean_true_per_day: mean true rate of the pages compared.
         bias_per_day: mean of estimate - truth.

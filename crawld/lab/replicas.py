@@ -52,7 +52,6 @@ class Trial:
     """One web and the models trained on it.
 
     Attributes:
-        web: the web and its truth.
         sets: candidates and the training pairs.
         truth: which candidates are replicas.
         models: `five` and `all`.

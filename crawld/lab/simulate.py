@@ -25,7 +25,6 @@ class Task:
     """One cell of a table.
 
     Attributes:
-        policy: name of the policy.
         visits_per_page_day: budget.
         fraction: of the full rate, if the budget was given so.
         hindsight: give the policy the rates and histograms of the period itself.

@@ -190,16 +190,9 @@ class StoreMachine(RuleBasedStateMachine):
             row.page_id: (row.site_id, row.depth, row.state, row.grace, row.visit_count)
             for row in rows
         }
-        assert told == {
-            model["id"]: (
-                model["site"],
-                model["depth"],
-                model["state"],
-                model["grace"],
-                model["visits"],
-            )
-            for model in self.known.values()
-        }
+        columns = ("site", "depth", "state", "grace", "visits")
+        models = self.known.values()
+        assert told == {model["id"]: tuple(model[name] for name in columns) for model in models}
 
     @invariant()
     def counts_and_order_are_those_of_the_model(self):

@@ -34,7 +34,6 @@ class Analysis:
         charset: the charset of the text, None for a binary body.
         page: links and head, None if the body is not HTML.
         blocks: the visible text.
-        digest: exact digest of the body.
         cleaned_digest: digest of the cleaned text, under the given rules.
         sketch: sketch for near-duplicates.
         difference: weighted difference from the previous blocks, None without them.

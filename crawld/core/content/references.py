@@ -117,7 +117,7 @@ _LINK_RELS = (
     *("next", "prev", "first", "last", "up", "start", "contents", "help", "search", "index"),
     *("glossary", "copyright", "author", "alternate", "prerender", "license"),
 )
-_RELS = (
+RELS = (
     ("stylesheet", UrlKind.STYLE),
     ("icon", UrlKind.ICON),
     ("apple-touch-icon", UrlKind.ICON),
@@ -130,8 +130,10 @@ _RELS = (
     ("dns-prefetch", UrlKind.CONTACT),
     *((rel, UrlKind.LINK) for rel in _LINK_RELS),
 )
-_PRELOADS = frozenset({"preload", "prefetch"})
-_PRELOADED = {
+"""Purpose of a link element by its rel; the first of these decides."""
+
+PRELOADS = frozenset({"preload", "prefetch"})
+PRELOADED = {
     "audio": UrlKind.MEDIA,
     "document": UrlKind.FRAME,
     "embed": UrlKind.OBJECT,
@@ -145,6 +147,7 @@ _PRELOADED = {
     "video": UrlKind.MEDIA,
     "worker": UrlKind.SCRIPT,
 }
+"""Purpose of a preloaded URL by the attribute `as`."""
 
 _TAGS = frozenset({*URL_ATTRIBUTES, "link", "meta", "base", "style"})
 _NAMES = frozenset(
@@ -265,11 +268,11 @@ def _kinds(text: str, tag: str, attributes: dict[str, Attribute]) -> dict[str, U
 
 def _link_kind(text: str, attributes: dict[str, Attribute]) -> UrlKind:
     rels = _value(text, attributes, "rel").split()
-    for rel, kind in _RELS:
+    for rel, kind in RELS:
         if rel in rels:
             return kind
-    if _PRELOADS.intersection(rels):
-        return _PRELOADED.get(_value(text, attributes, "as"), UrlKind.DATA)
+    if PRELOADS.intersection(rels):
+        return PRELOADED.get(_value(text, attributes, "as"), UrlKind.DATA)
     return UrlKind.MENTION
 
 

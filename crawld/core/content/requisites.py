@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from crawld.core.content.html import MAX_LINKS, ParsedPage
-from crawld.core.content.references import css_references
+from crawld.core.content.references import PRELOADED, PRELOADS, RELS, css_references
 from crawld.core.content.url_kind import UrlKind
 from crawld.core.content.url_syntax import srcset_url_spans
 
@@ -30,14 +30,8 @@ _SHOWN = (
 _PLAYED = "video[src],audio[src],source[src],track[src]"
 _STYLED = 'style,[style*="url(" i],[style*="image-set(" i]'
 
-_RELS = frozenset(
-    {
-        *("stylesheet", "icon", "apple-touch-icon", "apple-touch-icon-precomposed"),
-        *("apple-touch-startup-image", "mask-icon", "modulepreload"),
-    }
-)
-_PRELOADS = frozenset({"preload", "prefetch"})
-_PRELOADED = frozenset({"font", "image", "script", "style", "worker"})
+_RELS = frozenset(rel for rel, kind in RELS if kind in MIRRORED_KINDS)
+_PRELOADED = frozenset(name for name, kind in PRELOADED.items() if kind in MIRRORED_KINDS)
 _ATTRIBUTES = {
     "img": ("src", "data-src", "lowsrc"),
     "script": ("src",),
@@ -88,7 +82,7 @@ def _link_urls(rel: str | None, loaded_as: str | None, href: str | None) -> Iter
     if not href:
         return
     if _RELS.intersection(rels) or (
-        _PRELOADS.intersection(rels) and (loaded_as or "").strip().lower() in _PRELOADED
+        PRELOADS.intersection(rels) and (loaded_as or "").strip().lower() in _PRELOADED
     ):
         yield href.strip()
 

@@ -57,7 +57,6 @@ class EmState:
     """A classifier after a pass.
 
     Attributes:
-        rules: its rules with their counts.
         flipped: vectors whose unlabelled instances now have the certain label.
         passes: number of passes, including the last, which flips nothing.
     """

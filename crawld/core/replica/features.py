@@ -94,7 +94,6 @@ class PairFeatures:
     """Pairs and their feature values.
 
     Attributes:
-        keys: pair keys.
         values: shape (pairs, 9), the columns of `ALL`.
         content: the counts behind `equal`.
     """
@@ -167,7 +166,6 @@ class HostFeatures:
         groups: number and size of the group of each host, by address and by network.
         page: host · 2³² + number of the path, ascending.
         page_begin: where the pages of each host begin, one more than hosts.
-        signature: signature of each page.
         pages: number of pages of each host.
         declared: share of the pages of one host that declare the other.
         certified: 1/(names − 1) of a certificate that names both.

@@ -37,7 +37,6 @@ class Hosts:
     """Hosts and their pages; a host is an index into `names`.
 
     Attributes:
-        names: host names.
         addresses: the address each was last fetched from, dotted or with colons; empty: unknown.
         page_host: host of each page; pages in any order.
         page_path: key of its path.

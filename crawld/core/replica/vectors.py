@@ -25,7 +25,6 @@ class Vectors:
 
     Attributes:
         entry: host · 2³² + number of the value, ascending; only values shared by two hosts or more.
-        weight: weight of each entry.
         begin: where the entries of each host begin, one more than hosts.
         norm: length of each host's vector.
     """

@@ -75,7 +75,6 @@ class PairEvidence:
     """The evidence on a pair (a, b); tuples hold the value of a first, then that of b.
 
     Attributes:
-        names: the host names.
         pages: pages fetched from each.
         common: paths that both have.
         compared: common paths with texts on both.

@@ -33,12 +33,10 @@ class PollPlan:
 
     Attributes:
         interval_s: seconds between polls; None: do not poll it, it gains nothing.
-        slots_share: share of the host's slots the polls take.
         freshness: expected with the source. without: expected without it.
     """
 
     interval_s: float | None
-    slots_share: float
     freshness: float
     without: float
 
@@ -101,7 +99,7 @@ def plan_polls(
         return pages.forecast(left * scale, combine_quality(quality, beside)).freshness
 
     without = pages.forecast(slots_per_s * scale, beside).freshness if len(pages) else 1.0
-    nothing = PollPlan(None, 0.0, without, without)
+    nothing = PollPlan(None, without, without)
     shortest = max(requests / (SHARE_MOST * slots_per_s), least_s, 1.0)
     if not len(pages) or source.missed_share >= 1.0 or shortest >= INTERVAL_MOST_S:
         return nothing
@@ -118,7 +116,6 @@ def plan_polls(
             inner[1] = low + _GOLDEN * (high - low)
             found[1] = freshness_at(math.exp(inner[1]))
     freshness, at = max(zip(found, inner, strict=True))
-    interval_s = math.exp(at)
     if freshness < without + GAIN_LEAST:
         return nothing
-    return PollPlan(interval_s, requests / (interval_s * slots_per_s), freshness, without)
+    return PollPlan(math.exp(at), freshness, without)

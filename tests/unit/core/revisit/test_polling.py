@@ -25,7 +25,6 @@ def test_the_planned_interval_is_the_best():
         quality = HintQuality(5.0 + every / 2, 0.02, 0.95)
         assert pages().forecast(left, quality).freshness <= found.freshness + 1e-4
     assert found.gain > 0.1
-    assert found.slots_share == pytest.approx(1 / (found.interval_s * slots))
 
 
 def test_expensive_polls_are_rarer_and_limited_to_their_share():
@@ -33,7 +32,8 @@ def test_expensive_polls_are_rarer_and_limited_to_their_share():
     cheap, dear = (plan_polls(pages(), slots, source, requests=cost) for cost in (1.0, 5.0))
     assert dear.interval_s > cheap.interval_s
     for slots_per_s in (1e-5, 1e-4, 1e-3):
-        assert plan_polls(pages(), slots_per_s, source).slots_share <= SHARE_MOST + 1e-9
+        interval_s = plan_polls(pages(), slots_per_s, source).interval_s
+        assert interval_s is None or 1 / (interval_s * slots_per_s) <= SHARE_MOST + 1e-9
 
 
 @pytest.mark.parametrize(
@@ -48,7 +48,6 @@ def test_expensive_polls_are_rarer_and_limited_to_their_share():
 def test_a_source_that_gains_nothing_is_not_polled(rate, slots, source):
     found = plan_polls(pages(rate=rate), slots, source)
     assert found.interval_s is None
-    assert found.slots_share == 0.0
     assert found.freshness == found.without
 
 
