@@ -1,4 +1,4 @@
-"""The formats of `crawld export` and `import`; a module of its own, since `--help` needs it."""
+"""The formats of `crawld export` and `import`; a separate module, since `--help` needs it."""
 
 from __future__ import annotations
 

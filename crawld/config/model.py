@@ -6,8 +6,9 @@ here, or for sites in `crawld/config/site.py`.
 
 Rule 1: a name carries its unit (`_s` seconds, `_bytes`, `_share` a number from 0 to 1).
 Rule 2: a key that cannot change while the daemon runs is marked `restart=True`; a reload that would
-change one is rejected as a whole. Rule 3: unknown keys are rejected (`extra="forbid"`). Rule 4: no
-key is a secret; headers and passwords are in a separate file (`headers_file`).
+change one is rejected as a whole.
+Rule 3: unknown keys are rejected (`extra="forbid"`).
+Rule 4: no key is a secret; headers and passwords are in a separate file (`headers_file`).
 """
 
 from __future__ import annotations

@@ -7,8 +7,8 @@ averaged over pages and time, without bias:
 1. Poisson arrivals see time averages (Wolff 1982, Operations Research 30, 223): the times do not
    depend on the pages or on when the policy visits them.
 2. The draw is uniform and ignores the age and the model of the page.
-3. Each visit that gets an answer counts, whoever scheduled it: if the policy has just visited the
-   page drawn, that visit is the sample. Visits without an answer (host closed, page failed) are
+3. Each visit with a response counts, regardless of its reason: if the policy has just visited the
+   page drawn, that visit is the sample. Visits without a response (host closed, page failed) are
    counted separately, because pages that cannot be visited may differ from the others.
 
 The visit happens up to one host delay after the draw. A page that changes in between counts as
@@ -68,12 +68,12 @@ def poisson_gap_s(rate: float, chance: float) -> float:
 
 @dataclass(frozen=True, slots=True)
 class AuditResult:
-    """Counts of random visits by what they found.
+    """Counts of random visits by result.
 
     Attributes:
         fresh: copies that matched their page.
         stale: copies that did not.
-        unknown: visits without an answer.
+        unknown: visits without a response.
         expected: sum, over fresh and stale, of the freshness probability that the change model
         predicted.
     """
@@ -93,7 +93,7 @@ class AuditResult:
 
     @property
     def count(self) -> int:
-        """Visits that got an answer."""
+        """Visits with a response."""
         return self.fresh + self.stale
 
     @property

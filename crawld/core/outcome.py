@@ -59,7 +59,7 @@ class Judgement:
 
     Attributes:
         failure: the reason, if the outcome is blocked or failed.
-        detail: short text for the operator; empty if the outcome says everything.
+        detail: short text for the operator; empty if the outcome is enough.
     """
 
     outcome: Outcome

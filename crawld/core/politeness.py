@@ -142,8 +142,8 @@ class Backoff:
         level = self.level if capped else min(self.level + 1, MAX_LEVEL)
         closed_until = self.closed_until
         if retry_after_s is not None:
-            asked = now + min(max(retry_after_s, 0.0), MAX_RETRY_AFTER_S)
-            closed_until = asked if closed_until is None else max(closed_until, asked)
+            requested = now + min(max(retry_after_s, 0.0), MAX_RETRY_AFTER_S)
+            closed_until = requested if closed_until is None else max(closed_until, requested)
         return Backoff(level, now, closed_until)
 
     def after_success(self, now: float) -> Backoff:
@@ -221,17 +221,17 @@ def base_delay_s(
     robots_request_rate_delay_s: float | None,
 ) -> float:
     """Return the delay between two requests without back-off, seconds."""
-    asked = max(_seconds(robots_crawl_delay_s), _seconds(robots_request_rate_delay_s))
-    return max(rules.host_delay_s, min(asked, rules.max_crawl_delay_s))
+    requested = max(_seconds(robots_crawl_delay_s), _seconds(robots_request_rate_delay_s))
+    return max(rules.host_delay_s, min(requested, rules.max_crawl_delay_s))
 
 
-def _seconds(asked: float | None) -> float:
+def _seconds(requested: float | None) -> float:
     # NaN compares false with everything, so it must not reach max().
-    return 0.0 if asked is None or math.isnan(asked) else asked
+    return 0.0 if requested is None or math.isnan(requested) else requested
 
 
 def clamp_restored(backoff: Backoff, now: float) -> Backoff:
-    """Return a stored back-off with its level and times clamped to what is possible at `now`."""
+    """Return a stored back-off with its level and times clamped to possible values at `now`."""
     at, closed_until = backoff.at, backoff.closed_until
     if at is not None:
         at = min(at, now) if math.isfinite(at) else now

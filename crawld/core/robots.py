@@ -70,7 +70,7 @@ class RobotsVerdict(StrEnum):
 
 
 def judge_status(status: int | None) -> RobotsVerdict:
-    """Return what the final status of a robots.txt fetch means.
+    """Return the meaning of the final status of a robots.txt fetch.
 
     Args:
         status: HTTP status after at most `ROBOTS_MAX_REDIRECTS`; a redirect status means too many
@@ -233,13 +233,13 @@ def parse_robots_tags(values: Iterable[str], agent: str) -> RobotsDirectives:
     ...) do not concern a crawler.
     """
     token = _product_token(agent)
-    asked: set[str] = set()
+    directives: set[str] = set()
     for value in values:
-        asked.update(_directives(value[:MAX_TAG_LENGTH], token))
+        directives.update(_directives(value[:MAX_TAG_LENGTH], token))
     return RobotsDirectives(
-        nofollow=not asked.isdisjoint({"nofollow", "none"}),
-        noindex=not asked.isdisjoint({"noindex", "none"}),
-        noarchive=not asked.isdisjoint({"noarchive", "nocache"}),
+        nofollow=not directives.isdisjoint({"nofollow", "none"}),
+        noindex=not directives.isdisjoint({"noindex", "none"}),
+        noarchive=not directives.isdisjoint({"noarchive", "nocache"}),
     )
 
 

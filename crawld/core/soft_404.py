@@ -3,8 +3,7 @@
 One response alone never proves a soft 404. A probe fetches a path that never existed on the host;
 the response shows what the host sends for missing pages (Bar-Yossef et al. 2004, "Sic transit
 gloria telae", section 3.1, probed in the same folder). A probe is sent only if a response looks
-suspicious: the page became entirely different, or the title of a first copy says that it is
-missing.
+suspicious: the page became entirely different, or the title of a first copy indicates an error.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ _TITLE = re.compile(
     r"|niet gevonden|nie znaleziono)\b|не найден|見つかりません|找不到",
     re.IGNORECASE,
 )
-_PLACE = re.compile(r"/(?:40[04]|error|not-?_?found|missing)\b", re.IGNORECASE)
+_ERROR_PATH = re.compile(r"/(?:40[04]|error|not-?_?found|missing)\b", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,13 +64,13 @@ def is_suspect_redirect(url: str, target: str, *, has_copy: bool) -> bool:
     if split_url(url).origin + "/" == url:
         return False
     home = split_url(target).origin + "/"
-    return (has_copy and target == home) or _PLACE.search(target[len(home) - 1 :]) is not None
+    return (has_copy and target == home) or _ERROR_PATH.search(target[len(home) - 1 :]) is not None
 
 
 def matches_probe(
     probe: Soft404Probe, *, sketch: bytes | None, target: str | None, suspect: bool = False
 ) -> bool:
-    """Return whether a response is what the host sends for missing pages.
+    """Return whether a response equals the host's response for missing pages.
 
     Args:
         sketch: sketch of the response's text, None for a redirect.

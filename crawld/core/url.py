@@ -27,8 +27,8 @@ path, double and trailing slashes, `www.`, index pages and the scheme.
         ends too, other control characters encoded.    http://a.org/b\x01 -> http://a.org/b%01
     12. At most `MAX_URL_LENGTH` characters; a raw text over `MAX_RAW_LENGTH` is not parsed.
 
-Invariants: `canonicalize` is idempotent. `resolve` gives the same results, faster. A canonical URL
-is ASCII. A change of these rules changes the keys of stored pages, which must then be migrated.
+Invariants: `canonicalize` is idempotent. `resolve` returns the same results, faster. A canonical
+URL is ASCII. A change of these rules changes the keys of stored pages, which must then be migrated.
 """
 
 from __future__ import annotations

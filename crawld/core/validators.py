@@ -21,7 +21,7 @@ The clock skew of a host is its Date (plus Age: a cache repeats the Date of the 
 time. The median of the last samples is used, so that single responses have no influence.
 
 Invariants: all state is bounded and finite. A distrusted kind is neither sent nor used as a time. A
-visit whose content could not be compared gives no evidence.
+visit whose content could not be compared is not evidence.
 
 Source: RFC 9110, sections 8.8 (validators) and 13.1 (conditions); RFC 9111, section 5.1 (Age).
 """
@@ -300,7 +300,7 @@ class ValidatorTrust:
 
     @classmethod
     def from_bytes(cls, stored: bytes | None) -> ValidatorTrust:
-        """Read the stored form; anything unreadable gives an unknown origin."""
+        """Read the stored form; if it is unreadable, return an unknown origin."""
         try:
             version, *values = _RECORD.unpack(stored or b"")
         except error:

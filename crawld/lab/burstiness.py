@@ -1,7 +1,7 @@
 """Measures how bursty the total request rate of many hosts is: peak against mean per second.
 
 Hosts with equally spaced requests, each with its own phase, add up to an even total. Ideal times of
-single pages (UNPOLITE) or random slots cluster. The measured peak is reported beside a bound on the
+single pages (UNPOLITE) or random slots cluster. The measured peak is reported with a bound on the
 probability of such a peak under equal spacing.
 
 Source: PUC-Rio dissertation, chapter 4 (the argument); `core/revisit/bounds.py` (the bound).

@@ -21,7 +21,7 @@ from crawld.core.replica.features import HostFeatures
 from crawld.core.replica.hosts import NO_SIGNATURE, Ids, pair_hosts
 from crawld.core.replica.verdict import connected_groups
 from crawld.core.revisit.freshness import Order, mean_freshness
-from crawld.lab.replica_capacity import LentCapacity, lent_capacity
+from crawld.lab.replica_capacity import ReplicaCapacity, replica_capacity
 from crawld.lab.replicas import gated_candidates, run_trial
 from crawld.simweb.replica_parameters import STANDARD, scale_web
 from crawld.simweb.replica_web import ReplicaWeb
@@ -60,7 +60,7 @@ class PruningResult:
     before: float
     after: float
     kept_after: float
-    lent: LentCapacity
+    lent: ReplicaCapacity
 
 
 def compare_pruning(
@@ -114,7 +114,7 @@ def _outcome(web: ReplicaWeb, one: Ids, other: Ids, frequency: float, seed: int)
         before=float(before.mean()),
         after=float(np.where(other_text, 0.0, after).mean()),
         kept_after=float(after[~rests].mean()),
-        lent=lent_capacity(
+        lent=replica_capacity(
             host,
             canonical,
             rests=rests,

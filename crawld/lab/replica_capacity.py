@@ -23,7 +23,7 @@ Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
-class LentCapacity:
+class ReplicaCapacity:
     """The capacity that idle replicas add.
 
     Attributes:
@@ -41,7 +41,7 @@ class LentCapacity:
     together: float
 
 
-def lent_capacity(
+def replica_capacity(
     host: Ids,
     canonical: Ids,
     *,
@@ -49,7 +49,7 @@ def lent_capacity(
     other_text: Flags,
     rate: Floats,
     visits_per_host_s: float,
-) -> LentCapacity:
+) -> ReplicaCapacity:
     """Return the capacity that idle replicas add.
 
     Args:
@@ -82,7 +82,7 @@ def lent_capacity(
     alone = mean_freshness(Order.FIXED, rate[helped], alone_f)
     together = mean_freshness(Order.FIXED, rate[helped], together_f)
     pages = int(helped.sum())
-    return LentCapacity(
+    return ReplicaCapacity(
         idle=len(idle),
         helped=pages,
         faster=float((together_f / alone_f).mean()) if pages else 1.0,

@@ -96,7 +96,7 @@ class FetchRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FetchResponse:
-    """A complete response, whatever its status.
+    """A complete response of any status.
 
     Attributes:
         status: HTTP status code.

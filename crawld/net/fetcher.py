@@ -99,7 +99,7 @@ class Fetcher:
         """Fetch one URL.
 
         Returns:
-            The complete response, whatever its status, or a `FetchFailure`. A remote fault never
+            The complete response, with any status, or a `FetchFailure`. A remote fault never
             raises. Cancellation does, and closes the connection.
         """
         try:

@@ -1,7 +1,7 @@
 """The TLS context of the process, and the reasons of failed handshakes.
 
 One context serves every host, since each costs 700 KB and 15 ms. Certificates are always checked
-against the host name of the URL, whatever address was dialed.
+against the host name of the URL, regardless of the address.
 """
 
 from __future__ import annotations

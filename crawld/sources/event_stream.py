@@ -59,7 +59,7 @@ _ID = re.compile(rb"[\x21-\x7e\x80-\xff](?:[\t\x20-\x7e\x80-\xff]*[\x21-\x7e\x80
 """An id that can be sent back in a header; other ids could never resume the stream."""
 
 _TEXT_TOUCHING = frozenset({"delete", "move", "import", "merge", "upload"})
-"""Log types whose entries change what a reader of the page sees."""
+"""Log types whose entries visibly change the page."""
 
 
 class StreamEvent(NamedTuple):
@@ -285,12 +285,12 @@ class GapDetector:
         self.since: float | None = None
         self._resumed_at: float | None = None
 
-    def start(self, asked_from: float | None) -> None:
+    def start(self, received_until: float | None) -> None:
         """Start another connection.
 
-        `asked_from`: Unix seconds up to which everything was received; None if nothing was.
+        `received_until`: Unix seconds up to which everything was received; None if nothing was.
         """
-        self.since, self._last_at, self._resumed_at = asked_from, None, None
+        self.since, self._last_at, self._resumed_at = received_until, None, None
 
     def observe(self, at: float) -> tuple[float, float] | None:
         """Record the time of an event; return (start, end) of the gap once it is known to exist."""

@@ -1,8 +1,8 @@
 """Reads directory listings: links to pages, with the dates beside them.
 
 Web servers write directories as lines or rows of link, date and size. Apache, nginx and lighttpd
-differ in the format of the date. None gives a time zone: UTC is assumed. None gives seconds: the
-change is somewhere in the minute.
+differ in the format of the date. None states a time zone: UTC is assumed. None states seconds: the
+change is some time in the minute.
 """
 
 from __future__ import annotations

@@ -5,10 +5,11 @@ absence and the pause before the next request: the server's Retry-After, but at 
 doubles with each failure in a row.
 
 Rule 1: `maxlag` is sent with every request. A wiki whose databases lag answers with an error inside
-HTTP 200; the request is repeated later. Rule 2: the `continue` object of a response is sent back as
-received, never interpreted. Rule 3: the JSON takes precedence over the HTTP status, because errors
-come with every status; the status matters only if the response is not JSON. Rule 4: responses of
-format version 1 (before MediaWiki 1.25) are supported too.
+HTTP 200; the request is repeated later.
+Rule 2: the `continue` object of a response is sent back as received, never interpreted.
+Rule 3: the JSON takes precedence over the HTTP status, because errors come with every status; the
+status matters only if the response is not JSON.
+Rule 4: responses of format version 1 (before MediaWiki 1.25) are supported too.
 
 Source: MediaWiki, API:Etiquette, API:Errors and warnings, API:Continue, Manual:Maxlag parameter.
 """

@@ -289,12 +289,12 @@ class PendingTemplates:
     def from_json(cls, text: str | None) -> PendingTemplates:
         """Return the value from its stored form; a broken one is empty."""
         try:
-            templates, pages, part, asked = json.loads(text or "")
+            templates, pages, part, requests = json.loads(text or "")
             return cls(
                 tuple((str(title), float(at)) for title, at in templates),
                 tuple((int(page), float(first), float(last)) for page, first, last in pages),
                 part,
-                int(asked),
+                int(requests),
             )
         except (ValueError, TypeError):
             return cls()

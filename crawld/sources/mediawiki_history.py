@@ -78,7 +78,7 @@ class LogEntry:
     Attributes:
         log_id: the wiki's number.
         at: Unix seconds.
-        kind: what was done.
+        kind: kind of action.
         target: the new title of a move.
     """
 

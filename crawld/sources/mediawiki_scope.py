@@ -95,7 +95,7 @@ class MemberWalk:
     def query(self, rules: TitleRules) -> Parameters:
         """Return the next request."""
         if self.categories:
-            asked: dict[str, str | int] = {
+            parameters: dict[str, str | int] = {
                 "list": "categorymembers",
                 "cmtitle": self.categories[0][0],
                 "cmprop": "title|type",
@@ -105,14 +105,14 @@ class MemberWalk:
             prefix = self.prefixes[0]
             number = rules.namespace_of(prefix)
             name = rules.namespaces[number].name if number in rules.namespaces else ""
-            asked = {
+            parameters = {
                 "list": "allpages",
                 "apprefix": prefix.removeprefix(f"{name}:") if name else prefix,
                 "apnamespace": number,
                 "apfilterredir": "nonredirects",
                 "aplimit": "max",
             }
-        return {**asked, **(self.cursor or {})}
+        return {**parameters, **(self.cursor or {})}
 
     def read(self, response: ApiResponse) -> tuple[list[str], MemberWalk]:
         """Return the titles in a response, and the rest of the walk."""

@@ -2,11 +2,13 @@
 
 Rule 1: a URL names a title only if it shows the current page: the article path without a query,
 `index.php/Title`, or `index.php?title=` alone. Old revisions, differences, actions, other skins and
-Special pages have no history of their own. Rule 2: spelling follows the wiki's own rules:
-underscores are spaces, namespaces have aliases in any case, the first letter is upper case if the
-namespace says so. Rule 3: a text that cannot be a title of this wiki (forbidden characters, another
-wiki's prefix, more than 255 bytes) gives None, never an error. The wiki has the last word: it
-normalizes requested titles again, and its result is used.
+Special pages have no history of their own.
+Rule 2: spelling follows the wiki's own rules: underscores are spaces, namespaces have aliases in
+any case, the first letter is upper case if the namespace says so.
+Rule 3: a text that cannot be a title of this wiki (forbidden characters, another wiki's prefix,
+more than 255 bytes) gives None, never an error.
+
+The wiki has the last word: it normalizes requested titles again, and its result is used.
 
 Source: MediaWiki, Manual:Page title and Manual:$wgArticlePath.
 """
@@ -134,7 +136,7 @@ class TitleRules:
 
 
 def _filled(form: str, path: str) -> str | None:
-    """Return what a path has in place of the `$1` of a form, None if it does not have the form."""
+    """Return the part of a path that matches `$1` of a form; None if the path lacks the form."""
     before, _, after = form.partition("$1")
     fits = len(path) > len(before) + len(after)
     if fits and path.startswith(before) and path.endswith(after):

@@ -1,8 +1,8 @@
 """Serves mirrored pages: finds the page, selects a version, rewrites it, adds the banner.
 
 Everything runs on one snapshot, on a reader thread. Only `crawld.store.mirror.selection` decides
-which version is shown. A missing page gives a 404 page with a link to the original. A redirect
-stays a redirect if its target can be shown.
+which version is shown. For a missing page it returns a 404 page with a link to the original. A
+redirect stays a redirect if its target can be shown.
 
 Links to mirrored origins lead into the mirror, even to pages without a copy; other links lead to
 the original. Requisites, automatic redirects and form targets always stay in the mirror, so that a

@@ -99,7 +99,7 @@ def test_an_allocation_meets_the_conditions_of_the_optimum(web, log_bandwidth):
     allocation = allocate(web, bandwidth)
     assert kkt_residual(web, bandwidth, allocation) <= 1e-6
     assert np.all(allocation.spent <= web.ceiling * (1 + 1e-9))
-    alive = web.best_worth() > 0
+    alive = web.best_value_limit() > 0
     asked = min(bandwidth, web.ceiling[alive].sum())
     assert allocation.spent.sum() == pytest.approx(asked, rel=1e-9, abs=1e-300)
 

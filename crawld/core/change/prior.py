@@ -1,7 +1,7 @@
 """Gamma priors of the change rate, one for each host or site section, fitted to its pages.
 
-A page seen twice has no useful rate of its own; the other pages of its host show what is usual
-there. Groups are integers 0 … G - 1, pages are arrays, rates are per second.
+Two visits give no useful rate for a page; the other pages of its host show the usual rates there.
+Groups are integers 0 … G - 1, pages are arrays, rates are per second.
 
 Source: empirical Bayes for Poisson counts (Robbins 1956; the Gamma-Poisson form is textbook); EM:
 Dempster, Laird & Rubin, JRSS B 1977; start of the shape: Minka 2002, "Estimating a Gamma

@@ -57,7 +57,7 @@ def one_way(new: bytes, old: bytes, block_bytes: int = BLOCK_BYTES) -> float:
 
     The last block of old may be shorter than S and then covers only the very end of the new text.
     """
-    # A common start is covered block by block, whatever the checksums are.
+    # A common start is covered block by block, regardless of checksums.
     end = covered = block_bytes * (_common_bytes(new, 0, old, 0) // block_bytes)
     windows = len(new) - block_bytes + 1
     if end < windows and len(old) >= block_bytes:

@@ -47,10 +47,10 @@ _SMALL_BYTES = 2**16
 """Smaller pages are matched tag by tag only if they have a stretch without `>`. That match takes a
 twelfth of all work on a page, and no page of this size can cost more than 0.6 s."""
 
-_AS_WRITTEN = LexborDocumentOptions.WO_EVENTS.value
+_WITHOUT_COPIES = LexborDocumentOptions.WO_EVENTS.value
 """Disables copies within the tree (`selectedcontent`), which saves a third of the parse time."""
 
-_LOOK_TWICE_TAGS = int(math.sqrt(2 * MAX_TREE_NODES))
+_DEPTH_CHECK_TAGS = int(math.sqrt(2 * MAX_TREE_NODES))
 """With fewer tags than this neither the sum of depths nor the depth can exceed its limit."""
 
 _REFRESH = re.compile(
@@ -126,7 +126,7 @@ _REQUISITES = (
 
 
 def parse(html: str | bytes, *, max_links: int = MAX_LINKS) -> ParsedPage:
-    """Parse one HTML page and read its links and head; a broken page gives what can be read.
+    """Parse one HTML page and read its links and head, as far as possible if it is broken.
 
     Bytes are read as UTF-8 (`media.decode` comes first).
     """
@@ -152,7 +152,7 @@ def parse(html: str | bytes, *, max_links: int = MAX_LINKS) -> ParsedPage:
 def tree_of(body: bytes) -> tuple[LexborHTMLParser, int]:
     """Return the tree of a page in UTF-8, and the number of bytes parsed."""
     end = _parsable_size(body)
-    return LexborHTMLParser(body if end == len(body) else body[:end], options=_AS_WRITTEN), end
+    return LexborHTMLParser(body if end == len(body) else body[:end], options=_WITHOUT_COPIES), end
 
 
 def _links(tree: LexborHTMLParser, max_links: int) -> tuple[str, ...]:
@@ -289,7 +289,7 @@ def _parsable_size(body: bytes) -> int:
     if size > _SMALL_BYTES or _has_long_stretch(body, size):
         found = _WITHIN_LIMIT.match(body, 0, size)
         size = found.end() if found else size
-    if body.count(b"<", 0, size) < _LOOK_TWICE_TAGS:
+    if body.count(b"<", 0, size) < _DEPTH_CHECK_TAGS:
         return size
     text = np.frombuffer(body, dtype=np.uint8, count=size)
     tags = np.flatnonzero(text[:-8] == ord("<"))

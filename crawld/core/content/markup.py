@@ -8,7 +8,7 @@ declarations, and the text of scripts, titles and text areas are skipped.
 Text has one character a byte (any charset that extends ASCII, read as Latin-1) or is decoded; the
 tokens look the same in both.
 
-Invariants: time is linear in the length of any text (possessive patterns; what is never closed ends
+Invariants: time is linear in the length of any text (possessive patterns; an unclosed element ends
 the search); offsets ascend.
 """
 

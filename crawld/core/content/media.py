@@ -16,7 +16,7 @@ instead of protecting a browser:
 
 The charset is looked for in this order: byte order mark, header, meta element or XML declaration in
 the first 1,024 bytes, UTF-8 if the whole body is valid, a detector on a bounded prefix, and finally
-windows-1252. Labels mean what the WHATWG Encoding Standard says (latin1 is windows-1252).
+windows-1252. Labels have the meaning of the WHATWG Encoding Standard (latin1 is windows-1252).
 
 Invariants: neither function raises; apart from decoding itself, both read a bounded part.
 """
@@ -251,7 +251,7 @@ def _meta_charset(head: bytes) -> str | None:
     if match is None:
         return None
     codec = codec_of((match[1] or match[2]).decode("ascii", "replace"))
-    # A page whose meta element can be read byte by byte is not in UTF-16, whatever it says.
+    # A page whose meta element can be read byte by byte is not in UTF-16, even if declared so.
     return "utf-8" if codec and codec.startswith("utf-16") else codec
 
 
@@ -313,7 +313,7 @@ _DETECTABLE = [
     *("iso8859_2", "koi8_r", "koi8_u", "cp932", "euc_jp", "gb18030", "big5", "cp949", "mac_roman"),
 ]
 
-# Python has codecs that are no charsets (rot13), and charsets that the web does not allow (utf-7).
+# Python has codecs that are not charsets (rot13), and charsets that the web forbids (utf-7).
 _ALLOWED = re.compile(
     r"utf-8|cp\d+|windows-\d+|iso8859-\d+|koi8-[rut]|mac-\w+|euc_\w+|iso2022_jp|hz"
 )

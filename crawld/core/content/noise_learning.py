@@ -7,11 +7,13 @@ differed.
 Evidence: (a) a *pair*, two readings one host delay apart: any difference is volatile at once,
 because nobody edits that fast. (b) Two visits: a difference four times in a row is volatile (five
 if whole blocks would be left out). A rule whose blocks differ in less than a quarter of its
-observations no longer holds. Rules of a *host* are learned from all its pages. They hold if at
-least three pages agree, and either four in five observations differed or the same change was seen
-on three pages in a row: the text of a template, such as a date stamp, changes everywhere at once.
-Such a change is detected before any single page could prove it, while scores that editors change on
-some pages keep their digits.
+observations no longer holds.
+
+Rules of a *host* are learned from all its pages. They hold if at least three pages agree, and
+either four in five observations differed or the same change was seen on three pages in a row: the
+text of a template, such as a date stamp, changes everywhere at once. Such a change is detected
+before any single page could prove it, while scores that editors change on some pages keep their
+digits.
 
 Invariants: rules never leave out more than half of the text of the page they are learned from (a
 page that differs in every byte remains a changing page); nothing is quadratic in the blocks.

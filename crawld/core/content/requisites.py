@@ -23,12 +23,12 @@ MIRRORED_KINDS = frozenset(
 )
 """Kinds of requisites that are always mirrored; audio and video only on request."""
 
-_SHOWN = (
+_VISIBLE_SELECTOR = (
     "img,source[srcset],source[data-srcset],script[src],link[href][rel],link[imagesrcset],"
     'input[type="image" i][src],video[poster],[background],image,feImage,use'
 )
-_PLAYED = "video[src],audio[src],source[src],track[src]"
-_STYLED = 'style,[style*="url(" i],[style*="image-set(" i]'
+_MEDIA_SELECTOR = "video[src],audio[src],source[src],track[src]"
+_STYLED_SELECTOR = 'style,[style*="url(" i],[style*="image-set(" i]'
 
 _RELS = frozenset(rel for rel, kind in RELS if kind in MIRRORED_KINDS)
 _PRELOADED = frozenset(name for name, kind in PRELOADED.items() if kind in MIRRORED_KINDS)
@@ -46,13 +46,13 @@ _ATTRIBUTES = {
 def page_requisites(page: ParsedPage, *, include_media: bool = False) -> list[str]:
     """Return the requisite URLs of a page, as written, without repeats, grouped by element."""
     found: dict[str, None] = {}
-    for node in page.tree.css(_SHOWN)[:MAX_LINKS]:
+    for node in page.tree.css(_VISIBLE_SELECTOR)[:MAX_LINKS]:
         found.update(dict.fromkeys(_node_urls(node)))
-    for node in page.tree.css(_STYLED)[:MAX_LINKS]:
+    for node in page.tree.css(_STYLED_SELECTOR)[:MAX_LINKS]:
         css = node.text() if node.tag == "style" else node.attributes.get("style")
         found.update(dict.fromkeys(stylesheet_requisites(css or "")))
     if include_media:
-        hrefs = (node.attributes.get("src") for node in page.tree.css(_PLAYED)[:MAX_LINKS])
+        hrefs = (node.attributes.get("src") for node in page.tree.css(_MEDIA_SELECTOR)[:MAX_LINKS])
         found.update(dict.fromkeys(href for href in hrefs if href))
     return [href for href in found if _is_fetchable(href)]
 

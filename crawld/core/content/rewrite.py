@@ -59,7 +59,7 @@ _EMPTY_IS_PAGE = frozenset({UrlKind.LINK, UrlKind.FORM})
 """For these kinds an empty URL refers to the page itself; for others it loads nothing."""
 
 _FRAGMENT_IS_LOCAL = frozenset({UrlKind.IMAGE, UrlKind.FONT})
-"""For these kinds a fragment alone refers to the page itself, whatever its base (CSS Values 4
+"""For these kinds a fragment alone refers to the page itself, regardless of its base (CSS Values 4
 section 4.5.1; SVG 2 section 16.1.4)."""
 
 _ROOTED = ("/", "http://", "https://")

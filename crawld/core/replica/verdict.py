@@ -57,7 +57,7 @@ STORM_SHARE = 0.05
 """Share of all hosts that one run may prune ..."""
 
 STORM_LEAST = 10
-"""... or this many hosts, whatever the share."""
+"""... or this many hosts, regardless of the share."""
 
 _Z = 1.645
 

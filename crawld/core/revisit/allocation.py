@@ -75,7 +75,7 @@ def allocate(web: PagesByHost, bandwidth: float) -> Allocation:
     """
     if not bandwidth >= 0:
         raise ValueError("the bandwidth is negative or not a number")
-    alive = web.best_worth() > 0
+    alive = web.best_value_limit() > 0
     ceilings = web.ceiling[alive].sum()
     if np.isinf(bandwidth) and np.isinf(ceilings):
         raise ValueError("an infinite bandwidth needs a ceiling on every host")
@@ -99,7 +99,7 @@ def kkt_residual(web: PagesByHost, bandwidth: float, allocation: Allocation) -> 
     for first in range(0, len(host), _BLOCK):
         part = slice(first, first + _BLOCK)
         rate, f = web.change_rate[part], allocation.frequency[part]
-        worth, price = web.worth(part), allocation.price[host[part]]
+        worth, price = web.value_limit(part), allocation.price[host[part]]
         with np.errstate(divide="ignore", invalid="ignore"):
             marginal = worth * visit_share(rate / f)
             gap = np.where(f > 0, np.abs(marginal - price), np.maximum(worth - price, 0.0)) / price
@@ -109,7 +109,7 @@ def kkt_residual(web: PagesByHost, bandwidth: float, allocation: Allocation) -> 
 
 def _slack(web: PagesByHost, bandwidth: float, allocation: Allocation) -> float:
     """Return the largest relative violation of the sums."""
-    alive = web.best_worth() > 0
+    alive = web.best_value_limit() > 0
     target = min(bandwidth, web.ceiling[alive].sum())
     with np.errstate(divide="ignore", invalid="ignore"):
         over = np.nan_to_num((allocation.spent - web.ceiling) / web.ceiling, nan=0.0, neginf=0.0)

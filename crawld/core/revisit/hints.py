@@ -7,12 +7,11 @@ hypotheses are kept, each with the time of the page's last change and a weight:
     earlier   an earlier hint is true, and none after it
     latest    the latest hint is true
 
-1. A hint of a page whose hazard of change is h (mixed over the readings) is true with probability
+1. A hint of a page whose hazard of change is h (mixed over the hypotheses) is true with probability
    p = h q / (h q + H (1 − q)), where q is the trust in its source and H the mean hazard of all
    pages: false hints hit all pages alike, true ones hit pages that change often.
-2. Then `latest` has weight p, `earlier` the weight of the two former hint hypotheses, `known` the
-rest. 3. The absence of further hints is evidence too: a hypothesis under which the page changes
-often
+2. Then `latest` has weight p, `earlier` that of the two former hint hypotheses, `known` the rest.
+3. The absence of further hints is evidence too: a hypothesis under which the page changes often
    loses weight while no hint arrives, with its survival to the power 1 − m (m: share of changes
    never reported).
 4. The value of a visit is, under `earlier` and `latest`, the time the page will stay unchanged;

@@ -43,7 +43,7 @@ _SHORTLIST_LEAST, _SHORTLIST_SHARE, _SHORTLIST_MOST = 256, 8, 8192
 """The shortlist holds up to an eighth of the pages, so that it lasts while values fall."""
 
 _TAKEN_IF_EMPTY = 8
-_PROMOTED_MOST = 64
+_MAX_PROMOTED = 64
 """Pages moved to the shortlist in one pick at most, so that a clock jump cannot stall the
 daemon."""
 
@@ -62,7 +62,7 @@ _REKEY_SHARE = 32
 _AT_ONCE = 65_536
 """Pages rekeyed in one pass, some 15 ms."""
 
-_SWEPT = 16_384
+_SWEEP_PAGES = 16_384
 """Pages rekeyed at one pick of a sweep, some 3 ms; also the sample size to estimate a new level."""
 
 
@@ -162,7 +162,7 @@ class IndexQueue:
         """Move due pages from the heap to the shortlist."""
         heap, pages = self._heap, self._pages
         admitted = self._level * (_ADMITTED if len(self) <= _MANY else _NEAR)
-        for _ in range(_PROMOTED_MOST):
+        for _ in range(_MAX_PROMOTED):
             slot = heap.first()
             if slot == ABSENT or heap.key(slot) > at:
                 break
@@ -242,7 +242,7 @@ class IndexQueue:
         wanted = min(self._shortlist_size() // 2, len(waiting))
         if len(waiting) > _AT_ONCE:
             # Every n-th page, so that pages of all ages are included.
-            sample = waiting[:: -(-len(waiting) // _SWEPT)]
+            sample = waiting[:: -(-len(waiting) // _SWEEP_PAGES)]
             self._begin_sweep(sample, wanted * len(sample) // len(waiting), at)
             return
         values = self._pages.values(waiting, at)
@@ -267,8 +267,8 @@ class IndexQueue:
     def _sweep(self, at: float) -> None:
         """Rekey the next part of the pages."""
         first = self._swept or 0
-        waiting = self._heap.members(first, first + _SWEPT)
-        self._swept = first + _SWEPT if first + _SWEPT < len(self._pages) else None
+        waiting = self._heap.members(first, first + _SWEEP_PAGES)
+        self._swept = first + _SWEEP_PAGES if first + _SWEEP_PAGES < len(self._pages) else None
         values = self._pages.values(waiting, at)
         self._rekey_slots(waiting, values, np.flatnonzero(values >= self._level), at)
 

@@ -1,4 +1,4 @@
-"""Names of the selection policies; a module of its own, so that reading a config loads no numpy."""
+"""Names of the selection policies; a separate module, so that reading a config loads no numpy."""
 
 from __future__ import annotations
 

@@ -102,7 +102,7 @@ class _Pools:
     def __init__(self, web: PagesByHost) -> None:
         self._web = web
         self._host = web.host_of_page()
-        self._best = web.best_worth()
+        self._best = web.best_value_limit()
         self._alive = self._best > 0
         self._held = np.zeros(web.hosts, dtype=bool)
         # Pool 0 is common, pool h + 1 is host h.
@@ -168,7 +168,7 @@ class _Pools:
         keys, rates, ratios = [], [], []
         origin = -np.log2(self._best.max(initial=0.0) or 1.0)
         for part in self._blocks():
-            worth = self._web.worth(part)
+            worth = self._web.value_limit(part)
             alive = worth > 0
             ratio, rate = 1.0 / worth[alive], self._web.change_rate[part][alive]
             cell = np.clip((np.log2(ratio) - origin) * _CELLS_PER_OCTAVE, 0, _CELLS - 1)
@@ -226,7 +226,7 @@ class _Pools:
             if not wanted[host[0] : host[-1] + 1].any():
                 continue
             with np.errstate(divide="ignore", invalid="ignore"):
-                q = np.where(wanted, best, np.inf)[host] / self._web.worth(part)
+                q = np.where(wanted, best, np.inf)[host] / self._web.value_limit(part)
             yield part, *_frequency(self._web.change_rate[part], q, s[host])
 
     def _newton_step(self, open_: Mask, share: Floats, slope: Floats, target: Floats) -> Mask:

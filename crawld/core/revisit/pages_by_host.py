@@ -44,18 +44,18 @@ class PagesByHost:
         """Return the host index of each page."""
         return np.repeat(np.arange(self.hosts, dtype=np.int32), np.diff(self.offsets))
 
-    def worth(self, part: slice) -> Floats:
+    def value_limit(self, part: slice) -> Floats:
         """Return w/λ of some pages, the upper limit of a visit's value; 0 where w or λ is 0."""
         rate = self.change_rate[part]
         weight = 1.0 if self.weight is None else self.weight[part]
         with np.errstate(divide="ignore", invalid="ignore"):
             return np.where(rate > 0, weight / rate, 0.0)
 
-    def best_worth(self) -> Floats:
+    def best_value_limit(self) -> Floats:
         """Return the largest w/λ of each host; 0 if no visit to it has a value."""
         best = np.zeros(self.hosts)
         filled = np.diff(self.offsets) > 0
         if filled.any():
-            worth = self.worth(slice(None))
+            worth = self.value_limit(slice(None))
             best[filled] = np.maximum.reduceat(worth, self.offsets[:-1][filled])
         return best

@@ -140,16 +140,16 @@ class _Cubics:
     def frequencies(self, weight: Floats, price: float) -> Floats:
         """Return f per page at a price; 0 where even the last edge is worth less."""
         with np.errstate(divide="ignore"):
-            asked = price / weight * self.mean
-        page = np.flatnonzero(asked < self.begun[:, -1])
-        asked = asked[page]
-        cell = (self.begun[page] <= asked[:, None]).sum(axis=1) - 1
+            target = price / weight * self.mean
+        page = np.flatnonzero(target < self.begun[:, -1])
+        target = target[page]
+        cell = (self.begun[page] <= target[:, None]).sum(axis=1) - 1
         f = np.zeros(len(weight))
-        f[page] = 1.0 / self._intervals(page, cell, asked)
+        f[page] = 1.0 / self._intervals(page, cell, target)
         return f
 
-    def _intervals(self, page: Pages, cell: Pages, asked: Floats) -> Floats:
-        """Solve m W(τ) = asked inside the given bins by Newton, inside a bracket."""
+    def _intervals(self, page: Pages, cell: Pages, target: Floats) -> Floats:
+        """Solve m W(τ) = target inside the given bins by Newton, inside a bracket."""
         edge, begun = self.edges[cell], self.begun[page, cell]
         alive, density = self.survival[page, cell], self.density[page, cell]
         low, high = edge.copy(), self.edges[cell + 1].copy()
@@ -157,7 +157,7 @@ class _Cubics:
         for _ in range(_INTERVAL_STEPS):
             into = tau - edge
             bend = 0.5 * (alive - density * edge) - into * density / 3.0
-            gap = begun + into * (edge * alive + into * bend) - asked
+            gap = begun + into * (edge * alive + into * bend) - target
             low, high = np.where(gap < 0, tau, low), np.where(gap < 0, high, tau)
             with np.errstate(divide="ignore", invalid="ignore"):
                 step = tau - gap / (tau * (alive - density * into))

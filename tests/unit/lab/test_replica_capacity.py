@@ -3,14 +3,14 @@
 import numpy as np
 import pytest
 
-from crawld.lab.replica_capacity import lent_capacity
+from crawld.lab.replica_capacity import replica_capacity
 
 DAY_S = 86_400.0
 
 
 def lent(host, canonical, rests, other_text=None, days=10.0, visits_a_day=1.0):
     host = np.array(host)
-    return lent_capacity(
+    return replica_capacity(
         host,
         np.array(canonical),
         rests=np.array(rests, bool),

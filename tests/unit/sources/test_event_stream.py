@@ -213,15 +213,15 @@ LIVELY = [float(second) for second in range(10)]
 QUIET = [3_600.0 * hour for hour in range(10)]
 
 
-def gaps(continuity, asked_from, *instants):
+def gaps(continuity, received_until, *times):
     """Return the gaps that a connection shows, and whether their search is over."""
-    continuity.start(asked_from)
-    found = [gap for at in instants if (gap := continuity.observe(at)) is not None]
+    continuity.start(received_until)
+    found = [gap for at in times if (gap := continuity.observe(at)) is not None]
     return found, continuity.since is None
 
 
 @pytest.mark.parametrize(
-    ("asked_from", "instants", "found", "settled"),
+    ("received_until", "times", "found", "settled"),
     [
         (None, [100.0], [], True),
         (100.0, [], [], False),
@@ -232,8 +232,8 @@ def gaps(continuity, asked_from, *instants):
         (100.0, [80_000.0 + each for each in QUIET], [(100.0, 80_000.0)], True),
     ],
 )
-def test_a_stream_that_resumes_later_has_a_gap(asked_from, instants, found, settled):
-    assert gaps(GapDetector(), asked_from, *instants) == (found, settled)
+def test_a_stream_that_resumes_later_has_a_gap(received_until, times, found, settled):
+    assert gaps(GapDetector(), received_until, *times) == (found, settled)
 
 
 def test_the_rhythm_is_learned_across_connections_without_the_breaks():
