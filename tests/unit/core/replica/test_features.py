@@ -110,20 +110,18 @@ def test_declared_is_a_share_of_the_declaring_hosts_pages():
     assert measured(hosts)[0]["declared"] == 0.75
 
 
-def test_certificate_is_one_over_the_other_names():
-    names = ("a.example", "b.example")
-    certificate = frozenset({*names, "c.example"})
-    pages = [(0, 1, 0), (1, 2, 0)]
-    hosts = hosts_of(names, pages, certificates=(certificate, certificate))
-    assert measured(hosts)[0]["certificate"] == 0.5
-
-
-def test_the_certificate_of_either_host_counts():
-    names, pages = ["a.example", "b.example"], [(0, 1, 0), (1, 2, 0)]
-    for certificates in ((frozenset(), frozenset(names)), (frozenset(names), frozenset())):
-        assert measured(hosts_of(names, pages, certificates=certificates))[0]["certificate"] == 1.0
-    stranger = (frozenset({"c.example", "b.example"}), frozenset())
-    assert measured(hosts_of(names, pages, certificates=stranger))[0]["certificate"] == 0.0
+@pytest.mark.parametrize(
+    ("certificates", "similarity"),
+    [
+        (("abc", "abc"), 0.5),  # one over the other names
+        (("", "ab"), 1.0),  # that of either host counts
+        (("ab", ""), 1.0),
+        (("cb", ""), 0.0),  # it does not name the host itself
+    ],
+)
+def test_a_certificate_that_names_both_hosts(certificates, similarity):
+    hosts = hosts_of("ab", [(0, 1, 0), (1, 2, 0)], certificates=tuple(map(frozenset, certificates)))
+    assert measured(hosts)[0]["certificate"] == similarity
 
 
 def test_shared_outlinks():

@@ -17,11 +17,15 @@ from crawld.core.revisit.registry import FACTORIES
 from tests.unit.core.revisit.visits import visit_slots
 
 
+def allocated(policy, pages, frequency):
+    policy.load(pages)
+    policy.set_frequencies(pages, frequency)
+    return policy
+
+
 @pytest.mark.parametrize("make", [MergePolicy, lambda: RandomPolicy(by_frequency=True, seed=3)])
 def test_slots_are_shared_as_allocated(make):
-    policy = make()
-    policy.load([1, 2, 3])
-    policy.set_frequencies([1, 2, 3], [0.1, 0.2, 0.7])
+    policy = allocated(make(), [1, 2, 3], [0.1, 0.2, 0.7])
     count = Counter(visit_slots(policy, 3000))
     # A page in flight cannot be drawn, but only one is in flight at a time.
     assert count[2] / 3000 == pytest.approx(0.2, abs=0.04)
@@ -31,9 +35,7 @@ def test_slots_are_shared_as_allocated(make):
 def test_bulk_schedule_equals_page_by_page_selection():
     pages = np.arange(50)
     frequency = np.random.default_rng(0).lognormal(0, 1, 50)
-    policy = MergePolicy()
-    policy.load(pages)
-    policy.set_frequencies(pages, frequency)
+    policy = allocated(MergePolicy(), pages, frequency)
     assert (
         visit_slots(policy, 400)
         == merge_schedule(pages, frequency.astype(np.float32), 400).tolist()
@@ -72,9 +74,7 @@ def test_phases_are_repeatable_and_uniform():
 
 
 def test_a_new_frequency_scales_the_current_interval():
-    policy = MergePolicy()
-    policy.load([1, 2])
-    policy.set_frequencies([1, 2], [1.0, 1.0])
+    policy = allocated(MergePolicy(), [1, 2], [1.0, 1.0])
     visit_slots(policy, 10)
     policy.set_frequencies([1], [4.0])
     count = Counter(visit_slots(policy, 500))
@@ -82,24 +82,18 @@ def test_a_new_frequency_scales_the_current_interval():
 
 
 def test_given_up_pages_come_after_all_others():
-    policy = MergePolicy()
-    policy.load([1, 2])
-    policy.set_frequencies([1, 2], [1.0, 0.0])
+    policy = allocated(MergePolicy(), [1, 2], [1.0, 0.0])
     assert 2 not in visit_slots(policy, 50)
     policy.remove(1)
     assert policy.select(0.0) == 2
 
 
 def test_delayed_never_runs_ahead_and_idles_when_nothing_is_due():
-    policy = DelayedPolicy()
-    policy.load(np.arange(5))
-    policy.set_frequencies(np.arange(5), np.full(5, 0.01))
+    policy = allocated(DelayedPolicy(), np.arange(5), np.full(5, 0.01))
     order = visit_slots(policy, 2000)
     assert order.count(None) == pytest.approx(1900, abs=6)
-    slow = DelayedPolicy()
-    slow.load(np.arange(5))
-    slow.set_frequencies(np.arange(5), np.full(5, 1.0))
-    assert None not in visit_slots(slow, 200, start=50.0)[10:]
+    busy = allocated(DelayedPolicy(), np.arange(5), np.full(5, 1.0))
+    assert None not in visit_slots(busy, 200, start=50.0)[10:]
 
 
 def test_random_draws_uniformly_and_repeatably():
