@@ -65,7 +65,7 @@ def simulate(
     json_path: Annotated[Path, typer.Option("--json", help="Result file.")],
     plot: Annotated[Path | None, typer.Option(help="Plot of the result, SVG.")] = None,
 ) -> None:
-    """Score revisit policies on recorded histories, with visits as the daemon makes them."""
+    """Score revisit policies on recorded histories, by simulating the daemon's visits."""
     from crawld.lab.experiment import budgets_of, simulate_table
     from crawld.lab.hints import HintOptions
     from crawld.lab.histories import read_histories

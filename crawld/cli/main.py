@@ -194,9 +194,9 @@ def purge(
     *,
     db: Db = DEFAULT_DB,
     reason: Annotated[
-        str | None, typer.Option(help="Reason, stored with the tombstone.", show_default=False)
+        str | None, typer.Option(help="Reason, stored with the deleted URLs.", show_default=False)
     ] = None,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")] = False,
     json_out: Json = False,
 ) -> int:
     """Delete every copy of pages and block the URLs; with a running daemon: crawlctl purge."""
@@ -258,7 +258,7 @@ def export(
     ],
     db: Db = DEFAULT_DB,
     since: Annotated[
-        str | None, typer.Option(metavar="TIME", help='Skip what is older: "2 days ago".')
+        str | None, typer.Option(metavar="TIME", help='Skip older records: "2 days ago".')
     ] = None,
     table: Annotated[
         str | None,

@@ -38,7 +38,9 @@ def replicas(
     ] = None,
     every: Annotated[
         bool,
-        typer.Option("--all", help="confirm: prune all replicas held because many came at once."),
+        typer.Option(
+            "--all", help="confirm: prune all replicas of a search that exceeded storm_share."
+        ),
     ] = False,
 ) -> None:
     """List replicas (hosts with the same content as another) and the evidence; correct verdicts.

@@ -42,12 +42,12 @@ def purge(
     urls: Annotated[list[str], typer.Argument(metavar="URL...")],
     *,
     reason: Annotated[
-        str | None, typer.Option(help="Reason, stored with the tombstone.", show_default=False)
+        str | None, typer.Option(help="Reason, stored with the deleted URLs.", show_default=False)
     ] = None,
     release: Annotated[
-        bool, typer.Option("--release", help="Admit the pages again; their copies stay deleted.")
+        bool, typer.Option("--release", help="Unblock the URLs; their copies stay deleted.")
     ] = False,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")] = False,
 ) -> None:
     """Delete every copy of pages, from search and exports too, and block the URLs."""
     if not (release or yes):

@@ -72,7 +72,7 @@ class AuditResult:
 
     Attributes:
         fresh: copies that matched their page.
-        stale: copies that did not.
+        stale: copies that did not match.
         unknown: visits without a response.
         expected: sum, over fresh and stale, of the freshness probability that the change model
         predicted.

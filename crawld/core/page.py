@@ -86,7 +86,7 @@ GONE_GRACE_S = 3 * 86_400.0
 
 @dataclass(frozen=True, slots=True)
 class Grace:
-    """Grace period of a page that answers `gone`, before it is retired.
+    """Grace period of a page with outcome `gone`, before it is retired.
 
     Attributes:
         count: visits in a row that ended `gone` or `soft_gone`.

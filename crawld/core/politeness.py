@@ -68,7 +68,7 @@ class QuietHours:
         object.__setattr__(self, "_merged", _merged(self.spans))
 
     def open_at(self, now: float) -> float:
-        """Return the first time from `now` on that lies outside every span."""
+        """Return the first time, `now` or later, outside every span."""
         day, second = divmod(now + self.utc_offset_s, DAY_S)
         for start, end in self._merged:
             if start <= second < end or start <= second + DAY_S < end:
@@ -165,7 +165,7 @@ class Backoff:
         return max(base_delay_s, min(grown, MAX_BACKOFF_DELAY_S))
 
     def open_at(self, now: float) -> float:
-        """Return the first time from `now` on at which the host is not closed."""
+        """Return the first time, `now` or later, when the host is not closed."""
         return now if self.closed_until is None else max(now, self.closed_until)
 
 

@@ -222,7 +222,7 @@ class RobotsDirectives:
 
 
 def parse_robots_tags(values: Iterable[str], agent: str) -> RobotsDirectives:
-    """Return the directives for our agent; if tags disagree, every restriction holds.
+    """Return the directives for our agent; if tags disagree, every restriction applies.
 
     Args:
         values: X-Robots-Tag headers, or the contents of `robots` meta elements.

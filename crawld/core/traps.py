@@ -30,7 +30,7 @@ class TrapLimits:
     Attributes:
         max_url_length: characters of the canonical URL.
         max_repeated_segments: times one segment may occur; a group of several segments that occurs
-            this often in a row is a trap already.
+            this often in a row is also a trap.
         max_calendar_run: months that a dated URL may lie ahead of now.
         max_calendar_past_years: years that a dated listing (no title after the date) may lie back.
         max_pages_per_host: known pages of one host.

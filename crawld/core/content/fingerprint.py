@@ -28,7 +28,7 @@ SKETCH_BYTES = 128
 SHINGLE_WORDS = 4
 
 MAX_SKETCH_BYTES = 4 * 2**20
-"""Bytes of text in a sketch; the arrays take some ten times as much."""
+"""Bytes of text in a sketch; the arrays take about ten times as much."""
 
 _BIN_SHIFT = np.uint64(64 - 7)
 

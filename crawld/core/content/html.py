@@ -32,7 +32,7 @@ MAX_LINKS = 10_000
 """Links read of one page; the rest are ignored."""
 
 MAX_PARSE_BYTES = 8 * 2**20
-"""Bytes parsed of one page; a tree takes some 15 times its source."""
+"""Bytes parsed of one page; a tree takes about 15 times its source."""
 
 MAX_DEPTH = 3_000
 """Open elements. Browsers stop nesting at 512; at 3,000 the quadratic cost is still 10 ms."""

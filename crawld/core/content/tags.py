@@ -27,7 +27,7 @@ TARGET = re.compile(f"{TARGET_START}[^{TARGET_END}]*{TARGET_END}")
 
 
 class Mark(IntEnum):
-    """What lies between two runs of text."""
+    """Kind of mark between two runs of text."""
 
     OPEN = 1
     CLOSE = 2

@@ -67,7 +67,7 @@ class VolatileRule:
         seen: observations, halved together with `differed` before it exceeds 255.
         differed: observations that differed.
         streak: number of the last observations in a row that differed.
-        confirmed: whether the rule holds.
+        confirmed: whether the rule applies.
         pages: bit set of hashed keys of the pages it differed on.
         change_hash: hash of the last change of its blocks, before and after.
         repeats: number of observations in a row that repeated this change.
@@ -103,7 +103,7 @@ class VolatileRules:
     rules: tuple[VolatileRule, ...] = ()
 
     def __or__(self, other: VolatileRules) -> VolatileRules:
-        """Return the rules of both; a rule in both holds if it holds in either."""
+        """Return the rules of both; a rule in both is confirmed if either one is."""
         merged = {rule.key: rule for rule in self.rules}
         for rule in other.rules:
             mine = merged.get(rule.key)
@@ -111,7 +111,7 @@ class VolatileRules:
         return VolatileRules(tuple(merged.values()))
 
     def confirmed(self) -> VolatileRules:
-        """Return only the rules that hold."""
+        """Return only the confirmed rules."""
         return VolatileRules(tuple(rule for rule in self.rules if rule.confirmed))
 
     def to_bytes(self) -> bytes:

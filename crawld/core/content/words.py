@@ -25,7 +25,7 @@ from crawld.core.content.blocks import Blocks
 from crawld.core.content.tags import TARGET_END, TARGET_START, resolve_entities
 
 MAX_STEPS = 100_000
-"""Steps of all searches for shortest edits on a page: some 50 ms."""
+"""Steps of all searches for shortest edits on a page: about 50 ms."""
 
 _CJK = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7a3\uf900-\ufaff"
 """Scripts without spaces between words: each of their characters counts as a word."""

@@ -32,7 +32,7 @@ LONGEST = 100
 """Values in more hosts than this are dropped everywhere (the published df limit)."""
 
 PAIR_BUDGET = 20_000_000
-"""Pairs held at most: 16 bytes each."""
+"""Most pairs in memory: 16 bytes each."""
 
 TRIVIAL_PATHS = 5
 """A text that a host has on this many paths counts as its error page."""
@@ -47,7 +47,7 @@ class Candidates:
 
     Attributes:
         keys: pair keys, ascending.
-        shared: number of lists that hold both, for each pair.
+        shared: for each pair, number of lists with both hosts.
         dropped: pairs left out because of the budget, counted once per list.
         long_lists: lists above the cap.
     """
@@ -207,7 +207,7 @@ class CandidateIndex:
     """Both families of lists and the pairs they make."""
 
     def __init__(self, *, cap: int = CAP, pair_budget: int = PAIR_BUDGET) -> None:
-        """Set the length of the longest list that makes pairs, and the most pairs held."""
+        """Set the length of the longest list that makes pairs, and the limit of pairs."""
         self.paths = InvertedLists(cap)
         self.signatures = InvertedLists(cap)
         self._budget = pair_budget

@@ -60,10 +60,11 @@ very many pages, of which too many are this close."""
 
 _REKEY_SHARE = 32
 _AT_ONCE = 65_536
-"""Pages rekeyed in one pass, some 15 ms."""
+"""Pages rekeyed in one pass, about 15 ms."""
 
 _SWEEP_PAGES = 16_384
-"""Pages rekeyed at one pick of a sweep, some 3 ms; also the sample size to estimate a new level."""
+"""Pages rekeyed at one pick of a sweep, about 3 ms; also the sample size to estimate a new
+level."""
 
 
 class IndexQueue:

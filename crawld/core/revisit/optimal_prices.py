@@ -1,4 +1,4 @@
-"""The prices of an optimal allocation, for all hosts at once, in a few passes over the pages.
+"""Computes the prices of an optimal allocation for all hosts, in a few passes over the pages.
 
 A *pool* is a set of pages that shares one price and must spend a given bandwidth: each host held at
 its ceiling is a pool (number h + 1), all other hosts together are pool 0. The price of a pool is

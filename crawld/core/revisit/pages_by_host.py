@@ -18,7 +18,7 @@ class PagesByHost:
     Attributes:
         change_rate: λ per page, per second, ≥ 0; inf: changes faster than any visits.
         offsets: first page of each host and, at the end, the number of pages.
-        ceiling: most visits per second each host permits (1/P_h), inf = no limit.
+        ceiling: most visits per second to each host (1/P_h), inf = no limit.
         weight: importance of each page; None: all 1.
     """
 

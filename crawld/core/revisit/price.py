@@ -1,4 +1,4 @@
-"""Revisit frequency at a price: the inverse of the marginal value of a visit, vectorised.
+"""Computes revisit frequencies at a price, the inverse of the marginal value of a visit.
 
 A page of change rate λ and weight w is visited at the frequency at which one more visit is worth
 the price μ: (w/λ)·g(λ/f) = μ, g(x) = 1 − (1 + x)e^(−x). Solving for x = λ/f directly fails at both

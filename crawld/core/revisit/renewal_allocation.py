@@ -79,7 +79,7 @@ def renewal_freshness(renewal: Renewal, frequency: ArrayLike) -> Floats:
 def allocate_whole_visits(
     renewal: Renewal, visits: int, horizon_s: float, weights: ArrayLike = 1.0
 ) -> NDArray[np.int64]:
-    """Return the optimal whole numbers of visits: each visit goes where it gains the most.
+    """Return the optimal whole numbers of visits, greedily by the gain of each visit.
 
     Args:
         renewal: a stack of distributions, shape (pages, bins), seconds.

@@ -1,4 +1,4 @@
-"""A small set of slots, each with a value; the best is found in microseconds."""
+"""A small set of slots with values that finds the best in microseconds."""
 
 from __future__ import annotations
 
