@@ -126,7 +126,7 @@ def demo_view(state: DemoState, daemon: Daemon) -> RenderableType:
                 ("pages", state.pages),
                 (
                     "slots",
-                    f"{count_text(slots.slots_served)} served,"
+                    f"{count_text(slots.served)} served,"
                     f" {state.rates.visits_per_min / 60:.1f}/s, median {slots.lateness_p50_ms:.1f}"
                     f" ms late, {size_text(daemon.crawl.visitor.wire_bytes)} received",
                 ),

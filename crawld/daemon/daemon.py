@@ -23,7 +23,7 @@ import structlog
 import trio
 
 from crawld.config.checks import SiteSeeds
-from crawld.config.derive import is_public_host, user_agent
+from crawld.config.derive import user_agent
 from crawld.config.load import load
 from crawld.config.model import Config
 from crawld.config.reload import restart_needed, runtime_changes
@@ -107,14 +107,9 @@ class Daemon:
 
     Attributes:
         start: what it was started with.
-        database: the open file.
-        crawl: the core loop.
         state: sites, hosts and page queues.
         context: what background work shares.
-        site_registry: the operator's sites.
         documents: fetches sitemaps, feeds and event streams.
-        hint_poller: polls hint sources.
-        jobs: background work.
         started_at: Unix seconds.
         phase: `starting`, `running`, `draining` or `stopping`.
     """
@@ -193,9 +188,6 @@ class Daemon:
         self._policy_loader.reload()
         self._allocate.reset()
 
-    def _min_free_bytes(self) -> int:
-        return self._config.store.min_free_bytes
-
     @property
     def version(self) -> str:
         """The version of crawld."""
@@ -233,7 +225,10 @@ class Daemon:
             nursery.start_soon(self.connectivity.run, self.crawl.schedule)
             nursery.start_soon(watch_writes, self.database, self.crawl.schedule)
             nursery.start_soon(
-                watch_space, self.database, self.crawl.schedule, self._min_free_bytes
+                watch_space,
+                self.database,
+                self.crawl.schedule,
+                lambda: self._config.store.min_free_bytes,
             )
             nursery.start_soon(self._tidy)
             nursery.start_soon(self._listen_to_signals)
@@ -284,10 +279,6 @@ class Daemon:
             return
         self.crawl.schedule.resume("operator")
         self.crawl.schedule.resume("drain")
-
-    def is_public(self, host: str) -> bool:
-        """Whether a host belongs to someone else, so that a contact is required."""
-        return is_public_host(self._config, host)
 
     async def drain(self) -> None:
         """Pause, and return when nothing is under way and everything is in the file."""

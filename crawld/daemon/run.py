@@ -28,7 +28,6 @@ async def run_daemon(
     SIGINT and SIGTERM shut it down: the first drains, the second ends at once.
 
     Args:
-        start: config, seeds and environment.
         watch: a task that runs beside the daemon.
 
     Returns:

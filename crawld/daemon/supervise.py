@@ -23,10 +23,6 @@ RESTART_S = 60.0
 async def supervise(name: str, task: Callable[[], Awaitable[None]]) -> None:
     """Run a task until it returns; restart it after each crash.
 
-    Args:
-        name: task name for the log.
-        task: starts from the stored state.
-
     Raises:
         StoreError: the database cannot be used any more; may come in an exception group.
     """

@@ -62,6 +62,11 @@ RECORD_STRUCT = struct.Struct(f"<BBHH{BINS}HII8d{len(WINDOWS_S) + 2 + 3 + CLASS_
 Records = npt.NDArray[np.void]
 
 
+def is_current(packed: bytes) -> bool:
+    """Whether a stored model has the current version; the next visit replaces others."""
+    return len(packed) == RECORD_DTYPE.itemsize and packed[0] == VERSION
+
+
 def records_of(packed: Iterable[bytes]) -> Records:
     """Return stored models (`PageModel.to_bytes`) as one array of `RECORD_DTYPE`, a writable copy.
 

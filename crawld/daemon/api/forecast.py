@@ -16,7 +16,7 @@ from fastapi import APIRouter, Query
 from numpy.typing import NDArray
 from starlette.exceptions import HTTPException
 
-from crawld.core.change.record import DAY_S, RECORD_DTYPE, VERSION
+from crawld.core.change.record import DAY_S, RECORD_DTYPE, is_current
 from crawld.core.revisit.forecast import (
     FreshnessForecast,
     HintQuality,
@@ -165,23 +165,19 @@ def _gaps(instants: Sequence[float], now: float) -> NDArray[np.float64] | None:
 
 
 def _rate(record: bytes | None) -> float:
-    if record is None or not _is_readable(record):
+    if record is None or not is_current(record):
         return 1.0 / YEAR_S
     return max(float(np.frombuffer(record, RECORD_DTYPE)["rate"][0]), 1e-12)
 
 
 def _is_learnt(record: bytes | None) -> bool:
     """Say whether a model has observed its page for some time; before, it equals the prior."""
-    if record is None or not _is_readable(record):
+    if record is None or not is_current(record):
         return False
     [seen] = np.frombuffer(record, RECORD_DTYPE)
     return bool(
         seen["exact_exposure_s"] > 0.0 or seen["unchanged_s"] > 0.0 or np.any(seen["changed"])
     )
-
-
-def _is_readable(record: bytes) -> bool:
-    return len(record) == RECORD_DTYPE.itemsize and record[0] == VERSION
 
 
 def _forecast(

@@ -8,7 +8,9 @@ from crawld.core.timestamps import parse_timestamp
 from crawld.core.url import canonicalize, split_url, url_hash
 from crawld.daemon.daemon import Daemon
 from crawld.errors import InvalidUrlError, OperatorError
+from crawld.store.frontier import host as host_rows
 from crawld.store.frontier import page as page_rows
+from crawld.store.frontier.host import HostRow
 from crawld.store.frontier.page import PageRecord
 
 
@@ -29,6 +31,14 @@ async def known_page(daemon: Daemon, url: str) -> PageRecord:
     if record is None:
         raise HTTPException(404, f"{wanted} is not known")
     return record
+
+
+async def known_host(daemon: Daemon, host: str) -> HostRow:
+    """Return the row of a host; respond 404 if it is unknown."""
+    row = await daemon.database.read(host_rows.by_name, host)
+    if row is None:
+        raise HTTPException(404, f"host {host} is not known")
+    return row
 
 
 def parse_time(text: str, now: float) -> float:

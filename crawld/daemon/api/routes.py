@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 import re
 import resource
+from dataclasses import asdict
 from typing import Annotated
 
 from fastapi import APIRouter, BackgroundTasks, Query
 from pydantic import ValidationError
 from starlette.exceptions import HTTPException
 
+from crawld.config.derive import is_public_host
 from crawld.config.site import SiteConfig
 from crawld.core.page import Outcome, PageState
 from crawld.core.url import split_url
@@ -18,7 +20,7 @@ from crawld.daemon.api.audit import audit_routes, freshness_of
 from crawld.daemon.api.forecast import forecast_routes
 from crawld.daemon.api.hints import hint_routes
 from crawld.daemon.api.history import history_routes, version_detail
-from crawld.daemon.api.lookup import canonical, known_page
+from crawld.daemon.api.lookup import canonical, known_host, known_page
 from crawld.daemon.api.replicas import replica_routes
 from crawld.daemon.api.retention import retention_routes
 from crawld.daemon.api.schemas import status as schemas
@@ -38,6 +40,7 @@ from crawld.store import visit as visit_rows
 from crawld.store.frontier import frontier, redirect, refusal, tombstone
 from crawld.store.frontier import host as host_rows
 from crawld.store.frontier import page as page_rows
+from crawld.store.frontier import site as site_rows
 
 PAGE_BYTES = resource.getpagesize()
 
@@ -53,12 +56,11 @@ def routes(daemon: Daemon) -> APIRouter:
     _jobs(router, daemon)
     _commands(router, daemon)
     _lifecycle(router, daemon)
-    router.include_router(history_routes(daemon))
-    router.include_router(forecast_routes(daemon))
-    router.include_router(retention_routes(daemon))
-    router.include_router(audit_routes(daemon))
-    router.include_router(replica_routes(daemon))
-    router.include_router(hint_routes(daemon))
+    for topic in (
+        *(history_routes, forecast_routes, retention_routes),
+        *(audit_routes, replica_routes, hint_routes),
+    ):
+        router.include_router(topic(daemon))
     return router
 
 
@@ -71,7 +73,9 @@ def _lists(router: APIRouter, daemon: Daemon) -> None:
     @router.get("/sites")
     async def sites() -> list[schemas.SiteStatus]:
         """All sites."""
-        return [site_status(daemon, row) for row in await daemon.site_registry.rows()]
+        return [
+            site_status(daemon, row) for row in await daemon.database.read(site_rows.list_sites)
+        ]
 
     @router.get("/hosts")
     async def hosts(after: str = "", limit: Limit = 100) -> list[schemas.HostStatus]:
@@ -92,7 +96,7 @@ def _lists(router: APIRouter, daemon: Daemon) -> None:
         outcome: Outcome | None = None,
     ) -> list[schemas.VisitStatus]:
         """Visits in the order they were recorded; without `after` the newest."""
-        host_id = None if host is None else (await _host(daemon, host)).host_id
+        host_id = None if host is None else (await known_host(daemon, host)).host_id
         rows = await daemon.database.read(
             visit_rows.log, after=after, limit=limit, host_id=host_id, outcome=outcome
         )
@@ -118,7 +122,7 @@ def _pages(router: APIRouter, daemon: Daemon) -> None:
     ) -> list[schemas.PageStatus]:
         """Pages of a site, a host or a state, from the one after `after`."""
         site_id = None if site is None else daemon.site_registry.by_name(site).site_id
-        host_id = None if host is None else (await _host(daemon, host)).host_id
+        host_id = None if host is None else (await known_host(daemon, host)).host_id
         rows = await daemon.database.read(
             page_rows.list_pages,
             site_id=site_id,
@@ -216,14 +220,7 @@ async def status_of(daemon: Daemon) -> schemas.Status:
         unrecorded=crawl.recorder.unrecorded,
         wire_bytes=crawl.visitor.wire_bytes,
         refused=await daemon.database.read(refusal.totals),
-        slots=schemas.Slots(
-            hosts=slots.hosts,
-            on_turn=slots.on_turn,
-            waiting=slots.waiting,
-            served=slots.slots_served,
-            lateness_p50_ms=slots.lateness_p50_ms,
-            lateness_p99_ms=slots.lateness_p99_ms,
-        ),
+        slots=schemas.Slots(**asdict(slots)),
         memory_bytes=_memory_bytes(),
         freshness=await freshness_of(daemon),
         vanishing=await daemon.database.read(redirect.list_vanishing),
@@ -233,13 +230,6 @@ async def status_of(daemon: Daemon) -> schemas.Status:
 def _memory_bytes() -> int:
     with open("/proc/self/statm", encoding="ascii") as file:
         return int(file.read().split()[1]) * PAGE_BYTES
-
-
-async def _host(daemon: Daemon, host: str) -> host_rows.HostRow:
-    row = await daemon.database.read(host_rows.by_name, host)
-    if row is None:
-        raise HTTPException(404, f"host {host} is not known")
-    return row
 
 
 async def _add(daemon: Daemon, form: schemas.AddForm) -> schemas.Added:
@@ -272,7 +262,7 @@ async def _add(daemon: Daemon, form: schemas.AddForm) -> schemas.Added:
 
 
 def _new_site(daemon: Daemon, form: schemas.AddForm, urls: list[str]) -> SiteConfig:
-    public = [url for url in urls if daemon.is_public(split_url(url).host)]
+    public = [url for url in urls if is_public_host(daemon.config, split_url(url).host)]
     if public and daemon.config.daemon.contact is None:
         raise OperatorError(
             f"{split_url(public[0]).host} is a public host and no contact is set",
@@ -300,7 +290,7 @@ async def _set_paused(daemon: Daemon, form: schemas.TargetForm, *, paused: bool)
         await daemon.site_registry.set_paused(form.site, paused=paused)
         return schemas.Done(done=f"site {form.site} {word}")
     if form.host is not None:
-        row = await _host(daemon, form.host)
+        row = await known_host(daemon, form.host)
         await daemon.database.write(host_rows.set_paused, row.host, paused)
         daemon.state.set_host_paused(row.host, paused=paused)
         return schemas.Done(done=f"host {row.host} {word}")

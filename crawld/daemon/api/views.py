@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import trio
-from starlette.exceptions import HTTPException
 
 from crawld.core.page import PageState
 from crawld.daemon.api import page_views
+from crawld.daemon.api.lookup import known_host
 from crawld.daemon.api.schemas import status
 from crawld.daemon.daemon import Daemon
 from crawld.daemon.jobs.runner import JobState
@@ -83,9 +83,7 @@ def _host_fields(daemon: Daemon, row: HostRow) -> dict[str, Any]:
 
 async def host_detail(daemon: Daemon, host: str) -> status.HostDetail:
     """Return a host with its robots.txt and refused URLs."""
-    row = await daemon.database.read(host_rows.by_name, host)
-    if row is None:
-        raise HTTPException(404, f"host {host} is not known")
+    row = await known_host(daemon, host)
     origins = [
         (origin, await daemon.database.read(host_rows.origin_robots, origin))
         for _, origin in await daemon.database.read(host_rows.list_origins, row.host_id)

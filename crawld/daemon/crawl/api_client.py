@@ -36,7 +36,6 @@ from crawld.sources.mediawiki_api import (
     query_url,
     read_response,
 )
-from crawld.store.frontier import host as host_rows
 
 log = structlog.get_logger(__name__)
 
@@ -55,12 +54,7 @@ MAX_WARNED = 1_000
 
 @dataclass(frozen=True, slots=True)
 class Api:
-    """An API, and the site that permits its use.
-
-    Attributes:
-        site_id: the site.
-        url: the URL of api.php.
-    """
+    """An API, and the site that permits its use."""
 
     site_id: int
     url: str
@@ -119,7 +113,7 @@ class ApiClient(BackgroundWork):
             site is None
             or site.paused
             or not site.config.api
-            or self._crawl.fetcher.is_over_quota(site)
+            or self._state.traffic.is_over_quota(site)
         ):
             return None
         return site
@@ -164,7 +158,9 @@ class ApiClient(BackgroundWork):
         answer = await self._parse(fetched)
         if isinstance(answer, ApiTrouble):
             log.warning("api_trouble", api=api.url, why=str(answer.trouble), detail=answer.detail)
-            await self._rest(host, fetched, answer)
+            local = isinstance(fetched, FetchFailure) and fetched.local_fault
+            if answer.is_host_trouble and not local:
+                await self._state.back_off(host, answer.retry_after_s, fetched.address)
         else:
             host.record_success(self._clock.now())
             self._warn(api, answer)
@@ -203,19 +199,6 @@ class ApiClient(BackgroundWork):
         if len(fetched.body) <= INLINE_BYTES:
             return parse_response()
         return await self._workers.run(parse_response)
-
-    async def _rest(
-        self, host: HostState, fetched: FetchResponse | FetchFailure, trouble: ApiTrouble
-    ) -> None:
-        """Back off from a host in trouble, in memory and in the file."""
-        local = isinstance(fetched, FetchFailure) and fetched.local_fault
-        if not trouble.is_host_trouble or local:
-            return
-        now = self._clock.now()
-        host.record_trouble(now, trouble.retry_after_s)
-        host.rest_from(trio.current_time())
-        update = host.update(now, fetched.address)
-        await self._database.write(host_rows.record_request, host.host_id, update)
 
     def _warn(self, api: Api, answer: ApiResponse) -> None:
         for text in answer.warnings:

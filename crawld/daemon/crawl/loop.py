@@ -52,10 +52,8 @@ class Crawl:
         fetcher: sends all requests of sites, and counts their bytes.
         robots: robots.txt rules by origin.
         robots_fetch: fetches robots.txt in the turns of hosts.
-        recorder: commits visits.
         learning: learns from visits what is noise and which validators can be trusted.
         soft_404: tells pages that are gone from those that only seem so.
-        visitor: visits pages.
         leases: which replicas may stand in for the hosts they copy.
         replica_fetch: uses the idle turns of those replicas.
     """

@@ -29,13 +29,7 @@ MAX_DEFERRED: Final = 4 * LOOK_AHEAD
 
 @dataclass(frozen=True, slots=True)
 class PageTask:
-    """A page taken from its queue.
-
-    Attributes:
-        queue: where it was taken from.
-        page: the page as the file knows it.
-        site: its site.
-    """
+    """A page taken from its queue."""
 
     queue: PageQueue
     page: PageRecord
@@ -84,7 +78,7 @@ class PageSelection:
         if closed_until <= trio.current_time():
             return False
         if len(task.queue.held) < MAX_DEFERRED:
-            task.queue.defer(task.page.page_id, self._clock.to_wall(closed_until))
+            task.queue.retry(task.page.page_id, self._clock.to_wall(closed_until))
         else:
             task.queue.put_back(task.page.page_id)
             host.shut_until = closed_until

@@ -19,7 +19,7 @@ import numpy.typing as npt
 import structlog
 import trio
 
-from crawld.core.change.record import RECORD_DTYPE, VERSION, Records, records_of
+from crawld.core.change.record import Records, is_current, records_of
 from crawld.core.change.scale import ScaleModel
 from crawld.core.revisit.visit_value import default_scale_model
 from crawld.daemon.crawl.context import BackgroundWork, CrawlContext
@@ -42,8 +42,6 @@ class ModelSlice:
     """Some models of one site on one host.
 
     Attributes:
-        host_id: the host.
-        site_id: the site.
         pages: (n,) int64, page numbers.
         weights: (n,) float64, importance.
         records: (n,), in the same order.
@@ -73,15 +71,11 @@ def read_slice(
 
 def grouped(rows: Iterable[WeightedModel]) -> list[ModelSlice]:
     """Return models by host and site."""
-    # A model of another version is replaced at the next visit.
-    held = [
-        row for row in rows if len(row.record) == RECORD_DTYPE.itemsize and row.record[0] == VERSION
-    ]
-    held.sort(key=_place)
-    return [ModelSlice(list(group)) for _, group in groupby(held, key=_place)]
+    held = sorted((row for row in rows if is_current(row.record)), key=_host_and_site)
+    return [ModelSlice(list(group)) for _, group in groupby(held, key=_host_and_site)]
 
 
-def _place(row: WeightedModel) -> tuple[int, int]:
+def _host_and_site(row: WeightedModel) -> tuple[int, int]:
     return row.host_id, row.site_id
 
 

@@ -22,7 +22,6 @@ from crawld.errors import OperatorError
 from crawld.store.engine.database import Database
 from crawld.store.frontier import frontier
 from crawld.store.frontier import site as site_rows
-from crawld.store.frontier.site import SiteRow
 from crawld.workers import THREADS, Workers
 
 log = structlog.get_logger(__name__)
@@ -172,10 +171,6 @@ class SiteRegistry:
         self.by_name(name)
         await self._database.write(site_rows.set_paused, name, paused)
         await self.refresh()
-
-    async def rows(self) -> list[SiteRow]:
-        """Return the sites as the file has them."""
-        return await self._database.read(site_rows.list_sites)
 
     def by_name(self, name: str) -> ActiveSite:
         """Return an active site.

@@ -62,15 +62,12 @@ class CrawlState:
     """Sites, hosts and page queues.
 
     Attributes:
-        settings: fixed at start.
         schedule: the slots of all hosts.
         sites: the operator's sites by number.
         active: numbers of the sites that may be visited now: not paused, within their quota.
-        hosts: hosts by name.
         groups: hosts that share limits.
         caps: the most pages that sites and hosts may have.
         wiki_scope: what belongs to sites that are parts of wikis.
-        admission: decides which URLs become pages.
         traffic: bytes received this month by metered sites.
         policies_changed: set when sites, and perhaps their policies, were replaced.
         hint_sources: numbers of the hint sources that cover a (site_id, host_id).
@@ -142,7 +139,11 @@ class CrawlState:
 
     async def add_seeds(self, site: ActiveSite, urls: Iterable[str]) -> Admitted:
         """Add seeds to a site; return when they are in the file."""
-        admitted = self.admission.admit(site, urls, Referrer(None, 0, seed=True), self._clock.now())
+        return await self.admit(site, urls, Referrer(None, 0, seed=True))
+
+    async def admit(self, site: ActiveSite, urls: Iterable[str], source: Referrer) -> Admitted:
+        """Admit canonical URLs to the frontier; return when they are in the file."""
+        admitted = self.admission.admit(site, urls, source, self._clock.now())
         new = await self._database.write(frontier.discover, admitted.found, self.caps)
         if admitted.refusals:
             await self._database.write(refusal.record, admitted.refusals)
@@ -174,6 +175,16 @@ class CrawlState:
             site = self.sites.get(site_id)
             host.apply_rules([site.rules] if site is not None else [])
         return host
+
+    async def back_off(
+        self, host: HostState, retry_after_s: float | None, address: str | None
+    ) -> None:
+        """Back off from a host in trouble, in memory and in the file."""
+        now = self._clock.now()
+        host.record_trouble(now, retry_after_s)
+        host.rest_from(trio.current_time())
+        update = host.update(now, address)
+        await self._database.write(host_rows.record_request, host.host_id, update)
 
     def set_host_paused(self, name: str, *, paused: bool) -> None:
         """Pause or resume a host."""

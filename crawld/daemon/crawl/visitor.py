@@ -53,11 +53,7 @@ ONCE_TRIES: Final = 3
 
 
 class Responder:
-    """The host asked for a page, here the host it lives on; a replica can stand in for it.
-
-    Attributes:
-        host: the host whose turn it is.
-    """
+    """The host asked for a page, here the host it lives on; a replica can stand in for it."""
 
     __slots__ = ("_visitor", "host")
 

@@ -115,16 +115,12 @@ class MeteredFetcher:
         await self._count(site, answer.received_bytes)
         return answer
 
-    def is_over_quota(self, site: ActiveSite) -> bool:
-        """Say whether a site must rest until the next month."""
-        return self._meter.is_over_quota(site)
-
     async def _count(self, site: ActiveSite, received_bytes: int) -> None:
         received = self._meter.add(site, received_bytes, self._clock.now())
         if received is None:
             return
         await self._database.write(traffic.add, received)
-        if self.is_over_quota(site):
+        if self._meter.is_over_quota(site):
             total_bytes = self._meter.of(site.site_id)
             log.warning("monthly_quota_exceeded", site=site.name, received_bytes=total_bytes)
             self._on_quota_exceeded()
@@ -148,7 +144,7 @@ class MeteredFetcher:
                     counted_bytes += part_bytes
                     await self._count(site, part_bytes)
                 await sink(piece)
-                if self.is_over_quota(site):
+                if self._meter.is_over_quota(site):
                     within_quota.cancel()
 
             return take

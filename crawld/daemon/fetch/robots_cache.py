@@ -73,7 +73,7 @@ class RobotsCache:
         on_changed: Callable[[str], Awaitable[None]],
     ) -> None:
         """Make an empty cache for a product token; `on_changed` gets each origin with new rules."""
-        self.on_sitemaps: Callable[[], None] = _ignore
+        self.on_sitemaps: Callable[[], None] = lambda: None
         self._database = database
         self._fetcher = fetcher
         self._clock = clock
@@ -188,7 +188,3 @@ class RobotsCache:
         # Another origin of the host, its https beside its http, may be open.
         if len(await self._database.read(host_rows.list_origins, host.host_id)) < 2:
             host.shut_until = until
-
-
-def _ignore() -> None:
-    """Nobody reads sitemaps."""

@@ -60,7 +60,6 @@ class Referrer:
     Attributes:
         page_id: its number; None for seeds.
         depth: depth of the named URLs.
-        seed: whether they are seeds.
     """
 
     page_id: int | None
@@ -70,12 +69,7 @@ class Referrer:
 
 @dataclass(slots=True)
 class Admitted:
-    """The result for the URLs of a page.
-
-    Attributes:
-        found: URLs to add to the frontier.
-        refusals: refused URLs, with the reason.
-    """
+    """The result for the URLs of a page."""
 
     found: list[Discovery] = field(default_factory=list)
     refusals: list[Refusal] = field(default_factory=list)

@@ -34,7 +34,6 @@ class HostState:
     """A host under crawl.
 
     Attributes:
-        host_id: its number in the file.
         slot: when it may be fetched next.
         pages: page queues by site number.
         requisites: queues of requisites by site number.
@@ -42,7 +41,6 @@ class HostState:
         certificate: names on its last certificate, if this process has seen one.
         crawl_delay_s: the delay that its robots.txt asks for.
         group: the hosts it shares limits with; None: it has no group.
-        paused: whether the operator paused it.
         rules: politeness rules of the strictest site with pages here.
         shut_until: until when (trio clock) its pages wait and robots.txt is not fetched again.
     """

@@ -8,7 +8,7 @@ Derived state, rebuilt from the file at start. A page is in one of five places:
     resting    visited less than `min_revisit_s` ago, without a reliable hint since
     retries    failed, blocked or gone, with a retry time of its own
 
-Between `take` and `visited`, `retry`, `defer` or `put_back` a page is in none of them, so that it
+Between `take` and `visited`, `retry` or `put_back` a page is in none of them, so that it
 is never in flight twice. Pages out of every scope are left out until the scopes change. New pages
 and revisits share the turns: new pages get them all until a revisit is due, then `discovery_share`
 of them.
@@ -70,8 +70,6 @@ class PageQueue:
     """The pages of one site on one host.
 
     Attributes:
-        site_id: the site they belong to.
-        host_id: the host they live on.
         policy_name: the policy that orders, or is about to order, the revisits.
         requisites: whether it holds requisites rather than pages.
         more: whether the file holds never-visited pages beyond the look-ahead.
@@ -83,10 +81,10 @@ class PageQueue:
         "_ahead",
         "_balance",
         "_discovery_share",
+        "_hints",
         "_idle_until",
         "_in_flight",
         "_left_out",
-        "_news",
         "_policy",
         "_policy_of",
         "_resting",
@@ -124,7 +122,7 @@ class PageQueue:
         self._in_flight: set[int] = set()
         self._since_read: dict[int, float] = {}
         self._weights: dict[int, float] = {}
-        self._news: dict[int, tuple[float, float]] = {}
+        self._hints: dict[int, tuple[float, float]] = {}
         self._idle_until = -math.inf
         self._discovery_share = discovery_share
         self._again: tuple[int, ...] = ()
@@ -260,8 +258,8 @@ class PageQueue:
                 self._since_read[page] = visited_at
             if observation is not None:
                 self._policy.record_visit(page, visited_at, observation)
-            if (news := self._news.pop(page, None)) is not None:
-                self._policy.record_hint(page, news[0], trust=news[1])
+            if (hinted := self._hints.pop(page, None)) is not None:
+                self._policy.record_hint(page, hinted[0], trust=hinted[1])
             self._selectable += 1
 
     def _take_new(self) -> int | None:
@@ -333,22 +331,13 @@ class PageQueue:
         self._again = (*self._again, page)
 
     def retry(self, page: int, retry_at: float) -> None:
-        """Put back a page that gave no good copy; visit it again at `retry_at` (Unix seconds)."""
-        self._drop(page)
+        """Put back a page without a good copy; visit it at `retry_at` (Unix seconds)."""
+        self.drop(page)
         self.load_retry(page, retry_at)
-
-    def _drop(self, page: int) -> None:
-        self._in_flight.discard(page)
-        self._news.pop(page, None)
-        self._policy.remove(page)
-
-    def defer(self, page: int, until: float) -> None:
-        """Put back a page that could not be requested now; visit it at `until` (Unix seconds)."""
-        self.retry(page, until)
 
     def leave_out(self, page: int) -> None:
         """Leave out a page that is out of scope, until `reconsider`."""
-        self._drop(page)
+        self.drop(page)
         self._left_out.add(page)
 
     def reconsider(self) -> None:
@@ -383,8 +372,10 @@ class PageQueue:
         return set(self._resting).union(self._in_flight, self._again, self._retries)
 
     def drop(self, page: int) -> None:
-        """Remove a page that was excluded, or visited by a one-off mirror."""
-        self._drop(page)
+        """Remove a page: it was excluded, or visited by a one-off mirror."""
+        self._in_flight.discard(page)
+        self._hints.pop(page, None)
+        self._policy.remove(page)
 
     def mark_recorded(self, page: int) -> None:
         """Note that the file no longer lists a page as discovered, so that no refill brings it."""
@@ -401,7 +392,7 @@ class PageQueue:
         if page in self._policy:
             self._policy.record_hint(page, changed_at, trust=trust)
         else:
-            self._news[page] = max((changed_at, trust), self._news.get(page, (0.0, 0.0)))
+            self._hints[page] = max((changed_at, trust), self._hints.get(page, (0.0, 0.0)))
         if trust >= RELIABLE_TRUST:
             self._resting.hinted(page, changed_at)
 

@@ -28,11 +28,8 @@ class ActiveSite:
     """One site under crawl.
 
     Attributes:
-        site_id: its number in the file.
         config: what the operator wrote.
         scope: which URLs belong to it.
-        rules: its politeness rules.
-        limits: limits of one request.
         traps: limits against crawler traps.
         own_hosts: the hosts the operator named, as seeds or in `hosts`.
         headers: request headers for its own hosts, passwords included: never logged.
@@ -40,8 +37,6 @@ class ActiveSite:
         max_links_per_page: links read from one page.
         respect_crawl_delay: whether robots.txt can lengthen the delay.
         requisite_hosts: further hosts that requisites may come from.
-        policy: the policy of its revisits.
-        paused: whether the operator paused it.
     """
 
     site_id: int
@@ -169,7 +164,6 @@ def activate(
     Args:
         config: the whole config, for its defaults.
         seed_hosts: the hosts of the site's seeds.
-        paused: whether the operator paused it.
         now: Unix seconds, for the offset of its time zone.
 
     Raises:

@@ -24,7 +24,7 @@ import numpy as np
 import structlog
 import trio
 
-from crawld.core.change.record import RECORD_DTYPE, VERSION, records_of
+from crawld.core.change.record import is_current, records_of
 from crawld.core.revisit.forecast import HintQuality, SurvivalCurves, survival_curves
 from crawld.core.revisit.polling import plan_polls
 from crawld.daemon.crawl.context import BackgroundWork, CrawlContext
@@ -230,11 +230,7 @@ def _estimate(given: _EstimateInput) -> tuple[float | None, float] | None:
 
 def _sample(models: Sequence[WeightedModel], hints_per_s: float) -> SurvivalCurves | None:
     """Return the survival curves of some pages, scaled up if recent hints exceed their rates."""
-    held = [
-        each
-        for each in models
-        if len(each.record) == RECORD_DTYPE.itemsize and each.record[0] == VERSION
-    ]
+    held = [each for each in models if is_current(each.record)]
     if len(held) < MIN_MODELS:
         return None
     records = records_of(each.record for each in held)

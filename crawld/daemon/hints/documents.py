@@ -39,7 +39,6 @@ from crawld.net.exchange import (
     Receive,
     Sink,
 )
-from crawld.store.frontier import host as host_rows
 
 log = structlog.get_logger(__name__)
 
@@ -56,10 +55,7 @@ class DocumentRequest:
     """A document to fetch.
 
     Attributes:
-        site_id: the site it is fetched for.
         max_bytes: size limit, both before and after Content-Encoding.
-        etag, last_modified: validators of the previous copy.
-        headers: further request headers.
     """
 
     site_id: int
@@ -79,11 +75,9 @@ class Document:
     """A fetched document.
 
     Attributes:
-        url: URL after redirects.
         at: time of the response, Unix seconds.
         body: decoded body; None: not modified.
         cut: whether the body was cut at the size limit.
-        requests: requests used.
     """
 
     url: str
@@ -224,7 +218,7 @@ class DocumentFetcher(BackgroundWork):
         site = self._state.sites.get(site_id)
         if site is None or site.paused or host.paused:
             return PollTrouble(HELD, "the site or host is paused", requests=0)
-        if self._crawl.fetcher.is_over_quota(site):
+        if self._state.traffic.is_over_quota(site):
             return PollTrouble(HELD, QUOTA_EXCEEDED, requests=0)
         opens_in_s = host.rested_at(self._clock) - trio.current_time()
         if opens_in_s > 0:
@@ -269,10 +263,7 @@ class DocumentFetcher(BackgroundWork):
         if local or not (failed or fetched.status in _BACK_OFF_STATUSES):
             host.record_success(now)
         else:
-            host.record_trouble(now, retry_after_s)
-            host.rest_from(trio.current_time())
-            update = host.update(now, fetched.address)
-            await self._database.write(host_rows.record_request, host.host_id, update)
+            await self._state.back_off(host, retry_after_s, fetched.address)
         if isinstance(fetched, FetchFailure):
             return PollTrouble(str(fetched.failure), fetched.detail[:200], retry_after_s)
         if fetched.status >= 400:

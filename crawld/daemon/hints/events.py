@@ -81,8 +81,6 @@ class _Batch:
     """Changes collected for the next commit.
 
     Attributes:
-        hints: by host and URL.
-        last_id: id of the last event.
         told_until: time up to which every change is known; None: unchanged.
         gap: start and end of a time with missed events; None: none.
     """
@@ -110,7 +108,6 @@ class EventStream(BackgroundWork):
     """One event stream of one site.
 
     Attributes:
-        row: the source that holds the cursor.
         hosts: hosts whose pages the stream reports on.
         continuity: detects gaps after a reconnect.
         may_name: whether the data of an event may name a page of these hosts.
@@ -210,7 +207,6 @@ class _Connection:
 
     Attributes:
         opened: whether the response is an event stream.
-        saw_event: whether any event arrived.
     """
 
     def __init__(

@@ -44,7 +44,6 @@ class DocumentCursor:
     Attributes:
         at: time of the poll, Unix seconds; None before the first.
         every_s: pause before the next poll.
-        etag, last_modified: validators.
         digest: hash of the body, hexadecimal.
         keys: hashes of the entries of a feed, 8 bytes each, in base64.
         gaps: how often entries had left the feed before a poll saw them.

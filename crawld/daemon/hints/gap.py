@@ -106,7 +106,6 @@ async def reconcile_gap(
     Args:
         rows: the sources that missed changes; their gap sources have the same URL.
         first_at: start of the gap, Unix seconds.
-        last_at: end of the gap.
     """
     sources = await database.read(hint_source.list_sources)
     probes = {(each.site_id, each.host_id): each for each in sources if each.kind == "probe"}

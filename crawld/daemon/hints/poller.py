@@ -91,7 +91,6 @@ class HintPoller(BackgroundWork):
     """Polls all hint sources.
 
     Attributes:
-        delivery: hands hints to the policies.
         budget: decides how often each source is polled.
     """
 
@@ -226,15 +225,13 @@ class HintPoller(BackgroundWork):
         finally:
             host.busy = False
         was_requested = polled.next_at != planned_at
-        polled.next_at = trio.current_time() + pause_s
-        polled.allowed_at = polled.next_at if result is None else self._allowed_at(name, result)
+        now = trio.current_time()
+        polled.next_at = polled.allowed_at = now + pause_s
+        if result is not None:
+            polled.allowed_at = now + self.budget.min_pause_s(name, result.requests)
         if was_requested:  # during the poll, which used the old cursor
             polled.next_at = min(polled.next_at, polled.allowed_at)
         self._push(name)
-
-    def _allowed_at(self, name: str, result: Poll | PollTrouble) -> float:
-        """Return the earliest time (trio's clock) at which the budget allows another poll."""
-        return trio.current_time() + self.budget.min_pause_s(name, result.requests)
 
     async def _accept_result(
         self, source: Source, row: SourceRow, result: Poll | PollTrouble

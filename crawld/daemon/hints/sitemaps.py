@@ -70,9 +70,7 @@ class _OpenFile:
     """A fetched file whose entries are being reported.
 
     Attributes:
-        document: the fetched document.
         kind: format of the file; None: unknown.
-        dates: statistics of its dates.
         trouble: why it cannot be read to its end, None if it can.
         rest: the entries not reported yet, in lists.
         listed_at: time the reading began, Unix seconds.
@@ -88,11 +86,7 @@ class _OpenFile:
 
 
 class SitemapSource(BackgroundWork):
-    """One sitemap (a tree of files) that reports on the pages of one host.
-
-    Attributes:
-        row: the source of the sitemap.
-    """
+    """One sitemap (a tree of files) that reports on the pages of one host."""
 
     is_free = False
 
@@ -290,7 +284,6 @@ class _EntryBatch:
     """Some entries of a file.
 
     Attributes:
-        urls: all URLs.
         dated: changes by date, of URLs on the source's host.
         changefreq: changes by changefreq, of the others on that host.
     """

@@ -46,11 +46,9 @@ class Poll:
 
     Attributes:
         at: time of the response, Unix seconds.
-        hints: changes by URL.
-        pages: changes by page number.
+        hints: changes by URL; `pages` by page number.
         cursor: where the next poll continues.
         told_until: time up to which the source has reported every change; None: unknown.
-        requests: requests that the poll used.
         more: whether the source has more results and should be polled again at once.
         wait_s: pause that the source wants; None: the budget decides.
         pause_factor: multiple of the least pause that the budget allows; 1: the budget estimates
@@ -82,7 +80,6 @@ class PollTrouble:
         trouble: one word for the kind of trouble.
         detail: short text for the operator.
         pause_s: pause before the next poll; None: a back-off that doubles with each failure.
-        requests: requests that the poll used.
         limit: most values per request that the server accepts, if it stated one.
     """
 

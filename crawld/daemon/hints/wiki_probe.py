@@ -148,8 +148,6 @@ def _compare(
     """Compare a page with its last visit and its last probe.
 
     Args:
-        info: the page as the wiki describes it.
-        skew: the skew at this response.
         copied_revision: the revision that the copy shows, where times are too uncertain to decide.
     """
     now, newest = skew.now, info.revisions[0] if info.revisions else None

@@ -34,8 +34,6 @@ from crawld.daemon.frontier.page_queue import PageQueue
 from crawld.daemon.pacing import Pace
 from crawld.store.changes import allocation as allocation_rows
 
-EVERY_S: Final = 3600.0
-
 MIN_DELAY_S: Final = 0.01
 """Smallest delay assumed, for hosts without a delay."""
 
@@ -61,10 +59,7 @@ Floats = npt.NDArray[np.float64]
 class AllocationPages:
     """The pages of an allocation, ordered by host; one element of each array per page.
 
-    Attributes:
-        page, host, site: numbers.
-        rate: changes per second.
-        weight: importance.
+    `rate` is in changes per second.
     """
 
     page: npt.NDArray[np.int64]
@@ -81,7 +76,6 @@ class AllocationResult:
     Attributes:
         hosts: host numbers, in the order of `allocation.price`.
         offsets: index of the first page of each host, then the number of pages.
-        allocation: frequencies and prices.
         residual: KKT residual, the distance from optimality.
     """
 
@@ -95,8 +89,8 @@ def allocate_hosts(pages: AllocationPages, delay_s: dict[int, float]) -> Allocat
     """Return the optimal allocation that uses every request of every host.
 
     Args:
-        pages: ordered by host, at least one.
-        delay_s: delay by host number, seconds.
+        pages: at least one.
+        delay_s: delay by host number.
     """
     hosts, starts = np.unique(pages.host, return_index=True)
     offsets = np.append(starts, len(pages.host)).astype(np.int64)
@@ -114,7 +108,6 @@ class HostAllocation:
     Attributes:
         at: Unix seconds.
         price: weighted seconds of freshness per visit.
-        pages: number of pages.
         delay_s: delay of the host then.
         policies: (site number, policy name) of its sites then.
     """
@@ -130,7 +123,7 @@ class AllocateJob(BackgroundWork):
     """The `allocate` job."""
 
     name = "allocate"
-    every_s = EVERY_S
+    every_s = 3600.0
 
     def __init__(self, context: CrawlContext) -> None:
         super().__init__(context)

@@ -24,8 +24,6 @@ from crawld.store.versions.unanalysed import ContentIdentity, UnanalysedCopy
 
 log = structlog.get_logger(__name__)
 
-EVERY_S: Final = 600.0
-
 AGE_S: Final = 60.0
 """Younger copies wait, since their crawl may still be busy."""
 
@@ -40,7 +38,7 @@ class AnalyseCopiesJob(BackgroundWork):
     """The `analyse` job."""
 
     name = "analyse"
-    every_s = EVERY_S
+    every_s = 600.0
 
     def __init__(self, context: CrawlContext) -> None:
         super().__init__(context)

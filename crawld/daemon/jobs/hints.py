@@ -6,20 +6,16 @@ operator requests all polls at once and sees their progress.
 
 from __future__ import annotations
 
-from typing import Final
-
 from crawld.daemon.hints.poller import HintPoller
 from crawld.store.changes import hint, hint_source
 from crawld.store.engine.database import Database
-
-EVERY_S: Final = 6 * 3600.0
 
 
 class HintsJob:
     """The `hints` job."""
 
     name = "hints"
-    every_s = EVERY_S
+    every_s = 6 * 3600.0
 
     def __init__(self, poller: HintPoller, database: Database) -> None:
         """Create the job for a poller."""

@@ -18,7 +18,7 @@ import apsw
 import numpy as np
 
 from crawld.core.change.prior import Gamma
-from crawld.core.change.record import RECORD_DTYPE, VERSION, records_of
+from crawld.core.change.record import is_current, records_of
 from crawld.core.change.refit import refit
 from crawld.core.change.scale import ScaleModel, fit_scale
 from crawld.core.change.section import group_pages
@@ -60,7 +60,6 @@ class RefitSlice:
         moved: models to write back.
         priors: prior of the change rates of each host.
         section_priors: the same for sections with enough pages.
-        pages: models read.
         up_to: (host_id, url_hash) of the last one.
     """
 
@@ -159,7 +158,7 @@ def refit_slice(connection: apsw.Connection, after: tuple[int, int]) -> RefitSli
     if len(rows) == SLICE and rows[0].host_id != rows[-1].host_id:
         rows = [row for row in rows if row.host_id != rows[-1].host_id]
     up_to = (rows[-1].host_id, rows[-1].url_hash)
-    readable = [row for row in rows if _is_readable(row.record)]
+    readable = [row for row in rows if is_current(row.record)]
     if not readable:
         return RefitSlice([], [], [], len(rows), up_to)
     return RefitSlice(*_refit_rows(readable), len(rows), up_to)
@@ -169,11 +168,6 @@ def put_priors(connection: apsw.Connection, found: RefitSlice) -> None:
     """Store the priors that new pages of these hosts and sections start from."""
     model.put_priors(connection, found.priors)
     model.put_section_priors(connection, found.section_priors)
-
-
-def _is_readable(record: bytes) -> bool:
-    """Whether a record has the current version; the next visit replaces others."""
-    return len(record) == RECORD_DTYPE.itemsize and record[0] == VERSION
 
 
 def _refit_rows(

@@ -52,7 +52,6 @@ class JobState:
     """The state of a job.
 
     Attributes:
-        running: whether a run is under way.
         next_run_at: Unix seconds of the next run, None during a run.
         last: the last stored run, None before the first.
     """

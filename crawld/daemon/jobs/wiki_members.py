@@ -24,7 +24,6 @@ from crawld.sources.mediawiki_api import ApiResponse, ApiTrouble, TroubleKind
 from crawld.sources.mediawiki_scope import MemberWalk, TitleScope
 from crawld.store.changes import wiki, wiki_member
 from crawld.store.changes.wiki import WikiRow
-from crawld.store.frontier import frontier, refusal
 
 log = structlog.get_logger(__name__)
 
@@ -140,14 +139,8 @@ class WikiMembersJob(BackgroundWork):
         self._reconsider_pages()
         urls = [url for title in normalized if (url := part.rules.url_of(title, row.origin))]
         for start in range(0, len(urls), ADMITTED_AT_ONCE):
-            await self._admit(site, urls[start : start + ADMITTED_AT_ONCE])
-
-    async def _admit(self, site: ActiveSite, urls: Sequence[str]) -> None:
-        admitted = self._state.admission.admit(site, urls, Referrer(None, 0), self._clock.now())
-        new = await self._database.write(frontier.discover, admitted.found, self._state.caps)
-        if admitted.refusals:
-            await self._database.write(refusal.record, admitted.refusals)
-        self._state.enter_pages(new)
+            some = urls[start : start + ADMITTED_AT_ONCE]
+            await self._state.admit(site, some, Referrer(None, 0))
 
 
 _REQUEST_TROUBLES: Final = frozenset({TroubleKind.BROKEN, TroubleKind.BAD_CURSOR})

@@ -20,11 +20,9 @@ class GroupState:
     """Hosts that share a limit.
 
     Attributes:
-        hosts: patterns of its hosts.
         max_connections: the most turns at a time.
         bytes_per_s: limit of one connection; None: no limit.
         host_delay_s: delay between two requests to one of its hosts; None: that of the sites.
-        members: slots of its known hosts.
     """
 
     hosts: HostPatterns

@@ -106,7 +106,7 @@ class ScheduleStatistics:
     on_turn: int
     lateness_p50_ms: float
     lateness_p99_ms: float
-    slots_served: int
+    served: int
 
 
 class Schedule:
@@ -236,7 +236,7 @@ class Schedule:
             on_turn=self._on_turn,
             lateness_p50_ms=self.lateness.quantile_ms(0.5),
             lateness_p99_ms=self.lateness.quantile_ms(0.99),
-            slots_served=self.lateness.count,
+            served=self.lateness.count,
         )
 
     # --- the timer -----------------------------------------------------------------------------

@@ -48,7 +48,6 @@ class HostSlot:
     """One host name and its next permitted time.
 
     Attributes:
-        host: host name.
         next_at: earliest time of its next request (trio clock).
         planned_at: when the running turn was due.
         address: its last known IP address, None if unknown.

@@ -103,7 +103,6 @@ class BodyComparison:
     """The body of an answer compared with the copy held.
 
     Attributes:
-        digest: exact digest of the body.
         same: whether the content equals the copy held; False for a first copy.
         analysis: of a compared body, and of a first copy if there was time.
         cleaned_digest: digest of its cleaned text.
@@ -135,14 +134,11 @@ class ComparisonBasis:
     """What a new body is compared with, and how.
 
     Attributes:
-        held: the last good copy.
         rules: the page's noise rules so far.
         template: those of its host.
-        page_id: the page.
         threshold: weighted difference from which the page counts as changed.
         pair: whether both bodies were fetched one host delay apart.
         expected: whether a hint made the visit, or a replica answered it: no evidence of noise.
-        max_links: maximum number of links to read.
     """
 
     held: StoredCopy
@@ -176,8 +172,6 @@ def compare(body: bytes, content_type: str | None, basis: ComparisonBasis) -> Bo
 
     Args:
         body: a body that differs from the one held.
-        content_type: its Content-Type field.
-        basis: what to compare it with.
     """
     known = basis.known
     old = read_blocks(*basis.held)
@@ -231,7 +225,6 @@ def wants_pair(page: PageRecord, template: Template, *, streak: int, confirm_pag
     """Say whether a page just found changed should be fetched again at once.
 
     Args:
-        page: the page before the visit.
         template: noise rules of its host, and how many first pages were fetched twice.
         streak: visits in a row that found it changed, including this one; 0 at its first copy.
         confirm_pages: maximum number of first pages per host to fetch twice; 0: no page at all.

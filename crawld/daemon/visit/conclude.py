@@ -36,11 +36,7 @@ class Visit:
     """A finished visit.
 
     Attributes:
-        page: the page before the visit.
         at: time of the answer, Unix seconds.
-        judgement: the outcome.
-        answer: the result of the fetch.
-        mode: how the page was requested.
         comparison: the body compared with the copy held; None without a body.
         content: the content of the body; None if it was not parsed.
         admitted: the links it named, admitted or refused.
@@ -138,8 +134,6 @@ def conclude(
     """Return the visit that an answer makes.
 
     Args:
-        answer: the result of the fetch.
-        mode: how it was requested.
         comparison: the body compared with the copy held; None without a body.
         admission: decides which URLs of the page become pages.
         now: time of the answer, Unix seconds.

@@ -35,7 +35,6 @@ class PageContent:
         urls: canonical URLs of the links that we may follow.
         noarchive: whether the page asks not to be stored.
         base: the base of its relative URLs, where that is not its own URL.
-        page: the parsed page, if it is HTML.
         shows_url: the page whose text it shows, where a wiki serves a redirect with status 200.
     """
 
@@ -66,9 +65,7 @@ def needed_by(
     """Return the canonical URLs that a browser loads to show a page or a style sheet.
 
     Args:
-        url: of the page.
         answer: its body, HTML or CSS; other types need nothing.
-        most: maximum number of URLs.
         include_media: whether to include audio and video.
     """
     hrefs: Iterable[str]

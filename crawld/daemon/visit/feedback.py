@@ -31,7 +31,6 @@ class VisitLearning:
     """What is learnt about all hosts under crawl.
 
     Attributes:
-        detector: tells changes from noise.
         validators: tells which validators can be trusted.
     """
 

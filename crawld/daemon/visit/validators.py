@@ -29,7 +29,6 @@ class RequestMode:
     """How a page is requested.
 
     Attributes:
-        sent: the validators sent as conditions.
         check: whether they are left out on purpose, to test whether the server lies.
         pair: whether the copy held was fetched one host delay ago.
         hinted: whether a hint says that the page changed; a difference is then no noise.

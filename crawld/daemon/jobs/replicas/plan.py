@@ -41,7 +41,6 @@ class Decision:
 
     Attributes:
         canonical_id: the host to keep; the first of the group if none could be chosen.
-        status: `pruned` or `held`.
         reason: for the operator.
     """
 
@@ -57,12 +56,8 @@ class PlanInput:
 
     Attributes:
         evidence: by pair of host numbers, the smaller first.
-        operator_words: the operator's word by pair.
-        replicas: the stored replicas.
         contradictions: pairs that were compared and differ.
         profiles: the profile of each host in a pair.
-        hosts: number of all hosts.
-        prune: whether the config allows pruning.
         max_share: largest share of the hosts that one run may prune; None: no limit, as the
             operator allowed.
     """

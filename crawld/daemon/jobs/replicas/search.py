@@ -76,8 +76,6 @@ class SearchResult:
     """The result of judging all pairs.
 
     Attributes:
-        pairs: pairs to store.
-        hosts: number of hosts.
         candidates: number of pairs that share something.
         dropped: pairs left out because `PAIR_BUDGET` was exhausted.
         contradictions: pairs among these hosts that were compared and differ.

@@ -61,13 +61,12 @@ MAX_FAILURES = 3
 
 _PAGE_TROUBLES = frozenset(
     {
-        *(
-            TroubleKind.BROKEN,
-            TroubleKind.NOT_JSON,
-            TroubleKind.UNAVAILABLE,
-            TroubleKind.UNREACHABLE,
-        ),
-        *(TroubleKind.TOO_MANY, TroubleKind.BAD_CURSOR),
+        TroubleKind.BROKEN,
+        TroubleKind.NOT_JSON,
+        TroubleKind.UNAVAILABLE,
+        TroubleKind.UNREACHABLE,
+        TroubleKind.TOO_MANY,
+        TroubleKind.BAD_CURSOR,
     }
 )
 """Failures that the requested pages may have caused: other pages come first next time."""
