@@ -15,7 +15,7 @@ import trio
 
 @dataclass(frozen=True, slots=True)
 class Clock:
-    """Wall clock beside trio's own.
+    """The wall clock and trio's clock.
 
     Attributes:
         wall: returns Unix seconds (UTC).

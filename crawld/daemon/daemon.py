@@ -1,10 +1,10 @@
-"""The daemon: opens nothing itself, rebuilds memory from the file, runs all tasks, ends cleanly.
+"""The daemon: loads its state from an open file, runs all tasks, and shuts down cleanly.
 
-Start: sites and seeds into the file ▸ hosts and page queues out of it ▸ listeners ▸ turns. Every
+Start: store sites and seeds ▸ load hosts and page queues ▸ start listeners ▸ serve turns. Every
 known host waits its full delay first.
 
-End: no more turns ▸ those under way end ▸ their records are committed ▸ everything else is
-cancelled. A second signal cancels the turns too; what was fetched is still committed.
+Shutdown: start no more turns ▸ wait for those under way ▸ commit their visits ▸ cancel everything
+else. A second signal cancels the turns too; completed fetches are still committed.
 
 `Daemon.run` holds the nursery of all long-lived tasks.
 """
@@ -81,7 +81,7 @@ ONCE_WAIT_S = 120.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Start:
-    """The arguments of a start.
+    """What a daemon is started with.
 
     Attributes:
         config: the config in force at start.
@@ -211,7 +211,7 @@ class Daemon:
         watch: Watch,
         task_status: trio.TaskStatus[Daemon] = trio.TASK_STATUS_IGNORED,
     ) -> None:
-        """Run until shut down; report itself once the listeners answer and turns begin.
+        """Run until shut down; report started once the listeners accept clients.
 
         Args:
             listeners: servers to start before the first turn, in this order.
@@ -266,14 +266,14 @@ class Daemon:
         self.crawl.schedule.stop()
 
     def stop_now(self) -> None:
-        """Cancel the turns under way too; what was fetched is recorded if the disk has space."""
+        """Shut down without waiting for turns; completed fetches are recorded if there is space."""
         self.shutdown()
         self._turns_scope.cancel()
         if self.database.stalled is not None:
             self.database.give_up()
 
     def set_paused(self, *, paused: bool) -> None:
-        """Pause or resume everything, also after a drain; a restart forgets it."""
+        """Pause or resume everything, also after a drain; a restart resumes."""
         if paused:
             self.crawl.schedule.pause("operator")
             return

@@ -1,4 +1,4 @@
-"""Pause the crawl while the disk is full, before it loses anything."""
+"""Pause the crawl while commits fail or the disk is nearly full."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ CHECK_S: Final = 10.0
 
 
 async def watch_writes(database: Database, schedule: Schedule) -> None:
-    """Pause the schedule while commits fail; every record waits meanwhile."""
+    """Pause the schedule while commits fail; queued records wait."""
     while True:
         await database.wait_stalled()
         log.error("store_stalled", why=database.stalled)
@@ -34,7 +34,7 @@ async def watch_writes(database: Database, schedule: Schedule) -> None:
 async def watch_space(
     database: Database, schedule: Schedule, min_free_bytes: Callable[[], int]
 ) -> None:
-    """Pause the schedule before the disk is full, with space left for the log and the operator."""
+    """Pause the schedule before the disk is full, to leave space for the log and the operator."""
     while True:
         free_bytes, least_bytes = shutil.disk_usage(database.path.parent).free, min_free_bytes()
         paused = "disk_room" in schedule.pauses

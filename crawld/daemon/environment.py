@@ -1,4 +1,4 @@
-"""What the daemon takes from the world: time, chance, network and threads.
+"""External dependencies of the daemon: clock, randomness, network and threads.
 
 All four are passed in at start, so that a simulation can provide its own. Trio's clock, which
 counts intervals, is passed to `trio.run`.
@@ -18,12 +18,12 @@ from crawld.workers import THREADS, Workers
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Environment:
-    """The four seams.
+    """The four dependencies; a simulation replaces them.
 
     Attributes:
-        clock: wall clock beside trio's own.
+        clock: the wall clock and trio's clock.
         rng: the one source of randomness; a seeded one repeats a run.
-        workers: runs whatever leaves the event loop.
+        workers: runs work outside the event loop.
         network: connects, resolves and listens; None: the operating system's, as configured.
     """
 

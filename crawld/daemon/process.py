@@ -16,10 +16,10 @@ MOST_OPEN_FILES = 100_000
 """The highest limit of open files to ask for: one kept connection for each of many hosts."""
 
 OPEN_FILES_KEPT = 128
-"""Files other than connections to servers: database, log, control socket and its clients."""
+"""Descriptors reserved for the database, the log, the control socket and its clients."""
 
 COLLECTOR_THRESHOLDS = (10_000, 50, 1_000)
-"""Young objects are collected often, old ones about once in hours."""
+"""Thresholds of `gc`: young objects often, old ones once in several hours."""
 
 
 def keep_heap_memory() -> None:
@@ -35,10 +35,10 @@ def keep_heap_memory() -> None:
 
 
 def tune_collector() -> None:
-    """Keep Python's cycle collector from walking all hosts again and again.
+    """Exempt objects of the start from garbage collection, and collect old objects rarely.
 
-    Objects that exist after the start stay. A full walk over 10,000 hosts stops every slot for half
-    a second, and a crawl makes almost no cycles.
+    A full collection over 10,000 hosts stops every slot for half a second, and a crawl makes almost
+    no cycles.
     """
     gc.collect()
     gc.freeze()

@@ -17,7 +17,7 @@ from crawld.store.versions.purge import PurgeResult
 
 SCRUB_ATTEMPTS: Final = 50
 SCRUB_WAIT_S: Final = 0.1
-"""A reader keeps the log in use; ours finish within this pause."""
+"""Pause between attempts, in which our own readers release the log."""
 
 
 async def take_down(

@@ -44,7 +44,7 @@ MAX_HOSTS: Final = 100
 """The most hosts in a forecast: those with the most pages."""
 
 DEFAULT_HINTS: Final = HintQuality(60.0)
-"""Hints a minute late, assumed where no source was learnt."""
+"""Assumed where no source has a record yet: hints one minute late."""
 
 MIN_CHANGES: Final = 3
 """A page with no more exact changes is described by its change model."""

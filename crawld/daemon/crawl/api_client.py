@@ -1,4 +1,4 @@
-"""The client of wiki APIs: requests in the host's turns, by the API's etiquette.
+"""Client of wiki APIs: sends requests in the turns of their hosts.
 
 Permission is checked before each request: the site says `api = true`, neither site nor host is
 paused, the host is open (back-off, Retry-After, quiet hours), and no robots.txt rule that names
@@ -119,7 +119,7 @@ class ApiClient(BackgroundWork):
         return site
 
     def _held(self, api: Api, host: HostState) -> ApiTrouble | None:
-        """Return why no request may wait for this host now; None: one may."""
+        """Return why no request may be sent to this host now; None: one may."""
         if self._site(api) is None:
             return ApiTrouble(
                 TroubleKind.HELD, "the site is paused, over its quota, or says api = false"
@@ -139,7 +139,7 @@ class ApiClient(BackgroundWork):
             now, delay_s = trio.current_time(), host.delay_s()
             fair_at = asked_at + delay_s / share if share else now + delay_s + LOOK_S
             wanted_at = self._crawl.wanted_at(host.slot)
-            # Turns that its pages want before the turn after next belong to them.
+            # Pages that are due before the turn after next keep those turns.
             free = wanted_at is None or wanted_at > max(now, host.slot.next_at) + delay_s
             if free or now >= fair_at:
                 return

@@ -53,7 +53,7 @@ class Crawl:
         robots: robots.txt rules by origin.
         robots_fetch: fetches robots.txt in the turns of hosts.
         learning: learns from visits what is noise and which validators can be trusted.
-        soft_404: tells pages that are gone from those that only seem so.
+        soft_404: detects pages that are gone although the server answers 200.
         leases: which replicas may stand in for the hosts they copy.
         replica_fetch: uses the idle turns of those replicas.
     """
@@ -195,10 +195,10 @@ class Crawl:
     # --- the end of a one-off mirror -----------------------------------------------------------
 
     def is_done(self, within_s: float) -> bool:
-        """Say whether no page can be visited within so many seconds.
+        """Whether no page becomes due within so many seconds.
 
-        The plain delay between two requests does not count, however long; a host whose back-off has
-        grown beyond `within_s` is given up.
+        The plain delay of a host does not count, however long; a host whose back-off exceeds
+        `within_s` is ignored.
         """
         if self.schedule.on_turn or self.recorder.unrecorded or self.schedule.pauses:
             return False

@@ -60,7 +60,7 @@ class PageSelection:
             page = self._database.look_up(page_rows.for_visit, page_id)
             site = state.sites.get(queue.site_id)
             if page is not None and page.requisite != queue.requisites:
-                # It was found as a page and became a requisite: it waits in that queue.
+                # A page that became a requisite waits in the queue of requisites.
                 queue.drop(page_id)
                 queue.mark_recorded(page_id)
                 continue
@@ -70,9 +70,9 @@ class PageSelection:
         return None
 
     def defer(self, host: HostState, task: PageTask) -> bool:
-        """Put back a page whose origin is closed; return whether it is.
+        """Put back a page if its origin is closed; return whether it was.
 
-        The pages of the host's other origins go on.
+        Pages of the host's other origins are still visited.
         """
         closed_until = self._robots.closed_until(split_url(task.page.url).origin)
         if closed_until <= trio.current_time():

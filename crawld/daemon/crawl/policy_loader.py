@@ -1,8 +1,8 @@
 """Load weights and change models into the policies, in the background after the start.
 
 The start reads last visits only, so that a million pages load in a second. Weights and models
-follow here, host by host in slices, with a rest after each; until then a policy works with what
-visits teach. The same task replaces the policies that a reload has changed.
+follow here, host by host in slices, with a rest after each; until then a policy learns from
+visits only. The same task replaces the policies that a reload has changed.
 
 Invariant: at most one slice of models is in memory.
 """

@@ -1,9 +1,9 @@
-"""The idle turn of a leased replica fetches a page of the host it copies.
+"""Fetch pages of a host in the idle turns of its leased replicas.
 
     replica's turn, no page of its own ─▶ canonical host's turn taken? ─▶ the policy's next page,
     requested under the replica's name ─▶ recorded as a visit of the canonical page
 
-`replica_leases.py` says which replicas may do this, and how they lose the right to.
+`replica_leases.py` grants and revokes the leases.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ from crawld.store.replica.sample import STAND_IN_PREFIX
 from crawld.store.visit import VisitRecord
 
 MAX_LOOKS: Final = 8
-"""Pages of the canonical host that one turn looks at for one that may be lent."""
+"""Pages of the canonical host that one turn considers."""
 
 MIN_REST_S: Final = 0.1
-"""Least rest after a turn that found no page to lend."""
+"""Shortest rest after a turn that found no page to fetch."""
 
 MAX_UNCHECKED: Final = 100_000
-"""Pages a replica may show before its canonical host shows them again; 60 bytes each."""
+"""Pages fetched from a replica and not yet checked at its canonical host; 60 bytes each."""
 
 FROM_REPLICA: Final = RequestMode(from_replica=True)
 
@@ -84,7 +84,7 @@ class StandIn(Responder):
         )
 
     def recorded(self, page_id: int, outcome: Outcome) -> None:
-        """Do nothing: only the canonical host checks what replicas show."""
+        """Do nothing: only a visit of the canonical host checks replicas."""
 
 
 class ReplicaFetch:
@@ -132,9 +132,9 @@ class ReplicaFetch:
             lease.idle_until = trio.current_time() + rest_s
 
     def is_fresh_copy(self, visit: Visit) -> bool:
-        """Say whether what a replica showed may be recorded as the page.
+        """Whether a replica's response may be recorded as a visit of the page.
 
-        A copy that lags shows a text that the page has shown before and shows no more.
+        A replica that lags serves an earlier text of the page.
         """
         outcome, comparison = visit.judgement.outcome, visit.comparison
         if outcome is not Outcome.CHANGED:
@@ -161,7 +161,7 @@ class ReplicaFetch:
         ]
 
     def _is_well(self, host: HostState) -> bool:
-        """Say whether a host is merely busy; one that backs off is not asked by another name."""
+        """Whether a host is only busy; one in back-off is not fetched through a replica either."""
         rested = host.open_at(self._clock) <= trio.current_time()
         return rested and not host.paused and not host.backoff.level
 
@@ -192,7 +192,7 @@ class ReplicaFetch:
             while len(passed) < MAX_LOOKS and len(lease.unchecked) < MAX_UNCHECKED:
                 slot = lease.canonical.slot
                 if slot.turn is None and not slot.queued and slot.next_at <= trio.current_time():
-                    return False  # it is free itself
+                    return False  # the canonical host can serve it itself
                 page_id = queue.select(self._clock.now())
                 if page_id is None:
                     return False
@@ -220,7 +220,7 @@ class ReplicaFetch:
     async def _check(self, host: HostState, page: PageRecord, site: ActiveSite, url: str) -> None:
         """Request a doubted page from a replica; revoke its lease if it still differs.
 
-        Nothing is recorded: the page's own host has shown how it is.
+        Nothing is recorded: the page was just visited at its own host.
         """
         visit = await self._visitor.compare(host, page, site, url, FROM_REPLICA)
         if visit is not None and visit.judgement.outcome is not Outcome.UNCHANGED:

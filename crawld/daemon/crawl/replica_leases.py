@@ -1,13 +1,12 @@
 """Leases of replicas: which hosts may stand in for the hosts they copy.
 
-The replicas job grants a lease after a certain verdict and samples that showed what the canonical
-host showed, without lag. A replica keeps its lease by being right. The next visit of each page it
-has shown is made at the canonical host. Where that one differs, the page has changed since or the
-copy lags: the page is doubted, and the replica is asked for it once more at once. A response that
-is no good copy, or a text that the page showed earlier, ends the lease. New samples must then prove
-the replica again.
+The replicas job grants a lease after a certain verdict and samples that agreed with the canonical
+host, without lag. Every page fetched from a replica is checked: its next visit is made at the
+canonical host. If that differs, the page has changed since or the replica lags, so the replica is
+asked for the page again at once. A bad copy or an earlier text of the page revokes the lease. New
+samples must then prove the replica again.
 
-Everything here is derived: a restart begins without leases, and the job grants them again.
+Leases are not stored: after a restart the job grants them again.
 """
 
 from __future__ import annotations
@@ -33,9 +32,9 @@ class Lease:
     """The lease of one replica.
 
     Attributes:
-        canonical: the host whose pages it may show.
-        unchecked: pages it showed that the canonical host has not shown since.
-        doubted: pages that the canonical host then showed otherwise, to be requested again.
+        canonical: the host whose pages it may serve.
+        unchecked: pages fetched from it and not yet checked at the canonical host.
+        doubted: pages that differed at the canonical host, to be requested from it again.
         idle_until: when (trio clock) it may look for a page again, after it found none.
     """
 
@@ -55,7 +54,7 @@ class ReplicaLeases:
         self._copies: dict[HostState, list[HostState]] = {}
 
     def grant(self, proven: Iterable[ReplicaRow]) -> None:
-        """Give a lease to these replicas and no others; a lease that goes on keeps its record."""
+        """Grant leases to these replicas only; a lease that continues keeps its pages."""
         before, self._leases = self._leases, {}
         self._copies = {}
         for row in proven:
@@ -68,7 +67,7 @@ class ReplicaLeases:
             self._leases[host] = known if known and goes_on else Lease(canonical)
             self._copies.setdefault(canonical, []).append(host)
             for site_id in canonical.pages:
-                # The politeness of that site now binds the replica too.
+                # The replica must follow the politeness rules of that site too.
                 self._state.pages_of(host, site_id)
             self._state.schedule.wake(host.slot)
 
@@ -77,7 +76,7 @@ class ReplicaLeases:
         return self._leases.get(host)
 
     def is_leased(self, name: str) -> bool:
-        """Say whether a host may show pages of the host it copies."""
+        """Whether a host has a lease."""
         return self._state.hosts.get(name) in self._leases
 
     def visited(self, canonical: HostState, page_id: int, outcome: Outcome) -> None:
@@ -92,7 +91,7 @@ class ReplicaLeases:
                 self._state.schedule.wake(host.slot)
 
     def wake_partners(self, host: HostState) -> None:
-        """Wake the hosts that a visit by this host may concern."""
+        """Wake the canonical host and the replicas of a host."""
         lease = self._leases.get(host)
         canonical = host if lease is None else lease.canonical
         if canonical is not host:

@@ -37,7 +37,7 @@ async def _restore_slots(
     hosts = {}
     for row in await database.read(load.load_hosts):
         host = state.enter_host(row.host_id, row.host)
-        # Until it has pages again, of any site: the longest delay of all.
+        # The longest delay of all sites holds until the host has pages again.
         host.apply_rules([site.rules for site in state.sites.values()])
         host.paused = row.paused
         host.restore(Backoff(row.backoff_level, row.backoff_at, row.closed_until), clock)
@@ -57,7 +57,7 @@ async def _restore_waiting(
 def _restore_revisits(
     state: CrawlState, revisits: Revisits, hosts: dict[int, HostState], now: float
 ) -> None:
-    """Give each host its slice; the arrays are ordered by host, site and last visit."""
+    """Load visited pages; the arrays are ordered by host, site and last visit."""
     if not len(revisits.page_ids):
         return
     keys = np.stack([revisits.host_ids, revisits.site_ids])

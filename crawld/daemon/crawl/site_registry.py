@@ -1,7 +1,7 @@
 """The operator's sites: those of the config, those added through the socket, and their seeds.
 
-The file numbers sites and remembers the ones that no config names; everything else follows from
-their definitions. A site that is taken out keeps its pages and versions; they are just not visited.
+The file stores the numbers of all sites, and the definitions of those that no config names. A
+removed site keeps its pages and versions, but they are no longer visited.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class SiteRegistry:
         """
         now = self._clock.now()
         hosts = {site.name: set(seeds_of[site.name].hosts) for site in config.sites}
-        # Rehearse before the first write: a bad headers file must refuse the whole config.
+        # Checked before the first write: a bad headers file must refuse the whole config.
         await self._workers.run(_rehearse, config, hosts, now)
         named = {site.name for site in config.sites}
         for row in await self._database.read(site_rows.list_sites):

@@ -40,7 +40,7 @@ class CrawlSettings:
         gather_s: how long a visit may wait for others before it is committed.
         discovery_share: share of the turns for new pages while revisits are due.
         min_revisit_s: least time between two visits of a page.
-        once: visit each page once; try again only after passing failures, a few times.
+        once: visit each page once; retry transient failures a few times.
         address_wait_s: how long each address waits after the start before its first request.
         requisite_share: share of the turns for requisites while pages want them too.
         confirm_pages: first pages of each host fetched twice, to learn what changes by itself.
@@ -153,7 +153,7 @@ class CrawlState:
     # --- hosts ---------------------------------------------------------------------------------
 
     def enter_host(self, host_id: int, name: str, *, first_wait_s: float = 0.0) -> HostState:
-        """Return the state of a host; create it at first sight.
+        """Return the state of a host; create it if needed.
 
         Args:
             name: host name.
@@ -227,7 +227,7 @@ class CrawlState:
 
         Args:
             new: the pages.
-            soon: whether the requisites among them go before those that wait.
+            soon: whether requisites go to the front of their queue.
         """
         for page in new:
             host = self.enter_host(page.host_id, split_url(page.url).host)

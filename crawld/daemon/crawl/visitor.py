@@ -1,4 +1,4 @@
-"""One visit, as a straight line: ask, read, judge, learn, record.
+"""Visit a page in five steps: ask, read, judge, learn, record.
 
     ask      request the page with conditions, or without      `fetch/request.py`
     read     compare the body with the copy held, conclude     `visit/change_detection.py`,
@@ -53,7 +53,7 @@ ONCE_TRIES: Final = 3
 
 
 class Responder:
-    """The host asked for a page, here the host it lives on; a replica can stand in for it."""
+    """The host that answers a visit: the page's own host, or a replica (`StandIn`)."""
 
     __slots__ = ("_visitor", "host")
 
@@ -62,7 +62,7 @@ class Responder:
         self._visitor = visitor
 
     def request_mode(self, page: PageRecord, *, covered: bool) -> RequestMode:
-        """Return how to request a page; `covered`: hint sources tell of its changes."""
+        """Return how to request a page; `covered`: hint sources report its changes."""
         return self._visitor.request_mode(page, self.host, covered=covered)
 
     def url(self, page: PageRecord) -> str:
@@ -154,7 +154,7 @@ class Visitor:
     async def compare(
         self, host: HostState, page: PageRecord, site: ActiveSite, url: str, mode: RequestMode
     ) -> Visit | None:
-        """Request a page and compare it with the copy held; only the host's rest is recorded.
+        """Request a page and compare it with the copy held; record only the host's back-off.
 
         Returns:
             The visit; None where the network is down.
@@ -233,7 +233,7 @@ class Visitor:
                 self._state.follow_seed(site, target)
 
     def rest(self, host: HostState, visit: Visit) -> None:
-        """Let a host rest for its delay after a response, longer after trouble."""
+        """Start the host's delay after a response; trouble increases its back-off."""
         if visit.judgement.host_trouble:
             host.record_trouble(visit.at, visit.retry_after_s)
             if visit.retry_after_s is not None:
@@ -259,7 +259,7 @@ class Visitor:
         feedback: VisitFeedback,
         sources: tuple[int, ...] | None,
     ) -> PendingVisit:
-        """Return what the file gets of a visit, and what happens once it is committed."""
+        """Return the record of a visit and the callback for its commit."""
         update = _host_update(responder.host, visit, feedback.validators.skew_s)
         record = responder.adapt(record_of(visit, feedback, update, self._state.caps, sources))
         model = record.model if task.queue.uses_models else None
@@ -269,7 +269,7 @@ class Visitor:
         # A page that has just changed gets its requisites soon, ahead of those found before.
         soon = visit.needs is not None and not visit.first_copy
         outcome = visit.judgement.outcome
-        # Holds nothing of the visit, which may be large: a thousand may wait.
+        # Must not hold the visit, which may be large: a thousand may wait.
         on_recorded = partial(
             self._recorded, task.queue, task.page.page_id, responder, outcome, put_back, soon
         )
@@ -300,7 +300,7 @@ class Visitor:
         soon: bool,
         recorded: RecordResult,
     ) -> None:
-        # Only now may the page come again: its next visit starts from what the file says.
+        # Only now may the page be taken again: its next visit starts from the committed state.
         queue.mark_recorded(page_id)
         put_back()
         responder.recorded(page_id, outcome)

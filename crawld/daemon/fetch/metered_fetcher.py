@@ -1,9 +1,8 @@
-"""The one way out for the requests of sites: visits, robots.txt, wiki APIs, hint sources.
+"""Send all requests of sites (visits, robots.txt, wiki APIs, hint sources) and count their bytes.
 
-Every byte received counts toward the monthly quota of its site, and is in the file before anything
-else is done with the answer. A site over its quota rests until the next month (UTC). The answer
-under way when the quota is reached is still counted and kept. An endless stream is counted while it
-comes, and cut off when the quota is reached.
+Received bytes count toward the monthly quota of their site and are stored before the response is
+used. A site over its quota is not fetched until the next month (UTC). The response that exceeds the
+quota is still counted and kept. A stream is counted while it runs and cut off at the quota.
 """
 
 from __future__ import annotations
@@ -59,7 +58,7 @@ class TrafficMeter:
         self._received: dict[int, int] = {}
 
     def load(self, month: int, received: Mapping[int, int]) -> None:
-        """Take the counts of a month from the file."""
+        """Load the counts of a month."""
         self.month = month
         self._received = dict(received)
 
@@ -81,7 +80,7 @@ class TrafficMeter:
         return self._received.get(site_id, 0)
 
     def is_over_quota(self, site: ActiveSite) -> bool:
-        """Say whether a site must rest until the next month."""
+        """Whether a site has used up its quota of this month."""
         most = site.config.monthly_bytes
         return most is not None and self.of(site.site_id) >= most
 

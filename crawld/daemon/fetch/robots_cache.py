@@ -1,7 +1,7 @@
-"""The robots.txt rules of every origin: in memory for admission, fresh for fetching.
+"""Fetch, store and cache the robots.txt rules of every origin.
 
 The text is stored on the origin's row for a day; the parsed rules of origins in use are in a
-bounded cache here. Fetching robots.txt takes a turn of the host like any other request, and so does
+bounded cache. Fetching robots.txt takes a turn of the host like any other request, and so does
 each redirect. An origin whose robots.txt cannot be fetched (5xx, unreachable) is closed: its pages
 wait, and the fetch is retried with growing pauses. Earlier rules stay in force meanwhile, as RFC
 9309 section 2.4 permits.
@@ -147,7 +147,7 @@ class RobotsCache:
             wait_turn=wait_turn,
         )
         if isinstance(answer.last, FetchFailure) and answer.last.local_fault:
-            return answer  # our fault says nothing about the host: try again at the next turn
+            return answer  # a local fault says nothing about the host: retry at the next turn
         now = self._clock.now()
         if answer.verdict is RobotsVerdict.CLOSED:
             await self._closed(origin, host, answer)

@@ -53,7 +53,7 @@ class RobotsFetch:
         return self._redirected_to.get(host)
 
     async def fetch(self, host: HostState, site: ActiveSite, origin: str) -> None:
-        """Fetch the robots.txt of an origin in the host's turn; each redirect waits for its own.
+        """Fetch the robots.txt of an origin in the host's turn; redirects take turns of theirs.
 
         When a redirect is followed the host's turn has ended, and its pages wait.
         """

@@ -1,8 +1,7 @@
-"""Admission: which URLs of a page become pages. Checks scope, traps and robots; counts refusals.
+"""Decide which URLs become pages: check scope, traps and robots.txt, and report refusals.
 
 Most pages of a site have the same links, so recently judged URLs are remembered and skipped. The
-memory is bounded; forgetting only costs time. The file decides in the end: a URL that it knows
-makes no new page.
+memory is bounded; a forgotten URL only costs time, since the file adds no known URL again.
 """
 
 from __future__ import annotations
@@ -103,9 +102,9 @@ class Admission:
         recent = self._recent
         for url in urls:
             hashed = url_hash(url)
-            # Seeds are few and must be judged even where a page has named them.
+            # Seeds are few, and are judged even if a page has named them.
             key = hashed ^ site.site_id
-            # Too deep here is not too deep from a page nearer to the seeds.
+            # A URL too deep here may be admitted from a page nearer to the seeds.
             too_deep = key ^ (source.depth + 1 << DEPTH_SHIFT)
             if not source.seed and (key in recent or too_deep in recent):
                 continue

@@ -153,7 +153,7 @@ class HostState:
         )
 
     def rest_from(self, from_time: float) -> None:
-        """Let the host rest for its delay, counted from a time of trio's clock."""
+        """Start the host's delay at a time of trio's clock."""
         self.slot.next_at = max(self.slot.next_at, from_time + self.delay_s())
 
     def open_at(self, clock: Clock) -> float:

@@ -13,7 +13,7 @@ is never in flight twice. Pages out of every scope are left out until the scopes
 and revisits share the turns: new pages get them all until a revisit is due, then `discovery_share`
 of them.
 
-The policy can be replaced while the crawl runs. The old one goes on until the pages are read from
+The policy can be replaced while the crawl runs. The old one is used until the pages are read from
 the file; pages in flight or resting then enter the new one after their visit.
 """
 
@@ -133,7 +133,7 @@ class PageQueue:
         self._selectable = 0
         self._balance = 0.0
 
-    # --- coming in -----------------------------------------------------------------------------
+    # --- adding --------------------------------------------------------------------------------
 
     def load_visited(self, known: VisitedPages, now: float) -> None:
         """Load the visited pages of the file at start; `now` in Unix seconds."""
@@ -199,7 +199,7 @@ class PageQueue:
         """Whether the look-ahead is low and the file has more."""
         return self.more and len(self._ahead) < LOOK_AHEAD // 4
 
-    # --- going out -----------------------------------------------------------------------------
+    # --- taking --------------------------------------------------------------------------------
 
     def wanted_at(self, now: float) -> float | None:
         """Return when (Unix seconds) some page may be visited at the earliest; None: never."""
@@ -286,11 +286,11 @@ class PageQueue:
         elif isinstance(self._policy, DelayedPolicy):
             self._idle_until = min(self._policy.next_due_at(), now + MAX_IDLE_S)
         else:
-            # A policy that selects none has none: asking again at once would only spin.
+            # The policy has no page to select: asking again at once would spin.
             self._selectable = 0
         return page
 
-    # --- coming back ---------------------------------------------------------------------------
+    # --- putting back --------------------------------------------------------------------------
 
     def put_back(self, page: int) -> None:
         """Put back a page that was taken and not requested."""

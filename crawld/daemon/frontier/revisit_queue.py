@@ -37,7 +37,7 @@ class RevisitQueue:
         heapq.heappush(self._heap, (visited_at, page, observation))
 
     def hinted(self, page: int, changed_at: float) -> None:
-        """Note a hint that a page, which may rest here, changed (Unix seconds)."""
+        """Add a hint that a page changed (Unix seconds); it need not rest here."""
         if self._heap:
             hints = self._hints = self._hints or {}
             hints[page] = max(changed_at, hints.get(page, -math.inf))

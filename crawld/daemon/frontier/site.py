@@ -132,7 +132,7 @@ class ActiveSite:
         return registrable_domain(target_host) == registrable_domain(source_host)
 
     def trusts(self, url: str, source: str) -> bool:
-        """Whether a document at `source` may name `url`, which is no page, for the site.
+        """Whether a document at `source` may name `url` as an API, sitemap or feed of the site.
 
         Allowed are its own host, its registrable domain and the hosts of the site.
         """

@@ -1,4 +1,4 @@
-"""Which pages of a wiki belong to a site: checked by admission and before visits.
+"""Decide which pages of a wiki belong to a site, at admission and before visits.
 
 Derived from the file: how each wiki spells titles, and the titles of sites that cover a part of a
 wiki. Loaded at start, after a reload, and when the facts of a wiki change.

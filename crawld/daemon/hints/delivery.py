@@ -31,7 +31,7 @@ class HintDelivery(BackgroundWork):
     """Hands hints to the policies of their pages."""
 
     async def deliver(self, row: SourceRow, accepted: Sequence[AcceptedHint]) -> None:
-        """Tell a site's policy on a host which of its pages are reported as changed."""
+        """Pass the hints of a source to the policy of its site and host."""
         host = self._state.hosts.get(row.host)
         pages = host.pages.get(row.site_id) if host else None
         if host is None or pages is None or not accepted:
@@ -78,7 +78,7 @@ class HintDelivery(BackgroundWork):
                 pages = host.pages.get(key[1]) if host else None
                 if pages is None or (wanted_keys is not None and key not in wanted_keys):
                     continue
-                # Hints of sources outstanding after the read are delivered when they arrive.
+                # A source added after the read delivers its hints itself.
                 known = [row for row in outstanding if row.hint_source_id in trust]
                 for row in known:
                     pages.add_hint(row.page_id, row.last_at, trust[row.hint_source_id])

@@ -54,7 +54,7 @@ MAX_BATCH_PAGES: Final = 2_000
 """Most pages in a batch; with more, reading stops until the batch is committed."""
 
 PIECE_BYTES: Final = 4 * 1024
-"""Bytes parsed between two looks at the clock: a few events, 0.25 ms at most."""
+"""Bytes parsed between two reads of the clock: a few events, 0.25 ms at most."""
 
 SLICE_S: Final = 0.001
 """Longest time of parsing without a checkpoint."""
@@ -162,7 +162,7 @@ class EventStream(BackgroundWork):
         self._failures = 0 if connection.saw_event and lasted_s >= STABLE_S else self._failures + 1
         if ended.pause_s is not None or not (connection.opened or refused):
             return ended
-        # Reconnect soon after a connection that stood, even a silent one.
+        # Reconnect soon after a connection that was accepted, even a silent one.
         pause_s = RECONNECT_S * 2.0 ** min(self._failures, MAX_DOUBLINGS)
         return replace(ended, pause_s=max(pause_s, reader.retry_s or 0.0))
 
@@ -237,7 +237,7 @@ class _Connection:
             for event in self._reader.feed(piece[start : start + PIECE_BYTES]):
                 self._parse_event(event.data)
             self._batch.last_id = self._reader.last_id
-            # One checkpoint per event would cost more than the events where each comes alone.
+            # A checkpoint after each event would cost more than the event.
             if trio.current_time() >= self._pause_at:
                 await trio.lowlevel.checkpoint()
                 self._pause_at = trio.current_time() + SLICE_S

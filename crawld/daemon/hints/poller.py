@@ -182,11 +182,11 @@ class HintPoller(BackgroundWork):
         return trio.current_time() + max(0.0, min(wait_s, MAX_PAUSE_S))
 
     async def _publish_sources(self) -> None:
-        """Tell the crawl which sources of a host and site should have reported a change."""
+        """Publish the sources that cover each site and host."""
         known: dict[tuple[int, int], list[int]] = defaultdict(list)
         for row in await self._database.read(hint_source.list_sources):
             sources = known[row.site_id, row.host_id]
-            # A source that never claimed to be complete up to a time cannot miss a change.
+            # Only a source that is complete up to some time can miss a change.
             if row.told_until is not None:
                 sources.append(row.hint_source_id)
         self._state.hint_sources = {key: tuple(numbers) for key, numbers in known.items()}

@@ -4,7 +4,7 @@ A source keeps no state in memory that it could not lose: its cursor and record 
 and each result is stored in one transaction with the next cursor. A process killed in between
 polls again from the old cursor.
 
-1. Whatever a server does is a value: `Poll` or `PollTrouble`. An exception is a bug.
+1. Every outcome of a poll is a value: `Poll` or `PollTrouble`. An exception is a bug.
 2. A source keeps to the politeness of the host it asks (`ApiClient`, `Schedule.borrow`). Only one
    source of a host is polled at a time.
 3. The time of a change is a span from the earliest to the latest possible time. A copy made before

@@ -3,7 +3,7 @@
 The result of each probe is stored with the page. A page changed if its revision differs, if it
 appeared or disappeared, or possibly if the wiki rendered it again without a new revision (a
 template or category changed). If a visit came so soon after an edit that the times do not decide,
-the stored copy tells which revision it shows.
+the stored copy shows its revision.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from crawld.store.changes.wiki_probe import ProbePage, ProbeResult
 from crawld.store.versions import version
 
 CLOSE_S: Final = 120.0
-"""A visit this soon after an edit may show the old text: the copy tells its revision."""
+"""A visit this soon after an edit may show the old text: the copy shows its revision."""
 
 PROBE_PAUSE_FACTOR: Final = 10.0
 """Probes are this many times rarer than their share allows, beside recent changes."""
@@ -133,7 +133,7 @@ def _is_uncertain(page: ProbePage, info: PageInfo, skew: ClockSkew) -> bool:
 
 
 def _revisions(connection: apsw.Connection, pages: Sequence[ProbePage]) -> dict[int, int]:
-    """Return the revisions that copies show, by page, where they tell; on a reader's thread."""
+    """Return the revisions that copies name, by page; on a reader's thread."""
     found = {}
     for page in pages:
         body = version.read_body(connection, page.version_id) if page.version_id else None

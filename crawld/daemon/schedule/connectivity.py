@@ -1,7 +1,7 @@
 """Addresses of hosts, and whether the network is up.
 
-Every lookup and fetch is evidence. When most hosts fail at once the fault is ours: the crawl
-pauses, logs it, and tries again every `PROBE_S`, instead of failing page after page.
+Every lookup and fetch is evidence. When most hosts fail at once the fault is local: the
+crawl pauses, logs it, and tries again every `PROBE_S`, instead of failing page after page.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ One heap and one timer task hold every host. A host costs a small object; a task
 its turn lasts. The schedule knows times, hosts and addresses, but no pages, policies, robots or
 SQL: the `Turns` it serves say what a turn does and when a host wants another.
 
-A host is in exactly one place:
+A host is in exactly one state:
 
     parked     wants nothing: in no structure, until `wake`
     waiting    in the heap, until its own delay (back-off, quiet hours) is over
@@ -47,14 +47,14 @@ START_SPREAD_S = 0.002
 """Gap between the first turns of two hosts after a start, so that 10,000 do not come at once."""
 
 LATENESS_SAMPLES = 8192
-"""Number of slots that `Lateness` remembers."""
+"""Number of requests that `Lateness` remembers."""
 
 LOCATION_MAX_AGE_S = 300.0
 """How long a host's address is used without asking the resolver again."""
 
 
 class Turns(Protocol):
-    """What the schedule serves: the core loop."""
+    """The callbacks of the schedule; the core loop implements them."""
 
     async def locate(self, slot: HostSlot) -> str | None:
         """Return the address of the host, None if it cannot be found now."""
@@ -72,11 +72,11 @@ class Turns(Protocol):
         """Return the least time between two requests to the address of the host."""
 
     def turn_ended(self, slot: HostSlot) -> None:
-        """Take note that the host's turn ended."""
+        """Handle the end of the host's turn."""
 
 
 class Lateness:
-    """How late requests left after the time they were permitted; the last few thousand."""
+    """How much later than permitted the last few thousand requests were sent."""
 
     def __init__(self) -> None:
         self._samples = array("d", bytes(8 * LATENESS_SAMPLES))
@@ -93,7 +93,7 @@ class Lateness:
         return 1000.0 * held[min(len(held) - 1, int(q * len(held)))] if held else 0.0
 
     def forget(self) -> None:
-        """Start again, as benchmarks do after warming up."""
+        """Discard all samples, for benchmarks after their warm-up."""
         self.count = 0
 
 
@@ -110,7 +110,7 @@ class ScheduleStatistics:
 
 
 class Schedule:
-    """All host slots and the one task that times them."""
+    """All host slots and the timer task that serves them."""
 
     def __init__(self, turns: Turns, *, max_on_turn: int, address_wait_s: float = 0.0) -> None:
         """Make an empty schedule.
@@ -139,7 +139,7 @@ class Schedule:
     # --- for other modules ---------------------------------------------------------------------
 
     def host(self, host: str, *, first_wait_s: float = 0.0) -> HostSlot:
-        """Return the slot of a host; create it at first sight.
+        """Return the slot of a host; create it if needed.
 
         Args:
             host: host name.
@@ -171,7 +171,7 @@ class Schedule:
 
     @property
     def pauses(self) -> frozenset[str]:
-        """Why no turn is started; empty while all is well."""
+        """Reasons why no turn is started; empty while turns are served."""
         return frozenset(self._pauses)
 
     def pause(self, reason: str) -> None:
@@ -383,7 +383,7 @@ class Schedule:
 
     def _push(self, slot: HostSlot | AddressSlot, at: float) -> None:
         if slot.entry_at <= at:
-            return  # it comes up no later, and is checked again then
+            return  # due no later already, and checked again then
         slot.entry_at = at
         slot.serial += 1
         self._pushes += 1

@@ -79,8 +79,8 @@ MAX_SPARE_S: Final = 0.25
 class TokenBucket:
     """A time budget that fills at a steady rate up to a limit.
 
-    A crawl that is not in a hurry leaves nothing to the analyse job; one that is loses no more than
-    `SPARE_SHARE`. Times are those of any clock that never goes back.
+    An idle crawl analyses every first copy; a busy one spends at most `SPARE_SHARE` of its time on
+    them. Times are those of any clock that never goes back.
     """
 
     def __init__(self, now: float) -> None:
@@ -94,7 +94,7 @@ class TokenBucket:
         return self._left_s
 
     def spend(self, seconds: float) -> None:
-        """Take out what was spent, even if less was left."""
+        """Subtract time spent; the budget may become negative."""
         self._left_s -= seconds
 
 

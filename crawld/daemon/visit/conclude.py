@@ -1,6 +1,6 @@
 """Conclude a visit: turn a page and the answer of its server into a `Visit` value.
 
-Nothing here waits or touches the database. Whatever the server does becomes a value.
+Nothing here waits or uses the database. A server fault is a value, not an exception.
 """
 
 from __future__ import annotations
@@ -131,7 +131,7 @@ def conclude(
     admission: Admission,
     now: float,
 ) -> Visit:
-    """Return the visit that an answer makes.
+    """Return the visit that results from an answer.
 
     Args:
         comparison: the body compared with the copy held; None without a body.
@@ -207,7 +207,7 @@ def _content(
 def response_facts(
     page: PageRecord, answer: FetchResponse, body_digest: bytes, mode: RequestMode
 ) -> ResponseFacts:
-    """Return what the judgement looks at."""
+    """Return the facts of a response that its judgement needs."""
     location = answer.header("location")
     target: str | None = None
     if location:

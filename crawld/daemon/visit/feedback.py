@@ -1,4 +1,4 @@
-"""What visits teach: noise, validators, and when to fetch a page twice.
+"""Learn from visits: noise rules, trust in validators, and when to fetch a page twice.
 
 The visitor asks here how to request a page, passes in each answer, and takes back what to record
 with the visit. Everything is derived from the file; a restart forgets the pages that wait to be
@@ -28,7 +28,7 @@ from crawld.workers import Workers
 
 
 class VisitLearning:
-    """What is learnt about all hosts under crawl.
+    """Learns from the visits of all hosts.
 
     Attributes:
         validators: tells which validators can be trusted.
@@ -57,7 +57,7 @@ class VisitLearning:
 
         Args:
             delay_s: delay of its host.
-            covered: whether hint sources tell of its changes.
+            covered: whether hint sources report its changes.
         """
         pair = page.page_id in self._pairs
         self._pairs.discard(page.page_id)
@@ -90,7 +90,7 @@ class VisitLearning:
         validators = NO_EVIDENCE
         good = visit.judgement.good_copy and not visit.mode.from_replica
         if good and isinstance(answer, FetchResponse):
-            # A pair that differs shows noise that no rule covers yet, not a lie.
+            # A pair that differs shows noise that no rule covers yet, not a lying validator.
             same = None if pair and not visit.same else visit.same
             validators = self.validators.learn(page, visit.mode, answer, visit.at, same=same)
         again = self._wants_pair(visit)

@@ -27,7 +27,7 @@ from crawld.store.visit import VisitRecord
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VisitFeedback:
-    """What a visit taught.
+    """What was learnt from a visit.
 
     Attributes:
         validators: what the header of the answer shows.
@@ -52,7 +52,7 @@ def model_after(visit: Visit, changed_at: float | None) -> PageModel:
 
     Args:
         visit: a visit that shows the present state of the page.
-        changed_at: when the page last changed, as a believed server says; None: not known.
+        changed_at: when the page last changed, as a trusted server states; None: not known.
     """
     return _model_after(visit.page, visit.at, _found_changed(visit), changed_at)
 
@@ -65,7 +65,7 @@ def _model_after(page: PageRecord, at: float, changed: bool, changed_at: float |
     model = _model_of(page)
     known = changed and _is_in_history(page, model)
     interval_s = max(at - model.last_visit_at, 0.0) if model.visits else 0.0
-    # Of a change that the exact history holds, a visit only shows that the page stayed so since.
+    # The exact history holds this change already: the visit only shows no change since.
     model.update(Observation(at, changed and not known, changed_at, interval_s))
     model.changed_visits += known
     return model

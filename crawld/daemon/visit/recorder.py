@@ -1,9 +1,9 @@
-"""The queue of visits to record: gathered, committed in batches, then reported back.
+"""Queue visits, commit them in batches, and run their callbacks.
 
 A turn queues its record and ends; the record is committed with its neighbours within
 `batch_max_age_s`. The queue is bounded: while the disk is full or slow, `put` waits, turns do not
-end, and the crawl stops without losing what it has. A bad record (a bug) costs only itself: it is
-left out and its error logged. The same holds for a callback that fails.
+end, and the crawl stops without losing data. A record or callback that fails (a bug) is logged and
+skipped.
 """
 
 from __future__ import annotations

@@ -48,7 +48,7 @@ def conclude_requisite(
     admission: Admission,
     now: float,
 ) -> Visit:
-    """Return the visit that an answer makes; arguments as in `conclude`."""
+    """Return the visit that results from an answer; arguments as in `conclude`."""
     visit = partial(Visit, page=page, at=now, answer=answer, mode=mode, comparison=comparison)
     if isinstance(answer, FetchFailure):
         return visit(judgement=Judgement(Outcome.FAILED, answer.failure, answer.detail))

@@ -1,4 +1,4 @@
-"""Check whether a page is gone although the server says 200, and whether a gone one really is.
+"""Detect pages that are gone despite status 200, and confirm those that the server calls gone.
 
 A page that changed beyond recognition, redirects to the front page or calls itself an error is
 compared with what its origin answers for a path that never existed (the probe): the same answer
@@ -61,7 +61,7 @@ class Soft404Check:
         self._suspects: dict[str, str] = {}
 
     def judge(self, visit: Visit, site: ActiveSite) -> Visit | None:
-        """Return a visit with the verdict that its origin and host suggest.
+        """Judge a visit again by the probe of its origin and the state of its host.
 
         Returns:
             The visit; None if the origin must be probed first and the page visited again.
@@ -124,7 +124,7 @@ class Soft404Check:
     async def probe(self, host: HostState, site: ActiveSite, robots: Robots, url: str) -> None:
         """Request a path that never existed, in the turn of the host.
 
-        Where robots.txt forbids the path, the pages of the origin are believed.
+        If robots.txt forbids the path, no page of the origin is suspected.
         """
         origin = split_url(url).origin
         if not robots.allowed(url):

@@ -1,4 +1,4 @@
-"""Validators by origin: which to send with a request, and what each answer shows of their worth.
+"""Choose the validators to send, and learn from answers which ones of an origin to trust.
 
 The rules are in `core/validators.py`. This module keeps the evidence in a bounded memory, so that
 visits to one origin learn from each other before they are committed. The evidence goes to the file
@@ -29,7 +29,7 @@ class RequestMode:
     """How a page is requested.
 
     Attributes:
-        check: whether they are left out on purpose, to test whether the server lies.
+        check: whether they are left out on purpose, to test the trust in the server.
         pair: whether the copy held was fetched one host delay ago.
         hinted: whether a hint says that the page changed; a difference is then no noise.
         from_replica: whether a replica is asked; its header says nothing of the page's origin.
