@@ -144,7 +144,7 @@ class StoreConfig(ConfigTable):
     """The database: commits and limits of size."""
 
     batch_max_age_s: Annotated[float, Field(strict=True, gt=0, le=10, allow_inf_nan=False)] = key(
-        0.2, "Longest time that a finished visit waits for its commit.", restart=True
+        0.2, "Longest time from the end of a visit to its commit.", restart=True
     )
     min_free_bytes: Annotated[int, Field(strict=True, ge=0, le=2**53)] = key(
         256 * MIB, "Free disk space below which the crawl pauses."
@@ -152,7 +152,7 @@ class StoreConfig(ConfigTable):
     max_bytes: Count | None = key(
         None,
         "Largest size of the database; beyond it, superseded copies are deleted first, then "
-        "requisites that no page shows, then pages that are gone: see crawlctl retention.",
+        "requisites that no page uses, then copies of gone pages: see crawlctl retention.",
     )
 
 
@@ -270,7 +270,9 @@ class ReplicasConfig(ConfigTable):
     """Replicas, hosts with the same pages as another host: how they are found and sampled."""
 
     prune: StrictBool = key(
-        True, "Whether to skip pages of a certain replica that the kept host also has."
+        True,
+        "Whether to skip pages of replicas (with a certain verdict) that the canonical host "
+        "has too.",
     )
     every_s: PositiveSeconds = key(3_600.0, "Pause between two searches for replicas.")
     storm_share: Share = key(

@@ -81,7 +81,7 @@ class SiteConfig(ConfigTable):
     )
     requisite_hosts: tuple[HostPattern, ...] = key(
         (),
-        'Further hosts to load requisites from, such as "*.cdn.example.net", "*" for any; those '
+        'Further hosts to load requisites from, such as "*.cdn.example.net", "*" for any; hosts '
         "of the site and of its registered domain are always allowed.",
     )
     requisite_types: tuple[ContentType, ...] = key(
@@ -90,7 +90,7 @@ class SiteConfig(ConfigTable):
     )
     requisite_max_bytes: Count = key(8 * MIB, "Largest requisite.")
     max_requisites: Count = key(
-        200_000, "Most requisites admitted; they do not count as max_pages.", unit="requisites"
+        200_000, "Most requisites admitted; they do not count toward max_pages.", unit="requisites"
     )
     change_threshold: Share = key(
         0.0,
@@ -105,8 +105,8 @@ class SiteConfig(ConfigTable):
     policy: PolicyName | None = key(None, "Overrides [schedule] policy for this site.")
     use_replicas: StrictBool = key(
         False,
-        "Whether pages may be fetched from idle replicas, proven fresh, while the kept "
-        "host has to wait.",
+        "Whether pages may be fetched from idle, proven fresh replicas while the canonical "
+        "host's delay runs.",
     )
     keep_versions: Count | None = key(
         None, "Newest copies kept per page, besides the first; unset: all.", unit="copies"
@@ -116,7 +116,8 @@ class SiteConfig(ConfigTable):
     )
     max_bytes: Count | None = key(
         None,
-        "Largest size of the site's stored copies; beyond it, deleted as by [store] max_bytes.",
+        "Largest size of the site's stored copies; beyond it, copies are deleted as by "
+        "[store] max_bytes.",
     )
     max_vanish_share: Share = key(
         0.2,
@@ -138,7 +139,7 @@ class SiteConfig(ConfigTable):
     allow_private: StrictBool = key(
         False, "Whether private and loopback addresses may be fetched for this site."
     )
-    allow_private_hosts: tuple[HostName, ...] = key((), "The same for these hosts only.")
+    allow_private_hosts: tuple[HostName, ...] = key((), "Like allow_private, for these hosts only.")
     follow_redirects_out_of_scope: StrictBool = key(
         False, "Whether a redirect out of the site's scope is followed."
     )
