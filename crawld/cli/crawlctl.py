@@ -174,13 +174,10 @@ def pages(
     limit: Limit = 100,
 ) -> None:
     """List pages, filtered by site, host or state."""
-    word = None if state is None else state.value
-    response = session.client.get(
-        "/pages", site=site, host=host, state=word, after=after, limit=limit
-    )
-    session.show(
-        response, list[models.PageStatus], lambda value: tables.pages_table(value, time.time())
-    )
+    asked = {"site": site, "host": host, "state": state and state.value}
+    response = session.client.get("/pages", **asked, after=after, limit=limit)
+    now = time.time()
+    session.show(response, list[models.PageStatus], lambda value: tables.pages_table(value, now))
 
 
 @command
@@ -278,9 +275,8 @@ def log(
     limit: Limit = 20,
 ) -> None:
     """Show the latest visits, oldest first; --follow --json prints JSON lines."""
-    fetch = functools.partial(
-        session.client.get, "/log", host=host, outcome=None if outcome is None else outcome.value
-    )
+    asked = {"host": host, "outcome": outcome and outcome.value}
+    fetch = functools.partial(session.client.get, "/log", **asked)
     body = fetch(limit=limit)
     if session.as_json and not follow:
         print(body.decode())

@@ -16,7 +16,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from crawld.cli.output import sparkline
-from crawld.cli.progress_view import PAUSE_TEXTS, PHASE_TEXTS, RateMeter
+from crawld.cli.progress_view import PHASE_TEXTS, RateMeter, pause_texts
 from crawld.cli.tables import LOG_HEADINGS, counts_text, facts, log_row, table
 from crawld.core.display import count_text, duration_text, size_text
 from crawld.core.page import Outcome
@@ -108,12 +108,9 @@ def demo_view(state: DemoState, daemon: Daemon) -> RenderableType:
     """Return the live view."""
     truth = state.truth
     slots = daemon.crawl.schedule.statistics()
-    state.rates.add(
-        trio.current_time(),
-        sum(daemon.crawl.visitor.counts.values()),
-        daemon.crawl.visitor.wire_bytes,
-    )
-    pauses = [PAUSE_TEXTS.get(reason, reason) for reason in sorted(daemon.crawl.schedule.pauses)]
+    visitor = daemon.crawl.visitor
+    state.rates.add(trio.current_time(), sum(visitor.counts.values()), visitor.wire_bytes)
+    pauses = pause_texts(daemon.crawl.schedule.pauses)
     now = time.time()
     visits = (log_row(visit_status(row), now) for row in state.latest)
     return Group(
@@ -128,9 +125,9 @@ def demo_view(state: DemoState, daemon: Daemon) -> RenderableType:
                     "slots",
                     f"{count_text(slots.served)} served,"
                     f" {state.rates.visits_per_min / 60:.1f}/s, median {slots.lateness_p50_ms:.1f}"
-                    f" ms late, {size_text(daemon.crawl.visitor.wire_bytes)} received",
+                    f" ms late, {size_text(visitor.wire_bytes)} received",
                 ),
-                ("outcomes", counts_text(daemon.crawl.visitor.counts)),
+                ("outcomes", counts_text(visitor.counts)),
                 (
                     "changes",
                     f"{count_text(state.changes_seen)} seen of"

@@ -95,14 +95,13 @@ def simulate(
     if plot is not None:
         from crawld.lab.plot import plot_freshness
 
-        rows = [row for row in _rows(result) if row]
+        title = f"{scenario.pages} pages, {scenario.changes} changes"
         plot_freshness(
-            rows,
+            [row for row in _rows(result) if row],
             plot,
             x="visits_per_page_day",
             x_label="visits per page and day",
-            title=f"{scenario.pages} pages, {scenario.changes} changes"
-            + (f", hints {hints}" if hints else ""),
+            title=f"{title}, hints {hints}" if hints else title,
         )
 
 
@@ -128,13 +127,8 @@ def webbase(
             _write(json_path, result)
             bar.update(task, advance=1)
 
-        result = run_webbase(
-            pages=pages,
-            hosts=hosts,
-            seed=seed,
-            kept=_previous_result(json_path),
-            done=done,
-        )
+        kept = _previous_result(json_path)
+        result = run_webbase(pages=pages, hosts=hosts, seed=seed, kept=kept, done=done)
     _write(json_path, result)
     if plot is not None:
         from crawld.lab.plot import plot_freshness
@@ -244,9 +238,8 @@ def _numbers(text: str) -> list[float]:
     try:
         return [float(part) for part in text.split(",") if part.strip()]
     except ValueError as error:
-        raise OperatorError(
-            f"{text!r} is not a list of numbers", hint="example: 0.1,0.3"
-        ) from error
+        message = f"{text!r} is not a list of numbers"
+        raise OperatorError(message, hint="example: 0.1,0.3") from error
 
 
 def _progress() -> Progress:

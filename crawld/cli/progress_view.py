@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from rich.console import Group, RenderableType
@@ -44,6 +44,12 @@ PAUSE_TEXTS: Mapping[str, str] = {
     "operator": "paused; to resume: crawlctl resume",
     "drain": "drained; to resume: crawlctl resume",
 }
+
+
+def pause_texts(reasons: Iterable[str]) -> list[str]:
+    """Return why no fetch starts, sorted by reason."""
+    return [PAUSE_TEXTS.get(reason, reason) for reason in sorted(reasons)]
+
 
 PHASE_TEXTS: Mapping[Phase, str] = {
     "starting": "starting",
@@ -174,13 +180,11 @@ def _slot_text(host: HostStatus) -> str:
 
 
 def _state_lines(progress: CrawlProgress) -> list[Text]:
-    lines = [Text(PAUSE_TEXTS.get(reason, reason), "yellow") for reason in sorted(progress.pauses)]
+    lines = [Text(text, "yellow") for text in pause_texts(progress.pauses)]
     if progress.unreachable and not progress.pauses:
         lines.append(Text(UNREACHABLE, "yellow"))
-    return [
-        *lines,
-        Text(PHASE_TEXTS[progress.phase], "dim" if progress.phase == "running" else "yellow"),
-    ]
+    style = "dim" if progress.phase == "running" else "yellow"
+    return [*lines, Text(PHASE_TEXTS[progress.phase], style)]
 
 
 class RateMeter:
@@ -223,9 +227,7 @@ def progress_fields(progress: CrawlProgress, rates: RateMeter) -> dict[str, obje
         "left": duration_text(progress.remaining_s),
     }
     if progress.pauses:
-        fields["paused"] = "; ".join(
-            PAUSE_TEXTS.get(each, each) for each in sorted(progress.pauses)
-        )
+        fields["paused"] = "; ".join(pause_texts(progress.pauses))
     elif progress.unreachable:
         fields["trouble"] = UNREACHABLE
     return fields

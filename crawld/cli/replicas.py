@@ -53,11 +53,8 @@ def replicas(
         session.show_done(session.client.post("/replicas/confirm-all", {}))
         return
     if action is Action.LIST:
-        session.show(
-            session.client.get("/replicas", host=host),
-            Replicas,
-            lambda r: replicas_table(r, time.time()),
-        )
+        response = session.client.get("/replicas", host=host)
+        session.show(response, Replicas, lambda found: replicas_table(found, time.time()))
         return
     if host is None:
         raise typer.BadParameter(f"HOST is missing: crawlctl replicas {action.value} HOST")

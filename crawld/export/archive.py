@@ -161,7 +161,7 @@ class _PageHistory:
         elif event.outcome in (Outcome.NOT_MODIFIED, Outcome.UNCHANGED):
             main = self._revisit(event)
         elif event.answer is not None:
-            main = self._without_copy(event)
+            main = self._without_copy(event, event.answer)
         if main is not None:
             yield main[1]
             if event.visit_id:
@@ -195,13 +195,12 @@ class _PageHistory:
 
     def _revisit(self, event: PageEvent) -> tuple[str, ArchiveRecord] | None:
         current = self._copy_at(event.visited_at)
-        same = (
-            event.digest is not None and current is not None and event.digest == current.copy.digest
-        )
-        unmodified = event.outcome == Outcome.NOT_MODIFIED
-        if current is None or event.answer is None or not (same or unmodified):
+        if current is None or event.answer is None:
             return None
         copy = current.copy
+        unmodified = event.outcome == Outcome.NOT_MODIFIED
+        if not unmodified and (event.digest is None or event.digest != copy.digest):
+            return None
         # A player would replay the block, a 304, to a browser that sent no condition.
         header = b"" if unmodified else _header(event.answer, len(copy.body))
         record_id = self._ids.of("visit", event.visit_id)
@@ -234,10 +233,7 @@ class _PageHistory:
             self._current = None if copy is None else _CurrentCopy(copy, warc.digest(copy.body))
         return self._current
 
-    def _without_copy(self, event: PageEvent) -> tuple[str, ArchiveRecord] | None:
-        answer = event.answer
-        if answer is None:
-            return None
+    def _without_copy(self, event: PageEvent, answer: StoredResponse) -> tuple[str, ArchiveRecord]:
         header = _header(answer, 0)
         record_id = self._ids.of("visit", event.visit_id)
         cut = [("WARC-Truncated", "unspecified")] if event.body_bytes else []
@@ -256,10 +252,7 @@ class _PageHistory:
         url = split_url(self._head.url)
         block = warc.http_request(url.target, url.origin.partition("://")[2])
         fields = [*self._target(event), _HTTP_REQUEST, ("WARC-Concurrent-To", f"<{answer_id}>")]
-        record_id = self._ids.of("request", event.visit_id)
-        return ArchiveRecord(
-            "request", warc.record("request", record_id, event.visited_at, fields, block)
-        )
+        return self._attached("request", event, fields, block)
 
     def _metadata(self, event: PageEvent, answer_id: str | None) -> ArchiveRecord:
         fields_by_name = {
@@ -274,10 +267,13 @@ class _PageHistory:
             block += _header(event.answer, None).removesuffix(b"\r\n").replace(b" ", b": ", 1)
         concurrent = [] if answer_id is None else [("WARC-Concurrent-To", f"<{answer_id}>")]
         fields = [*self._target(event), _WARC_FIELDS, *concurrent]
-        record_id = self._ids.of("metadata", event.visit_id)
-        return ArchiveRecord(
-            "metadata", warc.record("metadata", record_id, event.visited_at, fields, block)
-        )
+        return self._attached("metadata", event, fields, block)
+
+    def _attached(
+        self, kind: str, event: PageEvent, fields: warc.Fields, block: bytes
+    ) -> ArchiveRecord:
+        record_id = self._ids.of(kind, event.visit_id)
+        return ArchiveRecord(kind, warc.record(kind, record_id, event.visited_at, fields, block))
 
     def _target(self, event: PageEvent | None = None) -> list[tuple[str, str]]:
         target = [("WARC-Target-URI", self._head.url)]

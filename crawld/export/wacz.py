@@ -22,7 +22,7 @@ import tempfile
 import time
 import zipfile
 from collections.abc import Iterable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from datetime import UTC, datetime
 from importlib.metadata import version as version_of
 from typing import IO, Final
@@ -56,7 +56,7 @@ def export_wacz(request: ExportRequest) -> ExportResult:
     with ExitStack() as stack:
         file = stack.enter_context(atomic_file(request.out))
         archive = stack.enter_context(zipfile.ZipFile(file, "w", zipfile.ZIP_STORED))
-        index = stack.enter_context(_Index())
+        index = stack.enter_context(closing(_Index()))
         pages = stack.enter_context(tempfile.TemporaryFile())
         pages.write(_line({"format": "json-pages-1.0", "id": "pages", "title": "Pages"}))
         package = _Package(archive, request.now)
@@ -88,10 +88,9 @@ def _index_record(record: ArchiveRecord, offset: int, index: _Index, pages: IO[b
     }
     index.add(f"{surt(record.url)} {stamp} ".encode() + _line(entry))
     if record.kind == "response" and record.status == 200 and record.content_type in _PAGE_TYPES:
-        page = {"id": warc.digest(f"{record.at} {record.url}".encode())[5:21], "url": record.url}
-        pages.write(
-            _line({**page, "ts": warc.date_text(record.at), "title": record.title or record.url})
-        )
+        key = warc.digest(f"{record.at} {record.url}".encode())[5:21]
+        page = {"id": key, "url": record.url, "ts": warc.date_text(record.at)}
+        pages.write(_line({**page, "title": record.title or record.url}))
 
 
 def surt(url: str) -> str:
@@ -111,7 +110,7 @@ def surt(url: str) -> str:
 
 
 class _Index:
-    """Sorts lines in temporary files; a context manager."""
+    """Sorts lines in temporary files."""
 
     def __init__(self) -> None:
         self._lines: list[bytes] = []
@@ -132,10 +131,8 @@ class _Index:
             run.seek(0)
         yield from heapq.merge(*self._runs, sorted(self._lines))
 
-    def __enter__(self) -> _Index:
-        return self
-
-    def __exit__(self, *_: object) -> None:
+    def close(self) -> None:
+        """Delete the temporary files."""
         for run in self._runs:
             run.close()
 
@@ -199,12 +196,10 @@ class _Package:
         }
         text = json.dumps(description, indent=2).encode()
         digest = {"path": "datapackage.json", "hash": f"sha256:{hashlib.sha256(text).hexdigest()}"}
-        for path, content in (
-            ("datapackage.json", text),
-            ("datapackage-digest.json", json.dumps(digest).encode()),
-        ):
-            with self._open(path) as file:
-                file.write(content)
+        with self._open("datapackage.json") as file:
+            file.write(text)
+        with self._open("datapackage-digest.json") as file:
+            file.write(json.dumps(digest).encode())
 
     def _open(self, path: str) -> IO[bytes]:
         info = zipfile.ZipInfo(path, time.gmtime(self._now)[:6])

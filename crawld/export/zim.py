@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import struct
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from importlib.metadata import version as version_of
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -305,11 +305,7 @@ def icon() -> bytes:
     """Return the icon of the file: a square of one color, as PNG."""
     rows = (b"\0" + _ICON_COLOR * _ICON_PIXELS) * _ICON_PIXELS
     header = struct.pack(">IIBBBBB", _ICON_PIXELS, _ICON_PIXELS, 8, 2, 0, 0, 0)
-    chunks = ((b"IHDR", header), (b"IDAT", zlib.compress(rows, 9)), (b"IEND", b""))
-    return b"\x89PNG\r\n\x1a\n" + b"".join(_chunks(chunks))
-
-
-def _chunks(chunks: Iterable[tuple[bytes, bytes]]) -> Iterator[bytes]:
-    for name, data in chunks:
-        yield struct.pack(">I", len(data)) + name + data
-        yield struct.pack(">I", zlib.crc32(name + data))
+    png = b"\x89PNG\r\n\x1a\n"
+    for chunk in (b"IHDR" + header, b"IDAT" + zlib.compress(rows, 9), b"IEND"):
+        png += struct.pack(">I", len(chunk) - 4) + chunk + struct.pack(">I", zlib.crc32(chunk))
+    return png

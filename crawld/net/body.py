@@ -26,13 +26,9 @@ class BodyReader:
 
     def __init__(self, request: FetchRequest, status: int, headers: Headers) -> None:
         limits = request.limits
-        stated = header_value(headers, "content-length")
-        if (
-            stated
-            and stated.isdecimal()
-            and int(stated) > limits.max_wire_bytes
-            and not request.cut
-        ):
+        stated = header_value(headers, "content-length") or ""
+        too_large = stated.isdecimal() and int(stated) > limits.max_wire_bytes
+        if too_large and not request.cut:
             raise FetchError(Failure.TOO_LARGE, f"{stated} bytes in Content-Length")
         self._request = request
         self._status = status

@@ -53,6 +53,15 @@ class _OutputLimit:
             raise FetchError(Failure.TOO_LARGE, f"more than {self.limit} bytes after decompression")
 
 
+def _mismatch(error: Exception) -> FetchError:
+    text = f"the body does not match its Content-Encoding: {error}"
+    return FetchError(Failure.DECODING, text)
+
+
+def _incomplete() -> FetchError:
+    return FetchError(Failure.TRUNCATED, "the compressed body is incomplete")
+
+
 class _Inflater:
     """Decodes gzip (any number of members) or deflate (zlib-wrapped or raw)."""
 
@@ -77,9 +86,9 @@ class _Inflater:
         if self._stream is not None:
             yield from self._bound.take(self._stream.flush())
             if not self._stream.eof:
-                raise FetchError(Failure.TRUNCATED, "the compressed body is incomplete")
+                raise _incomplete()
         elif self._held and not self._ended:
-            raise FetchError(Failure.TRUNCATED, "the compressed body is incomplete")
+            raise _incomplete()
 
     def _begin(self, data: bytes) -> bool:
         """Start the next member; return False if these bytes do not start one (yet)."""
@@ -98,9 +107,7 @@ class _Inflater:
         try:
             piece = stream.decompress(data, PIECE_BYTES)
         except zlib.error as error:
-            raise FetchError(
-                Failure.DECODING, f"the body does not match its Content-Encoding: {error}"
-            ) from error
+            raise _mismatch(error) from error
         if not stream.eof:
             return stream.unconsumed_tail, piece
         self._stream = None
@@ -130,9 +137,7 @@ class _Zstandard:
             try:
                 piece = self._frame.decompress(data[:size])
             except zstandard.ZstdError as error:
-                raise FetchError(
-                    Failure.DECODING, f"the body does not match its Content-Encoding: {error}"
-                ) from error
+                raise _mismatch(error) from error
             data = data[size:]
             if self._frame.eof:
                 data = self._frame.unused_data + data
@@ -142,7 +147,7 @@ class _Zstandard:
 
     def finish(self) -> Iterator[bytes]:
         if self._frame is not None:
-            raise FetchError(Failure.TRUNCATED, "the compressed body is incomplete")
+            raise _incomplete()
         return iter(())
 
 

@@ -65,20 +65,14 @@ async def fetch_robots(
     allow_private: bool = False,
     proxy: str | None = None,
 ) -> RobotsResponse:
-    """Fetch the robots.txt of an origin.
+    """Fetch the robots.txt of an origin (`scheme://host[:port]`).
 
-    Args:
-        fetch: sends the requests.
-        origin: `scheme://host[:port]`.
-        wait_turn: awaited before each request, redirects included.
-        limits: of each request; sizes are lowered to the limit of robots.txt.
-        allow_private: whether private addresses may be connected to, including on redirects.
-        proxy: `http://host:port` to send the requests through; None: no proxy.
+    `wait_turn` is awaited before each request, redirects included. The limits, `allow_private` and
+    `proxy` are those of each `FetchRequest`; sizes are lowered to the limit of robots.txt.
     """
     url = f"{origin.rstrip('/')}/robots.txt"
-    sized = replace(
-        limits, max_wire_bytes=ROBOTS_MAX_BYTES + 1, max_body_bytes=ROBOTS_MAX_BYTES + 1
-    )
+    most = ROBOTS_MAX_BYTES + 1
+    sized = replace(limits, max_wire_bytes=most, max_body_bytes=most)
     redirects = 0
     while True:
         await wait_turn(url)
@@ -108,9 +102,8 @@ def _redirect(result: FetchResponse | FetchFailure, url: str) -> str | None:
 def _answer(result: FetchResponse | FetchFailure, redirects: int) -> RobotsResponse:
     if isinstance(result, FetchResponse):
         verdict = judge_status(result.status)
-        detail = (
-            "" if verdict is not RobotsVerdict.CLOSED else f"robots.txt has status {result.status}"
-        )
+        closed = verdict is RobotsVerdict.CLOSED
+        detail = f"robots.txt has status {result.status}" if closed else ""
         text = result.body if verdict is RobotsVerdict.RULES else None
     else:
         # The status alone shows that there is no robots.txt, even if the body failed.

@@ -216,14 +216,13 @@ async def _dial(
         progress.address = address
         left_s = progress.scope.deadline - trio.current_time()
         share_s = left_s / (len(addresses) - position)
-        error: OSError | None = None
         try:
             # The last address gets all the remaining time, until the time limit of the fetch.
             with trio.move_on_after(share_s if position + 1 < len(addresses) else float("inf")):
                 return await network.connect(address, port)
-        except OSError as raised:
-            error = raised
-        fault = connect_error(error, address)
+            fault = connect_error(None, address)
+        except OSError as error:
+            fault = connect_error(error, address)
     assert fault is not None
     raise fault
 

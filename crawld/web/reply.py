@@ -75,13 +75,12 @@ def etag_matches(etag: str, condition: str | None) -> bool:
 def apply_range(reply: Reply, request: Request, etag: str) -> Reply:
     """Return the range of a response that a request selects, or the whole response."""
     reply.headers.append((b"accept-ranges", b"bytes"))
-    value = request.headers.get("range")
+    value, size = request.headers.get("range"), len(reply.body)
     if value is None or request.headers.get("if-range", etag) != etag:
         return reply
-    part = parse_range(value, len(reply.body))
+    part = parse_range(value, size)
     if part is None:
         return reply
-    size = len(reply.body)
     if not part:
         return Reply(416, b"", [*reply.headers, header("content-range", f"bytes */{size}")])
     reply.headers.append(header("content-range", f"bytes {part.start}-{part.stop - 1}/{size}"))
