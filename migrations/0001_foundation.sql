@@ -27,7 +27,7 @@ CREATE TABLE site (
     ) VIRTUAL
 ) STRICT;
 
--- One row per host name: politeness belongs to the host, whatever scheme and port.
+-- One row per host name: politeness applies to the host, for all schemes and ports.
 CREATE TABLE host (
     host_id INTEGER PRIMARY KEY,
     host TEXT NOT NULL UNIQUE,
@@ -102,13 +102,13 @@ CREATE TABLE page (
     redirect_url TEXT,
     title TEXT
 ) STRICT;
--- Not UNIQUE on the hash alone: two URLs on two hosts may share one by chance.
+-- Not UNIQUE on the hash alone: URLs of two hosts may have the same hash by chance.
 CREATE UNIQUE INDEX page_url ON page (host_id, url_hash);
--- The frontier proper: unvisited pages, breadth-first per host and site.
+-- Unvisited pages, breadth-first per host and site.
 CREATE INDEX page_discovered ON page (host_id, site_id, depth, page_id)
     WHERE state = 'discovered';
--- Start of the daemon: pages to revisit, oldest first. It has the columns of its condition too, or
--- SQLite would fetch every page row to check them.
+-- Pages to revisit, oldest visit first, loaded at the daemon's start. The index contains the
+-- columns of its condition too; otherwise SQLite would read every page row to check it.
 CREATE INDEX page_revisit ON page (host_id, site_id, last_visit_at, state, retry_at)
     WHERE state IN ('visited', 'gone') AND retry_at IS NULL;
 -- Pages whose next visit has a fixed time; few at any time.

@@ -1,6 +1,5 @@
--- Exact change histories: the wikis of origins, how far the history of each of their pages is
--- read, the exact times of changes, and the change model of each page. Existing rows are not
--- changed.
+-- Exact change histories: wikis, how far the history of each of their pages is read, the times of
+-- changes, and the change model of each page. Existing rows are not changed.
 
 -- A wiki as one site uses it; permission to call its API (api = true) belongs to the site.
 CREATE TABLE wiki (
@@ -53,9 +52,9 @@ CREATE TABLE wiki_page (
     failure_count INTEGER NOT NULL DEFAULT 0,
     detail TEXT
 ) STRICT;
--- Work and progress: the page with the fewest requests is next.
+-- The next page to read is the one with the fewest requests; also counts pages by state.
 CREATE INDEX wiki_page_state ON wiki_page (wiki_id, state, tries, page_id);
--- Redirects show the text of a page whose history may be stored already.
+-- Finds the stored history of the page that a redirect shows.
 CREATE INDEX wiki_page_number ON wiki_page (wiki_id, wiki_page_number)
     WHERE wiki_page_number IS NOT NULL;
 

@@ -1,7 +1,7 @@
 -- Superseded bodies become deltas: zstd frames whose dictionary is another body. The table is
 -- created again and its rows are copied, because base_id must come before the data: SQLite reads
 -- all of a long value to reach a column after it, and chains are followed often. Rows keep their
--- keys, all of them whole; the compact job continues from there.
+-- keys and stay whole; the compact job makes the first deltas.
 
 CREATE TABLE body_with_base (
     body_id INTEGER PRIMARY KEY,

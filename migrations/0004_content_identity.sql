@@ -1,6 +1,5 @@
--- Content identity beyond the exact digest, evidence about noise, validators and rates, and the
--- links of the change models to their hosts. Existing rows keep NULL: the analyse job and the next
--- visits fill it in.
+-- Digest of the cleaned text and sketch of pages and visits, evidence about noise, validators and
+-- rates. New columns of existing rows are NULL: the analyse job and the next visits fill them.
 
 -- The last good copy: digest of its cleaned text, sketch for near-duplicates, and the number of
 -- visits in a row that found the content changed.
@@ -23,7 +22,7 @@ ALTER TABLE host ADD COLUMN prior_shape REAL;
 ALTER TABLE host ADD COLUMN prior_exposure_s REAL;
 
 -- Which blocks change by themselves (core/content/volatile.py), on one page and on all pages of a
--- host. confirmations: extra fetches of fresh pages that were made to learn them.
+-- host. confirmations: extra fetches made to learn them.
 CREATE TABLE volatile (
     page_id INTEGER PRIMARY KEY REFERENCES page,
     rules BLOB NOT NULL

@@ -1,3 +1,3 @@
--- What one more visit to a page of the host must be worth, in weighted fresh seconds: the price of
--- the last allocation. It determines a page's frequency, with its model. NULL: no allocation yet.
+-- The price of a visit from the last allocation: the weighted fresh seconds that one more visit to
+-- a page of the host must gain. Price and model determine a page's frequency. NULL: none yet.
 ALTER TABLE host ADD COLUMN price REAL;

@@ -1,7 +1,7 @@
--- Pins and tombstones: copies that the operator fixed, and URLs of purged pages, which must never
--- come back. Existing rows are not changed.
+-- Pins (copies that the operator chose to show) and tombstones (blocked URLs of purged pages).
+-- Existing rows are not changed.
 
--- The copy of a page that is shown instead of newer ones, until it is released.
+-- The copy of a page that is shown instead of newer ones until the pin is released.
 CREATE TABLE pin (
     page_id INTEGER PRIMARY KEY REFERENCES page,
     version_id INTEGER NOT NULL REFERENCES version,
@@ -10,8 +10,7 @@ CREATE TABLE pin (
 -- Retention looks up the versions that it removes.
 CREATE INDEX pin_version ON pin (version_id);
 
--- A purged page, known by the digest of its URL alone, for the URL itself may be what had to be
--- removed.
+-- A purged page; only the digest of its URL is stored, since the URL itself may have to be removed.
 CREATE TABLE tombstone (
     -- blake2b of the canonical URL, 16 bytes
     url_digest BLOB PRIMARY KEY,

@@ -1,4 +1,4 @@
--- Sources that report changes without a visit to the page, how reliable they proved, and their
+-- Sources that report changes without a visit to the page, their measured reliability, and their
 -- hints until a visit answers them. Existing rows are not changed.
 
 -- A source as one site uses it for one host. Its cursor moves in the transaction that stores its
@@ -38,8 +38,8 @@ CREATE TABLE hint_source (
     UNIQUE (site_id, host_id, kind, url)
 ) STRICT;
 
--- A page with a reported change: one row per page and source, however many the hints, until a
--- visit answers it. From the first change since the last visit to the latest.
+-- A page with reported changes since its last visit: one row per page and source, regardless of the
+-- number of hints, with the first and the last change. A visit deletes it.
 CREATE TABLE hint (
     page_id INTEGER NOT NULL REFERENCES page ON DELETE CASCADE,
     hint_source_id INTEGER NOT NULL REFERENCES hint_source ON DELETE CASCADE,
@@ -50,7 +50,8 @@ CREATE TABLE hint (
     PRIMARY KEY (page_id, hint_source_id)
 ) STRICT, WITHOUT ROWID;
 
--- A change that a visit found before the source reported it: late if it still does, else missed.
+-- A change that a visit found before the source reported it: late if the source reports it later,
+-- else missed.
 CREATE TABLE untold (
     hint_source_id INTEGER NOT NULL REFERENCES hint_source ON DELETE CASCADE,
     page_id INTEGER NOT NULL REFERENCES page ON DELETE CASCADE,
@@ -60,7 +61,7 @@ CREATE TABLE untold (
 -- Deleting a page deletes its rows.
 CREATE INDEX untold_page ON untold (page_id);
 
--- The result of the last probe of a page, in a request to its wiki for many pages.
+-- The result of the last probe of a page (one request to its wiki covers many pages).
 CREATE TABLE probe (
     page_id INTEGER PRIMARY KEY REFERENCES page ON DELETE CASCADE,
     -- NULL: it showed no page there
@@ -68,5 +69,5 @@ CREATE TABLE probe (
     touched_at REAL,
     probed_at REAL NOT NULL
 ) STRICT;
--- Rounds of probes read the pages of a wiki in this order.
+-- Probes read the pages of a wiki in this order.
 CREATE INDEX wiki_page_order ON wiki_page (wiki_id, page_id);

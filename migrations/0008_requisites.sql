@@ -1,7 +1,7 @@
 -- Requisites: what pages need to be shown (images, styles, scripts, fonts), as pages of their own
 -- that are counted, queued and limited separately. Existing rows are pages proper.
 
--- 1: loaded because pages need it; its links are not followed.
+-- 1: a requisite: fetched because pages need it; its links are not followed.
 ALTER TABLE page ADD COLUMN requisite INTEGER NOT NULL DEFAULT 0;
 
 DROP INDEX page_discovered;

@@ -1,7 +1,7 @@
 -- Sitemap files as last read, and results of random visits to copies. Existing rows are not
 -- changed; the index takes some 20 bytes per page with a copy.
 
--- A file of a sitemap: the one named by robots.txt or the config, and those that indexes list.
+-- A file of a sitemap, named by robots.txt, the config or a sitemap index.
 CREATE TABLE sitemap (
     hint_source_id INTEGER NOT NULL REFERENCES hint_source ON DELETE CASCADE,
     url TEXT NOT NULL,
@@ -27,7 +27,7 @@ CREATE TABLE sitemap (
 CREATE INDEX sitemap_next ON sitemap (hint_source_id, next_at);
 
 -- Random visits, counted by day (UTC, days since 1970): copies that equal the page, copies that
--- differ, visits that show neither; and the sum of what the change model expected.
+-- differ, inconclusive visits; and the sum of the probabilities that the change models expected.
 CREATE TABLE audit (
     site_id INTEGER NOT NULL REFERENCES site,
     host_id INTEGER NOT NULL REFERENCES host,

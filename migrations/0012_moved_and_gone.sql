@@ -1,7 +1,7 @@
--- Gone pages: hosts that lose too many pages at once to be believed, and the responses of origins
--- to paths that never existed. Existing rows are not changed.
+-- Gone pages: hosts where so many pages disappear at once that a fault is likely, and the responses
+-- of origins to paths that never existed. Existing rows are not changed.
 
--- Since when pages of the host are kept although they seem to vanish; NULL: they do not.
+-- Time since which disappearing pages of the host are kept; NULL: too few disappear.
 ALTER TABLE host ADD COLUMN vanishing_since REAL;
 
 CREATE INDEX page_vanished ON page (host_id, gone_since) WHERE gone_count > 0;

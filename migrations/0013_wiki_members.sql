@@ -1,5 +1,5 @@
--- The titles of a site that is a part of a wiki: listed, of a category, or of a prefix. Stored, so
--- that a start knows them before the wiki is asked again. Existing rows are not changed.
+-- The titles of a site that is a part of a wiki: listed, of a category, or of a prefix. They are
+-- stored so that they are known at a start without new requests. Existing rows are not changed.
 CREATE TABLE wiki_member (
     wiki_id INTEGER NOT NULL REFERENCES wiki ON DELETE CASCADE,
     title TEXT NOT NULL,

@@ -1,4 +1,4 @@
--- Until when the dates of a sitemap do not tell whether a copy has the change: a date without a
--- time says nothing about copies of that day before the day is over, and then the file is read
--- again. Files that were read before are not changed.
+-- Time until which the dates of a sitemap are uncertain: a date without a time does not show
+-- whether a copy of that day has the change. The file is read again when the day is over. Existing
+-- rows are not changed.
 ALTER TABLE sitemap ADD COLUMN open_until REAL;

@@ -1,7 +1,6 @@
 -- The prior rate of change of new pages in a section, written by the estimate job.
 --
--- Pages of sections without a prior have that of their host. The table is empty at first: the next
--- run of the job fills it.
+-- Pages of sections without a prior use that of their host. The next run of the job fills it.
 
 CREATE TABLE section (
     host_id INTEGER NOT NULL REFERENCES host,

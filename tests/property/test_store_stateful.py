@@ -63,7 +63,7 @@ class StoreMachine(RuleBasedStateMachine):
 
     def discovery(self, key, site_id, depth):
         host, number = key
-        # numbers 11 and 12 share a hash: a collision whenever both are found
+        # numbers 11 and 12 have the same hash: a collision when both are found
         return Discovery(
             url=f"https://{host}/{number}",
             url_hash=min(number, 11) - 5,
@@ -186,13 +186,13 @@ class StoreMachine(RuleBasedStateMachine):
         if not hasattr(self, "known"):
             return
         rows = page.list_pages(self.connection, limit=1000)
-        told = {
+        stored = {
             row.page_id: (row.site_id, row.depth, row.state, row.grace, row.visit_count)
             for row in rows
         }
         columns = ("site", "depth", "state", "grace", "visits")
         models = self.known.values()
-        assert told == {model["id"]: tuple(model[name] for name in columns) for model in models}
+        assert stored == {model["id"]: tuple(model[name] for name in columns) for model in models}
 
     @invariant()
     def counts_and_order_are_those_of_the_model(self):

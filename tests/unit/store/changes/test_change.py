@@ -55,7 +55,7 @@ def test_gone_pages_are_reopened_once(connection, pages):
     register(connection, *((page_id, f"T{page_id}", NOW, NOW) for page_id in pages))
     for page_id in pages:
         row = wiki_page.get(connection, page_id)
-        wiki_page.close(connection, row, "refused", at=NOW + 10, detail="as told")
+        wiki_page.close(connection, row, "refused", at=NOW + 10, detail="by its API")
     wiki_id = wiki_of(connection).wiki_id
     assert wiki_page.reopen_gone(connection, wiki_id, NOW + 99) == 0
     for page_id, gone_since in zip(pages, (NOW + 20, NOW + 5, NOW + 9_000), strict=True):
@@ -68,7 +68,7 @@ def test_gone_pages_are_reopened_once(connection, pages):
     assert states == ["unresolved", "refused", "unresolved"]
     assert wiki_page.reopen_gone(connection, wiki_id, NOW + 99) == 0
     row = wiki_page.get(connection, pages[2])
-    wiki_page.close(connection, row, "refused", at=NOW + 99, detail="as told")
+    wiki_page.close(connection, row, "refused", at=NOW + 99, detail="by its API")
     assert wiki_page.reopen_gone(connection, wiki_id, NOW + 99) == 0
 
 

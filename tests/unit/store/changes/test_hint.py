@@ -26,9 +26,9 @@ def source(connection, pages):
     return hint_source.ensure(connection, 1, 1, "recent_changes", "https://example.org/api", NOW)
 
 
-def take(connection, source, *told, at=NOW, **more):
+def take(connection, source, *changes, at=NOW, **more):
     """Accept changes (page_id, first_at, last_at); return the pages with new hints."""
-    poll = PollResult(at=at, of_pages=[PageHint(*each) for each in told], **more)
+    poll = PollResult(at=at, of_pages=[PageHint(*each) for each in changes], **more)
     return [each.page_id for each in hint.accept(connection, source.hint_source_id, poll)]
 
 
@@ -41,43 +41,43 @@ def outstanding(connection):
     return [row.page_id for row in hint.list_outstanding(connection, limit=100)]
 
 
-def now(connection, source):
+def stored(connection, source):
     return hint_source.get(connection, source.hint_source_id)
 
 
 def test_a_source_with_a_moved_cursor_is_due_after_a_restart(connection, source):
     take(connection, source, cursor="one", next_poll_at=NOW + 86_400.0)
-    hint_source.set_cursors(connection, [(source.hint_source_id, "handed on")])
-    after = now(connection, source)
-    assert (after.cursor, after.next_poll_at) == ("handed on", None)
+    hint_source.set_cursors(connection, [(source.hint_source_id, "moved")])
+    after = stored(connection, source)
+    assert (after.cursor, after.next_poll_at) == ("moved", None)
 
 
 def test_a_poll_keeps_a_cursor_that_another_source_moved(connection, source):
     take(connection, source, cursor="one")
-    hint_source.set_cursors(connection, [(source.hint_source_id, "handed on")])
+    hint_source.set_cursors(connection, [(source.hint_source_id, "moved")])
     take(connection, source, cursor="two", cursor_before="one", next_poll_at=NOW + 86_400.0)
-    after = now(connection, source)
-    assert (after.cursor, after.next_poll_at) == ("handed on", None)
-    take(connection, source, cursor="three", cursor_before="handed on")
-    assert now(connection, source).cursor == "three"
+    after = stored(connection, source)
+    assert (after.cursor, after.next_poll_at) == ("moved", None)
+    take(connection, source, cursor="three", cursor_before="moved")
+    assert stored(connection, source).cursor == "three"
 
 
 def test_cursor_and_hints_are_one_transaction(connection, pages, source):
     a, b, _ = pages
-    told = [(a, NOW - 20, NOW - 20), (b, NOW - 10, NOW - 10), (999, NOW, NOW)]
-    hinted = take(connection, source, *told, cursor="here", told_until=NOW - 1)
+    changes = [(a, NOW - 20, NOW - 20), (b, NOW - 10, NOW - 10), (999, NOW, NOW)]
+    hinted = take(connection, source, *changes, cursor="here", told_until=NOW - 1)
     assert hinted == outstanding(connection) == [a, b]
-    after = now(connection, source)
+    after = stored(connection, source)
     assert (after.cursor, after.told_until, after.hint_count) == ("here", NOW - 1, 2)
     assert (after.poll_count, after.request_count) == (1, 1)
 
 
 def test_a_repeated_hint_is_not_new(connection, pages, source):
-    told = (pages[0], NOW - 20, NOW - 20)
-    assert take(connection, source, told)
-    assert not take(connection, source, told)
+    change = (pages[0], NOW - 20, NOW - 20)
+    assert take(connection, source, change)
+    assert not take(connection, source, change)
     assert take(connection, source, (pages[0], NOW - 5, NOW - 5))
-    assert now(connection, source).hint_count == 2
+    assert stored(connection, source).hint_count == 2
     assert len(outstanding(connection)) == 1
 
 
@@ -93,7 +93,7 @@ def test_hints_older_than_the_visit_or_in_the_future_are_cut(connection, pages, 
     a, b, _ = pages
     assert take(connection, source, (a, NOW - 2 * HOUR_S, NOW - 2 * HOUR_S)) == []
     assert take(connection, source, (b, NOW + 9e6, NOW + 9e6)) == [b]
-    # A change in the future would never be answered.
+    # Otherwise no visit would ever answer a change in the future.
     answer(connection, b, NOW + 1, source, changed=True)
     assert outstanding(connection) == []
 
@@ -111,14 +111,14 @@ def test_visits_judge_hints(connection, pages, source):
     answer(connection, a, NOW + 5, source, changed=True)
     answer(connection, b, NOW + 6, source, changed=False)
     answer(connection, c, NOW + 7, source, changed=True)
-    after = now(connection, source)
+    after = stored(connection, source)
     assert (after.real_count, after.false_count, after.missed_count) == (1, 1, 0)
     assert (after.lag_s, after.lag_count) == (20.0, 1)
     assert outstanding(connection) == []
-    # The source has reported all up to a later time, without the third: it missed that.
+    # The source has reported all changes up to a later time, without the third: it missed that.
     take(connection, source, at=NOW + 20, told_until=NOW + 10)
-    assert now(connection, source).missed_count == 1
-    known = hint.load_reliability(now(connection, source).evidence)
+    assert stored(connection, source).missed_count == 1
+    known = hint.load_reliability(stored(connection, source).evidence)
     assert known.trust < 0.9
     assert known.missed_share > 0.1
 
@@ -128,7 +128,7 @@ def test_a_hint_after_the_visit_is_late_and_not_missed(connection, pages, source
     answer(connection, pages[0], NOW - 10, source, changed=True)
     visit.record(connection, unlike(pages[0], Outcome.UNCHANGED, NOW - 10))
     assert take(connection, source, (pages[0], NOW - 15, NOW - 15), told_until=NOW) == []
-    after = now(connection, source)
+    after = stored(connection, source)
     assert (after.real_count, after.missed_count) == (1, 0)
     assert (after.lag_s, after.lag_count) == (15.0, 1)
 
@@ -137,10 +137,10 @@ def test_a_hint_of_a_later_change_outlives_a_visit(connection, pages, source):
     take(connection, source, (pages[0], NOW - 20, NOW - 1))
     answer(connection, pages[0], NOW - 10, source, changed=True)
     assert outstanding(connection) == [pages[0]]
-    # The visit before may have seen the change: an unchanged page is no fault of the source.
+    # The previous visit may have seen the change: the source is not to blame.
     answer(connection, pages[0], NOW + 5, source, changed=False, before_at=NOW - 10)
     assert outstanding(connection) == []
-    assert now(connection, source).false_count == 0
+    assert stored(connection, source).false_count == 0
 
 
 def test_a_hint_before_a_clock_reset_is_answered(connection, pages, source):
@@ -154,7 +154,7 @@ def test_a_visit_and_its_judgement_are_one_transaction(connection, pages, source
     answered = HintJudgement((source.hint_source_id,), NOW - HOUR_S, True)
     visit.record(connection, changed(pages[1], b"new", NOW, hint_judgement=answered))
     assert outstanding(connection) == []
-    assert now(connection, source).real_count == 1
+    assert stored(connection, source).real_count == 1
 
 
 def test_each_source_is_judged_separately(connection, pages, source):
@@ -163,8 +163,8 @@ def test_each_source_is_judged_separately(connection, pages, source):
     take(connection, other, told_until=NOW)
     answer(connection, pages[0], NOW + 1, source, other, changed=True)
     take(connection, other, at=NOW + 9, told_until=NOW + 9)
-    assert now(connection, source).real_count == 1
-    assert now(connection, other).missed_count == 1
+    assert stored(connection, source).real_count == 1
+    assert stored(connection, other).missed_count == 1
 
 
 def test_a_poll_writes_other_cursors_in_its_transaction(connection, pages, source):
@@ -172,7 +172,7 @@ def test_a_poll_writes_other_cursors_in_its_transaction(connection, pages, sourc
     done = []
     updates = [(other.hint_source_id, "work")]
     take(connection, source, cursor_updates=updates, also_write=done.append)
-    assert now(connection, other).cursor == "work"
+    assert stored(connection, other).cursor == "work"
     assert len(done) == 1
 
 
@@ -180,9 +180,9 @@ def test_trouble_is_counted_and_cleared_by_the_next_poll(connection, source):
     failure = hint_source.PollFailure(NOW, "closed", "403", 1, NOW + 60)
     for _ in range(2):
         hint_source.record_failure(connection, source.hint_source_id, failure)
-    assert now(connection, source)[-4:] == ("closed", "403", 2, NOW + 60)
+    assert stored(connection, source)[-4:] == ("closed", "403", 2, NOW + 60)
     take(connection, source)
-    assert now(connection, source)[-4:] == (None, None, 0, None)
+    assert stored(connection, source)[-4:] == (None, None, 0, None)
 
 
 def test_unreadable_evidence_starts_over():

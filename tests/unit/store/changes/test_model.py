@@ -35,11 +35,11 @@ def record_at(at):
 
 
 def test_a_visit_stores_model_rules_and_validators(connection, page_ids):
-    learnt = {"model": record_at(NOW), "rules": b"r" * 25, "template": Template(b"t" * 25, 3)}
+    learned = {"model": record_at(NOW), "rules": b"r" * 25, "template": Template(b"t" * 25, 3)}
     identity_of = {"cleaned_digest": b"c" * 16, "sketch": SKETCH, "difference": 0.25}
     visits.record(
         connection,
-        changed(page_ids[0], b"<p>x", **learnt, **identity_of, validators=b"v", change_streak=2),
+        changed(page_ids[0], b"<p>x", **learned, **identity_of, validators=b"v", change_streak=2),
     )
     stored = page.for_visit(connection, page_ids[0])
     assert (stored.model, stored.validators, stored.change_streak) == (record_at(NOW), b"v", 2)

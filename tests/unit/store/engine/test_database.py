@@ -45,18 +45,18 @@ async def test_writes_commit_together_and_each_gets_its_result(database, nursery
 
 async def test_a_failing_call_undoes_only_itself(database, nursery):
     await nursery.start(database.run_writer)
-    heard = []
+    raised = []
 
     async def write(number):
         try:
             await database.write(put_and_fail if number % 10 == 3 else put, f"key {number}")
         except LookupError as error:
-            heard.append(error.args[0])
+            raised.append(error.args[0])
 
     async with trio.open_nursery() as writers:
         for number in range(100):
             writers.start_soon(write, number)
-    assert sorted(heard) == sorted(f"key {number}" for number in range(3, 100, 10))
+    assert sorted(raised) == sorted(f"key {number}" for number in range(3, 100, 10))
     assert await database.read(count) == 90
 
 
@@ -143,14 +143,14 @@ async def test_a_cancelled_read_is_interrupted_and_the_reader_stays_usable(datab
 
 
 async def test_a_read_past_its_deadline_is_cancelled(database):
-    async def read_again_and_again():
+    async def read_repeatedly():
         for number in range(600):
             with trio.move_on_after(number * 1e-6):
                 assert await database.read(count) == 0
 
     async with trio.open_nursery() as readers:
         for _ in range(9):
-            readers.start_soon(read_again_and_again)
+            readers.start_soon(read_repeatedly)
 
 
 async def test_a_reader_cannot_write(database):
@@ -186,7 +186,7 @@ async def test_a_clean_close_leaves_no_log_and_no_lock(path):
 
 
 @pytest.mark.parametrize("options", [{"create": False}, {"read_only": True}])
-async def test_a_missing_file_is_not_created_unasked(path, options):
+async def test_a_missing_file_is_not_created(path, options):
     with pytest.raises(StoreError, match="no database"):
         await Database.open(path, **options)
     assert list(path.parent.iterdir()) == []

@@ -28,7 +28,7 @@ def hold(path):
     return process
 
 
-def test_a_second_process_is_refused_and_told_the_pid(path):
+def test_a_second_process_is_refused_with_the_pid_of_the_owner(path):
     with hold(path) as owner:
         with pytest.raises(DatabaseInUseError, match=f"process {owner.pid}"):
             DatabaseLock.acquire(path)

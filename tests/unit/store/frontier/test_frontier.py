@@ -191,7 +191,7 @@ def test_requisites_are_counted_capped_and_listed_separately(connection):
     assert refused == {"site_cap": 1, "requisite_cap": 1}
 
 
-def test_a_useless_page_becomes_a_requisite(connection):
+def test_a_page_without_a_copy_becomes_a_requisite(connection):
     [page] = frontier.discover(connection, [found("a.png")])
     new, ids = frontier.discover_requisites(connection, [needed("a.png")])
     assert ids == [page.page_id]
@@ -199,7 +199,7 @@ def test_a_useless_page_becomes_a_requisite(connection):
     assert counted(connection) == (0, 1)
 
 
-def test_a_useful_page_and_a_seed_stay_pages(connection):
+def test_a_page_with_a_copy_and_a_seed_stay_pages(connection):
     [page] = frontier.discover(connection, [found("a")])
     visits.record(connection, changed(page.page_id, b"<p>a</p>"))
     frontier.discover(connection, [found("s", seed=True)])

@@ -64,7 +64,7 @@ def test_a_temporary_redirect_transfers_nothing(connection, old):
         ([(NOW - 5, "deletion")], False),
     ],
 )
-def test_the_log_of_a_wiki_tells_deletions(connection, old, log, deleted):
+def test_a_deletion_in_the_log_of_a_wiki_is_found(connection, old, log, deleted):
     rows = [Change(at, n, source="log", kind=kind) for n, (at, kind) in enumerate(log)]
     change.insert(connection, old, rows)
     assert redirect.is_deleted_from_wiki(connection, old, NOW + 1) is deleted

@@ -99,7 +99,7 @@ def test_vandalism_is_skipped_and_its_revert_is_shown(connection, page):
     copy(connection, page, b"good", NOW)
     copy(connection, page, b"bad", NOW + HOUR)
     again = copy(connection, page, b"good", NOW + HOUR + 60)
-    # The text stood before.
+    # The text had settled before.
     assert shown(connection, page, NOW + HOUR + 61) == (again, Reason.NEWEST)
 
 

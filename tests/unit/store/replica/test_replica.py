@@ -109,7 +109,7 @@ def test_shared_paths_with_an_unvisited_page_are_found(connection, file):
     file.page(f"{COPY}/seen-there")
     file.page(f"{KEPT}/seen-there", visited=False)
     for origin in (KEPT, COPY):
-        for path in ("/met", "/met-too"):
+        for path in ("/both-1", "/both-2"):
             file.page(f"{origin}{path}", visited=False)
         file.page(f"{origin}/own{len(origin)}", visited=False)
 
@@ -122,12 +122,12 @@ def test_shared_paths_with_an_unvisited_page_are_found(connection, file):
 
     shown = [f"{KEPT}/seen-there", f"{COPY}/seen-here"]
     assert found(1) == shown
-    assert found(2) == [*shown, f"{KEPT}/met", f"{COPY}/met"]
-    assert found(9) == [*found(2), f"{KEPT}/met-too", f"{COPY}/met-too"]
+    assert found(2) == [*shown, f"{KEPT}/both-1", f"{COPY}/both-1"]
+    assert found(9) == [*found(2), f"{KEPT}/both-2", f"{COPY}/both-2"]
     # A page with a fixed time of its next visit keeps it.
     connection.execute("UPDATE page SET retry_at = ? WHERE url = ?", (AT + 99, f"{COPY}/seen-here"))
-    both_met = [f"{origin}/{path}" for path in ("met", "met-too") for origin in (KEPT, COPY)]
-    assert found(9) == [f"{KEPT}/seen-there", *both_met]
+    on_both = [f"{origin}/{path}" for path in ("both-1", "both-2") for origin in (KEPT, COPY)]
+    assert found(9) == [f"{KEPT}/seen-there", *on_both]
 
 
 def test_pages_of_the_canonical_host_are_suspended_and_resumed(connection, file):
