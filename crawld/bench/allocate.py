@@ -12,7 +12,7 @@ import time
 
 import numpy as np
 
-from crawld.bench.result import build_result
+from crawld.bench.result import Metrics, build_result
 from crawld.bench.run import Progress
 from crawld.core.change.renewal import EDGES_S, Renewal, exponential_mass
 from crawld.core.revisit.allocation import allocate, kkt_residual
@@ -29,13 +29,13 @@ _BISECTIONS = 60
 def run(*, quick: bool, progress: Progress) -> dict[str, object]:
     """Run the benchmark."""
     pages, hosts = (300_000, 500) if quick else (_PAGES, _HOSTS)
-    ours: list[dict[str, float]] = []
-    linear: list[dict[str, float]] = []
+    ours: list[Metrics] = []
+    linear: list[Metrics] = []
     for _ in range(1 if quick else 3):
         progress(f"allocating {pages:,} pages on {hosts:,} hosts")
         metrics = _in_own_process(pages, hosts)
         progress("allocating 10,000 histogram pages")
-        ours.append({**metrics, "wolf_10k_s": _wolf()})
+        ours.append({**metrics, "wolf_10k_s": _wolf_s()})
         progress("allocating a tenth of the pages")
         part = _in_own_process(pages // 10, max(hosts // 10, 1))
         linear.append({"opt_polite_page_ns": part["opt_polite_page_ns"]})
@@ -48,14 +48,14 @@ def run(*, quick: bool, progress: Progress) -> dict[str, object]:
     )
 
 
-def _in_own_process(pages: int, hosts: int) -> dict[str, float]:
+def _in_own_process(pages: int, hosts: int) -> Metrics:
     """Allocate in a separate process to measure its own peak memory."""
     context = multiprocessing.get_context("spawn")
     with context.Pool(1) as pool:
         return pool.apply(_opt_polite, (pages, hosts))
 
 
-def _opt_polite(pages: int, hosts: int) -> dict[str, float]:
+def _opt_polite(pages: int, hosts: int) -> Metrics:
     web = synthetic_web(pages, hosts, 0)
     bandwidth = _BANDWIDTH_SHARE * float(web.ceiling.sum())
     began_s = time.perf_counter()
@@ -70,7 +70,7 @@ def _opt_polite(pages: int, hosts: int) -> dict[str, float]:
     }
 
 
-def _wolf() -> float:
+def _wolf_s() -> float:
     rng = np.random.default_rng(0)
     rate = rng.lognormal(-13, 1, 10_000)
     mass = exponential_mass(rate) * rng.lognormal(0, 1, (10_000, len(EDGES_S) - 1))
@@ -80,13 +80,13 @@ def _wolf() -> float:
     return time.perf_counter() - began_s
 
 
-def _small(web: PagesByHost) -> dict[str, float]:
+def _small(web: PagesByHost) -> Metrics:
     began_s = time.perf_counter()
     allocate(web, _BANDWIDTH_SHARE * float(web.ceiling.sum()))
     return {"opt_polite_100k_s": time.perf_counter() - began_s}
 
 
-def _bisect(web: PagesByHost) -> dict[str, float]:
+def _bisect(web: PagesByHost) -> Metrics:
     """Solve by nested bisection: common price outside, price of each limited host inside."""
     bandwidth = _BANDWIDTH_SHARE * float(web.ceiling.sum())
     host = web.host_of_page()

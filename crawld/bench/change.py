@@ -25,9 +25,10 @@ from typing import TypeVar
 
 import apsw
 import numpy as np
+from numpy.typing import NDArray
 from parsel import Selector
 
-from crawld.bench.result import Metrics, build_result
+from crawld.bench.result import Metrics, build_result, figures
 from crawld.bench.revisions import Revision, phpdoc
 from crawld.bench.run import Progress
 from crawld.core.change.history import Observation
@@ -87,19 +88,16 @@ def run(*, quick: bool, progress: Progress) -> dict[str, object]:
     keep_heap_memory()
     articles = [make_article(seed) for seed in range(size.articles)]
     versions = _store_revisions(size)
-    progress(_line("versions", versions))
+    progress(f"versions: {figures(versions)}")
     ours: list[Metrics] = []
     parsel: list[Metrics] = []
     for number in range(1, size.runs + 1):
         parsel.append({"analyse_ms": _milliseconds(_parsel_links, articles)})
-        ours.append({**_measure_analysis(articles), **_measure_models(size), **versions})
-        progress(_line(f"run {number} of {size.runs}", ours[-1]))
-        progress(_line("parsel", parsel[-1]))
+        models = {"model_update_us": _model_update(size.updates), "refit_1m_s": _refit(size)}
+        ours.append({**_measure_analysis(articles), **models, **versions})
+        progress(f"run {number} of {size.runs}: {figures(ours[-1])}")
+        progress(f"parsel: {figures(parsel[-1])}")
     return build_result("change", ours, {"parsel": parsel})
-
-
-def _line(what: str, metrics: Metrics) -> str:
-    return f"{what}: " + ", ".join(f"{name} {value:.4g}" for name, value in metrics.items())
 
 
 # --- page analysis -----------------------------------------------------------------------------
@@ -134,10 +132,6 @@ def _milliseconds(work: Callable[[T], object], items: Sequence[T]) -> float:
 # --- change models -----------------------------------------------------------------------------
 
 
-def _measure_models(size: ChangeSize) -> Metrics:
-    return {"model_update_us": _model_update(size.updates), "refit_1m_s": _refit(size)}
-
-
 def _model_update(count: int) -> float:
     rng = np.random.default_rng(1)
     intervals_s = rng.exponential(DAY_S, count).tolist()
@@ -163,9 +157,7 @@ def _refit(size: ChangeSize) -> float:
     return spent_s
 
 
-def _packed_models(
-    size: ChangeSize,
-) -> tuple[list[bytes], np.ndarray[tuple[int], np.dtype[np.int64]]]:
+def _packed_models(size: ChangeSize) -> tuple[list[bytes], NDArray[np.int64]]:
     """Return stored models after a year of daily to monthly visits, and their hosts."""
     rng = np.random.default_rng(2)
     count = size.models
@@ -212,8 +204,9 @@ def _fill(connection: apsw.Connection, pages: Sequence[Sequence[Revision]]) -> N
         site.upsert(connection, "revisions", "{}", source="command_line", at=_NOW)
         for number, revisions in enumerate(pages):
             url = f"http://revisions.test/{number}"
-            discovery = Discovery.of(url, site_id=1, at=revisions[0][0])
-            [page] = frontier.discover(connection, [discovery])
+            [page] = frontier.discover(
+                connection, [Discovery.of(url, site_id=1, at=revisions[0][0])]
+            )
             visit.record_all(connection, [_visit(page.page_id, *each) for each in revisions])
     while (slice_ := delta.plan(connection)) is not None:
         with connection:

@@ -45,7 +45,7 @@ def write_config(
     Args:
         directory: for config, database (`mirror.db`) and socket (`mirror.sock`).
         name: name of the site.
-        seeds: its URLs.
+        seeds: URLs.
         tables: config table to its lines, besides `[daemon]`.
         site: more config lines of the site.
     """
@@ -69,11 +69,7 @@ def database_path(directory: Path) -> Path:
 
 
 class DaemonProcess:
-    """A running daemon and its control socket.
-
-    Attributes:
-        child: its process.
-    """
+    """A running daemon and its control socket."""
 
     def __init__(self, child: Child, socket: Path) -> None:
         self.child = child
@@ -124,8 +120,8 @@ def run_daemon_process(config: Path) -> Iterator[DaemonProcess]:
             handle.close()
 
 
-def count_visits(path: Path) -> dict[Outcome, int]:
-    """Return the number of visits per outcome in a database."""
+def count_visits(directory: Path) -> dict[Outcome, int]:
+    """Return the number of visits per outcome in the database of a directory."""
 
     def count(connection: apsw.Connection) -> dict[Outcome, int]:
         return {
@@ -134,7 +130,7 @@ def count_visits(path: Path) -> dict[Outcome, int]:
         }
 
     async def read() -> dict[Outcome, int]:
-        async with await Database.open(path, read_only=True) as database:
+        async with await Database.open(database_path(directory), read_only=True) as database:
             return await database.read(count)
 
     return trio.run(read)

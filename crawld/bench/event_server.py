@@ -72,16 +72,10 @@ async def _serve_client(
         await trio.sleep(_TICK_S)
         # Events that could not be sent in time are sent later: the reader limits the rate.
         due = min(int((time.monotonic() - began_at) * per_s), sent + per_s)
-        block = b"".join(
-            _numbered(events[number % _PREPARED], number) for number in range(sent, due)
-        )
+        numbered = ((number, *events[number % _PREPARED]) for number in range(sent, due))
+        block = b"".join(b"%b%0*d%b" % (a, _ID_DIGITS, n, b) for n, a, b in numbered)
         sent = due
         await stream.send_all(block.replace(_SECOND, b"%010d" % int(time.time())))
-
-
-def _numbered(event: tuple[bytes, bytes], number: int) -> bytes:
-    before, after = event
-    return before + b"%0*d" % (_ID_DIGITS, number) + after
 
 
 async def _serve(arguments: argparse.Namespace) -> None:

@@ -161,12 +161,8 @@ def _fetch_peers(
         if program := shutil.which("wget2"):
             progress("wget2 -r -k")
             command = [program, "--quiet", "--recursive", "--level=1", "--convert-links"]
-            command += [
-                "--adjust-extension",
-                "--no-xattr",
-                "--max-threads=8",
-                f"--input-file={urls}",
-            ]
+            command += ["--adjust-extension", "--no-xattr", "--max-threads=8"]
+            command += [f"--input-file={urls}"]
             found["wget2"] = [_rate(command, directory, articles, "static_pages_per_s")]
         if program := shutil.which("wget"):
             progress("wget --warc-file")
@@ -179,9 +175,7 @@ def _fetch_peers(
 def _rate(command: list[str], directory: Path, articles: ArticleMirror, metric: str) -> Metrics:
     run_directory = _empty_directory(directory / "peer")
     # Both exit with 8 if any page, including robots.txt, was not found.
-    usage = measure_run(
-        command, run_directory, limit_s=_LIMIT_S, accept=lambda exit_code: exit_code in (0, 8)
-    )
+    usage = measure_run(command, run_directory, limit_s=_LIMIT_S, accept=(0, 8))
     return {metric: articles.pages / usage.wall_s}
 
 

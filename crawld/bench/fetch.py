@@ -19,7 +19,7 @@ from pathlib import Path
 
 from crawld.bench import fetch_crawld, fetch_peers, jitter, nginx, start
 from crawld.bench.fetch_peers import ServedSite
-from crawld.bench.result import Metrics, build_result
+from crawld.bench.result import Metrics, build_result, figures
 from crawld.bench.run import Progress
 from crawld.bench.site_tree import write_site
 
@@ -82,8 +82,7 @@ class _FetchBenchmark:
         if metrics is None:
             self._progress(f"{who} {what}: not installed")
             return
-        figures = ", ".join(f"{name} {value:.4g}" for name, value in metrics.items())
-        self._progress(f"{who} {what}: {figures}")
+        self._progress(f"{who} {what}: {figures(metrics)}")
         self._found.setdefault(who, {}).setdefault(what, []).append(metrics)
 
     def run_crawls(self) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Mapping
-from pathlib import Path
 
 from crawld.bench import crawld_process
 from crawld.bench.fetch_peers import ServedSite
@@ -26,9 +25,7 @@ def crawl(web: ServedSite) -> Metrics:
     command = crawld_process.command("mirror", *seeds, *database, *limits, "--once", "--json")
     with run_child(command, directory) as child:
         usage = child.wait(_LIMIT_S)
-        stored = crawld_process.count_visits(crawld_process.database_path(directory))[
-            Outcome.CHANGED
-        ]
+        stored = crawld_process.count_visits(directory)[Outcome.CHANGED]
         return web.crawl_metrics("crawld", stored, usage, child)
 
 
@@ -40,8 +37,11 @@ def revalidate(web: ServedSite) -> Metrics:
     are.
     """
     directory = web.directory / "crawld"
-    before = crawld_process.count_visits(crawld_process.database_path(directory))
-    config = _config(web, directory)
+    before = crawld_process.count_visits(directory)
+    name = web.tree.addresses[0]  # `crawld mirror` has given the site this name
+    tables = {"politeness": "host_delay_s = 0.0", "schedule": "min_revisit_s = 0.0"}
+    seeds = web.tree.seeds(web.port)
+    config = crawld_process.write_config(directory, name, seeds, tables)
     with crawld_process.run_daemon_process(config) as daemon:
         daemon.wait_answering()
         while daemon.child.running(for_ms=_POLL_MS):
@@ -51,18 +51,11 @@ def revalidate(web: ServedSite) -> Metrics:
         usage = daemon.child.stop(signal.SIGTERM)
         if usage.exit_code:
             raise program_error("crawld", f"ended with {usage.exit_code}", daemon.child)
-    after = crawld_process.count_visits(crawld_process.database_path(directory))
+    after = crawld_process.count_visits(directory)
     done = _unchanged(after) - _unchanged(before)
     if sum(after.values()) - sum(before.values()) != done or done < web.tree.page_count:
         raise OperatorError(f"not every revisit found its page unchanged: {before}, then {after}")
     return {"revalidations_per_cpu_s": done / usage.cpu_s}
-
-
-def _config(web: ServedSite, directory: Path) -> Path:
-    # `crawld mirror` has given the site this name.
-    name = web.tree.addresses[0]
-    tables = {"politeness": "host_delay_s = 0.0", "schedule": "min_revisit_s = 0.0"}
-    return crawld_process.write_config(directory, name, web.tree.seeds(web.port), tables)
 
 
 def _unchanged(counts: object) -> int:

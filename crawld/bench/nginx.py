@@ -62,9 +62,7 @@ http {{
 def serve(tree: SiteTree, directory: Path) -> Iterator[int]:
     """Serve a site until the block ends; yield the port, the same on all addresses.
 
-    Args:
-        tree: files to serve.
-        directory: prefix of the server; created.
+    The directory, the prefix of the server, is created.
 
     Raises:
         OperatorError: nginx is not installed, or does not start.

@@ -12,7 +12,7 @@ import select
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -42,17 +42,9 @@ class Usage:
 
 
 class Child:
-    """A running program.
+    """A running program; its output goes to a file in its working directory."""
 
-    Args:
-        command: program and arguments.
-        directory: its working directory; its output goes to a file there.
-        environment: variables added to those of this process.
-    """
-
-    def __init__(
-        self, command: Sequence[str], directory: Path, environment: Mapping[str, str] | None = None
-    ) -> None:
+    def __init__(self, command: Sequence[str], directory: Path) -> None:
         self.peak_rss_mb = 0.0
         self.started_s = time.monotonic()
         self._log = directory / "output.txt"
@@ -60,7 +52,6 @@ class Child:
             self._process = subprocess.Popen(
                 command,
                 cwd=directory,
-                env={**os.environ, **(environment or {})},
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,
@@ -124,11 +115,9 @@ class Child:
 
 
 @contextmanager
-def run_child(
-    command: Sequence[str], directory: Path, environment: Mapping[str, str] | None = None
-) -> Iterator[Child]:
+def run_child(command: Sequence[str], directory: Path) -> Iterator[Child]:
     """Run a program and kill it, if it still runs, when the block ends."""
-    child = Child(command, directory, environment)
+    child = Child(command, directory)
     try:
         yield child
     finally:
@@ -137,20 +126,16 @@ def run_child(
 
 
 def measure_run(
-    command: Sequence[str],
-    directory: Path,
-    *,
-    limit_s: float,
-    accept: Callable[[int], bool] = lambda exit_code: exit_code == 0,
+    command: Sequence[str], directory: Path, *, limit_s: float, accept: Container[int] = (0,)
 ) -> Usage:
     """Run a program to its end and return its cost.
 
     Raises:
-        OperatorError: it failed; the hint shows the end of its output.
+        OperatorError: its exit code is not accepted; the hint shows the end of its output.
     """
     with run_child(command, directory) as child:
         usage = child.wait(limit_s)
-    if not accept(usage.exit_code):
+    if usage.exit_code not in accept:
         raise program_error(command[0], f"ended with {usage.exit_code}", child)
     return usage
 

@@ -21,7 +21,7 @@ import numpy as np
 from crawld.bench.process import program_error, run_child
 from crawld.bench.replica_job import JobScenario, measure_job
 from crawld.bench.replica_svm import biased_svm
-from crawld.bench.result import build_result
+from crawld.bench.result import Metrics, build_result
 from crawld.bench.run import Progress
 from crawld.core.replica.em import TrainingVectors, em_passes, run_em
 from crawld.core.replica.features import ALL, FIVE, HostFeatures
@@ -41,20 +41,17 @@ _SCALE_LIMIT_S = 600.0
 
 def run(*, quick: bool, progress: Progress) -> dict[str, object]:
     """Run the benchmark."""
-    ours: list[dict[str, float]] = []
-    found: dict[str, list[dict[str, float]]] = {
-        "normpaths": [],
-        "b_svm": [],
-        "em_recount": [],
-    }
+    ours: list[Metrics] = []
+    found: dict[str, list[Metrics]] = {"normpaths": [], "b_svm": [], "em_recount": []}
+    sizes = (_PAGES // 10, _HOSTS // 10) if quick else (_PAGES, _HOSTS)
     for seed in SEEDS[:1] if quick else SEEDS:
-        metrics: dict[str, float] = {}
-        normpaths: dict[str, float] = {}
-        svm: dict[str, float] = {}
+        metrics: Metrics = {}
+        normpaths: Metrics = {}
+        svm: Metrics = {}
         for name, parameters in WEBS.items():
             if quick and name != "standard":
                 continue
-            progress(f"seed {seed}: the {name} web")
+            progress(f"seed {seed}: {name} web")
             trial = run_trial(parameters, seed)
             figures = accuracy(trial) | probing_figures(trial)
             auc = figures.pop("auc_normpaths")
@@ -65,13 +62,11 @@ def run(*, quick: bool, progress: Progress) -> dict[str, object]:
             for suffix, features in (("", ALL), ("_five", FIVE)):
                 svm[f"auc_pnu{suffix}_{name}"] = trial.auc(biased_svm(trial.sets, features, seed))
             if name == "standard":
-                progress(f"seed {seed}: the time of EM, of a label and of a pair")
+                progress(f"seed {seed}: time of EM, of a label change and of a pair")
                 metrics |= _measure_em(trial.sets) | _measure_pair(trial)
                 found["em_recount"].append(_measure_recount(trial.sets))
         progress(f"seed {seed}: candidates of many pages")
-        metrics |= _measure_candidates(
-            *((_PAGES // 10, _HOSTS // 10) if quick else (_PAGES, _HOSTS))
-        )
+        metrics |= _measure_candidates(*sizes)
         ours.append(metrics)
         found["normpaths"].append(normpaths)
         found["b_svm"].append(svm)
@@ -84,7 +79,7 @@ def run(*, quick: bool, progress: Progress) -> dict[str, object]:
     return value
 
 
-def _report_worst(value: dict[str, object], runs: list[dict[str, float]]) -> None:
+def _report_worst(value: dict[str, object], runs: list[Metrics]) -> None:
     """Report the worst run instead of the median where a single bad run matters."""
     medians = value["ours"]
     if isinstance(medians, dict):
@@ -101,9 +96,9 @@ def _trainings(sets: TrainingPairs, *, five: bool) -> tuple[TrainingVectors, Tra
     )
 
 
-def _measure_em(sets: TrainingPairs) -> dict[str, float]:
+def _measure_em(sets: TrainingPairs) -> Metrics:
     """Return the seconds of PU and NU learning together, for both feature sets."""
-    metrics: dict[str, float] = {}
+    metrics: Metrics = {}
     for five, suffix in ((True, ""), (False, "_all_features")):
         trainings = _trainings(sets, five=five)
         began_s = time.perf_counter()
@@ -114,7 +109,7 @@ def _measure_em(sets: TrainingPairs) -> dict[str, float]:
     return metrics
 
 
-def _measure_recount(sets: TrainingPairs) -> dict[str, float]:
+def _measure_recount(sets: TrainingPairs) -> Metrics:
     """Return the seconds of EM and of a label change if each change recounts all rules.
 
     Uses a sample of the pairs; everything else is the same as in crawld.
@@ -143,7 +138,7 @@ def _count_all(rules: Rules, vectors: Ids, labels: np.ndarray) -> None:
     rules.total = np.bincount(rules.table[vectors].ravel(), minlength=len(rules.keys))
 
 
-def _measure_pair(trial: Trial) -> dict[str, float]:
+def _measure_pair(trial: Trial) -> Metrics:
     """Return the cost of one pair online (measure, score, judge) and of one label change."""
     measure = HostFeatures.of(trial.web.hosts)
     model: ReplicaModel = trial.models["all"]
@@ -173,7 +168,7 @@ def _measure_pair(trial: Trial) -> dict[str, float]:
     return {"pair_ms": pair_ms, "label_change_us": change_us}
 
 
-def _measure_candidates(pages: int, hosts: int) -> dict[str, float]:
+def _measure_candidates(pages: int, hosts: int) -> Metrics:
     command = [sys.executable, "-m", "crawld.bench.replica_scale", str(pages), str(hosts)]
     with tempfile.TemporaryDirectory() as folder, run_child(command, Path(folder)) as child:
         usage = child.wait(_SCALE_LIMIT_S)

@@ -18,11 +18,7 @@ from pathlib import Path
 import trio
 
 from crawld.bench import crawld_process
-from crawld.bench.in_process_daemon import (
-    SITE_NAME,
-    lateness_metrics,
-    run_daemon_here,
-)
+from crawld.bench.in_process_daemon import SITE_NAME, lateness_metrics, run_daemon_here
 from crawld.bench.result import Metrics
 from crawld.bench.run import Progress
 from crawld.bench.simweb_process import run_simweb
@@ -165,13 +161,10 @@ async def _fill(
                 for target in host.targets
             }
             found = [Discovery.of(url, site_id=site_id, at=at) for url in shown]
-            new = await database.write(frontier.discover, found)
-            records = [
-                _record(
-                    page.page_id, *shown[page.url], addresses[shown[page.url][0].name], port, at
-                )
-                for page in new
-            ]
+            records = []
+            for page in await database.write(frontier.discover, found):
+                host, target = shown[page.url]
+                records.append(_record(page.page_id, host, target, addresses[host.name], port, at))
             await database.write(visit.record_all, records)
 
 

@@ -26,6 +26,11 @@ def less_is_better(metric: str) -> bool:
     return "_per_" not in metric and metric.endswith(_LESS_IS_BETTER)
 
 
+def figures(metrics: Metrics) -> str:
+    """Return the metrics as one line of progress."""
+    return ", ".join(f"{name} {value:.4g}" for name, value in metrics.items())
+
+
 def medians(runs: Sequence[Mapping[str, float]]) -> Metrics:
     """Return the median of each metric over the runs that measured it, in order of first use."""
     names = dict.fromkeys(name for run in runs for name in run)
@@ -33,14 +38,10 @@ def medians(runs: Sequence[Mapping[str, float]]) -> Metrics:
 
 
 def ratios(ours: Mapping[str, float], baselines: Mapping[str, Mapping[str, float]]) -> Metrics:
-    """Return how much better crawld is, for each metric that a baseline measured too.
+    """Return how much better crawld is by the medians, for each metric that a baseline has too.
 
-    Args:
-        ours: medians of crawld.
-        baselines: medians of each baseline.
-
-    Returns:
-        `BASELINE.metric` to a ratio, above 1 if crawld is better. No ratio if its divisor is 0.
+    The names are `BASELINE.metric`. A ratio above 1 means that crawld is better; there is none if
+    its divisor is 0.
     """
     found: Metrics = {}
     for name, theirs in baselines.items():
@@ -62,10 +63,8 @@ def build_result(
 ) -> dict[str, object]:
     """Return the value that `crawld bench NAME --json` prints, rounded to four significant digits.
 
-    Args:
-        name: name of the benchmark.
-        ours: metrics of crawld, one mapping per run.
-        baselines: metrics of each baseline in the same form; baselines without runs are left out.
+    `ours` are crawld's metrics, one mapping per run, `baselines` those of each baseline in the same
+    form; baselines without runs are left out.
     """
     our_medians = medians(ours)
     their_medians = {who: medians(runs) for who, runs in (baselines or {}).items() if runs}

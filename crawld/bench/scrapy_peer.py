@@ -24,6 +24,7 @@ from __future__ import annotations
 import sqlite3
 import sys
 from collections.abc import AsyncIterator, Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 from urllib.parse import urljoin
@@ -113,11 +114,10 @@ class Crawl(scrapy.Spider):
         "ITEM_PIPELINES": {"crawld.bench.scrapy_peer.StorePipeline": 1},
     }
 
-    def __init__(self, urls: list[str], place: str) -> None:
+    def __init__(self, urls: list[str], target: str) -> None:
         super().__init__()
-        self.database = place
-        self.seeds = urls
-        self.origins = tuple(urls)
+        self.database = target
+        self.seeds = tuple(urls)
 
     async def start(self) -> AsyncIterator[Any]:
         """Request the seeds; unlike `start_urls`, they pass through the duplicate filter."""
@@ -132,7 +132,7 @@ class Crawl(scrapy.Spider):
 
     def wanted(self, links: Iterator[str]) -> Iterator[str]:
         """Yield the URLs of the site; the duplicate filter drops known ones."""
-        return (url for url in links if url.startswith(self.origins))
+        return (url for url in links if url.startswith(self.seeds))
 
 
 class CrawlTuned(Crawl):
@@ -143,14 +143,14 @@ class CrawlTuned(Crawl):
         "DUPEFILTER_CLASS": "scrapy.dupefilters.BaseDupeFilter",
     }
 
-    def __init__(self, urls: list[str], place: str) -> None:
-        super().__init__(urls, place)
+    def __init__(self, urls: list[str], target: str) -> None:
+        super().__init__(urls, target)
         self._seen = set(urls)
 
     def wanted(self, links: Iterator[str]) -> Iterator[str]:
         """Yield the new URLs of the site."""
         for url in links:
-            if url not in self._seen and url.startswith(self.origins):
+            if url not in self._seen and url.startswith(self.seeds):
                 self._seen.add(url)
                 yield url
 
@@ -167,7 +167,7 @@ class Revalidate(scrapy.Spider):
         "HTTPCACHE_POLICY": "scrapy.extensions.httpcache.RFC2616Policy",
     }
 
-    def __init__(self, urls: list[str], place: str) -> None:
+    def __init__(self, urls: list[str], target: str) -> None:
         super().__init__()
         self.start_urls = urls
 
@@ -193,28 +193,24 @@ SPIDERS: dict[str, type[scrapy.Spider]] = {
 
 
 def _links(response: TextResponse) -> Iterator[str]:
-    base = response.url
     for href in dict.fromkeys(response.css("a::attr(href)").getall()):
-        yield urljoin(base, href).partition("#")[0]
+        yield urljoin(response.url, href).partition("#")[0]
 
 
 def stored_pages(database: Path) -> int:
     """Return the number of pages that `crawl` stored."""
-    connection = sqlite3.connect(database)
-    try:
+    with closing(sqlite3.connect(database)) as connection:
         (count,) = connection.execute("SELECT count(*) FROM page").fetchone()
-        return int(count)
-    finally:
-        connection.close()
+    return int(count)
 
 
 def main() -> None:
     """Run the mode of the command line; print the number of 304 responses."""
-    mode, urls_file, place = sys.argv[1:]
+    mode, urls_file, target = sys.argv[1:]
     urls = Path(urls_file).read_text(encoding="utf-8").split()
-    process = CrawlerProcess({"HTTPCACHE_DIR": place})
+    process = CrawlerProcess({"HTTPCACHE_DIR": target})
     crawler = process.create_crawler(SPIDERS[mode])
-    process.crawl(crawler, urls=urls, place=place)
+    process.crawl(crawler, urls=urls, target=target)
     process.start()
     statistics = crawler.stats
     print(REVALIDATED, statistics.get_value("httpcache/revalidate", 0) if statistics else 0)

@@ -13,7 +13,7 @@ import time
 
 import numpy as np
 
-from crawld.bench.result import build_result
+from crawld.bench.result import Metrics, build_result
 from crawld.bench.run import Progress
 from crawld.core.change.record import RECORD_DTYPE, Records
 from crawld.core.change.renewal import EDGES_S, Renewal, exponential_mass
@@ -35,17 +35,17 @@ def run(*, quick: bool, progress: Progress) -> dict[str, object]:
     picks = 2_000 if quick else 20_000
     ours, baseline = [], []
     for _ in range(1 if quick else 5):
-        metrics: dict[str, float] = {}
+        metrics: Metrics = {}
         progress("laying out MERGE in bulk")
         metrics["merge_pick_bulk_ns"] = _bulk_ns(picks * 10)
         for pages, name in ((10_000, "10k"), (100_000, "100k"), (largest, "1m")):
             progress(f"MERGE and INDEX on {pages:,} pages")
-            metrics[f"merge_pick_{name}_us"] = _merge_us(pages, picks)
-            metrics[f"index_pick_{name}_us"] = _index_us(pages, picks)
+            metrics[f"merge_pick_{name}_us"] = _pick_us(_merge(pages), pages, picks)
+            metrics[f"index_pick_{name}_us"] = _pick_us(_index(pages), pages, picks)
         progress("hints of 10,000 pages")
         metrics["index_hint_us"] = _hint_us(10_000, picks)
         progress("GREEDY on 10,000 pages")
-        metrics["greedy_pick_10k_us"] = _greedy_us(10_000, picks // 4)
+        metrics["greedy_pick_10k_us"] = _pick_us(_greedy(10_000), 10_000, picks // 4)
         ours.append(metrics)
         progress("three simulated renewals a page and pick")
         simulated_us = _simulation_us(10_000, 4 if quick else 12)
@@ -61,15 +61,11 @@ def _bulk_ns(picks: int) -> float:
     return (time.perf_counter() - began_s) / picks * 1e9
 
 
-def _merge_us(pages: int, picks: int) -> float:
+def _merge(pages: int) -> MergePolicy:
     policy = MergePolicy()
     policy.load(np.arange(pages))
     policy.set_frequencies(np.arange(pages), np.random.default_rng(0).lognormal(-13, 1, pages))
-    return _pick_us(policy, picks, _DAY_S / (_VISITS_PER_PAGE_DAY * pages))
-
-
-def _index_us(pages: int, picks: int) -> float:
-    return _pick_us(_index(pages), picks, _DAY_S / (_VISITS_PER_PAGE_DAY * pages))
+    return policy
 
 
 def _index(pages: int) -> IndexPolicy:
@@ -93,19 +89,23 @@ def _hint_us(pages: int, hints: int) -> float:
     return (time.perf_counter() - began_s) / hints * 1e6
 
 
-def _greedy_us(pages: int, picks: int) -> float:
-    renewals, records = _renewals(pages), _records(pages)
+def _greedy(pages: int) -> GreedyPolicy:
     policy = GreedyPolicy()
-    policy.load(np.arange(pages), records["last_visit_at"])
-    policy.set_renewals(np.arange(pages), renewals)
-    step_s = _DAY_S / (_VISITS_PER_PAGE_DAY * pages)
+    policy.load(np.arange(pages), _records(pages)["last_visit_at"])
+    policy.set_renewals(np.arange(pages), _renewals(pages))
     # After one round every page has its own gain table.
-    for k, page in enumerate(range(pages)):
-        policy.record_visit(page, _NOW - (pages - k) * step_s, VisitObservation(changed=True))
-    return _pick_us(policy, picks, step_s)
+    for page in range(pages):
+        visited_at = _NOW - (pages - page) * _step_s(pages)
+        policy.record_visit(page, visited_at, VisitObservation(changed=True))
+    return policy
 
 
-def _pick_us(policy: Policy, picks: int, step_s: float) -> float:
+def _step_s(pages: int) -> float:
+    return _DAY_S / (_VISITS_PER_PAGE_DAY * pages)
+
+
+def _pick_us(policy: Policy, pages: int, picks: int) -> float:
+    step_s = _step_s(pages)
     changed = np.random.default_rng(1).random(picks) < 0.5
     seen = [VisitObservation(changed=bool(value)) for value in changed]
     began_s = time.perf_counter()

@@ -65,14 +65,15 @@ def run(*, quick: bool, progress: Progress) -> dict[str, object]:
         paths = [mirror_path(mirror.url(number)) for number in range(mirror.pages)]
         for number in range(1 if quick else _RUNS):
             progress(f"views, run {number + 1}")
-            with _serve_mirror(directory / "mirror.db", directory) as (child, port):
+            with _serve(_crawld_serve(directory / "mirror.db"), directory) as (child, port):
                 runs.append(_measure_views(child, port, _shuffled(paths, number), views))
             files = [f"/{n}.html" for n in range(mirror.pages)]
             tree = _write(directory / f"plain-{number}", mirror, files)
             with nginx.serve(tree, directory / f"nginx-{number}") as port:
                 _request_views(port, files, _WARM_UP)
                 plain.append({"views_per_s": views / _request_views(port, files, views)})
-            with _serve_starlette(tree.directory / _ADDRESS, directory) as (child, port):
+            command = [sys.executable, "-c", _STARLETTE, str(tree.directory / _ADDRESS)]
+            with _serve(command, directory) as (child, port):
                 starlette.append(_measure_views(child, port, _shuffled(files, number), views))
         progress("views while a daemon crawls")
         runs.append(_views_during_crawl(directory, mirror, paths, sequential))
@@ -83,12 +84,8 @@ def _shuffled(paths: Sequence[str], seed: int) -> list[str]:
     return random.Random(seed).sample(paths, len(paths))
 
 
-@contextmanager
-def _serve_mirror(db: Path, directory: Path) -> Iterator[tuple[Child, int]]:
-    """Run `crawld serve`; yield its process and port."""
-    command = crawld_process.command("serve", "--db", str(db), "--listen", f"{_ADDRESS}:0")
-    with _wait_url(command, directory) as found:
-        yield found
+def _crawld_serve(db: Path) -> list[str]:
+    return crawld_process.command("serve", "--db", str(db), "--listen", f"{_ADDRESS}:0")
 
 
 _STARLETTE = """
@@ -111,14 +108,7 @@ trio.run(partial(serve, app, config, mode="asgi"))
 
 
 @contextmanager
-def _serve_starlette(files: Path, directory: Path) -> Iterator[tuple[Child, int]]:
-    """Serve files by Starlette; yield its process and port."""
-    with _wait_url([sys.executable, "-c", _STARLETTE, str(files)], directory) as found:
-        yield found
-
-
-@contextmanager
-def _wait_url(command: Sequence[str], directory: Path) -> Iterator[tuple[Child, int]]:
+def _serve(command: Sequence[str], directory: Path) -> Iterator[tuple[Child, int]]:
     """Run a server that prints its URL first; yield its process and port."""
     with run_child(command, Path(tempfile.mkdtemp(dir=directory))) as child:
         until_s = time.monotonic() + _START_S
@@ -156,7 +146,8 @@ def _views_during_crawl(
     tree = write_site(directory / "crawled", _HOSTS)
     crawl_directory = directory / "daemon"
     crawl_directory.mkdir()
-    (directory / "mirror.db").rename(crawld_process.database_path(crawl_directory))
+    db = crawld_process.database_path(crawl_directory)
+    (directory / "mirror.db").rename(db)
     with nginx.serve(tree, directory / "crawled-nginx") as port:
         tables = {
             # Slow enough to last, fast enough to keep the daemon busy: 100 pages per second.
@@ -166,10 +157,7 @@ def _views_during_crawl(
         config = crawld_process.write_config(crawl_directory, "crawled", tree.seeds(port), tables)
         with (
             crawld_process.run_daemon_process(config) as crawling,
-            _serve_mirror(crawld_process.database_path(crawl_directory), directory) as (
-                _,
-                web_port,
-            ),
+            _serve(_crawld_serve(db), directory) as (_, web_port),
         ):
             crawling.wait_answering()
             before = _visits(crawling)
@@ -201,11 +189,8 @@ def _request_all(port: int, shares: Sequence[Sequence[str]]) -> float:
     connections = [_Connection(port) for _ in shares]
     began_s = time.monotonic()
     for requested in itertools.zip_longest(*shares):
-        pairs = [
-            (each, path)
-            for each, path in zip(connections, requested, strict=True)
-            if path is not None
-        ]
+        # The last round may have fewer paths than connections.
+        pairs = [pair for pair in zip(connections, requested, strict=True) if pair[1] is not None]
         for connection, path in pairs:
             connection.send(path)
         for connection, path in pairs:

@@ -56,16 +56,11 @@ class SiteTree:
 
 
 def write_site(directory: Path, hosts: int) -> SiteTree:
-    """Write the files of a number of hosts, each with `PAGES_PER_HOST` pages.
-
-    Args:
-        directory: target; created, with one subdirectory per host.
-        hosts: number of hosts.
-    """
+    """Write the files of a number of hosts, each with `PAGES_PER_HOST` pages in a subdirectory."""
     tree = SiteTree(directory, tuple(loopback_addresses(hosts)))
     with ProcessPoolExecutor() as processes:
-        places = [directory / address for address in tree.addresses]
-        for _ in processes.map(_write_host, places, map(_graph, range(hosts))):
+        directories = [directory / address for address in tree.addresses]
+        for _ in processes.map(_write_host, directories, map(_graph, range(hosts))):
             pass  # consume the iterator: it raises the errors of the processes
     return tree
 

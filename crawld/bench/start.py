@@ -21,7 +21,6 @@ from crawld.bench import crawld_process
 from crawld.bench.process import program_error
 from crawld.bench.result import Metrics, medians
 from crawld.core.page import Outcome, PageState
-from crawld.core.url import url_hash
 from crawld.simweb.demo import loopback_addresses
 from crawld.simweb.stateless_random import uniform
 from crawld.store import visit
@@ -55,8 +54,7 @@ def measure(directory: Path, size: DatabaseSize) -> Metrics:
         directory, _SITE_NAME, [_url(addresses[0], 0)], {"politeness": "host_delay_s = 900.0"}
     )
     trio.run(_fill, crawld_process.database_path(directory), size, addresses)
-    starts = [_start(config, size) for _ in range(_STARTS)]
-    return medians(starts)
+    return medians([_start(config, size) for _ in range(_STARTS)])
 
 
 def _start(config: Path, size: DatabaseSize) -> Metrics:
@@ -83,18 +81,8 @@ def _discoveries(
 ) -> Iterator[Discovery]:
     """Yield the pages, taking hosts in turn, like a crawl of all hosts at once."""
     for number in range(size.pages):
-        address = addresses[number % size.hosts]
-        url = _url(address, number // size.hosts)
-        origin = f"http://{address}:{_PORT}"
-        yield Discovery(
-            url=url,
-            url_hash=url_hash(url),
-            site_id=site_id,
-            host=address,
-            origin=origin,
-            depth=min(number // size.hosts, 5),
-            at=since,
-        )
+        url = _url(addresses[number % size.hosts], number // size.hosts)
+        yield Discovery.of(url, site_id=site_id, at=since, depth=min(number // size.hosts, 5))
 
 
 def _store(connection: apsw.Connection, part: list[Discovery], now: float) -> None:
@@ -117,6 +105,4 @@ def _store(connection: apsw.Connection, part: list[Discovery], now: float) -> No
 
 
 def _url(address: str, number: int) -> str:
-    return (
-        f"http://{address}:{_PORT}/" if number == 0 else f"http://{address}:{_PORT}/wiki/{number}"
-    )
+    return f"http://{address}:{_PORT}/" + (f"wiki/{number}" if number else "")
