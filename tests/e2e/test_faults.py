@@ -82,16 +82,3 @@ def test_each_fault_has_its_outcome_and_delays_no_other_host(simweb, crawld):
     assert wrong == {}
     assert "Traceback" not in crawld.output()
     assert crawld.crawld("doctor", "--db", crawld.db).returncode == 0
-
-
-def test_a_closed_port_and_an_unknown_name_do_not_stop_the_crawl(simweb, crawld):
-    web = simweb("--host=fine.test", "--pages=12")
-    config = write_config(
-        crawld,
-        site(web.url("/", "fine.test"), "http://127.0.0.1:1/", "http://no.such.invalid/"),
-        hosts=("fine.test",),
-    )
-    crawld.start("run", "-c", config)
-    status = crawld.wait_until(lambda status: status["pages"]["visited"] == 12)
-    assert status["pauses"] == []
-    assert crawld.get("/hosts/no.such.invalid")["robots"][0]["verdict"] in (None, "closed")

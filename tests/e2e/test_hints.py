@@ -95,8 +95,8 @@ def test_the_mirror_follows_edits_moves_deletions_and_imports(mirror, mediawiki,
             assert wait_until_equal(crawld, mediawiki, titles) == {}
     # Moves give copies other URLs: read them before.
     observer.read_new_copies()
-    editor.delete(titles[3])
-    editor.delete(titles[4])
+    mediawiki.delete(titles[3])
+    mediawiki.delete(titles[4])
     mediawiki.move(titles[5], "Moved away")
     mediawiki.move(titles[6], "Gone away", redirect=False)
     editor.import_revision(titles[7], EPOCH_AT - 86_400 * 400)
@@ -104,7 +104,7 @@ def test_the_mirror_follows_edits_moves_deletions_and_imports(mirror, mediawiki,
     assert wait_until_equal(crawld, mediawiki, titles) == {}
     states = dict(query_rows(crawld, "SELECT url, last_outcome FROM page"))
     assert states[mediawiki.url(titles[3])] == states[mediawiki.url(titles[6])] == "gone"
-    editor.restore(titles[3])
+    mediawiki.undelete(titles[3])
     editor.edit(titles[4])
     mediawiki.move("Gone away", titles[6])
     assert wait_until_equal(crawld, mediawiki, titles) == {}

@@ -57,14 +57,15 @@ def test_the_next_daemon_mirrors_what_could_not_be_fetched(crawld, start_offline
     crawld.wait_until(lambda status: status["pages"]["visited"] == 5)
 
 
-def test_one_unreachable_host_is_not_an_outage(crawld, simweb):
-    web = simweb("--host=a.test", "--pages=8")
+def test_a_closed_port_and_an_unknown_name_are_not_an_outage(crawld, simweb):
+    web = simweb("--host=a.test", "--pages=12")
     config = write_config(
         crawld,
         site(web.url("/", "a.test"), "http://no.such.invalid/", "http://127.0.0.1:1/"),
         hosts=("a.test",),
     )
     crawld.start("run", "-c", config)
-    status = crawld.wait_until(lambda status: status["pages"]["visited"] == 8)
+    status = crawld.wait_until(lambda status: status["pages"]["visited"] == 12)
     assert status["pauses"] == []
     assert "network_down" not in crawld.output()
+    assert crawld.get("/hosts/no.such.invalid")["robots"][0]["verdict"] in (None, "closed")

@@ -245,7 +245,7 @@ class TestMediaWiki:
         with mediawiki.read_only("a copy is made"), refused:
             mediawiki.edit("Somewhere", "text")
         assert mediawiki.edit("Somewhere", "text") > 0
-        with mediawiki.down():
+        with mediawiki.nginx.down():
             assert no_proxy.get(mediawiki.url()).headers["retry-after"] == "2"
         mediawiki.set_robots(None)
         assert no_proxy.get(f"{mediawiki.origin}/robots.txt").status_code == 404

@@ -47,6 +47,22 @@ def peer(nginx, site_tree):
     return server
 
 
+@pytest.fixture
+def start(crawld, peer):
+    """Return a function that starts a daemon on the site."""
+
+    def run(min_revisit_s=3600.0, **options):
+        config = write_config(
+            crawld,
+            site(f"http://a.test:{peer.port}/", requisites=True, **options),
+            hosts=peer.hosts,
+            schedule={"min_revisit_s": min_revisit_s},
+        )
+        crawld.start("run", "-c", config)
+
+    return run
+
+
 def write_pages(own, port):
     (own / "index.html").write_text(
         f'<html><head>{HEAD}</head><body><img src="img/one.png" srcset="img/one.png 1x,'
@@ -80,14 +96,8 @@ OWN_REQUISITES = {
 }
 
 
-def test_pages_are_mirrored_with_their_requisites(crawld, peer):
-    config = write_config(
-        crawld,
-        site(f"http://a.test:{peer.port}/", requisites=True),
-        hosts=peer.hosts,
-        schedule={"min_revisit_s": 3600.0},
-    )
-    crawld.start("run", "-c", config)
+def test_pages_are_mirrored_with_their_requisites(crawld, peer, start):
+    start()
     found = {
         **dict.fromkeys([*OWN_REQUISITES, "shown.png"], ("changed", None)),
         "missing.png": ("gone", None),
@@ -107,25 +117,16 @@ def test_pages_are_mirrored_with_their_requisites(crawld, peer):
     assert report.returncode == 0, report.stdout
 
 
-def test_requisite_hosts_are_fetched_from(crawld, peer):
-    config = write_config(
-        crawld,
-        site(f"http://a.test:{peer.port}/", requisites=True, requisite_hosts=["foreign.test"]),
-        hosts=peer.hosts,
-    )
-    crawld.start("run", "-c", config)
+def test_requisite_hosts_are_fetched_from(crawld, start):
+    start(requisite_hosts=["foreign.test"])
     crawld.wait_until(lambda _: requisites(crawld).get("spy.png") == ("changed", None))
 
 
-def test_new_requisites_of_a_changed_page_are_fetched_and_old_ones_are_not(crawld, peer, site_tree):
+def test_new_requisites_of_a_changed_page_are_fetched_and_old_ones_are_not(
+    crawld, start, site_tree
+):
     own, *_ = site_tree
-    config = write_config(
-        crawld,
-        site(f"http://a.test:{peer.port}/", requisites=True),
-        hosts=peer.hosts,
-        schedule={"min_revisit_s": 0.2},
-    )
-    crawld.start("run", "-c", config)
+    start(min_revisit_s=0.2)
     crawld.wait_until(lambda _: requisites(crawld).keys() >= OWN_REQUISITES)
     (own / "img/new.png").write_bytes(grey_png(b"\x09"))
     (own / "b.html").write_text('<p>now with a picture</p><img src="img/new.png">')

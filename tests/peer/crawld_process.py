@@ -201,12 +201,7 @@ def with_crawld(folder: Path) -> Iterator[Crawld]:
 
 
 class SimWebProcess:
-    """A simulated web in its own process.
-
-    Attributes:
-        port: its port, on every loopback address.
-        process: the process.
-    """
+    """A simulated web in its own process, on one port of every loopback address."""
 
     def __init__(self, folder: Path, *arguments: str) -> None:
         self._ledger = folder / "ledger.jsonl"
@@ -216,7 +211,7 @@ class SimWebProcess:
             name="simweb",
         )
         try:
-            self.port = self._announced()
+            self.port = int(_first_line(self.process).removeprefix("PORT "))
         except BaseException:
             self.process.end()
             raise
@@ -229,14 +224,15 @@ class SimWebProcess:
         """Return all requests so far; a row is written before its response is sent."""
         return Ledger.read(self._ledger)
 
-    def _announced(self) -> int:
-        for _ in range(round(WAIT_S / POLL_S)):
-            line = self.process.stdout.read_text()
-            if line.startswith("PORT ") and line.endswith("\n"):
-                return int(line.split()[1])
-            if self.process.exits_within(POLL_S):
-                break
-        raise self.process.error("did not announce its port")
+
+def _first_line(process: ManagedProcess) -> str:
+    """Wait until a server has printed a line, which says where it listens; return the line."""
+    for _ in range(round(WAIT_S / POLL_S)):
+        if (output := process.stdout.read_text()).endswith("\n"):
+            return output.strip()
+        if process.exits_within(POLL_S):
+            raise process.error(f"ended with {process.returncode}")
+    raise process.error("does not say where it listens")
 
 
 @contextlib.contextmanager
@@ -258,13 +254,6 @@ def with_serve(crawld: Crawld, *arguments: str | Path) -> Iterator[str]:
         name="serve",
     )
     try:
-        for _ in range(round(WAIT_S / POLL_S)):
-            if (output := serving.stdout.read_text()).endswith("\n"):
-                break
-            if serving.exits_within(POLL_S):
-                raise serving.error(f"ended with {serving.returncode}")
-        else:
-            raise serving.error("does not say where it listens")
-        yield output.strip()
+        yield _first_line(serving)
     finally:
         serving.end()

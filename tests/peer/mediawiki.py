@@ -21,13 +21,14 @@ import sqlite3
 import urllib.parse
 import urllib.request
 from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from crawld.simweb.ledger import Ledger
 from tests.peer import require_peer
-from tests.peer.nginx import Nginx, NginxOptions, with_nginx_config
+from tests.peer.nginx import Nginx, with_nginx_config
 from tests.peer.process import ManagedProcess, ProcessError, run
 from tests.peer.wiki_dump import EPOCH_AT, WikiPage, main_page_text, make_histories, to_xml_dump
 
@@ -103,7 +104,7 @@ daemonize = no
 listen = 127.0.0.1:{port}
 listen.allowed_clients = 127.0.0.1
 pm = static
-pm.max_children = {workers}
+pm.max_children = 2
 catch_workers_output = yes
 env[MW_INSTALL_PATH] = {source}
 env[MW_CONFIG_FILE] = {folder}/LocalSettings.php
@@ -112,7 +113,6 @@ env[TMPDIR] = {folder}/tmp
 
 # Debian's parameter list uses $host, which lacks the port; $http_host has it.
 _FASTCGI = """
-    {limit}
     fastcgi_param GATEWAY_INTERFACE CGI/1.1;
     fastcgi_param SERVER_PROTOCOL $server_protocol;
     fastcgi_param REQUEST_METHOD $request_method;
@@ -237,23 +237,13 @@ class MediaWiki:
             *("--compress", "yes", "--identifier", "wiki", "--skip-redirects"),
         )
 
-    @contextlib.contextmanager
-    def lag(self, lag_s: float) -> Iterator[None]:
-        """Report a database lag to `maxlag` requests of the API."""
-        with self._switch("lag", str(lag_s)):
-            yield
+    def lag(self, lag_s: float) -> AbstractContextManager[None]:
+        """Report a database lag to `maxlag` requests of the API until the block ends."""
+        return self._switch("lag", str(lag_s))
 
-    @contextlib.contextmanager
-    def read_only(self, reason: str = "maintenance") -> Iterator[None]:
+    def read_only(self, reason: str = "maintenance") -> AbstractContextManager[None]:
         """Refuse edits until the block ends."""
-        with self._switch("readonly", reason):
-            yield
-
-    @contextlib.contextmanager
-    def down(self) -> Iterator[None]:
-        """Answer everything with 503 and Retry-After until the block ends."""
-        with self.nginx.down():
-            yield
+        return self._switch("readonly", reason)
 
     def set_robots(self, text: str | None) -> None:
         """Serve another robots.txt; None for none."""
@@ -334,47 +324,29 @@ def make_template(
 
 
 @contextlib.contextmanager
-def with_mediawiki(
-    folder: Path,
-    template: WikiTemplate,
-    *,
-    options: NginxOptions | None = None,
-    workers: int = 2,
-    host: str = "127.0.0.1",
-) -> Iterator[MediaWiki]:
-    """Run a copy of a template; end its processes afterwards.
-
-    Args:
-        folder: target of the copy; must not exist.
-        template: result of `make_template`.
-        options: rate limit, Retry-After.
-        workers: requests handled at a time.
-        host: literal loopback address to listen on.
-    """
+def with_mediawiki(folder: Path, template: WikiTemplate) -> Iterator[MediaWiki]:
+    """Run a copy of a template in a new folder; end its processes afterwards."""
     shutil.copytree(template.folder, folder)
-    options = options or NginxOptions()
     source = require_peer("mediawiki").parent
     with contextlib.ExitStack() as ended:
-        port = _start_fpm(folder, source, workers, ended)
-        fastcgi = _FASTCGI.format(limit=options.limit_directive(), port=port)
+        fastcgi = _FASTCGI.format(port=_start_fpm(folder, source, ended))
         content = _CONTENT.format(source=source, folder=folder, fastcgi=fastcgi)
-        nginx = ended.enter_context(with_nginx_config({host: content}, folder / "nginx", options))
+        nginx = ended.enter_context(with_nginx_config({"127.0.0.1": content}, folder / "nginx"))
         wiki = MediaWiki(folder, nginx, template.pages)
         _settle(folder, wiki.origin)
         yield wiki
 
 
-def _start_fpm(folder: Path, source: Path, workers: int, ended: contextlib.ExitStack) -> int:
+def _start_fpm(folder: Path, source: Path, ended: contextlib.ExitStack) -> int:
     """Start php-fpm on a socket bound here, end it with `ended`, and return its port."""
     root = os.getuid() == 0
     with socket.create_server(("127.0.0.1", 0)) as listening:
         port: int = listening.getsockname()[1]
         user = "user = root\ngroup = root" if root else ""
-        text = _FPM.format(folder=folder, port=port, workers=workers, source=source, user=user)
-        (folder / "fpm.conf").write_text(text)
+        config = folder / "fpm.conf"
+        config.write_text(_FPM.format(folder=folder, port=port, source=source, user=user))
         program = require_peer("php-fpm")
         as_root = ("--allow-to-run-as-root",) if root else ()
-        config = folder / "fpm.conf"
         fpm = ManagedProcess(
             [program, "--nodaemonize", "--fpm-config", config, *as_root],
             folder,

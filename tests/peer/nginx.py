@@ -16,10 +16,9 @@ import ipaddress
 import itertools
 import json
 import os
-import shutil
 import socket
 import urllib.request
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -41,7 +40,7 @@ _ROW = (
     '"if_modified_since":"$http_if_modified_since"}'
 )
 
-_CONFIG = """
+_MAIN = """
 daemon off;
 worker_processes 1;
 pid nginx.pid;
@@ -49,12 +48,17 @@ error_log error.log warn;
 {user}
 events {{ worker_connections 4096; }}
 http {{
+  client_body_temp_path tmp/body; proxy_temp_path tmp/proxy; fastcgi_temp_path tmp/fastcgi;
+  uwsgi_temp_path tmp/uwsgi; scgi_temp_path tmp/scgi;
+  {http}
+}}
+"""
+
+_HTTP = """
   include /etc/nginx/mime.types;
   default_type application/octet-stream;
   log_format ledger escape=json '{row}';
   access_log access.log ledger;
-  client_body_temp_path tmp/body; proxy_temp_path tmp/proxy; fastcgi_temp_path tmp/fastcgi;
-  uwsgi_temp_path tmp/uwsgi; scgi_temp_path tmp/scgi;
   server_tokens off;
   gzip on;
   gzip_min_length 256;
@@ -64,7 +68,6 @@ http {{
   map $status $retry_after {{ 429 {retry_after_s}; 503 {retry_after_s}; default ""; }}
   {limit_zone}
   {servers}
-}}
 """
 
 _SERVER = """
@@ -118,13 +121,6 @@ class NginxOptions:
     authority: trustme.CA | None = None
     h2: bool = False
 
-    def limit_directive(self) -> str:
-        """Return the directive that applies the rate limit to a location; empty without a limit."""
-        if self.limit is None:
-            return ""
-        burst = f"burst={self.limit.burst} nodelay" if self.limit.burst else ""
-        return f"limit_req zone=clients {burst};"
-
 
 class Nginx:
     """A running nginx.
@@ -137,25 +133,15 @@ class Nginx:
     """
 
     def __init__(self, prefix: Path, hosts: Mapping[str, str], options: NginxOptions) -> None:
-        program = require_peer("nginx")
         self.hosts = list(hosts)
         self._prefix = prefix
+        self._down_file = prefix / "down"
         self._addresses = {host: _address(host) for host in hosts}
         addresses = sorted(set(self._addresses.values()))
-        (prefix / "tmp").mkdir(parents=True, exist_ok=True)
-        (prefix / "access.log").touch()
         with contextlib.ExitStack() as sockets:
             self.port, plain = _bind(addresses, sockets)
             self.tls_port, secure = _bind(addresses, sockets) if options.authority else (0, [])
-            inherited = [*plain, *secure]
-            (prefix / "nginx.conf").write_text(self._config(hosts, options))
-            self.process = ManagedProcess(
-                [program, "-p", prefix, "-e", "error.log", "-c", prefix / "nginx.conf"],
-                prefix,
-                name="nginx",
-                environment={"NGINX": "".join(f"{fd};" for fd in inherited)},
-                pass_fds=inherited,
-            )
+            self.process = start_nginx(prefix, self._http(hosts, options), [*plain, *secure])
         # Our copies of the sockets are closed: if nginx rejects its config, this request is
         # refused.
         try:
@@ -191,20 +177,11 @@ class Nginx:
     @contextlib.contextmanager
     def down(self) -> Iterator[None]:
         """Answer everything with 503 and Retry-After until the block ends."""
-        self.down_file.touch()
+        self._down_file.touch()
         try:
             yield
         finally:
-            self.down_file.unlink()
-
-    @property
-    def down_file(self) -> Path:
-        """While this file exists, every response is 503."""
-        return self._prefix / "down"
-
-    def stop(self) -> None:
-        """End nginx; requests in flight are cut."""
-        self.process.end()
+            self._down_file.unlink()
 
     def _busy(self) -> bool:
         """Return whether any other request is being read or answered."""
@@ -212,12 +189,13 @@ class Nginx:
         question = urllib.request.Request(
             f"http://{self._addresses[host]}:{self.port}{_STATUS}", headers={"Host": host}
         )
-        with _opener().open(question, timeout=60) as answer:
+        without_proxy = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+        with without_proxy.open(question, timeout=60) as answer:
             words = answer.read().decode().split()
         counts = dict(itertools.pairwise(words))
         return (int(counts["Reading:"]), int(counts["Writing:"])) != (0, 1)
 
-    def _config(self, hosts: Mapping[str, str], options: NginxOptions) -> str:
+    def _http(self, hosts: Mapping[str, str], options: NginxOptions) -> str:
         limit = options.limit
         zone = ""
         if limit:
@@ -225,10 +203,7 @@ class Nginx:
                 f"limit_req_zone $binary_remote_addr zone=clients:1m rate={limit.rate};"
                 f"limit_req_status {limit.status};"
             )
-        return _CONFIG.format(
-            # As root, the worker keeps root's rights: the trees are in folders that only root can
-            # read.
-            user="user root;" if os.getuid() == 0 else "",
+        return _HTTP.format(
             row=_ROW,
             retry_after_s=options.retry_after_s,
             limit_zone=zone,
@@ -247,7 +222,7 @@ class Nginx:
             listen=listen,
             host=host,
             certificate=certificate,
-            down=self.down_file,
+            down=self._down_file,
             status=_STATUS,
             content=content,
         )
@@ -260,22 +235,33 @@ class Nginx:
         return f"ssl_certificate {chain}; ssl_certificate_key {key};"
 
 
-@contextlib.contextmanager
+def start_nginx(prefix: Path, http: str, sockets: Sequence[int]) -> ManagedProcess:
+    """Start nginx on listening sockets, given by their file descriptors, with this `http` block."""
+    program = require_peer("nginx")
+    (prefix / "tmp").mkdir(parents=True, exist_ok=True)
+    (prefix / "access.log").touch()
+    config = prefix / "nginx.conf"
+    # As root, the worker keeps root's rights: the trees are in folders that only root can read.
+    config.write_text(_MAIN.format(user="user root;" if os.getuid() == 0 else "", http=http))
+    return ManagedProcess(
+        [program, "-p", prefix, "-e", "error.log", "-c", config],
+        prefix,
+        name="nginx",
+        environment={"NGINX": "".join(f"{number};" for number in sockets)},
+        pass_fds=sockets,
+    )
+
+
 def with_nginx(
     prefix: Path, trees: Mapping[str, Path], options: NginxOptions | None = None
-) -> Iterator[Nginx]:
-    """Serve a directory tree for each virtual host; stop nginx afterwards.
+) -> contextlib.AbstractContextManager[Nginx]:
+    """Serve a directory tree for each virtual host; changes to its files are visible at once.
 
-    Args:
-        prefix: folder for configuration, logs and temporary files.
-        trees: folder per host; changes to its files are visible at once.
-        options: options of all hosts.
+    nginx's configuration, logs and temporary files are in `prefix`.
     """
     options = options or NginxOptions()
-    with with_nginx_config(
-        {host: _tree(tree, options) for host, tree in trees.items()}, prefix, options
-    ) as n:
-        yield n
+    contents = {host: _tree(tree, options) for host, tree in trees.items()}
+    return with_nginx_config(contents, prefix, options)
 
 
 @contextlib.contextmanager
@@ -287,22 +273,19 @@ def with_nginx_config(
     try:
         yield nginx
     finally:
-        nginx.stop()
+        nginx.process.end()
 
 
-def documentation_tree(copy: Path | None = None) -> Path:
-    """Return the folder of a real documentation tree: SQLite's, 766 pages.
-
-    Args:
-        copy: copy the tree to this folder, so that it can be changed.
-    """
-    tree = require_peer("documentation").parent
-    return tree if copy is None else Path(shutil.copytree(tree, copy, dirs_exist_ok=True))
+def documentation_tree() -> Path:
+    """Return the folder of a real documentation tree: SQLite's, 766 pages."""
+    return require_peer("documentation").parent
 
 
 def _tree(tree: Path, options: NginxOptions) -> str:
-    autoindex = "on" if options.autoindex else "off"
-    location = f"index index.html; autoindex {autoindex}; {options.limit_directive()}"
+    location = f"index index.html; autoindex {'on' if options.autoindex else 'off'};"
+    if limit := options.limit:
+        burst = f" burst={limit.burst} nodelay" if limit.burst else ""
+        location += f" limit_req zone=clients{burst};"
     return f'root "{tree}"; location / {{ {location} }}'
 
 
@@ -336,8 +319,3 @@ def _bind(addresses: list[str], sockets: contextlib.ExitStack) -> tuple[int, lis
             sockets.push(attempt.pop_all())
             return port, bound
     raise RuntimeError(f"no port is free at all of {addresses}")
-
-
-def _opener() -> urllib.request.OpenerDirector:
-    """Return an opener that uses no proxy."""
-    return urllib.request.build_opener(urllib.request.ProxyHandler({}))

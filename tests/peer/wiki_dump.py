@@ -29,33 +29,11 @@ AWKWARD_TITLES = (
     "Ratio 3:4",
     "Tom's; Dick~s",
 )
-WORDS = (
-    "anchor",
-    "barley",
-    "candle",
-    "drift",
-    "estuary",
-    "ferry",
-    "granite",
-    "hollow",
-    "inlet",
-    "juniper",
-    "kettle",
-    "lantern",
-    "mortar",
-    "needle",
-    "orchard",
-    "pewter",
-    "quarry",
-    "rudder",
-    "saddle",
-    "timber",
-    "uplands",
-    "vessel",
-    "willow",
-    "yarn",
-    "zinc",
-)
+_WORD_LIST = """
+anchor barley candle drift estuary ferry granite hollow inlet juniper kettle lantern
+mortar needle orchard pewter quarry rudder saddle timber uplands vessel willow yarn zinc
+"""
+WORDS = tuple(_WORD_LIST.split())
 _FORM = (
     '<mediawiki xmlns="http://www.mediawiki.org/xml/export-0.11/" version="0.11" xml:lang="en">'
     "\n{pages}</mediawiki>\n"

@@ -1,6 +1,6 @@
 """Edit a wiki under load, and compare its mirror with it from outside the daemon.
 
-`WikiEditor` edits, moves, deletes, restores and imports pages and records every text it saved. Each
+`WikiEditor` edits and imports pages and records every text it saved. Each
 text contains a unique mark, so a copy shows which edit it holds. `CopyObserver` reads the mirror's
 database beside the daemon and records when each edit became visible there. Freshness and the delay
 from an edit to its copy follow from both.
@@ -100,14 +100,6 @@ class WikiEditor:
     def _random_sentence(self) -> str:
         return " ".join(self._rng.choices(WORDS, k=40)).capitalize() + "."
 
-    def delete(self, title: str) -> None:
-        """Delete a page."""
-        self.wiki.delete(title)
-
-    def restore(self, title: str) -> None:
-        """Restore a deleted page."""
-        self.wiki.undelete(title)
-
     def import_revision(self, title: str, at: int) -> str:
         """Import a revision of a title, older or newer than the others; return its mark."""
         words = edit_mark(15_485_863 + len(self.edits) * 31 + at % 1_000)
@@ -176,7 +168,7 @@ def measure_copies(
 
     Args:
         edits: in the order they were saved.
-        seen: by URL, the marks of its copies and when each was first seen.
+        seen: `CopyObserver.seen`.
         urls: URL of every title that counts.
         since, until: the period.
     """

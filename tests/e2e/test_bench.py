@@ -1,0 +1,66 @@
+"""`crawld bench NAME --quick` measures every metric."""
+
+import json
+
+import pytest
+
+from crawld.bench import change
+from tests.peer import require_peer
+
+FETCH = {
+    "pages_per_cpu_s",
+    "pages_per_s",
+    "revalidations_per_cpu_s",
+    "peak_rss_mb",
+    "slot_jitter_p99_ms",
+    "start_1m_s",
+}
+
+
+@pytest.fixture
+def bench(crawld):
+    """Return a function that runs a benchmark by the command line."""
+
+    def run(name):
+        require_peer("nginx")
+        done = crawld.crawld("bench", name, "--quick", "--json", timeout_s=300)
+        assert done.returncode == 0, done.stderr
+        assert list(crawld.folder.iterdir()) == []
+        return json.loads(done.stdout)
+
+    return run
+
+
+def test_change():
+    lines = []
+    value = change.run(quick=True, progress=lines.append)
+    assert value["ours"].keys() == {
+        "analyse_ms",
+        "analyse_with_previous_ms",
+        "model_update_us",
+        "refit_1m_s",
+        "version_store_share",
+        "version_read_ms",
+    }
+    assert all(figure > 0 for figure in value["ours"].values())
+    assert value["ours"]["version_store_share"] < 0.1
+    assert value["ratios"].keys() == {"parsel.analyse_ms"}
+    assert len(lines) == 3
+
+
+def test_fetch(bench):
+    value = bench("fetch")
+    assert value["ours"].keys() >= FETCH
+    assert value["ours"]["early_requests"] == 0
+    for peer in ("scrapy", "scrapy_tuned"):
+        assert value["baselines"][peer].keys() == FETCH - {"slot_jitter_p99_ms", "start_1m_s"}
+        assert value["ratios"].keys() >= {f"{peer}.{name}" for name in value["baselines"][peer]}
+
+
+def test_serve(bench):
+    value = bench("serve")
+    ours = {"views_per_cpu_s", "views_per_s", "growth_mb", "view_p50_ms", "view_p99_ms"}
+    assert value["ours"].keys() == ours
+    assert value["baselines"].keys() == {"nginx", "starlette"}
+    assert "starlette.views_per_cpu_s" in value["ratios"]
+    assert value["ours"]["growth_mb"] < 32.0
