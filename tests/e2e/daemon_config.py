@@ -49,6 +49,18 @@ def site(*seeds, name="web", **more):
     return {"name": name, "seeds": seeds, "allow_private": True, "requisites": False, **more}
 
 
+NOT_ARTICLES = (
+    "regex:/wiki/(Special|Category|Template|Entries|User|Help)(_talk)?:",
+    "regex:[?]",
+)
+
+
+def wiki_site(*seeds, **more):
+    """Return a [[site]] table for the articles of a wiki on this machine."""
+    fixed = {"name": "wiki", "include": ["prefix:/wiki/"], "exclude": NOT_ARTICLES}
+    return {**fixed, "seeds": seeds, "allow_private": True, **more}
+
+
 def urls_of(web, *, pages, hosts=HOSTS, seed=1):
     """Return the URLs of all pages that `simweb --host ... --pages ...` serves."""
     sites = make_sites(list(hosts), pages=pages, seed=seed)
@@ -63,6 +75,11 @@ def query_rows(crawld, sql, *bindings):
     """Query the database, with or without a running daemon."""
     with closing(open_connection(crawld.db)) as connection:
         return connection.execute(sql, bindings).fetchall()
+
+
+def crawl_requests(mediawiki):
+    """Return the ledger rows of crawld's requests to a wiki."""
+    return [row for row in mediawiki.ledger().rows() if row.user_agent.startswith("crawld")]
 
 
 def early_requests(web, *, host_delay_s=0.05, address_delay_s=0.02):

@@ -5,42 +5,22 @@ import time
 
 import pytest
 
-from tests.e2e.daemon_config import query_rows
+from tests.e2e.daemon_config import query_rows, site, write_config
 from tests.peer.mediawiki import ROBOTS
-
-CONFIG = """
-[politeness]
-host_delay_s = 0.05
-
-[store]
-batch_max_age_s = 0.02
-
-[schedule]
-min_revisit_s = 5.0
-discovery_share = 0.9
-
-[jobs]
-backfill_every_s = 0.5
-poll_share = 1.0
-audit_share = 0.0
-
-[[site]]
-name = "wiki"
-seeds = ["{seed}"]
-allow_private = true
-requisites = false
-{site}
-"""
 
 
 @pytest.fixture
 def mirror(crawld, mediawiki):
     """Return a function that starts a daemon on the wiki."""
 
-    def start(site):
-        config = crawld.folder / "crawld.toml"
-        text = CONFIG.format(seed=mediawiki.url(), site=site.format(origin=mediawiki.origin))
-        config.write_text(text)
+    def start(**options):
+        config = write_config(
+            crawld,
+            site(mediawiki.url(), name="wiki", **options),
+            store={"batch_max_age_s": 0.02},
+            schedule={"min_revisit_s": 5.0, "discovery_share": 0.9},
+            jobs={"backfill_every_s": 0.5, "poll_share": 1.0, "audit_share": 0.0},
+        )
         crawld.start("run", "-c", config)
         return crawld
 
@@ -49,7 +29,7 @@ def mirror(crawld, mediawiki):
 
 def wait_for(crawld, condition):
     """Wait until a condition on the database holds."""
-    crawld.wait_until(lambda _: condition(), "/status")
+    crawld.wait_until(lambda _: condition())
 
 
 def visited_titles(crawld):
@@ -70,13 +50,13 @@ def hint_counts(crawld, kind):
     return rows[0] if rows else (0, 0)
 
 
-NO_LINKS = 'max_depth = 1\nexclude = ["regex:[?]", "prefix:/w/"]'
+NO_LINKS = {"max_depth": 1, "exclude": ["regex:[?]", "prefix:/w/"]}
 
 
 def test_the_sitemap_is_found_and_gives_hints(mirror, mediawiki):
     mediawiki.write_sitemap()
     mediawiki.set_robots(f"{ROBOTS}Sitemap: {mediawiki.origin}/sitemap/sitemap-index-wiki.xml\n")
-    crawld = mirror(NO_LINKS)
+    crawld = mirror(**NO_LINKS)
     wanted = {"Entry_0000", "Entry_0007"}
     wait_for(crawld, lambda: wanted <= visited_titles(crawld))
     mediawiki.edit("Entry 0007", "quite another text of some length")
@@ -89,8 +69,8 @@ def test_the_sitemap_is_found_and_gives_hints(mirror, mediawiki):
 def test_the_feed_gives_hints(mirror, mediawiki):
     # The API, which would report the edit first, stays disabled; robots.txt allows the feed.
     mediawiki.set_robots("User-agent: *\nAllow: /\n")
-    feed = "{origin}/w/api.php?action=feedrecentchanges&feedformat=atom&limit=50"
-    crawld = mirror(f'feeds = ["{feed}"]\n{NO_LINKS}')
+    feed = f"{mediawiki.origin}/w/api.php?action=feedrecentchanges&feedformat=atom&limit=50"
+    crawld = mirror(feeds=[feed], **NO_LINKS)
     # Feeds have a resolution of one second: the edit must not fall into the second of the visit.
     wait_for(crawld, lambda: time.time() > last_visit_at(crawld, "Entry_0000") + 1.0)
     mediawiki.edit("Entry 0000", "another text")
@@ -99,7 +79,7 @@ def test_the_feed_gives_hints(mirror, mediawiki):
 
 
 def test_wiki_prefixes_and_titles_limit_the_mirror(mirror, mediawiki):
-    crawld = mirror('api = true\nwiki_prefixes = ["entry 000"]\nwiki_titles = ["entry_0015"]')
+    crawld = mirror(api=True, wiki_prefixes=["entry 000"], wiki_titles=["entry_0015"])
     part = {f"Entry_000{number}" for number in range(10)} | {"Entry_0015"}
     wait_for(crawld, lambda: part <= visited_titles(crawld))
     mediawiki.edit("Entry 0009 and more", "a new page of the part")
@@ -117,7 +97,7 @@ def test_wiki_categories_limit_the_mirror(mirror, mediawiki):
     mediawiki.edit("Category:Below", "[[Category:Some]]")
     mediawiki.edit("Entry 0008", "text [[Category:Below]]")
     mediawiki.run_jobs()
-    crawld = mirror('api = true\nwiki_categories = ["Some"]\nwiki_category_depth = 1')
+    crawld = mirror(api=True, wiki_categories=["Some"], wiki_category_depth=1)
     wanted = {"Main_Page", "Entry_0003", "Entry_0005", "Entry_0008"}
     wait_for(crawld, lambda: wanted <= visited_titles(crawld))
     mediawiki.edit("Entry 0005", "no more of it")

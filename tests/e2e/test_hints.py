@@ -5,45 +5,28 @@ from itertools import pairwise
 
 import pytest
 
-from tests.e2e.daemon_config import query_rows
+from tests.e2e.daemon_config import crawl_requests, query_rows, wiki_site, write_config
 from tests.peer.nginx import PRECISION_S
 from tests.peer.wiki_dump import EPOCH_AT
 from tests.peer.wiki_editor import CopyObserver, WikiEditor, find_differences, measure_copies
 
 DELAY_S = 0.05
 
-CONFIG = """
-[politeness]
-host_delay_s = {delay_s}
-
-[store]
-batch_max_age_s = 0.05
-
-[schedule]
-min_revisit_s = {min_revisit_s}
-
-[jobs]
-backfill_every_s = 0.5
-
-[[site]]
-name = "wiki"
-seeds = ["{seed}", "{redirect}"]
-include = ["prefix:/wiki/"]
-exclude = ["regex:/wiki/(Special|Category|Template|Entries|User|Help)(_talk)?:", "regex:[?]"]
-allow_private = true
-api = {api}
-"""
-
 
 @pytest.fixture
 def mirror(crawld, mediawiki):
     """Return a function that starts a daemon on the wiki and waits until all pages are mirrored."""
 
-    def start(*, delay_s=DELAY_S, min_revisit_s=0.2, api="true", ready=True):
-        config = crawld.folder / "crawld.toml"
-        values = {"delay_s": delay_s, "min_revisit_s": min_revisit_s, "api": api}
-        seeds = {"seed": mediawiki.url(), "redirect": mediawiki.url("First entry")}
-        config.write_text(CONFIG.format(**seeds, **values))
+    def start(*, delay_s=DELAY_S, min_revisit_s=0.2, api=True, ready=True):
+        config = write_config(
+            crawld,
+            # The second seed is a redirect.
+            wiki_site(mediawiki.url(), mediawiki.url("First entry"), api=api),
+            politeness={"host_delay_s": delay_s},
+            store={"batch_max_age_s": 0.05},
+            schedule={"min_revisit_s": min_revisit_s},
+            jobs={"backfill_every_s": 0.5},
+        )
         crawld.start("run", "-c", config)
         if ready:
             crawld.wait_until(
@@ -79,10 +62,6 @@ def wait_until_equal(crawld, mediawiki, titles):
         if found:
             crawld.process.exits_within(0.5)
     return found
-
-
-def crawl_requests(mediawiki):
-    return [row for row in mediawiki.ledger().rows() if row.user_agent.startswith("crawld")]
 
 
 def test_the_mirror_follows_edits_moves_deletions_and_imports(mirror, mediawiki, titles):
@@ -159,7 +138,7 @@ def test_an_edited_template_gives_hints_for_its_users(mirror, mediawiki, titles)
 
 
 def test_the_api_is_not_used_unless_enabled(mirror, mediawiki):
-    crawld = mirror(api="false", ready=False)
+    crawld = mirror(api=False, ready=False)
     crawld.wait_until(lambda status: status["pages"]["visited"] >= 32)
     crawld.post("/jobs/hints/run")
     crawld.wait_until(

@@ -9,48 +9,28 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from crawld.core.change.model import PageModel
-from tests.e2e.daemon_config import query_rows
+from tests.e2e.daemon_config import crawl_requests, query_rows, wiki_site, write_config
 from tests.peer.nginx import PRECISION_S
 from tests.peer.wiki_dump import EPOCH_AT, Revision, WikiPage
 
 DELAY_S = 0.02
 UNDONE = {"unresolved", "open", "read", "lost"}
 
-CONFIG = """
-[politeness]
-host_delay_s = {delay_s}
-
-[store]
-batch_max_age_s = 0.02
-
-[schedule]
-{schedule}
-
-[jobs]
-backfill_every_s = 0.2
-# Requests are counted: what looks for changes asks once and then hardly ever, and nobody audits.
-poll_share = {poll_share}
-audit_share = 0.0
-
-[[site]]
-name = "wiki"
-seeds = ["{seed}"]
-include = ["prefix:/wiki/"]
-exclude = ["regex:/wiki/(Special|Category|Template|Entries|User|Help)(_talk)?:", "regex:[?]"]
-allow_private = true
-{site}
-"""
-
 
 @pytest.fixture
 def configure(crawld, mediawiki):
     """Return a function that writes the daemon's config and returns its path."""
 
-    def write(site="api = true", schedule="", delay_s=DELAY_S, poll_share=0.001):
-        config = crawld.folder / "crawld.toml"
-        values = {"site": site, "schedule": schedule, "delay_s": delay_s, "poll_share": poll_share}
-        config.write_text(CONFIG.format(seed=mediawiki.url(), **values))
-        return config
+    def write(*, api=True, delay_s=DELAY_S, poll_share=0.001, **schedule):
+        return write_config(
+            crawld,
+            wiki_site(mediawiki.url(), api=api),
+            politeness={"host_delay_s": delay_s},
+            store={"batch_max_age_s": 0.02},
+            schedule=schedule,
+            # Requests are counted: changes are polled rarely, and there are no audits.
+            jobs={"backfill_every_s": 0.2, "poll_share": poll_share, "audit_share": 0.0},
+        )
 
     return write
 
@@ -110,12 +90,11 @@ def wiki_history(mediawiki, title):
     }
 
 
-def api_requests(mediawiki, after=0):
+def api_requests(mediawiki):
     """Return the parameters of crawld's requests to the API."""
-    rows = [row for row in mediawiki.ledger().rows() if row.user_agent.startswith("crawld")]
     return [
         {key: value[0] for key, value in parse_qs(urlsplit(row.target).query).items()}
-        for row in rows[after:]
+        for row in crawl_requests(mediawiki)
         if "/w/api.php" in row.target
     ]
 
@@ -133,7 +112,7 @@ def test_every_history_is_complete_to_the_second(mirror, mediawiki):
         assert {at for at, _ in stored[page.title]} == {each.at for each in page.revisions}
     asked = api_requests(mediawiki)
     assert all(each["maxlag"] == "5" and each["formatversion"] == "2" for each in asked)
-    times = [row.at for row in mediawiki.ledger().rows() if row.user_agent.startswith("crawld")]
+    times = [row.at for row in crawl_requests(mediawiki)]
     assert len(times) > len(asked) + 31
     assert min(later - at for at, later in pairwise(times)) >= DELAY_S - PRECISION_S
     [wiki] = crawld.get("/wikis")
@@ -213,7 +192,7 @@ def test_revisions_with_equal_times_or_unordered_ids_are_kept(mirror, mediawiki)
 
 
 def test_the_api_is_not_used_unless_enabled(mirror, mediawiki):
-    crawld = mirror(site="")
+    crawld = mirror(api=False)
     crawld.wait_until(lambda status: status["pages"]["visited"] >= 31)
     before = crawld.get("/jobs")
     crawld.post("/jobs/backfill/run")
@@ -242,11 +221,7 @@ def test_a_lagged_wiki_is_given_time(mirror, mediawiki):
         assert began_at + 5 <= wiki["closed_until"] <= at + 5
         assert wiki["change_count"] == 0
     wait_until_read(crawld, pages=31)
-    times = [
-        row.at
-        for row in mediawiki.ledger().rows()
-        if row.user_agent.startswith("crawld") and "/w/api.php" in row.target
-    ]
+    times = [row.at for row in crawl_requests(mediawiki) if "/w/api.php" in row.target]
     assert times[1] - times[0] >= 5
 
 
@@ -275,7 +250,7 @@ def paused_before_reading(mirror, configure, **more):
     All pages are visited before, and the wiki gets at most three requests per second: half of 31
     histories stay unread for five seconds, however slow the daemon is.
     """
-    crawld = mirror(site="")
+    crawld = mirror(api=False)
     crawld.wait_until(lambda status: status["pages"]["visited"] >= 31)
     crawld.terminate()
     mirror(delay_s=0.3, **more)
@@ -342,7 +317,7 @@ def test_a_restored_page_has_all_its_revisions(mirror, configure, mediawiki):
     # The page is visited again and exists, so its history is read again. If a visit found it gone
     # in the meantime, its next visit is due in a day, unless the wiki's log reports the
     # restoration.
-    mirror(schedule="min_revisit_s = 0.5", poll_share=0.25)
+    mirror(min_revisit_s=0.5, poll_share=0.25)
     crawld.wait_until(lambda _: page_states(crawld)[title][0] == "complete")
     assert stored_histories(crawld)[title] == wiki_history(mediawiki, title)
 
@@ -355,7 +330,7 @@ def test_edits_after_the_backfill_are_added(mirror, mediawiki):
         mediawiki.edit(title, f"Written later, {number}.")
     before = len(api_requests(mediawiki))
     crawld.terminate()
-    mirror(schedule="min_revisit_s = 0.5")
+    mirror(min_revisit_s=0.5)
     crawld.wait_until(lambda _: stored_histories(crawld)[title] == wiki_history(mediawiki, title))
     # Only the histories of the edited page and of pages that include it were requested.
     asked = api_requests(mediawiki)[before:]

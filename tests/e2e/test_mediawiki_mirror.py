@@ -1,23 +1,14 @@
 """A complete mirror of a real wiki: skin, images, moved and deleted pages."""
 
-from tests.e2e.daemon_config import query_rows, write_config
+from tests.e2e.daemon_config import NOT_ARTICLES, query_rows, wiki_site, write_config
 from tests.e2e.png import grey_png
 
 
 def start(crawld, mediawiki, *, min_revisit_s=0.5, **more):
-    site = {
-        "name": "wiki",
-        "seeds": [mediawiki.url()],
-        "include": ["prefix:/wiki/"],
-        "exclude": [
-            "regex:/wiki/(Special|Category|Template|Entries|User|Help|File)(_talk)?:",
-            "regex:[?]",
-        ],
-        "allow_private": True,
-    }
+    without_files = [*NOT_ARTICLES, "regex:/wiki/File(_talk)?:"]
     config = write_config(
         crawld,
-        {**site, **more},
+        wiki_site(mediawiki.url(), exclude=without_files, **more),
         politeness={"host_delay_s": 0.02},
         schedule={"min_revisit_s": min_revisit_s},
         jobs={"backfill_every_s": 0.2},

@@ -17,7 +17,7 @@ def web(simweb):
 
 @pytest.fixture
 def daemon(crawld, web):
-    crawld.start("run", "-c", write_config(crawld, site(web.url("/", "a.test"), name="one")))
+    crawld.start("run", "-c", write_config(crawld, one(web)))
     crawld.wait_until(lambda status: status["pages"]["visited"] > 0)
     return crawld
 
@@ -29,8 +29,13 @@ def shared_daemon(tmp_path_factory):
     with contextlib.ExitStack() as stack:
         web = stack.enter_context(with_simweb(folder, "--host=a.test", "--pages=5"))
         crawld = stack.enter_context(with_crawld(folder / "crawld"))
-        crawld.start("run", "-c", write_config(crawld, site(web.url("/", "a.test"), name="one")))
+        crawld.start("run", "-c", write_config(crawld, one(web)))
         yield crawld
+
+
+def one(web, **more):
+    """Return the [[site]] table of the site `one`."""
+    return site(web.url("/", "a.test"), name="one", **more)
 
 
 def sites(crawld):
@@ -39,7 +44,7 @@ def sites(crawld):
 
 def test_sites_come_and_go_and_delays_change(daemon, web):
     two = site(web.url("/", "b.test"), name="two", host_delay_s=0.01)
-    write_config(daemon, site(web.url("/", "a.test"), name="one", host_delay_s=0.5), two)
+    write_config(daemon, one(web, host_delay_s=0.5), two)
     assert daemon.post("/reload") == {"changed": ["site.one.host_delay_s", "site.two"]}
     assert sites(daemon) == {"one": 0.5, "two": 0.01}
     asked = len(web.ledger().requests("a.test"))
@@ -100,23 +105,22 @@ def test_a_missing_config_is_reported(shared_daemon):
 
 
 def test_sighup_reloads(daemon, web):
-    write_config(daemon, site(web.url("/", "a.test"), name="one", host_delay_s=0.5))
+    write_config(daemon, one(web, host_delay_s=0.5))
     daemon.process.send(signal.SIGHUP)
     daemon.wait_until(lambda each: each[0]["host_delay_s"] == 0.5, "/sites")
 
 
 def test_a_narrower_scope_excludes_pages_and_a_wider_one_readmits_them(crawld, simweb):
     web = simweb("--host=a.test", "--pages=40")
-    crawld.start("run", "-c", write_config(crawld, site(web.url("/", "a.test"), name="one")))
+    crawld.start("run", "-c", write_config(crawld, one(web)))
     crawld.wait_until(lambda status: status["pages"]["visited"] > 5)
-    narrow = site(web.url("/", "a.test"), name="one", exclude=["prefix:/wiki/"])
-    write_config(crawld, narrow)
+    write_config(crawld, one(web, exclude=["prefix:/wiki/"]))
     crawld.post("/reload")
     crawld.wait_until(lambda status: not status["slots"]["on_turn"])
     asked = len(web.ledger())
     assert not crawld.process.exits_within(0.5)
     assert len(web.ledger()) <= asked + 1
-    write_config(crawld, site(web.url("/", "a.test"), name="one"))
+    write_config(crawld, one(web))
     crawld.post("/reload")
     crawld.wait_until(lambda status: status["pages"]["visited"] == 40)
 

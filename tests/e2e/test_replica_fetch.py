@@ -8,59 +8,18 @@ from itertools import pairwise
 
 import pytest
 
-from crawld.daemon.clock import Clock
-from crawld.daemon.run import run_daemon
 from crawld.simweb.change_process import STATIC, FixedChanges
 from crawld.simweb.graph import SiteGraph
-from crawld.simweb.server import SimWeb
 from crawld.simweb.site import SimSite
-from tests.daemon.harness import Mirror, ShiftedTime, Web, until
+from tests.e2e.replica_run import DAY_S, ReplicaRun
 
-DAY_S = 86_400.0
 DELAY_S = 0.04
 PAGES = 24
 KEPT, COPY = "a.test", "www.a.test"
 
 
-class ReplicaSetup:
+class FetchRun(ReplicaRun):
     """A host, its copy, and a daemon that has found the copy and confirmed that it is fresh."""
-
-    def __init__(self, web, copy, mirror, daemon, wall):
-        self.web, self.copy, self.mirror = web, copy, mirror
-        self.daemon, self.wall = daemon, wall
-
-    async def settle(self):
-        crawl = self.daemon.crawl
-        await until(lambda: self.daemon.site_registry.seeded and crawl.is_done(1.0), what="rest")
-        await crawl.recorder.drain()
-
-    async def run_job(self, name):
-        before = self._finished(name)
-        self.daemon.jobs.run_soon(name)
-        await until(lambda: self._finished(name) > before, what=name)
-
-    def _finished(self, name):
-        return dict(self.mirror.rows("SELECT name, last_finished_at FROM job")).get(name) or 0.0
-
-    async def run_day(self):
-        """Let a day pass with a visit of every page; return the number of requests per host."""
-        before = self.page_requests()
-        self.wall.shift_s += DAY_S
-        self.daemon.crawl.schedule.wake_all()
-        await self.settle()
-        return {host: count - before[host] for host, count in self.page_requests().items()}
-
-    async def sample_once(self):
-        self.wall.shift_s += 120.0
-        await self.run_job("analyse")
-        await self.run_job("replicas")
-        await self.settle()
-
-    def page_requests(self):
-        return {
-            host: sum(target != "/robots.txt" for target in self.web.targets(host))
-            for host in (KEPT, COPY)
-        }
 
     def visits_at_copy(self):
         """Return the host of each visit that was fetched from the copy."""
@@ -79,37 +38,22 @@ class ReplicaSetup:
 
 @pytest.fixture
 def start_setup(nursery, tmp_path):
-    async def start(*, use_replicas, copy_changes=None, page_changes=None):
-        wall = ShiftedTime()
-        began = wall()
-        graph = SiteGraph(PAGES, seed=1)
-        changes = [lambda page: page_changes(began) if page_changes else STATIC, None]
-        changes[1] = (lambda page: copy_changes(began)) if copy_changes else changes[0]
-        sites = [
-            SimSite((KEPT,), graph, changes=changes[0]),
-            SimSite((COPY,), graph, changes=changes[1]),
-        ]
-        simweb = SimWeb(sites, clock=wall, any_loopback=True)
-        web = Web(simweb, (await nursery.start(simweb.serve)).port)
-        mirror = Mirror(tmp_path / f"{use_replicas}.db", clock=Clock(wall=wall))
-        started = mirror.make_start(
-            web.url(host=KEPT),
-            web.url(host=COPY),
-            once=False,
+    async def start(*, use_replicas, copy_changes=None, page_changes=lambda began: STATIC):
+        made = FetchRun(tmp_path / f"{use_replicas}.db")
+        began, graph = made.wall(), SiteGraph(PAGES, seed=1)
+        made.copy = SimSite(
+            (COPY,), graph, changes=lambda page: (copy_changes or page_changes)(began)
+        )
+        await made.start(
+            nursery,
+            SimSite((KEPT,), graph, changes=lambda page: page_changes(began)),
+            made.copy,
+            dns={KEPT: "127.0.0.1", COPY: "127.0.0.2"},
             site={"use_replicas": use_replicas},
-            dns={"hosts": {KEPT: ["127.0.0.1"], COPY: ["127.0.0.2"]}},
             politeness={"host_delay_s": DELAY_S},
             replicas={"sample_every_s": 3_600.0, "prefer": [KEPT]},
             schedule={"min_revisit_s": 3_600.0},
         )
-        daemon = await nursery.start(run_daemon, started)
-        daemon.set_paused(paused=True)
-        # The first runs of the jobs, due at the start, must not see half of the pages.
-        own = "SELECT 1 FROM job WHERE name IN ('analyse', 'replicas') AND last_finished_at > 0"
-        await until(lambda: len(mirror.rows(own)) == 2, what="the first runs of the jobs")
-        daemon.set_paused(paused=False)
-        made = ReplicaSetup(web, sites[1], mirror, daemon, wall)
-        await made.settle()
         await made.sample_once()
         await made.run_day()
         # A page is sampled, visited and compared.

@@ -4,31 +4,16 @@ Both runs use the same simulated web, real sockets and a real database; the web'
 requests.
 """
 
-import pytest
-
-from crawld.daemon.clock import Clock
-from crawld.daemon.run import run_daemon
 from crawld.simweb.change_process import poisson_process
 from crawld.simweb.graph import SiteGraph
-from crawld.simweb.server import SimWeb
 from crawld.simweb.site import SimSite
 from crawld.store.replica import pages, replica
-from tests.daemon.harness import Mirror, ShiftedTime, Web, until
+from tests.e2e.replica_run import DAY_S, ReplicaRun
 
-DAY_S = 86_400.0
 PAGES = 12
 ROUNDS = 3
 ORIGINALS = [f"s{number}.test" for number in range(7)]
 COPIES = [f"www.{name}" for name in ORIGINALS[:3]]
-
-
-@pytest.fixture
-def serve(nursery):
-    async def start(*sites, **more):
-        simweb = SimWeb(sites, **more)
-        return Web(simweb, (await nursery.start(simweb.serve)).port)
-
-    return start
 
 
 def sites(start_at):
@@ -48,56 +33,27 @@ def sites(start_at):
     ]
 
 
-async def mirrored(nursery, serve, folder, *, prune):
-    """Mirror the web for some days; return the daemon, the web and the page requests per host."""
-    wall = ShiftedTime()
-    web = await serve(*sites(wall() - 30 * DAY_S), clock=wall)
-    hosts = [*ORIGINALS, *COPIES]
-    made = Mirror(folder / f"{prune}.db", clock=Clock(wall=wall))
-    start = made.make_start(
-        *(web.url(host=host) for host in hosts),
-        once=False,
-        dns={"hosts": {host: ["127.0.0.1"] for host in hosts}},
+async def mirrored(nursery, folder, *, prune):
+    """Mirror the web for some days; return the run and the page requests per host."""
+    run = ReplicaRun(folder / f"{prune}.db")
+    await run.start(
+        nursery,
+        *sites(run.wall() - 30 * DAY_S),
+        dns=dict.fromkeys([*ORIGINALS, *COPIES], "127.0.0.1"),
         # Within these days, no page is sampled.
         replicas={"prune": prune, "first_sample_s": 30 * DAY_S, "sample_every_s": 30 * DAY_S},
         jobs={"audit_share": 0.0},
     )
-    daemon = await nursery.start(run_daemon, start)
-    daemon.set_paused(paused=True)
-    # The first runs of the jobs, due at the start, must not see half of the pages.
-    own = "SELECT 1 FROM job WHERE name IN ('analyse', 'replicas') AND last_finished_at > 0"
-    await until(lambda: len(made.rows(own)) == 2, what="the first runs of the jobs")
-    daemon.set_paused(paused=False)
-    crawl = daemon.crawl
-
-    async def settle():
-        await until(lambda: daemon.site_registry.seeded and crawl.is_done(1.0), what="rest")
-        await crawl.recorder.drain()
-
-    async def run(name):
-        states = {state.job.name: state for state in await daemon.jobs.states()}
-        before = states[name].last.last_finished_at
-        daemon.jobs.run_soon(name)
-        await until(
-            lambda: dict(made.rows("SELECT name, last_finished_at FROM job"))[name] > before,
-            what=name,
-        )
-
-    await settle()
     for _ in range(ROUNDS):
-        wall.shift_s += 120.0
-        await run("analyse")
-        await run("replicas")
-        wall.shift_s += DAY_S
-        crawl.schedule.wake_all()
-        await settle()
-    asked = {host: sum(target != "/robots.txt" for target in web.targets(host)) for host in hosts}
-    return daemon, made, web, asked
+        await run.sample_once()
+        await run.run_day()
+    return run, run.page_requests()
 
 
-async def test_pruning_saves_requests_and_loses_no_page(nursery, serve, tmp_path):
-    _, plain, _, without = await mirrored(nursery, serve, tmp_path, prune=False)
-    daemon, pruned, _, asked = await mirrored(nursery, serve, tmp_path, prune=True)
+async def test_pruning_saves_requests_and_loses_no_page(nursery, tmp_path):
+    plain, without = await mirrored(nursery, tmp_path, prune=False)
+    run, asked = await mirrored(nursery, tmp_path, prune=True)
+    database, pruned = run.daemon.database, run.mirror
 
     # Three of ten hosts are suspended after their first visit; the others are visited as before.
     assert sum(without[host] for host in COPIES) >= 3 * PAGES * ROUNDS
@@ -111,13 +67,13 @@ async def test_pruning_saves_requests_and_loses_no_page(nursery, serve, tmp_path
     assert len(names) == 10
     shown = 0
     for url, state in pruned.rows("SELECT url, state FROM page WHERE requisite = 0"):
-        there = await daemon.database.read(pages.canonical_url, url)
+        there = await database.read(pages.canonical_url, url)
         assert (there is not None) == (state == "suspended")
         shown += 1
         if there is not None:
             assert pruned.rows("SELECT version_id FROM page WHERE url = ?", there) != [(None,)]
-    assert shown == len(plain.rows("SELECT url FROM page WHERE requisite = 0"))
-    rows = await daemon.database.read(replica.list_replicas)
+    assert shown == len(plain.mirror.rows("SELECT url FROM page WHERE requisite = 0"))
+    rows = await database.read(replica.list_replicas)
     assert {row.host: row.canonical_host for row in rows} == dict(
         zip(COPIES, ORIGINALS, strict=False)
     )

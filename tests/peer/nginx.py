@@ -138,6 +138,7 @@ class Nginx:
         self._down_file = prefix / "down"
         self._addresses = {host: _address(host) for host in hosts}
         addresses = sorted(set(self._addresses.values()))
+        prefix.mkdir(parents=True, exist_ok=True)
         with contextlib.ExitStack() as sockets:
             self.port, plain = _bind(addresses, sockets)
             self.tls_port, secure = _bind(addresses, sockets) if options.authority else (0, [])
@@ -238,7 +239,7 @@ class Nginx:
 def start_nginx(prefix: Path, http: str, sockets: Sequence[int]) -> ManagedProcess:
     """Start nginx on listening sockets, given by their file descriptors, with this `http` block."""
     program = require_peer("nginx")
-    (prefix / "tmp").mkdir(parents=True, exist_ok=True)
+    (prefix / "tmp").mkdir(parents=True)
     (prefix / "access.log").touch()
     config = prefix / "nginx.conf"
     # As root, the worker keeps root's rights: the trees are in folders that only root can read.
