@@ -28,6 +28,11 @@ def write_config(crawld, *sites, hosts=HOSTS, **tables):
     return path
 
 
+def start_daemon(crawld, *sites, **more):
+    """Write a config and start a daemon with it."""
+    crawld.start("run", "-c", write_config(crawld, *sites, **more))
+
+
 def _toml(value):
     match value:
         case bool():

@@ -8,7 +8,7 @@ import stat
 
 import pytest
 
-from tests.e2e.daemon_config import query_rows, site, write_config
+from tests.e2e.daemon_config import query_rows, site, start_daemon, write_config
 from tests.peer.crawld_process import ControlError, with_crawld, with_simweb
 
 SLOW = {"host_delay_s": 0.2, "address_delay_s": 0.0}
@@ -59,8 +59,7 @@ class TestEnding:
 
     def test_a_second_signal_aborts_hanging_fetches(self, simweb, crawld):
         web = simweb("--host=a.test", "--pages=3", "--fault=/stuck=hang")
-        config = write_config(crawld, site(web.url("/", "a.test"), web.url("/stuck", "a.test")))
-        crawld.start("run", "-c", config)
+        start_daemon(crawld, site(web.url("/", "a.test"), web.url("/stuck", "a.test")))
         crawld.wait_until(lambda _: any(r.target == "/stuck" for r in web.ledger().rows()))
         crawld.process.send(signal.SIGTERM)
         crawld.wait_until(lambda status: status["phase"] == "draining" and not status["unrecorded"])

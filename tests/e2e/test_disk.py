@@ -9,7 +9,7 @@ import apsw
 import pytest
 
 from crawld.bench.article_mirror import ArticleMirror, write_mirror
-from tests.e2e.daemon_config import query_rows, site, write_config
+from tests.e2e.daemon_config import query_rows, site, start_daemon, write_config
 from tests.peer.crawld_process import Crawld
 
 MIB = 1024 * 1024
@@ -59,13 +59,12 @@ def fill_disk(disk):
 
 def start_and_drain(crawld, web, *, store=None):
     """Start a daemon, let it visit some pages, and drain it."""
-    config = write_config(
+    start_daemon(
         crawld,
         site(web.url("/", "a.test")),
         hosts=("a.test",),
         store={"batch_max_age_s": 0.05, **(store or {})},
     )
-    crawld.start("run", "-c", config)
     crawld.wait_until(lambda status: status["pages"]["visited"] > 3)
     crawld.post("/drain")
 
@@ -112,8 +111,7 @@ def test_a_second_signal_ends_a_daemon_with_a_full_disk(simweb, crawld, disk):
 
 def test_low_disk_space_pauses_before_the_disk_is_full(simweb, crawld):
     web = simweb("--host=a.test", "--pages=10")
-    config = write_config(crawld, site(web.url("/", "a.test")), store={"min_free_bytes": 10**15})
-    crawld.start("run", "-c", config)
+    start_daemon(crawld, site(web.url("/", "a.test")), store={"min_free_bytes": 10**15})
     crawld.wait_until(lambda status: status["pauses"] == ["disk_room"])
     assert len(web.ledger()) <= 1  # sent before the first check
 

@@ -11,7 +11,7 @@ from urllib.parse import quote, unquote, urlsplit
 import pytest
 
 from crawld.export.zim import icon
-from tests.e2e.daemon_config import query_rows, site, write_config
+from tests.e2e.daemon_config import query_rows, site, start_daemon
 from tests.peer import require_peer
 from tests.peer.chromium import requests_of, with_chromium
 from tests.peer.process import run
@@ -110,13 +110,12 @@ def test_a_static_export_works_from_file_urls(mirror, browser_page):
 
 
 def test_warc_files_replay_with_their_revisits(crawld, origin, browser_page):
-    config = write_config(
+    start_daemon(
         crawld,
         site(origin, max_depth=5, requisites=True),
         politeness={"host_delay_s": 0.0, "address_delay_s": 0.0},
         schedule={"min_revisit_s": 0.1},
     )
-    crawld.start("run", "-c", config)
     crawld.wait_until(lambda status: status["visits"].get("not_modified", 0) >= 12)
     # While the daemon runs.
     summary, out = export(crawld, "warc", "m.warc.gz")

@@ -1,7 +1,7 @@
 """Every server fault has an outcome, and the crawl continues."""
 
 from crawld.simweb.demo import make_sites
-from tests.e2e.daemon_config import query_rows, site, write_config
+from tests.e2e.daemon_config import query_rows, site, start_daemon
 
 SHORT_TIMEOUTS = {
     "connect_s": 6.0,
@@ -61,14 +61,13 @@ def test_each_fault_has_its_outcome_and_delays_no_other_host(simweb, crawld):
     faults = [f"--fault={paths[host]}={name}" for host, name in hosts.items()]
     web = simweb(*(f"--host={host}" for host in everyone), "--pages=3", *faults)
     seeds = [web.url(paths[host], host) for host in hosts]
-    config = write_config(
+    start_daemon(
         crawld,
         site(*seeds, web.url("/", "fine.test")),
         # One address per host, because requests to one address are sequential.
         dns={"hosts": {host: [f"127.0.0.{n}"] for n, host in enumerate(everyone, start=2)}},
         fetch=SHORT_TIMEOUTS,
     )
-    crawld.start("run", "-c", config)
     crawld.wait_until(lambda status: sum(status["visits"].values()) >= len(OUTCOMES) + 3)
     assert crawld.terminate() == 0
     found = query_rows(

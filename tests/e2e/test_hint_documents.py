@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from tests.e2e.daemon_config import query_rows, site, write_config
+from tests.e2e.daemon_config import query_rows, site, start_daemon
 from tests.peer.mediawiki import ROBOTS
 
 
@@ -14,14 +14,13 @@ def mirror(crawld, mediawiki):
     """Return a function that starts a daemon on the wiki."""
 
     def start(**options):
-        config = write_config(
+        start_daemon(
             crawld,
             site(mediawiki.url(), name="wiki", **options),
             store={"batch_max_age_s": 0.02},
             schedule={"min_revisit_s": 5.0, "discovery_share": 0.9},
             jobs={"backfill_every_s": 0.5, "poll_share": 1.0, "audit_share": 0.0},
         )
-        crawld.start("run", "-c", config)
         return crawld
 
     return start

@@ -5,7 +5,12 @@ from itertools import pairwise
 
 import pytest
 
-from tests.e2e.daemon_config import crawl_requests, query_rows, wiki_site, write_config
+from tests.e2e.daemon_config import (
+    crawl_requests,
+    query_rows,
+    start_daemon,
+    wiki_site,
+)
 from tests.peer.nginx import PRECISION_S
 from tests.peer.wiki_dump import EPOCH_AT
 from tests.peer.wiki_editor import CopyObserver, WikiEditor, find_differences, measure_copies
@@ -18,7 +23,7 @@ def mirror(crawld, mediawiki):
     """Return a function that starts a daemon on the wiki and waits until all pages are mirrored."""
 
     def start(*, delay_s=DELAY_S, min_revisit_s=0.2, api=True, ready=True):
-        config = write_config(
+        start_daemon(
             crawld,
             # The second seed is a redirect.
             wiki_site(mediawiki.url(), mediawiki.url("First entry"), api=api),
@@ -27,7 +32,6 @@ def mirror(crawld, mediawiki):
             schedule={"min_revisit_s": min_revisit_s},
             jobs={"backfill_every_s": 0.5},
         )
-        crawld.start("run", "-c", config)
         if ready:
             crawld.wait_until(
                 lambda status: (

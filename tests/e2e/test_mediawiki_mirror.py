@@ -1,12 +1,12 @@
 """A complete mirror of a real wiki: skin, images, moved and deleted pages."""
 
-from tests.e2e.daemon_config import NOT_ARTICLES, query_rows, wiki_site, write_config
+from tests.e2e.daemon_config import NOT_ARTICLES, query_rows, start_daemon, wiki_site
 from tests.e2e.png import grey_png
 
 
 def start(crawld, mediawiki, *, min_revisit_s=0.5, **more):
     without_files = [*NOT_ARTICLES, "regex:/wiki/File(_talk)?:"]
-    config = write_config(
+    start_daemon(
         crawld,
         wiki_site(mediawiki.url(), exclude=without_files, **more),
         politeness={"host_delay_s": 0.02},
@@ -14,7 +14,6 @@ def start(crawld, mediawiki, *, min_revisit_s=0.5, **more):
         jobs={"backfill_every_s": 0.2},
         content={"confirm_pages": 0},
     )
-    crawld.start("run", "-c", config)
 
 
 def page_rows(crawld, pattern):

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from tests.e2e.daemon_config import query_rows, site, write_config
+from tests.e2e.daemon_config import query_rows, site, start_daemon, write_config
 from tests.peer.process import ManagedProcess
 
 
@@ -59,12 +59,11 @@ def test_the_next_daemon_mirrors_what_could_not_be_fetched(crawld, start_offline
 
 def test_a_closed_port_and_an_unknown_name_are_not_an_outage(crawld, simweb):
     web = simweb("--host=a.test", "--pages=12")
-    config = write_config(
+    start_daemon(
         crawld,
         site(web.url("/", "a.test"), "http://no.such.invalid/", "http://127.0.0.1:1/"),
         hosts=("a.test",),
     )
-    crawld.start("run", "-c", config)
     status = crawld.wait_until(lambda status: status["pages"]["visited"] == 12)
     assert status["pauses"] == []
     assert "network_down" not in crawld.output()

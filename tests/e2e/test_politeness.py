@@ -5,13 +5,12 @@ from statistics import median
 
 import pytest
 
-from tests.e2e.daemon_config import HOSTS, early_requests, site, write_config
+from tests.e2e.daemon_config import HOSTS, early_requests, site, start_daemon, write_config
 
 
 def start(crawld, web, *, hosts=HOSTS, seeds=("/",), **politeness):
     urls = [web.url(path, host) for host in hosts for path in seeds]
-    config = write_config(crawld, site(*urls), hosts=hosts, politeness=politeness)
-    crawld.start("run", "-c", config)
+    start_daemon(crawld, site(*urls), hosts=hosts, politeness=politeness)
 
 
 def test_hosts_of_one_address_keep_both_delays(simweb, crawld):
@@ -67,12 +66,11 @@ def test_a_retry_after_pauses_the_whole_host(simweb, crawld, how):
 def test_robots_txt_rules_are_obeyed(simweb, crawld):
     # robots.txt of the demo site forbids /private/.
     web = simweb("--demo")
-    config = write_config(
+    start_daemon(
         crawld,
         site(web.url("/"), web.url("/private/"), web.url("/private/notes")),
         politeness={"host_delay_s": 0.02, "address_delay_s": 0.0},
     )
-    crawld.start("run", "-c", config)
     status = crawld.wait_until(lambda status: status["pages"]["visited"] >= 80)
     assert status["pages"]["excluded"] == 2
     assert not [row for row in web.ledger().rows() if row.target.startswith("/private")]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.e2e.daemon_config import query_rows, site, write_config
+from tests.e2e.daemon_config import query_rows, site, start_daemon
 from tests.e2e.png import grey_png
 
 
@@ -52,13 +52,12 @@ def start(crawld, peer):
     """Return a function that starts a daemon on the site."""
 
     def run(min_revisit_s=3600.0, **options):
-        config = write_config(
+        start_daemon(
             crawld,
             site(f"http://a.test:{peer.port}/", requisites=True, **options),
             hosts=peer.hosts,
             schedule={"min_revisit_s": min_revisit_s},
         )
-        crawld.start("run", "-c", config)
 
     return run
 

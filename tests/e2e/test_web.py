@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from crawld.store.engine import migrate
-from tests.e2e.daemon_config import query_rows, site, write_config
+from tests.e2e.daemon_config import query_rows, site, start_daemon
 from tests.e2e.png import grey_png
 from tests.peer.chromium import requests_of, with_chromium
 from tests.peer.crawld_process import with_serve
@@ -244,12 +244,11 @@ def test_a_mirrored_wiki_looks_the_same_as_the_original(mediawiki, crawld, serve
     wiki = mediawiki
     wiki.set_robots(None)  # its styles come from /w/, which robots.txt forbids
     urls = [wiki.url("Main Page"), *(wiki.url(each.title) for each in wiki.pages[:3])]
-    config = write_config(
+    start_daemon(
         crawld,
         {**site(*urls, name="wiki", max_depth=0, requisites=True)},
         politeness={"host_delay_s": 0.0, "address_delay_s": 0.0},
     )
-    crawld.start("run", "-c", config)
     crawld.wait_until(
         lambda _: (
             query_rows(crawld, "SELECT count(*) FROM page WHERE state = 'discovered'") == [(0,)]
@@ -278,8 +277,7 @@ def test_a_mirrored_wiki_looks_the_same_as_the_original(mediawiki, crawld, serve
 def test_a_server_and_a_daemons_listener_serve_the_same_database(simweb, crawld, serve):
     web = simweb("--host=a.test", "--pages=200")
     listen = {"listen": "127.0.0.1:0"}
-    config = write_config(crawld, site(web.url("/", "a.test")), web=listen)
-    crawld.start("run", "-c", config)
+    start_daemon(crawld, site(web.url("/", "a.test")), web=listen)
     crawld.wait_until(lambda status: status["pages"]["visited"] > 20)
     mirror = serve()
     own = re.search(r"http://127\.0\.0\.1:[0-9]+/", crawld.output())[0]
