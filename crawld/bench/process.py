@@ -142,5 +142,5 @@ def measure_run(
 
 def program_error(program: str, what: str, child: Child) -> OperatorError:
     """Return an error about a program, with the end of its output as hint."""
-    last_words = "\n".join(child.output().splitlines()[-15:])
-    return OperatorError(f"{Path(program).name} {what}", hint=last_words)
+    last_lines = "\n".join(child.output().splitlines()[-15:])
+    return OperatorError(f"{Path(program).name} {what}", hint=last_lines)

@@ -70,8 +70,8 @@ def run(*, quick: bool, progress: Progress) -> dict[str, object]:
         ours.append(metrics)
         found["normpaths"].append(normpaths)
         found["b_svm"].append(svm)
-    scene = JobScenario(hosts=300, window_s=5.0) if quick else JobScenario()
-    job, without_job = measure_job(scene, progress)
+    scenario = JobScenario(hosts=300, window_s=5.0) if quick else JobScenario()
+    job, without_job = measure_job(scenario, progress)
     ours.append({f"job_{name}": value for name, value in job.items()})
     found["without_job"] = [{f"job_first_{name}": value for name, value in without_job.items()}]
     value = build_result("replica", ours, found)

@@ -10,6 +10,7 @@ Source: Liu, Dai, Li, Lee & Yu 2003 (biased SVM); Lee & Liu 2003 (the criterion)
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import product
 
 import numpy as np
 from sklearn.preprocessing import OneHotEncoder
@@ -42,12 +43,12 @@ def biased_svm(sets: TrainingPairs, features: Sequence[Feature], seed: int) -> F
         values: Floats = model.decision_function(columns)
         return values
 
-    def worth(cost: float, bias: float) -> float:
+    def criterion(cost: float, bias: float) -> float:
         values = fit(certain - held_out, cost, bias)
         recall = float(held_out[values > 0].sum()) / max(1, int(held_out.sum()))
         flagged = float(unlabelled[values > 0].sum()) / max(1, int(unlabelled.sum()))
         return recall**2 / max(flagged, 1e-9)
 
-    cost, bias = max(((c, b) for c in _COSTS for b in _BIASES), key=lambda choice: worth(*choice))
+    cost, bias = max(product(_COSTS, _BIASES), key=lambda choice: criterion(*choice))
     values: Floats = fit(certain, cost, bias)[vectors.number[: len(sets.obvious)]]
     return values

@@ -1,8 +1,8 @@
 """`crawld bench select`: time of one pick of each policy, against the simulation of the thesis.
 
-A pick is `select` plus `visited`, on a host in the middle of its life: pages with change models,
-last visited at random times, slots spaced by the budget. The baseline estimates GREEDY's gain as
-published, from three simulated renewals per page and pick, in vectorized numpy.
+A pick is `select` plus `record_visit`, on a host in the middle of its life: pages with change
+models, last visited at random times, slots spaced by the budget. The baseline estimates GREEDY's
+gain as published, from three simulated renewals per page and pick, in vectorized numpy.
 
 Source: PUC-Rio dissertation, 6.2.2 (three samples).
 """
@@ -36,7 +36,7 @@ def run(*, quick: bool, progress: Progress) -> dict[str, object]:
     ours, baseline = [], []
     for _ in range(1 if quick else 5):
         metrics: Metrics = {}
-        progress("laying out MERGE in bulk")
+        progress("schedule of MERGE in bulk")
         metrics["merge_pick_bulk_ns"] = _bulk_ns(picks * 10)
         for pages, name in ((10_000, "10k"), (100_000, "100k"), (largest, "1m")):
             progress(f"MERGE and INDEX on {pages:,} pages")
@@ -47,7 +47,7 @@ def run(*, quick: bool, progress: Progress) -> dict[str, object]:
         progress("GREEDY on 10,000 pages")
         metrics["greedy_pick_10k_us"] = _pick_us(_greedy(10_000), 10_000, picks // 4)
         ours.append(metrics)
-        progress("three simulated renewals a page and pick")
+        progress("three simulated renewals per page and pick")
         simulated_us = _simulation_us(10_000, 4 if quick else 12)
         baseline.append({"greedy_pick_10k_us": simulated_us, "index_pick_10k_us": simulated_us})
     return build_result("select", ours, {"thesis_simulation": baseline})

@@ -186,7 +186,7 @@ class SiteChangeRates:
             mean_s = self.mean_interval_s(page, seed=seed)
             page_seed = int(uniform(seed, page, 3) * 2**52)
             if kind < self.static_share + self.bursty_share:
-                # 7 of 10 gaps average a twentieth of the mean; those between bursts make it up.
+                # 7 of 10 gaps average a twentieth of the mean; the others make up for it.
                 bursts = BurstShape(mean_s / 20, mean_s * (1 - 0.7 / 20) / 0.3)
                 return bursty_process(bursts, start_at=start_at, seed=page_seed)
             return poisson_process(mean_s, start_at=start_at, seed=page_seed)

@@ -57,9 +57,9 @@ class EditMix:
 USUAL_EDITS = EditMix()
 
 
-def make_sentence(*coordinates: int) -> str:
-    """Return a sentence of 8 to 16 words, drawn by the keys; low words are more frequent."""
-    base = draw(*coordinates)
+def make_sentence(*keys: int) -> str:
+    """Return a sentence of 8 to 16 words, drawn by the keys; some words are more frequent."""
+    base = draw(*keys)
     words = []
     for k in range(8 + base % 9):
         if k % 3 == 0:
@@ -97,13 +97,13 @@ class PageText:
         """Apply the next edit."""
         self.revision += 1
         kind = self._allowed(self._mix.kind(uniform(self._seed, 2, self.revision)))
-        place = draw(self._seed, 3, self.revision)
+        position = draw(self._seed, 3, self.revision)
         if kind is EditKind.DIGITS:
-            fact = self.facts[place % FACTS] - 1000
-            step = 1 + (place >> 8) % 8999
-            self.facts[place % FACTS] = 1000 + (fact + step) % 9000
+            fact = self.facts[position % FACTS] - 1000
+            step = 1 + (position >> 8) % 8999
+            self.facts[position % FACTS] = 1000 + (fact + step) % 9000
         else:
-            self._edit_sentence(kind, place)
+            self._edit_sentence(kind, position)
         self.kinds.append(kind)
 
     def _allowed(self, kind: EditKind) -> EditKind:
@@ -113,11 +113,11 @@ class PageText:
             return EditKind.DELETION
         return kind
 
-    def _edit_sentence(self, kind: EditKind, place: int) -> None:
-        block = self.blocks[place % len(self.blocks)]
+    def _edit_sentence(self, kind: EditKind, position: int) -> None:
+        block = self.blocks[position % len(self.blocks)]
         if not block and kind is not EditKind.INSERTION:
             block = next(filled for filled in self.blocks if filled)
-        index = (place >> 16) % (len(block) + (kind is EditKind.INSERTION))
+        index = (position >> 16) % (len(block) + (kind is EditKind.INSERTION))
         if kind is EditKind.DELETION:
             del block[index]
             self._sentences -= 1

@@ -82,14 +82,14 @@ class ReplicaHost:
 
     def redirect_url(self, target: str, port: int | str) -> str | None:
         """Return the redirect target of a page; None if the page has content."""
-        there, count = self._redirects
-        return f"http://{there}:{port}{target}" if self._index[target] < count else None
+        host, count = self._redirects
+        return f"http://{host}:{port}{target}" if self._index[target] < count else None
 
     def html(self, target: str, port: int | str) -> str:
         """Return the HTML of a page."""
         at, text = self._index[target], self._texts[self._index[target]]
-        there, count = self._canonical
-        canonical = f'<link rel="canonical" href="http://{there}:{port}{target}">'
+        host, count = self._canonical
+        canonical = f'<link rel="canonical" href="http://{host}:{port}{target}">'
         head = canonical if at < count else ""
         words = " ".join(make_sentence(text, k) for k in range(_SENTENCES)) if text else ""
         below = self.targets[at * _BRANCHING + 1 : (at + 1) * _BRANCHING + 1]

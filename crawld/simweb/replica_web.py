@@ -144,10 +144,9 @@ class _WebBuilder:
         self.certificates: list[frozenset[str]] = []
         self.redirects: dict[tuple[int, int], int] = {}
         self.canonicals: dict[tuple[int, int], int] = {}
+        # Each provider has one network of 256 addresses.
         networks = self.rng.integers(1 << 16, 223 << 16, size=_PROVIDERS)
-        self.providers = [
-            int(network) << 8 for network in networks
-        ]  # each has one network of 256 addresses
+        self.providers = [int(network) << 8 for network in networks]
 
     # --- sites ---------------------------------------------------------------------------------
 
@@ -296,11 +295,11 @@ class _WebBuilder:
         cities = rng.permutation(len(CITIES))[:count]
         names = []
         for city in cities:
-            place = CITIES[city]
+            name = CITIES[city]
             if style < 0.4:
-                names.append(source.claim(f"{place}.{brand}.{top}"))
+                names.append(source.claim(f"{name}.{brand}.{top}"))
             elif style < 0.8:
-                names.append(source.claim(f"{brand}-{place}.{top}"))
+                names.append(source.claim(f"{brand}-{name}.{top}"))
             else:
                 names.append(source.claim(f"{brand}.{source.top_level()}"))
         same = rng.random() < 0.5

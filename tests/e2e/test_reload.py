@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import pytest
 
-from tests.e2e.daemon_config import query_rows, site, write_config
+from tests.e2e.daemon_config import query_rows, site, start_daemon, write_config
 from tests.peer.crawld_process import ControlError, with_crawld, with_simweb
 
 
@@ -17,7 +17,7 @@ def web(simweb):
 
 @pytest.fixture
 def daemon(crawld, web):
-    crawld.start("run", "-c", write_config(crawld, one(web)))
+    start_daemon(crawld, one(web))
     crawld.wait_until(lambda status: status["pages"]["visited"] > 0)
     return crawld
 
@@ -29,7 +29,7 @@ def shared_daemon(tmp_path_factory):
     with contextlib.ExitStack() as stack:
         web = stack.enter_context(with_simweb(folder, "--host=a.test", "--pages=5"))
         crawld = stack.enter_context(with_crawld(folder / "crawld"))
-        crawld.start("run", "-c", write_config(crawld, one(web)))
+        start_daemon(crawld, one(web))
         yield crawld
 
 
@@ -42,7 +42,7 @@ def sites(crawld):
     return {each["name"]: each["host_delay_s"] for each in crawld.get("/sites")}
 
 
-def test_sites_come_and_go_and_delays_change(daemon, web):
+def test_sites_are_added_and_removed_and_delays_change(daemon, web):
     two = site(web.url("/", "b.test"), name="two", host_delay_s=0.01)
     write_config(daemon, one(web, host_delay_s=0.5), two)
     assert daemon.post("/reload") == {"changed": ["site.one.host_delay_s", "site.two"]}
@@ -112,7 +112,7 @@ def test_sighup_reloads(daemon, web):
 
 def test_a_narrower_scope_excludes_pages_and_a_wider_one_readmits_them(crawld, simweb):
     web = simweb("--host=a.test", "--pages=40")
-    crawld.start("run", "-c", write_config(crawld, one(web)))
+    start_daemon(crawld, one(web))
     crawld.wait_until(lambda status: status["pages"]["visited"] > 5)
     write_config(crawld, one(web, exclude=["prefix:/wiki/"]))
     crawld.post("/reload")

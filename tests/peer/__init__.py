@@ -27,24 +27,24 @@ _LIST = Path(__file__).with_name("peers.txt")
 
 @dataclass(frozen=True, slots=True)
 class Peer:
-    """A program of `peers.txt`, present if the command or file pattern `there` exists."""
+    """A program of `peers.txt`, present if the command or file pattern exists."""
 
     name: str
-    there: str
+    pattern: str
     packages: tuple[str, ...]
 
     def path(self) -> str | None:
         """Return its path, or None if it is missing."""
-        if self.there.startswith("/"):
-            return max(glob.glob(self.there), default=None)
+        if self.pattern.startswith("/"):
+            return max(glob.glob(self.pattern), default=None)
         # Administration programs (/usr/sbin) are not on every user's PATH.
-        return shutil.which(self.there, path=f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin")
+        return shutil.which(self.pattern, path=f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin")
 
 
 def peers() -> dict[str, Peer]:
     """Return the programs of `peers.txt` by name."""
     lines = [line.split() for line in _LIST.read_text().splitlines() if not line.startswith("#")]
-    return {name: Peer(name, there, tuple(pk.split(","))) for name, there, pk in lines}
+    return {name: Peer(name, pattern, tuple(pk.split(","))) for name, pattern, pk in lines}
 
 
 def require_peer(*wanted: str | Peer) -> Path:

@@ -49,7 +49,7 @@ $wgUsePathInfo = true;
 $wgSecretKey = 'known-to-everybody';
 $wgLocaltimezone = 'UTC';
 
-// One file a purpose, none of them flushed: the wiki is thrown away.
+// One file per purpose, never flushed: the wiki is temporary.
 $file = static fn ( $name ) => [
     'type' => 'sqlite', 'dbname' => $name, 'dbDirectory' => __DIR__ . '/data',
     'tablePrefix' => '', 'trxMode' => 'IMMEDIATE', 'flags' => 0,
@@ -315,7 +315,7 @@ def make_template(
         *("--server", "http://127.0.0.1", "--scriptpath", "/w", "--lang", "en"),
         *("--pass", PASSWORD, "Entries", USER),
     )
-    _settle(folder, "http://127.0.0.1")
+    _write_settings(folder, "http://127.0.0.1")
     (folder / "control" / "robots.txt").write_text(ROBOTS)
     seeded = make_histories(pages, revisions, seed)
     _import(folder, seeded)
@@ -333,7 +333,7 @@ def with_mediawiki(folder: Path, template: WikiTemplate) -> Iterator[MediaWiki]:
         content = _CONTENT.format(source=source, folder=folder, fastcgi=fastcgi)
         nginx = ended.enter_context(with_nginx_config({"127.0.0.1": content}, folder / "nginx"))
         wiki = MediaWiki(folder, nginx, template.pages)
-        _settle(folder, wiki.origin)
+        _write_settings(folder, wiki.origin)
         yield wiki
 
 
@@ -358,7 +358,7 @@ def _start_fpm(folder: Path, source: Path, ended: contextlib.ExitStack) -> int:
     return port
 
 
-def _settle(folder: Path, server: str) -> None:
+def _write_settings(folder: Path, server: str) -> None:
     (folder / "LocalSettings.php").write_text(_SETTINGS % {"server": server})
 
 

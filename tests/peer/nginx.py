@@ -187,11 +187,11 @@ class Nginx:
     def _busy(self) -> bool:
         """Return whether any other request is being read or answered."""
         host = self.hosts[0]
-        question = urllib.request.Request(
+        request = urllib.request.Request(
             f"http://{self._addresses[host]}:{self.port}{_STATUS}", headers={"Host": host}
         )
         without_proxy = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-        with without_proxy.open(question, timeout=60) as answer:
+        with without_proxy.open(request, timeout=60) as answer:
             words = answer.read().decode().split()
         counts = dict(itertools.pairwise(words))
         return (int(counts["Reading:"]), int(counts["Writing:"])) != (0, 1)
