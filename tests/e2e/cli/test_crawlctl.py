@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
 
@@ -9,7 +10,7 @@ import pytest
 
 from crawld.cli import crawlctl
 from crawld.daemon.api.schemas.status import Status
-from tests.e2e.cli.conftest import end_of, until
+from tests.e2e.cli.conftest import wait_for_lines
 
 COMMANDS = sorted(
     each.callback.__name__.replace("_", "-") for each in crawlctl.app.registered_commands
@@ -145,23 +146,19 @@ def test_refused(ctl):
 
 def test_shutdown_ends_the_daemon_and_its_socket(command, mirror):
     assert command("crawlctl", "shutdown", "--socket", mirror.socket).code == 0
-    out, err = end_of(mirror.process)
-    assert mirror.process.returncode == 0
-    assert "never visited" in out
-    assert "stopped" in err
+    assert mirror.wait() == 0
+    assert "never visited" in mirror.process.stdout.read_text()
+    assert "stopped" in mirror.process.stderr.read_text()
     assert not mirror.socket.exists()
 
 
 @pytest.mark.parametrize("options", [("--json",), ()])
-def test_following_the_log(mirror, options):
-    arguments = ["-m", "crawld.cli.crawlctl", "log", "-f", "--socket", mirror.socket, *options]
-    with subprocess.Popen(
-        [sys.executable, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    ) as process:
-        first, second = (until(process, process.stdout, "http") for _ in range(2))
-        mirror.process.terminate()  # it drains, then the client has no daemon
-        _, said = end_of(process)
-    assert (process.returncode, said.startswith("error: ")) == (4, True)
+def test_following_the_log(mirror, start, options):
+    client = start("crawld.cli.crawlctl", "log", "-f", "--socket", mirror.socket, *options)
+    first, second = wait_for_lines(client, client.stdout, "http", 2)
+    mirror.process.send(signal.SIGTERM)  # it drains, then the client has no daemon
+    assert client.wait() == 4
+    assert client.stderr.read_text().startswith("error: ")
     assert "http://127.0.0.1" in first
     assert "http://127.0.0.1" in second
     assert first != second

@@ -1,6 +1,5 @@
 """`crawlctl history`, `page` and `diff` on a running mirror."""
 
-import contextlib
 import json
 import subprocess
 import sys
@@ -14,8 +13,7 @@ def versions(command, running):
     for _ in range(1_200):
         if found := json.loads(command(*arguments).out)["versions"]:
             return found
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            running.process.wait(0.05)
+        running.process.exits_within(0.05)
     raise AssertionError("the seed was not visited")
 
 

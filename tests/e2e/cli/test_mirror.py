@@ -2,11 +2,8 @@
 
 import json
 import signal
-import subprocess
 
 import pytest
-
-from tests.e2e.cli.conftest import end_of, start, until
 
 
 @pytest.fixture
@@ -50,14 +47,11 @@ def test_a_missing_page_is_no_failure(mirrored):
     assert (summary["complete"], summary["visits"]["gone"]) == (True, 1)
 
 
-def test_failed_pages_end_with_3(command, tmp_path):
-    faulty = ("--pages", "5", "--fault", "/wiki/=status:403")
-    with start("crawld.simweb", *faulty, stdout=subprocess.PIPE) as web:
-        port = until(web, web.stdout, "PORT").split()[1]
-        db = ("--db", tmp_path / "m.db", "--delay", "0", "--once")
-        ended = command("crawld", "mirror", f"http://127.0.0.1:{port}/", "--json", *db)
-        text = command("crawld", "mirror", f"http://127.0.0.1:{port}/", *db)
-        web.terminate()
+def test_failed_pages_end_with_3(command, simweb, tmp_path):
+    web = simweb("--pages", "5", "--fault", "/wiki/=status:403")
+    db = ("--db", tmp_path / "m.db", "--delay", "0", "--once")
+    ended = command("crawld", "mirror", web.url(), "--json", *db)
+    text = command("crawld", "mirror", web.url(), *db)
     summary = json.loads(ended.out)
     assert (ended.code, summary["complete"], summary["held_back"]) == (3, False, 0)
     assert summary["failed_by_reason"] == {"unauthorized": summary["failed"]}
@@ -65,13 +59,10 @@ def test_failed_pages_end_with_3(command, tmp_path):
     assert "(unauthorized)" in text.out
 
 
-def test_a_host_with_retry_after_is_named(command, tmp_path):
-    faulty = ("--pages", "5", "--fault", "/wiki/=busy:600")
-    with start("crawld.simweb", *faulty, stdout=subprocess.PIPE) as web:
-        port = until(web, web.stdout, "PORT").split()[1]
-        db = ("--db", tmp_path / "m.db", "--delay", "0", "--once")
-        ended = command("crawld", "mirror", f"http://127.0.0.1:{port}/", *db)
-        web.terminate()
+def test_a_host_with_retry_after_is_named(command, simweb, tmp_path):
+    web = simweb("--pages", "5", "--fault", "/wiki/=busy:600")
+    db = ("--db", tmp_path / "m.db", "--delay", "0", "--once")
+    ended = command("crawld", "mirror", web.url(), *db)
     assert ended.code == 3
     assert "not fetched: 127.0.0.1 (for " in ended.out
     assert "host_retry_after" in ended.err
@@ -79,11 +70,10 @@ def test_a_host_with_retry_after_is_named(command, tmp_path):
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_drains_and_ends_with_0(mirror, number):
-    mirror.process.send_signal(number)
-    out, err = end_of(mirror.process)
-    assert mirror.process.returncode == 0
-    assert "draining" in err
-    assert "never visited" in out
+    mirror.process.send(number)
+    assert mirror.wait() == 0
+    assert "draining" in mirror.process.stderr.read_text()
+    assert "never visited" in mirror.process.stdout.read_text()
 
 
 def test_a_database_in_use_is_refused(command, mirror):

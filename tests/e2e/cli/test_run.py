@@ -2,9 +2,8 @@
 
 import json
 import signal
-import subprocess
 
-from tests.e2e.cli.conftest import end_of, start, until
+from tests.e2e.cli.conftest import wait_for_lines
 
 CONFIG = """\
 [daemon]
@@ -18,7 +17,13 @@ allow_private = true
 """
 
 
-def test_run_reload_and_drain(command, simweb_port, tmp_path):
+def logged(process, event):
+    """Wait for a log event and return its fields."""
+    [line] = wait_for_lines(process, process.stderr, event)
+    return json.loads(line)
+
+
+def test_run_reload_and_drain(command, simweb_port, start, tmp_path):
     config, db = tmp_path / "c.toml", tmp_path / "c.db"
 
     def write(**changed):
@@ -26,41 +31,34 @@ def test_run_reload_and_drain(command, simweb_port, tmp_path):
         config.write_text(CONFIG.format(**fields))
 
     write()
-    with start("crawld.cli.main", "run", "-c", str(config), stderr=subprocess.PIPE) as process:
-        started = json.loads(until(process, process.stderr, "started"))
-        assert started["socket"] == str(db.with_suffix(".sock"))
-        write(delay_s=7.0)
-        changed = json.loads(command("crawlctl", "reload", "--db", db, "--json").out)["changed"]
-        assert any("host_delay_s" in key for key in changed)
-        write(delay_s="x")
-        process.send_signal(signal.SIGHUP)
-        refused = json.loads(until(process, process.stderr, "reload_refused"))
-        assert refused["level"] == "error"
-        sites = json.loads(command("crawlctl", "sites", "--db", db, "--json").out)
-        assert sites[0]["host_delay_s"] == 7.0
-        write(delay_s=7.0, level="error")
-        assert command("crawlctl", "reload", "--db", db).code == 0
-        process.terminate()
-        _, said = end_of(process)
-    # with the new level, draining and stopping are not logged
-    assert "stopped" not in said
-    assert process.returncode == 0
+    process = start("crawld.cli.main", "run", "-c", config)
+    assert logged(process, "started")["socket"] == str(db.with_suffix(".sock"))
+    write(delay_s=7.0)
+    changed = json.loads(command("crawlctl", "reload", "--db", db, "--json").out)["changed"]
+    assert any("host_delay_s" in key for key in changed)
+    write(delay_s="x")
+    process.send(signal.SIGHUP)
+    assert logged(process, "reload_refused")["level"] == "error"
+    sites = json.loads(command("crawlctl", "sites", "--db", db, "--json").out)
+    assert sites[0]["host_delay_s"] == 7.0
+    write(delay_s=7.0, level="error")
+    assert command("crawlctl", "reload", "--db", db).code == 0
+    assert process.end() == 0
+    # With the new level, draining and stopping are not logged.
+    assert "stopped" not in process.stderr.read_text()
 
 
 def test_the_socket_option_and_the_environment_override_the_config(
-    command, simweb_port, tmp_path, monkeypatch
+    command, simweb_port, start, tmp_path, monkeypatch
 ):
     config, db = tmp_path / "c.toml", tmp_path / "c.db"
     fields = {"db": db, "port": simweb_port, "level": "info", "delay_s": 5.0}
     config.write_text(CONFIG.format(**fields))
     named, of_environment = tmp_path / "named.sock", tmp_path / "environment.sock"
     monkeypatch.setenv("CRAWLD_SOCKET", str(of_environment))
-    for arguments, socket in (((), of_environment), (("--socket", str(named)), named)):
-        arguments = ("crawld.cli.main", "run", "-c", str(config), *arguments)
-        with start(*arguments, stderr=subprocess.PIPE) as process:
-            started = json.loads(until(process, process.stderr, "started"))
-            assert started["socket"] == str(socket)
-            assert command("crawlctl", "status", "--socket", socket).code == 0
-            assert command("crawlctl", "reload", "--socket", socket).code == 0
-            process.terminate()
-            end_of(process)
+    for arguments, socket in (((), of_environment), (("--socket", named), named)):
+        process = start("crawld.cli.main", "run", "-c", config, *arguments)
+        assert logged(process, "started")["socket"] == str(socket)
+        assert command("crawlctl", "status", "--socket", socket).code == 0
+        assert command("crawlctl", "reload", "--socket", socket).code == 0
+        process.end()
