@@ -65,7 +65,7 @@ class VisitRecord:
         retry_at: fixed time of the next visit, None: the policy decides.
         grace: how long the page has been gone.
         host: state of the fetched host after the visit; None leaves it as it is.
-        asked_host_id: the fetched host, if a replica stood in for the page's own.
+        fetched_host_id: the host that was fetched, if it was a replica of the page's host.
         discoveries: admitted links.
         requisites: all requisites of the new copy; None: as before.
         caps: the most pages of a site and a host.
@@ -106,7 +106,7 @@ class VisitRecord:
     retry_at: float | None = None
     grace: Grace = field(default_factory=Grace)
     host: HostUpdate | None = None
-    asked_host_id: int | None = None
+    fetched_host_id: int | None = None
     discoveries: Sequence[Discovery] = ()
     requisites: Sequence[Discovery] | None = None
     caps: Caps = NO_CAPS
@@ -173,7 +173,7 @@ def record(connection: apsw.Connection, visit: VisitRecord) -> RecordResult:
     _store_evidence(connection, visit, host_id, origin_id)
     host_rows.record_visit(
         connection,
-        visit.asked_host_id or host_id,
+        visit.fetched_host_id or host_id,
         visit.host,
         changed=visit.outcome is Outcome.CHANGED,
         failed=visit.outcome is Outcome.FAILED,

@@ -77,7 +77,7 @@ class StandIn(Responder):
         """Name the replica, and drop its validators: they are not those of the page's origin."""
         return replace(
             record,
-            asked_host_id=self.host.host_id,
+            fetched_host_id=self.host.host_id,
             detail=f"{STAND_IN_PREFIX}{self.host.slot.host}",
             etag=None,
             last_modified=None,

@@ -1,10 +1,10 @@
 """Changes whose times are exactly known.
 
 A change is one row, however often it is reported: its key is page, time, revision and source, so
-that reading a history again, or twice at once, adds nothing. Rows lie in the order of page and
+that reading a history again, or twice at the same time, adds nothing. Rows are sorted by page and
 time, so that a history of a million changes is one range of the table.
 
-Two revisions may have the same time, and revision ids need not grow with time: the key holds both.
+Two revisions may have the same time, and revision ids need not grow with time: the key has both.
 """
 
 from __future__ import annotations

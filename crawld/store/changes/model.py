@@ -131,9 +131,8 @@ def change_times(
 ) -> list[list[float]]:
     """Return the known change times of some pages of a host, ascending, one list per page.
 
-    Pages in the order of their URL hashes are a fair sample of all. Times are those of revisions
-    with a new text, where a wiki reported them; else of the stored copies, the first of which is
-    the discovery of the page.
+    The order of URL hashes makes the pages a fair sample. Times are those of revisions with a new
+    text, if a wiki reported them; else of the stored copies, starting with the first.
 
     Args:
         pages: the most pages.

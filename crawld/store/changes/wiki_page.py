@@ -1,7 +1,7 @@
 """Pages of wikis: how far the history of each is read.
 
-All state of reading histories is stored here, so that a killed process continues where its last
-transaction ended: which page is next, and the API's cursor.
+The whole state of reading (the next page, the API's cursor) is stored here, so that a killed
+process continues where its last transaction ended.
 
     unresolved --title shows a page--> open --read to its end--> read --model made--> complete
         |  ^--------------------- visited again, and it has changed --------------------'
@@ -226,7 +226,7 @@ def record_part(
 ) -> None:
     """Store a part of a history and the cursor after it, in one transaction.
 
-    A history is read to its end, or back to what is stored, or up to the cap.
+    A history is read to its end, to the first stored change, or to the cap.
 
     Args:
         page: the page as it was before the request.

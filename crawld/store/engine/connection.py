@@ -154,7 +154,7 @@ def check_application(connection: apsw.Connection, path: Path) -> None:
 
 
 def store_error(error: apsw.Error, path: Path) -> StoreError:
-    """Return the error that tells the operator what an SQLite error means and what to do."""
+    """Return an SQLite error as one for the operator, with its meaning and a remedy."""
     if isinstance(error, CORRUPTION_ERRORS):
         return CorruptDatabaseError(
             f"{path} is damaged ({error})",

@@ -20,8 +20,8 @@ the loop is busy, and a batch of a tenth of a second would take seconds.
 3. If the file is damaged, every caller gets `CorruptDatabaseError`.
 4. A cancelled caller still waits: its write may be in the middle of a COMMIT, and a result that is
    neither reported nor undone is worse than a short wait.
-5. Transactions are explicit statements, never `with connection:`, which commits while it holds the
-   interpreter lock and would stop every fetch slot at each fsync.
+5. Transactions are explicit statements, never `with connection:`, which commits with the
+   interpreter lock held and would stop every fetch slot at each fsync.
 """
 
 from __future__ import annotations
@@ -295,7 +295,7 @@ class GroupCommit:
                 await self._commit(self._take())
 
     def give_up(self) -> None:
-        """Try once more to commit pending calls; those that cannot be written raise."""
+        """Try to commit pending calls a last time; calls that cannot be written raise."""
         self._closing = True
         self._stall_begun = trio.Event()
         self._stall_over.set()

@@ -1,4 +1,4 @@
-"""The stored frontier: which URLs are known, and in what order they are first visited.
+"""The stored frontier: the known URLs, and the order of their first visits.
 
 The key of a URL is (host, 64-bit hash). Its text is compared on every hit, so that a collision is
 counted as a refusal and no page is lost silently. Checking and adding happen in one transaction of

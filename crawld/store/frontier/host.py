@@ -1,6 +1,6 @@
 """Hosts and origins: rows for politeness, back-off and robots.txt.
 
-A host name has one row, whatever its schemes and ports; each origin has its own, since robots.txt
+A host name has one row for all schemes and ports; each origin has its own row, since robots.txt
 belongs to an origin (RFC 9309, section 2.3).
 """
 

@@ -1,9 +1,9 @@
 """Counters of pages by state, on the rows of site and host.
 
-Counting a million page rows for a status would take a second; these columns answer at once. Rule:
-code that adds a page or changes `page.state` or `page.site_id` calls `count_moves` in the same
-transaction. Requisites are not counted here (`site.requisite_count`). `doctor` compares the
-counters with the pages and repairs them.
+Counting a million page rows takes a second; reading these columns takes none. Rule: code that adds
+a page or changes `page.state` or `page.site_id` calls `count_moves` in the same transaction.
+Requisites are not counted here (`site.requisite_count`). `doctor` compares the counters with the
+pages and repairs them.
 """
 
 from __future__ import annotations

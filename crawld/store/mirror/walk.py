@@ -25,7 +25,7 @@ _Rows = list[tuple[Any, ...]]
 
 
 class PageOutline(NamedTuple):
-    """What is shown of a page, in short.
+    """The copy or redirect that is shown of a page.
 
     Attributes:
         version_id: the copy that is shown; None if there is none.
@@ -65,13 +65,13 @@ class PageEvent(NamedTuple):
     Attributes:
         visit_id: 0: a copy without a visit.
         version_id: the stored copy, None if there is none.
-        outcome: what the visit found, None for a copy without a visit.
+        outcome: result of the visit, None for a copy without a visit.
         failure: a more specific word for a failed or blocked visit.
         detail: short text for a person.
         duration_s: duration of the whole fetch.
         body_bytes: decoded bytes received.
         digest: digest of these, None if there were none or it is not known.
-        answer: status line and headers if no copy holds them, None if no header came.
+        answer: status line and headers, None if none came or the copy has them.
     """
 
     visited_at: float
@@ -107,7 +107,7 @@ FROM page LEFT JOIN pin USING (page_id) WHERE page_id > ? ORDER BY page_id LIMIT
 
 
 def outlines(connection: apsw.Connection, now: float) -> Iterator[list[PageOutline]]:
-    """Yield what is shown of each page, in the order of page_id, a chunk at a time.
+    """Yield the shown copy or redirect of each page by page_id, a chunk at a time.
 
     Pages with neither a copy nor a redirect are left out; a chunk may be empty.
 

@@ -1,4 +1,4 @@
-"""Replicas: which host is a replica of which, and the results of its samples.
+"""Replicas: hosts with the canonical host of each, and the results of their samples.
 
 Related: `pair` (pairs and their evidence), `pages` (suspended pages) and `sample` (pages fetched
 again to check a replica).

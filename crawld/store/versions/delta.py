@@ -206,7 +206,7 @@ class DeltaChains:
             following = self.base_of(following)
 
     def can_base_on(self, body_id: int, base_id: int) -> bool:
-        """Return whether a body may become a delta of another: no circle, no long chain."""
+        """Return whether a body may become a delta of another: no cycle, no long chain."""
         bases = list(self.chain(base_id))
         if body_id in bases:
             return False

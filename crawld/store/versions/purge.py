@@ -133,7 +133,7 @@ def set_secure_delete(connection: apsw.Connection, *, on: bool) -> None:
 
 
 def scrub(connection: apsw.Connection) -> bool:
-    """Rewrite all parts but the index that may hold deleted bytes; outside a transaction.
+    """Rewrite all parts (except the index) that may contain deleted bytes; not in a transaction.
 
     Returns:
         False if a reader prevents the log from being emptied: call it again.

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class StoredResponse:
-    """Status line and headers of a response, whatever the outcome of the visit.
+    """Status line and headers of a response, for every outcome of a visit.
 
     Attributes:
         status: HTTP status code.
