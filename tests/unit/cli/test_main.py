@@ -12,9 +12,7 @@ COMMANDS = sorted(each.name or each.callback.__name__ for each in main.app.regis
 
 
 def test_every_documented_command_exists():
-    documented = (
-        """backup bench check-config demo doctor init lab migrate mirror restore run version"""
-    )
+    documented = "backup bench check-config demo doctor init lab migrate mirror restore run version"
     assert set(documented.split()) <= set(COMMANDS)
 
 
@@ -79,12 +77,8 @@ def test_check_config_and_init(command, tmp_path):
 
 
 def test_help_imports_no_heavy_library():
-    shown = subprocess.run(
-        [sys.executable, "-X", "importtime", "-m", "crawld.cli.main", "--help"],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    started = [sys.executable, "-X", "importtime", "-m", "crawld.cli.main", "--help"]
+    shown = subprocess.run(started, capture_output=True, text=True, check=True)
     imported = {line.split("|")[-1].strip() for line in shown.stderr.splitlines()}
     assert "typer" in imported
     assert not imported & {"trio", "apsw", "httpx", "numpy", "selectolax", "fastapi", "matplotlib"}

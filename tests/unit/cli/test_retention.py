@@ -60,13 +60,8 @@ def test_a_purge_names_what_it_could_not_erase():
     unknown = {"url": "http://a.test/n", "known": False, "versions": 0, "bodies": 0, "same_at": []}
     report = {"pages": [page, unknown], "erased": False, "copies": ["m.db.schema-0001.x"]}
     text = purge_table(PurgeReport.model_validate(report))
-    for part in (
-        "2 versions deleted",
-        "http://b.test/x",
-        "unknown page",
-        "log",
-        "m.db.schema-0001.x",
-    ):
+    parts = ("2 versions deleted", "http://b.test/x", "unknown page", "log", "m.db.schema-0001.x")
+    for part in parts:
         assert part in text
 
 

@@ -7,6 +7,7 @@ import pytest
 
 from crawld.core.page import Outcome, PageState
 from crawld.core.url import canonicalize
+from crawld.export.source import ExportRequest
 from crawld.store import visit
 from crawld.store.engine import migrate
 from crawld.store.engine.connection import open_connection
@@ -80,6 +81,10 @@ class Mirror:
             **more,
         )
         self.write(lambda c: visit.record(c, record))
+
+    def request(self, out, **options):
+        """Return the request of an export of all pages so far."""
+        return ExportRequest(self.path, out, self.at, **options)
 
     def number(self, url):
         sql = "SELECT page_id FROM page WHERE url = ?"

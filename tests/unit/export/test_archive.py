@@ -6,7 +6,6 @@ from warcio.archiveiterator import ArchiveIterator
 from crawld.core.page import Outcome
 from crawld.errors import OperatorError
 from crawld.export.archive import export_warc
-from crawld.export.source import ExportRequest
 
 H = "http://h.example"
 
@@ -31,7 +30,7 @@ def records(path):
 
 def export(mirror, tmp_path, **options):
     path = tmp_path / f"{len(list(tmp_path.iterdir()))}.warc.gz"
-    result = export_warc(ExportRequest(mirror.path, path, mirror.at, **options))
+    result = export_warc(mirror.request(path, **options))
     return result, records(path)
 
 
@@ -119,7 +118,7 @@ def test_an_existing_file_is_not_overwritten(mirror, tmp_path):
     path = tmp_path / "kept"
     path.write_text("kept")
     with pytest.raises(OperatorError, match="exists"):
-        export_warc(ExportRequest(mirror.path, path, mirror.at))
+        export_warc(mirror.request(path))
     assert path.read_text() == "kept"
 
 
@@ -129,13 +128,13 @@ def test_nothing_is_left_of_an_export_that_fails(mirror, tmp_path):
 
     mirror.page(f"{H}/", b"one")
     with pytest.raises(OperatorError, match="enough"):
-        export_warc(ExportRequest(mirror.path, tmp_path / "w.warc.gz", mirror.at, progress=fail))
+        export_warc(mirror.request(tmp_path / "w.warc.gz", progress=fail))
     assert list(tmp_path.glob("w.warc*")) == []
 
 
 def test_each_record_is_a_gzip_member(mirror, tmp_path):
     mirror.page(f"{H}/", b"one")
     path = tmp_path / "w.warc.gz"
-    export_warc(ExportRequest(mirror.path, path, mirror.at))
+    export_warc(mirror.request(path))
     assert path.read_bytes().count(b"\x1f\x8b\x08") == 4
     assert list(ArchiveIterator(io.BytesIO(path.read_bytes())))

@@ -2,7 +2,6 @@ import gzip
 from xml.etree import ElementTree
 
 from crawld.export.dump import export_dump
-from crawld.export.source import ExportRequest
 from crawld.store.changes import change
 from crawld.store.changes.change import Change
 
@@ -26,20 +25,16 @@ def test_histories_as_a_stub_dump(mirror, tmp_path):
         change.insert(connection, 1, [*revisions, Change(5.0, 9, "log", "deletion")])
 
     mirror.write(fill)
-    result = export_dump(
-        ExportRequest(mirror.path, tmp_path / "h.xml.gz", mirror.at, since=2 * 86_400.0)
-    )
+    result = export_dump(mirror.request(tmp_path / "h.xml.gz", since=2 * 86_400.0))
     assert result.written == {"revisions": 2, "pages": 1}
     root = ElementTree.fromstring(gzip.decompress((tmp_path / "h.xml.gz").read_bytes()))
     page = root.find(f"{NS}page")
     assert page.findtext(f"{NS}title") == "A & <b>�"
     assert page.findtext(f"{NS}id") == "42"
-    assert [each.findtext(f"{NS}timestamp") for each in page.iter(f"{NS}revision")] == [
-        "1970-01-03T00:00:00Z",
-        "1970-01-04T00:00:00Z",
-    ]
+    times = [each.findtext(f"{NS}timestamp") for each in page.iter(f"{NS}revision")]
+    assert times == ["1970-01-03T00:00:00Z", "1970-01-04T00:00:00Z"]
 
 
 def test_a_mirror_without_wikis_is_an_empty_dump(mirror, tmp_path):
-    export_dump(ExportRequest(mirror.path, tmp_path / "h.xml", mirror.at))
+    export_dump(mirror.request(tmp_path / "h.xml"))
     assert len(ElementTree.parse(tmp_path / "h.xml").getroot()) == 0

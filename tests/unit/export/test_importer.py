@@ -44,7 +44,7 @@ def import_records(db, tmp_path, *records):
 def test_an_exported_mirror_is_imported_as_unvisited(mirror, db, tmp_path):
     mirror.page(f"{H}/", b"<title>Front</title>", title="Front")
     mirror.page(f"{H}/i.png", b"\x89PNG\r\n\x1a\n", content_type="image/png")
-    export_warc(ExportRequest(mirror.path, tmp_path / "m.warc.gz", mirror.at))
+    export_warc(mirror.request(tmp_path / "m.warc.gz"))
     result = import_warc(db, [tmp_path / "m.warc.gz"], now=NOW)
     assert (result.counts["new_pages"], result.counts["versions"], result.faults) == (2, 2, [])
     columns = "url, state, title, digest, last_visit_at, visited_at, content_type"
@@ -62,16 +62,10 @@ def test_the_same_import_twice_stores_nothing_twice(db, tmp_path):
     records = [response(f"{H}/", b"one"), response(f"{H}/", b"two", at=1.71e9)]
     assert import_records(db, tmp_path, *records).counts["versions"] == 2
     assert import_records(db, tmp_path, *records).counts == {}
-    assert import_records(db, tmp_path, *records, response(f"{H}/b", b"b")).counts == {
-        "new_pages": 1,
-        "versions": 1,
-        "known": 2,
-    }
-    assert rows(
-        db,
-        "SELECT visited_at FROM version WHERE version_id ="
-        " (SELECT version_id FROM page WHERE page_id = 1)",
-    ) == [(1.71e9,)]
+    more = import_records(db, tmp_path, *records, response(f"{H}/b", b"b"))
+    assert more.counts == {"new_pages": 1, "versions": 1, "known": 2}
+    newest = "SELECT visited_at FROM version JOIN page USING (version_id) WHERE page.page_id = 1"
+    assert rows(db, newest) == [(1.71e9,)]
 
 
 def test_bodies_are_decoded(db, tmp_path):
@@ -192,14 +186,12 @@ def test_a_zim_file_is_imported_with_and_without_a_base(mirror, db, tmp_path):
     export_zim(ExportRequest(mirror.path, tmp_path / "m.zim", NOW))
     result = import_zim(db, [tmp_path / "m.zim"], now=NOW)
     assert result.counts["versions"] == 2
-    assert rows(
-        db, "SELECT url, visited_at <= ? FROM page JOIN version USING (page_id) ORDER BY url", NOW
-    ) == [(f"{H}/", 1), (f"{H}/a?b=1", 1)]
+    dated = "SELECT url, visited_at <= ? FROM page JOIN version USING (page_id) ORDER BY url"
+    assert rows(db, dated, NOW) == [(f"{H}/", 1), (f"{H}/a?b=1", 1)]
     based = tmp_path / "based.db"
     import_zim(based, [tmp_path / "m.zim"], now=NOW, base="https://g.example/wiki/")
-    assert rows(based, "SELECT url FROM page ORDER BY url LIMIT 1") == [
-        ("https://g.example/wiki/h.example/",)
-    ]
+    first = rows(based, "SELECT url FROM page ORDER BY url LIMIT 1")
+    assert first == [("https://g.example/wiki/h.example/",)]
 
 
 def test_a_file_that_is_no_zim_file_is_refused(db, tmp_path):

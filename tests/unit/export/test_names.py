@@ -66,10 +66,8 @@ def test_a_path_that_is_too_long_becomes_a_mark():
     [("/a", "/A"), ("/straße", "/STRASSE"), ("/a", "/a.html"), ("/a?", "/a"), ("/a:b", "/a_b")],
 )
 def test_paths_that_file_systems_merge_share_a_key(one, other):
-    first, second = (
-        page_path(canonicalize(f"http://h{each}"), "text/html") for each in (one, other)
-    )
-    assert path_key(first) == path_key(second)
+    urls = [canonicalize(f"http://h{each}") for each in (one, other)]
+    assert len({path_key(page_path(url, "text/html")) for url in urls}) == 1
 
 
 def test_a_mark_changes_the_key():

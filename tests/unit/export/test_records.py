@@ -6,7 +6,6 @@ import pytest
 from crawld.core.page import Outcome
 from crawld.errors import OperatorError
 from crawld.export.records import export_records
-from crawld.export.source import ExportRequest
 from crawld.store.changes import change
 from crawld.store.changes.change import Change
 from crawld.store.mirror.rows import TABLES
@@ -30,21 +29,19 @@ def lines(path):
 
 
 def test_json_lines(filled, tmp_path):
-    result = export_records(ExportRequest(filled.path, tmp_path / "out", filled.at), "jsonl")
+    result = export_records(filled.request(tmp_path / "out"), "jsonl")
     assert result.written == {"pages": 2, "visits": 2, "changes": 2, "versions": 1}
     tables = {name: lines(tmp_path / f"out/{name}.jsonl") for name in TABLES}
     front, never = tables["pages"]
     assert (front["url"], front["title"], front["status"]) == (f"{H}/", AWKWARD, 200)
     assert (never["last_visit_at"], never["version_id"]) == (None, None)
     assert [row["outcome"] for row in tables["visits"]] == ["changed", "not_modified"]
-    assert [(row["changed_at"], row["kind"]) for row in tables["changes"]] == [
-        (5.0, None),
-        (6.0, "null"),
-    ]
+    changes = [(row["changed_at"], row["kind"]) for row in tables["changes"]]
+    assert changes == [(5.0, None), (6.0, "null")]
 
 
 def test_csv(filled, tmp_path):
-    export_records(ExportRequest(filled.path, tmp_path / "out", filled.at), "csv")
+    export_records(filled.request(tmp_path / "out"), "csv")
     with (tmp_path / "out/pages.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))
     assert [row["title"] for row in rows] == [AWKWARD, ""]
@@ -53,19 +50,15 @@ def test_csv(filled, tmp_path):
 
 def test_one_table_in_one_file_and_since(filled, tmp_path):
     out = tmp_path / "v.jsonl"
-    export_records(
-        ExportRequest(filled.path, out, filled.at, since=filled.at, table="visits"), "jsonl"
-    )
+    export_records(filled.request(out, since=filled.at, table="visits"), "jsonl")
     assert [row["outcome"] for row in lines(out)] == ["not_modified"]
 
 
 def test_refusals(filled, tmp_path):
     with pytest.raises(OperatorError, match="unknown table"):
-        export_records(
-            ExportRequest(filled.path, tmp_path / "x", filled.at, table="secrets"), "csv"
-        )
+        export_records(filled.request(tmp_path / "x", table="secrets"), "csv")
     (tmp_path / "kept").mkdir()
     with pytest.raises(OperatorError, match="exists"):
-        export_records(ExportRequest(filled.path, tmp_path / "kept", filled.at), "csv")
+        export_records(filled.request(tmp_path / "kept"), "csv")
     with pytest.raises(OperatorError, match="cannot be written"):
-        export_records(ExportRequest(filled.path, tmp_path / "none/out", filled.at), "csv")
+        export_records(filled.request(tmp_path / "none/out"), "csv")

@@ -4,7 +4,6 @@ import pytest
 
 from crawld.core.page import Outcome
 from crawld.errors import DatabaseInUseError, OperatorError
-from crawld.export.source import ExportRequest
 from crawld.export.static import export_static
 from crawld.store.mirror.export_manifest import Manifest
 from crawld.store.versions import purge
@@ -18,7 +17,7 @@ def out(tmp_path):
 
 
 def export(mirror, out, **options):
-    return export_static(ExportRequest(mirror.path, out, mirror.at, **options))
+    return export_static(mirror.request(out, **options))
 
 
 def text(out, path):
@@ -133,11 +132,11 @@ def test_many_pages_are_written_by_several_processes(mirror, out):
 
 def test_temporary_files_of_killed_exports_are_deleted(mirror, out):
     mirror.page(f"{H}/a", b"<title>A</title>")
-    export_static(ExportRequest(mirror.path, out, mirror.at))
+    export_static(mirror.request(out))
     old = out / ".crawld/room-of-a-killed-one"
     old.mkdir()
     (old / ".crawld-partial-1").write_bytes(b"half")
-    export_static(ExportRequest(mirror.path, out, mirror.at))
+    export_static(mirror.request(out))
     assert sorted(each.name for each in (out / ".crawld").iterdir()) == ["lock", "manifest.db"]
 
 

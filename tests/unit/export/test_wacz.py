@@ -8,7 +8,6 @@ import pytest
 from warcio.archiveiterator import ArchiveIterator
 
 from crawld.core.page import Outcome
-from crawld.export.source import ExportRequest
 from crawld.export.wacz import export_wacz, surt
 
 H = "http://h.example"
@@ -19,7 +18,7 @@ def test_the_files_of_the_package(mirror, tmp_path):
     mirror.page(f"{H}/a", b"<title>A</title>", title="A")
     mirror.visit(f"{H}/a", Outcome.NOT_MODIFIED, status=304)
     mirror.page(f"{H}/i.png", b"\x89PNG", content_type="image/png")
-    export_wacz(ExportRequest(mirror.path, tmp_path / "m.wacz", mirror.at, title="Mine"))
+    export_wacz(mirror.request(tmp_path / "m.wacz", title="Mine"))
     with zipfile.ZipFile(tmp_path / "m.wacz") as archive:
         package = json.loads(archive.read("datapackage.json"))
         assert package["title"] == "Mine"
@@ -31,12 +30,8 @@ def test_the_files_of_the_package(mirror, tmp_path):
         assert digest == f"sha256:{hashlib.sha256(archive.read('datapackage.json')).hexdigest()}"
         lines = archive.read("indexes/index.cdx").decode().splitlines()
         assert lines == sorted(lines)
-        assert [json.loads(line.split(" ", 2)[2])["mime"] for line in lines] == [
-            "text/html",
-            "warc/revisit",
-            "text/html",
-            "image/png",
-        ]
+        types = [json.loads(line.split(" ", 2)[2])["mime"] for line in lines]
+        assert types == ["text/html", "warc/revisit", "text/html", "image/png"]
         with archive.open("archive/data.warc.gz") as file:
             for line in lines:
                 entry = json.loads(line.split(" ", 2)[2])
@@ -50,7 +45,7 @@ def test_the_files_of_the_package(mirror, tmp_path):
 def test_the_directory_has_an_extra_field_where_the_file_has_one(mirror, tmp_path):
     """ReplayWeb.page reads the length of the local extra field from the directory."""
     mirror.page(f"{H}/a", b"<title>A</title>")
-    export_wacz(ExportRequest(mirror.path, tmp_path / "m.wacz", mirror.at))
+    export_wacz(mirror.request(tmp_path / "m.wacz"))
     content = (tmp_path / "m.wacz").read_bytes()
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
         for member in archive.infolist():
@@ -63,10 +58,7 @@ def test_the_directory_has_an_extra_field_where_the_file_has_one(mirror, tmp_pat
     [
         ("http://h.example/", "example,h)/"),
         ("https://www.a.org:8080/X?q=1", "org,a:8080)/x?q=1"),
-        (
-            "http://a.org/index.php?title=B&action=history",
-            "org,a)/index.php?action=history&title=b",
-        ),
+        ("http://a.org/i.php?title=B&action=history", "org,a)/i.php?action=history&title=b"),
         ("http://a.org/?b&a=2&a=1", "org,a)/?a=1&a=2&b"),
         ("http://127.0.0.1/", "1,0,0,127)/"),
         ("http://[::1]/a", "[::1])/a"),

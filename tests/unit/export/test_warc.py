@@ -2,9 +2,8 @@ from crawld.export import warc
 
 
 def test_http_2_is_written_as_1_1():
-    assert warc.http_header("HTTP/2", 200, None, [], 3) == (
-        b"HTTP/1.1 200 \r\nContent-Length: 3\r\n\r\n"
-    )
+    header = warc.http_header("HTTP/2", 200, None, [], 3)
+    assert header == b"HTTP/1.1 200 \r\nContent-Length: 3\r\n\r\n"
 
 
 def test_a_digest_is_sha_1_in_base_32():

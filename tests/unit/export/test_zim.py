@@ -4,7 +4,6 @@ from libzim.search import Query, Searcher
 
 from crawld.core.page import Outcome
 from crawld.errors import OperatorError
-from crawld.export.source import ExportRequest
 from crawld.export.zim import export_zim, icon
 
 H = "http://h.example"
@@ -12,7 +11,7 @@ H = "http://h.example"
 
 def export(mirror, tmp_path, **options):
     path = tmp_path / "m.zim"
-    result = export_zim(ExportRequest(mirror.path, path, mirror.at, **options))
+    result = export_zim(mirror.request(path, **options))
     return result, Archive(path)
 
 

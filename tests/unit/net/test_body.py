@@ -27,13 +27,8 @@ class Receiver:
 
 
 def ask(site, taken, **limits):
-    return FetchRequest(
-        url=site.url("/"),
-        allow_private=True,
-        limits=FetchLimits(**limits),
-        receive=taken.receive,
-        keep_alive=False,
-    )
+    fields = {"limits": FetchLimits(**limits), "receive": taken.receive, "keep_alive": False}
+    return FetchRequest(url=site.url("/"), allow_private=True, **fields)
 
 
 @pytest.mark.parametrize("packed", [False, True])
@@ -56,12 +51,8 @@ async def test_a_body_without_a_sink_is_collected(serve, fetcher):
 
 
 async def test_an_endless_body_is_limited_by_the_stall_time_only(serve, fetcher):
-    async def silent(peer):
-        await peer.request()
-        await peer.send(HEAD + b"Content-Length: 100\r\n\r\ndata: x\n\n")
-        await peer.request()
-
-    site = await serve(silent)
+    begin = HEAD + b"Content-Length: 100\r\n\r\ndata: x\n\n"
+    site = await serve(answering(begin, holds=True))
     taken = Receiver()
     got = await fetcher.fetch(ask(site, taken, total_s=inf, stall_s=0.2))
     assert isinstance(got, FetchFailure)

@@ -174,9 +174,8 @@ class TestPolicy:
         assert "allow-same-origin" not in policy
         assert "connect-src 'none'" in policy
         assert "frame-ancestors" not in policy
-        without_scripts = header_of(
-            mirror.get(PATH, display=DisplayOptions(scripts=False)), "content-security-policy"
-        )
+        reply = mirror.get(PATH, display=DisplayOptions(scripts=False))
+        without_scripts = header_of(reply, "content-security-policy")
         assert "allow-scripts" not in without_scripts
         assert "allow-same-origin" in without_scripts
         assert "script-src" not in without_scripts
