@@ -106,9 +106,9 @@ class Daemon:
     """One running daemon; made by `run_daemon`.
 
     Attributes:
-        start: what it was started with.
+        start: config, seeds and environment at start.
         state: sites, hosts and page queues.
-        context: what background work shares.
+        context: shared with background work.
         documents: fetches sitemaps, feeds and event streams.
         started_at: Unix seconds.
         phase: `starting`, `running`, `draining` or `stopping`.

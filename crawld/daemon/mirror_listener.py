@@ -33,14 +33,15 @@ async def serve_web(
         return
     listener = daemon.network.listen_tcp(*parse_listen(web.listen))
     log.info("web", url=listener.url)
-    look = DisplayOptions(banner=web.banner, scripts=web.scripts)
+    options = DisplayOptions(banner=web.banner, scripts=web.scripts)
     workers = daemon.start.environment.workers
     async with await Database.open(
         daemon.database.path, read_only=True, workers=workers
     ) as database:
-        app = MirrorApp(database, daemon.clock.now, look, _complain, listener_hosts(web.hosts))
+        hosts = listener_hosts(web.hosts)
+        app = MirrorApp(database, daemon.clock.now, options, _log_failure, hosts)
         await listener.serve(app, task_status)
 
 
-def _complain(target: str, error: BaseException) -> None:
+def _log_failure(target: str, error: BaseException) -> None:
     log.error("web_failed", target=target[:200], why=str(error))

@@ -57,7 +57,7 @@ async def _scrub(database: Database) -> bool:
 
 
 def older_copies(path: Path) -> list[str]:
-    """Return the copies beside a database, which still hold what was purged later."""
+    """Return the copies beside a database, which may still hold purged pages."""
     beside = path.parent.glob(f"{path.name}.*")
     own = {f"{path.name}.lock"}
     return sorted(str(each) for each in beside if each.name not in own)

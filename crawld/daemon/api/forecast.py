@@ -156,9 +156,9 @@ def _curves_of(rows: Sequence[PageSample], now: float) -> tuple[SurvivalCurves, 
     return curves, sum(each is not None for each in gaps)
 
 
-def _gaps(instants: Sequence[float], now: float) -> NDArray[np.float64] | None:
+def _gaps(times: Sequence[float], now: float) -> NDArray[np.float64] | None:
     """Return the gaps of the last year, or of all changes if too few, including the open one."""
-    known = np.unique(np.minimum(instants, now))
+    known = np.unique(np.minimum(times, now))
     recent = known[known >= now - YEAR_S]
     used = recent if len(recent) > MIN_CHANGES else known
     return np.diff(used, append=now) if len(used) > MIN_CHANGES else None

@@ -27,7 +27,7 @@ def hint_routes(daemon: Daemon) -> APIRouter:
 def _status(daemon: Daemon, row: SourceRow, outstanding: int) -> HintSourceStatus:
     site = daemon.state.sites.get(row.site_id)
     known = hint.load_reliability(row.evidence)
-    worth = daemon.hint_poller.budget.estimate(row.hint_source_id)
+    estimate = daemon.hint_poller.budget.estimate(row.hint_source_id)
     same = {
         name: getattr(row, name)
         for name in HintSourceStatus.model_fields
@@ -40,6 +40,6 @@ def _status(daemon: Daemon, row: SourceRow, outstanding: int) -> HintSourceStatu
         trust=known.trust,
         missed_share=known.missed_share,
         lag_s=known.lag_s() if row.lag_count else None,
-        interval_s=worth.interval_s if worth else None,
-        gain=worth.gain if worth else None,
+        interval_s=estimate.interval_s if estimate else None,
+        gain=estimate.gain if estimate else None,
     )

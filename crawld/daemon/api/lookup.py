@@ -1,4 +1,4 @@
-"""Look up what a request of the control socket names: URLs, pages, times."""
+"""Look up the URLs, pages, hosts and times that a request names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The change model of a page in words, and when and why its next visit comes."""
+"""Describe the change model of a page, and when and why it is visited next."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class NextVisit(NamedTuple):
 
 
 def next_visit(daemon: Daemon, record: PageRecord) -> NextVisit:
-    """Return when a page may be visited next, as far as it is known."""
+    """Return when a page may be visited next, and why."""
     state, now = daemon.state, daemon.clock.now()
     site, host = state.sites.get(record.site_id), state.hosts.get(record.host)
     if site is None:

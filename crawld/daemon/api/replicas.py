@@ -81,8 +81,8 @@ async def _decide(daemon: Daemon, form: ReplicaForm, word: Word) -> tuple[str, s
     if len(meant) != 1:
         others = [name for pair in meant for name in pair.evidence.names if name != form.host]
         hint = f"name the other host: {', '.join(others)}" if others else "see: crawlctl replicas"
-        said = "stands in several pairs" if meant else "stands in no pair that was judged"
-        raise OperatorError(f"{form.host} {said}", hint=hint)
+        problem = "stands in several pairs" if meant else "stands in no pair that was judged"
+        raise OperatorError(f"{form.host} {problem}", hint=hint)
     pair = meant[0]
     await daemon.database.write(replica_pair.put_word, pair.one_id, pair.other_id, word)
     daemon.jobs.run_soon(JOB)

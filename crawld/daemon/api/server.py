@@ -97,8 +97,8 @@ async def _http_error(_request: Request, error: Exception) -> JSONResponse:
 
 async def _failed(request: Request, error: Exception) -> JSONResponse:
     log.error("control_failed", path=request.url.path, exc_info=error)
-    said = {"error": f"{type(error).__name__}: {error}", "hint": "a bug: the daemon's log has more"}
-    return JSONResponse(said, status_code=500)
+    message, hint = f"{type(error).__name__}: {error}", "a bug: the daemon's log has more"
+    return JSONResponse({"error": message, "hint": hint}, status_code=500)
 
 
 async def serve_control(

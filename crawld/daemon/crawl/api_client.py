@@ -5,9 +5,9 @@ paused, the host is open (back-off, Retry-After, quiet hours), and no robots.txt
 crawld forbids it. Rules for every robot do not count here: many wikis close their API to robots and
 invite programs to use it.
 
-Each request takes a turn of its host, followed by the host's full delay. While pages want the host
-too, API requests get at most a share of its turns: the next one waits `delay / share`. Otherwise
-they get all turns.
+Each request takes a turn of its host, followed by the host's full delay. While pages are due
+too, API requests use at most a share of its turns: the next one waits `delay / share`. Otherwise
+they use all turns.
 
 Remote faults are values; only bugs and cancellation raise.
 """

@@ -1,12 +1,12 @@
 """The core loop: a host's turn becomes a visit, a visit becomes rows in the file.
 
-    turn: take a page ─▶ robots.txt known? ─no─▶ fetch it instead, the page goes back
+    turn: take a page ─▶ robots.txt known? ─no─▶ fetch it instead, put the page back
                │ yes, allowed
                ▼
           visit: ask ─▶ read ─▶ judge ─▶ learn ─▶ record ─▶ new pages wake their hosts
 
-A turn ends with the response; recording goes on behind it. Which page comes next is decided in
-`page_selection.py`, a visit is made in `visitor.py`, and `state.py` holds sites and hosts.
+A turn ends with the response; the visit is committed later. `page_selection.py` selects the page,
+`visitor.py` makes the visit, and `state.py` holds sites and hosts.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Crawl:
         fetcher: sends all requests of sites, and counts their bytes.
         robots: robots.txt rules by origin.
         robots_fetch: fetches robots.txt in the turns of hosts.
-        learning: learns from visits what is noise and which validators can be trusted.
+        learning: learns noise rules and trust in validators from visits.
         soft_404: detects pages that are gone although the server answers 200.
         leases: which replicas may stand in for the hosts they copy.
         replica_fetch: uses the idle turns of those replicas.

@@ -91,7 +91,7 @@ class PolicyLoader(BackgroundWork):
         """Start with all policies due.
 
         Args:
-            on_switched: gets the (host_id, site_id) of replaced policies, which know no hints yet.
+            on_switched: gets the (host_id, site_id) of replaced policies, which have no hints yet.
         """
         super().__init__(context)
         self._on_switched = on_switched

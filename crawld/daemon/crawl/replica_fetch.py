@@ -111,11 +111,11 @@ class ReplicaFetch:
     def wanted_at(self, host: HostState) -> float | None:
         """Return when (trio clock) a host may stand in for another; None: no lease or no need."""
         lease = self._leases.of(host)
-        if lease is None or not self._is_well(lease.canonical):
+        if lease is None or not self._is_available(lease.canonical):
             return None
         now = self._clock.now()
-        lendable = self._lendable(lease.canonical)
-        times = [at for queue in lendable if (at := queue.revisit_at(now)) is not None]
+        queues = self._queues_of(lease.canonical)
+        times = [at for queue in queues if (at := queue.revisit_at(now)) is not None]
         if lease.doubted:
             times.append(now)
         if not times:
@@ -127,7 +127,7 @@ class ReplicaFetch:
         lease = self._leases.of(host)
         if lease is None:
             return
-        if not await self._use(host, lease):
+        if not await self._use_turn(host, lease):
             rest_s = max(host.delay_s(), MIN_REST_S)
             lease.idle_until = trio.current_time() + rest_s
 
@@ -152,7 +152,7 @@ class ReplicaFetch:
 
     # --- a turn --------------------------------------------------------------------------------
 
-    def _lendable(self, canonical: HostState) -> list[PageQueue]:
+    def _queues_of(self, canonical: HostState) -> list[PageQueue]:
         state = self._state
         return [
             queue
@@ -160,14 +160,14 @@ class ReplicaFetch:
             if site_id in state.active and state.sites[site_id].config.use_replicas
         ]
 
-    def _is_well(self, host: HostState) -> bool:
+    def _is_available(self, host: HostState) -> bool:
         """Whether a host is only busy; one in back-off is not fetched through a replica either."""
         rested = host.open_at(self._clock) <= trio.current_time()
         return rested and not host.paused and not host.backoff.level
 
-    async def _use(self, host: HostState, lease: Lease) -> bool:
+    async def _use_turn(self, host: HostState, lease: Lease) -> bool:
         """Request a page, or robots.txt; return whether a request was sent."""
-        if not self._is_well(lease.canonical):
+        if not self._is_available(lease.canonical):
             return False
         while lease.doubted:
             page_id = lease.doubted.pop(0)
@@ -181,22 +181,22 @@ class ReplicaFetch:
             if allowed is None:
                 lease.doubted.insert(0, page_id)
                 return True
-        for queue in self._lendable(lease.canonical):
-            if await self._lend(host, lease, queue):
+        for queue in self._queues_of(lease.canonical):
+            if await self._fetch_copy(host, lease, queue):
                 return True
         return False
 
-    async def _lend(self, host: HostState, lease: Lease, queue: PageQueue) -> bool:
-        passed: list[int] = []
+    async def _fetch_copy(self, host: HostState, lease: Lease, queue: PageQueue) -> bool:
+        skipped: list[int] = []
         try:
-            while len(passed) < MAX_LOOKS and len(lease.unchecked) < MAX_UNCHECKED:
+            while len(skipped) < MAX_LOOKS and len(lease.unchecked) < MAX_UNCHECKED:
                 slot = lease.canonical.slot
                 if slot.turn is None and not slot.queued and slot.next_at <= trio.current_time():
                     return False  # the canonical host can serve it itself
                 page_id = queue.select(self._clock.now())
                 if page_id is None:
                     return False
-                passed.append(page_id)
+                skipped.append(page_id)
                 if page_id in lease.unchecked or page_id in self._state.audits:
                     continue
                 if (found := self._find(host, page_id)) is None:
@@ -206,14 +206,14 @@ class ReplicaFetch:
                 if allowed is None:
                     return True
                 if allowed:
-                    passed.pop()
+                    skipped.pop()
                     lease.unchecked.add(page_id)
                     task = PageTask(queue, page, site)
                     await self._visitor.visit(task, StandIn(host, self._visitor, url, self))
                     return True
             return False
         finally:
-            for page_id in passed:
+            for page_id in skipped:
                 queue.put_back(page_id)
             self._state.schedule.wake(lease.canonical.slot)
 

@@ -63,8 +63,8 @@ class ReplicaLeases:
             if host is None or canonical is None:
                 continue
             known = before.get(host)
-            goes_on = known is not None and known.canonical is canonical
-            self._leases[host] = known if known and goes_on else Lease(canonical)
+            continues = known is not None and known.canonical is canonical
+            self._leases[host] = known if known and continues else Lease(canonical)
             self._copies.setdefault(canonical, []).append(host)
             for site_id in canonical.pages:
                 # The replica must follow the politeness rules of that site too.

@@ -66,7 +66,7 @@ class SiteRegistry:
         now = self._clock.now()
         hosts = {site.name: set(seeds_of[site.name].hosts) for site in config.sites}
         # Checked before the first write: a bad headers file must refuse the whole config.
-        await self._workers.run(_rehearse, config, hosts, now)
+        await self._workers.run(_check_sites, config, hosts, now)
         named = {site.name for site in config.sites}
         for row in await self._database.read(site_rows.list_sites):
             if row.name not in named and row.source == self._source:
@@ -185,7 +185,7 @@ class SiteRegistry:
         raise OperatorError(f"there is no site {name}", hint=f"known are: {known or 'none'}")
 
 
-def _rehearse(config: Config, hosts: Mapping[str, Iterable[str]], now: float) -> None:
+def _check_sites(config: Config, hosts: Mapping[str, Iterable[str]], now: float) -> None:
     for site in config.sites:
         activate(config, site, hosts[site.name], site_id=0, paused=False, now=now)
 

@@ -43,7 +43,7 @@ class CrawlSettings:
         once: visit each page once; retry transient failures a few times.
         address_wait_s: how long each address waits after the start before its first request.
         requisite_share: share of the turns for requisites while pages want them too.
-        confirm_pages: first pages of each host fetched twice, to learn what changes by itself.
+        confirm_pages: first pages of each host fetched twice, to learn their noise.
         check_share: share of the conditional requests sent without conditions.
     """
 
@@ -67,7 +67,7 @@ class CrawlState:
         active: numbers of the sites that may be visited now: not paused, within their quota.
         groups: hosts that share limits.
         caps: the most pages that sites and hosts may have.
-        wiki_scope: what belongs to sites that are parts of wikis.
+        wiki_scope: pages of wikis that belong to a site.
         traffic: bytes received this month by metered sites.
         policies_changed: set when sites, and perhaps their policies, were replaced.
         hint_sources: numbers of the hint sources that cover a (site_id, host_id).

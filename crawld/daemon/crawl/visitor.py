@@ -3,8 +3,8 @@
     ask      request the page with conditions, or without      `fetch/request.py`
     read     compare the body with the copy held, conclude     `visit/change_detection.py`,
                                                                `visit/conclude.py`
-    judge    is a page that seems gone really gone?            `visit/soft_404.py`
-    learn    what is noise, which validators can be trusted    `visit/feedback.py`
+    judge    check whether a page that seems gone is gone      `visit/soft_404.py`
+    learn    update noise rules and trust in validators        `visit/feedback.py`
     record   rows for the file, and the page back to its queue `visit/record.py`
 
 The turn ends with the response; the page returns to its queue when its visit is committed.
@@ -49,7 +49,7 @@ from crawld.store.visit import RecordResult, VisitRecord
 log = structlog.get_logger(__name__)
 
 ONCE_TRIES: Final = 3
-"""Visits that a one-off mirror gives to a failing page."""
+"""Most visits of a failing page in a one-off mirror."""
 
 
 class Responder:
@@ -86,7 +86,7 @@ class Responder:
         return record
 
     def recorded(self, page_id: int, outcome: Outcome) -> None:
-        """Check the copies that replicas have shown of a page against its committed visit."""
+        """Check copies of a page from replicas against its committed visit."""
         self._visitor.leases.visited(self.host, page_id, outcome)
 
 
@@ -263,10 +263,10 @@ class Visitor:
         update = _host_update(responder.host, visit, feedback.validators.skew_s)
         record = responder.adapt(record_of(visit, feedback, update, self._state.caps, sources))
         model = record.model if task.queue.uses_models else None
-        put_back = self._way_back(
+        put_back = self._put_back_call(
             task.queue, visit, observation_of(visit, feedback, model), again=feedback.again
         )
-        # A page that has just changed gets its requisites soon, ahead of those found before.
+        # Requisites of a page that has just changed go to the front of the queue.
         soon = visit.needs is not None and not visit.first_copy
         outcome = visit.judgement.outcome
         # Must not hold the visit, which may be large: a thousand may wait.
@@ -275,7 +275,7 @@ class Visitor:
         )
         return PendingVisit(record, on_recorded)
 
-    def _way_back(
+    def _put_back_call(
         self, queue: PageQueue, visit: Visit, observation: VisitObservation, *, again: bool
     ) -> Callable[[], None]:
         """Return the call that puts the page back into its queue."""

@@ -86,7 +86,7 @@ class TrafficMeter:
 
 
 class MeteredFetcher:
-    """Sends the requests of all sites and counts what they receive.
+    """Sends the requests of all sites and counts received bytes.
 
     Args:
         on_quota_exceeded: called when a site reaches its monthly quota.
@@ -107,7 +107,7 @@ class MeteredFetcher:
         self._on_quota_exceeded = on_quota_exceeded
 
     async def fetch(self, site: ActiveSite, request: FetchRequest) -> FetchResponse | FetchFailure:
-        """Fetch for a site and count what it receives."""
+        """Fetch for a site and count the bytes received."""
         if request.receive is not None and site.config.monthly_bytes is not None:
             return await self._stream(site, request, request.receive)
         answer = await self._fetcher.fetch(request)

@@ -130,7 +130,7 @@ class RobotsCache:
     async def fetch(
         self, origin: str, host: HostState, site: ActiveSite, wait_turn: WaitTurn
     ) -> RobotsResponse:
-        """Fetch robots.txt in the host's present turn and apply what it says.
+        """Fetch robots.txt in the host's present turn and apply its rules.
 
         Args:
             origin: scheme, host and port.

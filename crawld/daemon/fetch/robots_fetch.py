@@ -58,8 +58,8 @@ class RobotsFetch:
         When a redirect is followed the host's turn has ended, and its pages wait.
         """
         visited: list[HostState] = []
-        with trio.CancelScope() as chase:
-            async with AsyncExitStack() as lent:
+        with trio.CancelScope() as rest_of_fetch:
+            async with AsyncExitStack() as borrowed:
 
                 async def wait_turn(url: str) -> None:
                     if not visited:
@@ -69,11 +69,11 @@ class RobotsFetch:
                     if len(visited) == 1:
                         host.shut_until = math.inf
                         self._redirected_to[host] = host
-                        self._schedule.end_turn(host.slot, chase)
-                    await lent.aclose()
+                        self._schedule.end_turn(host.slot, rest_of_fetch)
+                    await borrowed.aclose()
                     visited.append(await self._host_of(split_url(url).host, site))
                     self._redirected_to[host] = visited[-1]
-                    await lent.enter_async_context(self._schedule.borrow(visited[-1].slot))
+                    await borrowed.enter_async_context(self._schedule.borrow(visited[-1].slot))
 
                 try:
                     answer = await self._robots.fetch(origin, host, site, wait_turn)

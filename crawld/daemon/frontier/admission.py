@@ -81,12 +81,12 @@ class Admission:
         self._known_robots = known_robots
         self._wikis = wikis or WikiScope()
         self._recent = RecentUrls()
-        self._needless = RecentUrls()
+        self._refused_requisites = RecentUrls()
 
     def forget(self) -> None:
         """Forget all decisions: scopes or robots rules have changed."""
         self._recent.clear()
-        self._needless.clear()
+        self._refused_requisites.clear()
 
     def admit(
         self, site: ActiveSite, urls: Iterable[str], source: Referrer, now: float
@@ -163,7 +163,7 @@ class Admission:
         for url in urls:
             hashed = url_hash(url)
             key = hashed ^ site.site_id
-            if key in self._needless:
+            if key in self._refused_requisites:
                 continue
             parsed = split_url(url)
             reason = site.refuses_requisite(url, parsed.host)
@@ -171,7 +171,7 @@ class Admission:
             if robots is not None and not robots.allowed(url):
                 reason = "robots"
             if reason is not None:
-                self._needless.add(key)
+                self._refused_requisites.add(key)
                 admitted.refusals.append(Refusal(parsed.host, reason, url, now))
                 continue
             admitted.found.append(

@@ -134,19 +134,19 @@ class HostState:
         address: str | None,
         certificate: tuple[str, ...] = (),
     ) -> HostUpdate:
-        """Return what must survive a restart.
+        """Return the state that must survive a restart.
 
         Args:
             last_fetch_at: time of the request (Unix seconds); None: none was sent.
             address: IP address it was sent to.
             certificate: names on the certificate.
         """
-        news = certificate if certificate != self.certificate else ()
+        new_names = certificate if certificate != self.certificate else ()
         self.certificate = certificate or self.certificate
         return HostUpdate(
             last_fetch_at=last_fetch_at,
             address=address,
-            certificate=news,
+            certificate=new_names,
             backoff_level=self.backoff.level,
             backoff_at=self.backoff.at,
             closed_until=self.backoff.closed_until,

@@ -1,16 +1,16 @@
-"""The pages of one site on one host, in memory: which one gets the host's next turn.
+"""Queue of the pages of one site on one host: selects the page for the next turn.
 
 Derived state, rebuilt from the file at start. A page is in one of five places:
 
     ahead      never visited: a short breadth-first look-ahead, the rest waits in the file
     policy     visited and open to selection, in the policy's order
-    again      to be visited in the next turn, to see what changes by itself, or for an audit
+    again      to be visited in the next turn, to learn noise, or for an audit
     resting    visited less than `min_revisit_s` ago, without a reliable hint since
     retries    failed, blocked or gone, with a retry time of its own
 
 Between `take` and `visited`, `retry` or `put_back` a page is in none of them, so that it
 is never in flight twice. Pages out of every scope are left out until the scopes change. New pages
-and revisits share the turns: new pages get them all until a revisit is due, then `discovery_share`
+and revisits share the turns: new pages use all until a revisit is due, then `discovery_share`
 of them.
 
 The policy can be replaced while the crawl runs. The old one is used until the pages are read from
@@ -314,7 +314,7 @@ class PageQueue:
         self._resting.add(now, page, observation)
 
     def visit_again(self, page: int) -> None:
-        """Put back a page for the next turn, to see what changes by itself."""
+        """Put back a page for the next turn, to learn its noise."""
         self._in_flight.discard(page)
         self._again = (*self._again, page)
 

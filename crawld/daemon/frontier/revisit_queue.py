@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Set
 from crawld.core.revisit.policies import VisitObservation
 
 RestingPage = tuple[float, int, VisitObservation | None]
-"""Time of the visit (Unix seconds), page, what the visit found (None: loaded from the file)."""
+"""Time of the visit (Unix seconds), page, observation (None: loaded from the file)."""
 
 
 class RevisitQueue:

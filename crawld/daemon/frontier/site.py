@@ -28,7 +28,7 @@ class ActiveSite:
     """One site under crawl.
 
     Attributes:
-        config: what the operator wrote.
+        config: its config as written by the operator.
         scope: which URLs belong to it.
         traps: limits against crawler traps.
         own_hosts: the hosts the operator named, as seeds or in `hosts`.

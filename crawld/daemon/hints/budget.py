@@ -6,7 +6,7 @@ sample of pages), within the operator's share of requests (`poll_share`). A sour
 still polled now and then, since it may improve.
 
 During a burst the interval shrinks at once: the next poll comes when about `NEW_HINTS_AIM` more
-changes are expected, whatever the models say.
+changes are expected, even if the models expect fewer.
 
 An estimate takes about 0.1 s, so it runs in a thread, one source at a time, with long rests. Until
 a source has one, it is polled as often as the share allows.
@@ -36,7 +36,7 @@ from crawld.store.changes.hint_source import SourceRow
 log = structlog.get_logger(__name__)
 
 COVERAGE_EVERY_S: Final = 30.0
-"""How often policies get the coverage of their sources."""
+"""How often the coverage of sources is passed to policies."""
 
 MAX_AGE_S: Final = 3_600.0
 """Longest age of an estimate, unless the source reported twice as many hints meanwhile."""

@@ -312,7 +312,7 @@ class _EntryBatch:
 
 
 def dated_hint(entry: ListedPage, now: float) -> Hint | None:
-    """Return the hint that the date of an entry gives, None if it gives none."""
+    """Return the hint from the date of an entry, None without a usable date."""
     bounds = change_bounds(entry.changed, now) if entry.changed is not None else None
     return None if bounds is None else Hint(entry.url, *bounds)
 

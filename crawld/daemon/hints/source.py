@@ -1,6 +1,6 @@
 """Interfaces of hint sources: polled sources, streams, and the finders that list them.
 
-A source keeps no state in memory that it could not lose: its cursor and record come with the row,
+A source keeps only expendable state in memory: its cursor and record come with the row,
 and each result is stored in one transaction with the next cursor. A process killed in between
 polls again from the old cursor.
 

@@ -2,8 +2,8 @@
 
 The result of each probe is stored with the page. A page changed if its revision differs, if it
 appeared or disappeared, or possibly if the wiki rendered it again without a new revision (a
-template or category changed). If a visit came so soon after an edit that the times do not decide,
-the stored copy shows its revision.
+template or category changed). If a visit came too soon after an edit to decide by the times, the
+revision named in the stored copy decides.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from crawld.store.changes.wiki_probe import ProbePage, ProbeResult
 from crawld.store.versions import version
 
 CLOSE_S: Final = 120.0
-"""A visit this soon after an edit may show the old text: the copy shows its revision."""
+"""A visit this soon after an edit may hold the old text: the revision in the copy decides."""
 
 PROBE_PAUSE_FACTOR: Final = 10.0
 """Probes are this many times rarer than their share allows, beside recent changes."""
@@ -148,7 +148,7 @@ def _compare(
     """Compare a page with its last visit and its last probe.
 
     Args:
-        copied_revision: the revision that the copy shows, where times are too uncertain to decide.
+        copied_revision: the revision named in the copy, if times are too uncertain to decide.
     """
     now, newest = skew.now, info.revisions[0] if info.revisions else None
     revision_id = newest.revision_id if newest and info.number is not None else None

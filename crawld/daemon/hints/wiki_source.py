@@ -28,7 +28,7 @@ SLACK_S: Final = 1.0
 """Longest time to render a page: the view may show the text before an edit."""
 
 SKEW_LEAST_S: Final = 2.0
-"""A smaller skew cannot be told from rounding and network delay."""
+"""A smaller skew is indistinguishable from rounding and network delay."""
 
 ALONE_PAGES: Final = 50
 """Pages that fit into one request: probing so few costs no more than recent changes."""
@@ -102,7 +102,7 @@ class WikiSource:
         return PollTrouble(str(answer.trouble), answer.detail, pause_s, requests, answer.limit)
 
     def change_of(self, title: str, number: int | None, span: tuple[float, float]) -> UrlChange:
-        """Return a change of a title as the store takes it; `number` is the wiki's page id."""
+        """Return a change of a title for the store; `number` is the wiki's page id."""
         url = self.wiki.facts.titles.url_of(title, self.wiki.row.origin)
         return UrlChange(url_hash(url) if url else None, number, *span)
 

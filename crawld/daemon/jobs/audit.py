@@ -8,7 +8,7 @@ conditions require of the daemon:
 2. The page is drawn at the audit time, among all copies of the site in the database.
 3. The page gets the next slot of its host, before the policy's choice, even if it was visited a
    moment ago. If a visit is under way, that visit is the sample.
-4. The request is unconditional: a false "not modified" would be believed otherwise.
+4. The request is unconditional: a false "not modified" must not count as fresh.
 5. Hosts in back-off and failed visits count as unknown.
 
 Otherwise an audit is a normal visit: the copy is fresh after it and the model learns from it.

@@ -135,7 +135,7 @@ class RefitModelsJob(BackgroundWork):
                 pages=SAMPLE_PAGES // len(sampled),
                 newest=SAMPLE_NEWEST,
             )
-        if sum(max(len(instants) - 1, 0) for instants in histories) < MIN_INTERVALS:
+        if sum(max(len(times) - 1, 0) for times in histories) < MIN_INTERVALS:
             return
         at = self._clock.now()
         scale = await self._workers.run(_scale_of, histories, at)
@@ -145,7 +145,7 @@ class RefitModelsJob(BackgroundWork):
 
 def _scale_of(histories: list[list[float]], at: float) -> ScaleModel:
     # A stored time in the future (the clock was set back) counts as now.
-    pages = [np.unique(np.minimum(instants, at)) for instants in histories if instants]
+    pages = [np.unique(np.minimum(times, at)) for times in histories if times]
     offsets = np.cumsum([0, *(page.size for page in pages)], dtype=np.int64)
     return fit_scale(np.concatenate(pages), offsets, at=at)
 

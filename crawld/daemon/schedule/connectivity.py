@@ -43,7 +43,7 @@ class Connectivity:
         return addresses[0]
 
     def observe_answer(self, host: str, answer: FetchResponse | FetchFailure) -> None:
-        """Record what a fetch shows about the network."""
+        """Record the evidence of a fetch about the network."""
         evidence = network_evidence(answer)
         if evidence is not None:
             self._record(host, ok=evidence)

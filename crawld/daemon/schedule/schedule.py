@@ -116,7 +116,7 @@ class Schedule:
         """Make an empty schedule.
 
         Args:
-            turns: what to do with a turn.
+            turns: callbacks that use the turns.
             max_on_turn: the most turns at a time.
             address_wait_s: how long a new address waits, counted from now: an earlier process may
                 just have sent it a request.
@@ -175,7 +175,7 @@ class Schedule:
         return frozenset(self._pauses)
 
     def pause(self, reason: str) -> None:
-        """Start no turn until every reason is removed; turns under way go on."""
+        """Start no turn until every reason is removed; turns under way continue."""
         self._pauses.add(reason)
 
     def resume(self, reason: str) -> None:
@@ -196,7 +196,7 @@ class Schedule:
             await self._idle.wait()
 
     def end_turn(self, slot: HostSlot, scope: trio.CancelScope) -> None:
-        """End the running turn of a host, as `borrow` requires; its task goes on without a turn.
+        """End the running turn of a host, as `borrow` requires; its task continues without one.
 
         Args:
             slot: the host; the task sends it nothing more without another turn.
@@ -373,7 +373,7 @@ class Schedule:
     def _wait(self, slot: HostSlot) -> None:
         """Put the host into the heap, or nowhere if it wants nothing."""
         if slot.queued:
-            return  # its address will check what it wants
+            return  # checked again when its address serves the queue
         wanted_at = self._wanted_at(slot)
         if wanted_at is None:
             return

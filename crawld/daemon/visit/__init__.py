@@ -1,1 +1,1 @@
-"""One visit after its fetch: what the response means, and what is recorded."""
+"""One visit after its fetch: judge the response, learn from it, and record it."""

@@ -1,12 +1,12 @@
 """Decide whether a page changed, or only its noise: dates, counters, advertisements, comments.
 
     exact digest as held ─▶ unchanged (the noise rules learn that their blocks stayed)
-    else: the held body is parsed, and both are cleaned of what is known to change by itself
+    else: the held body is parsed, and both are cleaned of known noise
         cleaned texts equal ────────────────▶ unchanged
         weighted difference < threshold ────▶ unchanged
         else ───────────────────────────────▶ changed
 
-What changes by itself is learnt from every two readings (`core/content/noise_learning.py`), best
+Noise is learnt from every two readings (`core/content/noise_learning.py`), best
 from a *pair*: a page fetched again one host delay later, since nobody edits that fast. A pair is
 judged by the rules it proves, other visits by the rules known before. Pairs are few: the first
 pages of each host, then pages that changed at 3, 12, 48 … visits in a row, and one changed visit in
@@ -156,7 +156,7 @@ class ComparisonBasis:
         return self.rules | self.template
 
     def after(self, old: Blocks, new: Blocks) -> ComparisonBasis:
-        """Return the basis with the rules that these two readings teach."""
+        """Return the basis with the rules learnt from these two readings."""
         readings = ReadingPair.of(old, new)
         return ComparisonBasis(
             held=self.held,
@@ -206,7 +206,7 @@ def compare(body: bytes, content_type: str | None, basis: ComparisonBasis) -> Bo
 def learn_unchanged(
     body: bytes, content_type: str | None, basis: ComparisonBasis
 ) -> BodyComparison:
-    """Teach the noise rules that their blocks stayed: the body is the one held."""
+    """Record in the noise rules that their blocks stayed: the body is the one held."""
     blocks = read_blocks(body, content_type)
     after = basis.after(blocks, blocks)
     return BodyComparison(

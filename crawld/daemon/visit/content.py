@@ -35,7 +35,7 @@ class PageContent:
         urls: canonical URLs of the links that we may follow.
         noarchive: whether the page asks not to be stored.
         base: the base of its relative URLs, where that is not its own URL.
-        shows_url: the page whose text it shows, where a wiki serves a redirect with status 200.
+        shows_url: target of a wiki redirect that was served with status 200.
     """
 
     content_type: str

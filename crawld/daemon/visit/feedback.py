@@ -1,8 +1,8 @@
 """Learn from visits: noise rules, trust in validators, and when to fetch a page twice.
 
-The visitor asks here how to request a page, passes in each answer, and takes back what to record
-with the visit. Everything is derived from the file; a restart forgets the pages that wait to be
-fetched a second time.
+The visitor asks here how to request a page, passes in each answer, and receives the feedback to
+record with the visit. Everything is derived from the file; a restart forgets the pages that wait to
+be fetched a second time.
 """
 
 from __future__ import annotations
@@ -40,8 +40,7 @@ class VisitLearning:
         """Start with nothing in memory.
 
         Args:
-            confirm_pages: pages of each host fetched twice, to learn what changes by itself; 0
-                fetches no page twice.
+            confirm_pages: pages of each host fetched twice to learn their noise; 0: none.
             check_share: share of the conditional requests sent without conditions.
             workers: runs the comparison of large bodies.
         """
@@ -85,7 +84,7 @@ class VisitLearning:
         )
 
     def learn(self, visit: Visit) -> VisitFeedback:
-        """Learn from a visit; return what to record with it."""
+        """Learn from a visit; return the feedback to record with it."""
         page, answer, pair = visit.page, visit.answer, visit.mode.pair
         validators = NO_EVIDENCE
         good = visit.judgement.good_copy and not visit.mode.from_replica

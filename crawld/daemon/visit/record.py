@@ -30,9 +30,9 @@ class VisitFeedback:
     """What was learnt from a visit.
 
     Attributes:
-        validators: what the header of the answer shows.
+        validators: evidence from the header of the answer.
         template: noise rules of the host; None: unchanged.
-        again: whether to fetch the page again at once, to see what changes by itself.
+        again: whether to fetch the page again at once, to learn its noise.
     """
 
     validators: ValidatorEvidence = NO_EVIDENCE
@@ -98,7 +98,7 @@ _DISAPPEARED = (Outcome.GONE, Outcome.SOFT_GONE, Outcome.MOVED)
 
 
 def hint_judgement_of(visit: Visit, sources: tuple[int, ...]) -> HintJudgement | None:
-    """Return what a visit shows about the hints of its page; None if it shows nothing.
+    """Judge the hints of a page by a visit; None if the visit is no evidence.
 
     Args:
         sources: numbers of the hint sources that cover its site and host.
@@ -139,7 +139,7 @@ def record_of(
     """Return the record of a visit for the file.
 
     Args:
-        host: what the visit changes on its host's row.
+        host: changes of its host's row.
         caps: the most pages that its site and host may have.
         sources: the hint sources that cover the page; None: there are none.
     """

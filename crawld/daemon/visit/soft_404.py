@@ -1,7 +1,7 @@
 """Detect pages that are gone despite status 200, and confirm those that the server calls gone.
 
 A page that changed beyond recognition, redirects to the front page or calls itself an error is
-compared with what its origin answers for a path that never existed (the probe): the same answer
+compared with the answer of its origin for a path that never existed (the probe): the same answer
 makes the page `soft_gone`. Until the probe is known nothing is recorded: the host's next turn makes
 the probe, and the page is visited again after it. A page that would be retired is kept while its
 host loses too many pages at once.
@@ -79,7 +79,6 @@ class Soft404Check:
     def _compare_with_probe(self, visit: Visit) -> Visit | None:
         page = visit.page
         probe = self._database.look_up(probe_rows.get, page.origin_id)
-        lies = probe is not None and (probe.sketch is not None or probe.redirect_url is not None)
         suspect = _is_suspect(visit)
         if probe is None or (suspect and visit.at - probe.at > PROBE_MAX_AGE_S):
             origin = split_url(page.url).origin
@@ -87,7 +86,8 @@ class Soft404Check:
                 return visit
             self._suspects[origin] = page.url
             return None
-        if not lies or not matches_probe(
+        is_plain = probe.sketch is None and probe.redirect_url is None
+        if is_plain or not matches_probe(
             probe, sketch=_sketch(visit), target=_target(visit), suspect=suspect
         ):
             return visit

@@ -52,10 +52,10 @@ UNCONDITIONAL = RequestMode()
 
 @dataclass(frozen=True, slots=True)
 class ValidatorEvidence:
-    """What the header of an answer shows.
+    """Evidence from the header of an answer.
 
     Attributes:
-        changed_at: when the page last changed, by our clock; None where it cannot be believed.
+        changed_at: when the page last changed, by our clock; None if not trusted.
         skew_s: the host's clock minus ours.
         evidence: evidence about the origin to store, None if it need not be stored now.
     """

@@ -3,7 +3,7 @@
 When to sample (the thesis leaves it open): first after `first_sample_s`, then at an age of the
 verdict that doubles each time, at last every `sample_every_s`, since new verdicts are the doubtful
 ones. A verdict is withdrawn when at least `MIN_DIFFERENT` pages of a sample, and more than half of
-it, show content that the canonical host neither shows nor showed.
+it, have content that the canonical host neither has nor had.
 """
 
 from __future__ import annotations

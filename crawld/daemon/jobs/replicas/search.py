@@ -1,4 +1,4 @@
-"""In-memory search for replicated hosts: pages go in, judged pairs come out.
+"""In-memory search for replicated hosts: finds candidate pairs among pages and judges them.
 
 Derived state: all pages are read once after a start, later only those that visits or the analysis
 added. `judge` runs in a worker thread; nothing here waits or uses the database.

@@ -48,8 +48,8 @@ async def find_wikis(state: CrawlState, database: Database, clock: Clock) -> lis
 
 async def has_unseen_sites(state: CrawlState, database: Database) -> bool:
     """Whether a site with `api = true` has no stored page to check yet."""
-    looked_at = {row.site_id for row in await database.read(wiki.list_wikis)}
-    return any(site.site_id not in looked_at for site in _sites_with_api(state))
+    checked = {row.site_id for row in await database.read(wiki.list_wikis)}
+    return any(site.site_id not in checked for site in _sites_with_api(state))
 
 
 def _sites_with_api(state: CrawlState) -> list[ActiveSite]:

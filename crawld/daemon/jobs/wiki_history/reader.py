@@ -231,7 +231,8 @@ class WikiHistoryReader(BackgroundWork):
         changes = [Change(entry.at, entry.log_id, "log", entry.kind) for entry in entries]
         await self._database.write(wiki_page.add_changes, page, changes)
         await rebuild(self._database, page.page_id, at)
-        await self._database.write(wiki_page.close, page, "missing", at=at, detail=_fate(entries))
+        detail = _log_summary(entries)
+        await self._database.write(wiki_page.close, page, "missing", at=at, detail=detail)
         await self._record_success()
         return 0.0
 
@@ -325,7 +326,7 @@ def _store_resolved(
     found: Mapping[str, PageInfo],
     at: float,
 ) -> None:
-    """Store which pages the titles show."""
+    """Store the pages that titles resolve to."""
     for page in pages:
         info = found.get(page.title)
         if info is None:
@@ -351,8 +352,8 @@ def _change(revision: WikiRevision) -> Change:
     )
 
 
-def _fate(entries: Sequence[LogEntry]) -> str:
-    """Return what happened to a page, from the newest entry of its log."""
+def _log_summary(entries: Sequence[LogEntry]) -> str:
+    """Describe the newest log entry of a page."""
     newest = max(entries, key=lambda entry: (entry.at, entry.log_id), default=None)
     if newest is None:
         return "the log has no entry"

@@ -73,14 +73,14 @@ def _put(connection: apsw.Connection, page_id: int, rebuilt: RebuiltModel) -> bo
 
 
 def rebuilt_model(connection: apsw.Connection, page_id: int, until: float) -> RebuiltModel:
-    """Return the model that the changes of a page give; they are complete up to `until`."""
+    """Return the model from the changes of a page, which are complete up to `until`."""
     changes = change.list_changes(connection, page_id)
     revisions = [each for each in changes if each.source == "revision"]
     found = revision_kinds([_revision(each) for each in revisions])
     marks = [(each, kind) for each, kind in zip(revisions, found, strict=True) if kind != each.kind]
     changed_at = [
         *(each.changed_at for each in changes if each.source == "log"),
-        # A revision without a text change shows nothing new to a visit.
+        # A revision without a text change is no change to a visit.
         *(each.changed_at for each, kind in zip(revisions, found, strict=True) if kind != "null"),
     ]
     before = model_rows.of_page(connection, page_id)
@@ -93,13 +93,13 @@ def _revision(row: Change) -> WikiRevision:
 
 
 def _model(changed_at: Sequence[float], until: float, before: bytes | None) -> bytes | None:
-    instants = build_history(np.array(changed_at, np.float64), now=until).changed_at
-    if not instants.size:
+    times = build_history(np.array(changed_at, np.float64), now=until).changed_at
+    if not times.size:
         return None
-    records = from_histories(instants, np.array([0, instants.size]), at=until)
+    records = from_histories(times, np.array([0, times.size]), at=until)
     model = PageModel.from_bytes(records[0].tobytes())
     if before is not None:
-        # Keep what only visits know.
+        # Keep the counts that only visits collect.
         known = PageModel.from_bytes(before)
         model.visits, model.changed_visits = known.visits, known.changed_visits
         model.modified_kept, model.modified_broken = known.modified_kept, known.modified_broken
