@@ -171,7 +171,7 @@ def _rate(record: bytes | None) -> float:
 
 
 def _is_learnt(record: bytes | None) -> bool:
-    """Say whether a model has observed its page for some time; before, it equals the prior."""
+    """Whether a model has observed its page for some time; before, it equals the prior."""
     if record is None or not is_current(record):
         return False
     [seen] = np.frombuffer(record, RECORD_DTYPE)

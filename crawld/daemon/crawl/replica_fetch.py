@@ -239,7 +239,7 @@ class ReplicaFetch:
         return None if url is None else (page, site, url)
 
     async def _allowed(self, host: HostState, site: ActiveSite, url: str) -> bool | None:
-        """Say whether the replica's robots.txt allows a URL; None: the turn went to fetching it."""
+        """Whether the replica's robots.txt allows a URL; None: the turn went to fetching it."""
         origin = split_url(url).origin
         if self._robots.closed_until(origin) > trio.current_time():
             return False

@@ -236,7 +236,7 @@ class CrawlState:
             self.schedule.wake(host.slot)
 
     def in_scope(self, page: PageRecord, site: ActiveSite) -> bool:
-        """Say whether a page of the file may be visited for its site.
+        """Whether a page of the file may be visited for its site.
 
         The scope may have become narrower since the page was found.
         """

@@ -70,7 +70,7 @@ class Responder:
         return page.url
 
     async def accepts(self, task: PageTask, visit: Visit, judged: Visit | None) -> bool:
-        """Say whether a visit may be recorded; if not, put the page back.
+        """Whether a visit may be recorded; if not, put the page back.
 
         Args:
             visit: the visit as it was read.

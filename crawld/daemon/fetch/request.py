@@ -20,7 +20,7 @@ IDLE_PLAIN_DELAY_S = 45.0
 
 
 def stays_open(url: str, delay_s: float) -> bool:
-    """Say whether a connection is worth keeping until the next request to a host."""
+    """Whether a connection is worth keeping until the next request to a host."""
     plain = url.startswith("http://")
     return delay_s <= (IDLE_PLAIN_DELAY_S if plain else IDLE_TLS_DELAY_S)
 

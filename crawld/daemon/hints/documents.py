@@ -91,7 +91,7 @@ class Document:
 
 
 class DocumentFetcher(BackgroundWork):
-    """Fetches documents in slots of their hosts."""
+    """Fetches documents in turns of their hosts."""
 
     def __init__(self, context: CrawlContext, crawl: Crawl, connectivity: Connectivity) -> None:
         super().__init__(context)

@@ -18,7 +18,6 @@ class HintsJob:
     every_s = 6 * 3600.0
 
     def __init__(self, poller: HintPoller, database: Database) -> None:
-        """Create the job for a poller."""
         self._poller = poller
         self._database = database
 

@@ -26,7 +26,6 @@ class SearchIndexJob:
     every_s = EVERY_S
 
     def __init__(self, database: Database) -> None:
-        """Create the job."""
         self._database = database
         self._indexed = 0
 

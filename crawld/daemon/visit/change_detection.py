@@ -222,7 +222,7 @@ def _if_new(before: VolatileRules, after: VolatileRules) -> bytes | None:
 
 
 def wants_pair(page: PageRecord, template: Template, *, streak: int, confirm_pages: int) -> bool:
-    """Say whether a page just found changed should be fetched again at once.
+    """Whether a page just found changed should be fetched again at once.
 
     Args:
         template: noise rules of its host, and how many first pages were fetched twice.
@@ -239,7 +239,7 @@ def wants_pair(page: PageRecord, template: Template, *, streak: int, confirm_pag
 
 
 def is_quick(*bodies: bytes) -> bool:
-    """Say whether bodies are small enough to be compared on the event loop."""
+    """Whether bodies are small enough to be compared on the event loop."""
     if sum(map(len, bodies)) > INLINE_BYTES:
         return False
     return sum(body.count(b"<") for body in bodies) <= INLINE_TAGS
@@ -250,7 +250,7 @@ def _chance(page: PageRecord) -> int:
 
 
 def is_pair(page: PageRecord, now: float, delay_s: float) -> bool:
-    """Say whether a page was visited so recently that no edit lies between."""
+    """Whether a page was visited so recently that no edit lies between."""
     before = page.last_visit_at
     return before is not None and 0.0 <= now - before <= max(PAIR_S, 4.0 * delay_s)
 

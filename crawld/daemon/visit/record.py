@@ -72,7 +72,7 @@ def _model_after(page: PageRecord, at: float, changed: bool, changed_at: float |
 
 
 def _is_in_history(page: PageRecord, model: PageModel) -> bool:
-    """Say whether the page's exact history holds a change since the copy held was last valid."""
+    """Whether the page's exact history holds a change since the copy held was last valid."""
     # After failures only the time of the copy itself is known.
     seen_at = page.last_change_at if page.failure_count else page.last_visit_at
     if page.exact_until is None or seen_at is None or not model.change_known:
@@ -194,7 +194,7 @@ def record_of(
 
 
 def _is_renamed(visit: Visit) -> bool:
-    """Say whether the page moved permanently, so that its history follows."""
+    """Whether the page moved permanently, so that its history follows."""
     if visit.judgement.outcome is not Outcome.MOVED or visit.page.requisite:
         return False
     # A wiki serves the text of the new title under the old one with status 200.
