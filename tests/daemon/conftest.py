@@ -12,12 +12,6 @@ from tests.daemon.harness import Mirror, ShiftedTime, Web, make_site, until
 from tests.daemon.page_history import BEGIN, visit_record
 
 
-@pytest.fixture(autouse=True)
-def _no_freeze(monkeypatch):
-    """Keep daemons from freezing the objects of this process: frozen ones are never freed."""
-    monkeypatch.setattr("crawld.daemon.daemon.tune_collector", lambda: None)
-
-
 @pytest.fixture
 def serve(nursery):
     """Return a function that serves sites: `web = await serve(make_site())`."""
