@@ -128,7 +128,7 @@ def _visit(
                 visited_at=EPOCH_AT + 86_400 * edition + number,
                 outcome=Outcome.CHANGED,
                 state=PageState.VISITED,
-                answer=StoredResponse(
+                response=StoredResponse(
                     status=200,
                     http_version="HTTP/1.1",
                     reason="OK",

@@ -220,7 +220,7 @@ def _visit(page_id: int, at: float, content: bytes) -> VisitRecord:
         visited_at=at,
         outcome=Outcome.CHANGED,
         state=PageState.VISITED,
-        answer=StoredResponse(
+        response=StoredResponse(
             status=200, http_version="HTTP/1.1", headers=b"", content_type="text/xml"
         ),
         digest=encoded.digest,

@@ -33,7 +33,7 @@ class JitterLoad:
     Attributes:
         hosts: number of hosts, each on its own address.
         delay_s: delay between two requests to one host.
-        warm_up_s: time from the daemon's first answer until the measurement starts.
+        warm_up_s: time from the daemon's first response until the measurement starts.
         window_s: length of the measurement.
         pages: pages per host; few, so that most links are known after the warm-up, as in a crawl
             that has run for a while.

@@ -186,7 +186,7 @@ def _record(
     text = html.partition("<p>")[2].partition("</p>")[0]
     return record(
         outcome=Outcome.CHANGED,
-        answer=StoredResponse(
+        response=StoredResponse(
             status=200,
             http_version="HTTP/1.1",
             headers=headers.pack(()),

@@ -1,7 +1,7 @@
 """`crawld bench serve`: page views per second of one process, and view times during a crawl.
 
 Every view is of a different page, rewritten and with its banner, over loopback keep-alive
-connections; crawld's caches answer nothing. Four clients share a separate process.
+connections; crawld's caches response nothing. Four clients share a separate process.
 
     views_per_cpu_s   views per second of the server's CPU time: the capacity of one core
     views_per_s       views per second of wall time, clients and server on this machine together

@@ -102,42 +102,42 @@ class ResponseFacts:
     retry_after: bool
 
 
-def judge_response(answer: ResponseFacts) -> Judgement:
+def judge_response(response: ResponseFacts) -> Judgement:
     """Return the outcome of a complete response."""
-    status = answer.status
+    status = response.status
     if status in (200, 203):
-        same = answer.digest == answer.held_digest
+        same = response.digest == response.held_digest
         return Judgement(Outcome.UNCHANGED if same else Outcome.CHANGED)
     if status == 304:
-        return _not_modified(answer)
+        return _not_modified(response)
     if status in (301, 302, 303, 307, 308):
-        return _redirect(answer)
+        return _redirect(response)
     if status in (404, 410):
         return Judgement(Outcome.GONE, detail=f"status {status}")
-    return _refused_or_failed(answer)
+    return _refused_or_failed(response)
 
 
-def _not_modified(answer: ResponseFacts) -> Judgement:
-    if answer.conditional and answer.held_digest is not None:
+def _not_modified(response: ResponseFacts) -> Judgement:
+    if response.conditional and response.held_digest is not None:
         return Judgement(Outcome.NOT_MODIFIED)
     return Judgement(Outcome.FAILED, Failure.PROTOCOL, "304 to an unconditional request")
 
 
-def _redirect(answer: ResponseFacts) -> Judgement:
-    if answer.location is None:
+def _redirect(response: ResponseFacts) -> Judgement:
+    if response.location is None:
         return Judgement(Outcome.FAILED, Failure.BAD_REDIRECT, "redirect without a usable target")
-    if answer.location == answer.url:
+    if response.location == response.url:
         return Judgement(Outcome.FAILED, Failure.BAD_REDIRECT, "redirect to itself")
-    return Judgement(Outcome.MOVED, detail=answer.location)
+    return Judgement(Outcome.MOVED, detail=response.location)
 
 
-def _refused_or_failed(answer: ResponseFacts) -> Judgement:
-    status, detail = answer.status, f"status {answer.status}"
+def _refused_or_failed(response: ResponseFacts) -> Judgement:
+    status, detail = response.status, f"status {response.status}"
     if status in (401, 403, 407, 451):
         return Judgement(Outcome.BLOCKED, Failure.UNAUTHORIZED, detail)
     if status == 429:
         return Judgement(Outcome.BLOCKED, Failure.RATE_LIMITED, detail)
-    if status == 503 and answer.retry_after:
+    if status == 503 and response.retry_after:
         return Judgement(Outcome.BLOCKED, Failure.UNAVAILABLE, detail)
     if status in (502, 503, 504):
         return Judgement(Outcome.FAILED, Failure.UNAVAILABLE, detail)

@@ -160,8 +160,8 @@ class _PageHistory:
             main = self._response(event.version_id)
         elif event.outcome in (Outcome.NOT_MODIFIED, Outcome.UNCHANGED):
             main = self._revisit(event)
-        elif event.answer is not None:
-            main = self._without_copy(event, event.answer)
+        elif event.response is not None:
+            main = self._without_copy(event, event.response)
         if main is not None:
             yield main[1]
             if event.visit_id:
@@ -174,35 +174,35 @@ class _PageHistory:
         if copy is None:
             return None
         self._current = current = _CurrentCopy(copy, warc.digest(copy.body))
-        answer = copy.answer
-        header = _header(answer, len(copy.body))
+        response = copy.response
+        header = _header(response, len(copy.body))
         record_id = self._ids.of("version", version_id)
         digest = ("WARC-Payload-Digest", current.payload_digest)
         fields = [*self._target(), _HTTP_RESPONSE, digest]
-        if answer.content_type:
-            fields.append(("WARC-Identified-Payload-Type", answer.content_type))
+        if response.content_type:
+            fields.append(("WARC-Identified-Payload-Type", response.content_type))
         data = warc.record("response", record_id, copy.visited_at, fields, header + copy.body)
         return record_id, ArchiveRecord(
             "response",
             data,
             self._head.url,
             copy.visited_at,
-            answer.status,
-            answer.content_type,
+            response.status,
+            response.content_type,
             current.payload_digest,
             self._head.title,
         )
 
     def _revisit(self, event: PageEvent) -> tuple[str, ArchiveRecord] | None:
         current = self._copy_at(event.visited_at)
-        if current is None or event.answer is None:
+        if current is None or event.response is None:
             return None
         copy = current.copy
         unmodified = event.outcome == Outcome.NOT_MODIFIED
         if not unmodified and (event.digest is None or event.digest != copy.digest):
             return None
         # A player would replay the block, a 304, to a browser that sent no condition.
-        header = b"" if unmodified else _header(event.answer, len(copy.body))
+        header = b"" if unmodified else _header(event.response, len(copy.body))
         record_id = self._ids.of("visit", event.visit_id)
         fields = [
             *self._target(event),
@@ -220,8 +220,8 @@ class _PageHistory:
             data,
             self._head.url,
             event.visited_at,
-            copy.answer.status,
-            copy.answer.content_type,
+            copy.response.status,
+            copy.response.content_type,
             current.payload_digest,
         )
 
@@ -233,8 +233,10 @@ class _PageHistory:
             self._current = None if copy is None else _CurrentCopy(copy, warc.digest(copy.body))
         return self._current
 
-    def _without_copy(self, event: PageEvent, answer: StoredResponse) -> tuple[str, ArchiveRecord]:
-        header = _header(answer, 0)
+    def _without_copy(
+        self, event: PageEvent, response: StoredResponse
+    ) -> tuple[str, ArchiveRecord]:
+        header = _header(response, 0)
         record_id = self._ids.of("visit", event.visit_id)
         cut = [("WARC-Truncated", "unspecified")] if event.body_bytes else []
         fields = [*self._target(event), _HTTP_RESPONSE, *cut]
@@ -244,7 +246,7 @@ class _PageHistory:
             data,
             self._head.url,
             event.visited_at,
-            answer.status,
+            response.status,
             payload_digest=warc.digest(b""),
         )
 
@@ -263,8 +265,8 @@ class _PageHistory:
             "bodyBytes": str(event.body_bytes) if event.body_bytes else None,
         }
         block = warc.warc_fields([(name, value) for name, value in fields_by_name.items() if value])
-        if event.outcome == Outcome.NOT_MODIFIED and event.answer is not None:
-            block += _header(event.answer, None).removesuffix(b"\r\n").replace(b" ", b": ", 1)
+        if event.outcome == Outcome.NOT_MODIFIED and event.response is not None:
+            block += _header(event.response, None).removesuffix(b"\r\n").replace(b" ", b": ", 1)
         concurrent = [] if answer_id is None else [("WARC-Concurrent-To", f"<{answer_id}>")]
         fields = [*self._target(event), _WARC_FIELDS, *concurrent]
         return self._attached("metadata", event, fields, block)
@@ -282,10 +284,12 @@ class _PageHistory:
         return target
 
 
-def _header(answer: StoredResponse, length: int | None) -> bytes:
+def _header(response: StoredResponse, length: int | None) -> bytes:
     """Return the HTTP header of a response with a body of `length` bytes; None: without one."""
-    headers = unpack(answer.headers)
-    return warc.http_header(answer.http_version, answer.status, answer.reason, headers, length)
+    headers = unpack(response.headers)
+    return warc.http_header(
+        response.http_version, response.status, response.reason, headers, length
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -178,7 +178,7 @@ class ImportWriter:
             page=self.discovery(page.url),
             at=page.at,
             body=encode(page.body),
-            answer=StoredResponse(
+            response=StoredResponse(
                 status=page.status,
                 http_version="HTTP/1.1",
                 reason=page.reason,

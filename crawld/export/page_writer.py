@@ -167,8 +167,8 @@ class _PageFile:
         return None
 
     def _rewrite(self, copy: ExportedCopy) -> bytes:
-        kind = copy.answer.content_type
-        charset = copy.answer.charset or "utf-8"
+        kind = copy.response.content_type
+        charset = copy.response.charset or "utf-8"
         if kind in _MARKUP:
             body, charset = _with_charset(copy.body, charset)
             return rewrite_html(body, self._url, self.locate, charset=charset, xml=kind in _XML)

@@ -175,9 +175,9 @@ class _ZimFile:
         if entry is None or version_id is None:
             return None
         copy = walk.copy(self._connection, version_id)
-        if copy is None or copy.answer.content_type not in _PAGES:
+        if copy is None or copy.response.content_type not in _PAGES:
             return None
-        text = copy.body.decode(copy.answer.charset or "utf-8", "replace")
+        text = copy.body.decode(copy.response.charset or "utf-8", "replace")
         lang = html.parse(text[:100_000]).lang.partition("-")[0].lower()
         return _MainPage(
             entry, head.url, head.title or split_url(head.url).host, _LANGUAGES.get(lang, "eng")
@@ -223,7 +223,7 @@ class _ZimFile:
             return
         if copy is None:
             return
-        kind = copy.answer.content_type or "application/octet-stream"
+        kind = copy.response.content_type or "application/octet-stream"
         content = self._rewrite(entry, head.url, kind, copy)
         creator.add_item(_ZimItem(entry, head.title or entry, kind, content))
         self.result.count("pages" if kind in _PAGES else "files")
@@ -231,7 +231,7 @@ class _ZimFile:
     def _rewrite(self, entry: str, url: str, kind: str, copy: ExportedCopy) -> bytes:
         if kind not in _MARKUP and kind != "text/css":
             return copy.body
-        charset = copy.answer.charset or "utf-8"
+        charset = copy.response.charset or "utf-8"
         body = copy.body
         if charset.lower() not in ("utf-8", "utf8", "ascii", "us-ascii"):
             # ZIM readers expect UTF-8 for every text.

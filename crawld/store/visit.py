@@ -43,7 +43,7 @@ class VisitRecord:
         vanishing: whether the host's pages disappear in masses; None: not checked.
         failure: a more specific word for a failed or blocked visit.
         detail: short text for a person.
-        answer: the response, None if no complete response header came.
+        response: the response, None if no complete response header came.
         duration_s: duration of the whole fetch.
         wire_bytes: body bytes as sent.
         body_bytes: body bytes decoded.
@@ -81,7 +81,7 @@ class VisitRecord:
     vanishing: bool | None = None
     failure: str | None = None
     detail: str | None = None
-    answer: StoredResponse | None = None
+    response: StoredResponse | None = None
     address: str | None = None
     duration_s: float | None = None
     wire_bytes: int = 0
@@ -200,10 +200,10 @@ def record_all(connection: apsw.Connection, visits: Sequence[VisitRecord]) -> li
 
 
 def _store_version(connection: apsw.Connection, visit: VisitRecord) -> int | None:
-    if visit.outcome is not Outcome.CHANGED or visit.body is None or visit.answer is None:
+    if visit.outcome is not Outcome.CHANGED or visit.body is None or visit.response is None:
         return None
     body_id = body.ensure(connection, visit.body)
-    return version.insert(connection, visit.page_id, visit.visited_at, body_id, visit.answer)
+    return version.insert(connection, visit.page_id, visit.visited_at, body_id, visit.response)
 
 
 def _store_requisites(connection: apsw.Connection, visit: VisitRecord) -> list[NewPage]:
@@ -270,9 +270,9 @@ def _update_page(connection: apsw.Connection, visit: VisitRecord, version_id: in
 def _insert(connection: apsw.Connection, visit: VisitRecord, version_id: int | None) -> int:
     line: tuple[int | str | None, ...] = (None, None, None)
     block = None
-    if (answer := visit.answer) is not None:
-        line = (answer.status, answer.http_version, answer.reason)
-        block = answer.headers if version_id is None else None
+    if (response := visit.response) is not None:
+        line = (response.status, response.http_version, response.reason)
+        block = response.headers if version_id is None else None
     found = (visit.page_id, visit.visited_at, visit.outcome, visit.failure, visit.detail)
     traffic = (visit.address, visit.duration_s, visit.wire_bytes, visit.body_bytes)
     identity = (visit.cleaned_digest, visit.sketch, visit.difference)

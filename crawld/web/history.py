@@ -96,7 +96,7 @@ def redirect_to_diff(connection: apsw.Connection, parameters: Mapping[str, str])
 
 def _blocks(connection: apsw.Connection, row: VersionRow) -> Blocks:
     body = version.read_body(connection, row.version_id) or b""
-    return read_blocks(body, row.answer.content_type)
+    return read_blocks(body, row.response.content_type)
 
 
 def _not_found(address: MirrorAddress | None) -> Reply:

@@ -171,7 +171,7 @@ def _first_requisite_copy(connection: apsw.Connection, page: PageLookup) -> Vers
     """Return the first version of a requisite, since requisites are fetched after their pages."""
     first_at = lookup.first_copy_at(connection, page.page_id)
     row = version.current_at(connection, page.page_id, first_at) if first_at is not None else None
-    return row if row is not None and row.answer.content_type not in _HTML else None
+    return row if row is not None and row.response.content_type not in _HTML else None
 
 
 def _copy_reply(
@@ -204,7 +204,7 @@ def copy_etag(copy: ServedCopy, display: DisplayOptions) -> str:
 
 
 def _headers(copy: ServedCopy, display: DisplayOptions, etag: str) -> list[Header]:
-    content_type = copy.row.answer.content_type or ""
+    content_type = copy.row.response.content_type or ""
     max_age_s = PAGE_MAX_AGE_S if content_type in _HTML else REQUISITE_MAX_AGE_S
     url = copy.page.url
     lines = headers(("etag", etag), ("cache-control", f"public, max-age={max_age_s}"))
@@ -234,9 +234,9 @@ def _render(
     connection: apsw.Connection, copy: ServedCopy, body: bytes, display: DisplayOptions
 ) -> tuple[str, bytes]:
     """Return the Content-Type and the body to send."""
-    content_type = copy.row.answer.content_type or media.BINARY
+    content_type = copy.row.response.content_type or media.BINARY
     locate = link_resolver(connection, copy.link_selector)
-    charset = copy.row.answer.charset
+    charset = copy.row.response.charset
     if content_type in _HTML or content_type == _SVG:
         charset = charset or media.decode(body).charset
         xml = content_type != media.HTML
@@ -292,7 +292,7 @@ def charset_label(codec: str) -> str:
 
 
 def _declared_charset(row: VersionRow) -> str | None:
-    for name, value in unpack(row.answer.headers):
+    for name, value in unpack(row.response.headers):
         if name.lower() == b"content-type":
             label = media.charset_parameter(value.decode("latin-1"))
             return media.codec_of(label)

@@ -24,7 +24,7 @@ def visit_record(page_id, number):
         visited_at=BEGIN + number * DAY_S,
         outcome=Outcome.CHANGED,
         state=PageState.VISITED,
-        answer=StoredResponse(
+        response=StoredResponse(
             status=200, http_version="HTTP/1.1", headers=lines, content_type="text/html"
         ),
         digest=encoded.digest,

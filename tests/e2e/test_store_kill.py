@@ -41,7 +41,7 @@ async def main():
                     answer = StoredResponse(status=200, http_version="HTTP/1.1", headers=b"")
                     recorded = await database.write(visit.record, VisitRecord(
                         page_id=page.page_id, visited_at=float(round_), outcome=Outcome.CHANGED,
-                        state=PageState.VISITED, answer=answer, digest=b"d",
+                        state=PageState.VISITED, response=answer, digest=b"d",
                         body=body.encode(name.encode() * 500), discoveries=[found(name, salt)]))
                     new = recorded.new_pages[0].page_id
                     print(recorded.visit_id, recorded.version_id, new, flush=True)

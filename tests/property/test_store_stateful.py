@@ -145,7 +145,7 @@ class StoreMachine(RuleBasedStateMachine):
             visited_at=self.now,
             outcome=outcome,
             state=state,
-            answer=ANSWER,
+            response=ANSWER,
             digest=b"%d" % content,
             body=body.encode(copy),
             grace=grace,

@@ -111,13 +111,13 @@ def _detail(connection: apsw.Connection, page: PageRecord, at: str, now: float) 
         **version_status(row).model_dump(),
         url=page.url,
         superseded_at=later.visited_at if later else None,
-        http_version=row.answer.http_version,
-        reason=row.answer.reason,
-        charset=row.answer.charset,
+        http_version=row.response.http_version,
+        reason=row.response.reason,
+        charset=row.response.charset,
         digest=row.digest.hex(),
         headers=[
             (name.decode("latin-1"), value.decode("latin-1"))
-            for name, value in unpack(row.answer.headers)
+            for name, value in unpack(row.response.headers)
         ],
     )
 
@@ -148,7 +148,7 @@ def _diff(
     connection: apsw.Connection, page: PageRecord, old: VersionRow, new: VersionRow, raw: bool
 ) -> Diff:
     before, after = (
-        read_blocks(_content(connection, row), row.answer.content_type) for row in (old, new)
+        read_blocks(_content(connection, row), row.response.content_type) for row in (old, new)
     )
     found = diff_pages(before, after, () if raw else volatile.rules_for(connection, page.page_id))
     return Diff(

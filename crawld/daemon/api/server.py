@@ -42,7 +42,7 @@ class WholeBodies:
     """Reads the whole body of each request before it is answered.
 
     A server that answers while its client still sends closes the connection, and the client gets a
-    broken pipe instead of the answer. A body that is too long is read and dropped.
+    broken pipe instead of the response. A body that is too long is read and dropped.
     """
 
     def __init__(self, app: ASGIApp) -> None:

@@ -149,8 +149,8 @@ def version_status(row: VersionRow) -> status.VersionStatus:
     return status.VersionStatus(
         version_id=row.version_id,
         visited_at=row.visited_at,
-        status=row.answer.status,
-        content_type=row.answer.content_type,
+        status=row.response.status,
+        content_type=row.response.content_type,
         size_bytes=row.size_bytes,
         stored_bytes=row.stored_bytes,
     )

@@ -153,18 +153,20 @@ class ApiClient(BackgroundWork):
         async with self._at_once:
             fetched = await self._crawl.fetcher.fetch(site, self._request(host, site, url))
         self._asked_at[host.slot.host] = trio.current_time()
-        self._connectivity.observe_answer(host.slot.host, fetched)
+        self._connectivity.observe_response(host.slot.host, fetched)
         host.rest_from(fetched.answered_at)
-        answer = await self._parse(fetched)
-        if isinstance(answer, ApiTrouble):
-            log.warning("api_trouble", api=api.url, why=str(answer.trouble), detail=answer.detail)
+        response = await self._parse(fetched)
+        if isinstance(response, ApiTrouble):
+            log.warning(
+                "api_trouble", api=api.url, why=str(response.trouble), detail=response.detail
+            )
             local = isinstance(fetched, FetchFailure) and fetched.local_fault
-            if answer.is_host_trouble and not local:
-                await self._state.back_off(host, answer.retry_after_s, fetched.address)
+            if response.is_host_trouble and not local:
+                await self._state.back_off(host, response.retry_after_s, fetched.address)
         else:
             host.record_success(self._clock.now())
-            self._warn(api, answer)
-        return answer
+            self._warn(api, response)
+        return response
 
     def _request(self, host: HostState, site: ActiveSite, url: str) -> FetchRequest:
         name = host.slot.host
@@ -200,8 +202,8 @@ class ApiClient(BackgroundWork):
             return parse_response()
         return await self._workers.run(parse_response)
 
-    def _warn(self, api: Api, answer: ApiResponse) -> None:
-        for text in answer.warnings:
+    def _warn(self, api: Api, response: ApiResponse) -> None:
+        for text in response.warnings:
             if (api.url, text) not in self._warned and len(self._warned) < MAX_WARNED:
                 self._warned.add((api.url, text))
                 log.warning("api_warning", api=api.url, text=text)

@@ -138,11 +138,11 @@ class Visitor:
         page, site = task.page, task.site
         sources = self._state.hint_sources.get((site.site_id, page.host_id))
         mode = responder.request_mode(page, covered=sources is not None)
-        answer = await self._ask(responder.host, page, site, mode, responder.url(page))
-        if self._is_our_fault(answer):
+        response = await self._ask(responder.host, page, site, mode, responder.url(page))
+        if self._is_our_fault(response):
             task.queue.put_back(page.page_id)
             return None
-        visit = await self._read(page, site, answer, mode)
+        visit = await self._read(page, site, response, mode)
         judged = self._soft_404.judge(visit, site)
         if not await responder.accepts(task, visit, judged):
             return None
@@ -159,10 +159,10 @@ class Visitor:
         Returns:
             The visit; None where the network is down.
         """
-        answer = await self._ask(host, page, site, mode, url)
-        if self._is_our_fault(answer):
+        response = await self._ask(host, page, site, mode, url)
+        if self._is_our_fault(response):
             return None
-        visit = await self._read(page, site, answer, mode)
+        visit = await self._read(page, site, response, mode)
         await self.set_aside(host, visit)
         return visit
 
@@ -182,14 +182,14 @@ class Visitor:
         request = build(requested, site, mode.sent, host=host.slot.host, delay_s=host.delay_s())
         if host.group is not None and host.group.bytes_per_s is not None:
             request = replace(request, max_bytes_per_s=host.group.bytes_per_s)
-        answer = await self._fetcher.fetch(site, request)
-        if answer.sent_at is not None:
-            self._state.schedule.lateness.add(answer.sent_at - host.slot.planned_at)
-        self._connectivity.observe_answer(host.slot.host, answer)
-        return answer
+        response = await self._fetcher.fetch(site, request)
+        if response.sent_at is not None:
+            self._state.schedule.lateness.add(response.sent_at - host.slot.planned_at)
+        self._connectivity.observe_response(host.slot.host, response)
+        return response
 
-    def _is_our_fault(self, answer: FetchResponse | FetchFailure) -> bool:
-        failed = isinstance(answer, FetchFailure) and answer.local_fault
+    def _is_our_fault(self, response: FetchResponse | FetchFailure) -> bool:
+        failed = isinstance(response, FetchFailure) and response.local_fault
         return failed and self._connectivity.down
 
     # --- read ----------------------------------------------------------------------------------
@@ -198,18 +198,18 @@ class Visitor:
         self,
         page: PageRecord,
         site: ActiveSite,
-        answer: FetchResponse | FetchFailure,
+        response: FetchResponse | FetchFailure,
         mode: RequestMode,
     ) -> Visit:
         now = self._clock.now()
         # What was fetched is recorded, even when everything else is cancelled.
         with trio.CancelScope(shield=True):
-            comparison = await self._learning.compare(page, site, answer, mode)
+            comparison = await self._learning.compare(page, site, response, mode)
         finish = conclude_requisite if page.requisite else conclude
         return finish(
             page,
             site,
-            answer,
+            response,
             mode=mode,
             comparison=comparison,
             admission=self._state.admission,
@@ -222,8 +222,8 @@ class Visitor:
         """Count a visit, report it to an audit, rest its host, and follow a seed that moved."""
         outcome = visit.judgement.outcome
         self.counts[outcome] += 1
-        if isinstance(visit.answer, FetchResponse):
-            self.wire_bytes += visit.answer.wire_bytes
+        if isinstance(visit.response, FetchResponse):
+            self.wire_bytes += visit.response.wire_bytes
         if (on_audited := self._state.audits.pop(visit.page.page_id, None)) is not None:
             on_audited(outcome)
         self.rest(host, visit)
@@ -240,7 +240,7 @@ class Visitor:
                 log.info("host_retry_after", host=host.slot.host, rest_s=visit.retry_after_s)
         else:
             host.record_success(visit.at)
-        host.rest_from(visit.answer.answered_at)
+        host.rest_from(visit.response.answered_at)
 
     async def set_aside(self, host: HostState, visit: Visit) -> None:
         """Rest a host after a response that is not recorded as a visit."""
@@ -310,8 +310,8 @@ class Visitor:
 
 
 def _host_update(host: HostState, visit: Visit, skew_s: float | None) -> HostUpdate:
-    sent = visit.answer.sent_at is not None
-    answer = visit.answer
-    names = answer.certificate if isinstance(answer, FetchResponse) else ()
-    update = host.update(visit.at if sent else None, answer.address, names)
+    sent = visit.response.sent_at is not None
+    response = visit.response
+    names = response.certificate if isinstance(response, FetchResponse) else ()
+    update = host.update(visit.at if sent else None, response.address, names)
     return update if skew_s is None else replace(update, clock_skew_s=skew_s)

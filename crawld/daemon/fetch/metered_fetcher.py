@@ -110,9 +110,9 @@ class MeteredFetcher:
         """Fetch for a site and count the bytes received."""
         if request.receive is not None and site.config.monthly_bytes is not None:
             return await self._stream(site, request, request.receive)
-        answer = await self._fetcher.fetch(request)
-        await self._count(site, answer.received_bytes)
-        return answer
+        response = await self._fetcher.fetch(request)
+        await self._count(site, response.received_bytes)
+        return response
 
     async def _count(self, site: ActiveSite, received_bytes: int) -> None:
         received = self._meter.add(site, received_bytes, self._clock.now())
@@ -149,9 +149,9 @@ class MeteredFetcher:
             return take
 
         with within_quota:
-            answer = await self._fetcher.fetch(replace(request, receive=received))
-            await self._count(site, max(answer.received_bytes - counted_bytes, 0))
-            return answer
+            response = await self._fetcher.fetch(replace(request, receive=received))
+            await self._count(site, max(response.received_bytes - counted_bytes, 0))
+            return response
         await self._count(site, waiting_bytes)
         return FetchFailure(
             failure=Failure.TOO_LARGE,

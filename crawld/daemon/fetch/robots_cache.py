@@ -138,7 +138,7 @@ class RobotsCache:
             site: whose limits and permissions apply.
             wait_turn: waits until the target of a redirect may be requested.
         """
-        answer = await fetch_robots(
+        response = await fetch_robots(
             partial(self._fetcher.fetch, site),
             origin,
             limits=site.limits,
@@ -146,35 +146,35 @@ class RobotsCache:
             proxy=site.config.proxy,
             wait_turn=wait_turn,
         )
-        if isinstance(answer.last, FetchFailure) and answer.last.local_fault:
-            return answer  # a local fault says nothing about the host: retry at the next turn
+        if isinstance(response.last, FetchFailure) and response.last.local_fault:
+            return response  # a local fault says nothing about the host: retry at the next turn
         now = self._clock.now()
-        if answer.verdict is RobotsVerdict.CLOSED:
-            await self._closed(origin, host, answer)
+        if response.verdict is RobotsVerdict.CLOSED:
+            await self._closed(origin, host, response)
         else:
             self._closings.pop(origin, None)
-            await self._open(origin, host, site, answer, now)
+            await self._open(origin, host, site, response, now)
         await self._database.write(
             host_rows.record_robots,
             origin,
-            OriginRobots(answer.verdict, answer.text, answer.status, now, host.crawl_delay_s),
+            OriginRobots(response.verdict, response.text, response.status, now, host.crawl_delay_s),
         )
-        return answer
+        return response
 
     async def _open(
-        self, origin: str, host: HostState, site: ActiveSite, answer: RobotsResponse, now: float
+        self, origin: str, host: HostState, site: ActiveSite, response: RobotsResponse, now: float
     ) -> None:
-        robots = self._parsed(answer.verdict, answer.text)
+        robots = self._parsed(response.verdict, response.text)
         known = self._entries.get(origin)
-        self._keep(origin, _CachedRobots(robots, answer.text, now))
+        self._keep(origin, _CachedRobots(robots, response.text, now))
         host.apply_robots(robots, respect_crawl_delay=site.respect_crawl_delay)
-        log.info("robots", origin=origin, verdict=str(answer.verdict), status=answer.status)
+        log.info("robots", origin=origin, verdict=str(response.verdict), status=response.status)
         if set(robots.sitemaps) - set(known.robots.sitemaps if known else ()):
             self.on_sitemaps()
-        if known is not None and known.text != answer.text:
+        if known is not None and known.text != response.text:
             await self._on_changed(origin)
 
-    async def _closed(self, origin: str, host: HostState, answer: RobotsResponse) -> None:
+    async def _closed(self, origin: str, host: HostState, response: RobotsResponse) -> None:
         known = self._closings.pop(origin, None)
         failures = known.failures if known else 0
         wait_s = min(RETRY_FIRST_S * 2.0**failures, RETRY_MAX_S)
@@ -183,7 +183,11 @@ class RobotsCache:
         if len(self._closings) > CACHED_ORIGINS:
             self._closings.popitem(last=False)
         log.warning(
-            "robots_closed", origin=origin, status=answer.status, why=answer.detail, retry_s=wait_s
+            "robots_closed",
+            origin=origin,
+            status=response.status,
+            why=response.detail,
+            retry_s=wait_s,
         )
         # Another origin of the host, its https beside its http, may be open.
         if len(await self._database.read(host_rows.list_origins, host.host_id)) < 2:

@@ -76,8 +76,8 @@ class RobotsFetch:
                     await borrowed.enter_async_context(self._schedule.borrow(visited[-1].slot))
 
                 try:
-                    answer = await self._robots.fetch(origin, host, site, wait_turn)
-                    await self._rest(visited[-1], answer)
+                    response = await self._robots.fetch(origin, host, site, wait_turn)
+                    await self._rest(visited[-1], response)
                 finally:
                     if self._redirected_to.pop(host, None) and host.shut_until == math.inf:
                         host.shut_until = -math.inf
@@ -91,13 +91,13 @@ class RobotsFetch:
             host.apply_rules([site.rules])
         return host
 
-    async def _rest(self, host: HostState, answer: RobotsResponse) -> None:
+    async def _rest(self, host: HostState, response: RobotsResponse) -> None:
         """Let a host rest after robots.txt; a Retry-After counts as for pages."""
-        self._connectivity.observe_answer(host.slot.host, answer.last)
-        retry_after = answer.last.header("retry-after")
+        self._connectivity.observe_response(host.slot.host, response.last)
+        retry_after = response.last.header("retry-after")
         now = self._clock.now()
-        if answer.verdict is RobotsVerdict.CLOSED and retry_after is not None:
+        if response.verdict is RobotsVerdict.CLOSED and retry_after is not None:
             host.record_trouble(now, parse_retry_after(retry_after, now))
-            update = host.update(now, answer.last.address)
+            update = host.update(now, response.last.address)
             await self._database.write(host_rows.record_request, host.host_id, update)
-        host.rest_from(answer.answered_at)
+        host.rest_from(response.answered_at)

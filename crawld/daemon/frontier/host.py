@@ -118,13 +118,13 @@ class HostState:
         )
 
     def record_trouble(self, now: float, retry_after_s: float | None) -> None:
-        """Increase the back-off after a failure or an answer that asks for it."""
+        """Increase the back-off after a failure or a response that asks for it."""
         self.backoff = self.backoff.after_trouble(now, self.base_delay_s(), retry_after_s)
         if retry_after_s is not None:
             self._closed_until = max(self._closed_until, trio.current_time() + retry_after_s)
 
     def record_success(self, now: float) -> None:
-        """Decay the back-off after a successful answer."""
+        """Decay the back-off after a successful response."""
         if self.backoff is not NO_BACKOFF:
             self.backoff = self.backoff.after_success(now)
 

@@ -164,7 +164,7 @@ class DocumentFetcher(BackgroundWork):
     async def _stream_end(
         self, host: HostState, fetched: FetchResponse | FetchFailure
     ) -> PollTrouble:
-        self._connectivity.observe_answer(host.slot.host, fetched)
+        self._connectivity.observe_response(host.slot.host, fetched)
         if isinstance(fetched, FetchFailure) and fetched.status == 200:
             return PollTrouble("broken_off", fetched.detail[:200])  # not a failure of the host
         response = await self._record_response(host, fetched)
@@ -182,7 +182,7 @@ class DocumentFetcher(BackgroundWork):
                 return slot
             host, site = slot
             fetched = await self._crawl.fetcher.fetch(site, self._request(wanted, host, site, url))
-            self._connectivity.observe_answer(host.slot.host, fetched)
+            self._connectivity.observe_response(host.slot.host, fetched)
             host.rest_from(fetched.answered_at)
             return await self._record_response(host, fetched)
 

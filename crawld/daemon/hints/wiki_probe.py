@@ -60,11 +60,11 @@ class ProbeSource(WikiSource):
         titles = batch(list(dict.fromkeys(page.title for page in pages)), progress.titles)
         last = len(titles) == len({page.title for page in pages}) and len(pages) < progress.titles
         pages = [page for page in pages if page.title in titles]
-        answer = await self.ask({**titles_query(titles), "curtimestamp": 1}, row)
-        if isinstance(answer, PollTrouble):
-            return self._query_fewer(answer, progress, len(titles))
-        now, info = self.clock.now(), read_titles(answer, titles)
-        skew = ClockSkew(answer.served_at, now)
+        response = await self.ask({**titles_query(titles), "curtimestamp": 1}, row)
+        if isinstance(response, PollTrouble):
+            return self._query_fewer(response, progress, len(titles))
+        now, info = self.clock.now(), read_titles(response, titles)
+        skew = ClockSkew(response.served_at, now)
         known = [page for page in pages if page.title in info and not info[page.title].refused]
         uncertain = [page for page in known if _is_uncertain(page, info[page.title], skew)]
         copies = await self.database.read(_revisions, uncertain) if uncertain else {}

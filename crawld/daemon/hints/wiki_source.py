@@ -92,14 +92,16 @@ class WikiSource:
 
     async def ask(self, query: Parameters, row: SourceRow) -> ApiResponse | PollTrouble:
         """Send one API request; the budget has already allowed it."""
-        answer = await self.client.ask(self.wiki.api, query, due=True)
-        if isinstance(answer, ApiResponse):
-            return answer
-        if answer.trouble is TroubleKind.HELD:
-            return PollTrouble(HELD, answer.detail, answer.retry_after_s, 0)
-        requests = int(answer.trouble is not TroubleKind.FORBIDDEN)
-        pause_s = answer.pause_s(row.trouble_count + 1)
-        return PollTrouble(str(answer.trouble), answer.detail, pause_s, requests, answer.limit)
+        response = await self.client.ask(self.wiki.api, query, due=True)
+        if isinstance(response, ApiResponse):
+            return response
+        if response.trouble is TroubleKind.HELD:
+            return PollTrouble(HELD, response.detail, response.retry_after_s, 0)
+        requests = int(response.trouble is not TroubleKind.FORBIDDEN)
+        pause_s = response.pause_s(row.trouble_count + 1)
+        return PollTrouble(
+            str(response.trouble), response.detail, pause_s, requests, response.limit
+        )
 
     def change_of(self, title: str, number: int | None, span: tuple[float, float]) -> UrlChange:
         """Return a change of a title for the store; `number` is the wiki's page id."""

@@ -99,15 +99,15 @@ class RecentChangesSource(WikiSource):
             return Poll(at=asked_at, cursor=row.cursor, requests=0, wait_s=LOOK_S)
         in_doubt = cursor.unverified_at > 0.0 and cursor.continuation is None
         query = oldest_query() if in_doubt else changes_query(cursor, asked_at)
-        answer = await self.ask(query, row)
-        if isinstance(answer, PollTrouble):
-            if answer.trouble == TroubleKind.BAD_CURSOR:
+        response = await self.ask(query, row)
+        if isinstance(response, PollTrouble):
+            if response.trouble == TroubleKind.BAD_CURSOR:
                 whole = replace(cursor, continuation=None).to_json()
                 return Poll(at=self.clock.now(), cursor=whole)
-            return answer
+            return response
         now = self.clock.now()
-        skew = ClockSkew(answer.served_at, now)
-        read = read_oldest(answer, cursor) if in_doubt else read_changes(answer, cursor, now)
+        skew = ClockSkew(response.served_at, now)
+        read = read_oldest(response, cursor) if in_doubt else read_changes(response, cursor, now)
         if read.unusable:
             log.warning("wiki_changes_unusable", api=self.wiki.api.url, count=read.unusable)
         cursor_updates = await self._sibling_updates(read.changed, gap=read.gap, now=now)
@@ -168,17 +168,17 @@ class FanOutSource(WikiSource):
         if not pending.templates:
             return Poll(at=now, cursor=row.cursor, requests=0, wait_s=IDLE_S)
         (title, at), *others = pending.templates
-        answer = await self.ask(template_users_query(title, pending.continuation), row)
-        if isinstance(answer, PollTrouble):
-            if answer.trouble not in (TroubleKind.BAD_CURSOR, TroubleKind.BROKEN):
-                return answer
-            log.warning("wiki_template_skipped", title=title, why=answer.trouble)
+        response = await self.ask(template_users_query(title, pending.continuation), row)
+        if isinstance(response, PollTrouble):
+            if response.trouble not in (TroubleKind.BAD_CURSOR, TroubleKind.BROKEN):
+                return response
+            log.warning("wiki_template_skipped", title=title, why=response.trouble)
             return Poll(at=now, cursor=PendingTemplates(tuple(others)).to_json())
         now, asked = self.clock.now(), pending.requests + 1
-        changes = [self.change_of(user, None, (at, now)) for user in read_template_users(answer)]
-        more = answer.cursor is not None and asked < MAX_TEMPLATE_REQUESTS
+        changes = [self.change_of(user, None, (at, now)) for user in read_template_users(response)]
+        more = response.cursor is not None and asked < MAX_TEMPLATE_REQUESTS
         rest = (
-            replace(pending, continuation=answer.cursor, requests=asked)
+            replace(pending, continuation=response.cursor, requests=asked)
             if more
             else PendingTemplates(tuple(others))
         )

@@ -98,15 +98,15 @@ class WikiMembersJob(BackgroundWork):
         )
         requests = 0
         while not walk.is_done:
-            answer = await self._ask(Api(row.site_id, row.api_url), walk, part)
-            if answer is None:
+            response = await self._ask(Api(row.site_id, row.api_url), walk, part)
+            if response is None:
                 return f"{row.origin}: interrupted after {requests} requests"
             requests += 1
-            if isinstance(answer, ApiTrouble):
-                log.warning("wiki_scope_query_skipped", wiki=row.origin, why=answer.detail)
+            if isinstance(response, ApiTrouble):
+                log.warning("wiki_scope_query_skipped", wiki=row.origin, why=response.detail)
                 walk = walk.skip()
                 continue
-            titles, walk = walk.read(answer)
+            titles, walk = walk.read(response)
             await self._add_titles(row, site, titles, began_at)
         gone = await self._database.write(wiki_member.delete_before, row.wiki_id, began_at)
         await self.load()
@@ -115,12 +115,12 @@ class WikiMembersJob(BackgroundWork):
     async def _ask(
         self, api: Api, walk: MemberWalk, part: TitleScope
     ) -> ApiResponse | ApiTrouble | None:
-        """Query until the wiki answers; return its answer or a request error, else None."""
+        """Query until the wiki answers; return its response or a request error, else None."""
         with trio.move_on_after(RETRY_S):
-            answer: ApiResponse | ApiTrouble = await AsyncRetrying(
+            response: ApiResponse | ApiTrouble = await AsyncRetrying(
                 retry=retry_if_result(_is_worth_a_retry), wait=_pause_s, sleep=trio.sleep
             )(self._client.ask, api, walk.query(part.rules))
-            return answer
+            return response
         return None
 
     async def _add_titles(
@@ -147,8 +147,8 @@ _REQUEST_TROUBLES: Final = frozenset({TroubleKind.BROKEN, TroubleKind.BAD_CURSOR
 """Errors of the request itself: for example, there is no such category."""
 
 
-def _is_worth_a_retry(answer: ApiResponse | ApiTrouble) -> bool:
-    return isinstance(answer, ApiTrouble) and answer.trouble not in _REQUEST_TROUBLES
+def _is_worth_a_retry(response: ApiResponse | ApiTrouble) -> bool:
+    return isinstance(response, ApiTrouble) and response.trouble not in _REQUEST_TROUBLES
 
 
 def _pause_s(state: RetryCallState) -> float:

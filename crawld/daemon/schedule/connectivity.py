@@ -42,9 +42,9 @@ class Connectivity:
             return None
         return addresses[0]
 
-    def observe_answer(self, host: str, answer: FetchResponse | FetchFailure) -> None:
+    def observe_response(self, host: str, response: FetchResponse | FetchFailure) -> None:
         """Record the evidence of a fetch about the network."""
-        evidence = network_evidence(answer)
+        evidence = network_evidence(response)
         if evidence is not None:
             self._record(host, ok=evidence)
 

@@ -17,7 +17,7 @@ and www.example.org mostly share an address and would deadlock.
 
 Invariants, measured from outside by the end-to-end tests:
 1. Two requests to a host are at least its delay apart, counted from the complete header of the
-   first answer. The server had the first request by then, so the gap it sees is never shorter.
+   first response. The server had the first request by then, so the gap it sees is never shorter.
 2. The same holds for an address, with the address delay.
 3. After a start every known host and address waits its full delay first, since a request of the
    killed process may not have been committed.

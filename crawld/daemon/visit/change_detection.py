@@ -100,7 +100,7 @@ class TokenBucket:
 
 @dataclass(frozen=True, slots=True)
 class BodyComparison:
-    """The body of an answer compared with the copy held.
+    """The body of a response compared with the copy held.
 
     Attributes:
         same: whether the content equals the copy held; False for a first copy.
@@ -271,25 +271,25 @@ class ChangeDetector:
         self,
         page: PageRecord,
         site: ActiveSite,
-        answer: FetchResponse | FetchFailure,
+        response: FetchResponse | FetchFailure,
         *,
         pair: bool,
         expected: bool = False,
     ) -> BodyComparison | None:
-        """Compare a body with the copy held; None if the answer has no body.
+        """Compare a body with the copy held; None if the response has no body.
 
         Args:
             page: the page before the visit.
             pair: whether the copy held was fetched one host delay ago.
             expected: whether a hint made the visit, or a replica answered it.
         """
-        if isinstance(answer, FetchFailure) or answer.status not in (200, 203):
+        if isinstance(response, FetchFailure) or response.status not in (200, 203):
             return None
-        body_digest = digest(answer.body)
+        body_digest = digest(response.body)
         if page.version_id is None or page.digest is None:
-            return self._first_copy(page, site, answer, body_digest)
+            return self._first_copy(page, site, response, body_digest)
         if body_digest == page.digest:
-            return self._unchanged(page, answer, body_digest)
+            return self._unchanged(page, response, body_digest)
         copy = await self._held_copy(page)
         if copy is None:
             return BodyComparison(body_digest)
@@ -303,23 +303,23 @@ class ChangeDetector:
             expected=expected,
             max_links=site.max_links_per_page,
         )
-        content_type = answer.header("content-type")
-        if is_quick(answer.body, copy.body):
-            return compare(answer.body, content_type, basis)
+        content_type = response.header("content-type")
+        if is_quick(response.body, copy.body):
+            return compare(response.body, content_type, basis)
         return await self._workers.run(
-            compare, answer.body, content_type, basis, limiter=self._one_at_a_time
+            compare, response.body, content_type, basis, limiter=self._one_at_a_time
         )
 
     def _first_copy(
-        self, page: PageRecord, site: ActiveSite, answer: FetchResponse, body_digest: bytes
+        self, page: PageRecord, site: ActiveSite, response: FetchResponse, body_digest: bytes
     ) -> BodyComparison:
         began_at = trio.current_time()
-        if self._spare.left_s(began_at) <= 0.0 or not is_quick(answer.body):
+        if self._spare.left_s(began_at) <= 0.0 or not is_quick(response.body):
             return BodyComparison(body_digest)
         template = VolatileRules.from_bytes(self.template(page.host_id).rules)
         analysis = analyse(
-            answer.body,
-            answer.header("content-type"),
+            response.body,
+            response.header("content-type"),
             volatile=self._rules(page) | template,
             max_links=site.max_links_per_page,
         )
@@ -329,10 +329,10 @@ class ChangeDetector:
         )
 
     def _unchanged(
-        self, page: PageRecord, answer: FetchResponse, body_digest: bytes
+        self, page: PageRecord, response: FetchResponse, body_digest: bytes
     ) -> BodyComparison:
         rules, template = self._rules(page), self.template(page.host_id).rules
-        if not (rules.rules or template) or not is_quick(answer.body):
+        if not (rules.rules or template) or not is_quick(response.body):
             return BodyComparison(body_digest, same=True)
         basis = ComparisonBasis(
             held=StoredCopy(b"", None),
@@ -340,7 +340,7 @@ class ChangeDetector:
             template=VolatileRules.from_bytes(template),
             page_id=page.page_id,
         )
-        return learn_unchanged(answer.body, answer.header("content-type"), basis)
+        return learn_unchanged(response.body, response.header("content-type"), basis)
 
     async def _held_copy(self, page: PageRecord) -> StoredCopy | None:
         try:

@@ -1,4 +1,4 @@
-"""Conclude a visit: turn a page and the answer of its server into a `Visit` value.
+"""Conclude a visit: turn a page and the response of its server into a `Visit` value.
 
 Nothing here waits or uses the database. A server fault is a value, not an exception.
 """
@@ -36,7 +36,7 @@ class Visit:
     """A finished visit.
 
     Attributes:
-        at: time of the answer, Unix seconds.
+        at: time of the response, Unix seconds.
         comparison: the body compared with the copy held; None without a body.
         content: the content of the body; None if it was not parsed.
         admitted: the links it named, admitted or refused.
@@ -51,7 +51,7 @@ class Visit:
     page: PageRecord
     at: float
     judgement: Judgement
-    answer: FetchResponse | FetchFailure
+    response: FetchResponse | FetchFailure
     mode: RequestMode = UNCONDITIONAL
     comparison: BodyComparison | None = None
     content: PageContent | None = None
@@ -79,7 +79,7 @@ class Visit:
 
     @property
     def failure_count(self) -> int:
-        """Visits in a row without a good copy or a clear answer, including this one."""
+        """Visits in a row without a good copy or a clear response, including this one."""
         return self.page.failure_count + 1 if self.judgement.failure else 0
 
     @property
@@ -98,7 +98,7 @@ class Visit:
     @property
     def retry_after_s(self) -> float | None:
         """Seconds of Retry-After, None without that field."""
-        value = self.answer.header("retry-after")
+        value = self.response.header("retry-after")
         return parse_retry_after(value, self.at) if value else None
 
     @property
@@ -116,7 +116,7 @@ class Visit:
     def _requisite_rest_s(self) -> float:
         changed_at = self.page.last_change_at
         if changed_at is None or self.judgement.outcome is Outcome.CHANGED:
-            stated = self.answer.header("last-modified")
+            stated = self.response.header("last-modified")
             changed_at = (parse_http_date(stated, self.at) if stated else None) or self.at
         return requisite_interval_s(self.at - changed_at)
 
@@ -124,31 +124,31 @@ class Visit:
 def conclude(
     page: PageRecord,
     site: ActiveSite,
-    answer: FetchResponse | FetchFailure,
+    response: FetchResponse | FetchFailure,
     *,
     mode: RequestMode,
     comparison: BodyComparison | None,
     admission: Admission,
     now: float,
 ) -> Visit:
-    """Return the visit that results from an answer.
+    """Return the visit that results from a response.
 
     Args:
         comparison: the body compared with the copy held; None without a body.
         admission: decides which URLs of the page become pages.
-        now: time of the answer, Unix seconds.
+        now: time of the response, Unix seconds.
     """
-    visit = partial(Visit, page=page, at=now, answer=answer, mode=mode, comparison=comparison)
-    if isinstance(answer, FetchFailure):
-        return visit(judgement=Judgement(Outcome.FAILED, answer.failure, answer.detail))
-    body_digest = comparison.digest if comparison else digest(answer.body)
-    judgement = judge_response(response_facts(page, answer, body_digest, mode))
+    visit = partial(Visit, page=page, at=now, response=response, mode=mode, comparison=comparison)
+    if isinstance(response, FetchFailure):
+        return visit(judgement=Judgement(Outcome.FAILED, response.failure, response.detail))
+    body_digest = comparison.digest if comparison else digest(response.body)
+    judgement = judge_response(response_facts(page, response, body_digest, mode))
     if judgement.outcome is Outcome.MOVED:
         found = _admit_redirect(page, site, judgement.detail, admission, now)
         return visit(judgement=judgement, admitted=found)
     if judgement.outcome is not Outcome.CHANGED:
         return visit(judgement=judgement, digest=body_digest)
-    content = _content(page, site, answer, comparison)
+    content = _content(page, site, response, comparison)
     if not site.stores(content.content_type):
         judgement = Judgement(Outcome.FAILED, Failure.WRONG_TYPE, content.content_type)
         return visit(judgement=judgement, content=content)
@@ -165,9 +165,9 @@ def conclude(
     if comparison is not None and comparison.same:
         judgement = Judgement(Outcome.UNCHANGED, detail=comparison.why_same)
         return visit(judgement=judgement, content=content, admitted=found, digest=body_digest)
-    body, needs = encode(answer.body, body_digest), None
+    body, needs = encode(response.body, body_digest), None
     if site.config.requisites:
-        needs = admit_needed(page, site, answer, content, admission, now)
+        needs = admit_needed(page, site, response, content, admission, now)
     return visit(
         judgement=judgement,
         content=content,
@@ -185,30 +185,30 @@ def _is_in_scope(page: PageRecord, site: ActiveSite, url: str) -> bool:
 def admit_needed(
     page: PageRecord,
     site: ActiveSite,
-    answer: FetchResponse,
+    response: FetchResponse,
     content: PageContent,
     admission: Admission,
     now: float,
 ) -> Admitted:
     """Admit the requisites of a new copy."""
     plays = any(each.startswith(("audio/", "video/")) for each in site.config.requisite_types)
-    urls = needed_by(page.url, answer, content, most=site.max_links_per_page, include_media=plays)
+    urls = needed_by(page.url, response, content, most=site.max_links_per_page, include_media=plays)
     return admission.admit_requisites(site, urls, Referrer(page.page_id, page.depth + 1), now)
 
 
 def _content(
-    page: PageRecord, site: ActiveSite, answer: FetchResponse, comparison: BodyComparison | None
+    page: PageRecord, site: ActiveSite, response: FetchResponse, comparison: BodyComparison | None
 ) -> PageContent:
     if comparison is not None and comparison.analysis is not None:
-        return content_of(page.url, answer, comparison.analysis)
-    return read_content(page.url, answer, site.max_links_per_page)
+        return content_of(page.url, response, comparison.analysis)
+    return read_content(page.url, response, site.max_links_per_page)
 
 
 def response_facts(
-    page: PageRecord, answer: FetchResponse, body_digest: bytes, mode: RequestMode
+    page: PageRecord, response: FetchResponse, body_digest: bytes, mode: RequestMode
 ) -> ResponseFacts:
     """Return the facts of a response that its judgement needs."""
-    location = answer.header("location")
+    location = response.header("location")
     target: str | None = None
     if location:
         try:
@@ -216,13 +216,13 @@ def response_facts(
         except InvalidUrlError:
             target = None
     return ResponseFacts(
-        status=answer.status,
+        status=response.status,
         digest=body_digest,
         held_digest=page.digest,
         conditional=mode.conditional,
         location=target,
         url=page.url,
-        retry_after=answer.header("retry-after") is not None,
+        retry_after=response.header("retry-after") is not None,
     )
 
 

@@ -48,55 +48,60 @@ class PageContent:
     page: html.ParsedPage | None = field(default=None, repr=False, compare=False)
 
 
-def read_content(url: str, answer: FetchResponse, max_links: int) -> PageContent:
+def read_content(url: str, response: FetchResponse, max_links: int) -> PageContent:
     """Parse a body for its links alone, without cutting blocks: the cheap way for first copies."""
-    declared = answer.header("content-type")
-    content_type = media.sniff(declared, answer.body[:PREFIX_BYTES])
+    declared = response.header("content-type")
+    content_type = media.sniff(declared, response.body[:PREFIX_BYTES])
     if content_type not in HTML_TYPES:
-        return _without_page(answer, content_type, None)
-    decoded = media.decode(answer.body, media.charset_parameter(declared))
+        return _without_page(response, content_type, None)
+    decoded = media.decode(response.body, media.charset_parameter(declared))
     page = html.parse(decoded.text, max_links=max_links)
-    return _of_page(url, answer, page, content_type, decoded.charset)
+    return _of_page(url, response, page, content_type, decoded.charset)
 
 
 def needed_by(
-    url: str, answer: FetchResponse, content: PageContent, *, most: int, include_media: bool = False
+    url: str,
+    response: FetchResponse,
+    content: PageContent,
+    *,
+    most: int,
+    include_media: bool = False,
 ) -> list[str]:
     """Return the canonical URLs that a browser loads to show a page or a style sheet.
 
     Args:
-        answer: its body, HTML or CSS; other types need nothing.
+        response: its body, HTML or CSS; other types need nothing.
         include_media: whether to include audio and video.
     """
     hrefs: Iterable[str]
     if content.page is not None:
         hrefs = page_requisites(content.page, include_media=include_media)
     elif content.content_type == CSS:
-        declared = media.charset_parameter(answer.header("content-type"))
-        text = media.decode(answer.body[: html.MAX_PARSE_BYTES], declared).text
+        declared = media.charset_parameter(response.header("content-type"))
+        text = media.decode(response.body[: html.MAX_PARSE_BYTES], declared).text
         hrefs = dict.fromkeys(stylesheet_requisites(text))
     else:
         return []
     return resolve(content.base or url, islice(hrefs, most))
 
 
-def content_of(url: str, answer: FetchResponse, analysis: Analysis) -> PageContent:
+def content_of(url: str, response: FetchResponse, analysis: Analysis) -> PageContent:
     """Return the content of an analysed body."""
     if analysis.page is None or analysis.content_type not in HTML_TYPES:
-        return _without_page(answer, analysis.content_type, analysis.charset)
+        return _without_page(response, analysis.content_type, analysis.charset)
     charset = analysis.charset or "utf-8"
-    return _of_page(url, answer, analysis.page, analysis.content_type, charset)
+    return _of_page(url, response, analysis.page, analysis.content_type, charset)
 
 
-def _without_page(answer: FetchResponse, content_type: str, charset: str | None) -> PageContent:
-    tags = parse_robots_tags([answer.header("x-robots-tag") or ""], PRODUCT)
+def _without_page(response: FetchResponse, content_type: str, charset: str | None) -> PageContent:
+    tags = parse_robots_tags([response.header("x-robots-tag") or ""], PRODUCT)
     return PageContent(content_type, charset=charset, noarchive=tags.noarchive)
 
 
 def _of_page(
-    url: str, answer: FetchResponse, page: html.ParsedPage, content_type: str, charset: str
+    url: str, response: FetchResponse, page: html.ParsedPage, content_type: str, charset: str
 ) -> PageContent:
-    tags = parse_robots_tags([answer.header("x-robots-tag") or ""], PRODUCT)
+    tags = parse_robots_tags([response.header("x-robots-tag") or ""], PRODUCT)
     links = (*page.links, page.refresh) if page.refresh else page.links
     followed = () if tags.nofollow or "nofollow" in page.robots else links
     if page.nofollow_links:

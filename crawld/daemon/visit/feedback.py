@@ -1,6 +1,6 @@
 """Learn from visits: noise rules, trust in validators, and when to fetch a page twice.
 
-The visitor asks here how to request a page, passes in each answer, and receives the feedback to
+The visitor asks here how to request a page, passes in each response, and receives the feedback to
 record with the visit. Everything is derived from the file; a restart forgets the pages that wait to
 be fetched a second time.
 """
@@ -69,29 +69,29 @@ class VisitLearning:
         self,
         page: PageRecord,
         site: ActiveSite,
-        answer: FetchResponse | FetchFailure,
+        response: FetchResponse | FetchFailure,
         mode: RequestMode,
     ) -> BodyComparison | None:
-        """Compare the body of an answer with the copy held; None without a body."""
+        """Compare the body of a response with the copy held; None without a body."""
         if page.requisite:
             return None  # its digest is enough: nobody reads it
         return await self.detector.compare(
             page,
             site,
-            answer,
+            response,
             pair=mode.pair and not mode.hinted,
             expected=mode.hinted or mode.from_replica,
         )
 
     def learn(self, visit: Visit) -> VisitFeedback:
         """Learn from a visit; return the feedback to record with it."""
-        page, answer, pair = visit.page, visit.answer, visit.mode.pair
+        page, response, pair = visit.page, visit.response, visit.mode.pair
         validators = NO_EVIDENCE
         good = visit.judgement.good_copy and not visit.mode.from_replica
-        if good and isinstance(answer, FetchResponse):
+        if good and isinstance(response, FetchResponse):
             # A pair that differs shows noise that no rule covers yet, not a lying validator.
             same = None if pair and not visit.same else visit.same
-            validators = self.validators.learn(page, visit.mode, answer, visit.at, same=same)
+            validators = self.validators.learn(page, visit.mode, response, visit.at, same=same)
         again = self._wants_pair(visit)
         if again:
             self._pairs.add(page.page_id)

@@ -30,7 +30,7 @@ class VisitFeedback:
     """What was learnt from a visit.
 
     Attributes:
-        validators: evidence from the header of the answer.
+        validators: evidence from the header of the response.
         template: noise rules of the host; None: unchanged.
         again: whether to fetch the page again at once, to learn its noise.
     """
@@ -143,8 +143,8 @@ def record_of(
         caps: the most pages that its site and host may have.
         sources: the hint sources that cover the page; None: there are none.
     """
-    answer, judgement, content = visit.answer, visit.judgement, visit.content
-    fetched = answer if isinstance(answer, FetchResponse) else None
+    response, judgement, content = visit.response, visit.judgement, visit.content
+    fetched = response if isinstance(response, FetchResponse) else None
     comparison = visit.comparison
     analysis = comparison.analysis if comparison else None
     good = judgement.good_copy
@@ -157,8 +157,8 @@ def record_of(
         vanishing=visit.vanishing,
         failure=judgement.failure,
         detail=judgement.detail or None,
-        answer=_stored_answer(answer, content),
-        address=answer.address,
+        response=_stored_answer(response, content),
+        address=response.address,
         duration_s=fetched.duration_s if fetched else None,
         wire_bytes=fetched.wire_bytes if fetched else 0,
         body_bytes=len(fetched.body) if fetched else 0,
@@ -177,8 +177,8 @@ def record_of(
         rules=comparison.rules if comparison else None,
         template=feedback.template,
         validators=feedback.validators.evidence,
-        etag=answer.header("etag"),
-        last_modified=answer.header("last-modified"),
+        etag=response.header("etag"),
+        last_modified=response.header("last-modified"),
         redirect_url=judgement.detail if judgement.outcome is Outcome.MOVED else None,
         title=content.title if content else None,
         failure_count=visit.failure_count,
@@ -198,7 +198,7 @@ def _is_renamed(visit: Visit) -> bool:
     if visit.judgement.outcome is not Outcome.MOVED or visit.page.requisite:
         return False
     # A wiki serves the text of the new title under the old one with status 200.
-    return visit.answer.status in (200, 301, 308)
+    return visit.response.status in (200, 301, 308)
 
 
 def _record_of_model(visit: Visit, feedback: VisitFeedback) -> bytes | None:
@@ -221,15 +221,15 @@ def _remodelled(
 
 
 def _stored_answer(
-    answer: FetchResponse | FetchFailure, content: PageContent | None
+    response: FetchResponse | FetchFailure, content: PageContent | None
 ) -> StoredResponse | None:
-    if answer.status is None:
+    if response.status is None:
         return None
     return StoredResponse(
-        status=answer.status,
-        http_version=answer.http_version if isinstance(answer, FetchResponse) else "",
-        reason=answer.reason if isinstance(answer, FetchResponse) else None,
-        headers=pack(answer.headers),
+        status=response.status,
+        http_version=response.http_version if isinstance(response, FetchResponse) else "",
+        reason=response.reason if isinstance(response, FetchResponse) else None,
+        headers=pack(response.headers),
         content_type=content.content_type if content else None,
         charset=content.charset if content else None,
     )

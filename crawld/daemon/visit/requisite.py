@@ -41,35 +41,35 @@ def request_for_requisite(
 def conclude_requisite(
     page: PageRecord,
     site: ActiveSite,
-    answer: FetchResponse | FetchFailure,
+    response: FetchResponse | FetchFailure,
     *,
     mode: RequestMode,
     comparison: BodyComparison | None,
     admission: Admission,
     now: float,
 ) -> Visit:
-    """Return the visit that results from an answer; arguments as in `conclude`."""
-    visit = partial(Visit, page=page, at=now, answer=answer, mode=mode, comparison=comparison)
-    if isinstance(answer, FetchFailure):
-        return visit(judgement=Judgement(Outcome.FAILED, answer.failure, answer.detail))
-    body_digest = digest(answer.body)
-    judgement = judge_response(response_facts(page, answer, body_digest, mode))
+    """Return the visit that results from a response; arguments as in `conclude`."""
+    visit = partial(Visit, page=page, at=now, response=response, mode=mode, comparison=comparison)
+    if isinstance(response, FetchFailure):
+        return visit(judgement=Judgement(Outcome.FAILED, response.failure, response.detail))
+    body_digest = digest(response.body)
+    judgement = judge_response(response_facts(page, response, body_digest, mode))
     if judgement.outcome is Outcome.MOVED:
         source = Referrer(page.page_id, page.depth)
         target = admission.admit_requisites(site, [judgement.detail], source, now)
         return visit(judgement=judgement, needs=target)
     if judgement.outcome is not Outcome.CHANGED:
         return visit(judgement=judgement, digest=body_digest)
-    content_type = media.sniff(answer.header("content-type"), answer.body[:PREFIX_BYTES])
+    content_type = media.sniff(response.header("content-type"), response.body[:PREFIX_BYTES])
     content = PageContent(content_type)
     if not site.stores_requisite(content_type):
         judgement = Judgement(Outcome.FAILED, Failure.WRONG_TYPE, content_type)
         return visit(judgement=judgement, content=content)
-    if parse_robots_tags([answer.header("x-robots-tag") or ""], PRODUCT).noarchive:
+    if parse_robots_tags([response.header("x-robots-tag") or ""], PRODUCT).noarchive:
         judgement = Judgement(Outcome.BLOCKED, Failure.ROBOTS, "noarchive")
         return visit(judgement=judgement, content=content)
     needs = None
     if content_type == CSS:
-        needs = admit_needed(page, site, answer, content, admission, now)
-    body = encode(answer.body, body_digest)
+        needs = admit_needed(page, site, response, content, admission, now)
+    body = encode(response.body, body_digest)
     return visit(judgement=judgement, content=content, needs=needs, digest=body_digest, body=body)

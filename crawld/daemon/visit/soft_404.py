@@ -1,10 +1,10 @@
 """Detect pages that are gone despite status 200, and confirm those that the server calls gone.
 
 A page that changed beyond recognition, redirects to the front page or calls itself an error is
-compared with the answer of its origin for a path that never existed (the probe): the same answer
-makes the page `soft_gone`. Until the probe is known nothing is recorded: the host's next turn makes
-the probe, and the page is visited again after it. A page that would be retired is kept while its
-host loses too many pages at once.
+compared with the response of its origin for a path that never existed (the probe): the same
+response makes the page `soft_gone`. Until the probe is known nothing is recorded: the host's next
+turn makes the probe, and the page is visited again after it. A page that would be retired is kept
+while its host loses too many pages at once.
 """
 
 from __future__ import annotations
@@ -141,18 +141,18 @@ class Soft404Check:
             cut=True,
             proxy=site.config.proxy,
         )
-        answer = await self._fetcher.fetch(site, request)
-        self._connectivity.observe_answer(host.slot.host, answer)
+        response = await self._fetcher.fetch(site, request)
+        self._connectivity.observe_response(host.slot.host, response)
         now = self._clock.now()
-        host.rest_from(answer.answered_at)
-        if isinstance(answer, FetchFailure) and answer.local_fault and self._connectivity.down:
+        host.rest_from(response.answered_at)
+        if isinstance(response, FetchFailure) and response.local_fault and self._connectivity.down:
             return
         self._suspects.pop(origin, None)
-        update = host.update(None if answer.sent_at is None else now, answer.address)
+        update = host.update(None if response.sent_at is None else now, response.address)
         await self._database.write(host_rows.record_request, host.host_id, update)
-        probe = _probe_of(answer, url, now)
-        await self._database.write(probe_rows.put, origin, probe, answer.status)
-        log.info("soft_404_probed", origin=origin, status=answer.status)
+        probe = _probe_of(response, url, now)
+        await self._database.write(probe_rows.put, origin, probe, response.status)
+        log.info("soft_404_probed", origin=origin, status=response.status)
 
 
 def _is_suspect(visit: Visit) -> bool:
@@ -171,20 +171,22 @@ def _target(visit: Visit) -> str | None:
 
 
 def _sketch(visit: Visit) -> bytes | None:
-    if visit.judgement.outcome is Outcome.MOVED or isinstance(visit.answer, FetchFailure):
+    if visit.judgement.outcome is Outcome.MOVED or isinstance(visit.response, FetchFailure):
         return None
     if visit.comparison is not None and visit.comparison.analysis is not None:
         return visit.comparison.analysis.sketch
-    return analyse(visit.answer.body, visit.answer.header("content-type")).sketch
+    return analyse(visit.response.body, visit.response.header("content-type")).sketch
 
 
-def _probe_of(answer: FetchResponse | FetchFailure, url: str, now: float) -> Soft404Probe:
-    if isinstance(answer, FetchFailure):
+def _probe_of(response: FetchResponse | FetchFailure, url: str, now: float) -> Soft404Probe:
+    if isinstance(response, FetchFailure):
         return Soft404Probe(now)
-    if answer.status in (200, 203):
-        return Soft404Probe(now, sketch=analyse(answer.body, answer.header("content-type")).sketch)
-    location = answer.header("location")
-    if answer.status in (301, 302, 303, 307, 308) and location:
+    if response.status in (200, 203):
+        return Soft404Probe(
+            now, sketch=analyse(response.body, response.header("content-type")).sketch
+        )
+    location = response.header("location")
+    if response.status in (301, 302, 303, 307, 308) and location:
         try:
             return Soft404Probe(now, redirect_url=canonicalize(location, url))
         except InvalidUrlError:

@@ -43,7 +43,7 @@ class RequestMode:
 
     @property
     def conditional(self) -> bool:
-        """Whether the request has conditions, so that 304 is a valid answer."""
+        """Whether the request has conditions, so that 304 is a valid response."""
         return self.sent != NO_VALIDATORS
 
 
@@ -52,7 +52,7 @@ UNCONDITIONAL = RequestMode()
 
 @dataclass(frozen=True, slots=True)
 class ValidatorEvidence:
-    """Evidence from the header of an answer.
+    """Evidence from the header of a response.
 
     Attributes:
         changed_at: when the page last changed, by our clock; None if not trusted.
@@ -102,18 +102,18 @@ class OriginValidators:
         self,
         page: PageRecord,
         mode: RequestMode,
-        answer: FetchResponse,
+        response: FetchResponse,
         at: float,
         *,
         same: bool | None,
     ) -> ValidatorEvidence:
-        """Learn from a good answer.
+        """Learn from a good response.
 
         Args:
             page: the page before the visit.
             mode: how it was requested.
-            answer: a 304, or an answer with a good copy.
-            at: time of the answer, Unix seconds.
+            response: a 304, or a response with a good copy.
+            at: time of the response, Unix seconds.
             same: whether the content equals the copy held; None: not known.
         """
         entry = self._evidence_of(page)
@@ -122,11 +122,11 @@ class OriginValidators:
             at=at,
             held=_held(page) if page.version_id is not None else NO_VALIDATORS,
             sent=mode.sent,
-            received=Validators(answer.header("etag"), answer.header("last-modified")),
-            not_modified=answer.status == 304,
+            received=Validators(response.header("etag"), response.header("last-modified")),
+            not_modified=response.status == 304,
             same=same,
-            date=answer.header("date"),
-            age=answer.header("age"),
+            date=response.header("date"),
+            age=response.header("age"),
             check=mode.check,
         )
         before = (trust.sends_etag, trust.sends_last_modified)

@@ -92,7 +92,7 @@ def set_facts(connection: apsw.Connection, wiki_id: int, facts: str, at: float) 
     )
 
 
-def record_answer(connection: apsw.Connection, wiki_id: int) -> None:
+def record_response(connection: apsw.Connection, wiki_id: int) -> None:
     """Count an answered request, and clear the API's trouble."""
     connection.execute(
         "UPDATE wiki SET request_count = request_count + 1, trouble = NULL, trouble_detail = NULL,"

@@ -55,7 +55,7 @@ class ExportedCopy(NamedTuple):
     page_id: int
     visited_at: float
     digest: bytes
-    answer: StoredResponse
+    response: StoredResponse
     body: bytes
 
 
@@ -71,7 +71,7 @@ class PageEvent(NamedTuple):
         duration_s: duration of the whole fetch.
         body_bytes: decoded bytes received.
         digest: digest of these, None if there were none or it is not known.
-        answer: status line and headers, None if none came or the copy has them.
+        response: status line and headers, None if none came or the copy has them.
     """
 
     visited_at: float
@@ -84,7 +84,7 @@ class PageEvent(NamedTuple):
     duration_s: float | None
     body_bytes: int
     digest: bytes | None
-    answer: StoredResponse | None
+    response: StoredResponse | None
 
 
 def identity(connection: apsw.Connection) -> str | None:

@@ -36,7 +36,7 @@ class ImportedPage:
     page: Discovery
     at: float
     body: EncodedBody
-    answer: StoredResponse
+    response: StoredResponse
     title: str | None
 
 
@@ -102,7 +102,7 @@ def _store(connection: apsw.Connection, page_id: int, imported: ImportedPage) ->
     if connection.execute(sql, (page_id, imported.at)).get is not None:
         return False
     body_id = body.ensure(connection, imported.body)
-    version_id = version.insert(connection, page_id, imported.at, body_id, imported.answer)
+    version_id = version.insert(connection, page_id, imported.at, body_id, imported.response)
     newest = version.list_versions(connection, page_id, limit=1)[0]
     if newest.version_id == version_id:
         connection.execute(

@@ -25,7 +25,7 @@ class VersionRow(NamedTuple):
     digest: bytes
     size_bytes: int
     stored_bytes: int
-    answer: StoredResponse
+    response: StoredResponse
 
 
 class StoredCopy(NamedTuple):
@@ -47,11 +47,11 @@ def insert(
     page_id: int,
     visited_at: float,
     body_id: int,
-    answer: StoredResponse,
+    response: StoredResponse,
 ) -> int:
     """Store a copy and return its version_id."""
-    line = (answer.status, answer.http_version, answer.reason)
-    content = (answer.content_type, answer.charset, answer.headers)
+    line = (response.status, response.http_version, response.reason)
+    content = (response.content_type, response.charset, response.headers)
     connection.execute(
         "INSERT INTO version (page_id, visited_at, body_id, status, http_version, reason,"
         " content_type, charset, headers) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
@@ -130,7 +130,7 @@ def read_copy(connection: apsw.Connection, version_id: int) -> StoredCopy | None
     content = body.read(connection, row.body_id) if row else None
     if row is None or content is None:
         return None
-    content_type, charset = row.answer.content_type, row.answer.charset
+    content_type, charset = row.response.content_type, row.response.charset
     if content_type and charset:
         content_type = f"{content_type}; charset={charset}"
     return StoredCopy(content, content_type)

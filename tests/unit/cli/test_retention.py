@@ -32,7 +32,7 @@ def db(db):
             visited_at=1.0,
             outcome=Outcome.CHANGED,
             state=PageState.VISITED,
-            answer=StoredResponse(status=200, http_version="HTTP/1.1", headers=headers.pack(())),
+            response=StoredResponse(status=200, http_version="HTTP/1.1", headers=headers.pack(())),
             digest=encoded.digest,
             body=encoded,
         )

@@ -72,7 +72,7 @@ class Mirror:
             visited_at=self.at,
             outcome=outcome,
             state=more.pop("state", PageState.VISITED),
-            answer=answer,
+            response=answer,
             address="192.0.2.1",
             duration_s=0.25,
             body_bytes=len(body or b""),

@@ -30,7 +30,7 @@ def changed(page_id, content, at=NOW, **more):
     values = {
         "outcome": Outcome.CHANGED,
         "state": PageState.VISITED,
-        "answer": answer(),
+        "response": answer(),
         "digest": encoded.digest,
         "body": encoded,
         "etag": '"a"',

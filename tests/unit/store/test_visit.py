@@ -25,8 +25,8 @@ def test_a_changed_page_has_a_version(connection, page_id):
     assert (stored.etag, stored.title, stored.change_count) == ('"a"', "A title", 1)
     assert version.read_body(connection, recorded.version_id) == b"<p>first</p>"
     kept = version.get(connection, recorded.version_id)
-    assert headers.unpack(kept.answer.headers)[0] == (b"Server", b"nginx")
-    assert (kept.answer.status, kept.answer.http_version) == (200, "HTTP/1.1")
+    assert headers.unpack(kept.response.headers)[0] == (b"Server", b"nginx")
+    assert (kept.response.status, kept.response.http_version) == (200, "HTTP/1.1")
 
 
 def test_equal_copies_of_two_pages_share_a_body(connection, page_id):
@@ -86,7 +86,7 @@ def stored_headers(connection, visit_id):
 def test_headers_are_stored_with_the_version_or_the_visit(connection, page_id):
     first = visits.record(connection, changed(page_id, b"good"))
     lines = ((b"Date", b"Sat, 21 Nov 2026 05:19:34 GMT"),)
-    fresh = unlike(page_id, Outcome.NOT_MODIFIED, answer=answer(304, lines))
+    fresh = unlike(page_id, Outcome.NOT_MODIFIED, response=answer(304, lines))
     second = visits.record(connection, fresh)
     third = visits.record(connection, unlike(page_id, Outcome.FAILED, failure="dns"))
     assert stored_headers(connection, first.visit_id)[0][0] == b"Server"

@@ -59,7 +59,7 @@ class Mirror:
             content_type=kind,
             charset=charset if kind == "text/html" else None,
         )
-        stored = {"answer": response, "digest": encoded.digest, "body": encoded, "title": title}
+        stored = {"response": response, "digest": encoded.digest, "body": encoded, "title": title}
         self.visited(page_id, Outcome.CHANGED, at=at, **stored)
 
     def visited(self, page_id, outcome, *, at=NOW, state=PageState.VISITED, **more):

@@ -154,11 +154,11 @@ class WikiHistoryReader(BackgroundWork):
     # --- requests --------------------------------------------------------------------------------
 
     async def _read_siteinfo(self) -> float:
-        answer = await self._ask(SITEINFO)
-        if isinstance(answer, ApiTrouble):
-            return await self._record_failure(answer)
+        response = await self._ask(SITEINFO)
+        if isinstance(response, ApiTrouble):
+            return await self._record_failure(response)
         try:
-            facts = read_siteinfo(answer.query)
+            facts = read_siteinfo(response.query)
         except ValueError as error:
             return await self._record_failure(
                 ApiTrouble(TroubleKind.NOT_JSON, f"no siteinfo: {error}")
@@ -175,10 +175,10 @@ class WikiHistoryReader(BackgroundWork):
     async def _resolve(self, waiting: Sequence[WikiPageRow]) -> float:
         titles = batch(list(dict.fromkeys(page.title for page in waiting)), self._titles_at_once)
         pages = [page for page in waiting if page.title in titles]
-        answer = await self._ask(titles_query(titles))
-        if isinstance(answer, ApiTrouble):
-            return await self._record_failure(answer, pages)
-        found = read_titles(answer, titles)
+        response = await self._ask(titles_query(titles))
+        if isinstance(response, ApiTrouble):
+            return await self._record_failure(response, pages)
+        found = read_titles(response, titles)
         await self._database.write(_store_resolved, pages, found, self._clock.now())
         await self._record_success()
         await self._postpone(
@@ -189,17 +189,17 @@ class WikiHistoryReader(BackgroundWork):
 
     async def _read_revisions(self, page: WikiPageRow) -> float:
         cursor: Parameters | None = json.loads(page.cursor) if page.cursor else None
-        answer = await self._ask(history_query(page.wiki_page_number or 0, cursor))
-        if isinstance(answer, ApiTrouble):
-            return await self._record_failure(answer, [page])
-        info = read_history(answer)
+        response = await self._ask(history_query(page.wiki_page_number or 0, cursor))
+        if isinstance(response, ApiTrouble):
+            return await self._record_failure(response, [page])
+        info = read_history(response)
         await self._record_success()
-        if info is None or (answer.cursor is not None and answer.cursor == cursor):
+        if info is None or (response.cursor is not None and response.cursor == cursor):
             await self._postpone([page], "no history, or a continuation that repeats")
         elif info.number is None:
             await self._database.write(wiki_page.reopen, page, "it was deleted while it was read")
         else:
-            await self._store(page, info, answer.cursor)
+            await self._store(page, info, response.cursor)
         return 0.0
 
     async def _store(self, page: WikiPageRow, info: PageInfo, cursor: Parameters | None) -> None:
@@ -224,10 +224,10 @@ class WikiHistoryReader(BackgroundWork):
         return 0.0
 
     async def _read_log(self, page: WikiPageRow) -> float:
-        answer = await self._ask(log_query(page.title))
-        if isinstance(answer, ApiTrouble):
-            return await self._record_failure(answer, [page])
-        entries, at = read_log(answer), self._clock.now()
+        response = await self._ask(log_query(page.title))
+        if isinstance(response, ApiTrouble):
+            return await self._record_failure(response, [page])
+        entries, at = read_log(response), self._clock.now()
         changes = [Change(entry.at, entry.log_id, "log", entry.kind) for entry in entries]
         await self._database.write(wiki_page.add_changes, page, changes)
         await rebuild(self._database, page.page_id, at)
@@ -242,7 +242,7 @@ class WikiHistoryReader(BackgroundWork):
         return await self._client.ask(Api(self._row.site_id, self._row.api_url), parameters)
 
     async def _record_success(self) -> None:
-        await self._database.write(wiki.record_answer, self._row.wiki_id)
+        await self._database.write(wiki.record_response, self._row.wiki_id)
         await self._reload()
 
     # --- failures --------------------------------------------------------------------------------

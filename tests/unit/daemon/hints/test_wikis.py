@@ -108,7 +108,7 @@ def changed(page_id, content):
         visited_at=NOW - HOUR_S,
         outcome=Outcome.CHANGED,
         state=PageState.VISITED,
-        answer=response.StoredResponse(status=200, http_version="HTTP/1.1", headers=b""),
+        response=response.StoredResponse(status=200, http_version="HTTP/1.1", headers=b""),
         body=body_rows.encode(content),
     )
 

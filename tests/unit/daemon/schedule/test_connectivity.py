@@ -92,7 +92,7 @@ async def test_one_resolver_fault_among_many_hosts_is_no_outage():
     resolver.fails["bad"] = "servfail"
     connectivity = Connectivity(resolver)
     for n in range(6):  # an answer, even a refusal
-        connectivity.observe_answer(f"h{n}", failed_fetch(local_fault=False))
+        connectivity.observe_response(f"h{n}", failed_fetch(local_fault=False))
     for _ in range(20):
         await connectivity.locate("bad")
         assert not connectivity.down
@@ -101,9 +101,9 @@ async def test_one_resolver_fault_among_many_hosts_is_no_outage():
 @on_autojump_clock
 async def test_fetch_failures_show_an_outage_and_its_end():
     connectivity = Connectivity(FakeResolver())
-    connectivity.observe_answer("a", failed_fetch(local_fault=True))
+    connectivity.observe_response("a", failed_fetch(local_fault=True))
     assert connectivity.down
-    connectivity.observe_answer("b", failed_fetch(local_fault=False))
+    connectivity.observe_response("b", failed_fetch(local_fault=False))
     assert not connectivity.down
 
 
@@ -113,9 +113,9 @@ async def test_a_failure_during_the_pause_prolongs_it():
     schedule = make_schedule(FakeTurns({}))
     async with trio.open_nursery() as nursery:
         nursery.start_soon(connectivity.run, schedule)
-        connectivity.observe_answer("a", failed_fetch(local_fault=True))
+        connectivity.observe_response("a", failed_fetch(local_fault=True))
         await trio.sleep(PROBE_S - 1.0)
-        connectivity.observe_answer("b", failed_fetch(local_fault=True))  # of a turn under way
+        connectivity.observe_response("b", failed_fetch(local_fault=True))  # of a turn under way
         await trio.sleep(2.0)
         assert schedule.pauses == {PAUSE}
         await trio.sleep(2 * PROBE_S)

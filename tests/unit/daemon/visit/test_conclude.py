@@ -149,7 +149,7 @@ def test_a_new_copy_stores_body_title_links_and_validators():
     )
     assert record.digest == record.body.digest == digest(HTML)
     assert (record.title, record.etag, record.last_modified) == ("T", '"new"', "today")
-    assert (record.answer.status, record.answer.content_type) == (200, "text/html")
+    assert (record.response.status, record.response.content_type) == (200, "text/html")
     assert admitted_urls(visit) == {"http://a.test/dir/x", "http://a.test/y"}
     assert {each.depth for each in record.discoveries} == {4}
     assert {each.referrer_id for each in record.discoveries} == {7}

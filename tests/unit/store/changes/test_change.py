@@ -177,7 +177,7 @@ class TestReading:
             wiki.record_failure(connection, 1, "lagged", "7 s", NOW + count)
             row = wiki_of(connection)
             assert (row.trouble_count, row.closed_until) == (count, NOW + count)
-        wiki.record_answer(connection, 1)
+        wiki.record_response(connection, 1)
         row = wiki_of(connection)
         assert (row.trouble, row.trouble_count, row.closed_until) == (None, 0, None)
         assert row.request_count == 3

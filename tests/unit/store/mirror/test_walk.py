@@ -18,7 +18,7 @@ def see(connection, page_id, at, content=b"x"):
 
 
 def see_unchanged(connection, page_id, at):
-    visit.record(connection, unlike(page_id, Outcome.NOT_MODIFIED, at, answer=answer()))
+    visit.record(connection, unlike(page_id, Outcome.NOT_MODIFIED, at, response=answer()))
 
 
 def outlines(connection, now=100.0):
@@ -69,7 +69,7 @@ def test_events_are_visits_and_copies_without_a_visit_in_order_of_time(connectio
     events = list(walk.events(connection, 1))
     keys = [(event.visited_at, event.visit_id, event.version_id) for event in events]
     assert keys == [(5.0, 0, 1), (6.0, 2, None), (7.0, 3, 2)]
-    assert events[1].answer.status == 200
+    assert events[1].response.status == 200
     assert [event.visited_at for event in walk.events(connection, 1, 6.5)] == [7.0]
 
 
