@@ -1,5 +1,6 @@
 """Feeds found in the wild: new entries, wrong dates, and other documents."""
 
+import gc
 from pathlib import Path
 
 import pytest
@@ -82,6 +83,7 @@ def test_entities_are_not_expanded():
     doctype = f"<?xml version='1.0'?><!DOCTYPE rss [<!ENTITY a 'ha'>{bomb}]>"
     channel = rss(item("http://a.test/x"), more="<title>&i;</title>").partition("?>")[2]
     assert urls(read(doctype + channel)) == ["http://a.test/x"]
+    gc.collect()  # the parser leaves 110 MB in cycles
 
 
 def test_a_broken_feed_is_read_as_far_as_possible():
