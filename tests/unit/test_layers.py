@@ -19,7 +19,7 @@ def _words(text):
 
 # Lowest first; rooms on one line know nothing of each other.
 LAYERS = (
-    ("errors", "workers"),
+    ("errors", "marks", "workers"),
     ("core",),
     ("config",),
     ("store",),
