@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import TextIO
 
 import structlog
+import structlog.tracebacks
 from structlog.typing import EventDict, Processor, WrappedLogger
 
 
@@ -55,6 +56,9 @@ def _console(colors: bool) -> Processor:
 
 
 _JSON: tuple[Processor, ...] = (
-    structlog.processors.dict_tracebacks,
+    # The default shows the local variables of each frame: URLs, bodies, and request headers.
+    structlog.processors.ExceptionRenderer(
+        structlog.tracebacks.ExceptionDictTransformer(show_locals=False)
+    ),
     structlog.processors.JSONRenderer(default=str, ensure_ascii=False),
 )

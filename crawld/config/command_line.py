@@ -16,7 +16,7 @@ from pydantic import ValidationError
 from crawld.config.checks import check_config
 from crawld.config.derive import is_public_host
 from crawld.config.model import Config
-from crawld.core.url import canonicalize, split_url
+from crawld.core.url import canonicalize_given, hide_credentials, split_url
 from crawld.errors import ConfigError
 
 
@@ -53,7 +53,7 @@ def from_command_line(
     """
     if not urls:
         raise ConfigError("no URL to mirror", hint="crawld mirror https://example.org/")
-    seeds = list(dict.fromkeys(canonicalize(url) for url in urls))
+    seeds = list(dict.fromkeys(canonicalize_given(url) for url in urls))
     hosts = list(dict.fromkeys(split_url(seed).host for seed in seeds))
     site = {
         "name": default_site_name(hosts[0]),
@@ -98,6 +98,7 @@ def _message(error: ValidationError) -> str:
     texts = []
     for details in error.errors(include_url=False):
         option = _OPTIONS.get(str(details["loc"][-1]), str(details["loc"][-1]))
+        given = hide_credentials(str(details["input"]))
         meaning = details["msg"].removeprefix("Value error, ")
-        texts.append(f"{option} {details['input']}: {meaning[:1].lower()}{meaning[1:]}")
+        texts.append(f"{option} {given}: {meaning[:1].lower()}{meaning[1:]}")
     return "\n".join(texts)

@@ -18,6 +18,7 @@ from crawld.config.values import parse_quiet_hours, parse_rule
 from crawld.core.politeness import DelayRules
 from crawld.core.scope import Scope, ScopeRule
 from crawld.core.traps import TrapLimits
+from crawld.core.url import split_url
 
 
 def user_agent(config: Config) -> str:
@@ -122,6 +123,34 @@ def matches_media_type(media_type: str, wanted: Iterable[str]) -> bool:
 def allows_private(site: SiteConfig, host: str) -> bool:
     """Whether a host of the site may have a private or loopback address."""
     return site.allow_private or host in site.allow_private_hosts
+
+
+def headers_origins(
+    config: Config, site: SiteConfig, seed_origins: Iterable[str]
+) -> frozenset[str]:
+    """Return the origins that get the `headers_file` of a site.
+
+    They are those that the operator named, as seeds or in `headers_origins`, with https. An origin
+    with http counts only if the operator said so, or if its bytes stay on this machine.
+    """
+    return frozenset(
+        origin
+        for origin in (*seed_origins, *site.headers_origins)
+        if origin.startswith("https:")
+        or site.headers_over_http
+        or (site.proxy is None and is_loopback_host(config, split_url(f"{origin}/").host))
+    )
+
+
+def is_loopback_host(config: Config, host: str) -> bool:
+    """Whether a host is this machine, judged by its name and `[dns] hosts`."""
+    if host == "localhost" or host.endswith(".localhost"):
+        return True
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        fixed = config.dns.hosts.get(host, ())
+        return bool(fixed) and all(ip_address(address).is_loopback for address in fixed)
 
 
 def is_public_host(config: Config, host: str) -> bool:

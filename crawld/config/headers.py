@@ -5,7 +5,8 @@
     X-Api-Key: 3f9a
 
 The file contains secrets: only its owner should be able to read it (otherwise a warning is given),
-and no value ever appears in a message, a log line or a `repr`.
+and no value ever appears in a message, a log line or a `repr`. A value is a `SecretStr` until the
+request that sends it is written (`crawld/net/outgoing.py`).
 """
 
 from __future__ import annotations
@@ -13,8 +14,10 @@ from __future__ import annotations
 import base64
 import re
 import stat
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
+
+from pydantic import SecretStr
 
 from crawld.errors import ConfigError
 
@@ -36,9 +39,9 @@ RESERVED = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class SiteHeaders:
-    """Headers to send with every request of one site, only to the site's own hosts."""
+    """Headers to send with every request of one site, only to the origins they were given for."""
 
-    pairs: tuple[tuple[str, str], ...] = field(default=(), repr=False)
+    pairs: tuple[tuple[str, SecretStr], ...] = ()
     warnings: tuple[str, ...] = ()
 
 
@@ -70,7 +73,7 @@ def read_headers(path: Path) -> SiteHeaders:
     return SiteHeaders(tuple(pairs), _mode_warnings(path, status.st_mode))
 
 
-def _header(line: str, *, place: str) -> tuple[str, str]:
+def _header(line: str, *, place: str) -> tuple[str, SecretStr]:
     name, colon, value = (part.strip() for part in line.partition(":"))
     if not colon or not _NAME.fullmatch(name):
         raise ConfigError(f"headers_file: {place} is not `Name: value`")
@@ -81,10 +84,10 @@ def _header(line: str, *, place: str) -> tuple[str, str]:
             f"headers_file: {place}: {name} is set by crawld itself", hint="remove the line"
         )
     if name.lower() != BASIC_AUTH:
-        return name, value
+        return name, SecretStr(value)
     if ":" not in value:
         raise ConfigError(f"headers_file: {place} is not `Basic-Auth: user:password`")
-    return "Authorization", "Basic " + base64.b64encode(value.encode()).decode()
+    return "Authorization", SecretStr("Basic " + base64.b64encode(value.encode()).decode())
 
 
 def _mode_warnings(path: Path, mode: int) -> tuple[str, ...]:

@@ -41,4 +41,5 @@ def needs_restart(field: FieldInfo) -> bool:
 class ConfigTable(BaseModel):
     """A table of the config file."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    # A value given by mistake may be a password: the text of an error must not show it in a log.
+    model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)

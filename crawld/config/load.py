@@ -22,6 +22,7 @@ from crawld.config.key import unit_of
 from crawld.config.model import Config, HostGroupConfig
 from crawld.config.positions import KeyPath, key_lines, nearest_line
 from crawld.config.site import SiteConfig, Weight
+from crawld.core.url import hide_credentials
 from crawld.errors import ConfigError
 
 MAX_CONFIG_BYTES = 1 << 20
@@ -173,7 +174,7 @@ def _message(path: KeyPath, details: ErrorDetails, document: Mapping[str, object
 
 
 def _shown(value: object) -> str:
-    text = json.dumps(value, ensure_ascii=False, default=str)
+    text = hide_credentials(json.dumps(value, ensure_ascii=False, default=str))
     return text if len(text) <= 60 else text[:59] + "…"
 
 

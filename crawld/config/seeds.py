@@ -18,7 +18,7 @@ from itertools import islice
 from pathlib import Path
 
 from crawld.config.site import SiteConfig
-from crawld.core.url import canonicalize
+from crawld.core.url import canonicalize, canonicalize_given, hide_credentials
 from crawld.core.wiki_title import MAX_TITLE_BYTES, NEVER_IN_TITLE, encode_title, join_spaces
 from crawld.errors import ConfigError, InvalidUrlError
 
@@ -90,9 +90,9 @@ def read_seeds(site: SiteConfig, *, max_lines: int | None = None) -> Iterator[Se
 
 def _seed(text: str, *, source: str, line: int) -> Seed | BadSeed:
     try:
-        return Seed(canonicalize(text), source, line)
+        return Seed(canonicalize_given(text), source, line)
     except InvalidUrlError as error:
-        return BadSeed(_short(text), error.message, source, line)
+        return BadSeed(_short(hide_credentials(text)), error.message, source, line)
 
 
 def _titled(title: str, site: SiteConfig, line: int) -> Seed | BadSeed:

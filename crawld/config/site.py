@@ -26,6 +26,7 @@ from crawld.config.values import (
     SiteName,
     TimeZone,
     TitleUrl,
+    WebOrigin,
     WebUrl,
 )
 from crawld.core.revisit.names import PolicyName
@@ -134,7 +135,17 @@ class SiteConfig(ConfigTable):
         'Importance of pages: [{ pattern = "glob:...", importance = 2.0 }]; the first match wins.',
     )
     headers_file: FilePath | None = key(
-        None, "File of request headers and passwords for this site, mode 0600."
+        None,
+        "File of request headers and passwords for this site, mode 0600; sent to the origins of "
+        "its seeds only (same scheme, host and port).",
+    )
+    headers_origins: tuple[WebOrigin, ...] = key(
+        (), 'Further origins that headers_file is sent to: ["https://www.example.org"].'
+    )
+    headers_over_http: StrictBool = key(
+        False,
+        "Whether headers_file is sent unencrypted, to origins with http://; otherwise only those "
+        "on this machine get it so.",
     )
     allow_private: StrictBool = key(
         False, "Whether private and loopback addresses may be fetched for this site."
@@ -196,6 +207,8 @@ class SiteConfig(ConfigTable):
     def _has_seeds(self) -> SiteConfig:
         if (self.titles_file is None) != (self.title_url is None):
             raise ValueError("titles_file and title_url need each other")
+        if self.headers_file is None and (self.headers_origins or self.headers_over_http):
+            raise ValueError("headers_origins and headers_over_http need headers_file")
         if self.wiki_scoped and not self.api:
             raise ValueError("wiki_titles, wiki_categories and wiki_prefixes need api = true")
         if not (self.seeds or self.seeds_file or self.titles_file):

@@ -18,7 +18,7 @@ from pydantic import AfterValidator, Field, ValidationInfo
 from crawld.core.hosts import ANY, BELOW
 from crawld.core.politeness import QuietHours
 from crawld.core.scope import RULE_KINDS, ScopeRule
-from crawld.core.url import canonicalize, split_url
+from crawld.core.url import canonicalize, canonicalize_given, split_url
 from crawld.errors import ConfigError, InvalidUrlError
 
 RuleKind = Literal["prefix", "glob", "regex"]
@@ -26,11 +26,12 @@ RuleKind = Literal["prefix", "glob", "regex"]
 _TIME = r"(?:[01]\d|2[0-3]):[0-5]\d"
 _QUIET = re.compile(rf"({_TIME})-({_TIME}|24:00)")
 _MAIL = re.compile(r"(?:mailto:)?[A-Za-z0-9.!#$%&'*+/=?^_`{|}~-]+@[A-Za-z0-9.-]+")
-_HOME_PAGE = re.compile(r"https?://[A-Za-z0-9\[][!-'*-~]*", re.IGNORECASE)
+_HOME_PAGE = re.compile(r"https?://(?![^/?#]*@)[A-Za-z0-9\[][!-'*-~]*", re.IGNORECASE)
 _PROXY = re.compile(r"http://([^/?#@\s]+):([0-9]{1,5})/?", re.IGNORECASE)
+_CREDENTIALS = re.compile(r"(?:prefix|glob):[^/]*//[^/?#]*@")
 _NO_HOST = re.compile(r"[\s/?#@\\]")
 _SITE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
-_TITLE_URL = re.compile(r"https?://[^/?#{}\s]+/[^{}\s]*\{title\}[^{}\s]*", re.IGNORECASE)
+_TITLE_URL = re.compile(r"https?://[^/?#{}@\s]+/[^{}\s]*\{title\}[^{}\s]*", re.IGNORECASE)
 _LISTEN = re.compile(r"(?:\[([0-9A-Fa-f:.]+)\]|([^:\[\]]*)):([0-9]{1,5})")
 _CONTENT_TYPE = re.compile(r"[A-Za-z0-9!#$&^_.+*-]+/[A-Za-z0-9!#$&^_.+*-]+")
 
@@ -66,6 +67,8 @@ def parse_rule(text: str) -> ScopeRule:
 def _rule(text: str) -> str:
     if not text.startswith(tuple(f"{kind}:" for kind in RULE_KINDS)):
         raise ValueError('must be "prefix:...", "glob:..." or "regex:..."')
+    if _CREDENTIALS.search(text):
+        raise ValueError("must not contain a user name or password")
     try:
         parse_rule(text)
     except ConfigError as error:
@@ -143,9 +146,16 @@ def _content_type(text: str) -> str:
 
 def _web_url(text: str) -> str:
     try:
-        return canonicalize(text)
+        return canonicalize_given(text)
     except InvalidUrlError as error:
         raise ValueError(f"must be an http(s) URL: {error.message}") from None
+
+
+def _web_origin(text: str) -> str:
+    url = split_url(_web_url(text))
+    if url.target != "/":
+        raise ValueError('must be scheme, host and port only: "https://www.example.org"')
+    return url.origin
 
 
 def _title_url(text: str) -> str:
@@ -201,6 +211,7 @@ HostName = Annotated[str, AfterValidator(_host)]
 HostPattern = Annotated[str, AfterValidator(_host_pattern)]
 ContentType = Annotated[str, AfterValidator(_content_type)]
 WebUrl = Annotated[str, AfterValidator(_web_url)]
+WebOrigin = Annotated[str, AfterValidator(_web_origin)]
 TitleUrl = Annotated[str, AfterValidator(_title_url)]
 ProxyUrl = Annotated[str, AfterValidator(_proxy)]
 SiteName = Annotated[str, AfterValidator(_site_name)]

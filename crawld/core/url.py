@@ -68,6 +68,7 @@ _HOST = re.compile(r"[a-z0-9_-]{1,63}(?:\.[a-z0-9_-]{1,63})*|\[[0-9a-f:.]+\]").f
 _IPV4 = re.compile(r"[0-9]{1,3}(?:\.[0-9]{1,3}){3}").fullmatch
 _UNRESERVED = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
 _MAX_HOST_LENGTH = 253
+_SHOWN = 80
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +110,40 @@ def canonicalize(raw: str, base: str | None = None) -> str:
     if canonical is None:
         raise _invalid(raw, "has no usable host or port, or is too long")
     return canonical
+
+
+def canonicalize_given(raw: str) -> str:
+    """Return the canonical form of a URL that the operator gave.
+
+    A password in it would be in process lists, configs and their copies, and would never be sent,
+    because a canonical URL has none: so it is refused instead of dropped.
+
+    Raises:
+        InvalidUrlError: as `canonicalize`, or the URL has a user name or password.
+    """
+    canonical = canonicalize(raw)
+    parsed = can_ada.parse(raw)
+    if parsed.username or parsed.password:
+        raise InvalidUrlError(
+            f"{hide_credentials(raw)[:_SHOWN]!r} has a user name or password, which belong into a "
+            "headers_file",
+            hint="remove them; the file has a line `Basic-Auth: user:password`, mode 0600",
+        )
+    return canonical
+
+
+def hide_credentials(text: str) -> str:
+    """Return a text that may be a URL, without what may be a user name and password in it.
+
+    >>> hide_credentials("https://user:pass/word@example.org/a")
+    'https://***@example.org/a'
+    """
+    before, at, after = text.rpartition("@")
+    scheme, slashes, _ = before.partition("//")
+    # Without "//" it is a mail address or the like, unless there is a colon: "https:user:pw@host".
+    if not at or not (slashes or ":" in before):
+        return text
+    return f"{scheme}//***@{after}" if slashes else f"***@{after}"
 
 
 def resolve(base: str, hrefs: Iterable[str]) -> list[str]:
@@ -185,7 +220,8 @@ def _percent_encode(character: re.Match[str]) -> str:
 
 def _invalid(raw: str, why: str) -> InvalidUrlError:
     return InvalidUrlError(
-        f"{raw[:80]!r} {why}", hint="a URL crawld can visit looks like https://example.org/page"
+        f"{hide_credentials(raw)[:_SHOWN]!r} {why}",
+        hint="a URL crawld can visit looks like https://example.org/page",
     )
 
 

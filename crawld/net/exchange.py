@@ -10,10 +10,17 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
+from pydantic import SecretStr
+
 from crawld.core.page import Failure
 
 Headers = tuple[tuple[bytes, bytes], ...]
 """Header lines as received: order, repetitions and case are kept."""
+
+HeaderValue = str | SecretStr
+"""A value to send; a secret one is hidden until the request is written."""
+
+SecretHeaders = tuple[tuple[str, SecretStr], ...]
 
 Accept = Callable[[int, Headers, bytes], Failure | None]
 """Checks status, headers and the first decoded bytes; a returned `Failure` stops the download."""
@@ -83,7 +90,7 @@ class FetchRequest:
     """
 
     url: str
-    headers: tuple[tuple[str, str], ...] = ()
+    headers: tuple[tuple[str, HeaderValue], ...] = ()
     limits: FetchLimits = DEFAULT_LIMITS
     allow_private: bool = False
     keep_alive: bool = True

@@ -33,6 +33,7 @@ from crawld.net.outgoing import (
 )
 from crawld.net.progress import Progress
 from crawld.net.resolver import Resolver
+from crawld.net.secret_echo import remove_secrets
 from crawld.net.tls import client_context, offer_protocols
 from crawld.net.transport import IdleConnections, OriginTransport
 from crawld.net.wire import Endpoint, open_wire
@@ -108,7 +109,7 @@ class Fetcher:
             await self._slots.acquire()
         self._active += 1
         try:
-            return await self._within_limits(request)
+            return remove_secrets(await self._within_limits(request), request)
         finally:
             self._active -= 1
             self._slots.release()

@@ -6,11 +6,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 import can_ada
+from pydantic import SecretStr
 
 from crawld.core.page import Failure
 from crawld.net.decompress import ACCEPT_ENCODING
 from crawld.net.errors import FetchError
-from crawld.net.exchange import FetchRequest, Headers
+from crawld.net.exchange import FetchRequest, Headers, HeaderValue
 from crawld.net.wire import Endpoint
 
 ACCEPT = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
@@ -75,12 +76,14 @@ def header_lines(target: Target, defaults: Headers, given: Headers) -> list[tupl
     return lines
 
 
-def encode_headers(headers: Iterable[tuple[str, str]]) -> Headers:
+def encode_headers(headers: Iterable[tuple[str, HeaderValue]]) -> Headers:
     """Return header lines as bytes: Latin-1, or UTF-8 for values that Latin-1 cannot encode."""
     return tuple((name.encode("ascii", "replace"), _octets(value)) for name, value in headers)
 
 
-def _octets(value: str) -> bytes:
+def _octets(value: HeaderValue) -> bytes:
+    if isinstance(value, SecretStr):
+        value = value.get_secret_value()  # the only place that unwraps a secret to send it
     try:
         return value.encode("latin-1")
     except UnicodeEncodeError:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from starlette.exceptions import HTTPException
 
 from crawld.core.timestamps import parse_timestamp
-from crawld.core.url import canonicalize, split_url, url_hash
+from crawld.core.url import canonicalize_given, split_url, url_hash
 from crawld.daemon.daemon import Daemon
 from crawld.errors import InvalidUrlError, OperatorError
 from crawld.store.frontier import host as host_rows
@@ -17,7 +17,7 @@ from crawld.store.frontier.page import PageRecord
 def canonical(url: str) -> str:
     """Return a URL in canonical form; respond 422 if it is invalid."""
     try:
-        return canonicalize(url)
+        return canonicalize_given(url)
     except InvalidUrlError as error:
         raise HTTPException(422, error.message) from error
 

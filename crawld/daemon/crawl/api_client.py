@@ -177,7 +177,7 @@ class ApiClient(BackgroundWork):
         )
         return FetchRequest(
             url=url,
-            headers=(*site.headers_for(name), ("Accept", "application/json")),
+            headers=(*site.headers_for(url), ("Accept", "application/json")),
             limits=limits,
             allow_private=site.permits_private(name),
             proxy=site.config.proxy,

@@ -50,7 +50,7 @@ class SiteRegistry:
         """Start without sites; `source` says where the sites of the config come from."""
         self.config = Config()
         self.seeded = False
-        self._hosts: dict[str, set[str]] = {}
+        self._origins: dict[str, set[str]] = {}  # of the seeds of each site
         self._state = state
         self._workers = workers
         self._database = database
@@ -64,9 +64,9 @@ class SiteRegistry:
             ConfigError: a site cannot be activated; nothing is changed then.
         """
         now = self._clock.now()
-        hosts = {site.name: set(seeds_of[site.name].hosts) for site in config.sites}
+        origins = {site.name: set(seeds_of[site.name].origins) for site in config.sites}
         # Checked before the first write: a bad headers file must refuse the whole config.
-        await self._workers.run(_check_sites, config, hosts, now)
+        await self._workers.run(_check_sites, config, origins, now)
         named = {site.name for site in config.sites}
         for row in await self._database.read(site_rows.list_sites):
             if row.name not in named and row.source == self._source:
@@ -77,7 +77,7 @@ class SiteRegistry:
             )
         self.config = config
         self._state.set_groups(config.politeness.groups)
-        self._hosts = hosts
+        self._origins = origins
         await self.refresh()
 
     async def refresh(self) -> None:
@@ -86,10 +86,17 @@ class SiteRegistry:
         active = []
         for row in await self._database.read(site_rows.list_sites):
             definition = SiteConfig.model_validate_json(row.definition or "")
-            hosts = await self._seed_hosts(definition, row.site_id)
+            origins = await self._seed_origins(definition)
+            hosts = await self._seed_hosts(origins, row.site_id)
             active.append(
                 activate(
-                    self.config, definition, hosts, site_id=row.site_id, paused=row.paused, now=now
+                    self.config,
+                    definition,
+                    hosts,
+                    origins,
+                    site_id=row.site_id,
+                    paused=row.paused,
+                    now=now,
                 )
             )
         self._state.set_sites(active)
@@ -100,12 +107,16 @@ class SiteRegistry:
         sites = self._state.sites.values()
         self._state.set_sites([site.with_rules(self.config, now) for site in sites])
 
-    async def _seed_hosts(self, definition: SiteConfig, site_id: int) -> set[str]:
+    async def _seed_origins(self, definition: SiteConfig) -> set[str]:
+        origins = self._origins.get(definition.name)
+        if origins is None:
+            origins = await self._workers.run(_origins_of, definition)
+            self._origins[definition.name] = origins
+        return origins
+
+    async def _seed_hosts(self, origins: set[str], site_id: int) -> set[str]:
         """Return the hosts of a site's seeds, and those the seeds were redirected to."""
-        own = self._hosts.get(definition.name)
-        if own is None:
-            own = await self._workers.run(_hosts_of, definition)
-            self._hosts[definition.name] = own
+        own = _hosts_of(origins)
         domains = {registrable_domain(host) for host in own}
         stored = await self._database.read(frontier.seed_hosts, site_id)
         return own | {host for host in stored if registrable_domain(host) in domains}
@@ -185,13 +196,18 @@ class SiteRegistry:
         raise OperatorError(f"there is no site {name}", hint=f"known are: {known or 'none'}")
 
 
-def _check_sites(config: Config, hosts: Mapping[str, Iterable[str]], now: float) -> None:
+def _check_sites(config: Config, origins: Mapping[str, Iterable[str]], now: float) -> None:
     for site in config.sites:
-        activate(config, site, hosts[site.name], site_id=0, paused=False, now=now)
+        own = origins[site.name]
+        activate(config, site, _hosts_of(own), own, site_id=0, paused=False, now=now)
 
 
-def _hosts_of(definition: SiteConfig) -> set[str]:
-    return {split_url(seed.url).host for seed in _good(read_seeds(definition))}
+def _origins_of(definition: SiteConfig) -> set[str]:
+    return {split_url(seed.url).origin for seed in _good(read_seeds(definition))}
+
+
+def _hosts_of(origins: Iterable[str]) -> set[str]:
+    return {split_url(f"{origin}/").host for origin in origins}
 
 
 def _good(found: Iterator[Seed | BadSeed]) -> Iterator[Seed]:

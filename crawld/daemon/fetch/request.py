@@ -9,7 +9,7 @@ from crawld.core.content import media
 from crawld.core.page import Failure
 from crawld.core.validators import Validators
 from crawld.daemon.frontier.site import ActiveSite
-from crawld.net.exchange import FetchRequest, Headers, header_value
+from crawld.net.exchange import FetchRequest, Headers, HeaderValue, header_value
 from crawld.store.frontier.page import PageRecord
 
 IDLE_TLS_DELAY_S = 5.0
@@ -29,7 +29,7 @@ def request_for(
     page: PageRecord, site: ActiveSite, sent: Validators, *, host: str, delay_s: float
 ) -> FetchRequest:
     """Return the request for a page: conditions, the site's headers, its limits."""
-    headers = list(site.headers_for(host))
+    headers: list[tuple[str, HeaderValue]] = list(site.headers_for(page.url))
     if sent.etag:
         headers.append(("If-None-Match", sent.etag))
     if sent.last_modified:

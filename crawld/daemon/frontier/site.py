@@ -7,7 +7,7 @@ them all; look a site up again after an `await`.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from crawld.config import derive
 from crawld.config.headers import read_headers
@@ -20,7 +20,7 @@ from crawld.core.scope import Scope
 from crawld.core.traps import TrapLimits
 from crawld.core.url import registrable_domain, split_url
 from crawld.net.address import literal_address
-from crawld.net.exchange import FetchLimits
+from crawld.net.exchange import FetchLimits, SecretHeaders
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,8 @@ class ActiveSite:
         scope: which URLs belong to it.
         traps: limits against crawler traps.
         own_hosts: the hosts the operator named, as seeds or in `hosts`.
-        headers: request headers for its own hosts, passwords included: never logged.
+        headers: request headers with passwords, for `header_origins` only.
+        header_origins: the origins that get them: scheme, host and port.
         weights: patterns and the importance of the pages they match.
         max_links_per_page: links read from one page.
         respect_crawl_delay: whether robots.txt can lengthen the delay.
@@ -46,7 +47,8 @@ class ActiveSite:
     limits: FetchLimits
     traps: TrapLimits
     own_hosts: frozenset[str]
-    headers: tuple[tuple[str, str], ...] = field(repr=False)
+    headers: SecretHeaders
+    header_origins: frozenset[str]
     weights: tuple[tuple[Scope, float], ...]
     max_links_per_page: int
     respect_crawl_delay: bool
@@ -63,12 +65,11 @@ class ActiveSite:
         """Whether this host name may resolve to a private or loopback address."""
         return derive.allows_private(self.config, host)
 
-    def headers_for(self, host: str) -> tuple[tuple[str, str], ...]:
-        """Return the request headers for a host: passwords go to the site's own hosts only."""
-        own = host in self.own_hosts
-        if not own and self.config.subdomains:
-            own = any(host.endswith(f".{each}") for each in self.own_hosts)
-        return self.headers if own else ()
+    def headers_for(self, url: str) -> SecretHeaders:
+        """Return the request headers for a URL: they go to the origins they were given for only."""
+        if not self.headers or split_url(url).origin not in self.header_origins:
+            return ()
+        return self.headers
 
     def importance(self, url: str) -> float:
         """Return the importance of a page: the first weight that matches, else 1."""
@@ -154,6 +155,7 @@ def activate(
     config: Config,
     site: SiteConfig,
     seed_hosts: Iterable[str],
+    seed_origins: Iterable[str],
     *,
     site_id: int,
     paused: bool,
@@ -163,7 +165,8 @@ def activate(
 
     Args:
         config: the whole config, for its defaults.
-        seed_hosts: the hosts of the site's seeds.
+        seed_hosts: the hosts of the site's seeds, and those the seeds were redirected to.
+        seed_origins: the origins of the site's seeds.
         now: Unix seconds, for the offset of its time zone.
 
     Raises:
@@ -180,6 +183,7 @@ def activate(
         traps=derive.trap_limits(config),
         own_hosts=scope.hosts,
         headers=headers,
+        header_origins=derive.headers_origins(config, site, seed_origins),
         weights=derive.importance_rules(site),
         max_links_per_page=config.frontier.max_links_per_page,
         respect_crawl_delay=config.politeness.respect_crawl_delay,

@@ -244,7 +244,7 @@ class DocumentFetcher(BackgroundWork):
         sent = [(key, value) for key, value in conditions if value and url == wanted.url]
         return FetchRequest(
             url=url,
-            headers=(*site.headers_for(name), ("Accept", _ACCEPT), *sent, *wanted.headers),
+            headers=(*site.headers_for(url), ("Accept", _ACCEPT), *sent, *wanted.headers),
             limits=limits,
             allow_private=site.permits_private(name),
             proxy=site.config.proxy,

@@ -135,7 +135,7 @@ class Soft404Check:
             return
         request = FetchRequest(
             url=url,
-            headers=site.headers_for(host.slot.host),
+            headers=site.headers_for(url),
             limits=site.limits,
             allow_private=site.permits_private(host.slot.host),
             cut=True,

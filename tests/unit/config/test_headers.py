@@ -17,11 +17,12 @@ def test_headers_and_password(tmp_path):
     path = write(tmp_path, b"# secret\n\nX-Api-Key: 3f9a:b\nbasic-auth: reader:p\xc3\xa4ss: word\n")
     headers = read_headers(path)
     assert headers.warnings == ()
-    assert headers.pairs == (
+    pairs = tuple((name, value.get_secret_value()) for name, value in headers.pairs)
+    assert pairs == (
         ("X-Api-Key", "3f9a:b"),
         ("Authorization", "Basic cmVhZGVyOnDDpHNzOiB3b3Jk"),
     )
-    assert "3f9a" not in repr(headers)
+    assert "3f9a" not in f"{headers!r} {headers.pairs} {headers.pairs[0][1]}"
 
 
 def test_a_file_readable_by_others_gives_a_warning(tmp_path):

@@ -96,6 +96,8 @@ def test_good_config(write, tmp_path):
         (SITE + "seeds_file = 'missing.txt'", 6, ["cannot read", "No such file"]),
         (SITE + "seeds_file = '/'", 6, ["not a regular file"]),
         (SITE + "headers_file = 'missing'", 6, ["headers_file: cannot read"]),
+        (SITE + "headers_over_http = true", 3, ["need headers_file"]),
+        (SITE + "headers_origins = ['https://x/y']", 6, ["scheme, host and port only"]),
         (SITE + "[[site]]\nname = 's'\nseeds = ['http://x/']", 7, ["two sites are named 's'"]),
         (SITE.replace("https://a.example/", "nourl"), 5, ["'nourl' is not a URL"]),
     ],
@@ -204,3 +206,61 @@ def test_a_site_without_a_usable_seed_is_refused(write):
 
 def test_a_config_without_sites_only_warns(write):
     assert "nothing to mirror" in load(write("[daemon]\n")).warnings[0]
+
+
+PASSWORD_PLACES = (
+    "[[site]]\nname = 's'\nseeds = ['https://{}a.example/']",
+    SITE + "feeds = ['https://{}a.example/feed']",
+    SITE + "sitemap_urls = ['https://{}a.example/s.xml']",
+    SITE + "listings = ['https://{}a.example/l']",
+    SITE + "event_stream = 'https://{}a.example/e'",
+    SITE + "titles_file = 't'\ntitle_url = 'https://{}a.example/{{title}}'",
+    SITE + "proxy = 'http://{}a.example:3128'",
+    SITE + "headers_file = 'h'\nheaders_origins = ['https://{}a.example']",
+    SITE + "hosts = ['{}a.example']",
+    SITE + "include = ['prefix:https://{}a.example/']",
+    SITE + "weights = [{{ pattern = 'glob:https://{}a.example/*', importance = 1.0 }}]",
+    "[daemon]\ncontact = 'https://{}a.example/'",
+    "[web]\nlisten = '{}127.0.0.1:80'",
+)
+
+
+@pytest.mark.parametrize("text", PASSWORD_PLACES)
+def test_a_password_in_a_url_is_refused_and_not_shown(write, text):
+    message = refusal(write(text.format("reader:s3cret@")))
+    assert "s3cret" not in message
+
+
+def test_a_seeds_file_with_passwords_is_read_without_them(write, tmp_path):
+    (tmp_path / "urls").write_text("https://u:s3cret@a.example/\nhttps://b.example/\n")
+    loaded = load(write(SITE + "seeds_file = 'urls'"))
+    assert "s3cret" not in repr(loaded)
+    assert any("line 1" in each and "headers_file" in each for each in loaded.warnings)
+    assert loaded.seeds["s"].hosts == {"a.example", "b.example"}
+
+
+@pytest.mark.parametrize(
+    ("seeds", "more", "outcome"),
+    [
+        (["https://a.example/"], "", "sent"),
+        (["http://a.example/"], "", "refused"),
+        (["http://a.example/"], "headers_over_http = true", "sent"),
+        (["http://a.example/", "https://a.example/"], "", "warned"),
+        (["http://127.0.0.1:8000/", "http://[::1]/", "http://localhost/"], "", "sent"),
+        (["http://10.0.0.1/"], "allow_private = true", "refused"),
+        (["http://127.0.0.1/"], "proxy = 'http://p.example:3128'", "refused"),
+        (["http://a.example/"], "headers_origins = ['https://a.example']", "warned"),
+    ],
+)
+def test_headers_are_sent_over_http_only_if_the_operator_says_so(
+    write, tmp_path, seeds, more, outcome
+):
+    (tmp_path / "h").write_text("X-Key: s3cret\n")
+    (tmp_path / "h").chmod(0o600)
+    text = f"[daemon]\ncontact = 'a@b.org'\n[[site]]\nname = 's'\nseeds = {seeds}\n{more}\n"
+    path = write(text + "headers_file = 'h'\n")
+    if outcome == "refused":
+        assert "headers_over_http = true" in refusal(path)
+        return
+    unsent = [each for each in load(path).warnings if "headers_file is not sent" in each]
+    assert bool(unsent) == (outcome == "warned")

@@ -4,7 +4,15 @@ from pathlib import Path
 import pytest
 
 from crawld.core import url
-from crawld.core.url import Url, canonicalize, registrable_domain, resolve, split_url, url_hash
+from crawld.core.url import (
+    Url,
+    canonicalize,
+    canonicalize_given,
+    registrable_domain,
+    resolve,
+    split_url,
+    url_hash,
+)
 from crawld.errors import InvalidUrlError
 
 VECTORS = json.loads((Path(__file__).parents[2] / "data" / "url_vectors.json").read_text())
@@ -121,3 +129,22 @@ def test_url_hash_is_the_published_function_and_fits_sqlite():
 )
 def test_registrable_domain(host, domain):
     assert registrable_domain(host) == domain
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        *("https://u:pw@a.org/", "https://u@a.org/", "https://:pw@a.org/", "https:u:pw@a.org"),
+        *("https:\\\\u:pw@a.org/", "http://u:" + "pw" * 60 + "@a.org/", "https://u:p/pw@a.org/"),
+        *("https://u:pw@a b.org/", "//u:pw@a.org/", "ftp://u:pw@a.org/"),
+    ],
+)
+def test_a_given_url_with_a_password_is_refused_without_showing_it(raw):
+    with pytest.raises(InvalidUrlError) as caught:
+        canonicalize_given(raw)
+    assert "pw" not in str(caught.value)
+
+
+@pytest.mark.parametrize("raw", ["https://a.org/@user:pw", "http://a.org/?to=u:pw@b.org"])
+def test_a_given_url_may_have_an_at_sign_after_its_host(raw):
+    assert canonicalize_given(raw) == canonicalize(raw)

@@ -10,8 +10,12 @@ def make_site(site_id=1, hosts=(), seeds=(), **more):
     """Return an active site; its hosts are those of `seeds`, and `hosts`."""
     site = {"name": "s", "seeds": list(seeds), "hosts": list(hosts), **more}
     config = Config.model_validate({"site": [site]})
-    seed_hosts = {split_url(seed).host for seed in seeds}
-    return activate(config, config.sites[0], seed_hosts, site_id=site_id, paused=False, now=0.0)
+    seed_hosts, seed_origins = (
+        {getattr(split_url(seed), part) for seed in seeds} for part in ("host", "origin")
+    )
+    return activate(
+        config, config.sites[0], seed_hosts, seed_origins, site_id=site_id, paused=False, now=0.0
+    )
 
 
 def make_discovery(path, host="a.test", **more):

@@ -255,17 +255,52 @@ class TestRetryTime:
 
 
 class TestRequest:
-    def test_headers_of_a_site_are_sent_only_to_its_own_hosts(self, tmp_path):
+    @pytest.mark.parametrize(
+        ("more", "receivers"),
+        [
+            ({}, {"https://a.test/x", "https://a.test:8443/x"}),
+            (
+                {"subdomains": True, "hosts": ["b.test"]},
+                {"https://a.test/x", "https://a.test:8443/x"},
+            ),
+            (
+                {"headers_origins": ["https://b.test"], "headers_over_http": True},
+                {
+                    "https://a.test/x",
+                    "https://a.test:8443/x",
+                    "http://c.test/x",
+                    "https://b.test/x",
+                },
+            ),
+        ],
+    )
+    def test_headers_of_a_site_are_sent_only_to_the_origins_they_were_given_for(
+        self, tmp_path, more, receivers
+    ):
         secret = tmp_path / "headers"
         secret.write_text("Authorization: Bearer s3cret\n")
         secret.chmod(0o600)
-        site = make_site(seeds=["http://a.test/"], headers_file=str(secret))
-        sent = [
-            request_for(make_page(), site, Validators(), host=host, delay_s=1.0).headers
-            for host in ("a.test", "b.test", "www.a.test")
+        seeds = ["https://a.test/", "https://a.test:8443/", "http://c.test/"]
+        site = make_site(seeds=seeds, headers_file=str(secret), **more)
+        urls = [
+            *(
+                "https://a.test/x",
+                "http://a.test/x",
+                "https://a.test:444/x",
+                "https://a.test:8443/x",
+            ),
+            *("https://www.a.test/x", "https://b.test/x", "http://b.test/x", "http://c.test/x"),
+            *("https://c.test/x", "https://a.test.b.test/x"),
         ]
-        assert sent == [(("Authorization", "Bearer s3cret"),), (), ()]
-        assert "s3cret" not in repr(site)
+        sent = {}
+        for url in urls:
+            page = make_page()._replace(url=url)
+            request = request_for(page, site, Validators(), host="a.test", delay_s=1.0)
+            sent[url] = request.headers
+            assert "s3cret" not in repr((site, request)) + str(request) + f"{request.headers}"
+        assert {url for url, headers in sent.items() if headers} == receivers
+        ((name, value),) = sent["https://a.test/x"]
+        assert (name, value.get_secret_value()) == ("Authorization", "Bearer s3cret")
 
     def test_validators_are_sent_as_given(self):
         site = make_site(seeds=["http://a.test/"])
