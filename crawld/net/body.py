@@ -1,4 +1,8 @@
-"""Reads one response body within its limits: size on the wire, decoded size, content type."""
+"""Reads one response body within its limits: size on the wire, decoded size, content type.
+
+A chunk of one byte costs as much as one of 64 KiB, so chunks have limits of their own, and others
+run after every few of them. The same holds for the steps of the decoder.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +14,18 @@ from crawld.core.page import Failure
 from crawld.net.decompress import Decoder
 from crawld.net.errors import FetchError
 from crawld.net.exchange import PREFIX_BYTES, FetchRequest, Headers, header_value
+
+FREE_CHUNKS = 65_536
+"""Chunks of a body that are always allowed, of any size."""
+
+CHUNK_BYTES = 16
+"""Mean size of the chunks beyond these; the shortest server-sent event is as long."""
+
+PAUSE_CHUNKS = 64
+"""Chunks received in one turn of the event loop, 20 us each."""
+
+SMALL_PIECES = 4096
+"""Pieces of a body that are kept apart; a short one takes ten times its size."""
 
 
 class BodyReader:
@@ -37,10 +53,17 @@ class BodyReader:
         self._sink = request.receive(status, headers) if request.receive else None
         self._decoder = Decoder(header_value(headers, "content-encoding"), limits.max_body_bytes)
         self._pieces: list[bytes] = []
+        self._joined: list[bytes] = []
+        self._chunks = 0
         self._prefix = b""
         self.wire_bytes = 0
         self.cut = False
         self._started_at = trio.current_time()
+
+    @property
+    def proves_end(self) -> bool:
+        """Whether the body's content coding shows that it is complete."""
+        return self._decoder.proves_end
 
     async def read(self, stream: AsyncIterable[bytes]) -> bytes:
         """Read the body to its end and return it decoded.
@@ -57,16 +80,28 @@ class BodyReader:
                 raise
             self.cut = True
         self._check_accepted(self._prefix)
-        return b"".join(self._pieces)[: self._request.limits.max_body_bytes]
+        self._join()
+        body = self._joined[0] if len(self._joined) == 1 else b"".join(self._joined)
+        return body[: self._request.limits.max_body_bytes]
 
     async def _receive(self, chunk: bytes) -> None:
         limit = self._request.limits.max_wire_bytes
         room = limit - self.wire_bytes
         self.wire_bytes += len(chunk)
+        self._chunks += 1
+        if not self._chunks % PAUSE_CHUNKS:
+            await self._pause()
         await self._gather(self._decoder.decode(chunk[:room]))
         if len(chunk) > room:
             raise FetchError(Failure.TOO_LARGE, f"more than {limit} bytes sent")
         await self._pace()
+
+    async def _pause(self) -> None:
+        """Let others run, and refuse a body of too many chunks."""
+        if self._chunks > FREE_CHUNKS + self.wire_bytes // CHUNK_BYTES:
+            text = f"{self._chunks} chunks with {self.wire_bytes} bytes"
+            raise FetchError(Failure.PROTOCOL, text)
+        await trio.lowlevel.checkpoint()
 
     async def _pace(self) -> None:
         """Wait to keep below `max_bytes_per_s`; unread bytes slow the sender down."""
@@ -79,14 +114,22 @@ class BodyReader:
             if position:
                 # One chunk can decode to many pieces; other hosts must not wait for all of them.
                 await trio.lowlevel.checkpoint()
+            if not piece:
+                continue
             if self._sink is not None:
                 await self._sink(piece)
                 continue
             self._pieces.append(piece)
+            if len(self._pieces) >= SMALL_PIECES:
+                self._join()
             if self._accept is not None:
                 self._prefix += piece[: PREFIX_BYTES - len(self._prefix)]
                 if len(self._prefix) == PREFIX_BYTES:
                     self._check_accepted(self._prefix)
+
+    def _join(self) -> None:
+        pieces, self._pieces = self._pieces, []
+        self._joined.append(pieces[0] if len(pieces) == 1 else b"".join(pieces))
 
     def _check_accepted(self, prefix: bytes) -> None:
         """Call the request's `accept` hook, once."""
