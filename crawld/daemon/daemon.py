@@ -27,6 +27,7 @@ from crawld.config.derive import user_agent
 from crawld.config.load import load
 from crawld.config.model import Config
 from crawld.config.reload import restart_needed, runtime_changes
+from crawld.daemon.analyser import Analyser
 from crawld.daemon.crawl.api_client import ApiClient
 from crawld.daemon.crawl.context import CrawlContext
 from crawld.daemon.crawl.loop import Crawl
@@ -110,6 +111,7 @@ class Daemon:
         state: sites, hosts and page queues.
         context: shared with background work.
         documents: fetches sitemaps, feeds and event streams.
+        analyser: runs every analysis of remote bytes.
         started_at: Unix seconds.
         phase: `starting`, `running`, `draining` or `stopping`.
     """
@@ -133,13 +135,22 @@ class Daemon:
         )
         self.connectivity = Connectivity(resolver)
         settings = _settings(start, fresh=fresh)
-        self.crawl = Crawl(database, self.fetcher, self.connectivity, clock, settings, workers)
+        self.analyser = Analyser(workers)
+        self.crawl = Crawl(
+            database, self.fetcher, self.connectivity, clock, settings, self.analyser
+        )
         self.state = self.crawl.state
         self.site_registry = SiteRegistry(
             self.state, database, clock, source=start.source, workers=workers
         )
         self.context = CrawlContext(
-            self.state, database, clock, workers, start.environment.rng, lambda: self._config
+            self.state,
+            database,
+            clock,
+            workers,
+            self.analyser,
+            start.environment.rng,
+            lambda: self._config,
         )
         client = ApiClient(self.context, self.crawl, self.connectivity)
         self.documents = DocumentFetcher(self.context, self.crawl, self.connectivity)

@@ -41,7 +41,8 @@ ROOM_LAYERS = {
         ("mirror", "replica", "visit", "doctor", "job"),
     ),
     "daemon": (
-        ("clock", "phase", "process", "pacing", "supervise", "schedule"),
+        ("clock", "phase", "process", "pacing", "stall_meter", "supervise", "schedule"),
+        ("analyser",),
         ("frontier", "disk_watch"),
         ("fetch",),
         ("visit",),

@@ -1,4 +1,4 @@
-"""What background work on a crawl shares: state, file, clock, threads, randomness, config."""
+"""What background work on a crawl shares: state, file, clock, threads, config and the like."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from crawld.config.model import Config
+from crawld.daemon.analyser import Analyser
 from crawld.daemon.clock import Clock
 from crawld.daemon.crawl.state import CrawlState
 from crawld.store.engine.database import Database
@@ -25,6 +26,7 @@ class CrawlContext:
     database: Database
     clock: Clock
     workers: Workers
+    analyser: Analyser
     rng: random.Random
     config: Callable[[], Config]
 
@@ -38,5 +40,6 @@ class BackgroundWork:
         self._database = context.database
         self._clock = context.clock
         self._workers = context.workers
+        self._analyser = context.analyser
         self._rng = context.rng
         self._config = context.config

@@ -18,6 +18,7 @@ import trio
 
 from crawld.core.robots import Robots
 from crawld.core.url import split_url
+from crawld.daemon.analyser import Analyser
 from crawld.daemon.clock import Clock
 from crawld.daemon.crawl.page_selection import MAX_SKIPPED, PageSelection
 from crawld.daemon.crawl.replica_fetch import ReplicaFetch
@@ -38,7 +39,6 @@ from crawld.daemon.visit.soft_404 import Soft404Check
 from crawld.errors import is_store_failure
 from crawld.net.fetcher import Fetcher
 from crawld.store.engine.database import Database
-from crawld.workers import Workers
 
 log = structlog.get_logger(__name__)
 
@@ -65,7 +65,7 @@ class Crawl:
         connectivity: Connectivity,
         clock: Clock,
         settings: CrawlSettings,
-        workers: Workers,
+        analyser: Analyser,
     ) -> None:
         self._clock = clock
         self._connectivity = connectivity
@@ -87,7 +87,7 @@ class Crawl:
             database,
             confirm_pages=settings.confirm_pages,
             check_share=settings.check_share,
-            workers=workers,
+            analyser=analyser,
         )
         self.soft_404 = Soft404Check(database, self.fetcher, connectivity, clock)
         self.leases = ReplicaLeases(state, database)
@@ -101,6 +101,7 @@ class Crawl:
             connectivity,
             clock,
             database,
+            analyser,
         )
         self.replica_fetch = ReplicaFetch(
             state, self.leases, self.visitor, self.robots, self.robots_fetch, database, clock

@@ -137,13 +137,13 @@ class CrawlState:
         """Add the host that a seed redirects to, if it is in the seed's domain, to its site."""
         self.sites[site.site_id] = site.with_host(split_url(target).host)
 
-    async def add_seeds(self, site: ActiveSite, urls: Iterable[str]) -> Admitted:
+    async def add_seeds(self, site: ActiveSite, urls: Sequence[str]) -> Admitted:
         """Add seeds to a site; return when they are in the file."""
         return await self.admit(site, urls, Referrer(None, 0, seed=True))
 
-    async def admit(self, site: ActiveSite, urls: Iterable[str], source: Referrer) -> Admitted:
+    async def admit(self, site: ActiveSite, urls: Sequence[str], source: Referrer) -> Admitted:
         """Admit canonical URLs to the frontier; return when they are in the file."""
-        admitted = self.admission.admit(site, urls, source, self._clock.now())
+        admitted = await self.admission.admit(site, urls, source, self._clock.now())
         new = await self._database.write(frontier.discover, admitted.found, self.caps)
         if admitted.refusals:
             await self._database.write(refusal.record, admitted.refusals)

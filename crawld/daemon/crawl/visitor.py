@@ -22,6 +22,7 @@ import trio
 
 from crawld.core.page import Outcome
 from crawld.core.revisit.policies import VisitObservation
+from crawld.daemon.analyser import Analyser
 from crawld.daemon.clock import Clock
 from crawld.daemon.crawl.page_selection import PageTask
 from crawld.daemon.crawl.replica_leases import ReplicaLeases
@@ -110,6 +111,7 @@ class Visitor:
         connectivity: Connectivity,
         clock: Clock,
         database: Database,
+        analyser: Analyser,
     ) -> None:
         self.counts: dict[Outcome, int] = dict.fromkeys(Outcome, 0)
         self.wire_bytes = 0
@@ -122,6 +124,7 @@ class Visitor:
         self._connectivity = connectivity
         self._clock = clock
         self._database = database
+        self._analyser = analyser
 
     async def visit(self, task: PageTask, responder: Responder) -> None:
         """Visit a page in the turn of a host, and queue the result for the file."""
@@ -205,16 +208,18 @@ class Visitor:
         # What was fetched is recorded, even when everything else is cancelled.
         with trio.CancelScope(shield=True):
             comparison = await self._learning.compare(page, site, response, mode)
-        finish = conclude_requisite if page.requisite else conclude
-        return finish(
-            page,
-            site,
-            response,
-            mode=mode,
-            comparison=comparison,
-            admission=self._state.admission,
-            now=now,
-        )
+            finish = conclude_requisite if page.requisite else conclude
+            visit = await finish(
+                page,
+                site,
+                response,
+                mode=mode,
+                comparison=comparison,
+                admission=self._state.admission,
+                analyser=self._analyser,
+                now=now,
+            )
+        return visit
 
     # --- what a visit means for its host -------------------------------------------------------
 

@@ -6,7 +6,7 @@ memory is bounded; a forgotten URL only costs time, since the file adds no known
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from crawld.core.robots import Robots
@@ -14,6 +14,7 @@ from crawld.core.traps import detect_trap
 from crawld.core.url import split_url, url_hash
 from crawld.daemon.frontier.site import ActiveSite
 from crawld.daemon.frontier.wiki_scope import WikiScope
+from crawld.daemon.pacing import LoopSlices, parts_of
 from crawld.store.frontier.frontier import Discovery
 from crawld.store.frontier.refusal import Refusal
 
@@ -45,11 +46,6 @@ class RecentUrls:
         self._young.add(key)
         if len(self._young) >= self._generation:
             self._old, self._young = self._young, set()
-
-    def clear(self) -> None:
-        """Remove all keys."""
-        self._young.clear()
-        self._old.clear()
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,31 +81,34 @@ class Admission:
 
     def forget(self) -> None:
         """Forget all decisions: scopes or robots rules have changed."""
-        self._recent.clear()
-        self._refused_requisites.clear()
+        # New objects: an admission under way adds its decisions, by the old rules, to the old ones.
+        self._recent = RecentUrls()
+        self._refused_requisites = RecentUrls()
 
-    def admit(
-        self, site: ActiveSite, urls: Iterable[str], source: Referrer, now: float
+    async def admit(
+        self, site: ActiveSite, urls: Sequence[str], source: Referrer, now: float
     ) -> Admitted:
-        """Admit or refuse canonical URLs.
+        """Admit or refuse canonical URLs; other tasks run after each few hundred of them.
 
         Args:
             site: the site of the page that names them.
             urls: canonical URLs.
             source: the page that names them.
         """
-        admitted = Admitted()
-        recent = self._recent
-        for url in urls:
-            hashed = url_hash(url)
-            # Seeds are few, and are judged even if a page has named them.
-            key = hashed ^ site.site_id
-            # A URL too deep here may be admitted from a page nearer to the seeds.
-            too_deep = key ^ (source.depth + 1 << DEPTH_SHIFT)
-            if not source.seed and (key in recent or too_deep in recent):
-                continue
-            reason = self._judge(site, url, hashed, source, now, admitted)
-            recent.add(too_deep if reason == "depth" else key)
+        admitted, recent = Admitted(), self._recent
+        slices = LoopSlices()
+        for part in parts_of(urls):
+            for url in part:
+                hashed = url_hash(url)
+                # Seeds are few, and are judged even if a page has named them.
+                key = hashed ^ site.site_id
+                # A URL too deep here may be admitted from a page nearer to the seeds.
+                too_deep = key ^ (source.depth + 1 << DEPTH_SHIFT)
+                if not source.seed and (key in recent or too_deep in recent):
+                    continue
+                reason = self._judge(site, url, hashed, source, now, admitted)
+                recent.add(too_deep if reason == "depth" else key)
+            await slices.pause()
         return admitted
 
     def _judge(
@@ -151,40 +150,56 @@ class Admission:
         )
         return None
 
-    def admit_requisites(
-        self, site: ActiveSite, urls: Iterable[str], source: Referrer, now: float
+    async def admit_requisites(
+        self, site: ActiveSite, urls: Sequence[str], source: Referrer, now: float
     ) -> Admitted:
-        """Admit or refuse the canonical URLs of requisites.
+        """Admit or refuse the canonical URLs of requisites, as `admit` does.
 
         Unlike links, admitted requisites are returned each time, since the file keeps which page
-        needs which. Arguments as in `admit`.
+        needs which.
         """
-        admitted = Admitted()
-        for url in urls:
-            hashed = url_hash(url)
-            key = hashed ^ site.site_id
-            if key in self._refused_requisites:
-                continue
-            parsed = split_url(url)
-            reason = site.refuses_requisite(url, parsed.host)
-            robots = None if reason else self._known_robots(parsed.origin)
-            if robots is not None and not robots.allowed(url):
-                reason = "robots"
-            if reason is not None:
-                self._refused_requisites.add(key)
-                admitted.refusals.append(Refusal(parsed.host, reason, url, now))
-                continue
-            admitted.found.append(
-                Discovery(
-                    url=url,
-                    url_hash=hashed,
-                    site_id=site.site_id,
-                    host=parsed.host,
-                    origin=parsed.origin,
-                    depth=source.depth,
-                    referrer_id=source.page_id,
-                    requisite=True,
-                    at=now,
-                )
-            )
+        admitted, refused = Admitted(), self._refused_requisites
+        slices = LoopSlices()
+        for part in parts_of(urls):
+            for url in part:
+                hashed = url_hash(url)
+                key = hashed ^ site.site_id
+                if key in refused:
+                    continue
+                if not self._judge_requisite(site, url, hashed, source, now, admitted):
+                    refused.add(key)
+            await slices.pause()
         return admitted
+
+    def _judge_requisite(
+        self,
+        site: ActiveSite,
+        url: str,
+        hashed: int,
+        source: Referrer,
+        now: float,
+        admitted: Admitted,
+    ) -> bool:
+        """Append a URL to `found` or `refusals`; return whether it was found."""
+        parsed = split_url(url)
+        reason = site.refuses_requisite(url, parsed.host)
+        robots = None if reason else self._known_robots(parsed.origin)
+        if robots is not None and not robots.allowed(url):
+            reason = "robots"
+        if reason is not None:
+            admitted.refusals.append(Refusal(parsed.host, reason, url, now))
+            return False
+        admitted.found.append(
+            Discovery(
+                url=url,
+                url_hash=hashed,
+                site_id=site.site_id,
+                host=parsed.host,
+                origin=parsed.origin,
+                depth=source.depth,
+                referrer_id=source.page_id,
+                requisite=True,
+                at=now,
+            )
+        )
+        return True

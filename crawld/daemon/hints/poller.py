@@ -30,8 +30,6 @@ from crawld.store.changes import hint, hint_source
 from crawld.store.changes.hint import PageHint, PollResult, UrlHint
 from crawld.store.changes.hint_source import SourceRow
 from crawld.store.frontier import frontier, refusal
-from crawld.store.frontier.frontier import Discovery
-from crawld.store.frontier.refusal import Refusal
 
 log = structlog.get_logger(__name__)
 
@@ -50,9 +48,6 @@ STORED_AT_ONCE: Final = 2_000
 
 MAX_FOUND_URLS: Final = 10_000
 """URLs accepted from one poll."""
-
-CHECKED_AT_ONCE: Final = 250
-"""URLs checked against the scope between two checkpoints: a few milliseconds of work."""
 
 FOUND_URL_DEPTH: Final = 1
 """Link depth of URLs that a source names: the same as links of a seed."""
@@ -379,17 +374,10 @@ class HintPoller(BackgroundWork):
         if site is None:
             return
         source, now = Referrer(None, FOUND_URL_DEPTH), self._clock.now()
-        found: list[Discovery] = []
-        refusals: list[Refusal] = []
-        for start in range(0, len(urls), CHECKED_AT_ONCE):
-            admitted = self._state.admission.admit(
-                site, urls[start : start + CHECKED_AT_ONCE], source, now
-            )
-            found += admitted.found
-            refusals += admitted.refusals
-            await trio.lowlevel.checkpoint()
-        if refusals:
-            await self._database.write(refusal.record, refusals)
+        admitted = await self._state.admission.admit(site, urls, source, now)
+        found = admitted.found
+        if admitted.refusals:
+            await self._database.write(refusal.record, admitted.refusals)
         for start in range(0, len(found), STORED_AT_ONCE):
             part = found[start : start + STORED_AT_ONCE]
             new = await self._database.write(frontier.discover, part, self._state.caps)

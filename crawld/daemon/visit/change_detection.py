@@ -21,6 +21,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 from zlib import crc32
 
@@ -38,6 +39,7 @@ from crawld.core.content.blocks import Blocks
 from crawld.core.content.fingerprint import cleaned_digest
 from crawld.core.content.noise_learning import ReadingPair
 from crawld.core.content.volatile import VolatileRules, cleaned
+from crawld.daemon.analyser import INLINE_S, Analyser, cost_s
 from crawld.daemon.frontier.site import ActiveSite
 from crawld.errors import CrawldError
 from crawld.net.exchange import FetchFailure, FetchResponse
@@ -48,17 +50,12 @@ from crawld.store.frontier.page import PageRecord
 from crawld.store.versions import version
 from crawld.store.versions.body import digest
 from crawld.store.versions.version import StoredCopy
-from crawld.workers import Workers
 
 log = structlog.get_logger(__name__)
 
-INLINE_BYTES = 256 * 1024
-INLINE_TAGS = 8_000
-"""Two bodies up to both limits are compared on the event loop, in 5 to 20 ms; larger ones in a
-thread.
-
-Tags cost more than bytes: a table of 100 KB takes as long as 1 MB of prose.
-"""
+QUICK_S: Final = INLINE_S
+"""Estimated time up to which an unchanged body teaches noise rules, and a first copy is analysed at
+its visit: neither is worth a thread."""
 
 CACHED_TEMPLATES = 1024
 """Hosts whose noise rules are in memory; up to 1.6 KB each."""
@@ -238,11 +235,9 @@ def wants_pair(page: PageRecord, template: Template, *, streak: int, confirm_pag
     return streak == FIRST_STREAK or _chance(page) == 0
 
 
-def is_quick(*bodies: bytes) -> bool:
-    """Whether bodies are small enough to be compared on the event loop."""
-    if sum(map(len, bodies)) > INLINE_BYTES:
-        return False
-    return sum(body.count(b"<") for body in bodies) <= INLINE_TAGS
+def is_quick(body: bytes) -> bool:
+    """Whether a body is so small that it is read although nobody waits for the result."""
+    return cost_s(len(body), body.count(b"<")) <= QUICK_S
 
 
 def _chance(page: PageRecord) -> int:
@@ -258,13 +253,12 @@ def is_pair(page: PageRecord, now: float, delay_s: float) -> bool:
 class ChangeDetector:
     """Compares bodies with the copies in the file; keeps the noise rules of recent hosts."""
 
-    def __init__(self, database: Database, *, confirm_pages: int, workers: Workers) -> None:
+    def __init__(self, database: Database, *, confirm_pages: int, analyser: Analyser) -> None:
         """Start empty; `confirm_pages` first pages of each host are fetched twice."""
         self.confirm_pages = confirm_pages
         self._database = database
-        self._workers = workers
+        self._analyser = analyser
         self._templates: OrderedDict[int, Template] = OrderedDict()
-        self._one_at_a_time = trio.CapacityLimiter(1)
         self._spare = TokenBucket(trio.current_time())
 
     async def compare(
@@ -285,11 +279,13 @@ class ChangeDetector:
         """
         if isinstance(response, FetchFailure) or response.status not in (200, 203):
             return None
-        body_digest = digest(response.body)
+        body_digest = await self._analyser.pack(
+            digest, response.body, url=page.url, body=response.body
+        )
         if page.version_id is None or page.digest is None:
-            return self._first_copy(page, site, response, body_digest)
+            return await self._first_copy(page, site, response, body_digest)
         if body_digest == page.digest:
-            return self._unchanged(page, response, body_digest)
+            return await self._unchanged(page, response, body_digest)
         copy = await self._held_copy(page)
         if copy is None:
             return BodyComparison(body_digest)
@@ -304,31 +300,29 @@ class ChangeDetector:
             max_links=site.max_links_per_page,
         )
         content_type = response.header("content-type")
-        if is_quick(response.body, copy.body):
-            return compare(response.body, content_type, basis)
-        return await self._workers.run(
-            compare, response.body, content_type, basis, limiter=self._one_at_a_time
+        bodies = (response.body, copy.body)
+        return await self._analyser.read(
+            compare, response.body, content_type, basis, url=page.url, bodies=bodies
         )
 
-    def _first_copy(
+    async def _first_copy(
         self, page: PageRecord, site: ActiveSite, response: FetchResponse, body_digest: bytes
     ) -> BodyComparison:
         began_at = trio.current_time()
         if self._spare.left_s(began_at) <= 0.0 or not is_quick(response.body):
             return BodyComparison(body_digest)
         template = VolatileRules.from_bytes(self.template(page.host_id).rules)
-        analysis = analyse(
-            response.body,
-            response.header("content-type"),
-            volatile=self._rules(page) | template,
-            max_links=site.max_links_per_page,
+        call = partial(
+            analyse, volatile=self._rules(page) | template, max_links=site.max_links_per_page
         )
+        body, content_type = response.body, response.header("content-type")
+        analysis = await self._analyser.read(call, body, content_type, url=page.url, bodies=(body,))
         self._spare.spend(trio.current_time() - began_at)
         return BodyComparison(
             body_digest, analysis=analysis, cleaned_digest=analysis.cleaned_digest
         )
 
-    def _unchanged(
+    async def _unchanged(
         self, page: PageRecord, response: FetchResponse, body_digest: bytes
     ) -> BodyComparison:
         rules, template = self._rules(page), self.template(page.host_id).rules
@@ -340,7 +334,10 @@ class ChangeDetector:
             template=VolatileRules.from_bytes(template),
             page_id=page.page_id,
         )
-        return learn_unchanged(response.body, response.header("content-type"), basis)
+        body, content_type = response.body, response.header("content-type")
+        return await self._analyser.read(
+            learn_unchanged, body, content_type, basis, url=page.url, bodies=(body,)
+        )
 
     async def _held_copy(self, page: PageRecord) -> StoredCopy | None:
         try:

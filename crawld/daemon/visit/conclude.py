@@ -20,6 +20,7 @@ from crawld.core.outcome import (
 from crawld.core.page import Failure, Grace, Outcome, PageState, next_state
 from crawld.core.politeness import parse_http_date, parse_retry_after
 from crawld.core.url import canonicalize, split_url
+from crawld.daemon.analyser import Analyser
 from crawld.daemon.frontier.admission import Admission, Admitted, Referrer
 from crawld.daemon.frontier.site import ActiveSite
 from crawld.daemon.visit.change_detection import BodyComparison
@@ -121,7 +122,7 @@ class Visit:
         return requisite_interval_s(self.at - changed_at)
 
 
-def conclude(
+async def conclude(
     page: PageRecord,
     site: ActiveSite,
     response: FetchResponse | FetchFailure,
@@ -129,6 +130,7 @@ def conclude(
     mode: RequestMode,
     comparison: BodyComparison | None,
     admission: Admission,
+    analyser: Analyser,
     now: float,
 ) -> Visit:
     """Return the visit that results from a response.
@@ -136,38 +138,40 @@ def conclude(
     Args:
         comparison: the body compared with the copy held; None without a body.
         admission: decides which URLs of the page become pages.
+        analyser: reads the body.
         now: time of the response, Unix seconds.
     """
     visit = partial(Visit, page=page, at=now, response=response, mode=mode, comparison=comparison)
     if isinstance(response, FetchFailure):
         return visit(judgement=Judgement(Outcome.FAILED, response.failure, response.detail))
-    body_digest = comparison.digest if comparison else digest(response.body)
+    body_digest = await body_digest_of(page, response, comparison, analyser)
     judgement = judge_response(response_facts(page, response, body_digest, mode))
     if judgement.outcome is Outcome.MOVED:
-        found = _admit_redirect(page, site, judgement.detail, admission, now)
+        found = await _admit_redirect(page, site, judgement.detail, admission, now)
         return visit(judgement=judgement, admitted=found)
     if judgement.outcome is not Outcome.CHANGED:
         return visit(judgement=judgement, digest=body_digest)
-    content = _content(page, site, response, comparison)
+    content = await _content(page, site, response, comparison, analyser)
     if not site.stores(content.content_type):
         judgement = Judgement(Outcome.FAILED, Failure.WRONG_TYPE, content.content_type)
         return visit(judgement=judgement, content=content)
     if content.shows_url is not None and _is_in_scope(page, site, content.shows_url):
         source = Referrer(page.page_id, page.depth, seed=page.seed)
-        found = admission.admit(site, [content.shows_url], source, now)
+        found = await admission.admit(site, [content.shows_url], source, now)
         judgement = Judgement(Outcome.MOVED, detail=content.shows_url)
         return visit(judgement=judgement, admitted=found)
     # Noise may name new pages too, such as a box of the latest articles.
-    found = admission.admit(site, content.urls, Referrer(page.page_id, page.depth + 1), now)
+    found = await admission.admit(site, content.urls, Referrer(page.page_id, page.depth + 1), now)
     if content.noarchive:
         judgement = Judgement(Outcome.BLOCKED, Failure.ROBOTS, "noarchive")
         return visit(judgement=judgement, content=content, admitted=found)
     if comparison is not None and comparison.same:
         judgement = Judgement(Outcome.UNCHANGED, detail=comparison.why_same)
         return visit(judgement=judgement, content=content, admitted=found, digest=body_digest)
-    body, needs = encode(response.body, body_digest), None
+    body = await encoded(page, response, body_digest, analyser)
+    needs = None
     if site.config.requisites:
-        needs = admit_needed(page, site, response, content, admission, now)
+        needs = await admit_needed(page, site, response, content, admission, analyser, now)
     return visit(
         judgement=judgement,
         content=content,
@@ -182,26 +186,57 @@ def _is_in_scope(page: PageRecord, site: ActiveSite, url: str) -> bool:
     return site.scope.refusal(url, split_url(url).host, page.depth) is None
 
 
-def admit_needed(
+async def body_digest_of(
+    page: PageRecord,
+    response: FetchResponse,
+    comparison: BodyComparison | None,
+    analyser: Analyser,
+) -> bytes:
+    """Return the digest of the body."""
+    if comparison is not None:
+        return comparison.digest
+    return await analyser.pack(digest, response.body, url=page.url, body=response.body)
+
+
+async def encoded(
+    page: PageRecord, response: FetchResponse, body_digest: bytes, analyser: Analyser
+) -> EncodedBody:
+    """Return the stored form of the body."""
+    body = response.body
+    return await analyser.pack(encode, body, body_digest, url=page.url, body=body)
+
+
+async def admit_needed(
     page: PageRecord,
     site: ActiveSite,
     response: FetchResponse,
     content: PageContent,
     admission: Admission,
+    analyser: Analyser,
     now: float,
 ) -> Admitted:
     """Admit the requisites of a new copy."""
     plays = any(each.startswith(("audio/", "video/")) for each in site.config.requisite_types)
-    urls = needed_by(page.url, response, content, most=site.max_links_per_page, include_media=plays)
-    return admission.admit_requisites(site, urls, Referrer(page.page_id, page.depth + 1), now)
+    call = partial(needed_by, most=site.max_links_per_page, include_media=plays)
+    urls = await analyser.read(
+        call, page.url, response, content, url=page.url, bodies=(response.body,)
+    )
+    return await admission.admit_requisites(site, urls, Referrer(page.page_id, page.depth + 1), now)
 
 
-def _content(
-    page: PageRecord, site: ActiveSite, response: FetchResponse, comparison: BodyComparison | None
+async def _content(
+    page: PageRecord,
+    site: ActiveSite,
+    response: FetchResponse,
+    comparison: BodyComparison | None,
+    analyser: Analyser,
 ) -> PageContent:
+    url, bodies = page.url, (response.body,)
     if comparison is not None and comparison.analysis is not None:
-        return content_of(page.url, response, comparison.analysis)
-    return read_content(page.url, response, site.max_links_per_page)
+        analysis = comparison.analysis
+        return await analyser.read(content_of, url, response, analysis, url=url, bodies=bodies)
+    most = site.max_links_per_page
+    return await analyser.read(read_content, url, response, most, url=url, bodies=bodies)
 
 
 def response_facts(
@@ -226,10 +261,12 @@ def response_facts(
     )
 
 
-def _admit_redirect(
+async def _admit_redirect(
     page: PageRecord, site: ActiveSite, target: str, admission: Admission, now: float
 ) -> Admitted:
     if site.admits_redirect(target, page.url, seed=page.seed):
         site = site.with_host(split_url(target).host)
     # The target replaces the page: it has the same depth, and is a seed if the page is one.
-    return admission.admit(site, [target], Referrer(page.page_id, page.depth, seed=page.seed), now)
+    return await admission.admit(
+        site, [target], Referrer(page.page_id, page.depth, seed=page.seed), now
+    )

@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from crawld.core.page import Outcome
+from crawld.daemon.analyser import Analyser
 from crawld.daemon.frontier.site import ActiveSite
 from crawld.daemon.visit.change_detection import (
     BodyComparison,
@@ -24,7 +25,6 @@ from crawld.net.exchange import FetchFailure, FetchResponse
 from crawld.store.changes import hint
 from crawld.store.engine.database import Database
 from crawld.store.frontier.page import PageRecord
-from crawld.workers import Workers
 
 
 class VisitLearning:
@@ -35,16 +35,16 @@ class VisitLearning:
     """
 
     def __init__(
-        self, database: Database, *, confirm_pages: int, check_share: float, workers: Workers
+        self, database: Database, *, confirm_pages: int, check_share: float, analyser: Analyser
     ) -> None:
         """Start with nothing in memory.
 
         Args:
             confirm_pages: pages of each host fetched twice to learn their noise; 0: none.
             check_share: share of the conditional requests sent without conditions.
-            workers: runs the comparison of large bodies.
+            analyser: runs the comparison of bodies.
         """
-        self.detector = ChangeDetector(database, confirm_pages=confirm_pages, workers=workers)
+        self.detector = ChangeDetector(database, confirm_pages=confirm_pages, analyser=analyser)
         self.validators = OriginValidators(check_share=check_share)
         self._database = database
         self._pairs: set[int] = set()

@@ -14,16 +14,22 @@ from crawld.core.outcome import Judgement, judge_response
 from crawld.core.page import Failure, Outcome
 from crawld.core.robots import parse_robots_tags
 from crawld.core.validators import Validators
+from crawld.daemon.analyser import Analyser
 from crawld.daemon.fetch.request import request_for, unwanted
 from crawld.daemon.frontier.admission import Admission, Referrer
 from crawld.daemon.frontier.site import ActiveSite
 from crawld.daemon.visit.change_detection import BodyComparison
-from crawld.daemon.visit.conclude import Visit, admit_needed, response_facts
+from crawld.daemon.visit.conclude import (
+    Visit,
+    admit_needed,
+    body_digest_of,
+    encoded,
+    response_facts,
+)
 from crawld.daemon.visit.content import CSS, PRODUCT, PageContent
 from crawld.daemon.visit.validators import RequestMode
 from crawld.net.exchange import PREFIX_BYTES, FetchFailure, FetchRequest, FetchResponse
 from crawld.store.frontier.page import PageRecord
-from crawld.store.versions.body import digest, encode
 
 
 def request_for_requisite(
@@ -38,7 +44,7 @@ def request_for_requisite(
     )
 
 
-def conclude_requisite(
+async def conclude_requisite(
     page: PageRecord,
     site: ActiveSite,
     response: FetchResponse | FetchFailure,
@@ -46,17 +52,18 @@ def conclude_requisite(
     mode: RequestMode,
     comparison: BodyComparison | None,
     admission: Admission,
+    analyser: Analyser,
     now: float,
 ) -> Visit:
     """Return the visit that results from a response; arguments as in `conclude`."""
     visit = partial(Visit, page=page, at=now, response=response, mode=mode, comparison=comparison)
     if isinstance(response, FetchFailure):
         return visit(judgement=Judgement(Outcome.FAILED, response.failure, response.detail))
-    body_digest = digest(response.body)
+    body_digest = await body_digest_of(page, response, None, analyser)
     judgement = judge_response(response_facts(page, response, body_digest, mode))
     if judgement.outcome is Outcome.MOVED:
         source = Referrer(page.page_id, page.depth)
-        target = admission.admit_requisites(site, [judgement.detail], source, now)
+        target = await admission.admit_requisites(site, [judgement.detail], source, now)
         return visit(judgement=judgement, needs=target)
     if judgement.outcome is not Outcome.CHANGED:
         return visit(judgement=judgement, digest=body_digest)
@@ -70,6 +77,6 @@ def conclude_requisite(
         return visit(judgement=judgement, content=content)
     needs = None
     if content_type == CSS:
-        needs = admit_needed(page, site, response, content, admission, now)
-    body = encode(response.body, body_digest)
+        needs = await admit_needed(page, site, response, content, admission, analyser, now)
+    body = await encoded(page, response, body_digest, analyser)
     return visit(judgement=judgement, content=content, needs=needs, digest=body_digest, body=body)

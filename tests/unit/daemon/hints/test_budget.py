@@ -111,7 +111,7 @@ class Hosts:
 
 def budget(estimate=None, *, share=0.25, delay_s=1.0):
     config = Config(jobs=JobsConfig(poll_share=share))
-    made = PollBudget(CrawlContext(Hosts(delay_s), None, None, THREADS, None, lambda: config))
+    made = PollBudget(CrawlContext(Hosts(delay_s), None, None, THREADS, None, None, lambda: config))
     if estimate is not None:
         made._estimates[1] = estimate
     return made

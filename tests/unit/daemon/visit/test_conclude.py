@@ -1,15 +1,18 @@
 """The visit that a response makes of a page, and the record of it."""
 
 import gc
+from functools import partial
 from types import FunctionType
 
 import pytest
+import trio
 
 from crawld.core.change.history import Observation
 from crawld.core.change.model import PageModel
 from crawld.core.outcome import GONE_RETRY_S, RETIRED_RETRY_S
 from crawld.core.page import GONE_GRACE_S, GONE_GRACE_VISITS, Failure, Grace, Outcome, PageState
 from crawld.core.validators import Validators
+from crawld.daemon.analyser import Analyser
 from crawld.daemon.fetch.request import request_for
 from crawld.daemon.frontier.admission import Admission
 from crawld.daemon.visit.conclude import conclude
@@ -20,6 +23,7 @@ from crawld.store.frontier.frontier import NO_CAPS
 from crawld.store.frontier.host import HostUpdate
 from crawld.store.frontier.page import PageRecord
 from crawld.store.versions.body import digest
+from crawld.workers import THREADS
 from tests.unit.daemon.site_values import make_site
 
 NOW = 1_780_000_000.0
@@ -74,15 +78,18 @@ def fetch_failure(failure, **more):
 
 
 def conclude_visit(answer, page=None, *, mode=UNCONDITIONAL, **site):
-    return conclude(
+    call = partial(
+        conclude,
         page or make_page(),
         make_site(seeds=["http://a.test/"], **site),
         answer,
         mode=mode,
         comparison=None,
         admission=Admission(lambda origin: None),
+        analyser=Analyser(THREADS),
         now=NOW,
     )
+    return trio.run(call)
 
 
 def admitted_urls(visit):

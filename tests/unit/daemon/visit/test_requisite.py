@@ -73,13 +73,13 @@ def test_a_script_needs_nothing():
         ({}, "http://a.test/secret.png", "robots"),
     ],
 )
-def test_requisites_may_be_out_of_scope_but_not_on_every_host(site, url, reason):
+async def test_requisites_may_be_out_of_scope_but_not_on_every_host(site, url, reason):
     robots = Robots.parse(b"User-agent: *\nDisallow: /secret", "crawld")
     admission = Admission(lambda origin: robots)
     active = make_site(seeds=["http://a.test/"], **site)
     for expected in ([reason] if reason else [], []):
         # A refusal is reported once, an admitted URL each time.
-        result = admission.admit_requisites(active, [url], Referrer(7, 9), NOW)
+        result = await admission.admit_requisites(active, [url], Referrer(7, 9), NOW)
         assert [each.reason for each in result.refusals] == expected
         assert [each.url for each in result.found] == ([] if reason else [url])
 

@@ -1,0 +1,235 @@
+"""Analyse remote bytes: small bodies on the event loop, larger ones on two threads of their own.
+
+Parsing is Python code that holds the interpreter lock, so more threads make nothing faster. There
+are two, so that a page that takes seconds delays no page that takes 20 ms; and no more, since each
+busy thread adds one switch interval to every wait of the event loop for the lock.
+
+Each queue is fair by host and by cost: a call's place is the time at which its host would be done
+if all hosts had equal shares (self-clocked fair queueing, Golestani 1994). One host with large
+pages therefore delays another's small page by no more than the call that runs.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, asynccontextmanager, contextmanager
+from typing import Final, Protocol, TypeVar, TypeVarTuple
+
+import trio
+
+from crawld.core.url import split_url
+from crawld.daemon.stall_meter import StallMeter
+from crawld.workers import Workers
+
+T = TypeVar("T")
+Ts = TypeVarTuple("Ts")
+
+BYTE_S: Final = 30e-9
+TAG_S: Final = 1.5e-6
+"""Time that a comparison takes per byte of prose and per tag of both bodies, about.
+
+A parse alone takes a third. Tags cost more than bytes: a table of 100 KB takes as long as 1 MB of
+prose.
+"""
+
+HASHED_BYTES: Final = 16
+"""Bytes that are hashed or compressed while one is parsed."""
+
+INLINE_S: Final = 0.010
+"""Estimated time up to which a call runs on the event loop.
+
+First copies up to 150 KB with 3,500 tags stay there, and pairs of 75 KB. A thread would cost them
+0.2 ms, and the event loop a wait for the lock of the interpreter at each of its system calls.
+"""
+
+PASS_S: Final = 0.020
+"""Estimated time of all calls in one pass of the event loop; others wait for the next pass.
+
+Without it the turns of 180 hosts that become ready together would hold the loop for a second.
+"""
+
+LONG_S: Final = 0.1
+"""Estimated time from which a call belongs to the second thread."""
+
+LONG_BYTES: Final = int(LONG_S / BYTE_S)
+"""Bodies that belong to the second thread whatever their tags."""
+
+
+class Marks(Protocol):
+    """Notes outside of the interpreter which page is being analysed."""
+
+    def under(self, url: str) -> AbstractContextManager[object]:
+        """Mark a page while the context lasts.
+
+        Called on the event loop and on both threads, so up to three contexts are open at a time.
+        """
+        ...
+
+
+class NoMarks:
+    """Marks nothing."""
+
+    @contextmanager
+    def under(self, url: str) -> Iterator[None]:
+        """Mark nothing."""
+        yield
+
+
+def cost_s(size_bytes: int, tags: int = 0) -> float:
+    """Return about how long the analysis of a body takes."""
+    return BYTE_S * size_bytes + TAG_S * tags
+
+
+class FairQueue:
+    """Calls that wait for one place, in an order that is fair by host and by cost."""
+
+    def __init__(self) -> None:
+        self._heap: list[tuple[float, int, float, trio.Event]] = []
+        self._finish_of: dict[str, float] = {}
+        self._served_until = 0.0
+        self._pushes = 0
+        self._is_taken = False
+
+    def __len__(self) -> int:
+        return len(self._heap)
+
+    def push(self, host: str, cost: float) -> trio.Event:
+        """Queue a call; the event is set when it is popped."""
+        place = max(self._served_until, self._finish_of.get(host, 0.0)) + cost
+        self._finish_of[host] = place
+        self._pushes += 1
+        event = trio.Event()
+        heapq.heappush(self._heap, (place, self._pushes, cost, event))
+        return event
+
+    def pop(self) -> float:
+        """Let the next call go on; return its cost."""
+        self._served_until, _, cost, event = heapq.heappop(self._heap)
+        event.set()
+        if not self._heap:
+            self._finish_of.clear()
+            self._served_until = 0.0
+        return cost
+
+    def remove(self, event: trio.Event) -> None:
+        """Remove a call that waits no more."""
+        self._heap = [entry for entry in self._heap if entry[3] is not event]
+        heapq.heapify(self._heap)
+
+    @asynccontextmanager
+    async def place(self, host: str, cost: float) -> AsyncIterator[None]:
+        """Hold the one place."""
+        if self._is_taken:
+            event = self.push(host, cost)
+            try:
+                await event.wait()
+            except trio.Cancelled:
+                if event.is_set():
+                    self._release()
+                else:
+                    self.remove(event)
+                raise
+        self._is_taken = True
+        try:
+            yield
+        finally:
+            self._release()
+
+    def _release(self) -> None:
+        self._is_taken = bool(self._heap)
+        if self._heap:
+            self.pop()
+
+
+class Analyser:
+    """Runs every analysis of remote bytes in the daemon.
+
+    Attributes:
+        meter: learns which pages are analysed.
+    """
+
+    def __init__(
+        self, workers: Workers, marks: Marks | None = None, meter: StallMeter | None = None
+    ) -> None:
+        self.meter = meter or StallMeter()
+        self._workers = workers
+        self._marks = marks or NoMarks()
+        self._limiter = trio.CapacityLimiter(2)
+        self._inline = FairQueue()
+        self._short = FairQueue()
+        self._long = FairQueue()
+        self._pass = -1
+        self._spent_s = 0.0
+
+    async def run(
+        self,
+        call: Callable[[*Ts], T],
+        *args: *Ts,
+        url: str,
+        size_bytes: int,
+        tags: int = 0,
+    ) -> T:
+        """Return what `call(*args)` returns, or raise what it raises.
+
+        Args:
+            call: a sync function that touches nothing the event loop writes meanwhile.
+            url: the page or document that the bytes came from.
+            size_bytes: length of the bytes it reads.
+            tags: number of `<` in them, where it parses markup.
+        """
+        estimate_s = cost_s(size_bytes, tags)
+        if estimate_s <= INLINE_S:
+            if not self._has_time():
+                await self._next_pass(url, estimate_s)
+            self._spent_s += estimate_s
+            self.meter.page = url
+            with self._marks.under(url):
+                return call(*args)
+        queue = self._short if estimate_s <= LONG_S else self._long
+        async with queue.place(split_url(url).host, estimate_s):
+            with self.meter.on_thread(url):
+                return await self._workers.run(self._marked, url, call, args, limiter=self._limiter)
+
+    async def read(
+        self, call: Callable[[*Ts], T], *args: *Ts, url: str, bodies: Sequence[bytes]
+    ) -> T:
+        """Run a call that parses bodies; see `run`."""
+        size_bytes = sum(map(len, bodies))
+        tags = 0 if size_bytes > LONG_BYTES else sum(body.count(b"<") for body in bodies)
+        return await self.run(call, *args, url=url, size_bytes=size_bytes, tags=tags)
+
+    async def pack(self, call: Callable[[*Ts], T], *args: *Ts, url: str, body: bytes) -> T:
+        """Run a call that hashes or compresses a body; see `run`."""
+        return await self.run(call, *args, url=url, size_bytes=len(body) // HASHED_BYTES)
+
+    def _marked(self, url: str, call: Callable[[*Ts], T], args: tuple[*Ts]) -> T:
+        with self._marks.under(url):
+            return call(*args)
+
+    # --- calls on the event loop -----------------------------------------------------------------
+
+    def _has_time(self) -> bool:
+        if self._pass != self.meter.passes:
+            self._pass = self.meter.passes
+            self._spent_s = 0.0
+        return self._spent_s < PASS_S and not self._inline
+
+    async def _next_pass(self, url: str, estimate_s: float) -> None:
+        if not self._inline:
+            trio.lowlevel.spawn_system_task(self._serve_inline)
+        event = self._inline.push(split_url(url).host, estimate_s)
+        try:
+            await event.wait()
+        except trio.Cancelled:
+            if not event.is_set():
+                self._inline.remove(event)
+            raise
+
+    async def _serve_inline(self) -> None:
+        """Let the calls that wait go on, as many in each pass as have time."""
+        while self._inline:
+            await trio.lowlevel.checkpoint()
+            spent_s = 0.0
+            while self._inline and spent_s < PASS_S:
+                spent_s += self._inline.pop()
