@@ -1,16 +1,13 @@
 """Rules of robots.txt and of robots tags.
 
-protego does the matching (longest rule wins, `*` and `$`, allow wins a tie), as search engines do.
-The group is chosen here, before protego sees the text:
+`robots_rules.py` matches URLs. The file is read here, with the tolerance of search engines for
+misspelled directives and a missing colon:
 
 1. A group is ours if a user-agent line contains our whole product token, in any case (RFC 9309
    section 2.2.1). Groups for us are merged; the groups for `*` count only if none is for us.
-   protego alone would also apply a group for `craw` to `crawld`.
-2. Only our rules reach protego, as one group: a hostile file with tens of thousands of agents would
-   cost it minutes.
-3. A file is read up to `ROBOTS_MAX_BYTES`, cut after its last complete line. Anything that is not a
+2. A file is read up to `ROBOTS_MAX_BYTES`, cut after its last complete line. Anything that is not a
    rule (binary data, an HTML page) is ignored.
-4. /robots.txt itself is always allowed.
+3. /robots.txt itself is always allowed.
 
 Source: RFC 9309 (Koster, Illyes, Zeller, Sassman 2022), sections 2.2 to 2.5. Crawl-delay,
 Request-rate and Visit-time are older conventions. The period of a Request-rate is ignored: the rate
@@ -19,14 +16,14 @@ holds all day.
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-from datetime import time
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import TypeVar
 
-from protego import Protego
-
+from crawld.core.robots_rules import RobotsRules
 from crawld.core.url import target_of
 
 ROBOTS_MAX_BYTES = 500 * 1024
@@ -48,17 +45,22 @@ _VALUED_DIRECTIVES = frozenset(
     {"unavailable_after", "max-snippet", "max-image-preview", "max-video-preview"}
 )
 
+_DISALLOW = ("disallow", "dissallow", "dissalow", "disalow", "diasllow", "disallaw")
+_DIRECTIVES = {
+    **dict.fromkeys(("user-agent", "useragent", "user agent"), "agent"),
+    **dict.fromkeys(("sitemap", "sitemaps", "site-map", "site-maps"), "sitemap"),
+    **dict.fromkeys(_DISALLOW, "disallow"),
+    "allow": "allow",
+    **dict.fromkeys(("crawl-delay", "crawl delay"), "delay"),
+    **dict.fromkeys(("request-rate", "request rate"), "rate"),
+    **dict.fromkeys(("visit-time", "visit time"), "visit"),
+}
+_PERIODS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400}
+
 _TOKEN = re.compile(r"[A-Za-z0-9_-]+")
-_AGENT_LINE = re.compile(r"user[- ]?agent(?:\s*:|\s)\s*(.*)", re.IGNORECASE).match
-_SITEMAP_LINE = re.compile(r"site-?maps?(?:\s*:|\s)\s*(\S+)", re.IGNORECASE).match
-# Includes the misspellings of "disallow" that protego accepts.
-_RULE_LINE = re.compile(
-    r"(?:d[ials]+[ao]w|allow|crawl[- ]delay|request[- ]rate|visit[- ]time)\s*(?::|\s)",
-    re.IGNORECASE,
-).match
 _LINE_END = re.compile(r"\r\n|\r|\n")
-# protego splits at every Unicode line end; these characters would split a rule or hide in one.
-_JUNK = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\x85\u2028\u2029\ufeff]")
+# Control characters, and line ends of Unicode that would hide in a rule or split it.
+_JUNK = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\x85\u2028\u2029\ufeff]+")
 
 
 class RobotsVerdict(StrEnum):
@@ -98,6 +100,7 @@ class Robots:
             (start, end) seconds; the end lies before the start if it crosses midnight.
         sitemaps: as written, in order, without repeats.
         names_agent: whether a group names our agent and not only `*`.
+        rules: allow and disallow rules of our group; None: there is no file.
     """
 
     crawl_delay_s: float | None = None
@@ -105,7 +108,7 @@ class Robots:
     visit_time: tuple[int, int] | None = None
     sitemaps: tuple[str, ...] = ()
     names_agent: bool = False
-    _rules: Protego | None = None
+    rules: RobotsRules | None = None
     _closed: bool = False
 
     @classmethod
@@ -117,15 +120,13 @@ class Robots:
         """
         found = _sort_lines(_lines(text), _product_token(agent))
         group = found.ours if found.named else found.for_any
-        rules = Protego.parse("\n".join(("User-agent: *", *group)))
-        rate = rules.request_rate("*")
         return cls(
-            crawl_delay_s=rules.crawl_delay("*"),
-            request_rate_delay_s=None if rate is None else rate.seconds / rate.requests,
-            visit_time=_closed_span(rules),
+            crawl_delay_s=_last_valid(_seconds, group.delays),
+            request_rate_delay_s=_last_valid(_seconds_per_request, group.rates),
+            visit_time=_closed_span(_last_valid(_visit_time, group.visits)),
             sitemaps=tuple(found.sitemaps),
             names_agent=found.named,
-            _rules=rules,
+            rules=RobotsRules(group.rules),
         )
 
     @classmethod
@@ -140,11 +141,10 @@ class Robots:
 
     def allowed(self, url: str) -> bool:
         """Return whether a canonical URL may be fetched."""
-        if target_of(url) == "/robots.txt":
+        target = target_of(url)
+        if target == "/robots.txt":
             return True
-        if self._rules is None:
-            return not self._closed
-        return self._rules.can_fetch(url, "*")
+        return not self._closed if self.rules is None else self.rules.allow(target)
 
 
 def _product_token(agent: str) -> str:
@@ -162,54 +162,143 @@ def _lines(text: bytes | str) -> list[str]:
     # UTF-16 from a text editor has a byte order mark; everything else is read as UTF-8.
     wide = body.startswith((b"\xff\xfe", b"\xfe\xff"))
     decoded = body.decode("utf-16" if wide else "utf-8", errors="replace")
-    lines = (_JUNK.sub("", line).partition("#")[0].strip() for line in _LINE_END.split(decoded))
+    lines = (line.partition("#")[0].strip() for line in _LINE_END.split(_JUNK.sub("", decoded)))
     return [line for line in lines if line]
+
+
+def _directive(line: str) -> tuple[str, str] | None:
+    """Return the kind and the value of a line; None: it is unknown."""
+    name, colon, value = line.partition(":")
+    kind = _DIRECTIVES.get(name.strip().lower()) if colon else None
+    if kind is not None:
+        return kind, value.strip()
+    words = line.split()
+    for count in range(1, min(len(words), 3)):
+        kind = _DIRECTIVES.get(" ".join(words[:count]).lower())
+        if kind is not None:
+            # "Disallow /a: b" has a colon that ends another, unknown name.
+            unknown = colon and kind not in ("agent", "sitemap") and not value[:1].strip()
+            return None if unknown else (kind, " ".join(words[count:]))
+    return None
 
 
 @dataclass(slots=True)
 class _GroupLines:
-    """Rule lines by group; `named` is set if any group names our agent."""
+    """The values of the lines of a group; `rules` has whether each allows."""
 
-    ours: list[str]
-    for_any: list[str]
+    rules: list[tuple[bool, str]] = field(default_factory=list)
+    delays: list[str] = field(default_factory=list)
+    rates: list[str] = field(default_factory=list)
+    visits: list[str] = field(default_factory=list)
+
+    def add(self, kind: str, value: str) -> None:
+        if not value:
+            return
+        if kind in ("allow", "disallow"):
+            self.rules.append((kind == "allow", value))
+        else:
+            {"delay": self.delays, "rate": self.rates, "visit": self.visits}[kind].append(value)
+
+
+@dataclass(slots=True)
+class _SortedLines:
+    """Lines by group; `named` is set if any group names our agent."""
+
+    ours: _GroupLines
+    for_any: _GroupLines
     sitemaps: dict[str, None]
     named: bool = False
 
 
-def _sort_lines(lines: Iterable[str], token: str) -> _GroupLines:
-    found = _GroupLines([], [], {})
+def _sort_lines(lines: Iterable[str], token: str) -> _SortedLines:
+    found = _SortedLines(_GroupLines(), _GroupLines(), {})
     for_us = for_all = in_heading = False
     for line in lines:
-        if heading := _AGENT_LINE(line):
+        kind, value = _directive(line) or ("", "")
+        if kind == "agent":
             # Agent lines in a row share the rules below them; an unknown line does not separate
             # them.
             if not in_heading:
                 for_us = for_all = False
             in_heading = True
-            for_all = for_all or set(heading[1]) == {"*"}
-            if token and _product_token(heading[1].replace("*", "")) == token:
+            for_all = for_all or (value != "" and not value.strip("*"))
+            if token and _product_token(value.replace("*", "")) == token:
                 for_us = found.named = True
-        elif sitemap := _SITEMAP_LINE(line):
-            if len(found.sitemaps) < MAX_SITEMAPS:
-                found.sitemaps[sitemap[1]] = None
-        elif _RULE_LINE(line):
+        elif kind == "sitemap":
+            if value and len(found.sitemaps) < MAX_SITEMAPS:
+                found.sitemaps[value.split()[0]] = None
+        elif kind:
             in_heading = False
             if for_us:
-                found.ours.append(line)
+                found.ours.add(kind, value)
             if for_all:
-                found.for_any.append(line)
+                found.for_any.add(kind, value)
     return found
 
 
-def _closed_span(rules: Protego) -> tuple[int, int] | None:
-    visits = rules.visit_time("*")
-    if visits is None or visits.start_time == visits.end_time:
+_Value = TypeVar("_Value")
+
+
+def _last_valid(read: Callable[[str], _Value], values: Iterable[str]) -> _Value | None:
+    """Return what `read` makes of the last value that it accepts."""
+    last = None
+    for value in values:
+        try:
+            last = read(value)
+        except (ValueError, OverflowError):
+            continue  # not a number, or none of this form
+    return last
+
+
+def _seconds(value: str) -> float:
+    seconds = float(value)
+    if not math.isfinite(seconds) or seconds < 0:
+        raise ValueError(value)
+    return seconds
+
+
+def _seconds_per_request(value: str) -> float:
+    """Return the seconds of "requests/seconds[smhd]"; a period of the day may follow."""
+    rate, *period = value.split() if len(value.split()) == 2 else value.split()[:1]
+    requests, seconds = rate.split("/")
+    unit = _PERIODS.get(seconds[-1:].lower())
+    count, span = int(requests), int(seconds[:-1] if unit else seconds)
+    if count <= 0 or span <= 0:
+        raise ValueError(value)
+    if period:
+        _day_period(period[0], "-")
+    return span * (unit or 1) / count
+
+
+def _visit_time(value: str) -> tuple[int, int]:
+    """Return the seconds of the day of "0400-0845" or "0400 0845"."""
+    try:
+        return _day_period(value, "-")
+    except ValueError:
+        return _day_period(value, " ")
+
+
+def _day_period(value: str, separator: str) -> tuple[int, int]:
+    start, end = value.split(separator)
+    return _second_of_day(start), _second_of_day(end)
+
+
+def _second_of_day(value: str) -> int:
+    """Return the second of the day of "HMM" or "HHMM"."""
+    value = value.strip()
+    if len(value) not in (3, 4) or not (value.isascii() and value.isdigit()):
+        raise ValueError(value)
+    hours, minutes = int(value[:-2]), int(value[-2:])
+    if hours > 23 or minutes > 59:
+        raise ValueError(value)
+    return hours * 3_600 + minutes * 60
+
+
+def _closed_span(visits: tuple[int, int] | None) -> tuple[int, int] | None:
+    """Return the part of the day outside the visit time; None: there is none."""
+    if visits is None or visits[0] == visits[1]:
         return None
-    return _second_of_day(visits.end_time), _second_of_day(visits.start_time)
-
-
-def _second_of_day(clock: time) -> int:
-    return clock.hour * 3_600 + clock.minute * 60
+    return visits[1], visits[0]
 
 
 @dataclass(frozen=True, slots=True)

@@ -157,7 +157,9 @@ def test_a_file_is_cut_after_its_last_whole_line_within_the_limit():
     [
         (b"User-agent: x%d\n", []),
         (b"Disallow: /p%d\n", ["/p7", "/p20000"]),
-        (b"Disallow: /*a*b*c%d*$\n", []),
+        # Beyond the limit of rules with "*", everything from the text before the star is closed.
+        (b"Disallow: /a/*a*b*c%d*$\n", ["/a/"]),
+        (b"Allow: /*x*%d\n", []),
         (b"Sitemap: /%d\n", []),
     ],
 )
