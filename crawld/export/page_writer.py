@@ -13,6 +13,7 @@ from typing import Final, NamedTuple
 
 import apsw
 
+from crawld.core.content.media import decode_as
 from crawld.core.content.rewrite import rewrite_css, rewrite_html
 from crawld.core.content.url_kind import REQUISITES, UrlKind
 from crawld.core.url import split_url, url_hash
@@ -183,7 +184,7 @@ def _with_charset(body: bytes, charset: str) -> tuple[bytes, str]:
     head = body[:1024].lower()
     if body.isascii() or b"charset" in head or b"encoding" in head or head[:3] == b"\xef\xbb\xbf":
         return body, charset
-    return body.decode(charset, "replace").encode("utf-8-sig"), "utf-8"
+    return decode_as(body, charset).encode("utf-8-sig"), "utf-8"
 
 
 def content_stamp(page: PageOutline) -> int:

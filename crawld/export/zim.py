@@ -26,6 +26,7 @@ import numpy as np
 from libzim.writer import ContentProvider, Creator, Hint, Item, StringProvider
 
 from crawld.core.content import html
+from crawld.core.content.media import decode_as
 from crawld.core.content.rewrite import rewrite_css, rewrite_html
 from crawld.core.content.url_kind import REQUISITES, UrlKind
 from crawld.core.display import iso_text
@@ -42,6 +43,8 @@ _XML: Final = frozenset({"application/xhtml+xml", "image/svg+xml"})
 _MARKUP: Final = _PAGES | _XML
 _EMPTY_URL: Final = "data:,"
 
+_HEAD_BYTES: Final = 100_000
+"""Bytes of the main page read for its language."""
 _TITLE_CHARACTERS: Final = 30
 _DESCRIPTION_CHARACTERS: Final = 80
 _ICON_PIXELS: Final = 48
@@ -177,8 +180,8 @@ class _ZimFile:
         copy = walk.copy(self._connection, version_id)
         if copy is None or copy.response.content_type not in _PAGES:
             return None
-        text = copy.body.decode(copy.response.charset or "utf-8", "replace")
-        lang = html.parse(text[:100_000]).lang.partition("-")[0].lower()
+        text = copy.body[:_HEAD_BYTES].decode(copy.response.charset or "utf-8", "replace")
+        lang = html.parse(text).lang.partition("-")[0].lower()
         return _MainPage(
             entry, head.url, head.title or split_url(head.url).host, _LANGUAGES.get(lang, "eng")
         )
@@ -235,7 +238,7 @@ class _ZimFile:
         body = copy.body
         if charset.lower() not in ("utf-8", "utf8", "ascii", "us-ascii"):
             # ZIM readers expect UTF-8 for every text.
-            body = body.decode(charset, "replace").encode()
+            body = decode_as(body, charset).encode()
         here = _quoted(entry)
 
         def locate(target: str, use: UrlKind) -> str | None:

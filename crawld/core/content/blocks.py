@@ -44,6 +44,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from selectolax.lexbor import LexborHTMLParser
 
+MAX_TAG_LENGTH = 2048
+"""Characters read of one tag; a cache of tags of any length has no limit in bytes."""
+
 MAX_BLOCKS = 50_000
 """Blocks of one page; the rest is joined to the last of them."""
 
@@ -89,11 +92,15 @@ _HREF = re.compile(r' href="([^"]*)"')
 _SESSION_PATH = re.compile(
     r"(?<!&amp);(?:jsessionid|phpsessid|sid|sessionid)=[^?#]*", re.IGNORECASE
 )
-_SESSION_PARAMETER = re.compile(
-    r"(?<=[?&;])(?:(?:phpsessid|jsessionid|sid|session_?id|s?token|\w*csrf\w*|authenticity_token|"
-    r"_?\w*nonce|utm_\w+|gclid|fbclid|_|ts|timestamp|cb|cachebuster|rnd|rand|random)=[^&#]*|"
-    r"[\w.-]+=[0-9a-f]{24,}(?=&|#|$))(?:&amp;|&|$)?",
-    re.IGNORECASE,
+_PARAMETER = re.compile(r"(?<=[?&;])([\w.-]++)=")
+_VALUE_END = re.compile(r"[&#]|$")
+_TOKEN_VALUE = re.compile(r"[0-9a-f]{24,}+(?=[&#]|$)", re.IGNORECASE)
+_SESSION_NAMES = frozenset(
+    {
+        *("phpsessid", "jsessionid", "sid", "sessionid", "session_id", "token", "stoken"),
+        *("authenticity_token", "gclid", "fbclid", "_", "ts", "timestamp", "cb", "cachebuster"),
+        *("rnd", "rand", "random"),
+    }
 )
 
 
@@ -101,7 +108,7 @@ def blocks_of(tree: LexborHTMLParser, title: str) -> Blocks:
     """Return the blocks of a parsed page, its title first."""
     outline = _Outline()
     if title:
-        outline.add("title: " + title, 0)
+        outline.add("title: " + _without_marks(title), 0)
     body = tree.body
     _outline_markup(outline, (body.html if body is not None else None) or "")
     return outline.blocks()
@@ -109,7 +116,7 @@ def blocks_of(tree: LexborHTMLParser, title: str) -> Blocks:
 
 def lines_of(text: str) -> Blocks:
     """Return the non-blank lines of a text without markup, as blocks."""
-    lines = [line for raw in text.splitlines() if (line := " ".join(raw.split()))]
+    lines = [line for raw in _without_marks(text).splitlines() if (line := " ".join(raw.split()))]
     if len(lines) > MAX_BLOCKS:
         lines[MAX_BLOCKS - 1 :] = [" ".join(lines[MAX_BLOCKS - 1 :])]
     return Blocks(tuple(lines), (0,) * len(lines))
@@ -149,9 +156,16 @@ class _Outline:
         return Blocks(tuple(self._texts), tuple(self._places))
 
 
+def _without_marks(text: str) -> str:
+    """Return a text without the characters that enclose targets: a page cannot forge one."""
+    if TARGET_START in text or TARGET_END in text:
+        return text.replace(TARGET_START, "").replace(TARGET_END, "")
+    return text
+
+
 def _outline_markup(outline: _Outline, markup: str) -> None:
     """Add the blocks of serialized markup, element by element as they open and close."""
-    found = split_markup(markup)
+    found = split_markup(_without_marks(markup))
     texts, tags = iter(found.texts), iter(found.tags)
     run = next(texts)
     kind, place = "", 0
@@ -169,7 +183,7 @@ def _outline_markup(outline: _Outline, markup: str) -> None:
         run = text
         if mark == _OPEN:
             above.append((kind, place))
-            opened, step = _opened(next(tags))
+            opened, step = _opened(next(tags)[:MAX_TAG_LENGTH])
             kind = opened or (_PRE if kind == _PRE else "")
             place = crc32(step, place)
         elif above:
@@ -187,11 +201,34 @@ def link_target(href: str) -> str:
     if "#" in href:
         href = href[: href.index("#")]
     if ";" in href or "?" in href:
-        href = _SESSION_PARAMETER.sub("", _SESSION_PATH.sub("", href))
+        href = _without_session_parameters(_SESSION_PATH.sub("", href))
         href = href.removesuffix("&amp;").rstrip("?&")
     if not href or href[:11].lower() == "javascript:":
         return ""
     return f"{TARGET_START}{href}{TARGET_END}"
+
+
+def _without_session_parameters(href: str) -> str:
+    """Return a target without its session ids and tokens; each character is read at most twice."""
+    kept: list[str] = []
+    start = end = 0
+    while match := _PARAMETER.search(href, end):
+        end = match.end()
+        if _is_session_name(match[1].lower()) or _TOKEN_VALUE.match(href, end):
+            kept.append(href[start : match.start()])
+            found = _VALUE_END.search(href, end)
+            end = len(href) if found is None else found.start()
+            if href.startswith("&", end):
+                end += 5 if href.startswith("&amp;", end) else 1
+            start = end
+    return "".join([*kept, href[start:]]) if kept else href
+
+
+def _is_session_name(name: str) -> bool:
+    if name in _SESSION_NAMES:
+        return True
+    telling = "csrf" in name or name.endswith("nonce") or (name.startswith("utm_") and name[4:])
+    return bool(telling) and not ("." in name or "-" in name)
 
 
 def image_target(source: str) -> str:
@@ -207,6 +244,6 @@ def image_target(source: str) -> str:
 def _opened(tag: str) -> tuple[str, bytes]:
     """Return the block kind of a start tag, and its contribution to the places below it."""
     name, _, attributes = tag.partition(" ")
-    tokens = [token for value in _IDENTITY.findall(attributes[:2048]) for token in value.split()]
+    tokens = [token for value in _IDENTITY.findall(attributes) for token in value.split()]
     stable = sorted({token for token in tokens if not any(c.isdigit() for c in token)})
     return _KINDS.get(name, ""), " ".join([name, *stable]).encode("utf-8", "replace")

@@ -13,7 +13,8 @@ matching block by block. For two texts that differ in a few words, only the wind
 are summed. A slice without a match doubles the size of the next.
 
 Invariants: symmetric; 0 for equal texts, 1 if exactly one is empty; time and memory linear in the
-texts.
+texts. A page can be built so that every window needs a closer look, or that matches are many and
+short; these are limited (`MAX_STEPS`), and what lies beyond counts as new.
 
 Source: Tridgell and Mackerras 1996, The rsync algorithm (checksums, search); the weighting is that
 of the thesis on adaptive crawling, Oslo, section 6.2.2, extended to count deletions.
@@ -29,6 +30,11 @@ from xxhash import xxh3_64_intdigest
 
 BLOCK_BYTES = 32
 """Default S: one changed digit costs one block on each side."""
+
+MAX_STEPS = 1_000_000
+"""Work of one direction, about 2 s: a window looked at costs 1, a match `_MATCH_STEPS`."""
+
+_MATCH_STEPS = 96
 
 _FIRST_SLICE, _LARGEST_SLICE = 2**8, 2**18
 _TABLE_BITS = range(12, 19)
@@ -63,7 +69,7 @@ def one_way(new: bytes, old: bytes, block_bytes: int = BLOCK_BYTES) -> float:
     if end < windows and len(old) >= block_bytes:
         blocks = _Blocks(old, block_bytes)
         start, slice_bytes = end, _FIRST_SLICE
-        while start < windows:
+        while start < windows and blocks.steps < MAX_STEPS:
             stop = min(start + slice_bytes, windows)
             end, found = blocks.cover(new, start, stop, end)
             covered += found
@@ -90,6 +96,7 @@ class _Blocks:
         self._order = np.argsort(self._weak, kind="stable")
         self._sorted = self._weak[self._order]
         self._strong: dict[int, dict[int, int]] = {}
+        self.steps = 0
 
     def cover(self, new: bytes, start: int, stop: int, end: int) -> tuple[int, int]:
         """Match the windows that start in [start, stop), from left to right.
@@ -104,9 +111,10 @@ class _Blocks:
         hits = hits[self._sorted[near] == weak[hits]]
         positions, values = (hits + start).tolist(), weak[hits].tolist()
         covered = index = 0
-        while index < len(positions):
+        while index < len(positions) and self.steps < MAX_STEPS:
             position = positions[index]
             matched = self._matched(new, position, values[index])
+            self.steps += _MATCH_STEPS if matched else 1
             if matched:
                 covered, end = covered + matched, position + matched
                 index = bisect_left(positions, end, index)

@@ -22,6 +22,8 @@ from functools import lru_cache
 from html.entities import html5
 from typing import NamedTuple
 
+from crawld.core.content.media import decode_as
+
 _S = r"\t\n\f\r "
 _ATTRIBUTES = (
     rf"(?:[{_S}/]++"
@@ -297,4 +299,4 @@ def source_of(body: bytes, charset: str) -> MarkupText:
     """Return the text of a body, read with a Python codec (from `media.decode`)."""
     if is_bytewise(charset):
         return MarkupText(body.decode("latin-1"), charset)
-    return MarkupText(body.decode(charset, "replace").removeprefix("\ufeff"), None)
+    return MarkupText(decode_as(body, charset).removeprefix("\ufeff"), None)

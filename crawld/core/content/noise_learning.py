@@ -23,20 +23,19 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import TYPE_CHECKING
 from zlib import crc32
 
 from crawld.core.content.alignment import find_gaps
 from crawld.core.content.volatile import (
+    BlockIndex,
     Cover,
     VolatileRule,
     VolatileRules,
-    covered_indices,
-    index_places,
     mask,
-    neighbor_wording,
-    wording_hash,
 )
 
 if TYPE_CHECKING:
@@ -46,6 +45,9 @@ MAX_RULES = 16
 MAX_HOST_RULES = 64
 MAX_RUN = 6
 """Largest number of blocks in a slot."""
+
+MAX_SLOT_RUNS = 4 * 16
+"""Runs of blocks tried as a slot: each try reads up to `MAX_NEIGHBORS` slots."""
 
 MAX_PROPOSALS = 16
 """New rules from one comparison: a new layout must not displace known rules."""
@@ -68,14 +70,17 @@ class ReadingPair:
 
     old: Blocks
     new: Blocks
-    _places: tuple[dict[int, list[int]], dict[int, list[int]]]
+    _indices: tuple[BlockIndex, BlockIndex]
     _proposals: tuple[VolatileRule, ...]
 
     @classmethod
     def of(cls, old: Blocks, new: Blocks) -> ReadingPair:
         """Compare two readings and propose rules for what differs."""
-        places = index_places(old), index_places(new)
-        return cls(old, new, places, tuple(_proposals(old, new)[:MAX_PROPOSALS]))
+        index = BlockIndex(new)
+        if old is new:
+            return cls(old, new, (index, index), ())
+        indices = BlockIndex(old), index
+        return cls(old, new, indices, tuple(_proposals(old, new, *indices)[:MAX_PROPOSALS]))
 
     def learn(self, known: VolatileRules, *, pair: bool = False) -> VolatileRules:
         """Return the rules of the page after this comparison.
@@ -85,7 +90,7 @@ class ReadingPair:
         """
         observed = self._observe_all(known, page_bit=1)
         rules = [_confirm(rule, pair=pair and differs) for rule, differs in observed]
-        return _best_rules(rules, self.new, MAX_RULES)
+        return _best_rules(rules, self.new, self._indices[1], MAX_RULES)
 
     def learn_host(self, known: VolatileRules, *, page_key: int) -> VolatileRules:
         """Return the rules of the host after this comparison of one of its pages.
@@ -94,7 +99,7 @@ class ReadingPair:
         """
         page_bit = 1 << (crc32(str(page_key).encode()) & 15)
         rules = [_confirm_for_host(rule) for rule, _ in self._observe_all(known, page_bit=page_bit)]
-        return _best_rules(rules, self.new, MAX_HOST_RULES)
+        return _best_rules(rules, self.new, self._indices[1], MAX_HOST_RULES)
 
     def _observe_all(
         self, known: VolatileRules, *, page_bit: int
@@ -115,7 +120,7 @@ class ReadingPair:
             if key not in rules
         ]
         observed = [
-            _observe(rule, self.old, self.new, self._places) for rule in [*unseen, *rules.values()]
+            _observe(rule, self.old, self.new, self._indices) for rule in [*unseen, *rules.values()]
         ]
         return [
             (replace(rule, pages=rule.pages | page_bit) if differs else rule, differs)
@@ -132,11 +137,11 @@ def _observe(
     rule: VolatileRule,
     old: Blocks,
     new: Blocks,
-    places: tuple[dict[int, list[int]], dict[int, list[int]]],
+    indices: tuple[BlockIndex, BlockIndex],
 ) -> tuple[VolatileRule, bool]:
     """Return a rule with one more observation, and whether its blocks differed."""
-    before = [old.texts[index] for index in covered_indices(rule, old, places[0])]
-    after = [new.texts[index] for index in covered_indices(rule, new, places[1])]
+    before = [old.texts[index] for index in indices[0].covered(rule)]
+    after = [new.texts[index] for index in indices[1].covered(rule)]
     gone = rule.cover == Cover.WORDING and not (before and after)
     if gone or not (before or after):
         return rule, False
@@ -168,14 +173,15 @@ def _confirm_for_host(rule: VolatileRule) -> VolatileRule:
     return replace(rule, confirmed=agreed or (rule.confirmed and rule.differed * 2 >= rule.seen))
 
 
-def _best_rules(rules: list[VolatileRule], new: Blocks, most: int) -> VolatileRules:
+def _best_rules(
+    rules: list[VolatileRule], new: Blocks, in_new: BlockIndex, most: int
+) -> VolatileRules:
     """Return the best rules; one that would leave out more than half the text is not confirmed."""
     allowed = sum(map(len, new.texts)) / 2
-    by_place = index_places(new)
     bounded = []
     for rule in sorted(rules, key=_rank):
         if rule.confirmed and rule.cover in {Cover.PLACE, Cover.SLOT}:
-            size = sum(len(new.texts[index]) for index in covered_indices(rule, new, by_place))
+            size = sum(len(new.texts[index]) for index in in_new.covered(rule))
             allowed -= size
             if size and allowed < 0:
                 allowed += size
@@ -185,22 +191,25 @@ def _best_rules(rules: list[VolatileRule], new: Blocks, most: int) -> VolatileRu
     return VolatileRules(tuple(sorted(bounded, key=_rank)[:most]))
 
 
-def _proposals(old: Blocks, new: Blocks) -> list[VolatileRule]:
+def _proposals(
+    old: Blocks, new: Blocks, old_index: BlockIndex, new_index: BlockIndex
+) -> list[VolatileRule]:
     """Return the rules that would explain the difference between two readings."""
-    gaps = [] if old is new else find_gaps(old, new)
+    gaps = find_gaps(old, new)
     if not gaps:
         return []
     in_old = [i for gap in gaps for i in range(gap[0], gap[1])]
     in_new = [j for gap in gaps for j in range(gap[2], gap[3])]
     stable = _places_outside(old, in_old) | _places_outside(new, in_new)
-    wordings = {j: (new.places[j], wording_hash(new.texts[j])) for j in in_new}
-    loose = _unpaired(old, new, in_old, wordings)
-    found = _number_rules(new, [j for j in in_new if j not in loose[1]], wordings, stable)
+    wordings = {j: (new.places[j], new_index.wording(j)) for j in in_new}
+    loose = _unpaired({i: (old.places[i], old_index.wording(i)) for i in in_old}, wordings)
+    paired = [j for j in in_new if j not in loose[1]]
+    found = _number_rules(new, new_index, paired, wordings, stable)
     places = {old.places[i] for i in loose[0]} | {new.places[j] for j in loose[1]}
     found += [VolatileRule(Cover.PLACE, place) for place in sorted(places - stable)]
-    for blocks, indices in ((old, loose[0]), (new, loose[1])):
-        candidates = sorted(index for index in indices if blocks.places[index] in stable)
-        found += _slot_rules(blocks, candidates, indices)
+    for blocks, index, indices in ((old, old_index, loose[0]), (new, new_index, loose[1])):
+        candidates = sorted(at for at in indices if blocks.places[at] in stable)
+        found += _slot_rules(blocks, index, candidates, indices)
     return found
 
 
@@ -210,15 +219,20 @@ def _places_outside(blocks: Blocks, indices: list[int]) -> set[int]:
 
 
 def _unpaired(
-    old: Blocks, new: Blocks, in_old: list[int], wordings: dict[int, tuple[int, int]]
+    old: dict[int, tuple[int, int]], new: dict[int, tuple[int, int]]
 ) -> tuple[set[int], set[int]]:
-    """Pair blocks that differ only in numbers; return the unpaired indices of old and new."""
+    """Pair blocks that differ only in numbers; return the unpaired indices of old and new.
+
+    Args:
+        old: place and wording of each differing block of the old reading, by index, ascending.
+        new: the same of the new one.
+    """
     waiting: dict[tuple[int, int], list[int]] = {}
-    for i in reversed(in_old):
-        waiting.setdefault((old.places[i], wording_hash(old.texts[i])), []).append(i)
-    left_over = set(in_old)
+    for i in reversed(old):
+        waiting.setdefault(old[i], []).append(i)
+    left_over = set(old)
     alone = set()
-    for j, wording in wordings.items():
+    for j, wording in new.items():
         if candidates := waiting.get(wording):
             left_over.discard(candidates.pop())
         else:
@@ -227,14 +241,16 @@ def _unpaired(
 
 
 def _number_rules(
-    new: Blocks, paired: list[int], wordings: dict[int, tuple[int, int]], stable: set[int]
+    new: Blocks,
+    index: BlockIndex,
+    paired: list[int],
+    wordings: dict[int, tuple[int, int]],
+    stable: set[int],
 ) -> list[VolatileRule]:
     differing = Counter(wordings[j] for j in paired)
     places = {place for place, _ in differing}
     everywhere = Counter(
-        (place, wording_hash(text))
-        for text, place in zip(new.texts, new.places, strict=True)
-        if place in places
+        (place, index.wording(at)) for at, place in enumerate(new.places) if place in places
     )
     # A wording that also occurs unchanged elsewhere is a form filled in by many blocks (rows of a
     # table): it does not show which of them are volatile.
@@ -244,21 +260,26 @@ def _number_rules(
     return rules + [VolatileRule(Cover.NUMBERS, place) for place in sorted(places - stable)]
 
 
-def _slot_rules(blocks: Blocks, candidates: list[int], loose: set[int]) -> list[VolatileRule]:
-    """Return a slot for every run of loose blocks between two neighbors that are not loose."""
+def _slot_rules(
+    blocks: Blocks, index: BlockIndex, candidates: list[int], loose: set[int]
+) -> list[VolatileRule]:
+    """Return a slot for each of the first runs of loose blocks between two that are not loose."""
     rules = []
-    by_place = index_places(blocks) if candidates else {}
-    start = 0
-    for at, index in enumerate(candidates):
-        if at + 1 < len(candidates) and candidates[at + 1] == index + 1:
-            continue
-        first, after = candidates[start], index + 1
-        start = at + 1
+    for first, after in islice(_runs(candidates), MAX_SLOT_RUNS):
         if after - first > MAX_RUN or first - 1 in loose or after in loose:
             continue
         place = blocks.places[first - 1] if first else 0
-        left, right = neighbor_wording(blocks, first - 1), neighbor_wording(blocks, after)
+        left, right = index.wording(first - 1), index.wording(after)
         rule = VolatileRule(Cover.SLOT, place, left, right, after - first)
-        if covered_indices(rule, blocks, by_place) == list(range(first, after)):
+        if index.covered(rule) == list(range(first, after)):
             rules.append(rule)
     return rules
+
+
+def _runs(indices: list[int]) -> Iterator[tuple[int, int]]:
+    """Yield (first, after) of each run of consecutive indices."""
+    start = 0
+    for at, index in enumerate(indices):
+        if at + 1 == len(indices) or indices[at + 1] != index + 1:
+            yield indices[start], index + 1
+            start = at + 1

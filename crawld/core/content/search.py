@@ -20,6 +20,9 @@ from crawld.core.content.tags import TARGET, resolve_entities
 MAX_TEXT = 500_000
 """Characters indexed of one page."""
 
+MAX_QUERY = 1_000
+"""Characters read of a query: each word is searched for in whole pages."""
+
 MAX_TERMS = 32
 
 SNIPPET_CHARACTERS = 240
@@ -71,7 +74,7 @@ def parse_query(text: str) -> Query:
     wanted: list[str] = []
     unwanted: list[str] = []
     words: list[str] = []
-    for minus, column, phrase, word in _TERM.findall(text)[:MAX_TERMS]:
+    for minus, column, phrase, word in _TERM.findall(text[:MAX_QUERY])[:MAX_TERMS]:
         begins = bool(word) and word.endswith("*")
         found = _WORD.findall(separate_characters(phrase or word))
         if not found:

@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 TARGET_START, TARGET_END = "\x02", "\x03"
-TARGET = re.compile(f"{TARGET_START}[^{TARGET_END}]*{TARGET_END}")
+TARGET = re.compile(f"{TARGET_START}[^{TARGET_START}{TARGET_END}]*{TARGET_END}")
 
 
 class Mark(IntEnum):

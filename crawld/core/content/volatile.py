@@ -36,11 +36,16 @@ _NUMBER = re.compile(
     r"\b(?:mon|tues?|wed(?:nes)?|thu(?:rs)?|fri|sat(?:ur)?|sun)(?:day)?\b|"
     r"\b(?:jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|"
     r"sep(?:t(?:ember)?)?|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?)\b|\b[ap]\.?m\b\.?|"
-    r"\w*\d\w*(?:[.,:/+-]+\w*\d\w*)*(?:\s+(?:second|minute|hour|day|week|month|year)s?\b)?",
+    r"(?<!\w)[^\W\d]*+\d\w*+(?:[.,:/+-]++[^\W\d]*+\d\w*+)*+"
+    r"(?:\s++(?:second|minute|hour|day|week|month|year)s?\b)?",
     re.IGNORECASE,
 )
+# Linear: a number starts only where a word starts, and no possessive run is read a second time.
 _DIGIT = re.compile(r"\d")
-_NUMBERS = re.compile(r"#(?:[\s,]*#)+")
+_NUMBERS = re.compile(r"#(?:[\s,]*+#)++")
+MAX_NEIGHBORS = 256
+"""Blocks tried as the left neighbor of a slot; a text that occurs more often tells no place."""
+
 EDGE = 1
 """The wording of the neighbor before the first and after the last block."""
 
@@ -165,10 +170,19 @@ def mask(text: str) -> str:
     return _NUMBERS.sub("#", _NUMBER.sub("#", text))
 
 
-@lru_cache(maxsize=16384)
 def wording_hash(text: str) -> int:
     """Return a 32-bit hash of a text's masked form; never 0 or `EDGE`."""
+    return _cached_hash(text) if len(text) <= _CACHED_LENGTH else _wording_hash(text)
+
+
+def _wording_hash(text: str) -> int:
     return crc32(mask(text).encode("utf-8", "replace")) | 2
+
+
+_CACHED_LENGTH = 512
+"""Longer texts are not cached: a cache of texts of any length has no limit in bytes."""
+
+_cached_hash = lru_cache(maxsize=16384)(_wording_hash)
 
 
 def cleaned(blocks: Blocks, volatile: VolatileRules | None = None) -> str:
@@ -210,44 +224,55 @@ def _covered(blocks: Blocks, rules: Iterable[VolatileRule]) -> tuple[set[int], s
     """Return the blocks left out, and those with masked numbers."""
     left_out: set[int] = set()
     masked: set[int] = set()
-    by_place = index_places(blocks)
+    index = BlockIndex(blocks)
     for rule in rules:
         leaves_out = rule.cover in {Cover.PLACE, Cover.SLOT}
-        (left_out if leaves_out else masked).update(covered_indices(rule, blocks, by_place))
+        (left_out if leaves_out else masked).update(index.covered(rule))
     return left_out, masked
 
 
-def index_places(blocks: Blocks) -> dict[int, list[int]]:
-    """Return the indices of the blocks at each place."""
-    by_place: dict[int, list[int]] = {}
-    for index, place in enumerate(blocks.places):
-        by_place.setdefault(place, []).append(index)
-    return by_place
+class BlockIndex:
+    """Finds the blocks of one reading by place and wording; each wording is computed once."""
 
+    __slots__ = ("_by_place", "_by_wording", "_texts", "_wordings")
 
-def covered_indices(
-    rule: VolatileRule, blocks: Blocks, by_place: dict[int, list[int]]
-) -> list[int]:
-    """Return the indices of the blocks one rule covers."""
-    if rule.cover == Cover.SLOT:
-        return _slot(rule, blocks, by_place)
-    found = by_place.get(rule.place, [])
-    if rule.cover == Cover.WORDING:
-        return [index for index in found if wording_hash(blocks.texts[index]) == rule.wording]
-    return found
+    def __init__(self, blocks: Blocks) -> None:
+        self._texts = blocks.texts
+        self._wordings: dict[int, int] = {}
+        self._by_place: dict[int, list[int]] = {}
+        self._by_wording: dict[int, dict[int, list[int]]] = {}
+        for index, place in enumerate(blocks.places):
+            self._by_place.setdefault(place, []).append(index)
 
+    def wording(self, index: int) -> int:
+        """Return the wording of a block, or `EDGE` outside the page."""
+        found = self._wordings.get(index)
+        if found is None:
+            inside = 0 <= index < len(self._texts)
+            found = wording_hash(self._texts[index]) if inside else EDGE
+            self._wordings[index] = found
+        return found
 
-def _slot(rule: VolatileRule, blocks: Blocks, by_place: dict[int, list[int]]) -> list[int]:
-    lefts = [-1] if rule.wording == EDGE else by_place.get(rule.place, [])
-    for left in lefts:
-        if left >= 0 and wording_hash(blocks.texts[left]) != rule.wording:
-            continue
-        for right in range(left + 1, min(left + 2 + rule.run, len(blocks.texts) + 1)):
-            if neighbor_wording(blocks, right) == rule.right:
-                return list(range(left + 1, right))
-    return []
+    def covered(self, rule: VolatileRule) -> list[int]:
+        """Return the indices of the blocks that a rule covers."""
+        if rule.cover == Cover.SLOT:
+            return self._slot(rule)
+        if rule.cover == Cover.WORDING:
+            return self._worded(rule.place, rule.wording)
+        return self._by_place.get(rule.place, [])
 
+    def _worded(self, place: int, wording: int) -> list[int]:
+        by_wording = self._by_wording.get(place)
+        if by_wording is None:
+            by_wording = self._by_wording[place] = {}
+            for index in self._by_place.get(place, ()):
+                by_wording.setdefault(self.wording(index), []).append(index)
+        return by_wording.get(wording, [])
 
-def neighbor_wording(blocks: Blocks, index: int) -> int:
-    """Return the wording of a block, or `EDGE` outside the page."""
-    return wording_hash(blocks.texts[index]) if 0 <= index < len(blocks.texts) else EDGE
+    def _slot(self, rule: VolatileRule) -> list[int]:
+        lefts = [-1] if rule.wording == EDGE else self._worded(rule.place, rule.wording)
+        for left in lefts[:MAX_NEIGHBORS]:
+            for right in range(left + 1, min(left + 2 + rule.run, len(self._texts) + 1)):
+                if self.wording(right) == rule.right:
+                    return list(range(left + 1, right))
+        return []

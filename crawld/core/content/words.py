@@ -18,22 +18,24 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import groupby
-from math import isqrt
 
 from crawld.core.content.alignment import find_gaps
 from crawld.core.content.blocks import Blocks
 from crawld.core.content.tags import TARGET_END, TARGET_START, resolve_entities
 
 MAX_STEPS = 100_000
-"""Steps of all searches for shortest edits on a page: about 50 ms."""
+"""Steps of all searches for shortest edits on a page, equal words included: about 50 ms."""
+
+MAX_CHARACTERS = 1_000_000
+"""Characters of differing blocks compared word by word, about 2 s; later blocks are whole."""
 
 _CJK = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7a3\uf900-\ufaff"
 """Scripts without spaces between words: each of their characters counts as a word."""
 
 _TOKEN = re.compile(
-    f"{TARGET_START}[^{TARGET_END}]*{TARGET_END}|[{_CJK}]|[^\\W{_CJK}]+|\\s+|[^\\w\\s]"
+    f"{TARGET_START}[^{TARGET_START}{TARGET_END}]*{TARGET_END}|[{_CJK}]|[^\\W{_CJK}]+|\\s+|[^\\w\\s]"
 )
-_TARGET = re.compile(f"{TARGET_START}([^{TARGET_END}]*){TARGET_END}")
+_TARGET = re.compile(f"{TARGET_START}([^{TARGET_START}{TARGET_END}]*){TARGET_END}")
 
 
 class Op(StrEnum):
@@ -74,14 +76,18 @@ TokenEdit = tuple[Op, str]
 def word_diff(old: Blocks, new: Blocks, *, max_steps: int = MAX_STEPS) -> list[Hunk]:
     """Return a hunk for each run of differing blocks between two readings of a page, in order."""
     search = EditSearch(max_steps)
-    return [
-        Hunk(i, j, _pieces(search.edits(_tokens(old.texts[i:i_end]), _tokens(new.texts[j:j_end]))))
-        for i, i_end, j, j_end in find_gaps(old, new)
-    ]
+    hunks = []
+    left = MAX_CHARACTERS
+    for i, i_end, j, j_end in find_gaps(old, new):
+        before, after = "\n".join(old.texts[i:i_end]), "\n".join(new.texts[j:j_end])
+        left -= len(before) + len(after)
+        cut = _TOKEN.findall if left >= 0 else _as_one_token
+        hunks.append(Hunk(i, j, _pieces(search.edits(cut(before), cut(after)))))
+    return hunks
 
 
-def _tokens(texts: Sequence[str]) -> list[str]:
-    return _TOKEN.findall("\n".join(texts))
+def _as_one_token(text: str) -> list[str]:
+    return [text] if text else []
 
 
 class EditSearch:
@@ -104,8 +110,8 @@ class EditSearch:
 
     def _shortest(self, old: Sequence[str], new: Sequence[str]) -> Iterable[TokenEdit]:
         if old and new:
-            paths = _furthest(old, new, isqrt(self._left))
-            self._left -= len(paths) ** 2 if paths else self._left
+            paths, steps = _furthest(old, new, self._left)
+            self._left -= min(steps, self._left)
             if paths:
                 return _walk_back(old, new, paths)
         return [*((Op.REMOVED, token) for token in old), *((Op.ADDED, token) for token in new)]
@@ -115,23 +121,33 @@ def _as_blocks(tokens: Sequence[str]) -> Blocks:
     return Blocks(tuple(tokens), (0,) * len(tokens))
 
 
-def _furthest(old: Sequence[str], new: Sequence[str], limit: int) -> list[dict[int, int]]:
+def _furthest(
+    old: Sequence[str], new: Sequence[str], max_steps: int
+) -> tuple[list[dict[int, int]], int]:
     """Return how far in `old` each diagonal is reached by 0, 1, 2 … edits, up to the end.
 
-    An empty list if the end takes more edits than the limit.
+    Returns:
+        The paths, none if the end takes more than `max_steps`; and the steps made: a diagonal
+        copied or tried, or a token compared.
     """
     reached = {1: 0}
-    paths = []
-    for edits in range(limit):
+    paths: list[dict[int, int]] = []
+    steps = 0
+    while steps < max_steps:
+        edits = len(paths)
         paths.append(reached.copy())
         for diagonal in range(-edits, edits + 1, 2):
-            x = _step(reached, diagonal, edits)
-            while x < len(old) and x - diagonal < len(new) and old[x] == new[x - diagonal]:
+            start = x = _step(reached, diagonal, edits)
+            limit = min(len(old), len(new) + diagonal, start + max_steps)
+            while x < limit and old[x] == new[x - diagonal]:
                 x += 1
             reached[diagonal] = x
+            steps += 2 + x - start
             if x >= len(old) and x - diagonal >= len(new):
-                return paths
-    return []
+                return paths, steps
+            if steps >= max_steps:
+                break
+    return [], steps
 
 
 def _step(reached: dict[int, int], diagonal: int, edits: int) -> int:
