@@ -41,7 +41,13 @@ _TABLE_BITS = range(12, 19)
 """Range of the bits of the table index; the table has eight entries for each block."""
 
 
-def difference(a: str | bytes, b: str | bytes, *, block_bytes: int = BLOCK_BYTES) -> float:
+def difference(
+    a: str | bytes,
+    b: str | bytes,
+    *,
+    block_bytes: int = BLOCK_BYTES,
+    max_steps: int = MAX_STEPS,
+) -> float:
     """Return the weighted difference of two texts, in [0, 1]; a str is compared as UTF-8.
 
     It is 0 if both are equal, 1 if nothing is shared or one is empty.
@@ -51,14 +57,18 @@ def difference(a: str | bytes, b: str | bytes, *, block_bytes: int = BLOCK_BYTES
         return 0.0
     if not left or not right:
         return 1.0
-    return max(one_way(left, right, block_bytes), one_way(right, left, block_bytes))
+    return max(
+        one_way(left, right, block_bytes, max_steps), one_way(right, left, block_bytes, max_steps)
+    )
 
 
 def _as_bytes(text: str | bytes) -> bytes:
     return text.encode("utf-8", "surrogatepass") if isinstance(text, str) else text
 
 
-def one_way(new: bytes, old: bytes, block_bytes: int = BLOCK_BYTES) -> float:
+def one_way(
+    new: bytes, old: bytes, block_bytes: int = BLOCK_BYTES, max_steps: int = MAX_STEPS
+) -> float:
     """Return d(new|old): the share of bytes of a non-empty new text that no block of old covers.
 
     The last block of old may be shorter than S and then covers only the very end of the new text.
@@ -67,9 +77,9 @@ def one_way(new: bytes, old: bytes, block_bytes: int = BLOCK_BYTES) -> float:
     end = covered = block_bytes * (_common_bytes(new, 0, old, 0) // block_bytes)
     windows = len(new) - block_bytes + 1
     if end < windows and len(old) >= block_bytes:
-        blocks = _Blocks(old, block_bytes)
+        blocks = _Blocks(old, block_bytes, max_steps)
         start, slice_bytes = end, _FIRST_SLICE
-        while start < windows and blocks.steps < MAX_STEPS:
+        while start < windows and blocks.steps_left > 0:
             stop = min(start + slice_bytes, windows)
             end, found = blocks.cover(new, start, stop, end)
             covered += found
@@ -84,7 +94,7 @@ def one_way(new: bytes, old: bytes, block_bytes: int = BLOCK_BYTES) -> float:
 class _Blocks:
     """The blocks of a text, found by weak and then by strong checksum."""
 
-    def __init__(self, text: bytes, block_bytes: int) -> None:
+    def __init__(self, text: bytes, block_bytes: int, max_steps: int) -> None:
         self._text, self._size = text, block_bytes
         count = len(text) // block_bytes
         rows = np.frombuffer(text, dtype=np.uint8, count=count * block_bytes)
@@ -96,7 +106,7 @@ class _Blocks:
         self._order = np.argsort(self._weak, kind="stable")
         self._sorted = self._weak[self._order]
         self._strong: dict[int, dict[int, int]] = {}
-        self.steps = 0
+        self.steps_left = max_steps
 
     def cover(self, new: bytes, start: int, stop: int, end: int) -> tuple[int, int]:
         """Match the windows that start in [start, stop), from left to right.
@@ -111,10 +121,10 @@ class _Blocks:
         hits = hits[self._sorted[near] == weak[hits]]
         positions, values = (hits + start).tolist(), weak[hits].tolist()
         covered = index = 0
-        while index < len(positions) and self.steps < MAX_STEPS:
+        while index < len(positions) and self.steps_left > 0:
             position = positions[index]
             matched = self._matched(new, position, values[index])
-            self.steps += _MATCH_STEPS if matched else 1
+            self.steps_left -= _MATCH_STEPS if matched else 1
             if matched:
                 covered, end = covered + matched, position + matched
                 index = bisect_left(positions, end, index)

@@ -74,6 +74,32 @@ def test_link_targets(href, target):
     assert link_target(href).strip(TARGET_START + TARGET_END) == target
 
 
+@pytest.mark.parametrize(
+    ("unit", "kept"),
+    [
+        ("csrf", "csrf"),
+        ("a=;", "a=;"),
+        ("a=1;", "a=1;"),
+        ("sid=1&", ""),
+        ("aa.", "aa."),
+        (";sid", ";sid"),
+    ],
+)
+def test_a_long_target_is_read_in_linear_time(unit, kept):
+    repeats = 300_000
+    expected = "?" + kept * repeats if kept else ""
+    assert link_target("?" + unit * repeats).strip(TARGET_START + TARGET_END) == expected
+
+
+def test_a_page_cannot_forge_a_target():
+    forged = f"<p>a{TARGET_START}b<p>c&#2;d&#3;e<p><a href='/x&#3;y{TARGET_START}'>z</a>"
+    texts = blocks_of(parse(forged).tree, f"t{TARGET_END}").texts
+    assert texts == ("title: t", "ab", "cde", f"{TARGET_START}/xy{TARGET_END}z")
+    lines = lines_of("a\n" + TARGET_START * 1_000_000)
+    assert lines.texts == ("a",)
+    assert lines.visible_text() == "a"
+
+
 def test_image_targets():
     assert image_target("/a.png?cache=1").strip(TARGET_START + TARGET_END) == "/a.png"
     assert image_target("") == ""

@@ -1,6 +1,7 @@
 """Media types and charsets, one case a row."""
 
 import codecs
+import random
 
 import pytest
 
@@ -8,6 +9,7 @@ from crawld.core.content.media import (
     charset_parameter,
     codec_of,
     decode,
+    decode_as,
     media_type,
     sniff,
 )
@@ -105,6 +107,10 @@ def test_random_bytes_are_decoded():
         ("us-ascii", "cp1252"),
         ("rot13", None),
         ("utf-7", None),
+        ("cp500", None),
+        ("cp037", None),
+        ("hz", None),
+        ("cp866", "cp866"),
         ("idna", None),
         ("undefined", None),
         ("x" * 999, None),
@@ -116,6 +122,18 @@ def test_labels_have_their_meaning_on_the_web(label, codec):
     assert codec_of(label) == codec
     if codec:
         assert b"abc".decode(codec) == "abc"
+
+
+@pytest.mark.parametrize(
+    "codec", ["cp1252", "utf-8", "utf-16-le", "cp932", "gb18030", "iso2022_jp"]
+)
+def test_a_body_decoded_in_slices_has_the_text_of_the_whole(codec):
+    chance = random.Random(codec)
+    for body in (
+        chance.randbytes(200_001),
+        bytes(chance.choices(b"\x81\x40\x1b$(Ba\xd8", k=131_075)),
+    ):
+        assert decode_as(body, codec) == body.decode(codec, "replace")
 
 
 def test_content_type_fields():

@@ -4,11 +4,15 @@ import itertools
 import random
 from collections import Counter
 
+import pytest
+
 from crawld.core.content.analysis import difference_of, read_blocks
+from crawld.core.content.blocks import Blocks
 from crawld.core.content.fingerprint import digest
 from crawld.core.content.noise_learning import ReadingPair
 from crawld.core.content.volatile import VolatileRules
 from tests.unit.core.content.noisy_site import Page
+from tests.unit.steps import assert_linear
 
 PAGES, ROUNDS = 30, 30
 HOST_DELAY_S, ROUND_S = 15.0, 6 * 3600.0
@@ -138,3 +142,31 @@ def test_rules_survive_storage_and_joining():
     assert (rules | VolatileRules()).rules == rules.rules
     assert {r.key for r in (rules | rules).rules} == {r.key for r in rules.rules}
     assert difference_of(old, new, VolatileRules() | rules) == difference_of(old, new, rules)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        lambda i, edition: "x" if i % 2 else f"word{i} {edition}",
+        lambda i, edition: (
+            "x" if i % 3 == 0 else chr(97 + i % 26) * (i % 40 + i % 3 * len(edition))
+        ),
+        lambda i, edition: (
+            "x" if i % 3 == 0 else f"{edition * (i % 3)}{'yz'[i % 2] * (i % 97)} {chr(0x4E00 + i)}"
+        ),
+    ],
+    ids=["every second block", "common neighbors", "unique neighbors"],
+)
+def test_the_work_on_many_blocks_of_one_place_is_linear(text):
+    def readings(count):
+        return [
+            Blocks(tuple(text(i, edition) for i in range(count)), (7,) * count)
+            for edition in ("old", "newer")
+        ]
+
+    def learn(blocks):
+        pair = ReadingPair.of(*blocks)
+        rules = pair.learn(VolatileRules(), pair=True)
+        pair.learn_host(pair.learn(rules, pair=True), page_key=1)
+
+    assert_linear(readings, learn, size=600, doublings=2)

@@ -4,6 +4,7 @@ from hypothesis import strategies as st
 from crawld.core.content.analysis import read_blocks
 from crawld.core.content.blocks import Blocks
 from crawld.core.content.words import EditSearch, Op, word_diff
+from tests.unit.steps import assert_linear
 
 
 def diff(old, new, **more):
@@ -100,3 +101,18 @@ def test_edits_are_as_few_as_by_dynamic_programming(old, new):
         for j, right in enumerate(new, 1):
             row.append(above[j - 1] if left == right else 1 + min(above[j], row[j - 1]))
     assert len(edits) == row[-1]
+
+
+def test_the_steps_on_hostile_texts_have_a_limit():
+    def shifted(repeats):
+        return ["a", "b"] * repeats, ["b", "a"] * repeats + ["c"]
+
+    assert_linear(shifted, lambda texts: EditSearch(1_000).edits(*texts))
+
+
+def test_texts_beyond_the_limit_are_one_piece():
+    old = Blocks(("start", "one two " * 100_000, "x", "one two three"), (0,) * 4)
+    new = Blocks(("start", "two one " * 100_000, "x", "one four three"), (0,) * 4)
+    first, second = word_diff(old, new)
+    assert len(first.pieces) == 2
+    assert [piece.text for piece in second.pieces] == ["one two three", "one four three"]

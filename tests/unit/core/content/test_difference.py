@@ -1,0 +1,40 @@
+import random
+
+import pytest
+
+from crawld.core.content.difference import difference
+from tests.unit.steps import count_steps
+
+SIZE = 2**16
+
+
+def same_checksum() -> tuple[bytes, bytes]:
+    """Return two texts without a common block, where every window has a block's weak checksum."""
+    block = bytearray(b"a" * 32)
+    block[3] += 1
+    block[5] -= 2
+    block[7] += 1
+    return b"a" * SIZE, bytes(block) * (SIZE // 32)
+
+
+def many_matches() -> tuple[bytes, bytes]:
+    """Return two texts where one byte in 64 differs."""
+    old = random.Random(1).randbytes(SIZE)
+    new = bytearray(old)
+    for at in range(0, SIZE, 64):
+        new[at] ^= 1
+    return bytes(new), old
+
+
+@pytest.mark.parametrize("texts", [same_checksum, many_matches])
+def test_the_work_on_hostile_texts_has_a_limit(texts):
+    new, old = texts()
+    steps = count_steps(difference, new, old, max_steps=5_000)
+    longer = count_steps(difference, new * 2, old * 2, max_steps=5_000)
+    assert longer < 1.2 * steps
+
+
+def test_what_lies_beyond_the_limit_counts_as_new():
+    new, old = many_matches()
+    assert difference(new, old) == pytest.approx(0.5, abs=0.01)
+    assert 0.6 < difference(new, old, max_steps=5_000) < 1.0

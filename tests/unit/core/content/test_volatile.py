@@ -1,0 +1,52 @@
+import sys
+
+import pytest
+
+from crawld.core.content.volatile import mask, wording_hash
+
+LENGTH = 1_000_000
+"""Characters of a hostile text: linear work takes milliseconds, quadratic work hours."""
+
+
+@pytest.mark.parametrize(
+    ("start", "repeated", "masked"),
+    [
+        ("7 ", "a", "# " + "a" * LENGTH),
+        ("7", ",a", "#" + ",a" * (LENGTH // 2)),
+        ("7", " ,", "#" + " ," * (LENGTH // 2)),
+        ("7", " ", "#" + " " * LENGTH),
+        ("7", ",7", "#"),
+        ("7 ", "7, ", "#, "),
+        ("7 ", "mon", "# " + "mon" * (LENGTH // 3)),
+        ("7 ", "p.m", "# " + "p.m" * (LENGTH // 3)),
+    ],
+    ids=["letters", "commas", "spaces and commas", "spaces", "digits", "list", "days", "noons"],
+)
+def test_a_long_run_is_masked_in_linear_time(start, repeated, masked):
+    assert mask(start + repeated * (LENGTH // len(repeated))) == masked
+
+
+@pytest.mark.parametrize(
+    ("text", "masked"),
+    [
+        ("abc12def, 3 days ago", "# ago"),
+        ("x_1.2-b3: up", "#: up"),
+        ("1.a2 1.a", "#.a"),
+        ("may 3 be", "# be"),
+        ("may be", "may be"),
+        ("team 5", "team #"),
+        ("a.m. 5", "#"),
+        ("5  months", "#"),
+        ("5 monthsx", "# monthsx"),
+        ("è1 x 1é", "# x #"),
+    ],
+)
+def test_masked_forms(text, masked):
+    assert mask(text) == masked
+
+
+def test_long_texts_are_not_kept():
+    text = "word " * 1_000
+    before = sys.getrefcount(text)
+    assert wording_hash(text) == wording_hash(text + "")
+    assert sys.getrefcount(text) == before
