@@ -151,9 +151,7 @@ def test_rules_survive_storage_and_joining():
         lambda i, edition: (
             "x" if i % 3 == 0 else chr(97 + i % 26) * (i % 40 + i % 3 * len(edition))
         ),
-        lambda i, edition: (
-            "x" if i % 3 == 0 else f"{edition * (i % 3)}{'yz'[i % 2] * (i % 97)} {chr(0x4E00 + i)}"
-        ),
+        lambda i, edition: ("x", edition + chr(0x4E00 + i), chr(0x4E00 + i))[i % 3],
     ],
     ids=["every second block", "common neighbors", "unique neighbors"],
 )
