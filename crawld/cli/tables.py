@@ -98,11 +98,21 @@ def status_table(status: models.Status) -> RenderableType:
                 f"{count_text(slots.served)} served, lateness {slots.lateness_p50_ms:.1f} ms"
                 f" (median), {slots.lateness_p99_ms:.1f} ms (99 %)",
             ),
-            ("memory", size_text(status.memory_bytes)),
+            ("memory", _memory_fact(status)),
             *(_vanishing_fact(status, host) for host in status.vanishing),
             *(_freshness_fact(each) for each in status.freshness),
         ]
     )
+
+
+def _memory_fact(status: models.Status) -> str:
+    """Return a line of the status: memory of the process, and of what is fetched."""
+    text, memory = size_text(status.memory_bytes), status.memory
+    if memory is None:
+        return text
+    used, limit = size_text(memory.used_bytes), size_text(memory.limit_bytes)
+    waiting = f", {count_text(memory.waiting)} waiting" if memory.waiting else ""
+    return f"{text}; large pages use {used} of {limit}{waiting}"
 
 
 def _vanishing_fact(status: models.Status, host: str) -> tuple[str, Text]:

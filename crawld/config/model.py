@@ -28,6 +28,7 @@ from crawld.config.values import (
     HostName,
     HostPattern,
     ListenText,
+    MemorySize,
     PositiveSeconds,
     QuietHoursText,
     Seconds,
@@ -63,6 +64,14 @@ class DaemonConfig(ConfigTable):
     )
     max_in_flight: Annotated[int, Field(strict=True, ge=1, le=20_000)] = key(
         512, "Most concurrent fetches, over all hosts.", unit="fetches", restart=True
+    )
+    max_memory: MemorySize | None = key(
+        None,
+        "Memory for fetched bodies, their decompression and analysis, and records that wait, "
+        'beyond what an idle daemon takes: "512 MiB", "2 GB" or a number of bytes, at least '
+        "64 MiB; larger pages wait for their share, small ones never do; unset: a quarter of the "
+        "memory of the machine or of its control group.",
+        restart=True,
     )
 
 

@@ -13,13 +13,14 @@ from pathlib import Path
 from typing import Annotated, Literal, cast
 from zoneinfo import available_timezones
 
-from pydantic import AfterValidator, Field, ValidationInfo
+from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo
 
 from crawld.core.hosts import ANY, BELOW
 from crawld.core.politeness import QuietHours
 from crawld.core.scope import RULE_KINDS, ScopeRule
 from crawld.core.url import canonicalize, canonicalize_given, split_url
 from crawld.errors import ConfigError, InvalidUrlError
+from crawld.memory import LEAST_BYTES, MIB
 
 RuleKind = Literal["prefix", "glob", "regex"]
 
@@ -33,6 +34,8 @@ _NO_HOST = re.compile(r"[\s/?#@\\]")
 _SITE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _TITLE_URL = re.compile(r"https?://[^/?#{}@\s]+/[^{}\s]*\{title\}[^{}\s]*", re.IGNORECASE)
 _LISTEN = re.compile(r"(?:\[([0-9A-Fa-f:.]+)\]|([^:\[\]]*)):([0-9]{1,5})")
+_SIZE = re.compile(r"([0-9]{1,16}) ?(|B|[KMGT](?:i?B)?)")
+_SIZE_UNITS = ("B", "K", "M", "G", "T")
 _CONTENT_TYPE = re.compile(r"[A-Za-z0-9!#$&^_.+*-]+/[A-Za-z0-9!#$&^_.+*-]+")
 
 
@@ -195,11 +198,24 @@ def _listen(text: str) -> str:
     return text
 
 
+def _memory_size(value: object) -> int:
+    size = value if isinstance(value, int) and not isinstance(value, bool) else None
+    if isinstance(value, str) and (match := _SIZE.fullmatch(value)):
+        factor = 1000 if match[2][1:] == "B" else 1024
+        size = int(match[1]) * factor ** _SIZE_UNITS.index(match[2][:1] or "B")
+    if size is None:
+        raise ValueError('must be a number of bytes, or a text such as "512 MiB" or "2 GB"')
+    if not LEAST_BYTES <= size <= 2**53:
+        raise ValueError(f"must be at least {LEAST_BYTES // MIB} MiB and at most 8 PiB")
+    return size
+
+
 Seconds = Annotated[float, Field(strict=True, ge=0, le=30 * 86_400, allow_inf_nan=False)]
 PositiveSeconds = Annotated[float, Field(strict=True, gt=0, le=30 * 86_400, allow_inf_nan=False)]
 Days = Annotated[float, Field(strict=True, gt=0, le=36_500, allow_inf_nan=False)]
 Share = Annotated[float, Field(strict=True, ge=0, le=1, allow_inf_nan=False)]
 Count = Annotated[int, Field(strict=True, ge=1, le=2**53)]
+MemorySize = Annotated[int, BeforeValidator(_memory_size)]
 Depth = Annotated[int, Field(strict=True, ge=0, le=10_000)]
 FilePath = Annotated[Path, AfterValidator(_absolute)]
 Contact = Annotated[str, AfterValidator(_contact)]

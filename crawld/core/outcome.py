@@ -49,6 +49,7 @@ TRANSIENT = HOST_TROUBLE | {
     Failure.TRUNCATED,
     Failure.DECODING,
     Failure.HTTP_STATUS,
+    Failure.MEMORY,
 }
 """Failures that may pass within a minute; all others are persistent."""
 

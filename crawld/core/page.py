@@ -61,6 +61,7 @@ class Failure(StrEnum):
     UNAUTHORIZED = "unauthorized"
     RATE_LIMITED = "rate_limited"
     UNAVAILABLE = "unavailable"
+    MEMORY = "memory"
 
 
 TRANSITIONS: dict[PageState, frozenset[PageState]] = {

@@ -54,11 +54,13 @@ from crawld.daemon.jobs.runner import Job, JobRunner
 from crawld.daemon.jobs.search_index import SearchIndexJob
 from crawld.daemon.jobs.wiki_history.job import WikiHistoryJob
 from crawld.daemon.jobs.wiki_members import WikiMembersJob
+from crawld.daemon.memory_keeper import memory_budget, return_stale_memory
 from crawld.daemon.phase import Phase
 from crawld.daemon.process import OPEN_FILES_KEPT, raise_file_limit, tune_collector
 from crawld.daemon.schedule.connectivity import Connectivity
 from crawld.daemon.supervise import supervise
 from crawld.errors import ConfigError, CrawldError
+from crawld.memory import MemoryBudget
 from crawld.net.fetcher import Fetcher
 from crawld.net.resolver import CachedResolver
 from crawld.store.changes.hint_source import SourceRow
@@ -112,6 +114,7 @@ class Daemon:
         context: shared with background work.
         documents: fetches sitemaps, feeds and event streams.
         analyser: runs every analysis of remote bytes.
+        budget: memory of what is fetched and analysed.
         started_at: Unix seconds.
         phase: `starting`, `running`, `draining` or `stopping`.
     """
@@ -126,15 +129,17 @@ class Daemon:
         self._workers = workers = start.environment.workers
         self.network = start.environment.network_for(start.config)
         resolver = CachedResolver(self.network, hosts=start.config.dns.hosts)
+        self.budget = memory_budget(start.config)
         self.fetcher = Fetcher(
             user_agent=user_agent(start.config),
             resolver=resolver,
             network=self.network,
             http2=start.config.fetch.http2,
             max_connections=max(OPEN_FILES_KEPT, raise_file_limit() - OPEN_FILES_KEPT),
+            budget=self.budget,
         )
         self.connectivity = Connectivity(resolver)
-        settings = _settings(start, fresh=fresh)
+        settings = _settings(start, self.budget, fresh=fresh)
         self.analyser = Analyser(workers)
         self.crawl = Crawl(
             database, self.fetcher, self.connectivity, clock, settings, self.analyser
@@ -242,6 +247,7 @@ class Daemon:
                 lambda: self._config.store.min_free_bytes,
             )
             nursery.start_soon(self._tidy)
+            nursery.start_soon(return_stale_memory, self.budget, self._workers)
             nursery.start_soon(self._listen_to_signals)
             await nursery.start(self.crawl.recorder.run)
             nursery.start_soon(self.site_registry.add_seeds)
@@ -379,13 +385,13 @@ def socket_path(config: Config) -> Path:
     return config.daemon.socket or config.daemon.db.with_suffix(".sock")
 
 
-def _settings(start: Start, *, fresh: bool) -> CrawlSettings:
+def _settings(start: Start, budget: MemoryBudget, *, fresh: bool) -> CrawlSettings:
     config = start.config
     address_delay_s = config.politeness.address_delay_s
     if address_delay_s is None:
         address_delay_s = config.politeness.host_delay_s / 10
     return CrawlSettings(
-        max_in_flight=config.daemon.max_in_flight,
+        max_in_flight=budget.shares.max_in_flight,
         gather_s=config.store.batch_max_age_s / 2,
         discovery_share=config.schedule.discovery_share,
         min_revisit_s=config.schedule.min_revisit_s,

@@ -11,6 +11,7 @@ from collections.abc import AsyncIterable, Iterable
 import trio
 
 from crawld.core.page import Failure
+from crawld.net.body_buffer import BodyBuffer
 from crawld.net.decompress import Decoder
 from crawld.net.errors import FetchError
 from crawld.net.exchange import PREFIX_BYTES, FetchRequest, Headers, header_value
@@ -23,9 +24,6 @@ CHUNK_BYTES = 16
 
 PAUSE_CHUNKS = 64
 """Chunks received in one turn of the event loop, 20 us each."""
-
-SMALL_PIECES = 4096
-"""Pieces of a body that are kept apart; a short one takes ten times its size."""
 
 
 class BodyReader:
@@ -40,7 +38,9 @@ class BodyReader:
         cut: whether reading stopped at a limit.
     """
 
-    def __init__(self, request: FetchRequest, status: int, headers: Headers) -> None:
+    def __init__(
+        self, request: FetchRequest, status: int, headers: Headers, buffer: BodyBuffer
+    ) -> None:
         limits = request.limits
         stated = header_value(headers, "content-length") or ""
         too_large = stated.isdecimal() and int(stated) > limits.max_wire_bytes
@@ -52,8 +52,7 @@ class BodyReader:
         self._accept = request.accept
         self._sink = request.receive(status, headers) if request.receive else None
         self._decoder = Decoder(header_value(headers, "content-encoding"), limits.max_body_bytes)
-        self._pieces: list[bytes] = []
-        self._joined: list[bytes] = []
+        self._buffer = buffer
         self._chunks = 0
         self._prefix = b""
         self.wire_bytes = 0
@@ -80,9 +79,7 @@ class BodyReader:
                 raise
             self.cut = True
         self._check_accepted(self._prefix)
-        self._join()
-        body = self._joined[0] if len(self._joined) == 1 else b"".join(self._joined)
-        return body[: self._request.limits.max_body_bytes]
+        return self._buffer.take()[: self._request.limits.max_body_bytes]
 
     async def _receive(self, chunk: bytes) -> None:
         limit = self._request.limits.max_wire_bytes
@@ -119,17 +116,14 @@ class BodyReader:
             if self._sink is not None:
                 await self._sink(piece)
                 continue
-            self._pieces.append(piece)
-            if len(self._pieces) >= SMALL_PIECES:
-                self._join()
+            size_bytes = self._buffer.size_bytes + len(piece)
+            if size_bytes > self._buffer.room_bytes:
+                await self._buffer.grow(size_bytes)
+            self._buffer.append(piece)
             if self._accept is not None:
                 self._prefix += piece[: PREFIX_BYTES - len(self._prefix)]
                 if len(self._prefix) == PREFIX_BYTES:
                     self._check_accepted(self._prefix)
-
-    def _join(self) -> None:
-        pieces, self._pieces = self._pieces, []
-        self._joined.append(pieces[0] if len(pieces) == 1 else b"".join(pieces))
 
     def _check_accepted(self, prefix: bytes) -> None:
         """Call the request's `accept` hook, once."""

@@ -8,11 +8,12 @@ converts them to Unix seconds for storage.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from pydantic import SecretStr
 
 from crawld.core.page import Failure
+from crawld.memory import MemoryLease
 
 Headers = tuple[tuple[bytes, bytes], ...]
 """Header lines as received: order, repetitions and case are kept."""
@@ -119,6 +120,8 @@ class FetchResponse:
         certificate: host names on the peer's certificate; empty without TLS.
         cut: whether the body was cut at a limit.
         received_bytes: header, body and framing as sent, without TLS.
+        lease: on the memory of the body; None if it is small. It ends with the response at the
+            latest; who keeps the body longer keeps the lease too.
     """
 
     status: int
@@ -134,6 +137,7 @@ class FetchResponse:
     certificate: tuple[str, ...] = ()
     cut: bool = False
     received_bytes: int = 0
+    lease: MemoryLease | None = field(default=None, repr=False, compare=False)
 
     def header(self, name: str) -> str | None:
         """Return a header, repetitions joined by a comma; None if absent."""
@@ -153,7 +157,7 @@ class FetchFailure:
         at: when the fetch failed (trio clock).
         status: of the response, if its header was complete.
         headers: of the response; empty if its header was not complete.
-        local_fault: whether the cause is on our side (resolver, network, open files).
+        local_fault: whether the cause is on our side (resolver, network, open files, memory).
         reused: whether it failed on a kept-alive connection, which the server may have closed.
         received_bytes: as in `FetchResponse`.
     """

@@ -13,16 +13,24 @@ that the peer closed is detected before a request is sent on it.
 from __future__ import annotations
 
 import ssl
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import cast
 
 import httpx
 import trio
 
 from crawld.core.page import Failure
+from crawld.memory import MIB, MemoryBudget
 from crawld.net.body import BodyReader
+from crawld.net.body_buffer import BodyBuffer
 from crawld.net.errors import REMOTE_ERRORS, FetchError, http_error
-from crawld.net.exchange import FetchFailure, FetchRequest, FetchResponse
+from crawld.net.exchange import (
+    FetchFailure,
+    FetchRequest,
+    FetchResponse,
+    Headers,
+    header_value,
+)
 from crawld.net.network import Network, SystemNetwork
 from crawld.net.outgoing import (
     Target,
@@ -69,6 +77,7 @@ class Fetcher:
         http2: whether to offer HTTP/2 to https hosts.
         max_connections: limit of open connections, idle ones included.
         idle_s: how long an idle connection is kept.
+        budget: memory of bodies; None: no limit but those of each request.
     """
 
     def __init__(
@@ -81,7 +90,9 @@ class Fetcher:
         http2: bool = False,
         max_connections: int = MAX_CONNECTIONS,
         idle_s: float = IDLE_S,
+        budget: MemoryBudget | None = None,
     ) -> None:
+        self._budget = budget
         self._resolver = resolver
         self._network = network or SystemNetwork()
         self._ssl_context = ssl_context or client_context()
@@ -133,15 +144,17 @@ class Fetcher:
         )
 
     async def _within_limits(self, request: FetchRequest) -> FetchResponse | FetchFailure:
+        request = self._within_budget(request)
         progress = Progress(request.limits)
         try:
             with progress.scope:
                 target = request_target(request)
                 transport = await self._connection(target.endpoint, progress)
                 return await self._exchange(transport, target, request, progress)
-            fault = FetchError(Failure.TIMEOUT, progress.timeout_detail())
+            fault = self._timeout(progress)
         except FetchError as raised:
-            fault = raised
+            # Its traceback would hold this frame, and this frame all pieces of the body.
+            fault = raised.with_traceback(None)
         except REMOTE_ERRORS as error:
             fault = http_error(error, progress)
         return FetchFailure(
@@ -156,6 +169,25 @@ class Fetcher:
             reused=progress.reused,
             received_bytes=progress.received_bytes,
         )
+
+    def _timeout(self, progress: Progress) -> FetchError:
+        if self._budget is None or not progress.lacked_memory():
+            return FetchError(Failure.TIMEOUT, progress.timeout_detail())
+        total_s, limit_mb = progress.limits.total_s, self._budget.shares.limit_bytes // MIB
+        text = f"not complete after {total_s:g} s, because others used the {limit_mb} MiB of memory"
+        return FetchError(Failure.MEMORY, text, local=True)
+
+    def _buffer(self, headers: Headers, progress: Progress) -> BodyBuffer:
+        coding = header_value(headers, "content-encoding") or ""
+        return BodyBuffer(self._budget, progress, has_window="zstd" in coding.lower())
+
+    def _within_budget(self, request: FetchRequest) -> FetchRequest:
+        """Lower the limit of the body to what the memory budget can hold."""
+        budget, limits = self._budget, request.limits
+        if budget is None or limits.max_body_bytes <= budget.max_body_bytes:
+            return request
+        lowered = replace(limits, max_body_bytes=budget.max_body_bytes)
+        return request if request.receive else replace(request, limits=lowered)
 
     async def _connection(self, endpoint: Endpoint, progress: Progress) -> OriginTransport:
         """Return the idle connection to an endpoint, or a new one."""
@@ -181,6 +213,7 @@ class Fetcher:
         self._requests += 1
         transport.begin(progress)
         stream: httpx.AsyncByteStream | None = None
+        buffer: BodyBuffer | None = None
         whole = False
         try:
             response = await transport.handle_async_request(
@@ -189,9 +222,14 @@ class Fetcher:
             stream = cast("httpx.AsyncByteStream", response.stream)
             headers = tuple(response.headers.raw)
             answered_at = progress.note_header(response.status_code, headers)
-            body = BodyReader(request, response.status_code, headers)
+            buffer = self._buffer(headers, progress)
+            body = BodyReader(request, response.status_code, headers, buffer)
             content = await body.read(stream)
             whole = not body.cut
+        except BaseException:
+            if buffer is not None:
+                buffer.discard()
+            raise
         finally:
             await self._release(transport, stream, keep=whole and request.keep_alive)
         extensions = response.extensions
@@ -209,6 +247,7 @@ class Fetcher:
             certificate=transport.wire.certificate,
             cut=body.cut,
             received_bytes=progress.received_bytes,
+            lease=buffer.lease,
         )
 
     def _httpx_request(

@@ -30,6 +30,8 @@ def network_evidence(result: FetchResponse | FetchFailure) -> bool | None:
     """
     if isinstance(result, FetchResponse):
         return True
+    if result.failure is Failure.MEMORY:
+        return True  # a peer answers, faster than its bytes can be kept
     if result.local_fault:
         return False
     silent = result.failure in (Failure.TIMEOUT, Failure.ADDRESS_REFUSED)

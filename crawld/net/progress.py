@@ -6,11 +6,16 @@ piece. (A scope per read, as in the HTTP library, costs more than the read.)
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from enum import Enum
 
 import trio
 
 from crawld.net.exchange import FetchLimits, Headers
+
+WAIT_SHARE = 0.1
+"""A fetch that waited for memory for a larger share of its time failed for this reason."""
 
 
 class FetchPhase(Enum):
@@ -32,11 +37,13 @@ class Progress:
         reused: whether the connection was kept alive from an earlier fetch.
         status: of the response; None before its header is complete.
         headers: of the response.
+        waited_s: how long the fetch waited for memory.
     """
 
     __slots__ = (
         "_bytes_left",
         "_ends_at",
+        "_waits_since",
         "address",
         "headers",
         "limits",
@@ -48,6 +55,7 @@ class Progress:
         "sent_at",
         "started_at",
         "status",
+        "waited_s",
     )
 
     def __init__(self, limits: FetchLimits) -> None:
@@ -62,6 +70,8 @@ class Progress:
         self.headers: Headers = ()
         self._ends_at = self.started_at + limits.total_s
         self.received_bytes = 0
+        self.waited_s = 0.0
+        self._waits_since: float | None = None
         self._bytes_left = limits.max_header_bytes
         self.scope = trio.CancelScope(
             deadline=min(self._ends_at, self.started_at + limits.connect_s)
@@ -95,6 +105,24 @@ class Progress:
         self._bytes_left -= size_bytes
         if self.phase is FetchPhase.BODY:
             self._wait_at_most(self.limits.stall_s, trio.current_time())
+
+    @contextmanager
+    def wait_for_memory(self) -> Iterator[None]:
+        """Suspend the stall limit while the fetch does not read; the total limit holds."""
+        self._waits_since = trio.current_time()
+        self.scope.deadline = self._ends_at
+        yield
+        now = trio.current_time()
+        self.waited_s += now - self._waits_since
+        self._waits_since = None
+        self._wait_at_most(self.limits.stall_s, now)
+
+    def lacked_memory(self) -> bool:
+        """Whether waiting for memory made the fetch exceed its total time."""
+        if self._waits_since is not None:
+            return True
+        now = trio.current_time()
+        return now >= self._ends_at and self.waited_s > WAIT_SHARE * self.limits.total_s
 
     def response_begun(self) -> bool:
         """Whether any byte of a response was received."""

@@ -19,7 +19,7 @@ def _words(text):
 
 # Lowest first; rooms on one line know nothing of each other.
 LAYERS = (
-    ("errors", "marks", "workers"),
+    ("errors", "marks", "workers", "memory"),
     ("core",),
     ("config",),
     ("store",),
@@ -41,8 +41,9 @@ ROOM_LAYERS = {
         ("mirror", "replica", "visit", "doctor", "job"),
     ),
     "daemon": (
-        ("clock", "phase", "process", "pacing", "stall_meter", "supervise", "schedule"),
-        ("analyser",),
+        ("clock", "phase", "process", "machine_memory", "pacing", "stall_meter", "supervise"),
+        ("schedule",),
+        ("analyser", "memory_keeper"),
         ("frontier", "disk_watch"),
         ("fetch",),
         ("visit",),

@@ -222,8 +222,19 @@ async def status_of(daemon: Daemon) -> schemas.Status:
         refused=await daemon.database.read(refusal.totals),
         slots=schemas.Slots(**asdict(slots)),
         memory_bytes=_memory_bytes(),
+        memory=_memory(daemon),
         freshness=await freshness_of(daemon),
         vanishing=await daemon.database.read(redirect.list_vanishing),
+    )
+
+
+def _memory(daemon: Daemon) -> schemas.MemoryStatus:
+    budget = daemon.budget
+    return schemas.MemoryStatus(
+        used_bytes=budget.used_bytes,
+        stale_bytes=budget.stale_bytes,
+        limit_bytes=budget.shares.limit_bytes,
+        waiting=budget.waiting,
     )
 
 

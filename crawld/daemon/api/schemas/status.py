@@ -38,6 +38,19 @@ class Slots(BaseModel):
     lateness_p99_ms: float
 
 
+class MemoryStatus(BaseModel):
+    """Memory of fetched bodies and their analysis.
+
+    `used_bytes` is held by fetches and analyses of larger pages, `stale_bytes` is freed and not yet
+    returned to the system, `waiting` counts the fetches and analyses that wait for their share.
+    """
+
+    used_bytes: int
+    stale_bytes: int
+    limit_bytes: int
+    waiting: int
+
+
 class FreshnessStatus(BaseModel):
     """The measured freshness of a site, or of one of its hosts.
 
@@ -78,6 +91,7 @@ class Status(BaseModel):
     refused: dict[str, int]
     slots: Slots
     memory_bytes: int
+    memory: MemoryStatus | None = None
     freshness: list[FreshnessStatus] = []
     vanishing: dict[str, float] = {}
 

@@ -1,0 +1,366 @@
+"""Bytes that remote data may take in the whole process: who holds them, who waits for them.
+
+A `MemoryLease` belongs to bytes that live: the pieces of a body while it is received, the body
+while its page is compared and waits for its commit, the tree of a page while it is parsed. It is
+given back when they are dropped: `release` where their life ends, `__del__` where an exception
+ended it elsewhere.
+
+The limit is divided at the start (`MemoryShares`):
+
+    fetches    a fixed amount for each fetch in flight: its buffers, and a body up to `FREE_BYTES`
+    waiters    a piece of body that a waiting fetch has already decoded
+    records    small records that wait for their commit (`daemon/visit/recorder.py`)
+    bodies     the rest of larger bodies, by leases
+    analyses   trees and texts of larger pages, by leases
+
+So a small page takes no lease and never waits. A task may hold a lease on bodies while it waits for
+analyses, never the other way round.
+
+There is no deadlock inside a pool either, although leases grow while others wait: so much of the
+pool is kept back that one lease can always grow to the largest size. It goes to the lease that has
+waited longest, until that one ends or the rest of the pool suffices again. Others are served in
+order.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+import trio
+
+KIB: Final = 1024
+MIB: Final = 1024 * 1024
+
+FREE_BYTES: Final = 64 * KIB
+"""Body bytes that each fetch may hold without a lease: nine of ten pages of the web are smaller."""
+
+FETCH_BYTES: Final = 2 * FREE_BYTES
+"""Set aside for each fetch in flight: the free bytes, and as much for header and buffers."""
+
+WAITER_BYTES: Final = 256 * KIB
+"""What a waiting fetch holds beyond its lease: one decoded piece."""
+
+LARGEST_STEP_BYTES: Final = 4 * MIB
+"""A lease doubles up to this step, so that a sender that stops keeps little more than it sent."""
+
+WINDOW_BYTES: Final = 8 * MIB
+"""The window of one zstd body; it is filled while the body is decoded."""
+
+HEAP_BLOCK_BYTES: Final = 4 * MIB
+"""Blocks up to this size stay in the C library's heap when they are freed, larger ones do not."""
+
+STALE_DIVISOR: Final = 4
+"""So much of a pool, one part in this many, may be stale before it is returned at once."""
+
+MOST_BACKGROUND: Final = 64
+"""Analyses of background work that may wait, besides one for each fetch."""
+
+LEAST_BYTES: Final = 64 * MIB
+"""The least limit: below it not even common images and pages fit."""
+
+MOST_RECORD_BYTES: Final = 64 * MIB
+
+
+class MemoryShortage(Exception):
+    """Too many others wait for memory already."""
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryShares:
+    """How a limit is divided, in bytes.
+
+    Attributes:
+        limit_bytes: all of it.
+        max_in_flight: fetches that may be in flight at a time.
+        max_waiting: fetches of these that may wait for memory.
+        records_bytes: small records that may wait for their commit.
+        bodies_bytes: the pool of bodies.
+        analyses_bytes: the pool of analyses.
+    """
+
+    limit_bytes: int
+    max_in_flight: int
+    max_waiting: int
+    records_bytes: int
+    bodies_bytes: int
+    analyses_bytes: int
+
+    @classmethod
+    def of(cls, limit_bytes: int, max_in_flight: int) -> MemoryShares:
+        """Divide a limit; `max_in_flight` is lowered if the fetches took more than a quarter."""
+        limit_bytes = max(limit_bytes, LEAST_BYTES)
+        in_flight = min(max_in_flight, limit_bytes // 4 // FETCH_BYTES)
+        records = min(limit_bytes // 16, MOST_RECORD_BYTES)
+        waiting = min(limit_bytes // 16 // WAITER_BYTES, max(in_flight // 2, 1))
+        fixed = in_flight * FETCH_BYTES + waiting * WAITER_BYTES + records
+        bodies = (limit_bytes - fixed) // 2
+        return cls(
+            limit_bytes=limit_bytes,
+            max_in_flight=in_flight,
+            max_waiting=waiting,
+            records_bytes=records,
+            bodies_bytes=bodies,
+            analyses_bytes=limit_bytes - fixed - bodies,
+        )
+
+
+class MemoryLease:
+    """Bytes of a pool that one holder keeps; made by `MemoryPool.lease`.
+
+    Attributes:
+        held_bytes: what it keeps now.
+    """
+
+    __slots__ = ("_pool", "held_bytes")
+
+    def __init__(self, pool: MemoryPool) -> None:
+        self._pool = pool
+        self.held_bytes = 0
+
+    def __del__(self) -> None:
+        if self.held_bytes:
+            self.release()
+
+    async def grow(self, size_bytes: int) -> None:
+        """Hold at least `size_bytes`; wait in order for a share that is not free.
+
+        More than the largest size of the pool counts as that size. The caller may hold no other
+        lease of this pool.
+
+        Raises:
+            MemoryShortage: too many wait already.
+        """
+        await self._pool.grow(self, size_bytes)
+
+    def shrink(self, size_bytes: int) -> None:
+        """Hold at most `size_bytes`."""
+        self._pool.shrink(self, size_bytes)
+
+    def release(self) -> None:
+        """Hold nothing; allowed more than once."""
+        self._pool.shrink(self, 0)
+
+
+class MemoryPool:
+    """Bytes that leases share.
+
+    Invariants: leases and stale bytes together never exceed `size_bytes`; while any lease waits,
+    one lease can grow to `largest_bytes` without waiting, or once the stale bytes are returned.
+
+    Attributes:
+        size_bytes: what all leases may hold together.
+        largest_bytes: what one lease may hold.
+        max_waiting: leases that may wait.
+        used_bytes: what they hold now.
+        stale_bytes: given back by their holders, but kept by the C library: no room before
+            `MemoryBudget.trimmed`.
+    """
+
+    def __init__(
+        self,
+        size_bytes: int,
+        *,
+        largest_bytes: int,
+        max_waiting: int,
+        on_stale: Callable[[], None] | None = None,
+        mapped_bytes: int | None = None,
+    ) -> None:
+        """Make an empty pool.
+
+        Args:
+            on_stale: called when bytes become stale or are needed; None: none ever become stale.
+            mapped_bytes: blocks from this size return to the system at once; None: no block does.
+        """
+        self.size_bytes = size_bytes
+        self.largest_bytes = min(largest_bytes, size_bytes)
+        self.max_waiting = max_waiting
+        self.used_bytes = 0
+        self.stale_bytes = 0
+        self._on_stale = on_stale
+        self._mapped_bytes = mapped_bytes
+        # Not the lease itself, which must end with its holder. No other object takes its id before.
+        self._favoured_id: int | None = None
+        self._favoured_bytes = 0
+        self._waiting: OrderedDict[MemoryLease, tuple[int, trio.Event]] = OrderedDict()
+
+    @property
+    def waiting(self) -> int:
+        """Leases that wait now."""
+        return len(self._waiting)
+
+    @property
+    def room_bytes(self) -> int:
+        """What neither leases nor stale bytes take."""
+        return self.size_bytes - self.used_bytes - self.stale_bytes
+
+    def lease(self) -> MemoryLease:
+        """Return a lease that holds nothing yet."""
+        return MemoryLease(self)
+
+    def grow_nowait(self, lease: MemoryLease, size_bytes: int) -> bool:
+        """Let a lease hold at least `size_bytes`; return whether that needs no waiting."""
+        size_bytes = min(size_bytes, self.largest_bytes)
+        if size_bytes <= lease.held_bytes:
+            return True
+        may_pass = not self._waiting or id(lease) == self._favoured_id
+        return may_pass and self._grant(lease, size_bytes)
+
+    async def grow(self, lease: MemoryLease, size_bytes: int) -> None:
+        """See `MemoryLease.grow`."""
+        if self.grow_nowait(lease, size_bytes):
+            return
+        size_bytes = min(size_bytes, self.largest_bytes)
+        if len(self._waiting) >= self.max_waiting:
+            raise MemoryShortage
+        granted = trio.Event()
+        self._waiting[lease] = (size_bytes, granted)
+        self._ask_for_stale()
+        try:
+            await granted.wait()
+        finally:
+            if self._waiting.pop(lease, None) is not None:
+                self.serve()  # cancelled: others may have waited behind this one
+
+    def shrink(self, lease: MemoryLease, size_bytes: int) -> None:
+        """See `MemoryLease.shrink`."""
+        back_bytes = lease.held_bytes - size_bytes
+        if back_bytes <= 0:
+            return
+        lease.held_bytes = size_bytes
+        self.used_bytes -= back_bytes
+        if id(lease) == self._favoured_id:
+            self._favour(lease if size_bytes else None)
+        is_mapped = self._mapped_bytes is not None and back_bytes >= self._mapped_bytes
+        if self._on_stale is not None and not is_mapped:
+            self.stale_bytes += back_bytes
+            self._on_stale()
+        self.serve()
+
+    def trimmed(self, stale_bytes: int) -> None:
+        """So many stale bytes were returned to the system."""
+        self.stale_bytes -= stale_bytes
+        self.serve()
+
+    def serve(self) -> None:
+        """Grant what those who wait want, in order, as far as there is room."""
+        if self._favoured_id is not None and self.room_bytes >= self.largest_bytes:
+            self._favour(None)
+        while self._waiting:
+            lease, (size_bytes, granted) = next(iter(self._waiting.items()))
+            if not self._grant(lease, size_bytes):
+                self._ask_for_stale()
+                return
+            del self._waiting[lease]
+            granted.set()
+
+    def _ask_for_stale(self) -> None:
+        if self.stale_bytes and self._on_stale is not None:
+            self._on_stale()
+
+    def _grant(self, lease: MemoryLease, size_bytes: int) -> bool:
+        """Let a lease grow if there is room.
+
+        Room for one lease of the largest size is kept back. A lease that needs it is favoured, and
+        may use it until it ends.
+        """
+        more_bytes = size_bytes - lease.held_bytes
+        if more_bytes > self.room_bytes:
+            return False
+        is_favoured = id(lease) == self._favoured_id
+        kept_back_bytes = 0 if is_favoured else self.largest_bytes - self._favoured_bytes
+        if more_bytes + kept_back_bytes > self.room_bytes:
+            if self._favoured_id is not None:
+                return False
+            is_favoured = True
+        lease.held_bytes = size_bytes
+        self.used_bytes += more_bytes
+        if is_favoured:
+            self._favour(lease)
+        return True
+
+    def _favour(self, lease: MemoryLease | None) -> None:
+        self._favoured_id = None if lease is None else id(lease)
+        self._favoured_bytes = 0 if lease is None else lease.held_bytes
+
+
+class MemoryBudget:
+    """The pools of a process.
+
+    Attributes:
+        shares: how the limit is divided.
+        max_body_bytes: the largest body that the pool of bodies can hold.
+        bodies: the pool of bodies.
+        analyses: the pool of analyses.
+    """
+
+    def __init__(
+        self, shares: MemoryShares, *, max_body_bytes: int, returns_stale: bool = False
+    ) -> None:
+        """Make empty pools.
+
+        Args:
+            max_body_bytes: the largest body of any fetch; larger ones than the pool allows are
+                refused.
+            returns_stale: whether someone waits for `stale` and calls `trimmed`.
+        """
+        self.shares = shares
+        self.max_body_bytes = min(max_body_bytes, shares.bodies_bytes - WINDOW_BYTES)
+        self._stale = trio.Event()
+        self._pressing = trio.Event()
+        on_stale = self._note_stale if returns_stale else None
+        self.bodies = MemoryPool(
+            shares.bodies_bytes,
+            largest_bytes=self.max_body_bytes + WINDOW_BYTES,
+            max_waiting=shares.max_waiting,
+            on_stale=on_stale,
+            mapped_bytes=HEAP_BLOCK_BYTES,
+        )
+        self.analyses = MemoryPool(
+            shares.analyses_bytes,
+            largest_bytes=shares.analyses_bytes,
+            max_waiting=shares.max_in_flight + MOST_BACKGROUND,
+            on_stale=on_stale,
+        )
+
+    @property
+    def used_bytes(self) -> int:
+        """What all leases hold now."""
+        return self.bodies.used_bytes + self.analyses.used_bytes
+
+    @property
+    def stale_bytes(self) -> int:
+        """What was given back and is not yet returned to the system."""
+        return self.bodies.stale_bytes + self.analyses.stale_bytes
+
+    @property
+    def waiting(self) -> int:
+        """Fetches and analyses that wait for memory now."""
+        return self.bodies.waiting + self.analyses.waiting
+
+    # --- memory that the C library keeps -------------------------------------------------------
+
+    def _note_stale(self) -> None:
+        self._stale.set()
+        for pool in (self.bodies, self.analyses):
+            stale_bytes = pool.stale_bytes
+            if stale_bytes and (pool.waiting or stale_bytes >= pool.size_bytes // STALE_DIVISOR):
+                self._pressing.set()
+
+    async def wait_stale(self, patience_s: float) -> None:
+        """Return when bytes are stale, after `patience_s` or as soon as they are in the way."""
+        await self._stale.wait()
+        with trio.move_on_after(patience_s):
+            await self._pressing.wait()
+
+    def begin_trim(self) -> tuple[int, int]:
+        """Return the bytes that are stale now, for `trimmed`."""
+        self._stale, self._pressing = trio.Event(), trio.Event()
+        return self.bodies.stale_bytes, self.analyses.stale_bytes
+
+    def trimmed(self, bodies_bytes: int, analyses_bytes: int) -> None:
+        """The bytes that were stale at `begin_trim` have been returned to the system."""
+        self.bodies.trimmed(bodies_bytes)
+        self.analyses.trimmed(analyses_bytes)

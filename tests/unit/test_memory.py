@@ -1,0 +1,228 @@
+"""The memory budget: order, room kept back for the one that waits longest, bytes given back."""
+
+import gc
+
+import pytest
+import trio
+import trio.testing
+
+from crawld.memory import (
+    FETCH_BYTES,
+    HEAP_BLOCK_BYTES,
+    KIB,
+    LEAST_BYTES,
+    MIB,
+    WAITER_BYTES,
+    MemoryBudget,
+    MemoryPool,
+    MemoryShares,
+    MemoryShortage,
+)
+
+
+def make_pool(size_bytes=100, *, largest_bytes=40, max_waiting=10, **more):
+    return MemoryPool(size_bytes, largest_bytes=largest_bytes, max_waiting=max_waiting, **more)
+
+
+class Growing:
+    """Leases that grow in tasks of their own, and the order in which they are granted."""
+
+    def __init__(self, pool, nursery):
+        self.pool, self.nursery, self.granted = pool, nursery, []
+
+    async def want(self, name, size_bytes, lease=None):
+        """Let a lease grow in a task; return it as soon as it is granted or waits."""
+        lease = lease or self.pool.lease()
+
+        async def grow():
+            await lease.grow(size_bytes)
+            self.granted.append(name)
+
+        self.nursery.start_soon(grow)
+        await trio.testing.wait_all_tasks_blocked()
+        return lease
+
+
+@pytest.fixture
+def growing(nursery):
+    return lambda pool: Growing(pool, nursery)
+
+
+async def test_a_lease_is_granted_while_there_is_room():
+    pool = make_pool()
+    lease = pool.lease()
+    await lease.grow(30)
+    assert (lease.held_bytes, pool.used_bytes, pool.room_bytes) == (30, 30, 70)
+    lease.shrink(10)
+    assert (lease.held_bytes, pool.used_bytes) == (10, 10)
+    lease.release()
+    lease.release()
+    assert (lease.held_bytes, pool.used_bytes) == (0, 0)
+
+
+async def test_a_lease_ends_with_its_holder():
+    pool = make_pool()
+    lease = pool.lease()
+    await lease.grow(30)
+    del lease
+    gc.collect()
+    assert pool.used_bytes == 0
+
+
+async def test_nobody_gets_more_than_the_largest_size():
+    lease = make_pool(largest_bytes=40).lease()
+    await lease.grow(1000)
+    assert lease.held_bytes == 40
+
+
+async def test_those_who_wait_are_served_in_order(growing):
+    leases = growing(make_pool(100, largest_bytes=40))
+    first = await leases.want("first", 40)
+    second = await leases.want("second", 20)
+    favoured = await leases.want("favoured", 40)
+    waiting = [await leases.want(size, size) for size in (30, 1, 20)]
+    assert leases.granted == ["first", "second", "favoured"]
+    assert leases.pool.waiting == 3
+    first.release()
+    await trio.testing.wait_all_tasks_blocked()
+    assert leases.granted[3:] == [30]
+    second.release()
+    favoured.release()
+    await trio.testing.wait_all_tasks_blocked()
+    assert sorted(leases.granted[3:]) == [1, 20, 30]
+    assert [lease.held_bytes for lease in waiting] == [30, 1, 20]
+
+
+async def test_the_favoured_lease_grows_past_those_who_wait(growing):
+    leases = growing(make_pool(100, largest_bytes=40))
+    others = [await leases.want(f"other {n}", 30) for n in range(2)]
+    favoured = await leases.want("favoured", 20)
+    await leases.want("waiting", 10)
+    await leases.want("grown", 40, favoured)
+    assert leases.granted == ["other 0", "other 1", "favoured", "grown"]
+    assert (leases.pool.used_bytes, leases.pool.waiting) == (100, 1)
+    others.clear()
+    await trio.testing.wait_all_tasks_blocked()
+    assert leases.granted[-1] == "waiting"
+
+
+async def test_leases_that_grow_together_all_reach_the_largest_size(nursery):
+    pool = make_pool(100, largest_bytes=40, max_waiting=50)
+    reached = []
+
+    async def hold(name):
+        lease = pool.lease()
+        for size_bytes in range(1, 41):
+            await lease.grow(size_bytes)
+            await trio.lowlevel.checkpoint()
+        reached.append(name)
+        lease.release()
+
+    with trio.fail_after(10):
+        async with trio.open_nursery() as holders:
+            for name in range(50):
+                holders.start_soon(hold, name)
+    assert sorted(reached) == list(range(50))
+    assert (pool.used_bytes, pool.waiting) == (0, 0)
+
+
+async def test_a_lease_that_gives_up_lets_the_next_one_pass(growing):
+    leases = growing(make_pool(100, largest_bytes=40))
+    favoured = await leases.want("favoured", 30)
+    await leases.want("held", 30)
+    await leases.want("held too", 30)
+    del favoured
+    with trio.CancelScope() as scope:
+        async with trio.open_nursery() as inner:
+            large = Growing(leases.pool, inner)
+            holder = await large.want("large", 40)
+            del holder
+            await leases.want("small", 5)
+            scope.cancel()
+    await trio.testing.wait_all_tasks_blocked()
+    assert leases.granted[-1] == "small"
+    assert leases.pool.waiting == 0
+
+
+async def test_too_many_who_wait_are_refused(growing):
+    leases = growing(make_pool(40, largest_bytes=40, max_waiting=1))
+    held = [await leases.want("held", 40), await leases.want("waits", 40)]
+    with pytest.raises(MemoryShortage):
+        await leases.pool.lease().grow(1)
+    assert held[1].held_bytes == 0
+
+
+async def test_stale_bytes_are_no_room_until_they_are_returned(growing):
+    asked = []
+    leases = growing(make_pool(100, largest_bytes=40, on_stale=lambda: asked.append(1)))
+    for name in ("one", "two"):
+        (await leases.want(name, 40)).release()
+    assert (leases.pool.used_bytes, leases.pool.stale_bytes) == (0, 80)
+    asked.clear()
+    lease = await leases.want("waits", 40)
+    assert (lease.held_bytes, len(asked)) == (0, 1)
+    leases.pool.trimmed(80)
+    await trio.testing.wait_all_tasks_blocked()
+    assert (lease.held_bytes, leases.pool.stale_bytes) == (40, 0)
+
+
+async def test_bytes_that_return_by_themselves_are_never_stale():
+    pool = make_pool(on_stale=lambda: None, mapped_bytes=30)
+    for size_bytes in (30, 29):
+        lease = pool.lease()
+        await lease.grow(size_bytes)
+        lease.release()
+    assert pool.stale_bytes == 29
+
+
+@pytest.mark.parametrize("limit_mb", [64, 100, 256, 512, 4096, 2**20])
+@pytest.mark.parametrize("in_flight", [1, 512, 20_000])
+def test_shares_are_no_more_than_the_limit(limit_mb, in_flight):
+    shares = MemoryShares.of(limit_mb * MIB, in_flight)
+    fixed = shares.max_in_flight * FETCH_BYTES + shares.max_waiting * WAITER_BYTES
+    parts = fixed + shares.records_bytes + shares.bodies_bytes + shares.analyses_bytes
+    assert parts == shares.limit_bytes == limit_mb * MIB
+    assert 1 <= shares.max_in_flight <= in_flight
+    assert shares.max_waiting >= 1
+    assert shares.bodies_bytes >= limit_mb * MIB / 4
+    assert shares.analyses_bytes >= limit_mb * MIB / 4
+
+
+def test_fewer_fetches_are_in_flight_where_there_is_little_memory():
+    assert MemoryShares.of(512 * MIB, 512).max_in_flight == 512
+    assert MemoryShares.of(LEAST_BYTES, 512).max_in_flight == 128
+
+
+def test_the_largest_body_fits_its_pool():
+    small = MemoryBudget(MemoryShares.of(LEAST_BYTES, 512), max_body_bytes=64 * MIB)
+    assert small.max_body_bytes < small.bodies.size_bytes < 32 * MIB
+    large = MemoryBudget(MemoryShares.of(512 * MIB, 512), max_body_bytes=64 * MIB)
+    assert large.max_body_bytes == 64 * MIB
+
+
+async def test_stale_bytes_wait_for_a_while_unless_they_are_in_the_way(autojump_clock):
+    shares = MemoryShares.of(LEAST_BYTES, 1)
+    budget = MemoryBudget(shares, max_body_bytes=64 * MIB, returns_stale=True)
+
+    async def release(size_bytes):
+        lease = budget.analyses.lease()
+        await lease.grow(size_bytes)
+        lease.release()
+        began_at = trio.current_time()
+        await budget.wait_stale(5.0)
+        budget.trimmed(*budget.begin_trim())
+        return trio.current_time() - began_at
+
+    assert await release(KIB) == pytest.approx(5.0)
+    assert await release(shares.analyses_bytes // 2) == pytest.approx(0.0)
+    assert budget.stale_bytes == 0
+
+
+async def test_large_bodies_are_returned_by_the_system_itself():
+    shares = MemoryShares.of(256 * MIB, 1)
+    budget = MemoryBudget(shares, max_body_bytes=64 * MIB, returns_stale=True)
+    for size_bytes in (HEAP_BLOCK_BYTES - 1, HEAP_BLOCK_BYTES):
+        lease = budget.bodies.lease()
+        await lease.grow(size_bytes)
+        lease.release()
+    assert budget.stale_bytes == HEAP_BLOCK_BYTES - 1
