@@ -54,11 +54,12 @@ FOUND_URL_DEPTH: Final = 1
 
 
 class _ScheduledSource:
-    """A polled source and when it is due (trio's clock)."""
+    """A polled source: when it is due, and from when it may be polled (trio's clock)."""
 
-    def __init__(self, source: Source, next_at: float) -> None:
+    def __init__(self, source: Source, next_at: float, allowed_at: float) -> None:
         self.source = source
-        self.next_at = self.allowed_at = next_at
+        self.next_at = next_at
+        self.allowed_at = allowed_at
 
 
 class _StreamTask:
@@ -168,12 +169,16 @@ class HintPoller(BackgroundWork):
         if polled is not None:
             polled.source = source
             return
-        host.polled[row.hint_source_id] = _ScheduledSource(source, self._first_at(row))
+        # Only a failure closes a source over a restart: an idle source may be due in a day, and
+        # still must be polled when another source gives it work.
+        allowed_at = self._plausible_at(row.closed_until)
+        next_at = max(self._plausible_at(row.next_poll_at), allowed_at)
+        host.polled[row.hint_source_id] = _ScheduledSource(source, next_at, allowed_at)
         self._push(source.polite_host)
 
-    def _first_at(self, row: SourceRow) -> float:
-        """Return when to poll first (trio's clock): the stored time, within `MAX_PAUSE_S`."""
-        wait_s = (row.next_poll_at or 0.0) - self._clock.now()
+    def _plausible_at(self, stored_at: float | None) -> float:
+        """Return a stored time on trio's clock, at most `MAX_PAUSE_S` from now."""
+        wait_s = (stored_at or 0.0) - self._clock.now()
         return trio.current_time() + max(0.0, min(wait_s, MAX_PAUSE_S))
 
     async def _publish_sources(self) -> None:

@@ -157,6 +157,37 @@ async def test_a_cursor_updated_during_a_poll_is_polled_after_it(start_sources):
     assert slow[0].polls[1] == "handed on"
 
 
+async def test_a_cursor_updated_after_a_restart_is_polled_at_once(start_sources):
+    def rested(row, web):
+        slept = row._replace(next_poll_at=time.time() + 86_400.0)
+        return FakeSource(slept, Poll(at=time.time(), cursor="polled", wait_s=86_400.0))
+
+    def recent(row, web):
+        to = row.hint_source_id - 1
+        update = Poll(at=time.time(), cursor_updates=[(to, "handed on")], wait_s=86_400.0)
+        return FakeSource(row, update)
+
+    _, _, [fan_out, _] = await start_sources(rested, recent)
+    await until(lambda: fan_out.polls, what="a poll of what waits")
+    assert fan_out.polls == ["handed on"]
+
+
+async def test_a_cursor_updated_after_a_restart_waits_for_the_back_off(start_sources):
+    def closed(row, web):
+        until_at = time.time() + 86_400.0
+        slept = row._replace(next_poll_at=until_at, closed_until=until_at)
+        return FakeSource(slept, Poll(at=time.time(), cursor="polled"))
+
+    def recent(row, web):
+        to = row.hint_source_id - 1
+        answer = Poll(at=time.time(), cursor_updates=[(to, "handed on")], wait_s=0.0)
+        return FakeSource(row, answer)
+
+    _, _, [shut, other] = await start_sources(closed, recent)
+    await until(lambda: len(other.polls) > 1, what="two updates")
+    assert not shut.polls
+
+
 async def test_false_hints_lower_the_trust(start_sources, mirror):
     # The pages never change, so every hint is false.
     await start_sources(lambda row, web: FakeSource(row, lambda: false_hint(web)))
