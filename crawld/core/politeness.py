@@ -5,11 +5,14 @@ All times are Unix seconds, UTC, given by the caller. The rules, in order:
 1. The delay of a host is never below the configured one. robots.txt may lengthen it (the longer of
    Crawl-delay and Request-rate), up to `max_crawl_delay_s`.
 2. Trouble (429, 503, a refused or broken connection) raises the back-off by one level. Each level
-   doubles the delay, up to `MAX_BACKOFF_DELAY_S`. A Retry-After closes the host until its time.
-3. Decay: a success at least `QUIET_PERIOD_S` after the last trouble (or the last step down) lowers
-   the level by one, so the request rate recovers gradually. Time alone lowers nothing: a host that
-   fails every six hours must not be visited faster in between.
-4. Stored times are clamped at start (`clamp_restored`). A clock jump neither reopens a closed host
+   doubles the delay, up to `MAX_BACKOFF_DELAY_S`.
+3. A Retry-After closes the host until its time, instead of raising the level: the server has said
+   when to return. The level rises as well if a success stands between two such responses less than
+   `QUIET_PERIOD_S` apart, because then our rate is too high for the server.
+4. Decay: a success at least `QUIET_PERIOD_S` after the last trouble (or the last step down) halves
+   the delay. Time alone lowers nothing: a host that fails every six hours must not be visited
+   faster in between.
+5. Stored times are clamped at start (`clamp_restored`). A clock jump neither reopens a closed host
    (a closing time in the future is kept) nor closes it for long (at most the longest Retry-After).
 
 Invariants: `effective_delay_s` is at least the host delay and monotone in the level. Every
@@ -40,8 +43,8 @@ BACKOFF_FLOOR_S = 1.0
 MAX_LEVEL = 15
 """First level at which even `BACKOFF_FLOOR_S` has doubled past `MAX_BACKOFF_DELAY_S`."""
 
-QUIET_PERIOD_S = 900.0
-"""Time without trouble before the back-off falls by one level."""
+QUIET_PERIOD_S = 60.0
+"""Time without trouble before a success lowers the back-off by one level."""
 
 ADDRESS_SHARE = 10
 """The default delay of an address is its host's delay divided by this."""
@@ -139,23 +142,30 @@ class Backoff:
         """Return the back-off after an overload response (429, 503) or no response."""
         # A level beyond the cap would have no effect now and take days to decay.
         capped = self.delay_s(base_delay_s) >= MAX_BACKOFF_DELAY_S
-        level = self.level if capped else min(self.level + 1, MAX_LEVEL)
+        rises = not capped and (not retry_after_s or self._is_too_fast(now))
+        level = min(self.level + 1, MAX_LEVEL) if rises else self.level
         closed_until = self.closed_until
         if retry_after_s is not None:
             requested = now + min(max(retry_after_s, 0.0), MAX_RETRY_AFTER_S)
             closed_until = requested if closed_until is None else max(closed_until, requested)
         return Backoff(level, now, closed_until)
 
+    def _is_too_fast(self, now: float) -> bool:
+        """Whether a success stands between this trouble and another one shortly before it."""
+        # A success ends the closing; without one, this response is the next after the Retry-After.
+        recent = self.at is not None and now - self.at < QUIET_PERIOD_S
+        return recent and self.closed_until is None
+
     def after_success(self, now: float) -> Backoff:
         """Return the back-off after a success: one level less after a quiet period."""
         closed_until = self.closed_until
         if closed_until is not None and closed_until <= now:
             closed_until = None
-        if self.level == 0:
-            return NO_BACKOFF if closed_until is None else Backoff(0, None, closed_until)
         if self.at is not None and now - self.at < QUIET_PERIOD_S:
             return replace(self, closed_until=closed_until)
-        return Backoff(self.level - 1, now if self.level > 1 else None, closed_until)
+        if self.level <= 1:
+            return NO_BACKOFF if closed_until is None else Backoff(0, None, closed_until)
+        return Backoff(self.level - 1, now, closed_until)
 
     def delay_s(self, base_delay_s: float) -> float:
         """Return the delay at this level, seconds."""

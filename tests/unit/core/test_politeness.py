@@ -111,6 +111,31 @@ def test_retry_after_closes_and_never_shortens(earlier, retry_after_s, closed_fo
     assert after.after_success(later).closed_until is None
 
 
+def test_an_outage_with_retry_after_costs_no_level():
+    backoff, now = NO_BACKOFF, NOW
+    for _ in range(12):
+        backoff = backoff.after_trouble(now, 15.0, 5.0)
+        assert backoff.open_at(now) == now + 5.0
+        now += 15.0
+    assert backoff.delay_s(15.0) == 15.0
+    assert backoff.after_success(now + QUIET_PERIOD_S) is NO_BACKOFF
+
+
+def test_retry_after_again_and_again_after_a_success_slows_down():
+    backoff, now = NO_BACKOFF, NOW
+    for level in range(4):
+        backoff = backoff.after_trouble(now, 0.25, 1.0)
+        assert backoff.level == level
+        backoff = backoff.after_success(now + 1.0)
+        now += 2.0
+    later = now + 10 * QUIET_PERIOD_S
+    assert backoff.after_trouble(later, 0.25, 1.0).level == backoff.level
+
+
+def test_a_retry_after_of_zero_is_trouble_like_any_other():
+    assert NO_BACKOFF.after_trouble(NOW, 15.0, 0.0).level == 1
+
+
 def test_a_success_does_not_reopen_a_closed_host():
     backoff = Backoff(0, None, NOW + 60)
     assert backoff.after_success(NOW) == backoff
