@@ -99,6 +99,7 @@ def status_table(status: models.Status) -> RenderableType:
                 f" (median), {slots.lateness_p99_ms:.1f} ms (99 %)",
             ),
             ("memory", _memory_fact(status)),
+            ("longest stall", _stall_text(status)),
             *(_vanishing_fact(status, host) for host in status.vanishing),
             *(_freshness_fact(each) for each in status.freshness),
         ]
@@ -113,6 +114,17 @@ def _memory_fact(status: models.Status) -> str:
     used, limit = size_text(memory.used_bytes), size_text(memory.limit_bytes)
     waiting = f", {count_text(memory.waiting)} waiting" if memory.waiting else ""
     return f"{text}; large pages use {used} of {limit}{waiting}"
+
+
+def _stall_text(status: models.Status) -> str:
+    """Return how long the event loop stood still at most, and what held it."""
+    longest, recent = status.loop_stall_max_ms, status.loop_stall_recent_ms
+    by = f" ({clean(status.loop_stall_by)})" if longest else ""
+    text = f"{longest:.0f} ms since the start{by}"
+    if recent == longest:
+        return text
+    by = f" ({clean(status.loop_stall_recent_by)})" if recent else ""
+    return f"{text}; {recent:.0f} ms in the last minutes{by}"
 
 
 def _vanishing_fact(status: models.Status, host: str) -> tuple[str, Text]:

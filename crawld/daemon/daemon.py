@@ -58,6 +58,7 @@ from crawld.daemon.memory_keeper import memory_budget, return_stale_memory
 from crawld.daemon.phase import Phase
 from crawld.daemon.process import OPEN_FILES_KEPT, raise_file_limit, tune_collector
 from crawld.daemon.schedule.connectivity import Connectivity
+from crawld.daemon.stall_meter import StallMeter
 from crawld.daemon.supervise import supervise
 from crawld.errors import ConfigError, CrawldError
 from crawld.memory import MemoryBudget
@@ -115,6 +116,7 @@ class Daemon:
         documents: fetches sitemaps, feeds and event streams.
         analyser: runs every analysis of remote bytes.
         budget: memory of what is fetched and analysed.
+        stall_meter: how long the event loop stood still, and what held it.
         started_at: Unix seconds.
         phase: `starting`, `running`, `draining` or `stopping`.
     """
@@ -140,7 +142,8 @@ class Daemon:
         )
         self.connectivity = Connectivity(resolver)
         settings = _settings(start, self.budget, fresh=fresh)
-        self.analyser = Analyser(workers)
+        self.stall_meter = StallMeter()
+        self.analyser = Analyser(workers, meter=self.stall_meter)
         self.crawl = Crawl(
             database, self.fetcher, self.connectivity, clock, settings, self.analyser
         )
@@ -233,6 +236,12 @@ class Daemon:
             listeners: servers to start before the first turn, in this order.
             watch: runs from the start report until the end, while the file is still open.
         """
+        with self.stall_meter.installed():
+            await self._run(listeners, watch, task_status)
+
+    async def _run(
+        self, listeners: Sequence[ListenerTask], watch: Watch, task_status: trio.TaskStatus[Daemon]
+    ) -> None:
         async with contextlib.aclosing(self.fetcher), trio.open_nursery() as nursery:
             await nursery.start(self.database.run_writer)
             await self._fill()
@@ -246,6 +255,7 @@ class Daemon:
                 self.crawl.schedule,
                 lambda: self._config.store.min_free_bytes,
             )
+            nursery.start_soon(self.stall_meter.beat)
             nursery.start_soon(self._tidy)
             nursery.start_soon(return_stale_memory, self.budget, self._workers)
             nursery.start_soon(self._listen_to_signals)

@@ -1,10 +1,11 @@
-"""Settings of the process: memory allocation, cycle collection, open files."""
+"""Settings of the process: memory allocation, cycle collection, threads, open files."""
 
 from __future__ import annotations
 
 import ctypes
 import gc
 import resource
+import sys
 
 from crawld.memory import HEAP_BLOCK_BYTES
 
@@ -19,6 +20,14 @@ OPEN_FILES_KEPT = 128
 
 COLLECTOR_THRESHOLDS = (10_000, 50, 1_000)
 """Thresholds of `gc`: young objects often, old ones once in several hours."""
+
+SWITCH_INTERVAL_S = 0.0002
+"""How long a thread keeps the interpreter lock while others want it.
+
+Beside a busy analysis the event loop waits so long after each of its system calls. A loop that
+serves 200 sockets answered beside one busy thread in 26 ms (median) at Python's default of 5 ms, in
+11 ms at 0.2 ms; beside two in 55 and 24 ms. The analysis was not slower.
+"""
 
 
 def keep_heap_memory() -> None:
@@ -53,6 +62,11 @@ def tune_collector() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(*COLLECTOR_THRESHOLDS)
+
+
+def switch_threads_often() -> None:
+    """Let the event loop have the interpreter lock soon after it asks for it."""
+    sys.setswitchinterval(SWITCH_INTERVAL_S)
 
 
 def raise_file_limit() -> int:

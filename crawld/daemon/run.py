@@ -8,7 +8,7 @@ import trio
 from crawld.daemon.api.server import serve_control
 from crawld.daemon.daemon import Daemon, Start, Watch
 from crawld.daemon.mirror_listener import serve_web
-from crawld.daemon.process import keep_heap_memory
+from crawld.daemon.process import keep_heap_memory, switch_threads_often
 from crawld.store.engine.database import Database
 
 log = structlog.get_logger(__name__)
@@ -37,6 +37,7 @@ async def run_daemon(
         OperatorError: the file or the config cannot be used.
     """
     keep_heap_memory()
+    switch_threads_often()
     path = start.config.daemon.db
     fresh = not path.exists()
     async with await Database.open(

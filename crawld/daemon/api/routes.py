@@ -204,6 +204,7 @@ async def status_of(daemon: Daemon) -> schemas.Status:
     """Return the status of the daemon."""
     crawl = daemon.crawl
     slots = crawl.schedule.statistics()
+    stalls, recent = daemon.stall_meter, daemon.stall_meter.recent
     pages = await daemon.database.read(frontier.counts)
     return schemas.Status(
         version=daemon.version,
@@ -223,6 +224,10 @@ async def status_of(daemon: Daemon) -> schemas.Status:
         slots=schemas.Slots(**asdict(slots)),
         memory_bytes=_memory_bytes(),
         memory=_memory(daemon),
+        loop_stall_max_ms=1e3 * stalls.longest.duration_s,
+        loop_stall_by=stalls.longest.by,
+        loop_stall_recent_ms=1e3 * recent.duration_s,
+        loop_stall_recent_by=recent.by,
         freshness=await freshness_of(daemon),
         vanishing=await daemon.database.read(redirect.list_vanishing),
     )

@@ -280,7 +280,9 @@ class Schedule:
             return
         slot.planned_at = at
         if trio.current_time() - slot.located_at > LOCATION_MAX_AGE_S:
-            nursery.start_soon(self._locate, slot, self._begin(slot, None))
+            nursery.start_soon(
+                self._locate, slot, self._begin(slot, None), name=f"look-up of {slot.host}"
+            )
             return
         address = self._address(slot.address) if slot.address else None
         if address is None or (not address.queue and self._free(address)):
@@ -309,7 +311,9 @@ class Schedule:
         return not address.busy and address.next_at <= trio.current_time()
 
     def _start(self, slot: HostSlot, address: AddressSlot | None, nursery: trio.Nursery) -> None:
-        nursery.start_soon(self._take_turn, slot, self._begin(slot, address))
+        nursery.start_soon(
+            self._take_turn, slot, self._begin(slot, address), name=f"turn of {slot.host}"
+        )
 
     def _begin(self, slot: HostSlot, address: AddressSlot | None) -> Turn:
         slot.turn = turn = Turn(address, slot.next_at)

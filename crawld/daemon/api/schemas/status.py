@@ -73,7 +73,12 @@ class FreshnessStatus(BaseModel):
 
 
 class Status(BaseModel):
-    """The daemon at a glance."""
+    """The daemon at a glance.
+
+    `loop_stall_max_ms` is the longest time that the event loop stood still since the start, and
+    `loop_stall_by` the task and page that held it; the `recent` ones are those of the last five to
+    ten minutes.
+    """
 
     version: str
     pid: int
@@ -92,6 +97,10 @@ class Status(BaseModel):
     slots: Slots
     memory_bytes: int
     memory: MemoryStatus | None = None
+    loop_stall_max_ms: float = 0.0
+    loop_stall_by: str = ""
+    loop_stall_recent_ms: float = 0.0
+    loop_stall_recent_by: str = ""
     freshness: list[FreshnessStatus] = []
     vanishing: dict[str, float] = {}
 
