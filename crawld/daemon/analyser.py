@@ -12,14 +12,15 @@ pages therefore delays another's small page by no more than the call that runs.
 from __future__ import annotations
 
 import heapq
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, asynccontextmanager, contextmanager
-from typing import Final, Protocol, TypeVar, TypeVarTuple
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from typing import Final, TypeVar, TypeVarTuple
 
 import trio
 
 from crawld.core.url import split_url
 from crawld.daemon.stall_meter import StallMeter
+from crawld.marks import Marks, NoMarks
 from crawld.workers import Workers
 
 T = TypeVar("T")
@@ -33,8 +34,11 @@ A parse alone takes a third. Tags cost more than bytes: a table of 100 KB takes 
 prose.
 """
 
-HASHED_BYTES: Final = 16
+PACKED_PER_PARSED: Final = 16
 """Bytes that are hashed or compressed while one is parsed."""
+
+PACKED_BYTES: Final = 256 * 1024
+"""Bodies that are hashed or compressed at once, within half a millisecond."""
 
 INLINE_S: Final = 0.010
 """Estimated time up to which a call runs on the event loop.
@@ -44,7 +48,7 @@ First copies up to 150 KB with 3,500 tags stay there, and pairs of 75 KB. A thre
 """
 
 PASS_S: Final = 0.020
-"""Estimated time of all calls in one pass of the event loop; others wait for the next pass.
+"""Time of all calls in one pass of the event loop; others wait for the next pass.
 
 Without it the turns of 180 hosts that become ready together would hold the loop for a second.
 """
@@ -54,26 +58,6 @@ LONG_S: Final = 0.1
 
 LONG_BYTES: Final = int(LONG_S / BYTE_S)
 """Bodies that belong to the second thread whatever their tags."""
-
-
-class Marks(Protocol):
-    """Notes outside of the interpreter which page is being analysed."""
-
-    def under(self, url: str) -> AbstractContextManager[object]:
-        """Mark a page while the context lasts.
-
-        Called on the event loop and on both threads, so up to three contexts are open at a time.
-        """
-        ...
-
-
-class NoMarks:
-    """Marks nothing."""
-
-    @contextmanager
-    def under(self, url: str) -> Iterator[None]:
-        """Mark nothing."""
-        yield
 
 
 def cost_s(size_bytes: int, tags: int = 0) -> float:
@@ -182,10 +166,12 @@ class Analyser:
         if estimate_s <= INLINE_S:
             if not self._has_time():
                 await self._next_pass(url, estimate_s)
-            self._spent_s += estimate_s
+            began_at = trio.current_time()
             self.meter.page = url
             with self._marks.under(url):
-                return call(*args)
+                result = call(*args)
+            self._spent_s += trio.current_time() - began_at
+            return result
         queue = self._short if estimate_s <= LONG_S else self._long
         async with queue.place(split_url(url).host, estimate_s):
             with self.meter.on_thread(url):
@@ -201,7 +187,9 @@ class Analyser:
 
     async def pack(self, call: Callable[[*Ts], T], *args: *Ts, url: str, body: bytes) -> T:
         """Run a call that hashes or compresses a body; see `run`."""
-        return await self.run(call, *args, url=url, size_bytes=len(body) // HASHED_BYTES)
+        if len(body) <= PACKED_BYTES:
+            return call(*args)
+        return await self.run(call, *args, url=url, size_bytes=len(body) // PACKED_PER_PARSED)
 
     def _marked(self, url: str, call: Callable[[*Ts], T], args: tuple[*Ts]) -> T:
         with self._marks.under(url):

@@ -23,6 +23,7 @@ from crawld.core.page import Grace, Outcome, PageState
 from crawld.store.changes import hint, model, volatile, wiki_page
 from crawld.store.changes.hint import HintJudgement
 from crawld.store.changes.volatile import Template
+from crawld.store.engine.in_parts import InParts, finish
 from crawld.store.frontier import frontier, page_counts, redirect, refusal, requisite
 from crawld.store.frontier import host as host_rows
 from crawld.store.frontier.frontier import NO_CAPS, Caps, Discovery, NewPage
@@ -163,6 +164,11 @@ _UPDATE_WITHOUT_COPY: Final = f"{_UPDATE} WHERE page_id = ?"
 
 def record(connection: apsw.Connection, visit: VisitRecord) -> RecordResult:
     """Store one visit: attempt, page, copy, host, links."""
+    return finish(record_in_parts(connection, visit))
+
+
+def record_in_parts(connection: apsw.Connection, visit: VisitRecord) -> InParts[RecordResult]:
+    """Do the same as `record`, in parts: a page may name 10,000 others."""
     old = connection.execute(_OLD, (visit.page_id,)).fetchone()
     if old is None:
         return RecordResult(None, None, [])
@@ -181,14 +187,15 @@ def record(connection: apsw.Connection, visit: VisitRecord) -> RecordResult:
     )
     if state != visit.state and not is_requisite:
         page_counts.count_moves(connection, [(site_id, host_id, PageState(state), visit.state)])
-    new_pages = _store_requisites(connection, visit)
-    new_pages += frontier.discover(connection, visit.discoveries, visit.caps)
+    new_pages = yield from _store_requisites(connection, visit)
+    found = yield from frontier.discover_in_parts(connection, visit.discoveries, visit.caps)
+    new_pages += found.new
     if visit.renamed and visit.redirect_url is not None:
         redirect.transfer_history(connection, visit.page_id, visit.redirect_url, visit.visited_at)
     if visit.vanishing is not None:
         redirect.set_vanishing(connection, host_id, visit.visited_at if visit.vanishing else None)
     if visit.refusals:
-        refusal.record(connection, visit.refusals)
+        yield from refusal.record_in_parts(connection, visit.refusals)
     if visit.hint_judgement is not None:
         hint.judge(connection, visit.page_id, visit.visited_at, visit.hint_judgement)
     return RecordResult(visit_id, version_id, new_pages)
@@ -206,12 +213,12 @@ def _store_version(connection: apsw.Connection, visit: VisitRecord) -> int | Non
     return version.insert(connection, visit.page_id, visit.visited_at, body_id, visit.response)
 
 
-def _store_requisites(connection: apsw.Connection, visit: VisitRecord) -> list[NewPage]:
+def _store_requisites(connection: apsw.Connection, visit: VisitRecord) -> InParts[list[NewPage]]:
     if visit.requisites is None:
         return []
-    new, ids = frontier.discover_requisites(connection, visit.requisites, visit.caps)
-    requisite.put(connection, visit.page_id, ids)
-    return new
+    found = yield from frontier.discover_in_parts(connection, visit.requisites, visit.caps)
+    requisite.put(connection, visit.page_id, found.known_ids)
+    return found.new
 
 
 def _store_evidence(

@@ -231,12 +231,15 @@ async def _content(
     comparison: BodyComparison | None,
     analyser: Analyser,
 ) -> PageContent:
-    url, bodies = page.url, (response.body,)
+    url, body = page.url, response.body
     if comparison is not None and comparison.analysis is not None:
         analysis = comparison.analysis
-        return await analyser.read(content_of, url, response, analysis, url=url, bodies=bodies)
+        links = len(analysis.page.links) if analysis.page is not None else 0
+        return await analyser.run(
+            content_of, url, response, analysis, url=url, size_bytes=0, tags=links
+        )
     most = site.max_links_per_page
-    return await analyser.read(read_content, url, response, most, url=url, bodies=bodies)
+    return await analyser.read(read_content, url, response, most, url=url, bodies=(body,))
 
 
 def response_facts(

@@ -99,7 +99,7 @@ class Recorder:
 
     async def _commit(self, batch: list[PendingVisit]) -> None:
         records = [entry.record for entry in batch]
-        outcomes = await self._database.write_each(visit_rows.record, records)
+        outcomes = await self._database.write_each(visit_rows.record_in_parts, records)
         until = trio.current_time() + SLICE_S
         for entry, outcome in zip(batch, outcomes, strict=True):
             if trio.current_time() >= until:

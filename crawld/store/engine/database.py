@@ -31,6 +31,7 @@ from crawld.store.engine.connection import (
     store_error,
 )
 from crawld.store.engine.group_commit import STALL_RETRY_S, Call, GroupCommit, Writer
+from crawld.store.engine.in_parts import InParts
 from crawld.store.engine.lock import DatabaseLock, network_filesystem
 from crawld.workers import THREADS, WorkerConnection, Workers
 
@@ -143,12 +144,12 @@ class Database:
         return cast("T", await self._group().write((fn, args, kwargs)))
 
     async def write_each(
-        self, fn: Callable[[apsw.Connection, A], T], arguments: Sequence[A]
+        self, fn: Callable[[apsw.Connection, A], InParts[T]], arguments: Sequence[A]
     ) -> list[T | Exception]:
-        """Run a small store function for each argument, all in one transaction, committed at once.
+        """Run a store function for each argument, all in one transaction, committed at once.
 
-        The calls run on the event loop, a few at a time: use it for many quick calls. Shielded like
-        `write`.
+        The calls run on the event loop, a few at a time, and each in parts: use it for many quick
+        calls. Shielded like `write`.
 
         Returns:
             For each argument the result, or the exception that undid its call alone.

@@ -5,7 +5,8 @@ BEGIN IMMEDIATE and one COMMIT; only after the COMMIT does a caller get its resu
 reported result is on the disk, and a crash loses at most one unreported batch.
 
 BEGIN, COMMIT and the calls of `write` run on a thread. The calls of `write_each`, which are many
-and small (one per visit), run on the event loop, in slices: on a thread each of their statements
+and small (one per visit), run on the event loop, in slices, and a call with many rows in parts: on
+a thread each of their statements
 would release the interpreter lock and then wait for it, up to the switch interval each time while
 the loop is busy, and a batch of a tenth of a second would take seconds.
 
@@ -30,10 +31,10 @@ import functools
 import itertools
 import math
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Concatenate, Final, Literal, ParamSpec, TypeVar
+from typing import Concatenate, Final, Literal, ParamSpec, TypeVar, cast
 
 import apsw
 import tenacity
@@ -46,6 +47,7 @@ from crawld.store.engine.connection import (
     stall_text,
     store_error,
 )
+from crawld.store.engine.in_parts import InParts, finish
 from crawld.workers import Workers
 
 P = ParamSpec("P")
@@ -145,10 +147,17 @@ class Writer:
     async def _run_here(self, calls: list[Call], results: list[object]) -> None:
         until = trio.current_time() + SLICE_S
         for fn, args, kwargs in calls:
-            results.append(fn(self.connection, *args, **kwargs))
-            if trio.current_time() >= until:
-                await trio.lowlevel.checkpoint()
-                until = trio.current_time() + SLICE_S
+            call = cast("InParts[object]", fn(self.connection, *args, **kwargs))
+            under_way = True
+            while under_way:
+                try:
+                    next(call)
+                except StopIteration as end:
+                    results.append(end.value)
+                    under_way = False
+                if trio.current_time() >= until:
+                    await trio.lowlevel.checkpoint()
+                    until = trio.current_time() + SLICE_S
 
 
 def _execute(connection: apsw.Connection, statement: str) -> None:
@@ -162,7 +171,13 @@ def _roll_back(connection: apsw.Connection) -> None:
 
 
 def _run_all(connection: apsw.Connection, calls: list[Call]) -> list[object]:
-    return [fn(connection, *args, **kwargs) for fn, args, kwargs in calls]
+    return [_run_one(connection, call) for call in calls]
+
+
+def _run_one(connection: apsw.Connection, call: Call) -> object:
+    fn, args, kwargs = call
+    result = fn(connection, *args, **kwargs)
+    return finish(result) if isinstance(result, Generator) else result
 
 
 def _run_guarded(
@@ -173,10 +188,10 @@ def _run_guarded(
     failures: dict[int, Exception] = {}
     connection.execute("BEGIN IMMEDIATE")
     try:
-        for position, (fn, args, kwargs) in enumerate(calls):
+        for position, call in enumerate(calls):
             connection.execute("SAVEPOINT call")
             try:
-                results.append(fn(connection, *args, **kwargs))
+                results.append(_run_one(connection, call))
             except (*STALL_ERRORS, *CORRUPTION_ERRORS):
                 raise
             except Exception as error:
@@ -231,7 +246,7 @@ class GroupCommit:
         return batch.result(position)
 
     async def write_each(self, calls: list[Call]) -> list[object]:
-        """Add calls that run on the event loop, and commit at once.
+        """Add calls that run in parts on the event loop, and commit at once.
 
         Returns:
             The result of each call, or the exception that it raised.

@@ -27,6 +27,7 @@ import apsw
 
 from crawld.core.page import PageState
 from crawld.core.url import split_url, url_hash
+from crawld.store.engine.in_parts import PART_ROWS, InParts, finish
 from crawld.store.frontier import host as host_rows
 from crawld.store.frontier import page_counts, refusal, tombstone
 from crawld.store.frontier.refusal import Refusal
@@ -167,32 +168,38 @@ def discover(
     Returns:
         The new pages, in the order of `found` within each host.
     """
-    if not found:
-        return []
-    return _discover(connection, found, caps).new
+    return finish(discover_in_parts(connection, found, caps)).new
 
 
-def discover_requisites(
+class Discovered(NamedTuple):
+    """The result for the URLs of a page: the new pages, and the page_ids of all known now."""
+
+    new: list[NewPage]
+    known_ids: list[int]
+
+
+def discover_in_parts(
     connection: apsw.Connection, found: Sequence[Discovery], caps: Caps = NO_CAPS
-) -> tuple[list[NewPage], list[int]]:
-    """Add requisites that are not known; return them, and the page_ids of all known now."""
+) -> InParts[Discovered]:
+    """Do the same as `discover`, for pages or requisites, in parts."""
     if not found:
-        return [], []
-    call = _discover(connection, found, caps)
-    return call.new, call.known_ids
-
-
-def _discover(connection: apsw.Connection, found: Sequence[Discovery], caps: Caps) -> _Admission:
+        return Discovered([], [])
     by_host: dict[str, list[Discovery]] = defaultdict(list)
     for one in found:
         by_host[one.host].append(one)
-    call = _Admission(connection, caps)
+    call, done = _Admission(connection, caps), 0
     for name, group in by_host.items():
-        call.take(name, group)
+        for at in range(0, len(group), PART_ROWS):
+            part = group[at : at + PART_ROWS]
+            call.take(name, part)
+            done += len(part)
+            if done >= PART_ROWS:
+                done = 0
+                yield
     call.count_requisites()
-    refusal.record(connection, call.refused)
-    page_counts.count_moves(connection, call.moves)
-    return call
+    yield from refusal.record_in_parts(connection, call.refused)
+    yield from page_counts.count_moves_in_parts(connection, call.moves)
+    return Discovered(call.new, call.known_ids)
 
 
 class _Admission:
@@ -213,7 +220,7 @@ class _Admission:
         self._added: dict[tuple[str, int], int] = defaultdict(int)
 
     def take(self, name: str, group: list[Discovery]) -> None:
-        """Handle the discoveries of one host."""
+        """Handle some discoveries of one host."""
         host_id = host_rows.ensure(self._connection, name, group[0].at)
         known = self._known(host_id, group)
         for one in group:

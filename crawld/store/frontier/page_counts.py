@@ -15,6 +15,7 @@ from typing import Final
 import apsw
 
 from crawld.core.page import PageState
+from crawld.store.engine.in_parts import PART_ROWS, InParts, finish
 
 STATES: Final = tuple(PageState)
 
@@ -30,6 +31,11 @@ Move = tuple[int, int, PageState | None, PageState | None]
 
 def count_moves(connection: apsw.Connection, moves: Iterable[Move]) -> None:
     """Update the counters for pages that were added or changed their state or site."""
+    finish(count_moves_in_parts(connection, moves))
+
+
+def count_moves_in_parts(connection: apsw.Connection, moves: Iterable[Move]) -> InParts[None]:
+    """Do the same as `count_moves`, in parts."""
     sites: dict[int, list[int]] = defaultdict(lambda: [0] * len(STATES))
     hosts: dict[int, list[int]] = defaultdict(lambda: [0] * len(STATES))
     for site_id, host_id, before, after in moves:
@@ -42,5 +48,7 @@ def count_moves(connection: apsw.Connection, moves: Iterable[Move]) -> None:
                 hosts[host_id][position] += step
     for site_id, steps in sites.items():
         connection.execute(_ADD_SITE, (*steps, site_id))
-    for host_id, steps in hosts.items():
+    for done, (host_id, steps) in enumerate(hosts.items(), 1):
         connection.execute(_ADD_HOST, (*steps, host_id))
+        if done % PART_ROWS == 0:
+            yield

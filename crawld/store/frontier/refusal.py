@@ -12,6 +12,8 @@ from typing import NamedTuple
 
 import apsw
 
+from crawld.store.engine.in_parts import PART_ROWS, InParts, finish
+
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
@@ -42,17 +44,24 @@ class RefusalRow(NamedTuple):
 
 def record(connection: apsw.Connection, refusals: Iterable[Refusal]) -> None:
     """Add to the counts, with one statement per (host, reason)."""
+    finish(record_in_parts(connection, refusals))
+
+
+def record_in_parts(connection: apsw.Connection, refusals: Iterable[Refusal]) -> InParts[None]:
+    """Do the same as `record`, in parts."""
     merged: dict[tuple[str, str], tuple[int, str, float]] = {}
     for one in refusals:
         before = merged.get((one.host, one.reason), (0, "", 0.0))[0]
         merged[one.host, one.reason] = (before + one.count, one.example, one.at)
-    for (host, reason), (count, example, at) in merged.items():
+    for done, ((host, reason), (count, example, at)) in enumerate(merged.items(), 1):
         connection.execute(
             "INSERT INTO refusal (host, reason, refused, example, last_at) VALUES (?, ?, ?, ?, ?)"
             " ON CONFLICT DO UPDATE SET refused = refused + excluded.refused,"
             " example = excluded.example, last_at = max(last_at, excluded.last_at)",
             (host, reason, count, example, at),
         )
+        if done % PART_ROWS == 0:
+            yield
 
 
 def totals(connection: apsw.Connection) -> dict[str, int]:

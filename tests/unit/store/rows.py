@@ -2,7 +2,9 @@
 
 from crawld.core.page import Outcome, PageState
 from crawld.core.url import url_hash as url_hash
-from crawld.store.frontier.frontier import Discovery
+from crawld.store.engine.in_parts import finish
+from crawld.store.frontier import frontier
+from crawld.store.frontier.frontier import NO_CAPS, Discovery
 from crawld.store.frontier.host import HostUpdate
 from crawld.store.versions import body, headers
 from crawld.store.versions.response import StoredResponse
@@ -16,6 +18,11 @@ def found(path, *, site_id=1, host="example.org", **more):
     values = {"url_hash": url_hash(url), "at": NOW, "depth": 1} | more
     origin = f"https://{host}"
     return Discovery(url=url, site_id=site_id, host=host, origin=origin, **values)
+
+
+def discover_in_full(connection, found, caps=NO_CAPS):
+    """Add pages or requisites; return the new ones and the page_ids of all."""
+    return finish(frontier.discover_in_parts(connection, found, caps))
 
 
 def answer(status=200, lines=((b"Server", b"nginx"), (b"ETag", b'"a"'))):

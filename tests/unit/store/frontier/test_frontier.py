@@ -7,7 +7,7 @@ from crawld.core.page import Outcome, PageState
 from crawld.store import visit as visits
 from crawld.store.frontier import frontier, load, page, refusal, site
 from crawld.store.frontier.frontier import Caps
-from tests.unit.store.rows import NOW, changed, found, unlike
+from tests.unit.store.rows import NOW, changed, discover_in_full, found, unlike
 
 
 def paths(pages):
@@ -177,10 +177,10 @@ def test_requisites_are_counted_capped_and_listed_separately(connection):
     caps = Caps(per_site={1: 1}, requisites={1: 2})
     frontier.discover(connection, [found("a"), found("b")], caps)
     images = [needed("1.png"), needed("2.png"), needed("3.png")]
-    new, ids = frontier.discover_requisites(connection, images, caps)
+    new, ids = discover_in_full(connection, images, caps)
     assert [page.page_id for page in new] == ids
     assert counted(connection) == (1, 2)
-    again, same = frontier.discover_requisites(connection, [needed("2.png")], caps)
+    again, same = discover_in_full(connection, [needed("2.png")], caps)
     assert (again, same) == ([], ids[1:])
     pages = frontier.list_discovered(connection, 1, 1, 9)
     images = frontier.list_discovered(connection, 1, 1, 9, requisites=True)
@@ -193,7 +193,7 @@ def test_requisites_are_counted_capped_and_listed_separately(connection):
 
 def test_a_page_without_a_copy_becomes_a_requisite(connection):
     [page] = frontier.discover(connection, [found("a.png")])
-    new, ids = frontier.discover_requisites(connection, [needed("a.png")])
+    new, ids = discover_in_full(connection, [needed("a.png")])
     assert ids == [page.page_id]
     assert [(each.page_id, each.requisite) for each in new] == [(page.page_id, True)]
     assert counted(connection) == (0, 1)
@@ -203,7 +203,7 @@ def test_a_page_with_a_copy_and_a_seed_stay_pages(connection):
     [page] = frontier.discover(connection, [found("a")])
     visits.record(connection, changed(page.page_id, b"<p>a</p>"))
     frontier.discover(connection, [found("s", seed=True)])
-    new, ids = frontier.discover_requisites(connection, [needed("a"), needed("s")])
+    new, ids = discover_in_full(connection, [needed("a"), needed("s")])
     assert (new, len(ids), counted(connection)) == ([], 2, (2, 0))
 
 

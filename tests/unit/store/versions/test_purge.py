@@ -9,7 +9,7 @@ from crawld.store.versions import pin, purge, search_index
 from crawld.store.versions import version as versions
 from crawld.store.versions.retention import DAY_S
 from tests.unit.store.revisions import compact, contents, record_page
-from tests.unit.store.rows import NOW, changed, found, unlike, url_hash
+from tests.unit.store.rows import NOW, changed, discover_in_full, found, unlike, url_hash
 
 SECRET = b"the secret of Mx Wurzelschmidt"
 COMMON = b"".join(b"<p>paragraph %d of every page</p>" % number for number in range(300))
@@ -130,6 +130,6 @@ def test_redirects_to_a_purged_page_are_deleted(connection):
 
 
 def test_a_purged_requisite_leaves_the_counter(connection):
-    frontier.discover_requisites(connection, [found("secret", requisite=True)])
+    discover_in_full(connection, [found("secret", requisite=True)])
     purge.purge(connection, URL, NOW)
     assert connection.execute("SELECT requisite_count, page_count FROM site").get == (0, 0)

@@ -3,12 +3,12 @@ import pytest
 
 from crawld.core.page import Grace, Outcome, PageState
 from crawld.store import doctor, visit
-from crawld.store.frontier import frontier, requisite
 from crawld.store.frontier import page as pages
+from crawld.store.frontier import requisite
 from crawld.store.versions import pin, quota
 from crawld.store.versions.retention import DAY_S
 from tests.unit.store.revisions import compact, contents, record_page
-from tests.unit.store.rows import NOW, changed, found, unlike
+from tests.unit.store.rows import NOW, changed, discover_in_full, found, unlike
 
 RANDOM = np.random.default_rng(7)
 
@@ -24,7 +24,7 @@ def mirror(connection):
     lost = record_page(connection, "lost", [(NOW, noise())])
     gone = unlike(lost, Outcome.GONE, NOW + 9, state=PageState.GONE, grace=Grace(3, NOW))
     visit.record(connection, gone)
-    _, ids = frontier.discover_requisites(
+    _, ids = discover_in_full(
         connection, [found("shown.png", requisite=True), found("needless.png", requisite=True)]
     )
     for page_id in ids:
@@ -80,5 +80,5 @@ def test_a_pinned_copy_is_not_evicted(connection, mirror):
 
 def test_an_evicted_requisite_can_be_discovered_again(connection, mirror):
     quota.evict(connection, "needless", 1)
-    new, _ = frontier.discover_requisites(connection, [found("needless.png", requisite=True)])
+    new, _ = discover_in_full(connection, [found("needless.png", requisite=True)])
     assert len(new) == 1
