@@ -2,9 +2,9 @@
 
 import pytest
 
-from crawld.core.content.html import srcset_urls
 from crawld.core.content.markup import unescape
 from crawld.core.content.references import css_references
+from crawld.core.content.url_syntax import refresh_url_span
 from tests.unit.steps import assert_linear, count_steps
 
 
@@ -34,7 +34,7 @@ def test_quadratic_work_is_seen():
 def test_quadratic_work_within_methods_of_texts_is_seen():
     def read_all_each_time(text):
         for _ in range(0, len(text), 100):
-            srcset_urls(text)
+            refresh_url_span(text)
 
     with pytest.raises(AssertionError, match="steps at size"):
         assert_linear(lambda size: "a" * size, read_all_each_time, size=20_000)

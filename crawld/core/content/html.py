@@ -25,11 +25,23 @@ from typing import TYPE_CHECKING
 import numpy as np
 from selectolax.lexbor import LexborDocumentOptions, LexborHTMLParser
 
+from crawld.core.content.url_syntax import refresh_url_span, srcset_url_spans
+from crawld.core.url import MAX_RAW_LENGTH
+
 if TYPE_CHECKING:
     from selectolax.lexbor import LexborNode
 
 MAX_LINKS = 10_000
 """Links read of one page; the rest are ignored."""
+
+MAX_TITLE_CHARACTERS = 2_000
+"""Longest title; search results, tables and logs show it. Real ones have a few hundred."""
+
+_MAX_LANG_CHARACTERS = 100
+"""Longest language tag; those of BCP 47 have at most 35 characters in practice."""
+
+_MAX_CONTENT_CHARACTERS = 1_000
+"""Characters read of a meta element that names a generator or directives for robots."""
 
 MAX_PARSE_BYTES = 8 * 2**20
 """Bytes parsed of one page; a tree takes about 15 times its source."""
@@ -53,9 +65,6 @@ _WITHOUT_COPIES = LexborDocumentOptions.WO_EVENTS.value
 _DEPTH_CHECK_TAGS = int(math.sqrt(2 * MAX_TREE_NODES))
 """With fewer tags than this neither the sum of depths nor the depth can exceed its limit."""
 
-_REFRESH = re.compile(
-    r"^\s*[\d.]*\s*[;,]?\s*(?:url\s*=)?\s*[\"']?([^\"']+?)[\"']?\s*$", re.IGNORECASE
-)
 _REQUISITE_RELS = frozenset({"stylesheet", "icon", "apple-touch-icon", "manifest", "mask-icon"})
 
 # Tags by the HTML standard's tokenizer: a quote counts only where a value begins, and `>` or `<`
@@ -79,9 +88,10 @@ class ParsedPage:
     """The links and metadata of one HTML page.
 
     Attributes:
-        title: text of the first title element, white space collapsed.
+        title: text of the first title element, white space collapsed, at most
+            `MAX_TITLE_CHARACTERS`.
         lang: language of the html element, as written.
-        base: first base href, or None.
+        base: first base href, or None. No URL here is longer than `url.MAX_RAW_LENGTH`.
         links: hrefs of a, area and frames, in document order, including `nofollow_links`.
         nofollow_links: hrefs whose own rel contains nofollow.
         canonical: href of link rel=canonical, or None.
@@ -157,7 +167,7 @@ def tree_of(body: bytes) -> tuple[LexborHTMLParser, int]:
 
 def _links(tree: LexborHTMLParser, max_links: int) -> tuple[str, ...]:
     nodes = tree.css("a[href],area[href],iframe[src],frame[src]")[:max_links]
-    return tuple(href for node in nodes if (href := _href(node)))
+    return tuple(href for node in nodes if (href := _url(_href(node))))
 
 
 def _nofollow_links(tree: LexborHTMLParser) -> frozenset[str]:
@@ -173,14 +183,18 @@ def _href(node: LexborNode) -> str | None:
 
 
 def title_of(tree: LexborHTMLParser) -> str:
-    """Return the text of the first title element, white space collapsed."""
+    """Return the text of the first title element, white space collapsed, cut to its limit."""
     node = tree.css_first("title")
-    return "" if node is None else " ".join(node.text().split())
+    if node is None:
+        return ""
+    # Twice the length leaves room for the white space that is collapsed.
+    return " ".join(node.text()[: 2 * MAX_TITLE_CHARACTERS].split())[:MAX_TITLE_CHARACTERS]
 
 
 def _lang(tree: LexborHTMLParser) -> str:
     root = tree.root
-    return "" if root is None else (root.attrs.get("lang") or root.attrs.get("xml:lang") or "")
+    lang = root and (root.attrs.get("lang") or root.attrs.get("xml:lang"))
+    return lang[:_MAX_LANG_CHARACTERS] if lang else ""
 
 
 class _Head:
@@ -200,23 +214,25 @@ class _Head:
             if "content" in attributes:
                 self._read_meta(attributes, attributes.get("content") or "")
             elif "rel" in attributes:
-                self._read_link(attributes, (attributes.get("href") or "").strip())
+                self._read_link(attributes, _url((attributes.get("href") or "").strip()))
             elif self.base is None and node.tag == "base":
-                self.base = (attributes.get("href") or "").strip()
+                self.base = _url((attributes.get("href") or "").strip()) or ""
 
     def _read_meta(self, attributes: dict[str, str | None], content: str) -> None:
         name = (attributes.get("name") or "").strip().lower()
         if name == "robots":
-            directives = {part.strip().lower() for part in content.split(",")}
+            directives = {
+                part.strip().lower() for part in content[:_MAX_CONTENT_CHARACTERS].split(",")
+            }
             self.robots |= directives - {""}
             if "none" in directives:
                 self.robots |= {"noindex", "nofollow"}
         elif name == "generator":
-            self.generator = self.generator or content.strip()
+            self.generator = self.generator or content[:_MAX_CONTENT_CHARACTERS].strip()
         elif (attributes.get("http-equiv") or "").strip().lower() == "refresh":
             self.refresh = self.refresh or refresh_target(content)
 
-    def _read_link(self, attributes: dict[str, str | None], href: str) -> None:
+    def _read_link(self, attributes: dict[str, str | None], href: str | None) -> None:
         rels = (attributes.get("rel") or "").lower().split()
         if not href:
             return
@@ -232,11 +248,13 @@ def refresh_target(content: str) -> str | None:
     >>> refresh_target("0;URL='/next'"), refresh_target("30")
     ('/next', None)
     """
-    match = _REFRESH.match(content[:4096])
-    if match is None:
-        return None
-    target = match[1].strip(" \t\r\n;,")
-    return None if not target or target.replace(".", "").isdigit() else target
+    span = refresh_url_span(content[: MAX_RAW_LENGTH + 64])  # the seconds, and `url=`
+    return _url(content[slice(*span)].strip("\t\n\f\r ;,")) if span else None
+
+
+def _url(href: str | None) -> str | None:
+    """Return a URL as written, None if it is empty or longer than any that is parsed."""
+    return href if href and len(href) <= MAX_RAW_LENGTH else None
 
 
 def _requisites_of(node: LexborNode) -> list[str]:
@@ -248,25 +266,8 @@ def _requisites_of(node: LexborNode) -> list[str]:
         names = ["src", "poster", "data", "background"]
     hrefs = [href.strip() for name in names if (href := attributes.get(name))]
     if srcset := attributes.get("srcset"):
-        hrefs += srcset_urls(srcset)
-    return [href for href in hrefs if href and not href[:5].lower().startswith("data:")]
-
-
-def srcset_urls(srcset: str) -> list[str]:
-    """Return the URLs of a srcset attribute, without their width or density descriptors.
-
-    A comma may be part of a URL; it ends a candidate only before white space or at the end.
-
-    >>> srcset_urls("a.png 1x, b,c.png 2x,d.png")
-    ['a.png', 'b,c.png', 'd.png']
-    """
-    urls = []
-    expect_url = True
-    for token in srcset.replace("x,", "x, ").replace("w,", "w, ").split():
-        if expect_url and token != ",":
-            urls.append(token.rstrip(","))
-        expect_url = token.endswith(",")
-    return [url for url in urls if url]
+        hrefs += [srcset[start:end] for start, end in srcset_url_spans(srcset)]
+    return [href for href in hrefs if _url(href) and not href[:5].lower().startswith("data:")]
 
 
 def _nesting_table() -> np.ndarray:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from crawld.core.content.html import parse, refresh_target, srcset_urls
+from crawld.core.content.html import MAX_TITLE_CHARACTERS, parse, refresh_target
 
 PAGE = """<!doctype html><html lang="de"><head><title> Zwei
  Zeilen </title><base href="/b/"><link rel="canonical" href="/c">
@@ -95,25 +95,29 @@ def test_ordinary_large_pages_are_not_cut(html):
         ("600", None),
         ("", None),
         ("1.5;", None),
+        ("0; url=/" + "a" * 40_000, None),
     ],
 )
 def test_refresh(content, target):
     assert refresh_target(content) == target
 
 
-@pytest.mark.parametrize(
-    ("srcset", "urls"),
-    [
-        ("a 1x,b 2x", ["a", "b"]),
-        ("a.png, b.png 200w", ["a.png", "b.png"]),
-        ("http://h/i,w_100/a.png 1x", ["http://h/i,w_100/a.png"]),
-        (" , ,", []),
-    ],
-)
-def test_srcset(srcset, urls):
-    assert srcset_urls(srcset) == urls
-
-
 def test_nofollow_in_any_case():
     page = parse("<a rel='external Nofollow' href=/a>a</a><a rel=nofollowing href=/b>b</a>")
     assert page.nofollow_links == {"/a"}
+
+
+def test_values_of_the_head_are_cut_and_longer_urls_are_left_out():
+    long = "x" * 500_000
+    page = parse(
+        f"<html lang={long}><title>{long}</title><base href={long}><link rel=canonical href={long}>"
+        f"<link rel=EditURI href={long}><meta name=generator content={long}>"
+        f"<meta name=robots content='noarchive,{long}'><a href={long}>a</a><a href=b rel=nofollow>"
+        f"<img srcset='{long} 1x, c.png 2x'>"
+    )
+    assert page.title == "x" * MAX_TITLE_CHARACTERS
+    assert max(len(page.lang), len(page.generator), *map(len, page.robots)) <= 1_000
+    assert "noarchive" in page.robots
+    assert (page.base, page.canonical, page.edit_uri) == ("", None, None)
+    assert (page.links, page.nofollow_links) == (("b",), {"b"})
+    assert page.requisites() == ("c.png",)
