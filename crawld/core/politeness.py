@@ -142,7 +142,8 @@ class Backoff:
         """Return the back-off after an overload response (429, 503) or no response."""
         # A level beyond the cap would have no effect now and take days to decay.
         capped = self.delay_s(base_delay_s) >= MAX_BACKOFF_DELAY_S
-        rises = not capped and (not retry_after_s or self._is_too_fast(now))
+        told = retry_after_s is not None and retry_after_s > 0.0
+        rises = not capped and (not told or self._is_too_fast(now))
         level = min(self.level + 1, MAX_LEVEL) if rises else self.level
         closed_until = self.closed_until
         if retry_after_s is not None:
