@@ -1,0 +1,55 @@
+"""All hostile cases, by family."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from crawld.simweb.hostile import (
+    charsets,
+    compression,
+    connections,
+    fields,
+    http2,
+    links,
+    listings,
+    markup,
+    messages,
+    names,
+    redirects,
+    robots,
+    sizes,
+    styles,
+    volatile,
+    wiki_api,
+)
+from crawld.simweb.hostile.case import HostileCase
+
+FAMILIES: dict[str, tuple[HostileCase, ...]] = {
+    family: tuple(replace(case, family=family) for case in module.CASES)
+    for family, module in {
+        "markup": markup,
+        "styles": styles,
+        "volatile": volatile,
+        "robots": robots,
+        "compression": compression,
+        "messages": messages,
+        "redirects": redirects,
+        "connections": connections,
+        "http2": http2,
+        "names": names,
+        "sizes": sizes,
+        "charsets": charsets,
+        "listings": listings,
+        "wiki_api": wiki_api,
+        "fields": fields,
+        "links": links,
+    }.items()
+}
+
+CASES: dict[str, HostileCase] = {case.name: case for cases in FAMILIES.values() for case in cases}
+
+
+def address_of(name: str) -> str:
+    """Return the loopback address of a case's host."""
+    number = list(CASES).index(name)
+    return f"127.66.{number // 200}.{number % 200 + 1}"
