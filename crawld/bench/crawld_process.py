@@ -82,12 +82,23 @@ class DaemonProcess:
 
     def status(self) -> Status | None:
         """Return what `crawlctl status` shows; None if the socket does not answer."""
+        found = self.get("/status")
+        return found if isinstance(found, dict) else None
+
+    def get(self, target: str) -> object:
+        """Return the JSON of a target; None if it does not answer, or with an error."""
+        return self._request("GET", target)
+
+    def command(self, target: str) -> object:
+        """Give a command and return its JSON, like `get`."""
+        return self._request("POST", target)
+
+    def _request(self, method: str, target: str) -> object:
         try:
-            response = self._http.get("/status")
+            response = self._http.request(method, target)
         except httpx.TransportError:
             return None
-        found: Status = json.loads(response.content)
-        return found
+        return json.loads(response.content) if response.is_success else None
 
     def wait_answering(self) -> Status:
         """Wait for the daemon's first status and return it.

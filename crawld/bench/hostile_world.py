@@ -108,6 +108,7 @@ def write_config(
     limits: Limits,
     *,
     healthy_seeds: Sequence[str] = (),
+    web_port: int | None = None,
 ) -> Path:
     """Write the config of a daemon that crawls the cases, and perhaps a healthy host.
 
@@ -126,8 +127,9 @@ def write_config(
         "fetch": limits.lines(),
         "politeness": "address_delay_s = 0.0",
         "store": "min_free_bytes = 0",
-        "web": 'listen = "127.0.0.1:0"',
     }
+    if web_port is not None:
+        tables["web"] = f'listen = "127.0.0.1:{web_port}"'
     blocks = [f"[{table}]\n{lines}" for table, lines in tables.items()]
     if healthy_seeds:
         seeds = ", ".join(f'"{seed}"' for seed in healthy_seeds)

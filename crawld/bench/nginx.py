@@ -73,7 +73,7 @@ def serve(tree: SiteTree, directory: Path) -> Iterator[int]:
     directory.mkdir()
     command = [program, "-p", str(directory), "-c", "nginx.conf", "-e", "stderr"]
     for attempt in range(1, _TRIES + 1):
-        port = _free_port()
+        port = free_port()
         (directory / "nginx.conf").write_text(_config(tree, port), encoding="utf-8")
         with run_child(command, directory) as child:
             if _wait_listening(child, tree.addresses[-1], port):
@@ -94,7 +94,8 @@ def _config(tree: SiteTree, port: int) -> str:
     )
 
 
-def _free_port() -> int:
+def free_port() -> int:
+    """Return a port that is free now."""
     with closing(socket.socket()) as probe:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]

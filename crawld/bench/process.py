@@ -109,9 +109,17 @@ class Child:
         return self._log.read_text(encoding="utf-8", errors="replace")
 
     def _status_mb(self, key: str) -> float:
-        text = Path(f"/proc/{self._process.pid}/status").read_text(encoding="utf-8")
-        lines = (line.split() for line in text.splitlines() if line.startswith(key + ":"))
-        return next((int(words[1]) / 1024 for words in lines), 0.0)
+        return memory_mb(self._process.pid, key)
+
+
+def memory_mb(process_id: int, key: str) -> float:
+    """Return a size of a process by its name in /proc, 2^20 bytes; 0 if there is none."""
+    try:
+        text = Path(f"/proc/{process_id}/status").read_text(encoding="utf-8")
+    except (FileNotFoundError, ProcessLookupError):
+        return 0.0
+    lines = (line.split() for line in text.splitlines() if line.startswith(key + ":"))
+    return next((int(words[1]) / 1024 for words in lines), 0.0)
 
 
 @contextmanager

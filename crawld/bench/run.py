@@ -24,6 +24,7 @@ BENCHMARKS = {
     "serve": "crawld.bench.serve",
     "replica": "crawld.bench.replica",
     "export": "crawld.bench.export",
+    "hostile": "crawld.bench.hostile",
 }
 
 

@@ -118,6 +118,13 @@ def _serve(command: Sequence[str], directory: Path) -> Iterator[tuple[Child, int
         yield child, urlsplit(output.split()[0]).port or 0
 
 
+@contextmanager
+def serve_mirror(db: Path, directory: Path) -> Iterator[tuple[Child, int]]:
+    """Run `crawld serve` of a database; yield its process and port."""
+    with _serve(_crawld_serve(db), directory) as serving:
+        yield serving
+
+
 def _write(directory: Path, mirror: ArticleMirror, files: Sequence[str]) -> SiteTree:
     """Write the same pages as plain files."""
     tree = SiteTree(directory, (_ADDRESS,))

@@ -97,6 +97,7 @@ SOCKET_ROOMS = ("net/", "simweb/")
 SOCKET_EXCEPTIONS = {
     "bench/event_server.py": "is the stream that the daemon hears, in a process of its own",
     "bench/nginx.py": "finds a free port for the server it starts",
+    "bench/hostile_probe.py": "measures answers with as little of a client as will do",
     "bench/serve.py": "asks a server as fast as it can: as little of a client as will do",
 }
 

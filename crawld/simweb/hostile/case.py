@@ -9,7 +9,7 @@ from enum import StrEnum
 
 import trio
 
-from crawld.simweb.fault import Handler
+from crawld.simweb.fault import Fault
 from crawld.simweb.message import HTML, SimRequest, SimResponse, Step, build_response
 
 STORED = frozenset({"changed", "unchanged", "not_modified"})
@@ -91,7 +91,7 @@ class HostileCase:
 
     name: str
     family: str
-    respond: Callable[[Place], Handler] | None = None
+    respond: Callable[[Place], Fault] | None = None
     connect: Callable[[Place], Connection] | None = None
     outcomes: frozenset[str] = STORED
     transport: Transport = Transport.HTTP
@@ -126,7 +126,7 @@ def page(
 ) -> HostileCase:
     """Return a case (without its family) that sends one page, the same at each visit."""
 
-    def respond(place: Place) -> Handler:
+    def respond(place: Place) -> Fault:
         made = body()
         content = made.encode() if isinstance(made, str) else made
         return lambda request, _: build_response(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Callable
 
-from crawld.simweb.hostile.case import STORED, HostileCase, html, page
+from crawld.simweb.hostile.case import HostileCase, html, page
 
 _TEXT = html("<p>characters äöü ß Ж 中" * 50)
 _PLAIN = html("<p>plain characters" * 50)

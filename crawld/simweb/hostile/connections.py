@@ -107,7 +107,7 @@ def _tls(
 def _answering(
     response: bytes, *, cut: bool = False, names: tuple[str, ...] = (), **context: bool
 ) -> Callable[[Place], Connection]:
-    """Return a server that sends the same bytes to each request; `cut` ends without close_notify."""
+    """Return a server of fixed bytes; `cut` ends without close_notify."""
 
     def made(place: Place) -> Connection:
         tls = place.context(*(names or (place.host,)), **context)

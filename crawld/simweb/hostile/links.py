@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from crawld.simweb.fault import Handler
+from crawld.simweb.fault import Fault, Handler
 from crawld.simweb.hostile.case import HostileCase, Place, html
 from crawld.simweb.message import SimRequest, SimResponse, build_response
 
@@ -17,7 +17,7 @@ Links = Callable[[SimRequest], "list[str]"]
 def _page(name: str, *links: str, site: str = _FEW, quick: bool = False) -> HostileCase:
     """Return a case whose every page has these links; `{vault}` and `{port}` are filled."""
 
-    def respond(place: Place) -> Handler:
+    def respond(place: Place) -> Fault:
         filled = [
             link.replace("{vault}", place.vault).replace("{port}", str(place.port))
             for link in links
@@ -34,7 +34,7 @@ def _trap(name: str, links: Links, *, quick: bool = False) -> HostileCase:
     )
 
 
-def _handler(links: Links) -> Handler:
+def _handler(links: Links) -> Fault:
     def handler(request: SimRequest, _: Handler) -> SimResponse:
         if request.path == "/robots.txt":
             return build_response(request, 404)

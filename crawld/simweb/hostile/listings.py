@@ -6,7 +6,7 @@ import gzip
 import itertools
 from collections.abc import Callable, Iterator
 
-from crawld.simweb.fault import Handler
+from crawld.simweb.fault import Fault, Handler
 from crawld.simweb.hostile.case import HostileCase, Place, html
 from crawld.simweb.message import SimRequest, SimResponse, Step, build_response
 
@@ -29,7 +29,7 @@ def _source(
 ) -> HostileCase:
     """Return a case with one source of hints; each of its requests gets the same text."""
 
-    def respond(place: Place) -> Handler:
+    def respond(place: Place) -> Fault:
         made = text(place)
         body = made.encode() if isinstance(made, str) else made
         return _beside(
@@ -51,7 +51,7 @@ def _streamed(
 
 
 def _case(
-    name: str, key: str, respond: Callable[[Place], Handler], *, quick: bool = False
+    name: str, key: str, respond: Callable[[Place], Fault], *, quick: bool = False
 ) -> HostileCase:
     value = "'{origin}/source'" if key == "event_stream" else "['{origin}/source']"
     return HostileCase(
@@ -59,7 +59,7 @@ def _case(
     )
 
 
-def _beside(source: Handler) -> Handler:
+def _beside(source: Fault) -> Fault:
     """Return a site with a few harmless pages; all other targets belong to the source."""
     page = html("".join(f"<a href='/p/{k}'>x</a>" for k in range(5)))
 

@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 import trio
 
-from crawld.simweb.fault import Handler
+from crawld.simweb.fault import Fault
 from crawld.simweb.hostile.case import STORED, HostileCase, Place, failed, html
 from crawld.simweb.message import build_response
 
@@ -74,7 +74,7 @@ async def serve_names(*, task_status: trio.TaskStatus[int] = trio.TASK_STATUS_IG
     await udp.bind(("127.0.0.1", 0))
     async with trio.open_nursery() as nursery:
 
-        async def later(delay_s: float, data: bytes, peer: object) -> None:
+        async def later(delay_s: float, data: bytes, peer: tuple[object, ...]) -> None:
             await trio.sleep(delay_s)
             await udp.sendto(data, peer)
 
@@ -90,10 +90,10 @@ async def serve_names(*, task_status: trio.TaskStatus[int] = trio.TASK_STATUS_IG
                 await udp.sendto(data, peer)
 
 
-def _links(kind: str, count: int) -> Callable[[Place], Handler]:
+def _links(kind: str, count: int) -> Callable[[Place], Fault]:
     """Return a page of links to fresh names of one kind."""
 
-    def respond(place: Place) -> Handler:
+    def respond(place: Place) -> Fault:
         page = html(
             "".join(
                 f"<a href='http://n{k}.{kind}.{ZONE}:{place.port}/'>x</a>" for k in range(count)
@@ -114,7 +114,7 @@ def _linking(name: str, kind: str, count: int = _LINKS, *, quick: bool = False) 
 def _images(name: str, kind: str) -> HostileCase:
     """Return a case whose page has images on fresh names; they are loaded by default."""
 
-    def respond(place: Place) -> Handler:
+    def respond(place: Place) -> Fault:
         images = (f"<img src='http://i{k}.{kind}.{ZONE}:{place.port}/i.png'>" for k in range(2_000))
         page = html("".join(images))
         return lambda request, _: build_response(request, 200, page)

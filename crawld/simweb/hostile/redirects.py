@@ -2,8 +2,17 @@
 
 from __future__ import annotations
 
-from crawld.simweb.fault import Handler, redirect_chain
-from crawld.simweb.hostile.case import BROKEN, STORED, HostileCase, Place, failed, html, wire
+from crawld.simweb.fault import Fault, Handler, redirect_chain
+from crawld.simweb.hostile.case import (
+    BROKEN,
+    NO_ROBOTS,
+    STORED,
+    HostileCase,
+    Place,
+    failed,
+    html,
+    wire,
+)
 from crawld.simweb.message import SimRequest, SimResponse, build_response
 
 _MOVED = frozenset({"moved"})
@@ -15,7 +24,7 @@ _OWN_PRIVATE = "allow_private = false\nallow_private_hosts = ['{host}']"
 def _location(
     name: str, location: str, outcomes: frozenset[str] = _EITHER, *, site: str = ""
 ) -> HostileCase:
-    def respond(place: Place) -> Handler:
+    def respond(place: Place) -> Fault:
         target = location.replace("{vault}", place.vault).replace("{origin}", place.origin)
 
         def handler(request: SimRequest, _: Handler) -> SimResponse:
@@ -61,7 +70,7 @@ CASES: tuple[HostileCase, ...] = (
         name="location-chain-40",
         family="",
         respond=lambda _: redirect_chain(40),
-        outcomes=_MOVED | STORED,
+        outcomes=_MOVED | STORED | NO_ROBOTS,
         owns=True,
     ),
     wire(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from crawld.simweb.fault import Handler, drip, endless_body, gzip_bomb, hang, redirect_chain
+from crawld.simweb.fault import Fault, Handler, drip, endless_body, gzip_bomb, hang, redirect_chain
 from crawld.simweb.hostile.case import NO_ROBOTS, STORED, HostileCase, Place, html
 from crawld.simweb.message import SimRequest, SimResponse, build_response
 
@@ -14,14 +14,14 @@ _EITHER = STORED | NO_ROBOTS
 
 def _robots(
     name: str,
-    answer: Callable[[Place], Handler],
+    answer: Callable[[Place], Fault],
     *,
     outcomes: frozenset[str] = STORED,
     site: str = "",
     wait: float = 2.0,
     quick: bool = False,
 ) -> HostileCase:
-    def respond(place: Place) -> Handler:
+    def respond(place: Place) -> Fault:
         robots = answer(place)
         page = html("".join(f"<a href='/some/{k}.html'>x</a>" for k in range(_LINKS)))
 
@@ -56,7 +56,7 @@ def _text(
     status: int = 200,
     quick: bool = False,
 ) -> HostileCase:
-    def answer(place: Place) -> Handler:
+    def answer(place: Place) -> Fault:
         made = text()
         body = made.encode() if isinstance(made, str) else made
         return lambda request, _: build_response(
@@ -76,7 +76,7 @@ def _status(name: str, status: int, outcomes: frozenset[str]) -> HostileCase:
 
 
 def _location(name: str, location: str, outcomes: frozenset[str] = _EITHER) -> HostileCase:
-    def answer(place: Place) -> Handler:
+    def answer(place: Place) -> Fault:
         target = location.replace("{vault}", place.vault)
         return lambda request, _: build_response(request, 302, extra=f"Location: {target}\r\n")
 

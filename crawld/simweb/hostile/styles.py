@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from crawld.simweb.fault import Handler
+from crawld.simweb.fault import Fault, Handler
 from crawld.simweb.hostile.case import HostileCase, Place, html, page
 from crawld.simweb.message import SimRequest, SimResponse, build_response
 
@@ -22,7 +22,7 @@ def _attribute(css: str) -> bytes:
 def _file(name: str, css: Callable[[SimRequest], str], *, content_type: str = _CSS) -> HostileCase:
     """Return a case whose page names one style sheet; it and all it names are made by `css`."""
 
-    def respond(place: Place) -> Handler:
+    def respond(place: Place) -> Fault:
         def handler(request: SimRequest, _: Handler) -> SimResponse:
             if request.path == "/robots.txt":
                 return build_response(request, 404)

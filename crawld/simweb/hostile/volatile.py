@@ -7,7 +7,7 @@ import random
 import string
 from collections.abc import Callable
 
-from crawld.simweb.fault import Handler
+from crawld.simweb.fault import Fault, Handler
 from crawld.simweb.hostile.case import HostileCase, Place, html
 from crawld.simweb.message import SimRequest, SimResponse, build_response
 
@@ -18,7 +18,7 @@ _COPIES = 4
 def _varied(name: str, text: Callable[[random.Random], str], *, quick: bool = False) -> HostileCase:
     """Return a case whose page has another text at each visit; a few texts are made beforehand."""
 
-    def respond(place: Place) -> Handler:
+    def respond(place: Place) -> Fault:
         copies = [html(text(random.Random(seed))) for seed in range(_COPIES)]
         visits = itertools.cycle(copies)
 

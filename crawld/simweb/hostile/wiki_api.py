@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from crawld.simweb.fault import Handler
+from crawld.simweb.fault import Fault, Handler
 from crawld.simweb.hostile.case import HostileCase, Place, failed, html, page
 from crawld.simweb.message import SimRequest, SimResponse, build_response
 
@@ -15,7 +15,7 @@ _WRONG_TYPE = failed("wrong_type")
 def _api(name: str, answer: Callable[[Place], str], *, quick: bool = False) -> HostileCase:
     """Return a case whose API gives the same answer to every request."""
 
-    def respond(place: Place) -> Handler:
+    def respond(place: Place) -> Fault:
         body = answer(place).encode()
         head = (
             '<meta name="generator" content="MediaWiki 1.39.0">'

@@ -1,4 +1,4 @@
-"""`python -m crawld.simweb.hostile.world DIRECTORY [CASE ...]`: hostile servers in their own process.
+"""`python -m crawld.simweb.hostile.world DIRECTORY [CASE ...]`: hostile servers in a process.
 
 Makes the bytes of the named cases (of all, without names), then serves them, prints `PORT n`, and
 runs until it is terminated. The directory gets `ports.json` (port of each transport and of the name
@@ -22,7 +22,7 @@ from pathlib import Path
 import trio
 import trustme
 
-from crawld.simweb.fault import Handler
+from crawld.simweb.fault import Fault
 from crawld.simweb.hostile.case import Connection, HostileCase, Place, Transport, leaf
 from crawld.simweb.hostile.catalogue import CASES, address_of
 from crawld.simweb.hostile.names import FAST_ADDRESS, VAULT_ADDRESS, serve_names
@@ -63,7 +63,7 @@ class CaseSite:
 
     hosts: tuple[str, ...]
     case: HostileCase
-    respond: Handler
+    respond: Fault
 
     def handle(self, request: SimRequest) -> SimResponse:
         """Return the response to a request."""
