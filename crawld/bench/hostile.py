@@ -1,8 +1,8 @@
 """`crawld bench hostile`: a healthy host, its readers and the control socket beside hostile hosts.
 
-A daemon crawls a healthy host every 0.25 s, first alone (the baseline `alone`), then beside waves of
-hosts that try to stop it (`crawld/simweb/hostile`). At the end it gets SIGTERM while hostile hosts
-are under way. The healthy host, the hostile web and the daemon are processes of their own.
+A daemon crawls a healthy host every 0.25 s, first alone (the baseline `alone`), then beside waves
+of hosts that try to stop it (`crawld/simweb/hostile`). At the end it gets SIGTERM while hostile
+hosts are under way. The healthy host, the hostile web and the daemon are processes of their own.
 
     healthy_gap_p99_ms, healthy_gap_max_ms   time between two requests, as the healthy host saw them
     status_max_ms       slowest answer of GET /status, asked for ten times a second
@@ -21,6 +21,7 @@ outcome within their deadline).
 
 from __future__ import annotations
 
+import itertools
 import signal
 import tempfile
 import time
@@ -286,4 +287,4 @@ def healthy_gaps_ms(ledger: Ledger, period: Period) -> list[float]:
     rows = (ledger.row(index).complete_s for index in range(len(ledger)))
     times = [at_s for at_s in rows if period.since_s <= at_s < period.until_s]
     ends = [*times, period.until_s]
-    return [1e3 * (after - before) for before, after in zip(ends, ends[1:], strict=False)] or [0.0]
+    return [1e3 * (after - before) for before, after in itertools.pairwise(ends)] or [0.0]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Callable
 
-from crawld.simweb.hostile.case import HostileCase, html, page
+from crawld.simweb.hostile.case import STORED, HostileCase, failed, html, page
 
 _TEXT = html("<p>characters äöü ß Ж 中" * 50)
 _PLAIN = html("<p>plain characters" * 50)
@@ -32,7 +32,12 @@ _CODECS = (
 CASES: tuple[HostileCase, ...] = (
     _labelled("charset-cp500", "cp500", quick=True),
     *(_labelled(f"charset-{label.replace('_', '-')}", label) for label in _CODECS),
-    _labelled("charset-zlib-bomb", "zlib", lambda: zlib.compress(bytes(60_000_000))),
+    page(
+        "charset-zlib-bomb",
+        lambda: zlib.compress(bytes(60_000_000)),
+        content_type="text/html; charset=zlib",
+        outcomes=STORED | failed("wrong_type"),
+    ),
     _labelled("charset-punycode-long", "punycode", lambda: b"a-" + b"b9" * 200_000, quick=True),
     _labelled("charset-idna-long", "idna", lambda: b"xn--" + b"a." * 200_000),
     _labelled("charset-escapes", "unicode_escape", lambda: html("\\N{DIGIT ONE}" * 100_000)),

@@ -50,7 +50,7 @@ def _packed(size_bytes: int) -> bytes:
 def _large(name: str, size_bytes: int, outcomes: frozenset[str] = STORED) -> HostileCase:
     # The whole process has one budget of memory: these pages wait for each other.
     body = functools.partial(_packed, size_bytes)
-    return page(name, body, extra=_GZIP, outcomes=outcomes, wait=40.0)
+    return page(name, body, extra=_GZIP, outcomes=outcomes, wait=10.0)
 
 
 def _noise(name: str, size_bytes: int, outcomes: frozenset[str]) -> HostileCase:
