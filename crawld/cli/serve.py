@@ -17,6 +17,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from crawld.cli.output import console, json_text, require_database
 from crawld.config.values import HostPattern, parse_listen
 from crawld.core.display import count_text
+from crawld.daemon.process import raise_file_limit, switch_threads_often
 from crawld.errors import EXIT_OK, OperatorError
 from crawld.net.network import SystemNetwork
 from crawld.store.engine import migrate
@@ -64,9 +65,15 @@ def serve(
 async def _serve(
     db: Path, listen: tuple[str, int], display: DisplayOptions, names: AllowedHosts, as_json: bool
 ) -> None:
-    async with await Database.open(db, read_only=True) as database, trio.open_nursery() as nursery:
+    raise_file_limit()
+    switch_threads_often()  # pages are rewritten on threads beside the event loop
+    async with (
+        await Database.open(db, read_only=True) as database,
+        await Database.open(db, read_only=True) as apart,
+        trio.open_nursery() as nursery,
+    ):
         listener = SystemNetwork().listen_tcp(*listen)
-        app = MirrorApp(database, time.time, display, _print_error, names)
+        app = MirrorApp(database, apart, time.time, display, _print_error, names)
         with trio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
             await nursery.start(listener.serve, app)
             shown = {"url": listener.url, "db": str(db)}

@@ -274,6 +274,25 @@ class WebConfig(ConfigTable):
         restart=True,
     )
 
+    max_connections: Annotated[int, Field(strict=True, ge=1, le=20_000)] = key(
+        1_024,
+        "Most connections of readers; beyond it, the one that waits longest for its reader is "
+        "closed, or the new one gets status 503.",
+        unit="connections",
+        restart=True,
+    )
+    max_client_connections: Annotated[int, Field(strict=True, ge=1, le=20_000)] = key(
+        512,
+        "Most connections of one address; a reverse proxy is one address.",
+        unit="connections",
+        restart=True,
+    )
+    max_waiting_bytes: Annotated[int, Field(strict=True, ge=MIB, le=2**40)] = key(
+        64 * MIB,
+        "Most bytes of pages that wait in memory for slow readers; beyond it, the slowest is cut.",
+        restart=True,
+    )
+
 
 class ReplicasConfig(ConfigTable):
     """Replicas, hosts with the same pages as another host: how they are found and sampled."""

@@ -8,6 +8,9 @@ from __future__ import annotations
 import math
 from datetime import UTC, datetime
 
+SHOWN_TITLE_CHARACTERS = 1_000
+"""Longest title that is read to be shown or exported; a page may have one of megabytes."""
+
 _SIZES = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 
 

@@ -6,11 +6,14 @@ never wait for each other.
 
 from __future__ import annotations
 
+from functools import partial
+
 import structlog
 import trio
 
 from crawld.config.values import parse_listen
 from crawld.daemon.daemon import Daemon
+from crawld.net.server_limits import ServerLimits
 from crawld.store.engine.database import Database
 from crawld.web.allowed_hosts import listener_hosts
 from crawld.web.app import MirrorApp
@@ -34,13 +37,21 @@ async def serve_web(
     listener = daemon.network.listen_tcp(*parse_listen(web.listen))
     log.info("web", url=listener.url)
     options = DisplayOptions(banner=web.banner, scripts=web.scripts)
-    workers = daemon.start.environment.workers
-    async with await Database.open(
-        daemon.database.path, read_only=True, workers=workers
-    ) as database:
-        hosts = listener_hosts(web.hosts)
-        app = MirrorApp(database, daemon.clock.now, options, _log_failure, hosts)
-        await listener.serve(app, task_status)
+    limits = ServerLimits(
+        max_connections=web.max_connections,
+        max_client_connections=web.max_client_connections,
+        max_waiting_bytes=web.max_waiting_bytes,
+    )
+    hosts = listener_hosts(web.hosts)
+    open_database = partial(
+        Database.open,
+        daemon.database.path,
+        read_only=True,
+        workers=daemon.start.environment.workers,
+    )
+    async with await open_database() as database, await open_database() as apart:
+        app = MirrorApp(database, apart, daemon.clock.now, options, _log_failure, hosts)
+        await listener.serve(app, limits, task_status)
 
 
 def _log_failure(target: str, error: BaseException) -> None:

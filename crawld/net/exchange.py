@@ -38,36 +38,11 @@ PREFIX_BYTES = 1024
 MIB = 1024 * 1024
 
 
-_AGREEING = frozenset({b"etag", b"last-modified"})
-_SINGLE = _AGREEING | {
-    *(b"location", b"content-length", b"content-type", b"retry-after", b"date", b"age", b"expires"),
-}
-
-
 def header_value(headers: Headers, name: str) -> str | None:
-    """Return the value of a header (name in any case), None if it is absent.
-
-    Repetitions are joined by a comma, except of headers that have one value: equal ones count once;
-    of different ones the last media type counts, as in browsers, no validator, and else the first.
-    """
+    """Return the values of a header (name in any case) joined by a comma, None if it is absent."""
     wanted = name.lower().encode("latin-1")
     values = [value for key, value in headers if key.lower() == wanted]
-    if not values:
-        return None
-    if len(values) > 1 and wanted in _SINGLE:
-        return _single_value(wanted, values)
-    return b", ".join(values).decode("latin-1")
-
-
-def _single_value(name: bytes, values: list[bytes]) -> str | None:
-    different = list(dict.fromkeys(value.strip() for value in values))
-    if len(different) > 1:
-        if name in _AGREEING:
-            return None  # one of them would confirm a copy that it does not belong to
-        if name == b"content-type":
-            # Fetch standard, section "extract a MIME type".
-            different = [value for value in different if b"/" in value][-1:] or different
-    return different[0].decode("latin-1")
+    return b", ".join(values).decode("latin-1") if values else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -165,7 +140,7 @@ class FetchResponse:
     lease: MemoryLease | None = field(default=None, repr=False, compare=False)
 
     def header(self, name: str) -> str | None:
-        """Return the value of a header, as `header_value` does; None if absent."""
+        """Return a header, repetitions joined by a comma; None if absent."""
         return header_value(self.headers, name)
 
 
@@ -204,5 +179,5 @@ class FetchFailure:
         return self.at
 
     def header(self, name: str) -> str | None:
-        """Return the value of a header, as `header_value` does; None if absent."""
+        """Return a header, repetitions joined by a comma; None if absent."""
         return header_value(self.headers, name)

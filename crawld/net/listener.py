@@ -1,4 +1,4 @@
-"""Listening sockets, and the HTTP server that runs on them.
+"""Listening sockets; `crawld/net/http_server.py` runs on them.
 
 Sockets are bound here and not by the server, so that an address in use gives an `OperatorError`
 with a hint, and the port chosen for 0 is known before the first request.
@@ -8,33 +8,22 @@ from __future__ import annotations
 
 import grp
 import ipaddress
-import logging
 import os
 import socket
 import stat
-from collections.abc import Awaitable, Callable
-from functools import partial
 from pathlib import Path
-from typing import Any, Final, Protocol, TypeAlias, cast
+from typing import Final, Protocol
 
 import trio
-from hypercorn.config import Config as ServerConfig
-from hypercorn.trio import serve
-from hypercorn.typing import ASGIFramework
 
 from crawld.errors import OperatorError
+from crawld.net.http_server import Application, HttpServer
+from crawld.net.server_limits import ServerLimits
 
 BACKLOG: Final = 128
 """Connections that the kernel holds until they are accepted."""
 
-GRACE_S: Final = 1.0
-"""Time allowed to finish a response after the server is cancelled, seconds."""
-
-MAX_HEADER_BYTES: Final = 64 * 1024
-MAX_REQUESTS_PER_CONNECTION: Final = 1_000_000
-
-Application: TypeAlias = Callable[[Any, Any, Any], Awaitable[None]]
-"""An ASGI application."""
+DEFAULT_LIMITS: Final = ServerLimits()
 
 
 class Listener(Protocol):
@@ -47,7 +36,10 @@ class Listener(Protocol):
     url: str
 
     async def serve(
-        self, app: Application, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED
+        self,
+        app: Application,
+        limits: ServerLimits = DEFAULT_LIMITS,
+        task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
     ) -> None:
         """Serve an application until cancelled, then close the socket."""
 
@@ -61,31 +53,19 @@ class SocketListener:
         self.url = f"unix:{path}" if path is not None else _url(*bound.getsockname()[:2])
 
     async def serve(
-        self, app: Application, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED
+        self,
+        app: Application,
+        limits: ServerLimits = DEFAULT_LIMITS,
+        task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
     ) -> None:
         """Run the HTTP server on the socket; see `Listener`."""
-        config = ServerConfig()
-        config.bind = [f"fd://{self._socket.detach()}"]
-        config.graceful_timeout = GRACE_S
-        config.h11_max_incomplete_size = MAX_HEADER_BYTES
-        config.keep_alive_max_requests = MAX_REQUESTS_PER_CONNECTION
-        config.include_server_header = False
-        config.errorlog = _silent_logger()
-        config.accesslog = None
+        self._socket.setblocking(False)
+        listener = trio.SocketListener(trio.socket.from_stdlib_socket(self._socket))
         try:
-            async with trio.open_nursery() as nursery:
-                await nursery.start(partial(serve, cast("ASGIFramework", app), config, mode="asgi"))
-                task_status.started()
+            await HttpServer(app, limits).serve(listener, task_status)
         finally:
             if self._path is not None:
                 self._path.unlink(missing_ok=True)
-
-
-def _silent_logger() -> logging.Logger:
-    # Malformed requests are the client's fault; the server's messages would fill the log.
-    logger = logging.getLogger("crawld.net.server")
-    logger.setLevel(logging.CRITICAL)
-    return logger
 
 
 def _url(host: str, port: int) -> str:

@@ -9,13 +9,15 @@
     /timegate/URL, /timemap/link/URL  the same for programs (`memento`)
 
 Only GET and HEAD are allowed. Each request makes one short database read on a reader thread, which
-also rewrites the page, so that no page blocks the event loop of a daemon.
+also rewrites a small page, so that no page blocks the event loop of a daemon. What takes longer
+runs on the readers of a second database object (`large_pages`).
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Any, Final
 from urllib.parse import unquote
 
@@ -31,9 +33,10 @@ from crawld.store.versions import search_index
 from crawld.web import history, memento, security
 from crawld.web.address import CURRENT, mirror_path, parse_address, parse_selector
 from crawld.web.allowed_hosts import AllowedHosts, host_name
+from crawld.web.large_pages import LargePages
 from crawld.web.mirror import DisplayOptions, find_page, page_reply, redirect
 from crawld.web.pages import STYLE, error_page, not_an_address, render_page
-from crawld.web.reply import Reply, Request, header, headers, split_query
+from crawld.web.reply import Postponed, Reply, Request, header, headers, http_date, split_query
 
 PAGES_PER_LIST: Final = 200
 HITS_PER_PAGE: Final = 10
@@ -51,6 +54,7 @@ class MirrorApp:
 
     Args:
         database: open for reading.
+        apart: the same file, open for what takes long: large pages, differences, search.
         clock: returns Unix seconds.
         display: how pages are shown.
         on_error: called with the target of a failed request and the error.
@@ -60,12 +64,15 @@ class MirrorApp:
     def __init__(
         self,
         database: Database,
+        apart: Database,
         clock: Callable[[], float],
         display: DisplayOptions,
         on_error: Callable[[str, BaseException], None],
         hosts: AllowedHosts,
     ) -> None:
         self._database = database
+        self._apart = apart
+        self._large = LargePages()
         self._clock = clock
         self._display = display
         self._on_error = on_error
@@ -80,12 +87,16 @@ class MirrorApp:
             raise RuntimeError("only HTTP is supported")
         request = asgi_request(scope)
         reply = await self._reply(request)
-        body = b"" if request.method == "HEAD" else reply.body
-        lines = reply.headers
+        lines = [*reply.headers, header("date", http_date(self._clock()))]
         if reply.status != 304:
-            lines = [*lines, (b"content-length", b"%d" % len(reply.body))]
+            lines.append((b"content-length", b"%d" % len(reply.body)))
         await send({"type": "http.response.start", "status": reply.status, "headers": lines})
-        await send({"type": "http.response.body", "body": body})
+        message: dict[str, Any] = {"type": "http.response.body"}
+        if request.method != "HEAD":
+            message["body"] = reply.body
+        # The server takes the body out of the message: it alone decides how long it is in memory.
+        del reply
+        await send(message)
 
     async def _reply(self, request: Request) -> Reply:
         host = request.headers.get("host")
@@ -98,7 +109,15 @@ class MirrorApp:
         if len(request.target) > MAX_TARGET:
             return error_page(414, "Too long", "No page of the mirror has such a long address.")
         try:
-            return await self._database.read(self._route, request)
+            reply = await self._read(request)
+            if isinstance(reply, Postponed):
+                made = await self._large.reply(
+                    reply,
+                    partial(self._read, request),
+                    partial(self._apart.read, self._route, request, may_postpone=False),
+                )
+                return made or _busy()
+            return reply
         except CrawldError as error:
             self._on_error(request.target, error)
             return error_page(500, "Damaged", error.message)
@@ -110,23 +129,34 @@ class MirrorApp:
             self._on_error(request.target, error)
             return error_page(500, "Internal error", "See the log of crawld for the cause.")
 
-    def _route(self, connection: apsw.Connection, request: Request) -> Reply:
+    async def _read(self, request: Request) -> Reply | Postponed:
+        return await self._database.read(self._route, request, may_postpone=True)
+
+    def _route(
+        self, connection: apsw.Connection, request: Request, *, may_postpone: bool = False
+    ) -> Reply | Postponed:
         """Return the response to a request; runs on a reader thread."""
         target = request.target
         if target.startswith(("/http", "/@")):
-            return self._page(connection, request)
+            return self._page(connection, request, may_postpone=may_postpone)
+        if target.startswith("/diff/"):
+            return history.show_diff(connection, target[5:], may_postpone=may_postpone)
         for prefix, page_route in _PAGE_ROUTES.items():
             if target.startswith(prefix):
                 return page_route(connection, request, target[len(prefix) :])
         path, parameters = split_query(target)
         route = _ROUTES.get(path.rstrip("/") or "/")
+        if may_postpone and route is MirrorApp._search:
+            return Postponed()  # reads the found pages for their snippets
         if route is not None:
             return route(self, connection, dict(parameters))
         if path.startswith("/site/"):
             return self._site(connection, unquote(path[6:]), dict(parameters))
         return error_page(404, "No such page", "An address in the mirror starts with /https/.")
 
-    def _page(self, connection: apsw.Connection, request: Request) -> Reply:
+    def _page(
+        self, connection: apsw.Connection, request: Request, *, may_postpone: bool
+    ) -> Reply | Postponed:
         address = parse_address(request.target)
         if address is None:
             return not_an_address()
@@ -140,7 +170,8 @@ class MirrorApp:
             )
             if reply:
                 return reply
-        return page_reply(connection, address, request, self._clock(), self._display)
+        find = self._large.find if may_postpone else None
+        return page_reply(connection, address, request, self._clock(), self._display, find)
 
     def _index(self, connection: apsw.Connection, _parameters: dict[str, str]) -> Reply:
         return render_page("index.html", sites=lookup.summaries(connection, self._clock()))
@@ -219,13 +250,18 @@ def _find_page(connection: apsw.Connection, url: str) -> PageLookup | None:
         return None
 
 
+def _busy() -> Reply:
+    reply = error_page(503, "Busy", "Too many readers wait for large pages. Try again soon.")
+    reply.headers.append(header("retry-after", "5"))
+    return reply
+
+
 def _not_mirrored(url: str) -> Reply:
     return error_page(404, "Not in the mirror", f"There is no copy of {url}.")
 
 
 _PAGE_ROUTES: Final[dict[str, Callable[[apsw.Connection, Request, str], Reply]]] = {
     "/versions": lambda connection, _, target: history.list_copies(connection, target),
-    "/diff/": lambda connection, _, target: history.show_diff(connection, f"/{target}"),
     memento.TIMEGATE_PREFIX: _time_gate,
     memento.TIMEMAP_PREFIX: _time_map,
 }

@@ -13,7 +13,8 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Final
 
 import apsw
@@ -21,15 +22,22 @@ import apsw
 from crawld.core.content.analysis import read_blocks
 from crawld.core.content.blocks import Blocks
 from crawld.core.content.page_diff import diff_pages
+from crawld.core.content.words import Hunk
 from crawld.store.changes import volatile
 from crawld.store.versions import version
 from crawld.store.versions.version import VersionRow
 from crawld.web.address import MirrorAddress, mirror_path, parse_address
+from crawld.web.large_pages import INLINE_BYTES
 from crawld.web.mirror import find_page, redirect
 from crawld.web.pages import error_page, missing_page, not_an_address, render_page
-from crawld.web.reply import Reply
+from crawld.web.reply import Postponed, Reply
 
 COPIES_PER_LIST: Final = 200
+MAX_DIFF_CHARACTERS: Final = 2_000_000
+"""Characters of a difference that are shown; browsers are slow with more."""
+
+PIECE_CHARACTERS: Final = 20
+"""What the markup of a piece counts."""
 
 _DIFF = re.compile(r"/([0-9]{1,18})\.\.([0-9]{1,18})(/raw)?(/.*)", re.DOTALL)
 _NUMBER = re.compile(r"[0-9]{1,18}")
@@ -53,7 +61,9 @@ def list_copies(connection: apsw.Connection, target: str) -> Reply:
     )
 
 
-def show_diff(connection: apsw.Connection, target: str) -> Reply:
+def show_diff(
+    connection: apsw.Connection, target: str, *, may_postpone: bool = False
+) -> Reply | Postponed:
     """Return the difference of two versions of a page; `target` is the rest after `/diff`."""
     match = _DIFF.fullmatch(target)
     address = parse_address(match[4]) if match else None
@@ -63,18 +73,39 @@ def show_diff(connection: apsw.Connection, target: str) -> Reply:
     old, new = (version.get(connection, int(match[i])) for i in (1, 2))
     if old is None or new is None or {old.page_id, new.page_id} != {page.page_id}:
         return error_page(404, "No such version", "The page has no version with this number.")
+    if may_postpone and old.size_bytes + new.size_bytes > INLINE_BYTES:
+        return Postponed()
     raw = match[3] is not None
     rules = () if raw else volatile.rules_for(connection, page.page_id)
+    found = diff_pages(_blocks(connection, old), _blocks(connection, new), rules)
     return render_page(
         "diff.html",
         page=page,
         old=old,
         new=new,
         raw=raw,
-        found=diff_pages(_blocks(connection, old), _blocks(connection, new), rules),
+        found=found,
+        hunks=_shown(found.hunks),
         earlier=version.last_before(connection, old),
         later=version.next_after(connection, new),
     )
+
+
+def _shown(hunks: Sequence[Hunk]) -> list[Hunk]:
+    """Return the first hunks, as many as a page can show."""
+    shown: list[Hunk] = []
+    left = MAX_DIFF_CHARACTERS
+    for hunk in hunks:
+        pieces = []
+        for piece in hunk.pieces:
+            pieces.append(replace(piece, text=piece.text[:left]))
+            left -= len(piece.text) + PIECE_CHARACTERS
+            if left <= 0:
+                break
+        shown.append(replace(hunk, pieces=tuple(pieces)))
+        if left <= 0:
+            break
+    return shown
 
 
 def redirect_to_diff(connection: apsw.Connection, parameters: Mapping[str, str]) -> Reply:

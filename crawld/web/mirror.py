@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
@@ -34,9 +35,12 @@ from crawld.store.versions.version import VersionRow
 from crawld.web import security
 from crawld.web.address import MirrorAddress, mirror_path
 from crawld.web.attribution import read_attribution
+from crawld.web.large_pages import INLINE_BYTES
 from crawld.web.pages import banner, missing_page
 from crawld.web.reply import (
     Header,
+    Postponed,
+    Rendered,
     Reply,
     Request,
     apply_range,
@@ -57,10 +61,14 @@ REQUISITE_MAX_AGE_S: Final = 3600
 _HTML: Final = frozenset({media.HTML, media.XHTML})
 _SVG: Final = "image/svg+xml"
 _CSS: Final = "text/css"
+_REWRITTEN: Final = _HTML | {_SVG, _CSS}
 _PDF: Final = "application/pdf"
 _SCRIPTS: Final = frozenset(
     {"text/javascript", "application/javascript", "application/x-javascript"}
 )
+
+FindRendered = Callable[[str], Rendered | None]
+"""Returns the rendered page with an ETag."""
 
 _ORIGINS: Final = lookup.OriginLookup()
 
@@ -113,8 +121,11 @@ def page_reply(
     request: Request,
     now: float,
     display: DisplayOptions,
-) -> Reply:
+    find_rendered: FindRendered | None = None,
+) -> Reply | Postponed:
     """Return the response for a mirrored page; the connection is on one snapshot.
+
+    With `find_rendered` a large page is postponed unless it was rendered before.
 
     Raises:
         CorruptDatabaseError: the stored version is damaged.
@@ -137,7 +148,8 @@ def page_reply(
     if row is None:
         first_at = lookup.first_copy_at(connection, page.page_id)
         return missing_page(address, page, first_at, target)
-    return _copy_reply(connection, ServedCopy(page, found, row, address), request, display)
+    copy = ServedCopy(page, found, row, address)
+    return _copy_reply(connection, copy, request, display, find_rendered)
 
 
 def find_page(connection: apsw.Connection, url: str) -> PageLookup | None:
@@ -175,16 +187,26 @@ def _first_requisite_copy(connection: apsw.Connection, page: PageLookup) -> Vers
 
 
 def _copy_reply(
-    connection: apsw.Connection, copy: ServedCopy, request: Request, display: DisplayOptions
-) -> Reply:
+    connection: apsw.Connection,
+    copy: ServedCopy,
+    request: Request,
+    display: DisplayOptions,
+    find_rendered: FindRendered | None,
+) -> Reply | Postponed:
     etag = copy_etag(copy, display)
     lines = _headers(copy, display, etag)
     if etag_matches(etag, request.headers.get("if-none-match")):
         return Reply(304, b"", lines)
-    body = version.read_body(connection, copy.row.version_id) or b""
-    content_type, sent = _render(connection, copy, body, display)
-    lines.append(header("content-type", content_type))
-    return apply_range(Reply(200, sent, lines), request, etag)
+    large = copy.row.size_bytes > INLINE_BYTES and copy.row.response.content_type in _REWRITTEN
+    rendered = find_rendered(etag) if large and find_rendered is not None else None
+    if large and find_rendered is not None and rendered is None:
+        return Postponed(etag)
+    if rendered is None:
+        body = version.read_body(connection, copy.row.version_id) or b""
+        rendered = Rendered(etag, *_render(connection, copy, body, display))
+    lines.append(header("content-type", rendered.content_type))
+    reply = Reply(200, rendered.body, lines, rendered if large else None)
+    return apply_range(reply, request, etag)
 
 
 def copy_etag(copy: ServedCopy, display: DisplayOptions) -> str:

@@ -41,6 +41,14 @@ _BOLD_STYLE = "all:initial;font:inherit;font-weight:bold"
 _LINK_STYLE = "all:initial;font:inherit;color:#004488;text-decoration:underline;cursor:pointer"
 
 
+_TITLE_CHARACTERS: Final = 300
+
+
+def brief(text: str) -> str:
+    """Return a title or another text of a page, short enough for a heading or a list."""
+    return text if len(text) <= _TITLE_CHARACTERS else f"{text[: _TITLE_CHARACTERS - 1]}…"
+
+
 def _environment() -> Environment:
     made = Environment(
         loader=FileSystemLoader(_TEMPLATES),
@@ -50,6 +58,7 @@ def _environment() -> Environment:
         lstrip_blocks=True,
     )
     made.filters |= {
+        "brief": brief,
         "age": duration_text,
         "iso": iso_text,
         "readable": readable_url,

@@ -18,6 +18,22 @@ _MAX_PARAMETERS = 20
 _RANGE = re.compile(r"bytes=([0-9]{0,18})-([0-9]{0,18})")
 
 
+@dataclass(frozen=True, slots=True)
+class Rendered:
+    """A page as it is sent; equal ETags mean equal bytes."""
+
+    etag: str
+    content_type: str
+    body: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Postponed:
+    """The response takes long: it must be made apart. `etag` is that of the page, if it is one."""
+
+    etag: str | None = None
+
+
 @dataclass(slots=True)
 class Reply:
     """A response.
@@ -26,11 +42,13 @@ class Reply:
         status: HTTP status.
         body: the whole body; not sent for HEAD.
         headers: without Content-Length.
+        rendered: the large page that was rendered for it.
     """
 
     status: int
     body: bytes = b""
     headers: list[Header] = field(default_factory=list)
+    rendered: Rendered | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,9 +100,10 @@ def apply_range(reply: Reply, request: Request, etag: str) -> Reply:
     if part is None:
         return reply
     if not part:
-        return Reply(416, b"", [*reply.headers, header("content-range", f"bytes */{size}")])
+        lines = [*reply.headers, header("content-range", f"bytes */{size}")]
+        return Reply(416, b"", lines, reply.rendered)
     reply.headers.append(header("content-range", f"bytes {part.start}-{part.stop - 1}/{size}"))
-    return Reply(206, reply.body[part.start : part.stop], reply.headers)
+    return Reply(206, reply.body[part.start : part.stop], reply.headers, reply.rendered)
 
 
 def parse_range(value: str, size_bytes: int) -> range | None:

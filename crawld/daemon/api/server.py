@@ -16,8 +16,13 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from crawld.daemon.api.routes import routes
 from crawld.daemon.daemon import Daemon
 from crawld.errors import CrawldError, StoreError
+from crawld.net.server_limits import ServerLimits
 
 log = structlog.get_logger(__name__)
+
+LIMITS = ServerLimits(
+    max_connections=256, max_client_connections=256, max_body_bytes=64 * 1024 * 1024
+)
 
 MAX_BODY_BYTES = 4 * 1024 * 1024
 """The longest request body: 10,000 long URLs."""
@@ -111,4 +116,4 @@ async def serve_control(
     """
     group = daemon.config.daemon.socket_group
     listener = daemon.network.listen_unix(daemon.socket_path, group)
-    await listener.serve(WholeBodies(control_app(daemon)), task_status)
+    await listener.serve(WholeBodies(control_app(daemon)), LIMITS, task_status)

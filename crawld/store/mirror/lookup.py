@@ -8,6 +8,7 @@ from weakref import WeakKeyDictionary
 
 import apsw
 
+from crawld.core.display import SHOWN_TITLE_CHARACTERS
 from crawld.core.page import PageState
 
 
@@ -42,7 +43,9 @@ class SiteSummary(NamedTuple):
     median_age_s: float | None
 
 
-_COLUMNS: Final = "page_id, url, title, state, last_visit_at, last_outcome"
+_COLUMNS: Final = (
+    f"page_id, url, substr(title, 1, {SHOWN_TITLE_CHARACTERS}), state, last_visit_at, last_outcome"
+)
 
 _FIND: Final = f"""
 SELECT {_COLUMNS} FROM page

@@ -14,6 +14,7 @@ from typing import Any, Final, NamedTuple
 
 import apsw
 
+from crawld.core.display import SHOWN_TITLE_CHARACTERS
 from crawld.store.mirror.selection import select_copy
 from crawld.store.versions import body
 from crawld.store.versions.response import StoredResponse
@@ -145,7 +146,8 @@ def _outline(
     return PageOutline(page_id, url_hash, version_id, redirect_url)
 
 
-_HEAD: Final = "SELECT page_id, url, title, state, seed FROM page"
+_TITLE: Final = f"substr(title, 1, {SHOWN_TITLE_CHARACTERS})"
+_HEAD: Final = f"SELECT page_id, url, {_TITLE}, state, seed FROM page"
 
 
 def _as_head(row: Sequence[Any]) -> PageHead:
@@ -182,7 +184,7 @@ def hosts(connection: apsw.Connection) -> frozenset[str]:
 def seeds(connection: apsw.Connection, limit: int) -> list[tuple[PageHead, int]]:
     """Return seeds with their url_hashes, at most `limit`."""
     rows = connection.execute(
-        "SELECT page_id, url, title, state, seed, url_hash FROM page WHERE seed = 1"
+        f"SELECT page_id, url, {_TITLE}, state, seed, url_hash FROM page WHERE seed = 1"
         " ORDER BY page_id LIMIT ?",
         (limit,),
     )
@@ -217,7 +219,7 @@ def copy(connection: apsw.Connection, version_id: int) -> ExportedCopy | None:
 def pages_visited_since(connection: apsw.Connection, since: float) -> Iterator[list[PageHead]]:
     """Yield the pages with a visit or a copy since a time, a chunk at a time."""
     sql = (
-        "SELECT page_id, url, title, state, seed, last_visit_at >= ?1 OR EXISTS (SELECT 1"
+        f"SELECT page_id, url, {_TITLE}, state, seed, last_visit_at >= ?1 OR EXISTS (SELECT 1"
         " FROM version WHERE version.page_id = page.page_id AND visited_at >= ?1)"
         " FROM page WHERE page_id > ?2 ORDER BY page_id LIMIT ?3"
     )

@@ -18,6 +18,7 @@ import apsw
 from crawld.core.content import media
 from crawld.core.content.analysis import read_blocks
 from crawld.core.content.search import parse_query, searchable_text, separate_characters, snippet
+from crawld.core.display import SHOWN_TITLE_CHARACTERS
 from crawld.core.page import PageState
 from crawld.errors import CorruptDatabaseError
 from crawld.store.engine import meta
@@ -161,7 +162,8 @@ def find(connection: apsw.Connection, query: str, *, start: int = 0, limit: int 
     if not asked.match:
         return []
     rows: list[tuple[Any, ...]] = connection.execute(
-        "SELECT url, page.title, state, version.body_id, content_type FROM page_text"
+        f"SELECT url, substr(page.title, 1, {SHOWN_TITLE_CHARACTERS}), state, version.body_id,"
+        " content_type FROM page_text"
         " CROSS JOIN page ON page.page_id = page_text.rowid LEFT JOIN version USING (version_id)"
         " WHERE page_text MATCH ? ORDER BY page_text.rank LIMIT ? OFFSET ?",
         (asked.match, limit, start),

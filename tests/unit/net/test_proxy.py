@@ -159,12 +159,3 @@ async def test_an_unreachable_proxy_is_a_local_fault(fetcher):
 def test_an_invalid_proxy_url_is_refused(url):
     with pytest.raises(ValueError, match="http"):
         proxy_address(url)
-
-
-@pytest.mark.parametrize("host", ["a" * 64 + ".test", "a..test", ".test"])
-async def test_a_name_that_no_certificate_can_have_is_a_failure_value(serve, make_fetcher, host):
-    proxy = await serve(answering(OPEN))
-    fetcher = make_fetcher({})
-    got = await fetcher.fetch(through(proxy, f"https://{host}/"))
-    assert isinstance(got, FetchFailure), got
-    assert got.failure in (Failure.TLS, Failure.CONNECT, Failure.DNS, Failure.ADDRESS_REFUSED)

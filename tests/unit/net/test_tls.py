@@ -1,7 +1,6 @@
 """TLS and HTTP/2 against real certificates."""
 
 import datetime
-import gzip
 
 import hypercorn.config
 import hypercorn.trio
@@ -98,53 +97,6 @@ async def test_a_handshake_that_is_cut_off_or_not_answered(serve, fetcher):
 async def test_a_body_cut_off_under_tls(serve, fetcher, server_tls):
     site = await serve(answering(CUT), server_tls("site.test"))
     assert (await fetcher.fetch(ask(site))).failure is Failure.TRUNCATED
-
-
-CLOSED = b"HTTP/1.1 200 OK\r\nConnection: close\r\n"
-
-
-def ending(answer, *, goodbye):
-    """Return a handler that answers and ends the connection, with TLS's close message or not."""
-
-    async def handle(peer):
-        await peer.request()
-        await peer.send(answer)
-        if goodbye:
-            await peer.stream.unwrap()
-        else:
-            await peer.stream.transport_stream.send_eof()
-        await trio.sleep_forever()
-
-    return handle
-
-
-@pytest.mark.parametrize(
-    ("answer", "goodbye", "body"),
-    [
-        (CLOSED + b"\r\nhello", True, b"hello"),
-        (CLOSED + b"\r\nhello", False, None),
-        (CLOSED + b"\r\n", False, None),
-        (b"HTTP/1.0 200 OK\r\n\r\nhello", False, None),
-        # What shows its end needs no close message.
-        (CLOSED + b"Content-Length: 5\r\n\r\nhello", False, b"hello"),
-        (CLOSED + b"Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n", False, b"hello"),
-        (CLOSED + b"Content-Encoding: gzip\r\n\r\n" + gzip.compress(b"hello"), False, b"hello"),
-        (CLOSED + b"Content-Encoding: gzip\r\n\r\n" + gzip.compress(b"hello")[:-1], False, None),
-        (CLOSED + b"Content-Encoding: utf-8\r\n\r\nhello", False, None),
-        (CLOSED + b"Content-Length: 9\r\n\r\nhello", True, None),
-    ],
-)
-async def test_a_body_without_length_ends_with_the_close_message(
-    serve, fetcher, server_tls, answer, goodbye, body
-):
-    site = await serve(ending(answer, goodbye=goodbye), server_tls("site.test"))
-    got = await fetcher.fetch(ask(site))
-    if body is None:
-        assert isinstance(got, FetchFailure), got
-        assert got.failure is Failure.TRUNCATED
-    else:
-        assert isinstance(got, FetchResponse), got
-        assert got.body == body
 
 
 async def asgi(scope, receive, send):

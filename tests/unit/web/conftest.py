@@ -31,7 +31,7 @@ def sent(reply):
 def make_app(display=None, *, now=NOW, hosts=(), database=None, on_error=lambda *_: None):
     """Return an application; without a database its routes are called with a connection."""
     options = display or DisplayOptions()
-    return MirrorApp(database, lambda: now, options, on_error, AllowedHosts(hosts))
+    return MirrorApp(database, database, lambda: now, options, on_error, AllowedHosts(hosts))
 
 
 class Mirror:

@@ -139,7 +139,7 @@ class TestErrors:
     """Errors become responses and are reported."""
 
     class Broken:
-        async def read(self, *_):
+        async def read(self, *_, **__):
             raise KeyError("a bug")
 
     def test_a_bug_ends_one_response(self):
