@@ -191,7 +191,7 @@ class Daemon:
             self._allocate,
             AuditJob(context),
             ReplicasJob(context, self.crawl.leases),
-            SearchIndexJob(self.database),
+            SearchIndexJob(context),
         ]
 
     async def _accept_hints(self, row: SourceRow, result: Poll) -> None:

@@ -45,9 +45,6 @@ AT_ONCE = 3
 LOOK_S = 1.0
 """Shortest pause before a busy host is checked again."""
 
-INLINE_BYTES = 64 * 1024
-"""A longer response is parsed in a thread: 64 KB of JSON take half a millisecond."""
-
 MAX_WARNED = 1_000
 """Warnings remembered, so that each is logged once."""
 
@@ -155,7 +152,7 @@ class ApiClient(BackgroundWork):
         self._asked_at[host.slot.host] = trio.current_time()
         self._connectivity.observe_response(host.slot.host, fetched)
         host.rest_from(fetched.answered_at)
-        response = await self._parse(fetched)
+        response = await self._parse(fetched, url)
         if isinstance(response, ApiTrouble):
             log.warning(
                 "api_trouble", api=api.url, why=str(response.trouble), detail=response.detail
@@ -184,7 +181,9 @@ class ApiClient(BackgroundWork):
             keep_alive=stays_open(url, host.delay_s()),
         )
 
-    async def _parse(self, fetched: FetchResponse | FetchFailure) -> ApiResponse | ApiTrouble:
+    async def _parse(
+        self, fetched: FetchResponse | FetchFailure, url: str
+    ) -> ApiResponse | ApiTrouble:
         if isinstance(fetched, FetchFailure):
             return ApiTrouble(TroubleKind.UNREACHABLE, f"{fetched.failure}: {fetched.detail}"[:200])
         now = self._clock.now()
@@ -198,9 +197,7 @@ class ApiClient(BackgroundWork):
                 location=fetched.header("location"),
             )
 
-        if len(fetched.body) <= INLINE_BYTES:
-            return parse_response()
-        return await self._workers.run(parse_response)
+        return await self._analyser.run(parse_response, url=url, size_bytes=len(fetched.body))
 
     def _warn(self, api: Api, response: ApiResponse) -> None:
         for text in response.warnings:

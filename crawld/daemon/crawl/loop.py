@@ -77,7 +77,7 @@ class Crawl:
         )
         self.fetcher = MeteredFetcher(fetcher, database, clock, state.traffic, state.update_active)
         self.robots = RobotsCache(
-            database, self.fetcher, clock, agent=PRODUCT, on_changed=state.readmit
+            database, self.fetcher, clock, analyser, agent=PRODUCT, on_changed=state.readmit
         )
         self.robots_fetch = RobotsFetch(
             self.schedule, self.robots, database, connectivity, clock, state.enter_host
@@ -89,7 +89,7 @@ class Crawl:
             check_share=settings.check_share,
             analyser=analyser,
         )
-        self.soft_404 = Soft404Check(database, self.fetcher, connectivity, clock)
+        self.soft_404 = Soft404Check(database, self.fetcher, connectivity, clock, analyser)
         self.leases = ReplicaLeases(state, database)
         self.visitor = Visitor(
             state,

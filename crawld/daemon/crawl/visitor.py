@@ -146,7 +146,7 @@ class Visitor:
             task.queue.put_back(page.page_id)
             return None
         visit = await self._read(page, site, response, mode)
-        judged = self._soft_404.judge(visit, site)
+        judged = await self._soft_404.judge(visit, site)
         if not await responder.accepts(task, visit, judged):
             return None
         assert judged is not None

@@ -19,6 +19,7 @@ import structlog
 
 from crawld.core.robots import ROBOTS_MAX_AGE_S, Robots, RobotsVerdict
 from crawld.core.url import split_url
+from crawld.daemon.analyser import Analyser
 from crawld.daemon.clock import Clock
 from crawld.daemon.fetch.metered_fetcher import MeteredFetcher
 from crawld.daemon.frontier.host import HostState
@@ -38,6 +39,9 @@ RETRY_FIRST_S = 60.0
 """First pause before a failed robots.txt is fetched again; it doubles."""
 
 RETRY_MAX_S = 6 * 3600.0
+
+LINE_TAGS = 3
+"""A line of robots.txt takes as long as so many tags of a page."""
 
 WaitTurn = Callable[[str], Awaitable[None]]
 """Waits until the next hop of a redirect may be requested."""
@@ -68,6 +72,7 @@ class RobotsCache:
         database: Database,
         fetcher: MeteredFetcher,
         clock: Clock,
+        analyser: Analyser,
         *,
         agent: str,
         on_changed: Callable[[str], Awaitable[None]],
@@ -77,6 +82,7 @@ class RobotsCache:
         self._database = database
         self._fetcher = fetcher
         self._clock = clock
+        self._analyser = analyser
         self._agent = agent
         self._on_changed = on_changed
         self._entries: OrderedDict[str, _CachedRobots] = OrderedDict()
@@ -110,16 +116,22 @@ class RobotsCache:
         stored = await self._database.read(host_rows.origin_robots, origin)
         if stored is None or stored.verdict is RobotsVerdict.CLOSED:
             return None
-        entry = _CachedRobots(
-            self._parsed(stored.verdict, stored.text), stored.text, stored.fetched_at
-        )
+        robots = await self._parsed(origin, stored.verdict, stored.text)
+        entry = _CachedRobots(robots, stored.text, stored.fetched_at)
         self._keep(origin, entry)
         return entry
 
-    def _parsed(self, verdict: RobotsVerdict, text: bytes | None) -> Robots:
-        if verdict is RobotsVerdict.RULES:
-            return Robots.parse(text or b"", self._agent)
-        return Robots.open()
+    async def _parsed(self, origin: str, verdict: RobotsVerdict, text: bytes | None) -> Robots:
+        if verdict is not RobotsVerdict.RULES or not text:
+            return Robots.open()
+        return await self._analyser.run(
+            Robots.parse,
+            text,
+            self._agent,
+            url=f"{origin}/robots.txt",
+            size_bytes=len(text),
+            tags=LINE_TAGS * (text.count(b"\n") + text.count(b"\r")),
+        )
 
     def _keep(self, origin: str, entry: _CachedRobots) -> None:
         self._entries[origin] = entry
@@ -164,7 +176,7 @@ class RobotsCache:
     async def _open(
         self, origin: str, host: HostState, site: ActiveSite, response: RobotsResponse, now: float
     ) -> None:
-        robots = self._parsed(response.verdict, response.text)
+        robots = await self._parsed(origin, response.verdict, response.text)
         known = self._entries.get(origin)
         self._keep(origin, _CachedRobots(robots, response.text, now))
         host.apply_robots(robots, respect_crawl_delay=site.respect_crawl_delay)

@@ -20,6 +20,7 @@ import structlog
 import xxhash
 
 from crawld.core.url import split_url
+from crawld.daemon.analyser import FEED_WEIGHT
 from crawld.daemon.crawl.context import BackgroundWork, CrawlContext
 from crawld.daemon.hints.documents import Document, DocumentFetcher, DocumentRequest
 from crawld.daemon.hints.gap import reconcile_gap
@@ -136,7 +137,14 @@ class FeedSource(_DocumentSource):
     async def _read(self, before: DocumentCursor, document: Document) -> Poll | PollTrouble:
         assert document.body is not None
         try:
-            feed = await self._workers.run(read_feed, document.body, document.url)
+            feed = await self._analyser.read(
+                read_feed,
+                document.body,
+                document.url,
+                url=document.url,
+                bodies=(document.body,),
+                weight=FEED_WEIGHT,
+            )
         except FeedError as error:
             return PollTrouble("no_feed", str(error), requests=document.requests)
         window = before.window()
@@ -175,8 +183,13 @@ class ListingSource(_DocumentSource):
 
     async def _read(self, before: DocumentCursor, document: Document) -> Poll | PollTrouble:
         assert document.body is not None
-        listing: Listing = await self._workers.run(
-            read_listing, document.body, document.url, document.last_modified
+        listing: Listing = await self._analyser.read(
+            read_listing,
+            document.body,
+            document.url,
+            document.last_modified,
+            url=document.url,
+            bodies=(document.body,),
         )
         hints = self._own_hints([*listing.entries, listing.own_page], document.at)
         after = before.after(document, moved=True)

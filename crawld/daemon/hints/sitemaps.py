@@ -26,6 +26,7 @@ import trio
 import xxhash
 
 from crawld.core.url import split_url
+from crawld.daemon.analyser import FEED_WEIGHT
 from crawld.daemon.crawl.context import BackgroundWork, CrawlContext
 from crawld.daemon.hints.documents import Document, DocumentFetcher, DocumentRequest
 from crawld.daemon.hints.source import HELD, AcceptPoll, Hint, Poll, PollTrouble
@@ -33,6 +34,7 @@ from crawld.sources.feed import MAX_FEED_BYTES, FeedError, read_feed
 from crawld.sources.listed_page import ListedPage, TimeSpan, change_bounds
 from crawld.sources.sitemap import (
     MAX_WIRE_BYTES,
+    PIECE_BYTES,
     DateStatistics,
     SitemapError,
     SitemapKind,
@@ -203,11 +205,11 @@ class SitemapSource(BackgroundWork):
         dates, reader, trouble = DateStatistics(document.at), SitemapReader(), None
         rest = _entries(document, SitemapReader())
         try:
-            for entries in _entries(document, reader):
+            read = _entries(document, reader)
+            while (entries := await self._next_piece(document.url, read)) is not None:
                 dates.add(entries)
-                await trio.lowlevel.checkpoint()
                 if reader.kind is SitemapKind.FEED:
-                    found = await self._workers.run(_feed_entries, document.body, document.url)
+                    found = await self._read_feed(document.body, document.url)
                     dates.add(found)
                     rest = (
                         found[start : start + PART_ENTRIES]
@@ -222,12 +224,24 @@ class SitemapSource(BackgroundWork):
             log.warning("sitemap_trouble", url=file.url, why=trouble, entries=dates.count)
         return _OpenFile(file, document, reader.kind, dates, trouble, rest, self._clock.now())
 
+    async def _next_piece(
+        self, url: str, entries: Iterator[list[ListedPage]]
+    ) -> list[ListedPage] | None:
+        """Read the next piece of a file; None: there is no more."""
+        await trio.lowlevel.checkpoint()
+        return await self._analyser.run(next, entries, None, url=url, size_bytes=PIECE_BYTES)
+
+    async def _read_feed(self, body: bytes, url: str) -> list[ListedPage]:
+        return await self._analyser.read(
+            _feed_entries, body, url, url=url, bodies=(body,), weight=FEED_WEIGHT
+        )
+
     async def _next_part(self, open_file: _OpenFile) -> Poll | None:
         """Return the next part of the open file, None at its end."""
         shared, part = open_file.dates.shared_date(), _EntryBatch()
         try:
-            for entries in open_file.rest:
-                await trio.lowlevel.checkpoint()
+            url, rest = open_file.document.url, open_file.rest
+            while (entries := await self._next_piece(url, rest)) is not None:
                 if open_file.kind is SitemapKind.INDEX:
                     await self._store_index(open_file.file, entries, open_file.listed_at)
                     continue

@@ -1,13 +1,13 @@
 """The `analyse` job: compute digest and sketch of first copies whose visit skipped the analysis.
 
-It reads versions in order of arrival, a few at a time on a reader's thread, and rests three times
-as long as it works. Copies that their visit analysed are skipped: those compared with an earlier
+It analyses versions in order of arrival, a few in one transaction, and rests three times as long as
+it works. Copies that their visit analysed are skipped: those compared with an earlier
 copy, and first copies of an idle crawl.
 """
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, NamedTuple
 
 import apsw
 import structlog
@@ -21,6 +21,7 @@ from crawld.errors import CorruptDatabaseError
 from crawld.store.changes import volatile
 from crawld.store.versions import unanalysed, version
 from crawld.store.versions.unanalysed import ContentIdentity, UnanalysedCopy
+from crawld.store.versions.version import StoredCopy
 
 log = structlog.get_logger(__name__)
 
@@ -65,7 +66,7 @@ class AnalyseCopiesJob(BackgroundWork):
         )
         if up_to is None:
             return False
-        read = await self._database.read(_read_all, copies) if copies else []
+        read = [found for copy in copies if (found := await self._analyse(copy)) is not None]
         await self._database.write(unanalysed.put, read, up_to=up_to)
         self._analysed += len(read)
         if len(read) < len(copies):
@@ -73,21 +74,34 @@ class AnalyseCopiesJob(BackgroundWork):
             log.error("copies_unreadable", up_to=up_to, hint="crawld doctor")
         return True
 
+    async def _analyse(self, copy: UnanalysedCopy) -> ContentIdentity | None:
+        """Analyse a copy; None if it cannot be read."""
+        found = await self._database.read(_read, copy)
+        if found is None:
+            return None
+        return await self._analyser.read(
+            _identity, copy, found, url=copy.url, bodies=(found.copy.body,)
+        )
 
-def _read_all(connection: apsw.Connection, copies: list[UnanalysedCopy]) -> list[ContentIdentity]:
-    """Analyse copies on a reader's thread; skip those that cannot be read."""
-    return [found for copy in copies if (found := _read(connection, copy)) is not None]
+
+class _StoredCopy(NamedTuple):
+    copy: StoredCopy
+    rules: VolatileRules
 
 
-def _read(connection: apsw.Connection, copy: UnanalysedCopy) -> ContentIdentity | None:
+def _read(connection: apsw.Connection, copy: UnanalysedCopy) -> _StoredCopy | None:
     try:
         kept = version.read_copy(connection, copy.version_id)
     except CorruptDatabaseError:
         return None
     if kept is None:
         return None
-    blocks = read_blocks(*kept)
     rules = VolatileRules.from_bytes(volatile.of_page(connection, copy.page_id))
     template = VolatileRules.from_bytes(volatile.of_host(connection, copy.host_id).rules)
-    steady = cleaned(blocks, rules | template)
+    return _StoredCopy(kept, rules | template)
+
+
+def _identity(copy: UnanalysedCopy, found: _StoredCopy) -> ContentIdentity:
+    blocks = read_blocks(*found.copy)
+    steady = cleaned(blocks, found.rules)
     return ContentIdentity(copy.version_id, cleaned_digest(steady), sketch(blocks.visible_text()))

@@ -1,16 +1,19 @@
 """The `search` job: add new copies to the full-text index, slice by slice.
 
-A slice is read on a reader's thread and stored in one short transaction. The job rests as long as
-it works, so it takes at most half of a core.
+A slice is read on a reader's thread, analysed page by page, and stored in one short transaction.
+The job rests as long as it works, so it takes at most half of a core.
 """
 
 from __future__ import annotations
 
 from typing import Final
 
+import trio
+
+from crawld.daemon.crawl.context import BackgroundWork, CrawlContext
 from crawld.daemon.pacing import Pace
-from crawld.store.engine.database import Database
 from crawld.store.versions import search_index
+from crawld.store.versions.search_index import CopySlice, IndexSlice
 
 EVERY_S: Final = 60.0
 """Longest time until a new copy can be found."""
@@ -19,25 +22,36 @@ REST_FACTOR: Final = 1.0
 """Rest after each slice, as a multiple of its work."""
 
 
-class SearchIndexJob:
+class SearchIndexJob(BackgroundWork):
     """The `search` job."""
 
     name = "search"
     every_s = EVERY_S
 
-    def __init__(self, database: Database) -> None:
-        self._database = database
+    def __init__(self, context: CrawlContext) -> None:
+        super().__init__(context)
         self._indexed = 0
 
     async def run(self) -> str:
         """Index all copies that wait."""
         before = self._indexed
         pace = Pace(REST_FACTOR)
-        while (work := await self._database.read(search_index.plan)) is not None:
-            await self._database.write(search_index.apply, work)
-            self._indexed += len(work.entries)
+        while (found := await self._database.read(search_index.next_copies)) is not None:
+            await self._database.write(search_index.apply, await self._words(found))
+            self._indexed += len(found.copies)
             await pace.rest()
         return f"{self._indexed - before} pages indexed"
+
+    async def _words(self, found: CopySlice) -> IndexSlice:
+        entries = []
+        for copy in found.copies:
+            entries.append(
+                await self._analyser.read(
+                    search_index.words_of, copy, url=copy.url, bodies=(copy.content,)
+                )
+            )
+            await trio.lowlevel.checkpoint()
+        return IndexSlice(tuple(entries), found.up_to)
 
     async def progress(self) -> dict[str, int]:
         """Return pages indexed since the start, and how many copies wait."""

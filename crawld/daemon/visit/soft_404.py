@@ -13,6 +13,7 @@ from dataclasses import replace
 from typing import Final
 
 import structlog
+import trio
 
 from crawld.core.content.analysis import analyse
 from crawld.core.outcome import Judgement
@@ -27,6 +28,7 @@ from crawld.core.soft_404 import (
     probe_url,
 )
 from crawld.core.url import canonicalize, split_url
+from crawld.daemon.analyser import Analyser
 from crawld.daemon.clock import Clock
 from crawld.daemon.fetch.metered_fetcher import MeteredFetcher
 from crawld.daemon.frontier.host import HostState
@@ -52,15 +54,21 @@ class Soft404Check:
     """Judges visits to pages that may be gone."""
 
     def __init__(
-        self, database: Database, fetcher: MeteredFetcher, connectivity: Connectivity, clock: Clock
+        self,
+        database: Database,
+        fetcher: MeteredFetcher,
+        connectivity: Connectivity,
+        clock: Clock,
+        analyser: Analyser,
     ) -> None:
         self._database = database
         self._fetcher = fetcher
         self._connectivity = connectivity
         self._clock = clock
+        self._analyser = analyser
         self._suspects: dict[str, str] = {}
 
-    def judge(self, visit: Visit, site: ActiveSite) -> Visit | None:
+    async def judge(self, visit: Visit, site: ActiveSite) -> Visit | None:
         """Judge a visit again by the probe of its origin and the state of its host.
 
         Returns:
@@ -70,13 +78,13 @@ class Soft404Check:
             Outcome.CHANGED,
             Outcome.MOVED,
         ):
-            judged = self._compare_with_probe(visit)
+            judged = await self._compare_with_probe(visit)
             if judged is None:
                 return None
             visit = judged
         return self._check_host(visit, site)
 
-    def _compare_with_probe(self, visit: Visit) -> Visit | None:
+    async def _compare_with_probe(self, visit: Visit) -> Visit | None:
         page = visit.page
         probe = self._database.look_up(probe_rows.get, page.origin_id)
         suspect = _is_suspect(visit)
@@ -88,7 +96,7 @@ class Soft404Check:
             return None
         is_plain = probe.sketch is None and probe.redirect_url is None
         if is_plain or not matches_probe(
-            probe, sketch=_sketch(visit), target=_target(visit), suspect=suspect
+            probe, sketch=await self._sketch(visit), target=_target(visit), suspect=suspect
         ):
             return visit
         judgement = Judgement(
@@ -150,9 +158,39 @@ class Soft404Check:
         self._suspects.pop(origin, None)
         update = host.update(None if response.sent_at is None else now, response.address)
         await self._database.write(host_rows.record_request, host.host_id, update)
-        probe = _probe_of(response, url, now)
+        probe = await self._probe_of(response, url, now)
         await self._database.write(probe_rows.put, origin, probe, response.status)
         log.info("soft_404_probed", origin=origin, status=response.status)
+
+    async def _probe_of(
+        self, response: FetchResponse | FetchFailure, url: str, now: float
+    ) -> Soft404Probe:
+        if isinstance(response, FetchFailure):
+            return Soft404Probe(now)
+        if response.status in (200, 203):
+            return Soft404Probe(now, sketch=await self._sketch_of(response, url))
+        location = response.header("location")
+        if response.status in (301, 302, 303, 307, 308) and location:
+            try:
+                return Soft404Probe(now, redirect_url=canonicalize(location, url))
+            except InvalidUrlError:
+                return Soft404Probe(now)
+        return Soft404Probe(now)
+
+    async def _sketch(self, visit: Visit) -> bytes | None:
+        if visit.judgement.outcome is Outcome.MOVED or isinstance(visit.response, FetchFailure):
+            return None
+        if visit.comparison is not None and visit.comparison.analysis is not None:
+            return visit.comparison.analysis.sketch
+        return await self._sketch_of(visit.response, visit.page.url)
+
+    async def _sketch_of(self, response: FetchResponse, url: str) -> bytes:
+        body, content_type = response.body, response.header("content-type")
+        with trio.CancelScope(shield=True):  # an analysis on a thread cannot be ended
+            analysis = await self._analyser.read(
+                analyse, body, content_type, url=url, bodies=(body,)
+            )
+        return analysis.sketch
 
 
 def _is_suspect(visit: Visit) -> bool:
@@ -168,27 +206,3 @@ def _is_suspect(visit: Visit) -> bool:
 
 def _target(visit: Visit) -> str | None:
     return visit.judgement.detail if visit.judgement.outcome is Outcome.MOVED else None
-
-
-def _sketch(visit: Visit) -> bytes | None:
-    if visit.judgement.outcome is Outcome.MOVED or isinstance(visit.response, FetchFailure):
-        return None
-    if visit.comparison is not None and visit.comparison.analysis is not None:
-        return visit.comparison.analysis.sketch
-    return analyse(visit.response.body, visit.response.header("content-type")).sketch
-
-
-def _probe_of(response: FetchResponse | FetchFailure, url: str, now: float) -> Soft404Probe:
-    if isinstance(response, FetchFailure):
-        return Soft404Probe(now)
-    if response.status in (200, 203):
-        return Soft404Probe(
-            now, sketch=analyse(response.body, response.header("content-type")).sketch
-        )
-    location = response.header("location")
-    if response.status in (301, 302, 303, 307, 308) and location:
-        try:
-            return Soft404Probe(now, redirect_url=canonicalize(location, url))
-        except InvalidUrlError:
-            return Soft404Probe(now)
-    return Soft404Probe(now)

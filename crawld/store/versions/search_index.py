@@ -45,6 +45,28 @@ class IndexedPage(NamedTuple):
     text: str
 
 
+class CopyToIndex(NamedTuple):
+    """A copy whose text is to be indexed.
+
+    Attributes:
+        content: the decoded body.
+    """
+
+    page_id: int
+    version_id: int
+    url: str
+    title: str | None
+    content: bytes
+    content_type: str | None
+
+
+class CopySlice(NamedTuple):
+    """Copies to be indexed, and the last version_id examined."""
+
+    copies: tuple[CopyToIndex, ...]
+    up_to: int
+
+
 class IndexSlice(NamedTuple):
     """A planned slice of work: pages, and the last version_id examined."""
 
@@ -68,31 +90,44 @@ class Hit(NamedTuple):
 
 
 _NEW: Final = """
-SELECT version.version_id, version.page_id, body_id, content_type, title,
+SELECT version.version_id, version.page_id, body_id, content_type, title, url,
        page.version_id = version.version_id AND requisite = 0
 FROM version CROSS JOIN page USING (page_id) WHERE version.version_id > ?
 ORDER BY version.version_id LIMIT ?
 """
 
 
-def plan(connection: apsw.Connection, *, limit: int = SLICE_COPIES) -> IndexSlice | None:
-    """Return the next slice of work, None if there is no new copy; changes nothing."""
+def next_copies(connection: apsw.Connection, *, limit: int = SLICE_COPIES) -> CopySlice | None:
+    """Return the next copies to index, None if there is no new copy; changes nothing."""
     after = int(meta.get(connection, CURSOR) or 0)
-    entries: list[IndexedPage] = []
+    copies: list[CopyToIndex] = []
     up_to, read_bytes = after, 0
-    for version_id, page_id, body_id, content_type, title, wanted in connection.execute(
+    for version_id, page_id, body_id, content_type, title, url, wanted in connection.execute(
         _NEW, (after, limit)
     ):
         up_to = version_id
         if wanted and _is_text(content_type):
             content = _content(connection, body_id)
             read_bytes += len(content)
-            text = searchable_text(read_blocks(content, content_type))
-            words = separate_characters(title or ""), separate_characters(text)
-            entries.append(IndexedPage(page_id, version_id, *words))
+            copies.append(CopyToIndex(page_id, version_id, url, title, content, content_type))
         if read_bytes > SLICE_BYTES:
             break
-    return IndexSlice(tuple(entries), up_to) if up_to > after else None
+    return CopySlice(tuple(copies), up_to) if up_to > after else None
+
+
+def words_of(copy: CopyToIndex) -> IndexedPage:
+    """Return the words of a copy; pure, for any thread."""
+    text = searchable_text(read_blocks(copy.content, copy.content_type))
+    words = separate_characters(copy.title or ""), separate_characters(text)
+    return IndexedPage(copy.page_id, copy.version_id, *words)
+
+
+def plan(connection: apsw.Connection, *, limit: int = SLICE_COPIES) -> IndexSlice | None:
+    """Return the next slice of work, None if there is no new copy; changes nothing."""
+    found = next_copies(connection, limit=limit)
+    if found is None:
+        return None
+    return IndexSlice(tuple(words_of(copy) for copy in found.copies), found.up_to)
 
 
 def _is_text(content_type: str | None) -> bool:

@@ -10,7 +10,7 @@ async def test_new_copies_can_be_found_after_a_run(serve, daemon, mirror, wall):
     running = await daemon(web.url())
     await until(lambda: running.crawl.visitor.counts["changed"] == 20)
     await running.crawl.recorder.drain()
-    job = SearchIndexJob(running.database)
+    job = SearchIndexJob(running.context)
     waiting = (await job.progress())["waiting"]
     indexed = int((await job.run()).split()[0])
     # The daemon's own job may have indexed them first.

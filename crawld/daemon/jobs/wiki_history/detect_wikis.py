@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-import apsw
 import structlog
 
 from crawld.core.content import html
+from crawld.daemon.analyser import Analyser
 from crawld.daemon.clock import Clock
 from crawld.daemon.crawl.state import CrawlState
 from crawld.daemon.frontier.site import ActiveSite
@@ -33,14 +33,16 @@ PAGES_OF_ORIGIN = 3
 """Of these, pages per origin."""
 
 
-async def find_wikis(state: CrawlState, database: Database, clock: Clock) -> list[WikiRow]:
+async def find_wikis(
+    state: CrawlState, database: Database, clock: Clock, analyser: Analyser
+) -> list[WikiRow]:
     """Check hosts that were not checked lately; return every wiki whose API may be used."""
     rows = await database.read(wiki.list_wikis)
     known = {(row.site_id, row.origin_id): row for row in rows}
     for site in _sites_with_api(state):
         for host in list(state.hosts.values()):
             if site.site_id in host.pages:
-                await _check_host(database, clock, site, host.host_id, known)
+                await _check_host(database, clock, analyser, site, host.host_id, known)
     with_api = {site.site_id for site in _sites_with_api(state)}
     found = await database.read(wiki.list_wikis)
     return [row for row in found if row.api_url and row.site_id in with_api]
@@ -59,6 +61,7 @@ def _sites_with_api(state: CrawlState) -> list[ActiveSite]:
 async def _check_host(
     database: Database,
     clock: Clock,
+    analyser: Analyser,
     site: ActiveSite,
     host_id: int,
     known: dict[tuple[int, int], WikiRow],
@@ -69,7 +72,7 @@ async def _check_host(
         if row is not None and (row.api_url or clock.now() - row.looked_at < RECHECK_S):
             continue
         pages = [sample for sample in samples if sample.origin_id == origin_id]
-        api_url = await database.read(_find_api, pages[:PAGES_OF_ORIGIN])
+        api_url = await _find_api(database, analyser, pages[:PAGES_OF_ORIGIN])
         if api_url is not None and not site.trusts(api_url, pages[0].url):
             log.warning("wiki_api_on_foreign_domain", origin=pages[0].origin, api=api_url)
             api_url = None
@@ -78,10 +81,20 @@ async def _check_host(
         await database.write(wiki.record_detection, site.site_id, origin_id, clock.now(), api_url)
 
 
-def _find_api(connection: apsw.Connection, samples: Iterable[SamplePage]) -> str | None:
-    """Return the API that stored pages name; runs on a reader's thread."""
+async def _find_api(
+    database: Database, analyser: Analyser, samples: Iterable[SamplePage]
+) -> str | None:
+    """Return the API that stored pages name."""
     for sample in samples:
-        body = version.read_body(connection, sample.version_id)
-        if body and (api_url := find_api(html.parse(body), sample.url)):
+        body = await database.read(version.read_body, sample.version_id)
+        if not body:
+            continue
+        url = sample.url
+        api_url = await analyser.read(_api_of, body, url, url=url, bodies=(body,))
+        if api_url is not None:
             return api_url
     return None
+
+
+def _api_of(body: bytes, url: str) -> str | None:
+    return find_api(html.parse(body), url)

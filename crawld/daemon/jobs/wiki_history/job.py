@@ -50,7 +50,7 @@ class WikiHistoryJob(BackgroundWork):
 
     async def run(self) -> str:
         """Read histories until nothing is left or the run is over."""
-        rows = await find_wikis(self._state, self._database, self._clock)
+        rows = await find_wikis(self._state, self._database, self._clock, self._analyser)
         self._has_unseen_sites = await has_unseen_sites(self._state, self._database)
         deadline = trio.current_time() + RUN_S
         failures: list[str] = []
