@@ -22,6 +22,7 @@ from datetime import UTC, datetime
 from typing import NamedTuple
 
 from crawld.sources.mediawiki_api import ApiResponse, Parameters
+from crawld.sources.mediawiki_history import LogEntry, read_log_entry
 from crawld.sources.mediawiki_rows import rows_of, text_of, timestamp_of
 
 OVERLAP_S = 10.0
@@ -45,12 +46,14 @@ class TitleChange(NamedTuple):
         space: its namespace number.
         at: Unix seconds on the wiki's clock.
         number: the wiki's page id, None if the row has none.
+        entry: the log entry that reports a deletion, restoration or move; None for other changes.
     """
 
     title: str
     space: int
     at: float
     number: int | None = None
+    entry: LogEntry | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,7 +214,7 @@ class _Rows:
             return
         self.newest = max(self.newest, at)
         if row.get("type") == "log":
-            self._logged(row, "logtype", "logparams", at)
+            self._logged(row, "logtype", "logaction", "logparams", at)
         else:
             # A categorization has the title of the category, but the id of the page added to it.
             number = None if row.get("type") == "categorize" else row.get("pageid")
@@ -225,11 +228,13 @@ class _Rows:
         elif number not in self.logs:
             self.logs[number] = at
             self.newest = max(self.newest, at)
-            self._logged(row, "type", "params", at)
+            self._logged(row, "type", "action", "params", at)
         else:
             self.logs[number] = at
 
-    def _logged(self, row: Mapping[str, object], kind: str, details: str, at: float) -> None:
+    def _logged(
+        self, row: Mapping[str, object], kind: str, action: str, details: str, at: float
+    ) -> None:
         if text_of(row, kind) not in _LOGS:
             return
         log_number = row.get("logid")
@@ -237,7 +242,9 @@ class _Rows:
             if kind == "logtype" and log_number in self.logs:
                 return
             self.logs[log_number] = at
-        self._add(text_of(row, "title"), row.get("ns"), at, row.get("pageid"))
+        fields = {"type": row.get(kind), "action": row.get(action), "params": row.get(details)}
+        entry = read_log_entry({**row, **fields})
+        self._add(text_of(row, "title"), row.get("ns"), at, row.get("pageid"), entry)
         more = row.get(details)
         if isinstance(more, dict):
             target = more.get("target_title", more.get("dest_title"))
@@ -245,11 +252,13 @@ class _Rows:
             if isinstance(target, str):
                 self._add(target, space, at, None)
 
-    def _add(self, title: str, space: object, at: float, number: object) -> None:
+    def _add(
+        self, title: str, space: object, at: float, number: object, entry: LogEntry | None = None
+    ) -> None:
         if title:
             known = number if isinstance(number, int) and 0 < number < 2**63 else None
             self.changed.append(
-                TitleChange(title, space if isinstance(space, int) else 0, at, known)
+                TitleChange(title, space if isinstance(space, int) else 0, at, known, entry)
             )
 
     def kept(self, numbers: Mapping[int, float], at: float) -> frozenset[int]:

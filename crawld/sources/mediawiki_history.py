@@ -152,15 +152,18 @@ def read_history(response: ApiResponse) -> PageInfo | None:
 
 def read_log(response: ApiResponse) -> list[LogEntry]:
     """Return the deletions, restorations and moves in a log."""
-    found = []
-    for row in rows_of(response.query, "logevents"):
-        kind, at, log_id = _log_kind(row), timestamp_of(row), row.get("logid")
-        if kind is None or at is None or not isinstance(log_id, int):
-            continue
-        details = row.get("params")
-        target = details.get("target_title") if isinstance(details, dict) else None
-        found.append(LogEntry(log_id, at, kind, target if isinstance(target, str) else None))
-    return found
+    rows = rows_of(response.query, "logevents")
+    return [entry for row in rows if (entry := read_log_entry(row)) is not None]
+
+
+def read_log_entry(row: Mapping[str, object]) -> LogEntry | None:
+    """Return a row of the log; None if it is no deletion, restoration or move."""
+    kind, at, log_id = _log_kind(row), timestamp_of(row), row.get("logid")
+    if kind is None or at is None or not isinstance(log_id, int) or not 0 <= log_id < 2**63:
+        return None
+    details = row.get("params")
+    target = details.get("target_title") if isinstance(details, dict) else None
+    return LogEntry(log_id, at, kind, target if isinstance(target, str) else None)
 
 
 def revision_kinds(revisions: Sequence[WikiRevision]) -> list[RevisionKind | None]:

@@ -23,7 +23,7 @@ from crawld.core.content import media
 from crawld.core.content.rewrite import Locate, charset_after, rewrite_css, rewrite_html
 from crawld.core.content.url_kind import UrlKind
 from crawld.core.display import iso_text
-from crawld.core.page import PageState
+from crawld.core.page import Outcome, PageState
 from crawld.core.url import split_url, url_hash
 from crawld.store.mirror import lookup
 from crawld.store.mirror.lookup import PageLookup
@@ -72,6 +72,8 @@ FindRendered = Callable[[str], Rendered | None]
 
 _ORIGINS: Final = lookup.OriginLookup()
 
+_MISSING: Final = frozenset({Outcome.GONE, Outcome.SOFT_GONE})
+
 _CHARSET_LABELS: Final = {
     "cp874": "windows-874",
     "cp932": "shift_jis",
@@ -113,6 +115,12 @@ class ServedCopy:
         if self.address.selector.version_id is None:
             return self.address.selector.text
         return iso_text(math.ceil(self.row.visited_at))
+
+    @property
+    def missing_at(self) -> float | None:
+        """When the last visit did not find the page, Unix seconds; None: it did, or this is old."""
+        missing = self.page.last_outcome in _MISSING and not self.address.selector.text
+        return self.page.last_visit_at if missing else None
 
 
 def page_reply(
@@ -216,6 +224,7 @@ def copy_etag(copy: ServedCopy, display: DisplayOptions) -> str:
         copy.row.digest.hex(),
         copy.row.version_id,
         copy.served.gone,
+        copy.missing_at,
         copy.served.reason,
         copy.address.selector.text,
         display.banner,
@@ -282,6 +291,7 @@ def _banner(connection: apsw.Connection, copy: ServedCopy, body: bytes) -> str:
         row.visited_at,
         read_attribution(page.url, body.decode("latin-1"), revision_id),
         gone=copy.served.gone,
+        missing_at=copy.missing_at,
         pinned=copy.served.reason is Reason.PINNED,
     )
 

@@ -115,15 +115,28 @@ def not_an_address() -> Reply:
 
 
 def banner(
-    url: str, at: float, attribution: Attribution, *, gone: bool = False, pinned: bool = False
+    url: str,
+    at: float,
+    attribution: Attribution,
+    *,
+    gone: bool = False,
+    missing_at: float | None = None,
+    pinned: bool = False,
 ) -> str:
     """Return the banner of a mirrored page: source, time, revision and license.
 
     It is fixed at the lower edge of the window, so that it does not move the page.
+
+    Args:
+        gone: whether the page was retired.
+        missing_at: when it was not found at its site, Unix seconds; None: the last visit found it.
     """
     parts = [f"Copy of {_link(url, readable_url(url))} made {time_text(at)}"]
     if gone:
         parts.append(f"<b style='{_BOLD_STYLE}'>the original is gone</b>")
+    elif missing_at is not None:
+        text = f"the original was not found {time_text(missing_at)}"
+        parts.append(f"<b style='{_BOLD_STYLE}'>{text}</b>")
     if pinned:
         parts.append("pinned by the operator")
     if attribution.revision_id is not None:

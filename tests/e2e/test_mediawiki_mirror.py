@@ -99,6 +99,9 @@ def test_a_deleted_page_keeps_its_copy_until_it_is_restored(crawld, mediawiki):
     _, kept = last_outcome_and_copy(crawld, mediawiki, title)
     mediawiki.delete(title)
     crawld.wait_until(lambda _: last_outcome_and_copy(crawld, mediawiki, title) == ("gone", kept))
+    # The visit is confirmed by what the wiki said before it: no grace period, no second visit.
+    state_of = "SELECT state FROM page WHERE url = ?"
+    assert query_rows(crawld, state_of, mediawiki.url(title)) == [("gone",)]
     logged = "SELECT kind FROM change WHERE source = 'log'"
     crawld.wait_until(lambda _: query_rows(crawld, logged) == [("deletion",)])
     mediawiki.undelete(title)
@@ -106,5 +109,5 @@ def test_a_deleted_page_keeps_its_copy_until_it_is_restored(crawld, mediawiki):
     outcome, shown = last_outcome_and_copy(crawld, mediawiki, title)
     assert outcome in ("changed", "unchanged", "not_modified")
     assert shown is not None
-    [[state]] = query_rows(crawld, "SELECT state FROM page WHERE url = ?", mediawiki.url(title))
+    [[state]] = query_rows(crawld, state_of, mediawiki.url(title))
     assert state == "visited"

@@ -14,10 +14,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Final
 
 import structlog
 
+from crawld.core.url import url_hash
 from crawld.daemon.crawl.api_client import Api, ApiClient
 from crawld.daemon.crawl.context import BackgroundWork, CrawlContext
 from crawld.daemon.hints.source import CursorUpdates, Poll, PollTrouble, Source
@@ -38,7 +40,8 @@ from crawld.sources.mediawiki_changes import (
     template_users_query,
 )
 from crawld.sources.mediawiki_site import WikiFacts
-from crawld.store.changes import hint_source, wiki
+from crawld.store.changes import hint_source, wiki, wiki_page
+from crawld.store.changes.change import Change
 from crawld.store.changes.hint import PageHint
 from crawld.store.changes.hint_source import SourceRow
 
@@ -123,7 +126,27 @@ class RecentChangesSource(WikiSource):
             more=more,
             cursor_updates=cursor_updates,
             found_urls=self._scoped_urls(read.changed),
+            also_write=partial(
+                wiki_page.add_log,
+                wiki_row=self.wiki.row,
+                changes=self._log_changes(read.changed),
+            ),
         )
+
+    def _log_changes(self, changed: Sequence[TitleChange]) -> list[tuple[int, Change]]:
+        """Return the deletions, restorations and moves by URL key, for the histories of the pages.
+
+        They stand in the file before the page is visited, so that a response without the page
+        confirms a deletion at once.
+        """
+        found = []
+        for each in changed:
+            if (entry := each.entry) is not None:
+                url = self.wiki.facts.titles.url_of(each.title, self.wiki.row.origin)
+                if url:
+                    row = Change(entry.at, entry.log_id, "log", entry.kind)
+                    found.append((url_hash(url), row))
+        return found
 
     def _scoped_urls(self, changed: Sequence[TitleChange]) -> list[str]:
         """Return URLs of changed titles, for a site that covers only some titles."""

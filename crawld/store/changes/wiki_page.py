@@ -321,6 +321,17 @@ def add_changes(connection: apsw.Connection, page: WikiPageRow, changes: Sequenc
     return new
 
 
+def add_log(
+    connection: apsw.Connection, wiki_row: WikiRow, changes: Sequence[tuple[int, Change]]
+) -> None:
+    """Add entries of a wiki's log to its pages by URL key, also to pages not registered yet."""
+    sql = "SELECT page_id FROM page WHERE host_id = ? AND site_id = ? AND url_hash = ?"
+    for key, entry in changes:
+        page_id = connection.execute(sql, (wiki_row.host_id, wiki_row.site_id, key)).get
+        if page_id is not None:
+            _count(connection, wiki_row.wiki_id, change.insert(connection, page_id, [entry]))
+
+
 def _count(connection: apsw.Connection, wiki_id: int, new: int) -> None:
     if new:
         connection.execute(

@@ -72,18 +72,31 @@ def transfer_history(
 
 _DELETED: Final = """
 SELECT kind FROM change WHERE page_id = ?1 AND source = 'log'
-AND kind IN ('deletion', 'restoration') AND changed_at >= ?2
+AND kind IN ('deletion', 'restoration', 'move') AND changed_at >= ?2
 ORDER BY changed_at DESC, revision_id DESC LIMIT 1
 """
 
+_MISSING: Final = """
+SELECT 1 FROM probe WHERE page_id = ? AND revision_id IS NULL AND probed_at >= ?
+"""
+
+LOG_SLACK_S: Final = 2.0
+"""Times of a log are whole seconds, rounded down, by the wiki's clock."""
+
 
 def is_deleted_from_wiki(connection: apsw.Connection, page_id: int, since: float) -> bool:
-    """Return whether the log of a page's wiki has a deletion and no later restoration of it.
+    """Return whether the wiki of a page that answers "not found" says that the page is gone.
+
+    Its log says so by a deletion, or a move without a redirect, that no restoration follows; a
+    probe by a title without a page.
 
     Args:
         since: time of its last copy, Unix seconds.
     """
-    return bool(connection.execute(_DELETED, (page_id, since)).get == "deletion")
+    last = connection.execute(_DELETED, (page_id, since - LOG_SLACK_S)).get
+    if last is not None:
+        return bool(last != "restoration")
+    return connection.execute(_MISSING, (page_id, since)).get is not None
 
 
 _VANISHED: Final = """

@@ -18,6 +18,7 @@ from crawld.sources.mediawiki_changes import (
     read_template_users,
     template_users_query,
 )
+from crawld.sources.mediawiki_history import LogEntry
 
 NOW = 1_700_000_000.0
 START = ChangesCursor(at=NOW - 60)
@@ -76,13 +77,18 @@ def test_the_log_has_what_deleted_rows_lost():
     moved = {"target_title": "New", "target_ns": 0}
     logs = [entry(1, "delete"), entry(2, "move", params=moved), entry(3, "protect", title="No")]
     read = read_changes(answer(logs=logs), START, NOW)
-    assert read.changed == [TitleChange(title, 0, NOW) for title in ("A", "A", "New")]
+    assert read.changed == [
+        TitleChange("A", 0, NOW, None, LogEntry(1, NOW, "deletion")),
+        TitleChange("A", 0, NOW, None, LogEntry(2, NOW, "move", "New")),
+        TitleChange("New", 0, NOW),
+    ]
 
 
 def test_a_log_entry_among_recent_changes_counts_once():
     row = edit(9, type="log", logid=4, logtype="delete", logaction="delete", logparams={})
     read = read_changes(answer(row, logs=[entry(4, "delete")]), START, NOW)
     assert titles(read) == ["A"]
+    assert read.changed[0].entry == LogEntry(4, NOW, "deletion")
 
 
 def test_a_categorization_is_a_change_of_the_category():

@@ -75,6 +75,19 @@ class TestPages:
         assert reply.status == 200
         assert "the original is gone" in sent(reply)
 
+    def test_a_page_not_found_by_the_last_visit_is_marked_before_it_is_retired(self, mirror):
+        page_id = mirror.page(URL, "<p>text")
+        before = mirror.get(PATH)
+        assert "was not found" not in sent(before)
+        mirror.visited(page_id, Outcome.GONE, at=NOW + DAY_S, state=PageState.VISITED)
+        reply = mirror.get(PATH)
+        assert (reply.status, "the original was not found" in sent(reply)) == (200, True)
+        assert "was not found" not in sent(mirror.get(f"/@{NOW:.0f}{PATH}"))
+        tags = [dict(each.headers)[b"etag"] for each in (before, reply)]
+        assert tags[0] != tags[1]
+        mirror.visited(page_id, Outcome.UNCHANGED, at=NOW + 2 * DAY_S, state=PageState.VISITED)
+        assert "was not found" not in sent(mirror.get(PATH))
+
     def test_redirects_are_kept(self, mirror, header_of):
         mirror.page("https://example.org/b", "b")
         page_id = mirror.page(URL)

@@ -19,10 +19,10 @@ from crawld.sources.mediawiki_changes import ChangesCursor, PendingTemplates, Pr
 from crawld.sources.mediawiki_site import WikiFacts
 from crawld.sources.mediawiki_title import Namespace, TitleRules
 from crawld.store import visit
-from crawld.store.changes import hint_source, wiki, wiki_page
+from crawld.store.changes import change, hint_source, wiki, wiki_page
 from crawld.store.changes.wiki_page import ResolvedTitle, VisitedPage
 from crawld.store.engine.database import Database
-from crawld.store.frontier import frontier, site
+from crawld.store.frontier import frontier, redirect, site
 from crawld.store.versions import body as body_rows
 from crawld.store.versions import response
 from crawld.store.visit import VisitRecord
@@ -177,6 +177,20 @@ async def test_a_deletion_gives_hints_for_redirects_too(make):
         "recent_changes", reply(logevents=[{**log, "timestamp": iso_time(NOW - 3), "pageid": 0}])
     )
     assert world.hinted_titles(poll) == {"Page 0", "Page 59"}
+
+
+async def test_a_deletion_stands_in_the_file_before_its_page_is_visited(make):
+    world = await make()
+    row = {"rcid": 5, "type": "log", "logid": 1, "logtype": "delete", "logaction": "delete"}
+    titles = ("Page 0", "Nobody's")
+    rows = [{**row, "rcid": n, "logid": n, "title": each} for n, each in enumerate(titles)]
+    log = [{**each, "ns": 0, "timestamp": iso_time(NOW - 3), "pageid": 0} for each in rows]
+    poll = await world.poll("recent_changes", reply(recentchanges=log))
+    for _ in range(2):  # a log read again adds nothing
+        await world.database.write(poll.also_write)
+        page_id, since = world.pages["Page 0"], NOW - HOUR_S
+        assert await world.database.read(redirect.is_deleted_from_wiki, page_id, since)
+        assert await world.database.read(change.count, page_id) == 1
 
 
 async def test_times_are_corrected_for_the_clock_skew(make):

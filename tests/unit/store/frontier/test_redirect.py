@@ -2,8 +2,9 @@ import pytest
 
 from crawld.core.page import Grace, Outcome, PageState
 from crawld.store import doctor, visit
-from crawld.store.changes import change
+from crawld.store.changes import change, wiki_probe
 from crawld.store.changes.change import Change
+from crawld.store.changes.wiki_probe import ProbeResult
 from crawld.store.frontier import page as pages
 from crawld.store.frontier import redirect
 from crawld.store.mirror.selection import select_copy
@@ -62,11 +63,23 @@ def test_a_temporary_redirect_transfers_nothing(connection, old):
         ([(NOW + 5, "deletion")], True),
         ([(NOW + 5, "deletion"), (NOW + 6, "restoration")], False),
         ([(NOW - 5, "deletion")], False),
+        ([(NOW - 0.5, "deletion")], True),
+        ([(NOW + 5, "move")], True),
+        ([(NOW + 5, "move"), (NOW + 6, "restoration")], False),
     ],
 )
 def test_a_deletion_in_the_log_of_a_wiki_is_found(connection, old, log, deleted):
     rows = [Change(at, n, source="log", kind=kind) for n, (at, kind) in enumerate(log)]
     change.insert(connection, old, rows)
+    assert redirect.is_deleted_from_wiki(connection, old, NOW + 1) is deleted
+
+
+@pytest.mark.parametrize(
+    ("revision_id", "probed_at", "deleted"),
+    [(None, NOW + 5, True), (7, NOW + 5, False), (None, NOW - 5, False)],
+)
+def test_a_title_without_a_page_counts_as_deleted(connection, old, revision_id, probed_at, deleted):
+    wiki_probe.put(connection, [ProbeResult(old, revision_id, None, probed_at)])
     assert redirect.is_deleted_from_wiki(connection, old, NOW + 1) is deleted
 
 
