@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from selectolax.lexbor import LexborDocumentOptions, LexborHTMLParser
 
+from crawld.core.content.tree_memory import tree_limit
 from crawld.core.content.url_syntax import refresh_url_span, srcset_url_spans
 from crawld.core.url import MAX_RAW_LENGTH
 
@@ -287,6 +288,7 @@ _NESTS = _nesting_table()
 def _parsable_size(body: bytes) -> int:
     """Return the number of leading bytes that can be parsed within the limits."""
     size = min(len(body), MAX_PARSE_BYTES)
+    size = tree_limit(body, size)
     if size > _SMALL_BYTES or _has_long_stretch(body, size):
         found = _WITHIN_LIMIT.match(body, 0, size)
         size = found.end() if found else size

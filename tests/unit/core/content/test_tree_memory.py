@@ -1,0 +1,99 @@
+"""How much of a page is parsed so that its tree stays within its memory."""
+
+import pytest
+
+from crawld.core.content import html
+from crawld.core.content.tree_memory import (
+    ATTRIBUTE_BYTES,
+    MAX_CLONES,
+    MAX_TEXT_BYTES,
+    TAG_BYTES,
+    TREE_BYTES,
+    size_within,
+    tree_limit,
+    working_set_bytes,
+)
+
+PAGE = b"<html><head><title>x</title><body>"
+
+
+def repeat(part, size=MAX_TEXT_BYTES, start=PAGE):
+    return start + part * ((size - len(start)) // len(part))
+
+
+def distinct(count):
+    """Return formatting elements that the parser clones: no three are equal."""
+    return b"<p>" + b"".join(b"<b a=%d>" % number for number in range(count))
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        b"lorem ipsum dolor sit amet > \n",
+        b"<p>" + b"lorem ipsum dolor sit amet, " * 10,
+        b'<p><a href="/wiki/Lorem_ipsum" title="Lorem ipsum">lorem</a> ' + b"dolor sit " * 20,
+        b"<p><b>lorem</b> <i>ipsum</i> " + b"dolor sit amet " * 30,
+    ],
+)
+def test_ordinary_pages_are_parsed_whole(part):
+    body = repeat(part)
+    assert tree_limit(body, len(body)) == len(body)
+
+
+@pytest.mark.parametrize(
+    ("part", "cost_bytes"),
+    [
+        (b"<br>", TAG_BYTES),
+        (b"<p>a", TAG_BYTES),
+        (b"<p a b c>", TAG_BYTES + 3 * ATTRIBUTE_BYTES),
+        (b"<p\ta\nb\fc>", TAG_BYTES + 3 * ATTRIBUTE_BYTES),
+        (b"<p/a/b/c>", TAG_BYTES + 3 * ATTRIBUTE_BYTES),
+        (b'<p x=">" a b c>', TAG_BYTES + 4 * ATTRIBUTE_BYTES),
+        (b"<p x='1'y='2'z='3'>", TAG_BYTES + 3 * ATTRIBUTE_BYTES),
+        (b"<p " + b"a " * 1000 + b">", TAG_BYTES + 1000 * ATTRIBUTE_BYTES),
+    ],
+)
+def test_a_page_is_cut_where_its_tree_reaches_the_limit(part, cost_bytes):
+    body = repeat(part)
+    tags = body.count(b"<", 0, tree_limit(body, len(body)))
+    assert tags * cost_bytes == pytest.approx(TREE_BYTES, rel=0.35)
+    assert tags * cost_bytes <= TREE_BYTES * 1.01
+
+
+def test_clones_of_open_formatting_elements_count():
+    opened, paragraphs = 1000, 2000
+    body = distinct(opened) + b"<p>x" * paragraphs
+    parsed = tree_limit(body, len(body))
+    clones = body.count(b"<p>x", 0, parsed) * opened
+    assert clones == pytest.approx(MAX_CLONES + len(body) // 2, abs=opened)
+    assert html.parse(body).parsed_bytes <= parsed
+
+
+def test_formatting_elements_that_are_closed_have_no_clones():
+    body = PAGE + b"<p>".join([b"<b a=1><i>x</i></b>"] * 20_000)
+    assert tree_limit(body, len(body)) == len(body)
+
+
+def test_unclosed_links_have_no_clones():
+    body = PAGE + b"<a name=x><p>" * 5_000
+    assert tree_limit(body, len(body)) == len(body)
+
+
+@pytest.mark.parametrize("body", [b"", b"<", b"<p", b"<" * 5000, b"<p " * 5000, b"<b>" * 5000])
+def test_broken_pages_have_a_limit(body):
+    assert 0 <= tree_limit(body, len(body)) <= len(body)
+
+
+def test_the_working_set_grows_with_the_body_up_to_the_limits():
+    sizes = [0, 1000, 10**5, 10**6, MAX_TEXT_BYTES, 64 * 2**20]
+    found = [working_set_bytes(size) for size in sizes]
+    assert found == sorted(found)
+    assert found[0] == 0
+    assert found[-1] <= TREE_BYTES + 96 * 2**20
+
+
+@pytest.mark.parametrize("memory_mb", [10, 100, 200])
+def test_what_fits_is_as_large_as_possible_within_a_factor_of_two(memory_mb):
+    size = size_within(memory_mb * 2**20)
+    assert working_set_bytes(size) <= memory_mb * 2**20 < working_set_bytes(2 * size)
+    assert size_within(2**40) == MAX_TEXT_BYTES
