@@ -14,6 +14,7 @@ import trio
 from pydantic import TypeAdapter, ValidationError
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+from crawld.cli.logs import configure_logs
 from crawld.cli.output import console, json_text, require_database
 from crawld.config.values import HostPattern, parse_listen
 from crawld.core.display import count_text
@@ -58,6 +59,8 @@ def serve(
             f"--host {error.errors()[0]['input']} must be a host name",
             hint='examples: mirror.example.org, "*.example.org", "*" for any',
         ) from None
+    # Without this, structlog's own default shows the local variables of each frame of a bug.
+    configure_logs(style="auto", level=lambda: "info")
     trio.run(_serve, db, (host, port), display, listener_hosts(patterns), as_json)
     return EXIT_OK
 

@@ -213,7 +213,9 @@ class _Connection:
             scope = _scope_of(exchange.request, self._peer)
             await self._server.app(scope, exchange.receive, exchange.send)
         except Exception:
-            log.exception("request_failed")
+            # An application may answer a bug, log it and pass it on.
+            if not exchange.is_complete:
+                log.exception("request_failed")
         finally:
             exchange.leave_application()
         if exchange.refusal is not None or exchange.is_complete:

@@ -17,6 +17,7 @@ from starlette.responses import Response
 from crawld.core.content.analysis import read_blocks
 from crawld.core.content.page_diff import diff_pages
 from crawld.daemon.api.lookup import known_page, parse_time
+from crawld.daemon.api.parameters import Limit
 from crawld.daemon.api.schemas.history import Diff, DiffHunk, DiffPiece, History, VersionDetail
 from crawld.daemon.api.views import version_status
 from crawld.daemon.daemon import Daemon
@@ -40,7 +41,7 @@ def history_routes(daemon: Daemon) -> APIRouter:
     async def history(
         url: str,
         before: str | None = None,
-        limit: Annotated[int, Query(ge=1, le=10_000)] = 100,
+        limit: Limit = 100,
     ) -> History:
         """The stored copies of a page, newest first, from the one before a time."""
         page = await known_page(daemon, url)

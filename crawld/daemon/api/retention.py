@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
 import structlog
-from fastapi import APIRouter, Query
+from fastapi import APIRouter
 from starlette.exceptions import HTTPException
 
 from crawld.daemon.api.lookup import canonical, known_page, parse_time
+from crawld.daemon.api.parameters import After, Limit
 from crawld.daemon.api.schemas.retention import (
     HoldingStatus,
     PinForm,
@@ -41,8 +40,8 @@ def retention_routes(daemon: Daemon) -> APIRouter:
 def _pins(router: APIRouter, daemon: Daemon) -> None:
     @router.get("/pins")
     async def pins(
-        after: Annotated[int, Query(ge=0)] = 0,
-        limit: Annotated[int, Query(ge=1, le=10_000)] = 100,
+        after: After = 0,
+        limit: Limit = 100,
     ) -> list[PinStatus]:
         """Pinned pages, from the one after a page number."""
         rows = await daemon.database.read(pin_rows.list_pins, after=after, limit=limit)

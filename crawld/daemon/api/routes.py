@@ -6,9 +6,8 @@ import os
 import re
 import resource
 from dataclasses import asdict
-from typing import Annotated
 
-from fastapi import APIRouter, BackgroundTasks, Query
+from fastapi import APIRouter, BackgroundTasks
 from pydantic import ValidationError
 from starlette.exceptions import HTTPException
 
@@ -21,6 +20,7 @@ from crawld.daemon.api.forecast import forecast_routes
 from crawld.daemon.api.hints import hint_routes
 from crawld.daemon.api.history import history_routes, version_detail
 from crawld.daemon.api.lookup import canonical, known_host, known_page
+from crawld.daemon.api.parameters import RESPONSES, After, Limit
 from crawld.daemon.api.replicas import replica_routes
 from crawld.daemon.api.retention import retention_routes
 from crawld.daemon.api.schemas import status as schemas
@@ -44,13 +44,10 @@ from crawld.store.frontier import site as site_rows
 
 PAGE_BYTES = resource.getpagesize()
 
-After = Annotated[int, Query(ge=0)]
-Limit = Annotated[int, Query(ge=1, le=10_000)]
-
 
 def routes(daemon: Daemon) -> APIRouter:
     """Return the routes of a daemon."""
-    router = APIRouter(responses={409: {"model": schemas.Problem}})
+    router = APIRouter(responses=RESPONSES)
     _lists(router, daemon)
     _pages(router, daemon)
     _jobs(router, daemon)
@@ -90,7 +87,7 @@ def _lists(router: APIRouter, daemon: Daemon) -> None:
 
     @router.get("/log")
     async def log(
-        after: int | None = None,
+        after: After | None = None,
         limit: Limit = 100,
         host: str | None = None,
         outcome: Outcome | None = None,

@@ -9,6 +9,7 @@ from __future__ import annotations
 import structlog
 import trio
 from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -19,6 +20,9 @@ from crawld.errors import CrawldError, StoreError
 from crawld.net.server_limits import ServerLimits
 
 log = structlog.get_logger(__name__)
+
+MAX_INVALID_FIELDS = 100
+MAX_NAME_CHARACTERS = 200
 
 LIMITS = ServerLimits(
     max_connections=256, max_client_connections=256, max_body_bytes=64 * 1024 * 1024
@@ -38,6 +42,7 @@ def control_app(daemon: Daemon) -> FastAPI:
     )
     app.include_router(routes(daemon))
     app.add_exception_handler(CrawldError, _refused)
+    app.add_exception_handler(RequestValidationError, _invalid)
     app.add_exception_handler(HTTPException, _http_error)
     app.add_exception_handler(Exception, _failed)
     return app
@@ -91,18 +96,42 @@ _TOO_LONG = JSONResponse(
 async def _refused(_request: Request, error: Exception) -> JSONResponse:
     known = error if isinstance(error, CrawldError) else CrawldError(str(error))
     status = 503 if isinstance(known, StoreError) else 409
-    return JSONResponse({"error": known.message, "hint": known.hint}, status_code=status)
+    content = {"error": _text(known.message), "hint": _text(known.hint)}
+    return JSONResponse(content, status_code=status)
+
+
+async def _invalid(_request: Request, error: Exception) -> JSONResponse:
+    """Name the fields without their values: JSON has no form for some, and some are secrets."""
+    found = error.errors() if isinstance(error, RequestValidationError) else []
+    detail = [
+        {
+            "loc": [
+                part if isinstance(part, int) else _text(part)[:MAX_NAME_CHARACTERS]
+                for part in each["loc"]
+            ],
+            "msg": _text(each["msg"]),
+            "type": each["type"],
+        }
+        for each in found[:MAX_INVALID_FIELDS]
+    ]
+    content = {"error": "the request is not valid", "hint": "see /openapi.json", "detail": detail}
+    return JSONResponse(content, status_code=422)
+
+
+def _text(value: object) -> str:
+    """Return a text that has a UTF-8 form: JSON may contain half a character."""
+    return str(value).encode("utf-8", "replace").decode()
 
 
 async def _http_error(_request: Request, error: Exception) -> JSONResponse:
     status = error.status_code if isinstance(error, HTTPException) else 500
     detail = error.detail if isinstance(error, HTTPException) else str(error)
-    return JSONResponse({"error": detail, "hint": "see /openapi.json"}, status_code=status)
+    return JSONResponse({"error": _text(detail), "hint": "see /openapi.json"}, status_code=status)
 
 
 async def _failed(request: Request, error: Exception) -> JSONResponse:
     log.error("control_failed", path=request.url.path, exc_info=error)
-    message, hint = f"{type(error).__name__}: {error}", "a bug: the daemon's log has more"
+    message, hint = _text(f"{type(error).__name__}: {error}"), "a bug: the daemon's log has more"
     return JSONResponse({"error": message, "hint": hint}, status_code=500)
 
 

@@ -106,7 +106,9 @@ def _needed_requisites(connection: apsw.Connection) -> Any:  # noqa: ANN401 (a f
         "SELECT requisites FROM requisite_use JOIN page USING (page_id) WHERE state <> 'gone'"
     )
     parts = [np.frombuffer(packed, dtype="<i8") for (packed,) in rows]
-    return apsw.carray(np.unique(np.concatenate(parts)) if parts else np.zeros(1, "<i8"))
+    needed = np.unique(np.concatenate(parts)) if parts else np.empty(0, "<i8")
+    # An empty array cannot be bound; no page has the number 0.
+    return apsw.carray(needed if len(needed) else np.zeros(1, "<i8"))
 
 
 def evict(

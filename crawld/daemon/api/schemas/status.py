@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from crawld.core.page import Outcome, PageState
 from crawld.daemon.phase import Phase
@@ -19,12 +19,38 @@ class Form(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
+    @field_validator("*")
+    @classmethod
+    def _is_text(cls, value: object) -> object:
+        """Refuse half a character (a lone surrogate): JSON allows it, UTF-8 and SQLite do not."""
+        for text in value if isinstance(value, list) else [value]:
+            if isinstance(text, str) and not text.isascii():
+                try:
+                    text.encode()
+                except UnicodeEncodeError:
+                    raise ValueError("contains half a character") from None
+        return value
+
 
 class Problem(BaseModel):
     """Why a request failed."""
 
     error: str
     hint: str = ""
+
+
+class InvalidField(BaseModel):
+    """A parameter or a field of a request that is not valid; `loc`: where, from the outside."""
+
+    loc: list[str | int]
+    msg: str
+    type: str
+
+
+class InvalidRequest(Problem):
+    """Why a request is not valid; `detail` is empty if the fault is not in one field."""
+
+    detail: list[InvalidField] = []
 
 
 class Slots(BaseModel):
