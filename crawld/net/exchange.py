@@ -32,17 +32,45 @@ Sink = Callable[[bytes], Awaitable[None]]
 Receive = Callable[[int, Headers], Sink | None]
 """Gets status and headers; returns a `Sink` for the body, or None to collect it in memory."""
 
+PermitsPrivate = Callable[[str], bool]
+"""Whether a host (name, or IP address without brackets) may have a private address."""
+
 PREFIX_BYTES = 1024
 """Decoded bytes given to `FetchRequest.accept`: enough to sniff any content type."""
 
 MIB = 1024 * 1024
 
 
+_AGREEING = frozenset({b"etag", b"last-modified"})
+_SINGLE = _AGREEING | {
+    *(b"location", b"content-length", b"content-type", b"retry-after", b"date", b"age", b"expires"),
+}
+
+
 def header_value(headers: Headers, name: str) -> str | None:
-    """Return the values of a header (name in any case) joined by a comma, None if it is absent."""
+    """Return the value of a header (name in any case), None if it is absent.
+
+    Repetitions are joined by a comma, except of headers that have one value: equal ones count once;
+    of different ones the last media type counts, as in browsers, no validator, and else the first.
+    """
     wanted = name.lower().encode("latin-1")
     values = [value for key, value in headers if key.lower() == wanted]
-    return b", ".join(values).decode("latin-1") if values else None
+    if not values:
+        return None
+    if len(values) > 1 and wanted in _SINGLE:
+        return _single_value(wanted, values)
+    return b", ".join(values).decode("latin-1")
+
+
+def _single_value(name: bytes, values: list[bytes]) -> str | None:
+    different = list(dict.fromkeys(value.strip() for value in values))
+    if len(different) > 1:
+        if name in _AGREEING:
+            return None  # one of them would confirm a copy that it does not belong to
+        if name == b"content-type":
+            # Fetch standard, section "extract a MIME type".
+            different = [value for value in different if b"/" in value][-1:] or different
+    return different[0].decode("latin-1")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,16 +99,24 @@ class FetchLimits:
 DEFAULT_LIMITS = FetchLimits()
 
 
+def permits_public_only(host: str) -> bool:
+    """Permit a private address to no host."""
+    return False
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FetchRequest:
     """One GET request.
+
+    `permits_private` is a rule, not its result: the fetcher asks it about the host of `url`, so
+    that no request can carry the permission of another URL, such as one that redirects to it.
 
     Attributes:
         url: canonical http or https URL.
         headers: further request headers, such as validators and those of the site's config. They
             replace the fetcher's own of the same name (User-Agent, Accept, Accept-Encoding).
         limits: limits of time and size.
-        allow_private: whether a private, loopback or link-local address may be connected to.
+        permits_private: which hosts may have a private, loopback or link-local address.
         keep_alive: False closes the connection after the response.
         accept: called once, before the body is read to its end.
         max_bytes_per_s: limit of the body's wire bytes per second; None: no limit.
@@ -93,7 +129,7 @@ class FetchRequest:
     url: str
     headers: tuple[tuple[str, HeaderValue], ...] = ()
     limits: FetchLimits = DEFAULT_LIMITS
-    allow_private: bool = False
+    permits_private: PermitsPrivate = permits_public_only
     keep_alive: bool = True
     accept: Accept | None = None
     cut: bool = False
@@ -140,7 +176,7 @@ class FetchResponse:
     lease: MemoryLease | None = field(default=None, repr=False, compare=False)
 
     def header(self, name: str) -> str | None:
-        """Return a header, repetitions joined by a comma; None if absent."""
+        """Return the value of a header, as `header_value` does; None if absent."""
         return header_value(self.headers, name)
 
 
@@ -179,5 +215,5 @@ class FetchFailure:
         return self.at
 
     def header(self, name: str) -> str | None:
-        """Return a header, repetitions joined by a comma; None if absent."""
+        """Return the value of a header, as `header_value` does; None if absent."""
         return header_value(self.headers, name)

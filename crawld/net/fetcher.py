@@ -41,6 +41,7 @@ from crawld.net.outgoing import (
 )
 from crawld.net.progress import Progress
 from crawld.net.resolver import Resolver
+from crawld.net.response_headers import check_headers, check_length
 from crawld.net.secret_echo import remove_secrets
 from crawld.net.tls import client_context, offer_protocols
 from crawld.net.transport import IdleConnections, OriginTransport
@@ -50,6 +51,8 @@ IDLE_S = 60.0
 MAX_CONNECTIONS = 20_000
 
 _CLOSE = (b"Connection", b"close")
+
+_CUT_OFF = "TLS ended without close_notify and the body has no length: it may be cut"
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,9 +225,14 @@ class Fetcher:
             stream = cast("httpx.AsyncByteStream", response.stream)
             headers = tuple(response.headers.raw)
             answered_at = progress.note_header(response.status_code, headers)
+            check_headers(response.status_code, headers)
             buffer = self._buffer(headers, progress)
             body = BodyReader(request, response.status_code, headers, buffer)
             content = await body.read(stream)
+            if progress.cut_off and not (body.cut or body.proves_end):
+                raise FetchError(Failure.TRUNCATED, _CUT_OFF)
+            if transport.http2 and not body.cut:
+                check_length(response.status_code, headers, body.wire_bytes)
             whole = not body.cut
         except BaseException:
             if buffer is not None:
@@ -256,7 +264,7 @@ class Fetcher:
         given = encode_headers(request.headers)
         lines = header_lines(target, self._defaults, given)
         # HTTP/2 has no such header; the connection is just closed.
-        if not request.keep_alive and not transport.wire.speaks_http2():
+        if not request.keep_alive and not transport.http2:
             lines.append(_CLOSE)
         return httpx.Request(
             "GET",

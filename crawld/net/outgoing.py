@@ -48,7 +48,8 @@ def request_target(request: FetchRequest) -> Target:
         raise FetchError(Failure.ADDRESS_REFUSED, f"{url.protocol} is neither http nor https")
     port = int(url.port) if url.port else _DEFAULT_PORTS[url.protocol]
     scheme = url.protocol[:-1]
-    endpoint = Endpoint(scheme, url.hostname, port, request.allow_private, request.proxy)
+    allow_private = request.permits_private(url.hostname.strip("[]"))
+    endpoint = Endpoint(scheme, url.hostname, port, allow_private, request.proxy)
     path: str = url.pathname + url.search
     if request.proxy is not None and scheme == "http":
         # RFC 9112, section 3.2.2: a proxy gets the whole URL.

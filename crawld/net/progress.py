@@ -17,6 +17,9 @@ from crawld.net.exchange import FetchLimits, Headers
 WAIT_SHARE = 0.1
 """A fetch that waited for memory for a larger share of its time failed for this reason."""
 
+HEADER_READ_BYTES = 32 * 1024
+"""Largest read before the response header is complete: 2,000 responses "100 Continue", 50 ms."""
+
 
 class FetchPhase(Enum):
     """Phases of a fetch, in order."""
@@ -34,6 +37,7 @@ class Progress:
         sent_at: when the first byte of the request was sent (trio clock); None before.
         address: the IP address connected to; None before.
         peer_closed: whether the peer closed or reset the connection.
+        cut_off: whether the connection ended without the close message of TLS.
         reused: whether the connection was kept alive from an earlier fetch.
         status: of the response; None before its header is complete.
         headers: of the response.
@@ -45,6 +49,7 @@ class Progress:
         "_ends_at",
         "_waits_since",
         "address",
+        "cut_off",
         "headers",
         "limits",
         "peer_closed",
@@ -65,6 +70,7 @@ class Progress:
         self.sent_at: float | None = None
         self.address: str | None = None
         self.peer_closed = False
+        self.cut_off = False
         self.reused = False
         self.status: int | None = None
         self.headers: Headers = ()
@@ -97,7 +103,10 @@ class Progress:
 
     def read_size(self, wanted_bytes: int) -> int:
         """Return how many bytes may be read now; 0 if the header or body is too long."""
-        return min(wanted_bytes, self._bytes_left)
+        most = self._bytes_left
+        if self.phase is not FetchPhase.BODY and most > HEADER_READ_BYTES:
+            most = HEADER_READ_BYTES
+        return min(wanted_bytes, most)
 
     def note_received(self, size_bytes: int) -> None:
         """Count received bytes; inside a body, restart the stall limit."""

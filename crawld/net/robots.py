@@ -21,6 +21,8 @@ from crawld.net.exchange import (
     FetchLimits,
     FetchRequest,
     FetchResponse,
+    PermitsPrivate,
+    permits_public_only,
 )
 
 WaitTurn = Callable[[str], Awaitable[None]]
@@ -62,13 +64,13 @@ async def fetch_robots(
     *,
     wait_turn: WaitTurn,
     limits: FetchLimits = DEFAULT_LIMITS,
-    allow_private: bool = False,
+    permits_private: PermitsPrivate = permits_public_only,
     proxy: str | None = None,
 ) -> RobotsResponse:
     """Fetch the robots.txt of an origin (`scheme://host[:port]`).
 
-    `wait_turn` is awaited before each request, redirects included. The limits, `allow_private` and
-    `proxy` are those of each `FetchRequest`; sizes are lowered to the limit of robots.txt.
+    `wait_turn` is awaited before each request, redirects included. The limits, `permits_private`
+    and `proxy` are those of each `FetchRequest`; sizes are lowered to the limit of robots.txt.
     """
     url = f"{origin.rstrip('/')}/robots.txt"
     most = ROBOTS_MAX_BYTES + 1
@@ -77,7 +79,7 @@ async def fetch_robots(
     while True:
         await wait_turn(url)
         request = FetchRequest(
-            url=url, limits=sized, allow_private=allow_private, cut=True, proxy=proxy
+            url=url, limits=sized, permits_private=permits_private, cut=True, proxy=proxy
         )
         result = await fetch(request)
         following = _redirect(result, url) if redirects < ROBOTS_MAX_REDIRECTS else None

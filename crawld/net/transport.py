@@ -16,11 +16,18 @@ from typing import Protocol, cast
 
 import httpcore
 import httpx
+import structlog
 import trio
 
-from crawld.net.errors import REMOTE_ERRORS
+from crawld.net.errors import REMOTE_ERRORS, FetchError
+from crawld.net.http2 import Http2Connection
 from crawld.net.progress import Progress
 from crawld.net.wire import Endpoint, Wire
+
+log = structlog.get_logger(__name__)
+
+_PAUSE_CHUNKS = 64
+"""Unread chunks dropped in one turn of the event loop."""
 
 
 class _ByteStream(Protocol):
@@ -40,25 +47,46 @@ class _ResponseStream(httpx.AsyncByteStream):
         self._wire = wire
 
     def __aiter__(self) -> AsyncIterator[bytes]:
-        return self._chunks
+        return self
+
+    async def __anext__(self) -> bytes:
+        try:
+            return await self._chunks.__anext__()
+        except (StopAsyncIteration, FetchError, *REMOTE_ERRORS):
+            raise
+        except Exception as error:
+            raise _unforeseen(error) from error
 
     async def aclose(self) -> None:
         """End the exchange; if bytes are unread, drop them and the connection."""
         # An asynchronous generator must be exhausted, or the garbage collector ends it. It yields
         # the buffered bytes; then the wire, which has no fetch, refuses to read.
         self._wire.progress = None
+        chunks = 0
         try:
-            async for _ in self._chunks:
-                pass
-        except REMOTE_ERRORS:
+            async for _ in self:
+                chunks += 1
+                if not chunks % _PAUSE_CHUNKS:
+                    await trio.lowlevel.checkpoint()
+        except (FetchError, *REMOTE_ERRORS):
             pass
         await self._stream.aclose()
+
+
+def _unforeseen(error: Exception) -> httpcore.RemoteProtocolError:
+    """Return the error of an exchange in which the HTTP library failed in a way of its own.
+
+    The cause is what the peer sent: the library parses it, and got a correct request.
+    """
+    log.warning("http_library_failed", error=type(error).__name__, detail=str(error)[:200])
+    return httpcore.RemoteProtocolError(f"{type(error).__name__}: {error}")
 
 
 class OriginTransport(httpx.AsyncBaseTransport):
     """One connection to one endpoint.
 
     Attributes:
+        http2: whether it speaks HTTP/2.
         requests: how many were sent on it.
         idle_since: when the last exchange ended (trio clock).
     """
@@ -72,16 +100,14 @@ class OriginTransport(httpx.AsyncBaseTransport):
         self._scheme = endpoint.scheme.encode("ascii")
         self._host = endpoint.host.encode("ascii")
         origin = httpcore.Origin(self._scheme, self._host, endpoint.port)
-        kind = (
-            httpcore.AsyncHTTP2Connection if wire.speaks_http2() else httpcore.AsyncHTTP11Connection
-        )
+        self.http2 = wire.frames is not None
+        kind = Http2Connection if self.http2 else httpcore.AsyncHTTP11Connection
         self._connection = kind(origin, wire)
 
     def begin(self, progress: Progress) -> None:
         """Apply the limits of a fetch to the next exchange."""
         progress.reused = self.requests > 0
-        progress.address = self.wire.address
-        self.wire.progress = progress
+        self.wire.begin(progress)
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         """Send a request and return when the response header is complete.
@@ -97,9 +123,13 @@ class OriginTransport(httpx.AsyncBaseTransport):
         url = httpcore.URL(
             scheme=self._scheme, host=self._host, port=self.endpoint.port, target=target
         )
-        response = await self._connection.handle_async_request(
-            httpcore.Request(request.method, url, headers=request.headers.raw)
-        )
+        sent = httpcore.Request(request.method, url, headers=request.headers.raw)
+        try:
+            response = await self._connection.handle_async_request(sent)
+        except (FetchError, *REMOTE_ERRORS):
+            raise
+        except Exception as error:
+            raise _unforeseen(error) from error
         return httpx.Response(
             response.status,
             headers=response.headers,
@@ -109,7 +139,12 @@ class OriginTransport(httpx.AsyncBaseTransport):
 
     async def aclose(self) -> None:
         """Close the connection."""
-        await self._connection.aclose()
+        try:
+            await self._connection.aclose()
+        except Exception as error:
+            # HTTP/2 says goodbye first, in whatever state the peer left the connection.
+            _unforeseen(error)
+            await self.wire.aclose()
 
     def is_idle(self) -> bool:
         """Whether the last exchange ended properly and left the connection open."""
@@ -120,7 +155,7 @@ class OriginTransport(httpx.AsyncBaseTransport):
         connection = self._connection
         if not connection.is_idle() or self.wire.readable():
             return False
-        if isinstance(connection, httpcore.AsyncHTTP2Connection):
+        if isinstance(connection, Http2Connection):
             return connection.is_available()
         # Bytes beyond the declared length would be read as the next response. Only private state of
         # the library reveals them.

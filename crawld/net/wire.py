@@ -18,6 +18,7 @@ import trio
 from crawld.core.page import Failure
 from crawld.net.address import BLOCKED_PORTS, refusal
 from crawld.net.errors import FetchError, connect_error
+from crawld.net.http2 import FrameMeter
 from crawld.net.network import Connection, Network
 from crawld.net.progress import FetchPhase, Progress
 from crawld.net.proxy import check_target, open_tunnel, proxy_address
@@ -58,6 +59,7 @@ class Wire(httpcore.AsyncNetworkStream):
         readable: returns whether bytes or the end of the stream can be read; on an idle connection
             it is the end.
         progress: of the current fetch.
+        frames: counts frames; None: not HTTP/2.
     """
 
     def __init__(
@@ -70,6 +72,14 @@ class Wire(httpcore.AsyncNetworkStream):
             certificate_names(stream.getpeercert()) if isinstance(stream, trio.SSLStream) else ()
         )
         self.progress: Progress | None = None
+        self.frames = FrameMeter() if self._speaks_http2() else None
+
+    def begin(self, progress: Progress) -> None:
+        """Apply the limits of a fetch to what is sent and received from now on."""
+        progress.address = self.address
+        self.progress = progress
+        if self.frames is not None:
+            self.frames.begin()
 
     async def read(self, max_bytes: int, timeout: float | None = None) -> bytes:  # noqa: D102
         progress = self.progress
@@ -78,15 +88,31 @@ class Wire(httpcore.AsyncNetworkStream):
         size = progress.read_size(max_bytes)
         if size == 0:
             raise _too_long(progress)
+        if self.frames is not None:
+            size = min(size, self.frames.read_bytes)
         try:
             data = bytes(await self._stream.receive_some(size))
         except (trio.BrokenResourceError, trio.ClosedResourceError) as error:
             progress.peer_closed = True
             raise httpcore.ReadError(_reason(error)) from error
+        progress.note_received(len(data))
         if not data:
             progress.peer_closed = True
-        progress.note_received(len(data))
+            progress.cut_off = await self._is_cut_off()
+        elif self.frames is not None:
+            self.frames.note(data)
         return data
+
+    async def _is_cut_off(self) -> bool:
+        """Whether the stream ended without the close message of TLS (close_notify)."""
+        if not isinstance(self._stream, trio.SSLStream):
+            return False
+        try:
+            # After such an end trio returns no data once, as web servers want it, and then fails.
+            await self._stream.receive_some(1)
+        except trio.BrokenResourceError:
+            return True
+        return False
 
     async def write(self, buffer: bytes, timeout: float | None = None) -> None:  # noqa: D102
         if not buffer:
@@ -117,7 +143,7 @@ class Wire(httpcore.AsyncNetworkStream):
     def get_extra_info(self, info: str) -> Any:  # noqa: ANN401, D102 (the library's signature)
         return self.readable() if info == "is_readable" else None
 
-    def speaks_http2(self) -> bool:
+    def _speaks_http2(self) -> bool:
         """Whether the handshake selected HTTP/2."""
         if not isinstance(self._stream, trio.SSLStream):
             return False
@@ -231,9 +257,13 @@ async def _shake_hands(
     stream: trio.abc.Stream, endpoint: Endpoint, ssl_context: ssl.SSLContext
 ) -> trio.SSLStream[trio.abc.Stream]:
     name = endpoint.host.removeprefix("[").removesuffix("]")
-    tls = trio.SSLStream(stream, ssl_context, server_hostname=name, https_compatible=True)
     try:
+        tls = trio.SSLStream(stream, ssl_context, server_hostname=name, https_compatible=True)
         await tls.do_handshake()
+    except ValueError as error:
+        # A name that no certificate can have; a proxy would still dial it.
+        await trio.aclose_forcefully(stream)
+        raise FetchError(Failure.TLS, f"the host name is not valid: {error}"[:200]) from error
     except trio.BrokenResourceError as error:
         await trio.aclose_forcefully(stream)
         cause = tls_cause(error)

@@ -6,6 +6,7 @@ import trio
 from crawld.core.robots import ROBOTS_MAX_AGE_S
 from crawld.daemon.fetch.robots_cache import RETRY_FIRST_S, RETRY_MAX_S
 from crawld.simweb import fault
+from crawld.simweb.message import build_response
 from tests.daemon.harness import TIMEOUT_S, make_site, until
 
 ROBOTS = "/robots.txt"
@@ -22,6 +23,32 @@ async def test_a_redirect_to_a_host_of_the_same_address_is_followed(serve, mirro
     assert web.targets("b.test") == [ROBOTS]
     assert web.targets("a.test") == [ROBOTS, "/"]
     assert mirror.refusals()["robots"] > 0
+
+
+PRIVATE_A = {"allow_private": False, "allow_private_hosts": ["a.test"]}
+
+
+async def test_a_redirect_does_not_lead_into_the_private_network(serve, daemon):
+    a, b = make_site("a.test"), make_site("b.test")
+    web = await serve(a, b)
+    a.faults = {ROBOTS: fault.redirect(web.url(ROBOTS, "b.test"))}
+    running = await daemon(web.url(), site=PRIVATE_A)
+    await until(lambda: running.crawl.robots.closed_until(web.url("")) > 0)
+    assert web.targets("b.test") == []
+    assert web.targets("a.test") == [ROBOTS]
+
+
+async def test_robots_txt_of_a_requisite_needs_the_permission_of_the_requisite(serve, daemon):
+    # Any page can name a host of the operator's network as the place of its image.
+    a, b = make_site("a.test", pages=1), make_site("b.test")
+    web = await serve(a, b)
+    image = f'<p>text<img src="{web.url("/x.png", "b.test")}">'.encode()
+    a.faults = {"/": lambda request, handler: build_response(request, 200, image)}
+    wanted = {"requisites": True, "requisite_hosts": ["*"]}
+    running = await daemon(web.url(), site={**wanted, "allow_private": True})
+    await until(lambda: running.crawl.robots.closed_until(web.url("", "b.test")) > 0)
+    assert web.targets("a.test") == [ROBOTS, "/"]
+    assert web.targets("b.test") == []
 
 
 async def test_redirects_keep_the_delays_of_host_and_address(serve, mirror):
@@ -123,7 +150,7 @@ async def test_the_wait_between_robots_requests_doubles_and_ends_with_a_success(
         await trio.lowlevel.checkpoint()
 
     async def closed_s():
-        await robots.fetch(origin, host, active, wait_turn)
+        await robots.fetch(origin, host, active, wait_turn, active.permits_private)
         # Less the time since the response.
         return pytest.approx(max(0.0, robots.closed_until(origin) - trio.current_time()), rel=0.2)
 

@@ -166,7 +166,6 @@ class ApiClient(BackgroundWork):
         return response
 
     def _request(self, host: HostState, site: ActiveSite, url: str) -> FetchRequest:
-        name = host.slot.host
         limits = replace(
             site.limits,
             max_wire_bytes=min(site.limits.max_wire_bytes, MAX_RESPONSE_BYTES),
@@ -176,7 +175,7 @@ class ApiClient(BackgroundWork):
             url=url,
             headers=(*site.headers_for(url), ("Accept", "application/json")),
             limits=limits,
-            allow_private=site.permits_private(name),
+            permits_private=site.permits_private,
             proxy=site.config.proxy,
             keep_alive=stays_open(url, host.delay_s()),
         )

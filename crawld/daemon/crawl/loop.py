@@ -143,7 +143,7 @@ class Crawl:
             robots = await self.robots.fresh(origin)
             if robots is None:
                 task.queue.put_back(page.page_id)
-                await self.robots_fetch.fetch(host, task.site, origin)
+                await self.robots_fetch.fetch(host, task.site, origin, requisite=page.requisite)
                 return
             if not robots.allowed(page.url):
                 await self._selection.exclude(task)

@@ -38,7 +38,7 @@ def request_for(
         url=page.url,
         headers=tuple(headers),
         limits=site.limits,
-        allow_private=site.permits_private(host),
+        permits_private=site.permits_private,
         keep_alive=stays_open(page.url, delay_s),
         proxy=site.config.proxy,
         accept=partial(unwanted, site.stores),

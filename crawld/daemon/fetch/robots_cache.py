@@ -18,13 +18,12 @@ from functools import partial
 import structlog
 
 from crawld.core.robots import ROBOTS_MAX_AGE_S, Robots, RobotsVerdict
-from crawld.core.url import split_url
 from crawld.daemon.analyser import Analyser
 from crawld.daemon.clock import Clock
 from crawld.daemon.fetch.metered_fetcher import MeteredFetcher
 from crawld.daemon.frontier.host import HostState
 from crawld.daemon.frontier.site import ActiveSite
-from crawld.net.exchange import FetchFailure
+from crawld.net.exchange import FetchFailure, PermitsPrivate
 from crawld.net.robots import RobotsResponse, fetch_robots
 from crawld.store.engine.database import Database
 from crawld.store.frontier import host as host_rows
@@ -140,7 +139,12 @@ class RobotsCache:
             self._entries.popitem(last=False)
 
     async def fetch(
-        self, origin: str, host: HostState, site: ActiveSite, wait_turn: WaitTurn
+        self,
+        origin: str,
+        host: HostState,
+        site: ActiveSite,
+        wait_turn: WaitTurn,
+        permits_private: PermitsPrivate,
     ) -> RobotsResponse:
         """Fetch robots.txt in the host's present turn and apply its rules.
 
@@ -149,12 +153,14 @@ class RobotsCache:
             host: the host whose turn it is; gets its delay from the rules.
             site: whose limits and permissions apply.
             wait_turn: waits until the target of a redirect may be requested.
+            permits_private: which hosts may have a private address: that of the origin, and those
+                of redirects.
         """
         response = await fetch_robots(
             partial(self._fetcher.fetch, site),
             origin,
             limits=site.limits,
-            allow_private=site.permits_private(split_url(origin + "/").host),
+            permits_private=permits_private,
             proxy=site.config.proxy,
             wait_turn=wait_turn,
         )

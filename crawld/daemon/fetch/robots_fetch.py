@@ -52,11 +52,15 @@ class RobotsFetch:
         """Return the host that the robots.txt of `host` redirects to, while it is fetched there."""
         return self._redirected_to.get(host)
 
-    async def fetch(self, host: HostState, site: ActiveSite, origin: str) -> None:
+    async def fetch(
+        self, host: HostState, site: ActiveSite, origin: str, *, requisite: bool = False
+    ) -> None:
         """Fetch the robots.txt of an origin in the host's turn; redirects take turns of theirs.
 
-        When a redirect is followed the host's turn has ended, and its pages wait.
+        When a redirect is followed the host's turn has ended, and its pages wait. `requisite`: it
+        is wanted for a requisite, which may be on any host but on few private ones.
         """
+        permits = site.permits_private_requisite if requisite else site.permits_private
         visited: list[HostState] = []
         with trio.CancelScope() as rest_of_fetch:
             async with AsyncExitStack() as borrowed:
@@ -76,7 +80,7 @@ class RobotsFetch:
                     await borrowed.enter_async_context(self._schedule.borrow(visited[-1].slot))
 
                 try:
-                    response = await self._robots.fetch(origin, host, site, wait_turn)
+                    response = await self._robots.fetch(origin, host, site, wait_turn, permits)
                     await self._rest(visited[-1], response)
                 finally:
                     if self._redirected_to.pop(host, None) and host.shut_until == math.inf:

@@ -236,7 +236,6 @@ class DocumentFetcher(BackgroundWork):
     def _request(
         self, wanted: DocumentRequest, host: HostState, site: ActiveSite, url: str
     ) -> FetchRequest:
-        name = host.slot.host
         limits = replace(
             site.limits, max_wire_bytes=wanted.max_bytes, max_body_bytes=wanted.max_bytes
         )
@@ -246,7 +245,7 @@ class DocumentFetcher(BackgroundWork):
             url=url,
             headers=(*site.headers_for(url), ("Accept", _ACCEPT), *sent, *wanted.headers),
             limits=limits,
-            allow_private=site.permits_private(name),
+            permits_private=site.permits_private,
             proxy=site.config.proxy,
             keep_alive=stays_open(url, host.delay_s()),
             cut=True,

@@ -39,7 +39,7 @@ def request_for_requisite(
     return replace(
         request_for(page, site, sent, host=host, delay_s=delay_s),
         limits=site.requisite_limits,
-        allow_private=site.permits_private_requisite(host),
+        permits_private=site.permits_private_requisite,
         accept=partial(unwanted, site.stores_requisite),
     )
 

@@ -145,7 +145,7 @@ class Soft404Check:
             url=url,
             headers=site.headers_for(url),
             limits=site.limits,
-            allow_private=site.permits_private(host.slot.host),
+            permits_private=site.permits_private,
             cut=True,
             proxy=site.config.proxy,
         )

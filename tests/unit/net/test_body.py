@@ -11,7 +11,7 @@ from crawld.core.page import Failure
 from crawld.net import body as body_module
 from crawld.net.body import PAUSE_CHUNKS
 from crawld.net.exchange import FetchFailure, FetchLimits, FetchRequest, FetchResponse
-from tests.unit.net.scripted_server import answering
+from tests.unit.net.scripted_server import answering, anywhere
 
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n"
 
@@ -32,7 +32,7 @@ class Receiver:
 
 def ask(site, taken, **limits):
     fields = {"limits": FetchLimits(**limits), "receive": taken.receive, "keep_alive": False}
-    return FetchRequest(url=site.url("/"), allow_private=True, **fields)
+    return FetchRequest(url=site.url("/"), permits_private=anywhere, **fields)
 
 
 @pytest.mark.parametrize("packed", [False, True])
@@ -99,12 +99,12 @@ async def test_chunks_are_limited_in_number(serve, fetcher, monkeypatch):
     monkeypatch.setattr(body_module, "FREE_CHUNKS", 640)
     head = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
     site = await serve(answering(head, flood=b"1\r\nx\r\n" * 1000))
-    got = await fetcher.fetch(FetchRequest(url=site.url("/"), allow_private=True))
+    got = await fetcher.fetch(FetchRequest(url=site.url("/"), permits_private=anywhere))
     assert (got.failure, got.status) == (Failure.PROTOCOL, 200)
     assert "chunks" in got.detail
     whole = head + (b"10\r\n" + b"x" * 16 + b"\r\n") * 3_000 + b"0\r\n\r\n"
     site = await serve(answering(whole))
-    got = await fetcher.fetch(FetchRequest(url=site.url("/"), allow_private=True))
+    got = await fetcher.fetch(FetchRequest(url=site.url("/"), permits_private=anywhere))
     assert got.body == b"x" * 48_000
 
 
@@ -113,7 +113,7 @@ async def test_a_body_of_many_short_pieces_is_joined_in_order(serve, fetcher):
     chunks = b"".join(b"5\r\n" + line + b"\r\n" for line in lines)
     head = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
     site = await serve(answering(head + chunks + b"0\r\n\r\n"))
-    got = await fetcher.fetch(FetchRequest(url=site.url("/"), allow_private=True))
+    got = await fetcher.fetch(FetchRequest(url=site.url("/"), permits_private=anywhere))
     assert got.body == b"".join(lines)
 
 
@@ -126,7 +126,7 @@ async def test_empty_members_fail_the_fetch_and_not_the_loop(serve, fetcher, cod
         wire = gzip.compress(wire)
     head = b"HTTP/1.1 200 OK\r\nContent-Encoding: %b\r\n" % coding.encode()
     site = await serve(answering(head + b"Content-Length: %d\r\n\r\n" % len(wire) + wire))
-    got = await fetcher.fetch(FetchRequest(url=site.url("/"), allow_private=True))
+    got = await fetcher.fetch(FetchRequest(url=site.url("/"), permits_private=anywhere))
     assert got.failure in (Failure.DECODING, Failure.TOO_LARGE)
     assert got.status == 200
 
@@ -150,5 +150,7 @@ async def test_decoding_can_be_cancelled(serve, fetcher, nursery, monkeypatch):
     nursery.start_soon(cancel)
     with scope:
         # The whole body arrives in one read; each pause of the decoder is a checkpoint.
-        await fetcher.fetch(FetchRequest(url=site.url("/"), allow_private=True, receive=receive))
+        await fetcher.fetch(
+            FetchRequest(url=site.url("/"), permits_private=anywhere, receive=receive)
+        )
     assert scope.cancelled_caught

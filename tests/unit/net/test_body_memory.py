@@ -12,7 +12,7 @@ from crawld.net.exchange import FetchFailure, FetchLimits, FetchRequest, FetchRe
 from crawld.net.outage import network_evidence
 from crawld.net.progress import Progress
 from tests.daemon.harness import until
-from tests.unit.net.scripted_server import answering, response
+from tests.unit.net.scripted_server import answering, anywhere, response
 
 SMALL = response(b"s" * FREE_BYTES)
 LARGE_BYTES = 10 * MIB
@@ -25,7 +25,7 @@ def budget():
 
 def ask(site, **limits):
     return FetchRequest(
-        url=site.url("/"), allow_private=True, keep_alive=False, limits=FetchLimits(**limits)
+        url=site.url("/"), permits_private=anywhere, keep_alive=False, limits=FetchLimits(**limits)
     )
 
 

@@ -1,15 +1,23 @@
 """Reuse and closing of connections, and the address check."""
 
+from dataclasses import replace
+
 import pytest
 import trio
 
 from crawld.core.page import Failure
-from crawld.net.exchange import FetchFailure, FetchLimits, FetchRequest, FetchResponse
-from tests.unit.net.scripted_server import OK, answering
+from crawld.net.exchange import (
+    FetchFailure,
+    FetchLimits,
+    FetchRequest,
+    FetchResponse,
+    permits_public_only,
+)
+from tests.unit.net.scripted_server import HOSTS, OK, answering, anywhere
 
 
 def ask(site, path="/", *, host="site.test", **fields):
-    fields.setdefault("allow_private", True)
+    fields.setdefault("permits_private", anywhere)
     return FetchRequest(url=site.url(path, host), **fields)
 
 
@@ -96,7 +104,7 @@ async def test_bytes_beyond_content_length_do_not_become_the_next_response(serve
 async def test_a_private_connection_is_not_used_without_permission(serve, fetcher):
     site = await serve(answering(OK, OK))
     await fetched(fetcher, ask(site))
-    got = await fetcher.fetch(ask(site, allow_private=False))
+    got = await fetcher.fetch(ask(site, permits_private=permits_public_only))
     assert got.failure is Failure.ADDRESS_REFUSED
     assert len(site.requests) == 1
     await fetched(fetcher, ask(site))
@@ -160,14 +168,41 @@ async def test_idle_connections_expire(serve, fetcher, mock_clock):
 async def test_no_spelling_of_loopback_is_dialed(serve, make_fetcher, host):
     site = await serve(answering(OK))
     fetcher = make_fetcher({"localhost.test": ["127.0.0.1", "::1", "::ffff:127.0.0.1"]})
-    got = await fetcher.fetch(ask(site, host=host, allow_private=False))
+    got = await fetcher.fetch(ask(site, host=host, permits_private=permits_public_only))
     assert got.failure is Failure.ADDRESS_REFUSED
     assert (got.sent_at, got.address, site.connections) == (None, None, 0)
 
 
+@pytest.mark.parametrize(
+    ("url", "asked"),
+    [
+        ("http://site.test:{}/", "site.test"),
+        ("http://127.0.0.1:{}/", "127.0.0.1"),
+        ("http://0x7f.1:{}/", "127.0.0.1"),
+        ("http://2130706433:{}/", "127.0.0.1"),
+        ("http://[::1]:{}/", "::1"),
+        ("http://[::ffff:127.0.0.1]:{}/", "::ffff:7f00:1"),
+    ],
+)
+async def test_the_permission_is_asked_for_the_host_of_the_url(serve, make_fetcher, url, asked):
+    site = await serve(answering(OK))
+    hosts = ("127.0.0.1", "::1", "::ffff:7f00:1")
+    fetcher = make_fetcher({**HOSTS, **{host: host for host in hosts}})
+    seen = []
+    refused = FetchRequest(url=url.format(site.port), permits_private=seen.append)
+    assert (await fetcher.fetch(refused)).failure is Failure.ADDRESS_REFUSED
+    assert (seen, site.connections) == ([asked], 0)
+    # The permission of another URL does not come along with a changed one.
+    moved = replace(ask(site, permits_private="other.test".__eq__), url=url.format(site.port))
+    assert (await fetcher.fetch(moved)).failure is Failure.ADDRESS_REFUSED
+    assert site.connections == 0
+
+
 @pytest.mark.parametrize("port", [22, 25, 6667])
 async def test_ports_of_other_services_are_refused(fetcher, port):
-    got = await fetcher.fetch(FetchRequest(url=f"http://site.test:{port}/", allow_private=True))
+    got = await fetcher.fetch(
+        FetchRequest(url=f"http://site.test:{port}/", permits_private=anywhere)
+    )
     assert got.failure is Failure.ADDRESS_REFUSED
 
 
@@ -185,10 +220,10 @@ async def test_a_name_that_resolves_to_private_later_gains_nothing(serve, make_f
     resolver = Rebinding()
     fetcher = make_fetcher(resolver=resolver)
     limits = FetchLimits(connect_s=0.1)
-    got = await fetcher.fetch(ask(site, allow_private=False, limits=limits))
+    got = await fetcher.fetch(ask(site, permits_private=permits_public_only, limits=limits))
     # The address that was checked was dialed, without a second lookup.
     assert (got.address, resolver.asked) == ("3ffe::1", 1)
-    got = await fetcher.fetch(ask(site, allow_private=False, limits=limits))
+    got = await fetcher.fetch(ask(site, permits_private=permits_public_only, limits=limits))
     assert (got.failure, got.address) == (Failure.ADDRESS_REFUSED, None)
     assert site.connections == 0
 
@@ -204,5 +239,5 @@ async def test_private_addresses_beside_a_public_one_are_skipped(serve, make_fet
     site = await serve(answering(OK))
     fetcher = make_fetcher({"site.test": ["127.0.0.1", "3ffe::1", "10.0.0.1"]})
     limits = FetchLimits(connect_s=0.1)
-    got = await fetcher.fetch(ask(site, allow_private=False, limits=limits))
+    got = await fetcher.fetch(ask(site, permits_private=permits_public_only, limits=limits))
     assert (got.address, site.connections) == ("3ffe::1", 0)

@@ -8,7 +8,7 @@ import zstandard
 from crawld.core.page import Failure
 from crawld.net.exchange import FetchFailure, FetchLimits, FetchRequest, FetchResponse
 from crawld.net.resolver import ResolutionError
-from tests.unit.net.scripted_server import CUT, OK, answering, response
+from tests.unit.net.scripted_server import CUT, OK, answering, anywhere, response
 
 MIB = 1024 * 1024
 HEAD = b"HTTP/1.1 200 OK\r\n"
@@ -18,7 +18,7 @@ SHORT = FetchLimits(connect_s=0.3, header_s=0.3, stall_s=0.3, total_s=5.0)
 
 
 def ask(site, path="/", **fields):
-    fields.setdefault("allow_private", True)
+    fields.setdefault("permits_private", anywhere)
     return FetchRequest(url=site.url(path), **fields)
 
 
@@ -141,6 +141,97 @@ async def test_a_broken_response_is_a_failure_value(serve, fetcher, answer, fail
     assert fetcher.statistics().idle == 0
 
 
+HOSTILE = {
+    "status 000": b"HTTP/1.1 000 \r\n\r\n",
+    "status 099": b"HTTP/1.1 099 \r\n\r\n",
+    "status 2000": b"HTTP/1.1 2000 OK\r\n\r\n",
+    "status +20": b"HTTP/1.1 +20 OK\r\n\r\n",
+    "status of other digits": "HTTP/1.1 ٢٠٠ OK\r\n\r\n".encode(),
+    "version digits": b"HTTP/" + b"1" * 5000 + b".1 200 OK\r\n\r\n",
+    "http 2 preface": b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+    "frames": b"\x00\x00\x00\x04\x00\x00\x00\x00\x00" * 4 + b"\r\n\r\n",
+    "nul in a value": HEAD + b"X: a\0b\r\nContent-Length: 0\r\n\r\n",
+    "cr in a value": HEAD + b"X: a\rb\r\nContent-Length: 0\r\n\r\n",
+    "nul in a name": HEAD + b"X\0: a\r\nContent-Length: 0\r\n\r\n",
+    "blank name": HEAD + b" X: a\r\nContent-Length: 0\r\n\r\n",
+    "no name": HEAD + b": a\r\nContent-Length: 0\r\n\r\n",
+    "length digits": HEAD + b"Content-Length: " + b"9" * 5000 + b"\r\n\r\n",
+    "length of other digits": HEAD + "Content-Length: ٥\r\n\r\n".encode(),
+    "length list": HEAD + b"Content-Length: 5, 6\r\n\r\nhello",
+    "length hex": HEAD + b"Content-Length: 0x5\r\n\r\nhello",
+    "coding": HEAD + b"Transfer-Encoding: gzip\r\n\r\n",
+    "coding twice": HEAD + b"Transfer-Encoding: chunked, chunked\r\n\r\n0\r\n\r\n",
+    "chunk digits": CHUNKED + b"f" * 5000 + b"\r\n",
+    "chunk negative": CHUNKED + b"-5\r\nhello\r\n0\r\n\r\n",
+    "chunk end": CHUNKED + b"5\r\nhelloXX0\r\n\r\n",
+    "chunk line": CHUNKED + b"5;" + b"x" * 120_000,
+    "trailer": CHUNKED + b"0\r\nno colon\r\n\r\n",
+    "reason": b"HTTP/1.1 200 a\0b\r\n\r\n",
+    "lines": HEAD + b"X:\r\n" * 1_001 + b"Content-Length: 0\r\n\r\n",
+    "places": b"HTTP/1.1 302 Found\r\nLocation: /a\r\nLocation: /b\r\nContent-Length: 0\r\n\r\n",
+    "a place in the middle": b"HTTP/1.1 301 Moved\r\nLocation: /a\r\nlocation: /a\r\n"
+    b"LOCATION: /a/\r\nContent-Length: 0\r\n\r\n",
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+async def test_a_hostile_response_is_a_protocol_failure(serve, fetcher, name):
+    site = await serve(answering(HOSTILE[name], holds=True))
+    got = await failure_of(fetcher, ask(site, limits=SHORT))
+    assert got.failure is Failure.PROTOCOL, got
+    assert got.detail
+    assert fetcher.statistics().idle == 0
+
+
+async def test_a_body_that_ends_inside_a_chunk_size_is_truncated(serve, fetcher):
+    site = await serve(answering(CHUNKED + b"5\r\nhello\r\n5"))
+    assert (await failure_of(fetcher, ask(site))).failure is Failure.TRUNCATED
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "expected"),
+    [
+        ("Location", ("/a", "/a"), "/a"),
+        ("Location", ("/a", "/b"), "/a"),
+        ("Content-Type", ("text/html", "text/html"), "text/html"),
+        ("Content-Type", ("text/plain", "text/html; charset=utf-8"), "text/html; charset=utf-8"),
+        ("Content-Type", ("text/html", "broken"), "text/html"),
+        ("Content-Type", ("a", "b"), "a"),
+        ("ETag", ('"a"', '"a"'), '"a"'),
+        ("ETag", ('"a"', '"b"'), None),
+        ("Last-Modified", ("x", "y"), None),
+        ("Last-Modified", ("x", "x"), "x"),
+        ("Retry-After", ("5", "9"), "5"),
+        ("X-Robots-Tag", ("noindex", "noarchive"), "noindex, noarchive"),
+        ("Content-Length", ("0", "0"), "0"),
+    ],
+)
+async def test_repeated_headers(serve, fetcher, name, values, expected):
+    lines = [f"{name}: {value}".encode() for value in values]
+    answer = b"\r\n".join([b"HTTP/1.1 200 OK", *lines])
+    answer += b"\r\nContent-Length: 0" if name != "Content-Length" else b""
+    site = await serve(answering(answer + b"\r\n\r\n"))
+    got = await fetcher.fetch(ask(site))
+    assert isinstance(got, FetchResponse), got
+    assert got.header(name) == expected
+
+
+async def test_equal_locations_count_once(serve, fetcher):
+    lines = (b"Location: /a", b"location:  /a ")
+    site = await serve(answering(response(b"", *lines, status=b"301 Moved")))
+    got = await fetcher.fetch(ask(site))
+    assert isinstance(got, FetchResponse), got
+    assert (got.status, got.header("location")) == (301, "/a")
+
+
+@pytest.mark.parametrize("label", [b"none", b"utf-8", b"identity", b"", b'""', b"binary"])
+async def test_a_label_that_names_no_coding_does_not_fail_a_page(serve, fetcher, label):
+    site = await serve(answering(response(b"<p>page", b"Content-Encoding: " + label)))
+    got = await fetcher.fetch(ask(site))
+    assert isinstance(got, FetchResponse), got
+    assert got.body == b"<p>page"
+
+
 async def test_a_reset_in_the_header_or_the_body(serve, fetcher):
     async def handle(peer):
         if b"/body" in await peer.request():
@@ -156,7 +247,7 @@ async def test_a_refused_connection(fetcher):
     with trio.socket.socket() as unused:
         await unused.bind(("127.0.0.1", 0))
         url = f"http://site.test:{unused.getsockname()[1]}/"
-        got = await failure_of(fetcher, FetchRequest(url=url, allow_private=True))
+        got = await failure_of(fetcher, FetchRequest(url=url, permits_private=anywhere))
     assert got.failure is Failure.CONNECT
     assert "refused" in got.detail
     assert got.sent_at is None
@@ -292,7 +383,7 @@ async def test_an_invalid_request_header_is_not_sent(serve, fetcher):
 
 @pytest.mark.parametrize("url", ["ftp://site.test/", "no url", "http://", "mailto:a@b.c"])
 async def test_other_schemes_are_refused(fetcher, url):
-    got = await failure_of(fetcher, FetchRequest(url=url, allow_private=True))
+    got = await failure_of(fetcher, FetchRequest(url=url, permits_private=anywhere))
     assert (got.failure, got.sent_at) == (Failure.ADDRESS_REFUSED, None)
 
 

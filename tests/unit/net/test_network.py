@@ -7,6 +7,7 @@ from crawld.net.exchange import FetchRequest
 from crawld.net.fetcher import Fetcher
 from crawld.net.network import Connection
 from crawld.net.resolver import CachedResolver
+from tests.unit.net.scripted_server import anywhere
 
 
 class MemoryNetwork:
@@ -35,7 +36,7 @@ async def test_a_fetch_goes_through_the_given_network(nursery, autojump_clock):
     network = MemoryNetwork(nursery, b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello")
     fetcher = Fetcher(user_agent="crawld", resolver=CachedResolver(network), network=network)
     for _ in range(2):
-        request = FetchRequest(url="http://site.test:8080/", allow_private=True)
+        request = FetchRequest(url="http://site.test:8080/", permits_private=anywhere)
         got = await fetcher.fetch(request)
         assert (got.status, got.body, got.address) == (200, b"hello", "192.0.2.1")
     assert network.connected_to == [("192.0.2.1", 8080)]

@@ -4,9 +4,15 @@ import pytest
 import trio
 
 from crawld.core.page import Failure
-from crawld.net.exchange import FetchFailure, FetchLimits, FetchRequest, FetchResponse
+from crawld.net.exchange import (
+    FetchFailure,
+    FetchLimits,
+    FetchRequest,
+    FetchResponse,
+    permits_public_only,
+)
 from crawld.net.proxy import proxy_address
-from tests.unit.net.scripted_server import CUT, HOSTS, OK, answering
+from tests.unit.net.scripted_server import CUT, HOSTS, OK, answering, anywhere
 
 OPEN = b"HTTP/1.1 200 Connection established\r\nVia: 1.1 here\r\n\r\n"
 SHORT = FetchLimits(connect_s=0.5)
@@ -38,9 +44,9 @@ def tunnelling(opened=OPEN):
     return handle
 
 
-def through(proxy, url, *, allow_private=True, **fields):
+def through(proxy, url, *, permits_private=anywhere, **fields):
     place = f"http://127.0.0.1:{proxy.port}"
-    return FetchRequest(url=url, allow_private=allow_private, proxy=place, **fields)
+    return FetchRequest(url=url, permits_private=permits_private, proxy=place, **fields)
 
 
 @pytest.mark.parametrize("opened", [OPEN, b"HTTP/1.0 200\r\n\r\n", b"HTTP/1.1 204 So\r\n\r\n"])
@@ -61,7 +67,7 @@ async def test_a_name_that_only_the_proxy_resolves_is_left_to_it(serve, server_t
     proxy = await serve(tunnelling())
     fetcher = make_fetcher({"127.0.0.1": "127.0.0.1"})
     url = origin.url("/", "inside.test", "https")
-    got = await fetcher.fetch(through(proxy, url, allow_private=False))
+    got = await fetcher.fetch(through(proxy, url, permits_private=permits_public_only))
     assert isinstance(got, FetchResponse), got
 
 
@@ -137,7 +143,7 @@ async def test_private_targets_are_refused_before_the_proxy(serve, make_fetcher,
     proxy = await serve(tunnelling())
     mixed = {"mixed.test": ["192.0.32.8", "10.0.0.1"], "public.test": "192.0.32.8"}
     fetcher = make_fetcher({**HOSTS, "127.0.0.1": "127.0.0.1", **mixed})
-    got = await fetcher.fetch(through(proxy, target, allow_private=False))
+    got = await fetcher.fetch(through(proxy, target, permits_private=permits_public_only))
     assert isinstance(got, FetchFailure)
     assert (got.failure, got.sent_at) == (Failure.ADDRESS_REFUSED, None)
     assert said in got.detail
@@ -149,7 +155,7 @@ async def test_an_unreachable_proxy_is_a_local_fault(fetcher):
     with trio.socket.socket() as bound:
         await bound.bind(("127.0.0.1", 0))
         place = f"http://127.0.0.1:{bound.getsockname()[1]}"
-        request = FetchRequest(url="https://site.test/", allow_private=True, proxy=place)
+        request = FetchRequest(url="https://site.test/", permits_private=anywhere, proxy=place)
         got = await fetcher.fetch(request)
     assert (got.failure, got.local_fault) == (Failure.CONNECT, True)
     assert "the proxy" in got.detail
@@ -159,3 +165,12 @@ async def test_an_unreachable_proxy_is_a_local_fault(fetcher):
 def test_an_invalid_proxy_url_is_refused(url):
     with pytest.raises(ValueError, match="http"):
         proxy_address(url)
+
+
+@pytest.mark.parametrize("host", ["a" * 64 + ".test", "a..test", ".test"])
+async def test_a_name_that_no_certificate_can_have_is_a_failure_value(serve, make_fetcher, host):
+    proxy = await serve(answering(OPEN))
+    fetcher = make_fetcher({})
+    got = await fetcher.fetch(through(proxy, f"https://{host}/"))
+    assert isinstance(got, FetchFailure), got
+    assert got.failure in (Failure.TLS, Failure.CONNECT, Failure.DNS, Failure.ADDRESS_REFUSED)

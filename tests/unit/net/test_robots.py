@@ -7,7 +7,7 @@ from crawld.core.page import Failure
 from crawld.core.robots import ROBOTS_MAX_BYTES, ROBOTS_MAX_REDIRECTS, RobotsVerdict
 from crawld.net.exchange import FetchLimits
 from crawld.net.robots import fetch_robots
-from tests.unit.net.scripted_server import answering, response
+from tests.unit.net.scripted_server import answering, anywhere, response
 
 RULES = b"User-agent: *\nDisallow: /private\n"
 
@@ -20,7 +20,7 @@ def moved(location):
     return answer(b"302 Found", b"", b"Location: " + location)
 
 
-async def robots_of(fetcher, site, *, allow_private=True, turns=None):
+async def robots_of(fetcher, site, *, permits_private=anywhere, turns=None):
     async def wait_turn(url):
         await trio.lowlevel.checkpoint()
         if turns is not None:
@@ -31,7 +31,7 @@ async def robots_of(fetcher, site, *, allow_private=True, turns=None):
         site.url("").rstrip("/"),
         wait_turn=wait_turn,
         limits=FetchLimits(header_s=0.3),
-        allow_private=allow_private,
+        permits_private=permits_private,
     )
 
 
@@ -86,6 +86,18 @@ async def test_a_redirect_into_the_private_network_is_refused(make_fetcher):
     got = await fetch_robots(fetcher.fetch, "http://site.test", wait_turn=wait_turn)
     assert got.verdict is RobotsVerdict.CLOSED
     assert got.last.failure is Failure.ADDRESS_REFUSED
+
+
+async def test_a_redirect_does_not_inherit_the_permission_of_its_origin(serve, fetcher):
+    inside = await serve(answering(answer(b"200 OK", RULES)))
+    place = inside.url("/robots.txt", "other.test").encode()
+    site = await serve(answering(moved(place), moved(place)))
+    got = await robots_of(fetcher, site, permits_private=lambda host: host == "site.test")
+    assert got.verdict is RobotsVerdict.CLOSED
+    assert (got.last.failure, got.redirects) == (Failure.ADDRESS_REFUSED, 1)
+    assert inside.connections == 0
+    got = await robots_of(fetcher, site, permits_private={"site.test", "other.test"}.__contains__)
+    assert (got.verdict, got.text) == (RobotsVerdict.RULES, RULES)
 
 
 @pytest.mark.parametrize("coding", [b"identity", b"gzip"])

@@ -1,6 +1,7 @@
 """TLS and HTTP/2 against real certificates."""
 
 import datetime
+import gzip
 
 import hypercorn.config
 import hypercorn.trio
@@ -10,13 +11,13 @@ import trio
 from crawld.core.page import Failure
 from crawld.net.exchange import FetchFailure, FetchLimits, FetchRequest, FetchResponse
 from crawld.net.tls import MAX_NAMES, certificate_names
-from tests.unit.net.scripted_server import CUT, OK, answering
+from tests.unit.net.scripted_server import CUT, OK, answering, anywhere
 
 SHORT = FetchLimits(connect_s=0.5)
 
 
 def ask(site, host="site.test", **fields):
-    return FetchRequest(url=site.url("/", host, "https"), allow_private=True, **fields)
+    return FetchRequest(url=site.url("/", host, "https"), permits_private=anywhere, **fields)
 
 
 async def test_sni_and_certificate_check_use_the_url_host(serve, fetcher, server_tls):
@@ -41,7 +42,7 @@ async def test_responses_carry_the_certificate_names(serve, fetcher, server_tls)
         got = await fetcher.fetch(ask(site))
         assert got.certificate == ("second.test", "site.test")
     plain = await serve(answering(OK))
-    got = await fetcher.fetch(FetchRequest(url=plain.url("/"), allow_private=True))
+    got = await fetcher.fetch(FetchRequest(url=plain.url("/"), permits_private=anywhere))
     assert got.certificate == ()
 
 
@@ -99,6 +100,53 @@ async def test_a_body_cut_off_under_tls(serve, fetcher, server_tls):
     assert (await fetcher.fetch(ask(site))).failure is Failure.TRUNCATED
 
 
+CLOSED = b"HTTP/1.1 200 OK\r\nConnection: close\r\n"
+
+
+def ending(answer, *, goodbye):
+    """Return a handler that answers and ends the connection, with TLS's close message or not."""
+
+    async def handle(peer):
+        await peer.request()
+        await peer.send(answer)
+        if goodbye:
+            await peer.stream.unwrap()
+        else:
+            await peer.stream.transport_stream.send_eof()
+        await trio.sleep_forever()
+
+    return handle
+
+
+@pytest.mark.parametrize(
+    ("answer", "goodbye", "body"),
+    [
+        (CLOSED + b"\r\nhello", True, b"hello"),
+        (CLOSED + b"\r\nhello", False, None),
+        (CLOSED + b"\r\n", False, None),
+        (b"HTTP/1.0 200 OK\r\n\r\nhello", False, None),
+        # What shows its end needs no close message.
+        (CLOSED + b"Content-Length: 5\r\n\r\nhello", False, b"hello"),
+        (CLOSED + b"Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n", False, b"hello"),
+        (CLOSED + b"Content-Encoding: gzip\r\n\r\n" + gzip.compress(b"hello"), False, b"hello"),
+        (CLOSED + b"Content-Encoding: gzip\r\n\r\n" + gzip.compress(b"hello")[:-1], False, None),
+        (CLOSED + b"Content-Encoding: utf-8\r\n\r\nhello", False, None),
+        (CLOSED + b"Content-Length: 9\r\n\r\nhello", True, None),
+    ],
+)
+async def test_a_body_without_length_ends_with_the_close_message(
+    serve, fetcher, server_tls, answer, goodbye, body
+):
+    site = await serve(ending(answer, goodbye=goodbye), server_tls("site.test"))
+    got = await fetcher.fetch(ask(site))
+    if body is None:
+        assert isinstance(got, FetchFailure), got
+        assert got.failure is Failure.TRUNCATED
+    else:
+        assert isinstance(got, FetchResponse), got
+        assert got.body == body
+
+
 async def asgi(scope, receive, send):
     """Send a megabyte for /big, the path itself for everything else."""
     if scope["type"] == "lifespan":
@@ -138,7 +186,7 @@ async def test_http2_is_used_only_if_enabled(h2_origin, make_fetcher, http2, ver
     fetcher = make_fetcher(http2=http2)
 
     async def fetch(path, **fields):
-        request = FetchRequest(url=h2_origin + path, allow_private=True, **fields)
+        request = FetchRequest(url=h2_origin + path, permits_private=anywhere, **fields)
         return await fetcher.fetch(request)
 
     for path in ("/a", "/big", "/c?d"):

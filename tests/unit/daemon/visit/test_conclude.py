@@ -314,7 +314,7 @@ class TestRequest:
         sent = Validators(etag='"e"', last_modified="today")
         request = request_for(make_page(), site, sent, host="a.test", delay_s=1.0)
         assert request.headers == (("If-None-Match", '"e"'), ("If-Modified-Since", "today"))
-        assert not request.allow_private
+        assert not request.permits_private("a.test")
 
     @pytest.mark.parametrize(
         ("body", "content_type", "verdict"),
