@@ -19,7 +19,7 @@ from urllib.parse import quote
 import typer
 from pydantic import TypeAdapter
 
-from crawld.cli import forecast, hints, history, jobs, replicas, retention, tables
+from crawld.cli import forecast, hints, history, jobs, quarantine, replicas, retention, tables
 from crawld.cli.client import Client, socket_path
 from crawld.cli.output import console, printable_json, with_exit_code
 from crawld.cli.session import Session
@@ -157,6 +157,7 @@ for function in (
     *hints.COMMANDS,
     *retention.COMMANDS,
     *replicas.COMMANDS,
+    *quarantine.COMMANDS,
 ):
     command(function)
 

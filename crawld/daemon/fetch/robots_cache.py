@@ -157,7 +157,7 @@ class RobotsCache:
                 of redirects.
         """
         response = await fetch_robots(
-            partial(self._fetcher.fetch, site),
+            partial(self._fetcher.fetch_document, site),
             origin,
             limits=site.limits,
             permits_private=permits_private,
