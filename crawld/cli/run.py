@@ -39,7 +39,5 @@ async def _run(path: Path, loaded: LoadedConfig, socket: Path | None) -> None:
         )
         await trio.sleep_forever()
 
-    start = Start(
-        config=loaded.config, seeds=loaded.seeds, config_path=path, socket=socket, own_process=True
-    )
+    start = Start(config=loaded.config, seeds=loaded.seeds, config_path=path, socket=socket)
     await run_daemon(start, watch)

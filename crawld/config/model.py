@@ -73,11 +73,6 @@ class DaemonConfig(ConfigTable):
         "memory of the machine or of its control group.",
         restart=True,
     )
-    freeze_s: Seconds = key(
-        60.0,
-        "End the process, with its stacks in the log, when it stands still for so long; 0: never.",
-        restart=True,
-    )
 
 
 class DnsConfig(ConfigTable):
@@ -140,7 +135,9 @@ class PolitenessConfig(ConfigTable):
 class FetchConfig(ConfigTable):
     """Limits of one request; a visit that exceeds one fails."""
 
-    connect_s: PositiveSeconds = key(10.0, "Time for name lookup, TCP and TLS.")
+    connect_s: PositiveSeconds = key(
+        10.0, "Time for TCP and TLS; a name lookup has 10 s of its own."
+    )
     header_s: PositiveSeconds = key(
         20.0, "Time from the request to the end of the response header."
     )

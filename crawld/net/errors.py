@@ -12,6 +12,7 @@ import httpcore
 
 from crawld.core.page import Failure
 from crawld.net.progress import Progress
+from crawld.net.resolver import NO_FILES, OUT_OF_FILES
 from crawld.net.tls import explain_tls, tls_cause
 
 REMOTE_ERRORS = (
@@ -27,8 +28,6 @@ _LOCAL_ERRNOS = frozenset(
     {
         errno.ENETUNREACH,
         errno.ENETDOWN,
-        errno.EMFILE,
-        errno.ENFILE,
         errno.ENOBUFS,
         errno.EADDRNOTAVAIL,
     }
@@ -36,7 +35,7 @@ _LOCAL_ERRNOS = frozenset(
 
 
 class FetchError(Exception):
-    """A fetch failed; `local` if the cause is on our side: resolver, network, open files."""
+    """A fetch failed; `local` if the cause is on our side: resolver, network, memory."""
 
     def __init__(self, failure: Failure, detail: str, *, local: bool = False) -> None:
         super().__init__(detail)
@@ -45,10 +44,22 @@ class FetchError(Exception):
         self.local = local
 
 
+class NoFilesError(FetchError):
+    """The process or the machine has no open file left for a connection.
+
+    Neither the host nor the network failed: the fetch waits, then it counts as a timeout.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(Failure.TIMEOUT, NO_FILES)
+
+
 def connect_error(error: OSError | None, address: str) -> FetchError:
     """Return the error of a failed connection attempt; `error` None means a timeout."""
     if error is None:
         return FetchError(Failure.TIMEOUT, f"{address} did not answer the connection attempt")
+    if error.errno in OUT_OF_FILES:
+        return NoFilesError()
     text = error.strerror or str(error) or type(error).__name__
     return FetchError(
         Failure.CONNECT, f"{address}: {text.lower()}", local=error.errno in _LOCAL_ERRNOS

@@ -78,7 +78,7 @@ class FetchLimits:
     """Limits of one request.
 
     Attributes:
-        connect_s: name lookup, TCP and TLS together.
+        connect_s: TCP and TLS together; a name lookup has its own limit.
         header_s: from the sent request to the complete response header.
         stall_s: longest silence inside a body.
         total_s: the whole fetch, body included.
@@ -124,7 +124,6 @@ class FetchRequest:
         cut: whether a body longer than the limits is cut to what fits instead of failing.
         receive: called when the response header is complete; a body passed to its sink is not
             collected.
-        decode: whether to remove content codings; False: a body that has one fails.
     """
 
     url: str
@@ -137,7 +136,6 @@ class FetchRequest:
     max_bytes_per_s: float | None = None
     proxy: str | None = None
     receive: Receive | None = None
-    decode: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

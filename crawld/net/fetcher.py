@@ -14,17 +14,17 @@ from __future__ import annotations
 
 import ssl
 from dataclasses import dataclass, replace
+from itertools import count
 from typing import cast
 
 import httpx
 import trio
 
 from crawld.core.page import Failure
-from crawld.marks import NO_MARKS, Marks
 from crawld.memory import MIB, MemoryBudget
 from crawld.net.body import BodyReader
 from crawld.net.body_buffer import BodyBuffer
-from crawld.net.errors import REMOTE_ERRORS, FetchError, http_error
+from crawld.net.errors import REMOTE_ERRORS, FetchError, NoFilesError, http_error
 from crawld.net.exchange import (
     FetchFailure,
     FetchRequest,
@@ -46,10 +46,15 @@ from crawld.net.response_headers import check_headers, check_length
 from crawld.net.secret_echo import remove_secrets
 from crawld.net.tls import client_context, offer_protocols
 from crawld.net.transport import IdleConnections, OriginTransport
-from crawld.net.wire import Endpoint, open_wire
+from crawld.net.wire import Endpoint, Wire, open_wire
 
 IDLE_S = 60.0
 MAX_CONNECTIONS = 20_000
+
+FILE_TRIES = 20
+FILE_WAIT_S = 0.25
+FILES_FREED = 4
+"""Idle connections closed when there is no file for another."""
 
 _CLOSE = (b"Connection", b"close")
 
@@ -82,7 +87,6 @@ class Fetcher:
         max_connections: limit of open connections, idle ones included.
         idle_s: how long an idle connection is kept.
         budget: memory of bodies; None: no limit but those of each request.
-        marks: notes which body is being decoded.
     """
 
     def __init__(
@@ -96,7 +100,6 @@ class Fetcher:
         max_connections: int = MAX_CONNECTIONS,
         idle_s: float = IDLE_S,
         budget: MemoryBudget | None = None,
-        marks: Marks = NO_MARKS,
     ) -> None:
         self._budget = budget
         self._resolver = resolver
@@ -108,7 +111,6 @@ class Fetcher:
         self._max_connections = max_connections
         self._slots = trio.Semaphore(max_connections)
         self._idle = IdleConnections(idle_s)
-        self._marks = marks
         self._active = 0
         self._requests = 0
         self._connections = 0
@@ -203,15 +205,29 @@ class Fetcher:
             self._reused += 1
             return kept
         await self._idle.evict(self._active + len(self._idle) - self._max_connections)
-        wire = await open_wire(
-            endpoint,
-            progress,
-            network=self._network,
-            resolver=self._resolver,
-            ssl_context=self._ssl_context,
-        )
+        wire = await self._open_wire(endpoint, progress)
         self._connections += 1
         return OriginTransport(endpoint, wire)
+
+    async def _open_wire(self, endpoint: Endpoint, progress: Progress) -> Wire:
+        """Open a connection; without a free file, close an idle one or wait for one."""
+        for tries in count(1):
+            try:
+                return await open_wire(
+                    endpoint,
+                    progress,
+                    network=self._network,
+                    resolver=self._resolver,
+                    ssl_context=self._ssl_context,
+                )
+            except NoFilesError:
+                if tries == FILE_TRIES:
+                    raise
+            if len(self._idle):
+                await self._idle.evict(FILES_FREED)
+            else:
+                await trio.sleep(FILE_WAIT_S)
+        raise AssertionError
 
     async def _exchange(
         self, transport: OriginTransport, target: Target, request: FetchRequest, progress: Progress
@@ -231,7 +247,7 @@ class Fetcher:
             answered_at = progress.note_header(response.status_code, headers)
             check_headers(response.status_code, headers)
             buffer = self._buffer(headers, progress)
-            body = BodyReader(request, response.status_code, headers, buffer, self._marks)
+            body = BodyReader(request, response.status_code, headers, buffer)
             content = await body.read(stream)
             if progress.cut_off and not (body.cut or body.proves_end):
                 raise FetchError(Failure.TRUNCATED, _CUT_OFF)

@@ -83,6 +83,13 @@ class Progress:
             deadline=min(self._ends_at, self.started_at + limits.connect_s)
         )
 
+    @contextmanager
+    def look_up(self) -> Iterator[None]:
+        """Suspend the limit of the connection during a name lookup, which has its own limit."""
+        self.scope.deadline = self._ends_at
+        yield
+        self._wait_at_most(self.limits.connect_s, trio.current_time())
+
     def note_sending(self) -> None:
         """Record that request bytes are sent; the first call sets `sent_at`."""
         if self.sent_at is None:

@@ -1,12 +1,15 @@
-"""Resolves host names, with a cache and at most one lookup in flight per name.
+"""Resolves host names, with a cache, a bounded number of lookups, and one at a time per name.
 
-There are two lookups. `SystemLookup` calls the C library in a limited number of threads, so that
-/etc/hosts, nsswitch and search rules apply; a hung name server can block only these threads.
-`NameserverLookup` queries the configured name servers.
+There are two lookups. `SystemLookup` calls the C library in threads, so that /etc/hosts, nsswitch
+and search rules apply; a hung name server can block only these threads. `NameserverLookup` queries
+the configured name servers.
 
-Invariants: at most one lookup per name at a time, even if the task that started it is cancelled
-(the next waiter starts another); at most `CACHE_NAMES` cached names; a result is cached for at
-least `MIN_TTL_S` and at most `MAX_TTL_S` seconds.
+Lookups run in tasks of `CachedResolver.run`, not in those of their callers: a name waits for a slot
+(`lookup_slots.py`), and its time limit starts when its lookup starts. After the limit the callers
+get a timeout, and the lookup runs on: it holds a thread anyway, and its result is cached.
+
+Invariants: at most one lookup per name at a time; at most `CACHE_NAMES` cached names; a result is
+cached for at least `MIN_TTL_S` and at most `MAX_TTL_S` seconds.
 
 Addresses are not checked here but when the connection is opened, because cached results serve sites
 with and without permission for private addresses.
@@ -14,6 +17,9 @@ with and without permission for private addresses.
 
 from __future__ import annotations
 
+import errno
+import math
+import os
 import socket
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
@@ -26,6 +32,7 @@ import dns.resolver
 import trio
 
 from crawld.net.address import literal_address
+from crawld.net.lookup_slots import LOOKUPS_AT_ONCE, LookupSlots, QueuedLookup
 from crawld.workers import THREADS, Workers
 
 MIN_TTL_S = 30.0
@@ -37,17 +44,21 @@ FAULT_TTL_S = 2.0
 """Long enough for the waiters of one lookup to share its failure, short enough to try again."""
 CACHE_NAMES = 100_000
 MAX_ADDRESSES = 16
-LOOKUP_THREADS = 32
+LOOKUP_THREADS = 2 * LOOKUPS_AT_ONCE
+"""Those within their time limit and those beyond it; `LookupSlots` starts no more."""
 LOOKUP_S = 10.0
+OUT_OF_FILES = frozenset({errno.EMFILE, errno.ENFILE})
+NO_FILES = "too many open files"
 
-ResolutionKind = Literal["nxdomain", "temporary", "timeout"]
+ResolutionKind = Literal["nxdomain", "temporary", "timeout", "no_files"]
 
 
 class ResolutionError(Exception):
     """A name has no address.
 
     Args:
-        kind: `nxdomain`: the name does not exist; otherwise the resolver or the network failed.
+        kind: `nxdomain`: the name does not exist; `no_files`: there is no open file left for the
+            lookup; otherwise the resolver or the network failed.
         detail: short text for a person.
     """
 
@@ -104,6 +115,9 @@ class SystemLookup:
                 _getaddrinfo, host, limiter=self._limiter, abandon_on_cancel=True
             )
         except socket.gaierror as error:
+            if _lacks_files():
+                # The C library then finds no server, or no name.
+                raise ResolutionError("no_files", NO_FILES) from error
             absent = error.errno in (socket.EAI_NONAME, socket.EAI_NODATA)
             raise ResolutionError(
                 "nxdomain" if absent else "temporary", str(error.strerror)
@@ -111,8 +125,22 @@ class SystemLookup:
         except UnicodeError as error:
             raise ResolutionError("nxdomain", "not a host name") from error
         except OSError as error:
-            raise ResolutionError("temporary", str(error)) from error
+            raise _os_fault(error) from error
         return found, SYSTEM_TTL_S
+
+
+def _os_fault(error: OSError) -> ResolutionError:
+    if error.errno in OUT_OF_FILES:
+        return ResolutionError("no_files", NO_FILES)
+    return ResolutionError("temporary", str(error))
+
+
+def _lacks_files() -> bool:
+    try:
+        os.close(os.open(os.devnull, os.O_RDONLY))
+    except OSError as error:
+        return error.errno in OUT_OF_FILES
+    return False
 
 
 def _getaddrinfo(host: str) -> tuple[str, ...]:
@@ -134,10 +162,14 @@ class NameserverLookup:
             answers = await self._resolver.resolve_name(host, lifetime=LOOKUP_S)
         except (dns.resolver.NXDOMAIN, dns.resolver.NoAnswer) as error:
             raise ResolutionError("nxdomain", "no such name") from error
-        except dns.resolver.LifetimeTimeout as error:
-            raise ResolutionError("timeout", "no name server answered") from error
         except dns.exception.DNSException as error:
+            if _lacks_files():
+                raise ResolutionError("no_files", NO_FILES) from error
+            if isinstance(error, dns.resolver.LifetimeTimeout):
+                raise ResolutionError("timeout", "no name server answered") from error
             raise ResolutionError("temporary", str(error)) from error
+        except OSError as error:
+            raise _os_fault(error) from error
         # IPv4 first: whether IPv6 works is unknown here.
         addresses = sorted(answers.addresses(), key=lambda address: ":" in address)
         ttl_s = min(answer.rrset.ttl for answer in answers.values() if answer.rrset is not None)
@@ -157,8 +189,26 @@ class _CachedAnswer:
         return self.addresses
 
 
+class _Lookup(QueuedLookup):
+    """A lookup and its waiters."""
+
+    __slots__ = ("answer", "deadline", "ended", "late", "started", "waiters")
+
+    def __init__(self, host: str, *, known: bool) -> None:
+        super().__init__(host, known=known)
+        self.started = trio.Event()
+        self.ended = trio.Event()
+        self.deadline = math.inf
+        self.late = False
+        self.waiters = 0
+        self.answer: _CachedAnswer | None = None
+
+
 class CachedResolver:
-    """The resolver of the daemon; fixed `hosts` are used before any lookup."""
+    """The resolver of the daemon; fixed `hosts` are used before any lookup.
+
+    Lookups wait until `run` runs.
+    """
 
     def __init__(
         self,
@@ -166,12 +216,42 @@ class CachedResolver:
         *,
         hosts: Mapping[str, str | Sequence[str]] | None = None,
         lookup_s: float = LOOKUP_S,
+        at_once: int = LOOKUPS_AT_ONCE,
     ) -> None:
+        """Make a resolver with an empty cache.
+
+        Args:
+            lookup: finds names; None: the C library.
+            hosts: fixed addresses.
+            lookup_s: time limit of a lookup, from its start.
+            at_once: most lookups at once that are within their time limit.
+        """
         self._lookup: Lookup = SystemLookup() if lookup is None else lookup
         self._table = FixedResolver(hosts or {})
         self._lookup_s = lookup_s
         self._cache: OrderedDict[str, _CachedAnswer] = OrderedDict()
-        self._pending: dict[str, trio.Event] = {}
+        self._lookups: dict[str, _Lookup] = {}
+        self._slots: LookupSlots[_Lookup] = LookupSlots(at_once)
+        self._changed = trio.Event()
+
+    @property
+    def waiting(self) -> int:
+        """Names that wait for their lookup to start."""
+        return self._slots.waiting
+
+    @property
+    def running(self) -> int:
+        """Lookups that run, also those beyond their time limit."""
+        return self._slots.running
+
+    async def run(self) -> None:
+        """Run lookups until cancelled."""
+        async with trio.open_nursery() as nursery:
+            while True:
+                self._changed = trio.Event()
+                for lookup in self._slots.take():
+                    nursery.start_soon(self._run_lookup, lookup)
+                await self._changed.wait()
 
     async def resolve(self, host: str) -> tuple[str, ...]:
         """Return the addresses of a host from table, cache or lookup; see `Resolver`."""
@@ -179,40 +259,70 @@ class CachedResolver:
             return await self._table.resolve(host)
         except ResolutionError:
             pass
-        while True:
-            answer = self._cache.get(host)
-            if answer is not None and answer.expires_at > trio.current_time():
-                return answer.get()
-            pending = self._pending.get(host)
-            if pending is None:
-                return (await self._look_up(host)).get()
-            # The lookup's task may be cancelled; then one of the waiters starts another.
-            await pending.wait()
+        answer = self._cache.get(host)
+        if answer is not None and answer.expires_at > trio.current_time():
+            return answer.get()
+        lookup = self._lookups.get(host)
+        if lookup is None:
+            lookup = _Lookup(host, known=answer is not None and answer.error is None)
+            self._lookups[host] = lookup
+            self._slots.add(lookup)
+            self._changed.set()
+        return (await self._wait_for(lookup)).get()
 
-    async def _look_up(self, host: str) -> _CachedAnswer:
-        pending = self._pending[host] = trio.Event()
+    async def _wait_for(self, lookup: _Lookup) -> _CachedAnswer:
+        lookup.waiters += 1
         try:
-            answer = await self._ask(host)
-            self._cache[host] = answer
-            self._cache.move_to_end(host)
-            if len(self._cache) > CACHE_NAMES:
-                self._cache.popitem(last=False)
-            return answer
+            await lookup.started.wait()
+            with trio.move_on_at(lookup.deadline):
+                await lookup.ended.wait()
         finally:
-            del self._pending[host]
-            pending.set()
+            lookup.waiters -= 1
+            if not lookup.waiters and not lookup.started.is_set():
+                self._slots.discard(lookup)
+                del self._lookups[lookup.host]
+        return lookup.answer or self._fault("timeout", f"no answer within {self._lookup_s:g} s")
+
+    async def _run_lookup(self, lookup: _Lookup) -> None:
+        lookup.deadline = trio.current_time() + self._lookup_s
+        lookup.started.set()
+        try:
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(self._note_late, lookup)
+                lookup.answer = await self._ask(lookup.host)
+                nursery.cancel_scope.cancel()
+            self._keep(lookup.host, lookup.answer)
+        finally:
+            del self._lookups[lookup.host]
+            self._slots.end(lookup, late=lookup.late)
+            lookup.ended.set()
+            self._changed.set()
+
+    async def _note_late(self, lookup: _Lookup) -> None:
+        await trio.sleep_until(lookup.deadline)
+        lookup.late = True
+        self._slots.note_late()
+        self._changed.set()
+        # A later answer of the lookup takes its place.
+        self._keep(lookup.host, self._fault("timeout", f"no answer within {self._lookup_s:g} s"))
+
+    def _keep(self, host: str, answer: _CachedAnswer) -> None:
+        self._cache[host] = answer
+        self._cache.move_to_end(host)
+        if len(self._cache) > CACHE_NAMES:
+            self._cache.popitem(last=False)
 
     async def _ask(self, host: str) -> _CachedAnswer:
         try:
-            with trio.fail_after(self._lookup_s):
-                addresses, ttl_s = await self._lookup.look_up(host)
-            if addresses:
-                expires_at = trio.current_time() + min(max(ttl_s, MIN_TTL_S), MAX_TTL_S)
-                return _CachedAnswer(addresses[:MAX_ADDRESSES], None, expires_at)
-            error = ResolutionError("nxdomain", "the name has no address")
-        except ResolutionError as raised:
-            error = raised.with_traceback(None)
-        except trio.TooSlowError:
-            error = ResolutionError("timeout", f"no answer within {self._lookup_s:g} s")
-        ttl_s = NXDOMAIN_TTL_S if error.kind == "nxdomain" else FAULT_TTL_S
+            addresses, ttl_s = await self._lookup.look_up(host)
+        except ResolutionError as error:
+            return self._fault(error.kind, error.detail)
+        if not addresses:
+            return self._fault("nxdomain", "the name has no address")
+        expires_at = trio.current_time() + min(max(ttl_s, MIN_TTL_S), MAX_TTL_S)
+        return _CachedAnswer(addresses[:MAX_ADDRESSES], None, expires_at)
+
+    def _fault(self, kind: ResolutionKind, detail: str) -> _CachedAnswer:
+        ttl_s = NXDOMAIN_TTL_S if kind == "nxdomain" else FAULT_TTL_S
+        error = ResolutionError(kind, detail)
         return _CachedAnswer((), error, trio.current_time() + ttl_s)

@@ -17,7 +17,7 @@ import trio
 
 from crawld.core.page import Failure
 from crawld.net.address import BLOCKED_PORTS, refusal
-from crawld.net.errors import FetchError, connect_error
+from crawld.net.errors import FetchError, NoFilesError, connect_error
 from crawld.net.http2 import FrameMeter
 from crawld.net.network import Connection, Network
 from crawld.net.progress import FetchPhase, Progress
@@ -175,7 +175,8 @@ async def open_wire(
     if endpoint.proxy is not None:
         connection = await _dial_proxy(endpoint, endpoint.proxy, progress, network, resolver)
     else:
-        addresses = await permitted_addresses(endpoint, resolver)
+        with progress.look_up():
+            addresses = await permitted_addresses(endpoint, resolver)
         connection = await _dial(addresses[:MAX_DIALED], endpoint.port, progress, network)
     stream = connection.stream
     assert progress.address is not None
@@ -190,13 +191,18 @@ async def _dial_proxy(
     """Connect to a proxy, and for https through it; failures of the proxy are local faults."""
     host = endpoint.host.removeprefix("[").removesuffix("]")
     allow = endpoint.allow_private
-    await check_target(host, endpoint.port, allow_private=allow, resolver=resolver)
     name, port = proxy_address(proxy)
     try:
-        addresses = await resolver.resolve(name)
+        with progress.look_up():
+            await check_target(host, endpoint.port, allow_private=allow, resolver=resolver)
+            addresses = await resolver.resolve(name)
         connection = await _dial(addresses[:MAX_DIALED], port, progress, network)
     except ResolutionError as error:
+        if error.kind == "no_files":
+            raise NoFilesError from error
         raise FetchError(Failure.DNS, f"the proxy: {error.detail}", local=True) from error
+    except NoFilesError:
+        raise
     except FetchError as fault:
         raise FetchError(fault.failure, f"the proxy: {fault.detail}", local=True) from fault
     if endpoint.scheme == "https":
@@ -222,6 +228,8 @@ async def permitted_addresses(endpoint: Endpoint, resolver: Resolver) -> tuple[s
     try:
         addresses = await resolver.resolve(host)
     except ResolutionError as error:
+        if error.kind == "no_files":
+            raise NoFilesError from error
         local = error.kind != "nxdomain"
         raise FetchError(Failure.DNS, f"{error.kind}: {error.detail}", local=local) from error
     allow = endpoint.allow_private
@@ -249,6 +257,8 @@ async def _dial(
             fault = connect_error(None, address)
         except OSError as error:
             fault = connect_error(error, address)
+            if isinstance(fault, NoFilesError):
+                break  # another address would not help
     assert fault is not None
     raise fault
 

@@ -150,7 +150,7 @@ async def test_the_wait_between_robots_requests_doubles_and_ends_with_a_success(
         await trio.lowlevel.checkpoint()
 
     async def closed_s():
-        await robots.fetch(origin, host, active, wait_turn, active.permits_private)
+        await robots.fetch(origin, host, active, wait_turn, active.permits_private, lambda _: False)
         # Less the time since the response.
         return pytest.approx(max(0.0, robots.closed_until(origin) - trio.current_time()), rel=0.2)
 

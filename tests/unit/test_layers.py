@@ -42,9 +42,8 @@ ROOM_LAYERS = {
     ),
     "daemon": (
         ("clock", "phase", "process", "machine_memory", "pacing", "stall_meter", "supervise"),
-        ("schedule", "thread_timer"),
-        ("analyser", "freeze_watch", "memory_keeper"),
-        ("quarantine",),
+        ("schedule",),
+        ("analyser", "memory_keeper"),
         ("frontier", "disk_watch"),
         ("fetch",),
         ("visit",),

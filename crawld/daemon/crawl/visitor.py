@@ -32,7 +32,6 @@ from crawld.daemon.fetch.request import request_for
 from crawld.daemon.frontier.host import HostState
 from crawld.daemon.frontier.page_queue import PageQueue
 from crawld.daemon.frontier.site import ActiveSite
-from crawld.daemon.quarantine import Quarantine
 from crawld.daemon.schedule.connectivity import Connectivity
 from crawld.daemon.visit.conclude import Visit, conclude
 from crawld.daemon.visit.feedback import VisitLearning
@@ -49,8 +48,6 @@ from crawld.store.frontier.page import PageRecord
 from crawld.store.visit import RecordResult, VisitRecord
 
 log = structlog.get_logger(__name__)
-
-UNCODED: Final = ("Accept-Encoding", "identity")
 
 ONCE_TRIES: Final = 3
 """Most visits of a failing page in a one-off mirror."""
@@ -115,7 +112,6 @@ class Visitor:
         clock: Clock,
         database: Database,
         analyser: Analyser,
-        quarantine: Quarantine,
     ) -> None:
         self.counts: dict[Outcome, int] = dict.fromkeys(Outcome, 0)
         self.wire_bytes = 0
@@ -129,7 +125,6 @@ class Visitor:
         self._clock = clock
         self._database = database
         self._analyser = analyser
-        self._quarantine = quarantine
 
     async def visit(self, task: PageTask, responder: Responder) -> None:
         """Visit a page in the turn of a host, and queue the result for the file."""
@@ -147,7 +142,7 @@ class Visitor:
         sources = self._state.hint_sources.get((site.site_id, page.host_id))
         mode = responder.request_mode(page, covered=sources is not None)
         response = await self._ask(responder.host, page, site, mode, responder.url(page))
-        if self._is_our_fault(response):
+        if self._connectivity.is_our_fault(response):
             task.queue.put_back(page.page_id)
             return None
         visit = await self._read(page, site, response, mode)
@@ -168,7 +163,7 @@ class Visitor:
             The visit; None where the network is down.
         """
         response = await self._ask(host, page, site, mode, url)
-        if self._is_our_fault(response):
+        if self._connectivity.is_our_fault(response):
             return None
         visit = await self._read(page, site, response, mode)
         await self.set_aside(host, visit)
@@ -190,17 +185,11 @@ class Visitor:
         request = build(requested, site, mode.sent, host=host.slot.host, delay_s=host.delay_s())
         if host.group is not None and host.group.bytes_per_s is not None:
             request = replace(request, max_bytes_per_s=host.group.bytes_per_s)
-        if self._quarantine.step_of_page(page.page_id) == "decoding":
-            request = replace(request, headers=(*request.headers, UNCODED), decode=False)
         response = await self._fetcher.fetch(site, request)
         if response.sent_at is not None:
             self._state.schedule.lateness.add(response.sent_at - host.slot.planned_at)
         self._connectivity.observe_response(host.slot.host, response)
         return response
-
-    def _is_our_fault(self, response: FetchResponse | FetchFailure) -> bool:
-        failed = isinstance(response, FetchFailure) and response.local_fault
-        return failed and self._connectivity.down
 
     # --- read ----------------------------------------------------------------------------------
 
@@ -212,12 +201,9 @@ class Visitor:
         mode: RequestMode,
     ) -> Visit:
         now = self._clock.now()
-        readable = self._quarantine.step_of_page(page.page_id) is None
-        comparison = None
         # What was fetched is recorded, even when everything else is cancelled.
         with trio.CancelScope(shield=True):
-            if readable:
-                comparison = await self._learning.compare(page, site, response, mode)
+            comparison = await self._learning.compare(page, site, response, mode)
             finish = conclude_requisite if page.requisite else conclude
             visit = await finish(
                 page,
@@ -227,7 +213,6 @@ class Visitor:
                 comparison=comparison,
                 admission=self._state.admission,
                 analyser=self._analyser,
-                readable=readable,
                 now=now,
             )
         return visit

@@ -23,7 +23,7 @@ from crawld.daemon.clock import Clock
 from crawld.daemon.fetch.metered_fetcher import MeteredFetcher
 from crawld.daemon.frontier.host import HostState
 from crawld.daemon.frontier.site import ActiveSite
-from crawld.net.exchange import FetchFailure, PermitsPrivate
+from crawld.net.exchange import FetchFailure, FetchResponse, PermitsPrivate
 from crawld.net.robots import RobotsResponse, fetch_robots
 from crawld.store.engine.database import Database
 from crawld.store.frontier import host as host_rows
@@ -145,6 +145,7 @@ class RobotsCache:
         site: ActiveSite,
         wait_turn: WaitTurn,
         permits_private: PermitsPrivate,
+        is_our_fault: Callable[[FetchResponse | FetchFailure], bool],
     ) -> RobotsResponse:
         """Fetch robots.txt in the host's present turn and apply its rules.
 
@@ -155,17 +156,18 @@ class RobotsCache:
             wait_turn: waits until the target of a redirect may be requested.
             permits_private: which hosts may have a private address: that of the origin, and those
                 of redirects.
+            is_our_fault: whether the last response only shows that our network is down.
         """
         response = await fetch_robots(
-            partial(self._fetcher.fetch_document, site),
+            partial(self._fetcher.fetch, site),
             origin,
             limits=site.limits,
             permits_private=permits_private,
             proxy=site.config.proxy,
             wait_turn=wait_turn,
         )
-        if isinstance(response.last, FetchFailure) and response.last.local_fault:
-            return response  # a local fault says nothing about the host: retry at the next turn
+        if is_our_fault(response.last):
+            return response  # it says nothing about the host: retry at the next turn
         now = self._clock.now()
         if response.verdict is RobotsVerdict.CLOSED:
             await self._closed(origin, host, response)

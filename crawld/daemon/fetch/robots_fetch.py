@@ -17,6 +17,7 @@ from crawld.daemon.frontier.host import HostState
 from crawld.daemon.frontier.site import ActiveSite
 from crawld.daemon.schedule.connectivity import Connectivity
 from crawld.daemon.schedule.schedule import Schedule
+from crawld.net.exchange import FetchFailure, FetchResponse
 from crawld.net.robots import RobotsResponse
 from crawld.store.engine.database import Database
 from crawld.store.frontier import host as host_rows
@@ -80,7 +81,14 @@ class RobotsFetch:
                     await borrowed.enter_async_context(self._schedule.borrow(visited[-1].slot))
 
                 try:
-                    response = await self._robots.fetch(origin, host, site, wait_turn, permits)
+                    response = await self._robots.fetch(
+                        origin,
+                        host,
+                        site,
+                        wait_turn,
+                        permits,
+                        lambda last: self._observe(visited[-1], last),
+                    )
                     await self._rest(visited[-1], response)
                 finally:
                     if self._redirected_to.pop(host, None) and host.shut_until == math.inf:
@@ -95,9 +103,13 @@ class RobotsFetch:
             host.apply_rules([site.rules])
         return host
 
+    def _observe(self, host: HostState, response: FetchResponse | FetchFailure) -> bool:
+        """Record the evidence about our network; return whether it is down."""
+        self._connectivity.observe_response(host.slot.host, response)
+        return self._connectivity.is_our_fault(response)
+
     async def _rest(self, host: HostState, response: RobotsResponse) -> None:
         """Let a host rest after robots.txt; a Retry-After counts as for pages."""
-        self._connectivity.observe_response(host.slot.host, response.last)
         retry_after = response.last.header("retry-after")
         now = self._clock.now()
         if response.verdict is RobotsVerdict.CLOSED and retry_after is not None:

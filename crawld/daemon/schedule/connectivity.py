@@ -1,7 +1,7 @@
 """Addresses of hosts, and whether the network is up.
 
-Every lookup and fetch is evidence. When most hosts fail at once the fault is local: the
-crawl pauses, logs it, and tries again every `PROBE_S`, instead of failing page after page.
+Every lookup and fetch is evidence (`net/outage.py`). When hosts that worked fail at once the fault
+is ours: the crawl pauses and tries again after `PROBE_S`, instead of failing page by page.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ class Connectivity:
         self._resolver = resolver
         self._detector = OutageDetector()
         self._failed = trio.Event()
+        self._worked = trio.Event()
 
     @property
     def down(self) -> bool:
@@ -38,7 +39,8 @@ class Connectivity:
         try:
             addresses = await self._resolver.resolve(host)
         except ResolutionError as error:
-            self._record(host, ok=error.kind == "nxdomain")
+            if error.kind not in ("nxdomain", "no_files"):
+                self._record(host, ok=False)
             return None
         return addresses[0]
 
@@ -48,18 +50,29 @@ class Connectivity:
         if evidence is not None:
             self._record(host, ok=evidence)
 
+    def is_our_fault(self, response: FetchResponse | FetchFailure) -> bool:
+        """Whether a fetch failed because the network seems down; it says nothing about its host."""
+        local = isinstance(response, FetchFailure) and response.local_fault
+        return local and self._detector.is_suspected(trio.current_time())
+
     def _record(self, host: str, *, ok: bool) -> None:
         self._detector.observe(host, ok, trio.current_time())
         if self.down:
             self._failed.set()
+        elif ok:
+            self._worked.set()
 
     async def run(self, schedule: Schedule) -> None:
         """Pause the schedule while the network is down; runs until cancelled."""
         while True:
             await self._failed.wait()
             self._failed = trio.Event()
-            if PAUSE not in schedule.pauses:
-                log.warning("network_down", hint="no name or host can be reached", retry_s=PROBE_S)
+            if not self.down:
+                continue  # something has worked meanwhile
+            log.warning("network_down", hint="no name or host can be reached", retry_s=PROBE_S)
             schedule.pause(PAUSE)
-            await trio.sleep(PROBE_S)
+            while self.down:
+                self._worked = trio.Event()
+                with trio.move_on_after(PROBE_S):
+                    await self._worked.wait()
             schedule.resume(PAUSE)

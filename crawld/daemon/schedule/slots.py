@@ -51,6 +51,7 @@ class HostSlot:
         next_at: earliest time of its next request (trio clock).
         planned_at: when the running turn was due.
         address: its last known IP address, None if unknown.
+        locating: whether its address is being looked up, or waits to be.
         tickets: borrowed turns, served before pages.
         turn: the turn under way, None if there is none.
     """
@@ -60,6 +61,7 @@ class HostSlot:
         "entry_at",
         "host",
         "located_at",
+        "locating",
         "next_at",
         "planned_at",
         "queued",
@@ -74,6 +76,7 @@ class HostSlot:
         self.planned_at = next_at
         self.address: str | None = None
         self.located_at = -math.inf
+        self.locating = False
         self.turn: Turn | None = None
         self.queued = False
         self.serial = 0

@@ -149,11 +149,11 @@ class Soft404Check:
             cut=True,
             proxy=site.config.proxy,
         )
-        response = await self._fetcher.fetch_document(site, request)
+        response = await self._fetcher.fetch(site, request)
         self._connectivity.observe_response(host.slot.host, response)
         now = self._clock.now()
         host.rest_from(response.answered_at)
-        if isinstance(response, FetchFailure) and response.local_fault and self._connectivity.down:
+        if self._connectivity.is_our_fault(response):
             return
         self._suspects.pop(origin, None)
         update = host.update(None if response.sent_at is None else now, response.address)
@@ -180,8 +180,6 @@ class Soft404Check:
     async def _sketch(self, visit: Visit) -> bytes | None:
         if visit.judgement.outcome is Outcome.MOVED or isinstance(visit.response, FetchFailure):
             return None
-        if not visit.readable:
-            return None
         if visit.comparison is not None and visit.comparison.analysis is not None:
             return visit.comparison.analysis.sketch
         return await self._sketch_of(visit.response, visit.page.url)
@@ -197,8 +195,6 @@ class Soft404Check:
 
 def _is_suspect(visit: Visit) -> bool:
     page = visit.page
-    if not visit.readable:
-        return False
     if visit.judgement.outcome is Outcome.MOVED:
         held = page.version_id is not None
         return is_suspect_redirect(page.url, visit.judgement.detail, has_copy=held)

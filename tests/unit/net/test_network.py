@@ -34,7 +34,9 @@ class MemoryNetwork:
 
 async def test_a_fetch_goes_through_the_given_network(nursery, autojump_clock):
     network = MemoryNetwork(nursery, b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello")
-    fetcher = Fetcher(user_agent="crawld", resolver=CachedResolver(network), network=network)
+    resolver = CachedResolver(network)
+    nursery.start_soon(resolver.run)
+    fetcher = Fetcher(user_agent="crawld", resolver=resolver, network=network)
     for _ in range(2):
         request = FetchRequest(url="http://site.test:8080/", permits_private=anywhere)
         got = await fetcher.fetch(request)

@@ -18,27 +18,50 @@ def observed(*verdicts, every_s=1.0):
 @pytest.mark.parametrize(
     ("verdicts", "outage"),
     [
-        (["a+"], False),
-        (["a-"], True),
-        (["a-", "a-"], True),
-        (["a+", "b-"], False),
-        (["a-", "b-", "c-"], True),
-        (["a+", "b-", "c-", "d-", "e-"], True),
-        (["a+", "b+", "c-", "d-", "e-"], False),
-        (["a-", "a+"], False),
-        (["a-", "b-", "c-", "d+"], False),
-        (["a-", "b-", "c-", "d+", "a-"], False),
-        (["a+", "a-", "a-"], True),
+        ("a+", False),
+        # Nothing has worked yet.
+        ("a-", True),
+        ("a- a-", True),
+        ("a- b- c-", True),
+        ("a- a+", False),
+        ("a- b- c- d+", False),
+        # Hosts that never worked show nothing once another has.
+        ("a+ b-", False),
+        ("a+ b- c- d- e- f- g-", False),
+        ("a- b- c- d+ a-", False),
+        # A host that worked fails: at once it is only suspected.
+        ("a+ a-", False),
+        ("a+ a- a-", True),
+        ("a+ b+ a- b-", True),
+        ("a+ b+ a- a- a-", False),
+        ("a+ b+ c+ d+ e+ f+ a- b- c- d-", False),
+        ("a+ b+ c+ d+ e+ f+ a- b- c- d- e-", True),
+        # While one host answers, the network works; those that failed before do not count again.
+        ("a+ b+ c+ a- b- a- c+ a- b- a- b-", False),
+        # Hosts of one domain count once.
+        ("a+ h1.b.test+ h2.b.test+ h3.b.test+ h1.b.test- h2.b.test- h3.b.test-", False),
+        ("h1.b.test+ h2.b.test+ h1.b.test- h1.b.test- h1.b.test-", False),
+        ("h1.b.test+ h2.b.test+ h1.b.test- h2.b.test- h1.b.test-", True),
     ],
 )
-def test_an_outage_needs_a_share_of_failing_hosts(verdicts, outage):
-    detector, now = observed(*verdicts)
+def test_an_outage_needs_failures_of_hosts_that_worked(verdicts, outage):
+    detector, now = observed(*verdicts.split())
     assert detector.is_outage(now) is outage
+
+
+def test_a_burst_of_failures_between_two_answers_is_no_outage():
+    detector, now = observed(*["a+", "b+", "c+", "d+", "e+", "f+"])
+    for host in "abcde":
+        detector.observe(host, False, now + 0.1)
+    assert detector.is_suspected(now + 0.1)
+    assert not detector.is_outage(now + 0.1)
+    detector.observe("f", True, now + 0.25)
+    assert not detector.is_suspected(now + 0.25)
 
 
 def test_old_results_do_not_count():
     detector, now = observed("a+", "b+", "c+")
-    detector.observe("d", False, now + WINDOW_S + 1)
+    detector.observe("a", False, now + WINDOW_S + 1)
     assert detector.is_outage(now + WINDOW_S + 1)
 
 
@@ -58,7 +81,7 @@ def failed(failure, *, local=False, status=None):
 @pytest.mark.parametrize(
     ("result", "evidence"),
     [
-        (failed(Failure.DNS), True),
+        (failed(Failure.DNS), None),
         (failed(Failure.DNS, local=True), False),
         (failed(Failure.CONNECT), True),
         (failed(Failure.CONNECT, local=True), False),

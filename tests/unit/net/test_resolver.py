@@ -38,6 +38,18 @@ class Zone:
         return found, self.ttl_s
 
 
+@pytest.fixture
+def make_resolver(nursery):
+    """Return a function that makes a resolver that runs."""
+
+    def make(*args, **options):
+        resolver = CachedResolver(*args, **options)
+        nursery.start_soon(resolver.run)
+        return resolver
+
+    return make
+
+
 async def kind_of_failure(resolver, host):
     with pytest.raises(ResolutionError) as caught:
         await resolver.resolve(host)
@@ -45,9 +57,9 @@ async def kind_of_failure(resolver, host):
 
 
 @pytest.mark.parametrize(("ttl_s", "lives_s"), [(60.0, 60.0), (0.0, MIN_TTL_S), (1e6, MAX_TTL_S)])
-async def test_results_are_cached_for_the_clamped_ttl(mock_clock, ttl_s, lives_s):
+async def test_results_are_cached_for_the_clamped_ttl(mock_clock, ttl_s, lives_s, make_resolver):
     zone = Zone({"a.test": ("192.0.2.1",)}, ttl_s)
-    resolver = CachedResolver(zone)
+    resolver = make_resolver(zone)
     for _ in range(3):
         assert await resolver.resolve("a.test") == ("192.0.2.1",)
     mock_clock.jump(lives_s - 0.5)
@@ -62,9 +74,11 @@ async def test_results_are_cached_for_the_clamped_ttl(mock_clock, ttl_s, lives_s
     ("names", "kind", "lives_s"),
     [({}, "nxdomain", NXDOMAIN_TTL_S), ({"a.test": "temporary"}, "temporary", FAULT_TTL_S)],
 )
-async def test_failures_are_cached_for_their_own_ttl(mock_clock, names, kind, lives_s):
+async def test_failures_are_cached_for_their_own_ttl(
+    mock_clock, names, kind, lives_s, make_resolver
+):
     zone = Zone(names)
-    resolver = CachedResolver(zone)
+    resolver = make_resolver(zone)
     assert await kind_of_failure(resolver, "a.test") == kind
     assert await kind_of_failure(resolver, "a.test") == kind
     assert len(zone.asked) == 1
@@ -73,18 +87,18 @@ async def test_failures_are_cached_for_their_own_ttl(mock_clock, names, kind, li
     assert await resolver.resolve("a.test") == ("192.0.2.7",)
 
 
-async def test_waiters_of_one_name_share_one_lookup(autojump_clock):
+async def test_waiters_of_one_name_share_one_lookup(autojump_clock, make_resolver):
     zone = Zone({"a.test": ("192.0.2.1",), "b.test": ("192.0.2.2",)}, takes_s=1.0)
-    resolver = CachedResolver(zone)
+    resolver = make_resolver(zone)
     async with trio.open_nursery() as nursery:
         for host in ["a.test", "b.test"] * 20:
             nursery.start_soon(resolver.resolve, host)
     assert sorted(zone.asked) == ["a.test", "b.test"]
 
 
-async def test_a_waiter_takes_over_a_cancelled_lookup(autojump_clock):
+async def test_a_lookup_runs_on_for_its_other_waiters(autojump_clock, make_resolver):
     zone = Zone({"a.test": ("192.0.2.1",)}, takes_s=1.0)
-    resolver = CachedResolver(zone)
+    resolver = make_resolver(zone)
     found = []
 
     async def impatient():
@@ -99,17 +113,112 @@ async def test_a_waiter_takes_over_a_cancelled_lookup(autojump_clock):
         await trio.testing.wait_all_tasks_blocked()
         nursery.start_soon(patient)
     assert found == [("192.0.2.1",)]
-    assert len(zone.asked) == 2
+    assert len(zone.asked) == 1
 
 
-async def test_a_hung_lookup_times_out(autojump_clock):
-    resolver = CachedResolver(Zone({"a.test": ("192.0.2.1",)}, takes_s=1e6), lookup_s=3.0)
+async def test_a_hung_lookup_times_out(autojump_clock, make_resolver):
+    resolver = make_resolver(Zone({"a.test": ("192.0.2.1",)}, takes_s=1e6), lookup_s=3.0)
     assert await kind_of_failure(resolver, "a.test") == "timeout"
 
 
-async def test_fixed_hosts_come_first_and_literals_need_no_lookup():
+async def kinds_of(resolver, hosts):
+    """Resolve many hosts at once; return how each ended (`ok`, or the kind of its failure)."""
+    kinds = {}
+
+    async def resolve(host):
+        try:
+            await resolver.resolve(host)
+            kinds[host] = "ok"
+        except ResolutionError as error:
+            kinds[host] = error.kind
+
+    async with trio.open_nursery() as nursery:
+        for host in hosts:
+            nursery.start_soon(resolve, host)
+    return kinds
+
+
+class AnyZone(Zone):
+    """Every name exists, except those of dead domains, whose lookups never end."""
+
+    def __init__(self, *dead, takes_s=0.0):
+        super().__init__({}, takes_s=takes_s)
+        self.dead = dead
+
+    async def look_up(self, host):
+        self.asked.append(host)
+        await trio.sleep(1e9 if host.endswith(self.dead) else self.takes_s)
+        return ("192.0.2.1",), 60.0
+
+
+async def test_the_time_limit_starts_with_the_lookup(autojump_clock, make_resolver):
+    resolver = make_resolver(AnyZone(takes_s=1.0), lookup_s=1.5, at_once=4)
+    hosts = [f"www.d{n}.test" for n in range(200)] + [f"h{n}.one.test" for n in range(50)]
+    assert set((await kinds_of(resolver, hosts)).values()) == {"ok"}
+    assert (resolver.waiting, resolver.running) == (0, 0)
+
+
+async def test_a_dead_domain_delays_only_its_own_names(autojump_clock, make_resolver):
+    resolver = make_resolver(AnyZone(".dead.test", takes_s=0.1), lookup_s=10.0)
+    began = trio.current_time()
+    dead = [f"h{n}.dead.test" for n in range(3_000)]
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(kinds_of, resolver, dead)
+        await trio.testing.wait_all_tasks_blocked()
+        kinds = await kinds_of(resolver, [f"h{n}.good{n}.test" for n in range(60)])
+        assert set(kinds.values()) == {"ok"}
+        assert trio.current_time() - began < 1.0
+        nursery.cancel_scope.cancel()
+    assert resolver.waiting == 0
+
+
+async def test_lookups_that_never_end_leave_their_slots_to_others(autojump_clock, make_resolver):
+    # Fewer dead domains than threads: their lookups hang for good.
+    dead = tuple(f".dead{n}.test" for n in range(5))
+    resolver = make_resolver(AnyZone(*dead, takes_s=0.1), lookup_s=3.0)
+    kinds = await kinds_of(resolver, [f"h{n}{domain}" for n in range(4) for domain in dead])
+    assert set(kinds.values()) == {"timeout"}
+    assert resolver.running == 20
+    began = trio.current_time()
+    kinds = await kinds_of(resolver, [f"h{n}.good{n}.test" for n in range(24)])
+    assert set(kinds.values()) == {"ok"}
+    assert trio.current_time() - began < 0.2
+
+
+async def test_names_found_before_go_first(autojump_clock, make_resolver):
+    zone = AnyZone(takes_s=1.0)
+    resolver = make_resolver(zone, at_once=4)
+    await resolver.resolve("old.test")
+    await trio.sleep(MAX_TTL_S + 1.0)
+    began = trio.current_time()
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(kinds_of, resolver, [f"d{n}.test" for n in range(100)])
+        await trio.testing.wait_all_tasks_blocked()
+        await resolver.resolve("old.test")
+        assert trio.current_time() - began == 1.0
+
+
+async def test_an_answer_after_the_limit_is_kept(autojump_clock, make_resolver):
+    resolver = make_resolver(Zone({"a.test": ("192.0.2.1",)}, takes_s=5.0), lookup_s=3.0)
+    assert await kind_of_failure(resolver, "a.test") == "timeout"
+    assert await kind_of_failure(resolver, "a.test") == "timeout"
+    await trio.sleep(2.5)
+    assert await resolver.resolve("a.test") == ("192.0.2.1",)
+
+
+async def test_a_name_nobody_waits_for_any_more_is_not_looked_up(autojump_clock, make_resolver):
+    zone = AnyZone(takes_s=1.0)
+    resolver = make_resolver(zone, at_once=2)
+    with trio.move_on_after(0.5):
+        await kinds_of(resolver, [f"d{n}.test" for n in range(50)])
+    await trio.sleep(10.0)
+    assert len(zone.asked) == 1
+    assert (resolver.waiting, resolver.running) == (0, 0)
+
+
+async def test_fixed_hosts_come_first_and_literals_need_no_lookup(make_resolver):
     zone = Zone({})
-    resolver = CachedResolver(zone, hosts={"a.test": "127.0.0.9", "b.test": ["::1", "127.0.0.1"]})
+    resolver = make_resolver(zone, hosts={"a.test": "127.0.0.9", "b.test": ["::1", "127.0.0.1"]})
     assert await resolver.resolve("a.test") == ("127.0.0.9",)
     assert await resolver.resolve("b.test") == ("::1", "127.0.0.1")
     assert await resolver.resolve("0x7f.1") == ("127.0.0.1",)
@@ -127,8 +236,8 @@ async def test_the_system_resolver_reads_the_hosts_file():
     assert ttl_s > 0
 
 
-async def test_an_invalid_name_does_not_exist():
-    assert await kind_of_failure(CachedResolver(), "a" * 64 + ".test") == "nxdomain"
+async def test_an_invalid_name_does_not_exist(make_resolver):
+    assert await kind_of_failure(make_resolver(), "a" * 64 + ".test") == "nxdomain"
 
 
 def dns_answer(query, address, ttl_s):
@@ -146,7 +255,7 @@ def dns_answer(query, address, ttl_s):
     return response.to_wire()
 
 
-async def test_configured_name_servers_are_asked_over_udp(nursery):
+async def test_configured_name_servers_are_asked_over_udp(nursery, make_resolver):
     udp = trio.socket.socket(type=trio.socket.SOCK_DGRAM)
     await udp.bind(("127.0.0.1", 0))
 
@@ -159,6 +268,6 @@ async def test_configured_name_servers_are_asked_over_udp(nursery):
     nursery.start_soon(server)
     lookup = NameserverLookup(["127.0.0.1"], udp.getsockname()[1])
     assert await lookup.look_up("a.test") == (("192.0.2.44",), 77.0)
-    resolver = CachedResolver(lookup)
+    resolver = make_resolver(lookup)
     assert await kind_of_failure(resolver, "gone.test") == "nxdomain"
     assert await kind_of_failure(resolver, "broken.test") == "temporary"

@@ -8,6 +8,7 @@ import trio
 from crawld.daemon.schedule.schedule import (
     HORIZON_S,
     LATENESS_SAMPLES,
+    LOCATING_AT_ONCE,
     LOCATION_MAX_AGE_S,
     Lateness,
 )
@@ -113,6 +114,51 @@ async def test_an_address_is_looked_up_again_when_it_is_old():
     turns = FakeTurns({"a": HostPlan(turns=pages, delay_s=100.0, fetch_s=0.0)})
     await serve(make_schedule(turns), turns)
     assert turns.located == ["a"] * 3
+
+
+@on_autojump_clock
+async def test_lookups_hold_no_turn():
+    plans = {f"h{n}.d{n}.test": HostPlan(locate_s=300.0) for n in range(500)}
+    plans["known"] = HostPlan(turns=60, delay_s=1.0, fetch_s=0.0, address="192.0.2.9")
+    turns = FakeTurns(plans)
+    schedule = make_schedule(turns, max_on_turn=1)
+    known = schedule.host("known")
+    known.address, known.located_at = "192.0.2.9", trio.current_time()
+    began = trio.current_time()
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(schedule.run)
+        await trio.sleep(60.0)
+        schedule.stop()  # and the lookups under way end
+    assert [each.sent_at - began for each in turns.requests] == list(range(60))
+    assert len(turns.located) == LOCATING_AT_ONCE * 3 // 4
+
+
+@on_autojump_clock
+async def test_hosts_of_many_domains_are_located_beside_a_slow_domain():
+    plans = {f"h{n}.slow.test": HostPlan(locate_s=30.0) for n in range(300)}
+    plans |= {f"h.d{n}.test": HostPlan(locate_s=0.1, address=f"192.0.2.{n}") for n in range(200)}
+    turns = FakeTurns(plans)
+    began = trio.current_time()
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(make_schedule(turns).run)
+        await trio.sleep(20.0)
+        nursery.cancel_scope.cancel()
+    assert len(turns.requests) == 200
+    assert max(each.sent_at for each in turns.requests) - began < 2.0
+
+
+@on_autojump_clock
+async def test_no_name_is_looked_up_during_a_pause():
+    turns = FakeTurns({f"h{n}": HostPlan() for n in range(100)})
+    schedule = make_schedule(turns)
+    schedule.pause("operator")
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(schedule.run)
+        await trio.sleep(20.0)
+        assert turns.located == []
+        schedule.resume("operator")
+        await turns.wait_done()
+        schedule.stop()
 
 
 @on_autojump_clock
