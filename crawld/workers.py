@@ -6,6 +6,7 @@ simulation passes its own object, and so decides when each call runs and when it
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from typing import Concatenate, ParamSpec, Protocol, TypeVar, TypeVarTuple, cast
 
@@ -116,6 +117,25 @@ class Threads:
     async def connect(self, filename: str, flags: int) -> ThreadConnection:
         """Open a connection on its own thread; see `Workers.connect`."""
         return ThreadConnection(await apsw.Connection.as_async(filename, flags))
+
+
+def start_sleeper() -> int:
+    """Start a thread that sleeps for ever; return its id at the operating system.
+
+    It is there to receive signals whose handlers are in C, which then interrupt no system call of
+    another thread.
+    """
+    ready = threading.Event()
+
+    def sleep() -> None:
+        ready.set()
+        threading.Event().wait()
+
+    thread = threading.Thread(target=sleep, name="sleeper", daemon=True)
+    thread.start()
+    ready.wait()
+    assert thread.native_id is not None
+    return thread.native_id
 
 
 THREADS = Threads()

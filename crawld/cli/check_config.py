@@ -6,6 +6,7 @@ import json
 import sys
 from pathlib import Path
 
+from crawld.cli.output import printable
 from crawld.config.checks import SiteSeeds
 from crawld.config.derive import host_delay_s, user_agent
 from crawld.config.load import LoadedConfig, load
@@ -26,7 +27,7 @@ def check_config(path: Path, *, as_json: bool = False) -> int:
         if as_json:
             print(json.dumps({"valid": False, "errors": error.message.splitlines()}))
         else:
-            print(error, file=sys.stderr)
+            print(printable(str(error)), file=sys.stderr)
         return EXIT_OPERATOR
     if as_json:
         print(json.dumps(config_summary(loaded), ensure_ascii=False, indent=2))

@@ -19,9 +19,9 @@ from urllib.parse import quote
 import typer
 from pydantic import TypeAdapter
 
-from crawld.cli import forecast, hints, history, jobs, replicas, retention, tables
+from crawld.cli import forecast, hints, history, jobs, quarantine, replicas, retention, tables
 from crawld.cli.client import Client, socket_path
-from crawld.cli.output import console, with_exit_code
+from crawld.cli.output import console, printable_json, with_exit_code
 from crawld.cli.session import Session
 from crawld.core.display import iso_text
 from crawld.core.page import Outcome, PageState
@@ -157,6 +157,7 @@ for function in (
     *hints.COMMANDS,
     *retention.COMMANDS,
     *replicas.COMMANDS,
+    *quarantine.COMMANDS,
 ):
     command(function)
 
@@ -279,7 +280,7 @@ def log(
     fetch = functools.partial(session.client.get, "/log", **asked)
     body = fetch(limit=limit)
     if session.as_json and not follow:
-        print(body.decode())
+        print(printable_json(body.decode()))
         return
     with contextlib.suppress(KeyboardInterrupt):
         last = _print_visits(body, as_json=session.as_json) or 0
@@ -295,7 +296,7 @@ def _print_visits(body: bytes, *, as_json: bool) -> int | None:
     visits = TypeAdapter(list[models.VisitStatus]).validate_json(body)
     for visit in visits:
         if as_json:
-            print(visit.model_dump_json())
+            print(printable_json(visit.model_dump_json()))
         else:
             out.print(tables.log_line(visit, iso_text(visit.visited_at)), soft_wrap=True)
     sys.stdout.flush()

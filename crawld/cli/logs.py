@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import sys
 from collections.abc import Callable
+from io import StringIO
 from typing import TextIO
 
 import structlog
 import structlog.tracebacks
-from structlog.typing import EventDict, Processor, WrappedLogger
+from structlog.typing import EventDict, ExcInfo, Processor, WrappedLogger
+
+from crawld.cli.output import clean, printable, printable_json
 
 
 def configure_logs(
@@ -50,9 +54,26 @@ def _drop_below(level: Callable[[], str]) -> Processor:
 
 
 def _console(colors: bool) -> Processor:
-    return structlog.dev.ConsoleRenderer(
-        colors=colors, exception_formatter=structlog.dev.plain_traceback, pad_event_to=20
+    render = structlog.dev.ConsoleRenderer(
+        colors=colors, exception_formatter=_plain_traceback, pad_event_to=20
     )
+
+    def render_printable(logger: WrappedLogger, method: str, event: EventDict) -> str:
+        # The renderer shows other values by their `repr`, which has no control characters.
+        texts = {key: clean(value) for key, value in event.items() if isinstance(value, str)}
+        return render(logger, method, {**event, **texts})
+
+    return render_printable
+
+
+def _plain_traceback(stream: TextIO, error: ExcInfo) -> None:
+    text = StringIO()
+    structlog.dev.plain_traceback(text, error)
+    stream.write(printable(text.getvalue()))
+
+
+def _json_line(value: object, *, default: Callable[[object], object]) -> str:
+    return printable_json(json.dumps(value, default=default, ensure_ascii=False))
 
 
 _JSON: tuple[Processor, ...] = (
@@ -60,5 +81,5 @@ _JSON: tuple[Processor, ...] = (
     structlog.processors.ExceptionRenderer(
         structlog.tracebacks.ExceptionDictTransformer(show_locals=False)
     ),
-    structlog.processors.JSONRenderer(default=str, ensure_ascii=False),
+    structlog.processors.JSONRenderer(_json_line, default=str),
 )

@@ -36,7 +36,7 @@ IDLE_REPORT_S = 600.0
 def mirror(config: Config, *, once: bool, as_json: bool) -> int:
     """Mirror until interrupted, or with `once` until done; return the exit code."""
     _, seeds = check_config(config)
-    start = Start(config=config, seeds=seeds, source="command_line", once=once)
+    start = Start(config=config, seeds=seeds, source="command_line", once=once, own_process=True)
     configure_logs(style="console", level=lambda: "info")
     return trio.run(_mirror, start, as_json)
 

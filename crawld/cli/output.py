@@ -1,7 +1,8 @@
 """Output and exit codes of commands.
 
-Text from servers may reach a terminal, so `clean` removes control characters, which could move the
-cursor or worse. Rich's markup is off for the same reason.
+Text from servers may reach a terminal, where control characters could move the cursor or worse. So
+they are removed from everything that is printed: tables and progress by the console, errors and log
+lines by `printable`, JSON by `printable_json`. Rich's markup is off for the same reason.
 """
 
 from __future__ import annotations
@@ -11,12 +12,13 @@ import json
 import os
 import sys
 import unicodedata
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
 import typer
-from rich.console import Console
+from rich.console import Console, ConsoleOptions, RenderableType
+from rich.segment import Segment
 
 from crawld.errors import EXIT_OK, CrawldError, OperatorError, StoreError
 
@@ -41,6 +43,23 @@ def clean(text: str | None) -> str:
     return "".join("\N{REPLACEMENT CHARACTER}" if _is_control(each) else each for each in text)
 
 
+def printable(text: str) -> str:
+    """Return untrusted text as printable lines: only line ends stay."""
+    if "\n" not in text:
+        return clean(text)
+    return "\n".join(map(clean, text.split("\n")))
+
+
+def printable_json(text: str) -> str:
+    """Return JSON with every control character escaped; JSON itself demands it only below 32."""
+    if text.isprintable():
+        return text
+    # Between its strings, JSON has only line ends besides printable characters.
+    return "".join(
+        json.dumps(each)[1:-1] if each != "\n" and _is_control(each) else each for each in text
+    )
+
+
 def _is_control(character: str) -> bool:
     return unicodedata.category(character) in ("Cc", "Cf", "Cs", "Zl", "Zp")
 
@@ -53,10 +72,19 @@ def sparkline(values: Sequence[float]) -> str:
 
 def json_text(value: object) -> str:
     """Return indented JSON."""
-    return json.dumps(value, ensure_ascii=False, indent=2)
+    return printable_json(json.dumps(value, ensure_ascii=False, indent=2))
 
 
 class _Console(Console):
+    def render(
+        self, renderable: RenderableType, options: ConsoleOptions | None = None
+    ) -> Iterable[Segment]:
+        for segment in super().render(renderable, options):
+            if segment.control or segment.text.isprintable():
+                yield segment
+            else:
+                yield Segment(printable(segment.text), segment.style)
+
     def on_broken_pipe(self) -> None:
         # Rich would exit with an error; `with_exit_code` handles this
         raise BrokenPipeError
@@ -95,7 +123,7 @@ def _exit_code(command: Callable[[], int | None]) -> int:
         known = find_cause(error, CrawldError)
         if known is None:
             raise
-        print(f"error: {known}", file=sys.stderr)
+        print(f"error: {printable(str(known))}", file=sys.stderr)
         return known.exit_code
     except BaseException as error:
         if find_cause(error, KeyboardInterrupt) is None:

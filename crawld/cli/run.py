@@ -39,5 +39,7 @@ async def _run(path: Path, loaded: LoadedConfig, socket: Path | None) -> None:
         )
         await trio.sleep_forever()
 
-    start = Start(config=loaded.config, seeds=loaded.seeds, config_path=path, socket=socket)
+    start = Start(
+        config=loaded.config, seeds=loaded.seeds, config_path=path, socket=socket, own_process=True
+    )
     await run_daemon(start, watch)

@@ -15,7 +15,7 @@ from pydantic import TypeAdapter, ValidationError
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from crawld.cli.logs import configure_logs
-from crawld.cli.output import console, json_text, require_database
+from crawld.cli.output import console, json_text, printable, require_database
 from crawld.config.values import HostPattern, parse_listen
 from crawld.core.display import count_text
 from crawld.daemon.process import raise_file_limit, switch_threads_often
@@ -86,7 +86,7 @@ async def _serve(
 
 
 def _print_error(target: str, error: BaseException) -> None:
-    print(f"error: {target[:200]}: {error}", file=sys.stderr, flush=True)
+    print(f"error: {printable(f'{target[:200]}: {error}')}", file=sys.stderr, flush=True)
 
 
 def index(db: Path, *, rebuild: bool) -> int:

@@ -10,7 +10,7 @@ from pydantic import TypeAdapter
 from rich.console import RenderableType
 
 from crawld.cli.client import Client
-from crawld.cli.output import console
+from crawld.cli.output import console, printable_json
 from crawld.daemon.api.schemas.status import Done
 
 T = TypeVar("T")
@@ -27,7 +27,7 @@ class Session:
         """Print a response body as JSON or rendered; return the parsed value."""
         value = TypeAdapter(kind).validate_json(body)
         if self.as_json:
-            print(body.decode())
+            print(printable_json(body.decode()))
         else:
             console().print(render(value))
         return value

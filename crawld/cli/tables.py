@@ -100,6 +100,7 @@ def status_table(status: models.Status) -> RenderableType:
             ),
             ("memory", _memory_fact(status)),
             ("longest stall", _stall_text(status)),
+            ("quarantined", _quarantine_text(status)),
             *(_vanishing_fact(status, host) for host in status.vanishing),
             *(_freshness_fact(each) for each in status.freshness),
         ]
@@ -125,6 +126,17 @@ def _stall_text(status: models.Status) -> str:
         return text
     by = f" ({clean(status.loop_stall_recent_by)})" if recent else ""
     return f"{text}; {recent:.0f} ms in the last minutes{by}"
+
+
+def _quarantine_text(status: models.Status) -> Text | None:
+    """Return how many pages are not analysed; None if there are none."""
+    if not status.quarantined_pages:
+        return None
+    text = f"{plural(status.quarantined, 'page')} stored without analysis"
+    suspects = [each for each in status.quarantined_pages if not each.held]
+    if suspects:
+        text += f", {plural(len(suspects), 'suspect')}"
+    return Text(f"{text}; see: crawlctl quarantine", "yellow")
 
 
 def _vanishing_fact(status: models.Status, host: str) -> tuple[str, Text]:

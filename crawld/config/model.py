@@ -73,6 +73,11 @@ class DaemonConfig(ConfigTable):
         "memory of the machine or of its control group.",
         restart=True,
     )
+    freeze_s: Seconds = key(
+        60.0,
+        "End the process, with its stacks in the log, when it stands still for so long; 0: never.",
+        restart=True,
+    )
 
 
 class DnsConfig(ConfigTable):

@@ -20,7 +20,7 @@ import trio
 
 from crawld.core.url import split_url
 from crawld.daemon.stall_meter import StallMeter
-from crawld.marks import Marks, NoMarks
+from crawld.marks import NO_MARKS, Marks
 from crawld.workers import Workers
 
 T = TypeVar("T")
@@ -137,11 +137,11 @@ class Analyser:
     """
 
     def __init__(
-        self, workers: Workers, marks: Marks | None = None, meter: StallMeter | None = None
+        self, workers: Workers, marks: Marks = NO_MARKS, meter: StallMeter | None = None
     ) -> None:
         self.meter = meter or StallMeter()
         self._workers = workers
-        self._marks = marks or NoMarks()
+        self._marks = marks
         self._limiter = trio.CapacityLimiter(2)
         self._inline = FairQueue()
         self._short = FairQueue()

@@ -38,6 +38,7 @@ from crawld.daemon.crawl.state import CrawlSettings
 from crawld.daemon.disk_watch import watch_space, watch_writes
 from crawld.daemon.environment import Environment
 from crawld.daemon.fetch.metered_fetcher import month_of
+from crawld.daemon.freeze_watch import Evidence, FreezeWatch
 from crawld.daemon.hints.documents import DocumentFetcher
 from crawld.daemon.hints.finder import DocumentFinder
 from crawld.daemon.hints.poller import HintPoller
@@ -57,10 +58,12 @@ from crawld.daemon.jobs.wiki_members import WikiMembersJob
 from crawld.daemon.memory_keeper import memory_budget, return_stale_memory
 from crawld.daemon.phase import Phase
 from crawld.daemon.process import OPEN_FILES_KEPT, raise_file_limit, tune_collector
+from crawld.daemon.quarantine import Quarantine
 from crawld.daemon.schedule.connectivity import Connectivity
 from crawld.daemon.stall_meter import StallMeter
 from crawld.daemon.supervise import supervise
 from crawld.errors import ConfigError, CrawldError
+from crawld.marks import MarksFile
 from crawld.memory import MemoryBudget
 from crawld.net.fetcher import Fetcher
 from crawld.net.resolver import CachedResolver
@@ -94,6 +97,7 @@ class Start:
         source: where the sites come from: `config` or `command_line`.
         once: end when every admitted page was visited.
         socket: path of the control socket; None: as configured.
+        own_process: whether the process is the daemon's alone, and ends when it freezes.
         environment: clock, randomness, network and threads.
     """
 
@@ -103,6 +107,7 @@ class Start:
     source: str = "config"
     once: bool = False
     socket: Path | None = None
+    own_process: bool = False
     environment: Environment = field(default_factory=Environment)
 
 
@@ -117,11 +122,20 @@ class Daemon:
         analyser: runs every analysis of remote bytes.
         budget: memory of what is fetched and analysed.
         stall_meter: how long the event loop stood still, and what held it.
+        quarantine: what must not be analysed.
         started_at: Unix seconds.
         phase: `starting`, `running`, `draining` or `stopping`.
     """
 
-    def __init__(self, start: Start, database: Database, *, fresh: bool) -> None:
+    def __init__(
+        self,
+        start: Start,
+        database: Database,
+        marks: MarksFile,
+        evidence: Evidence | None = None,
+        *,
+        fresh: bool,
+    ) -> None:
         self.start = start
         self.database = database
         self.clock = clock = start.environment.clock
@@ -139,13 +153,23 @@ class Daemon:
             http2=start.config.fetch.http2,
             max_connections=max(OPEN_FILES_KEPT, raise_file_limit() - OPEN_FILES_KEPT),
             budget=self.budget,
+            marks=marks,
         )
         self.connectivity = Connectivity(resolver)
         settings = _settings(start, self.budget, fresh=fresh)
+        self._marks = marks
+        self._evidence = evidence
+        self.quarantine = Quarantine(database, clock)
         self.stall_meter = StallMeter()
-        self.analyser = Analyser(workers, meter=self.stall_meter)
+        self.analyser = Analyser(workers, marks, self.stall_meter)
         self.crawl = Crawl(
-            database, self.fetcher, self.connectivity, clock, settings, self.analyser
+            database,
+            self.fetcher,
+            self.connectivity,
+            clock,
+            settings,
+            self.analyser,
+            self.quarantine,
         )
         self.state = self.crawl.state
         self.site_registry = SiteRegistry(
@@ -243,7 +267,13 @@ class Daemon:
         self, listeners: Sequence[ListenerTask], watch: Watch, task_status: trio.TaskStatus[Daemon]
     ) -> None:
         async with contextlib.aclosing(self.fetcher), trio.open_nursery() as nursery:
+            if self._evidence is not None:
+                watch_loop = FreezeWatch(
+                    self._evidence, self.start.config.daemon.freeze_s, self._marks.beat
+                )
+                nursery.start_soon(watch_loop.run)
             await nursery.start(self.database.run_writer)
+            await self._settle_quarantine()
             await self._fill()
             for listener in listeners:
                 await nursery.start(listener, self)
@@ -280,6 +310,12 @@ class Daemon:
                 await self.crawl.recorder.drain()
             nursery.cancel_scope.cancel()
         log.info("stopped")
+
+    async def _settle_quarantine(self) -> None:
+        evidence = self._evidence
+        await self.quarantine.settle(self._marks, evidence.left if evidence else "")
+        if evidence is not None:
+            evidence.begin()
 
     async def _fill(self) -> None:
         month = month_of(self.clock.now())

@@ -7,8 +7,10 @@ import trio
 
 from crawld.daemon.api.server import serve_control
 from crawld.daemon.daemon import Daemon, Start, Watch
+from crawld.daemon.freeze_watch import Evidence, evidence_path
 from crawld.daemon.mirror_listener import serve_web
 from crawld.daemon.process import keep_heap_memory, switch_threads_often
+from crawld.marks import MarksFile, marks_path
 from crawld.store.engine.database import Database
 
 log = structlog.get_logger(__name__)
@@ -49,6 +51,11 @@ async def run_daemon(
             log.warning("database_filesystem", why=database.warning)
         for step in database.migrated:
             log.info("migration", step=step)
-        daemon = Daemon(start, database, fresh=fresh)
+        marks = MarksFile.open(marks_path(path))
+        evidence = Evidence(evidence_path(path)) if start.own_process else None
+        daemon = Daemon(start, database, marks, evidence, fresh=fresh)
         await daemon.run((serve_control, serve_web), watch, task_status)
+        marks.close()
+        if evidence is not None:
+            evidence.close()
     return daemon

@@ -14,6 +14,7 @@ from typing import Final, NamedTuple
 import apsw
 
 from crawld.core.content.media import decode_as
+from crawld.core.content.quarantine import UNANALYSED
 from crawld.core.content.rewrite import rewrite_css, rewrite_html
 from crawld.core.content.url_kind import REQUISITES, UrlKind
 from crawld.core.url import split_url, url_hash
@@ -170,6 +171,8 @@ class _PageFile:
     def _rewrite(self, copy: ExportedCopy) -> bytes:
         kind = copy.response.content_type
         charset = copy.response.charset or "utf-8"
+        if kind == UNANALYSED and self._path.endswith((".html", ".htm", ".xhtml")):
+            return placeholder_pages.unanalysed(self._url)
         if kind in _MARKUP:
             body, charset = _with_charset(copy.body, charset)
             return rewrite_html(body, self._url, self.locate, charset=charset, xml=kind in _XML)

@@ -27,6 +27,13 @@ def removed() -> bytes:
     return _page("Page removed", "<p>The mirror no longer holds this page.</p>")
 
 
+def unanalysed(url: str) -> bytes:
+    """Return the note for a page in quarantine, whose copy must not be analysed."""
+    link = escape(url)
+    text = "crawld could not read this page; its copy is kept in the database."
+    return _page("Page not shown", f'<p>{text}</p>\n<p><a href="{link}">{link}</a></p>')
+
+
 def index(pages: Iterable[tuple[str, str, str]]) -> bytes:
     """Return the index of an export: link, title and original URL of each entry page."""
     items = "\n".join(

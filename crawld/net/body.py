@@ -6,11 +6,12 @@ run after every few of them. The same holds for the steps of the decoder.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterable, Iterable
+from collections.abc import AsyncIterable, Iterable, Iterator
 
 import trio
 
 from crawld.core.page import Failure
+from crawld.marks import NO_MARKS, Marks, Step
 from crawld.net.body_buffer import BodyBuffer
 from crawld.net.decompress import Decoder
 from crawld.net.errors import FetchError
@@ -39,7 +40,12 @@ class BodyReader:
     """
 
     def __init__(
-        self, request: FetchRequest, status: int, headers: Headers, buffer: BodyBuffer
+        self,
+        request: FetchRequest,
+        status: int,
+        headers: Headers,
+        buffer: BodyBuffer,
+        marks: Marks = NO_MARKS,
     ) -> None:
         limits = request.limits
         stated = header_value(headers, "content-length") or ""
@@ -53,6 +59,9 @@ class BodyReader:
         self._sink = request.receive(status, headers) if request.receive else None
         self._decoder = Decoder(header_value(headers, "content-encoding"), limits.max_body_bytes)
         self._buffer = buffer
+        self._marks = marks
+        if self._decoder.is_coded and not request.decode:
+            raise FetchError(Failure.DECODING, "in quarantine: its content coding is not removed")
         self._chunks = 0
         self._prefix = b""
         self.wire_bytes = 0
@@ -73,7 +82,7 @@ class BodyReader:
         try:
             async for chunk in stream:
                 await self._receive(chunk)
-            await self._gather(self._decoder.finish())
+            await self._gather(self._marked(self._decoder.finish()))
         except FetchError as fault:
             if not (self._request.cut and fault.failure is Failure.TOO_LARGE):
                 raise
@@ -88,7 +97,7 @@ class BodyReader:
         self._chunks += 1
         if not self._chunks % PAUSE_CHUNKS:
             await self._pause()
-        await self._gather(self._decoder.decode(chunk[:room]))
+        await self._gather(self._marked(self._decoder.decode(chunk[:room])))
         if len(chunk) > room:
             raise FetchError(Failure.TOO_LARGE, f"more than {limit} bytes sent")
         await self._pace()
@@ -105,6 +114,21 @@ class BodyReader:
         bytes_per_s = self._request.max_bytes_per_s
         if bytes_per_s is not None:
             await trio.sleep_until(self._started_at + self.wire_bytes / bytes_per_s)
+
+    def _marked(self, pieces: Iterator[bytes]) -> Iterator[bytes]:
+        """Mark the URL during each step of its decoder, and not while a piece is handled."""
+        if not self._decoder.is_coded:
+            return pieces
+        return self._mark_steps(pieces)
+
+    def _mark_steps(self, pieces: Iterator[bytes]) -> Iterator[bytes]:
+        url = self._request.url
+        while True:
+            with self._marks.under(url, Step.DECODING):
+                piece = next(pieces, None)
+            if piece is None:
+                return
+            yield piece
 
     async def _gather(self, pieces: Iterable[bytes]) -> None:
         for position, piece in enumerate(pieces):

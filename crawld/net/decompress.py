@@ -363,6 +363,11 @@ class Decoder:
             self._stages.append(_Mislabelled(mistakes[0], self._plain))
 
     @property
+    def is_coded(self) -> bool:
+        """Whether the body has a content coding."""
+        return bool(self._stages)
+
+    @property
     def proves_end(self) -> bool:
         """Whether the codings show that the body is complete: they mark its end."""
         return bool(self._stages) and all(stage.ended for stage in self._stages)

@@ -124,6 +124,7 @@ class FetchRequest:
         cut: whether a body longer than the limits is cut to what fits instead of failing.
         receive: called when the response header is complete; a body passed to its sink is not
             collected.
+        decode: whether to remove content codings; False: a body that has one fails.
     """
 
     url: str
@@ -136,6 +137,7 @@ class FetchRequest:
     max_bytes_per_s: float | None = None
     proxy: str | None = None
     receive: Receive | None = None
+    decode: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

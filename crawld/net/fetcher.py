@@ -21,6 +21,7 @@ import httpx
 import trio
 
 from crawld.core.page import Failure
+from crawld.marks import NO_MARKS, Marks
 from crawld.memory import MIB, MemoryBudget
 from crawld.net.body import BodyReader
 from crawld.net.body_buffer import BodyBuffer
@@ -87,6 +88,7 @@ class Fetcher:
         max_connections: limit of open connections, idle ones included.
         idle_s: how long an idle connection is kept.
         budget: memory of bodies; None: no limit but those of each request.
+        marks: notes which body is being decoded.
     """
 
     def __init__(
@@ -100,6 +102,7 @@ class Fetcher:
         max_connections: int = MAX_CONNECTIONS,
         idle_s: float = IDLE_S,
         budget: MemoryBudget | None = None,
+        marks: Marks = NO_MARKS,
     ) -> None:
         self._budget = budget
         self._resolver = resolver
@@ -111,6 +114,7 @@ class Fetcher:
         self._max_connections = max_connections
         self._slots = trio.Semaphore(max_connections)
         self._idle = IdleConnections(idle_s)
+        self._marks = marks
         self._active = 0
         self._requests = 0
         self._connections = 0
@@ -247,7 +251,7 @@ class Fetcher:
             answered_at = progress.note_header(response.status_code, headers)
             check_headers(response.status_code, headers)
             buffer = self._buffer(headers, progress)
-            body = BodyReader(request, response.status_code, headers, buffer)
+            body = BodyReader(request, response.status_code, headers, buffer, self._marks)
             content = await body.read(stream)
             if progress.cut_off and not (body.cut or body.proves_end):
                 raise FetchError(Failure.TRUNCATED, _CUT_OFF)

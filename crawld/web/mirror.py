@@ -20,6 +20,7 @@ from typing import Final
 import apsw
 
 from crawld.core.content import media
+from crawld.core.content.quarantine import UNANALYSED
 from crawld.core.content.rewrite import Locate, charset_after, rewrite_css, rewrite_html
 from crawld.core.content.url_kind import UrlKind
 from crawld.core.display import iso_text
@@ -223,6 +224,7 @@ def copy_etag(copy: ServedCopy, display: DisplayOptions) -> str:
         RENDERING_VERSION,
         copy.row.digest.hex(),
         copy.row.version_id,
+        copy.row.response.content_type == UNANALYSED,
         copy.served.gone,
         copy.missing_at,
         copy.served.reason,
@@ -266,6 +268,8 @@ def _render(
 ) -> tuple[str, bytes]:
     """Return the Content-Type and the body to send."""
     content_type = copy.row.response.content_type or media.BINARY
+    if content_type == UNANALYSED:
+        return media.PLAIN, body
     locate = link_resolver(connection, copy.link_selector)
     charset = copy.row.response.charset
     if content_type in _HTML or content_type == _SVG:

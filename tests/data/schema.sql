@@ -25,6 +25,8 @@ CREATE INDEX page_vanished ON page (host_id, gone_since) WHERE gone_count > 0;
 
 CREATE INDEX pin_version ON pin (version_id);
 
+CREATE INDEX quarantine_page ON quarantine (page_id);
+
 CREATE INDEX replica_canonical ON replica (canonical_id);
 
 CREATE INDEX replica_pair_other ON replica_pair (other_id);
@@ -245,6 +247,18 @@ CREATE TABLE probe (
     touched_at REAL,
     probed_at REAL NOT NULL
 ) STRICT;
+
+CREATE TABLE quarantine (
+    url TEXT PRIMARY KEY,
+    -- NULL: no page, such as a robots.txt, a sitemap or the answer of an API
+    page_id INTEGER REFERENCES page,
+    -- what was under way
+    step TEXT NOT NULL CHECK (step IN ('decoding', 'analysis')),
+    -- 0: a suspect, analysed once more; 1: not analysed
+    held INTEGER NOT NULL CHECK (held IN (0, 1)),
+    analyser_version INTEGER NOT NULL,
+    found_at REAL NOT NULL
+) STRICT, WITHOUT ROWID;
 
 CREATE TABLE refusal (
     host TEXT NOT NULL,

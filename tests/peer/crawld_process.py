@@ -12,7 +12,7 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from http.client import HTTPConnection, HTTPException
 from json import dumps, loads
 from pathlib import Path
@@ -71,12 +71,18 @@ class Crawld:
         self._starts = 0
         self._environment = {"CRAWLD_SOCKET": str(self.socket), "COLUMNS": "200"}
 
-    def start(self, *arguments: str | Path, ready: bool = True) -> ManagedProcess:
+    def start(
+        self,
+        *arguments: str | Path,
+        ready: bool = True,
+        program: Sequence[str | Path] = _CRAWLD,
+    ) -> ManagedProcess:
         """Start a daemon: `start("mirror", url)`, `start("run", "-c", config)`.
 
         Args:
             arguments: the command line after `crawld`.
             ready: wait until the control socket answers.
+            program: what to run instead of `crawld`.
 
         Raises:
             ProcessError: it ended before the socket answered, or the socket does not answer in
@@ -85,7 +91,7 @@ class Crawld:
         self.stop()
         self._starts += 1
         self.process = ManagedProcess(
-            [*_CRAWLD, *arguments],
+            [*program, *arguments],
             self.folder,
             name=f"crawld-{self._starts}",
             environment=self._environment,

@@ -42,8 +42,9 @@ ROOM_LAYERS = {
     ),
     "daemon": (
         ("clock", "phase", "process", "machine_memory", "pacing", "stall_meter", "supervise"),
-        ("schedule",),
-        ("analyser", "memory_keeper"),
+        ("schedule", "thread_timer"),
+        ("analyser", "freeze_watch", "memory_keeper"),
+        ("quarantine",),
         ("frontier", "disk_watch"),
         ("fetch",),
         ("visit",),

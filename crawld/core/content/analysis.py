@@ -16,6 +16,7 @@ from crawld.core.content import html, media
 from crawld.core.content.blocks import Blocks, blocks_of, lines_of
 from crawld.core.content.difference import difference
 from crawld.core.content.fingerprint import cleaned_digest, digest, sketch
+from crawld.core.content.quarantine import UNANALYSED
 from crawld.core.content.volatile import VolatileRules, cleaned
 
 MAX_TEXT_BYTES = html.MAX_PARSE_BYTES
@@ -64,7 +65,7 @@ def analyse(
         previous: blocks of the version to compare with (`read_blocks` of its stored body).
         volatile: rules of the page and of its host, joined, as they were before this body.
     """
-    believed = media.sniff(content_type, body[: media.SNIFF_BYTES])
+    believed = _type_of(body, content_type)
     charset, page, blocks = _read(body, believed, content_type, max_links)
     stable = cleaned(blocks, volatile)
     return Analysis(
@@ -81,7 +82,7 @@ def analyse(
 
 def read_blocks(body: bytes, content_type: str | None = None) -> Blocks:
     """Return only the blocks of a body, as in its `analyse`."""
-    believed = media.sniff(content_type, body[: media.SNIFF_BYTES])
+    believed = _type_of(body, content_type)
     text = _text_of(body, believed, content_type)
     if text is None:
         return _opaque(body)
@@ -90,6 +91,12 @@ def read_blocks(body: bytes, content_type: str | None = None) -> Blocks:
     markup = text.markup()
     tree, end = html.tree_of(markup)
     return text.blocks(blocks_of(tree, html.title_of(tree)), markup[end:])
+
+
+def _type_of(body: bytes, content_type: str | None) -> str:
+    if media.media_type(content_type) == UNANALYSED:
+        return UNANALYSED  # even if it looks like a page
+    return media.sniff(content_type, body[: media.SNIFF_BYTES])
 
 
 def difference_of(old: Blocks, new: Blocks, volatile: VolatileRules | None = None) -> float:

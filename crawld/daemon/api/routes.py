@@ -21,6 +21,7 @@ from crawld.daemon.api.hints import hint_routes
 from crawld.daemon.api.history import history_routes, version_detail
 from crawld.daemon.api.lookup import canonical, known_host, known_page
 from crawld.daemon.api.parameters import RESPONSES, After, Limit
+from crawld.daemon.api.quarantine import quarantine_routes
 from crawld.daemon.api.replicas import replica_routes
 from crawld.daemon.api.retention import retention_routes
 from crawld.daemon.api.schemas import status as schemas
@@ -37,12 +38,15 @@ from crawld.daemon.api.views import (
 from crawld.daemon.daemon import Daemon
 from crawld.errors import OperatorError
 from crawld.store import visit as visit_rows
-from crawld.store.frontier import frontier, redirect, refusal, tombstone
+from crawld.store.frontier import frontier, quarantine, redirect, refusal, tombstone
 from crawld.store.frontier import host as host_rows
 from crawld.store.frontier import page as page_rows
 from crawld.store.frontier import site as site_rows
 
 PAGE_BYTES = resource.getpagesize()
+
+QUARANTINED_SHOWN = 20
+"""Most pages in quarantine that the status names."""
 
 
 def routes(daemon: Daemon) -> APIRouter:
@@ -55,7 +59,7 @@ def routes(daemon: Daemon) -> APIRouter:
     _lifecycle(router, daemon)
     for topic in (
         *(history_routes, forecast_routes, retention_routes),
-        *(audit_routes, replica_routes, hint_routes),
+        *(audit_routes, replica_routes, hint_routes, quarantine_routes),
     ):
         router.include_router(topic(daemon))
     return router
@@ -227,6 +231,11 @@ async def status_of(daemon: Daemon) -> schemas.Status:
         loop_stall_recent_by=recent.by,
         freshness=await freshness_of(daemon),
         vanishing=await daemon.database.read(redirect.list_vanishing),
+        quarantined=await daemon.database.read(quarantine.count),
+        quarantined_pages=[
+            schemas.QuarantinedPage(**each._asdict())
+            for each in await daemon.database.read(quarantine.list_rows, limit=QUARANTINED_SHOWN)
+        ],
     )
 
 

@@ -148,7 +148,7 @@ class ApiClient(BackgroundWork):
         self, api: Api, host: HostState, site: ActiveSite, url: str
     ) -> ApiResponse | ApiTrouble:
         async with self._at_once:
-            fetched = await self._crawl.fetcher.fetch(site, self._request(host, site, url))
+            fetched = await self._crawl.fetcher.fetch_document(site, self._request(host, site, url))
         self._asked_at[host.slot.host] = trio.current_time()
         self._connectivity.observe_response(host.slot.host, fetched)
         host.rest_from(fetched.answered_at)

@@ -29,6 +29,7 @@ from crawld.daemon.fetch.metered_fetcher import MeteredFetcher
 from crawld.daemon.fetch.robots_cache import RobotsCache
 from crawld.daemon.fetch.robots_fetch import RobotsFetch
 from crawld.daemon.frontier.host import HostState
+from crawld.daemon.quarantine import Quarantine
 from crawld.daemon.schedule.connectivity import Connectivity
 from crawld.daemon.schedule.schedule import Schedule
 from crawld.daemon.schedule.slots import HostSlot
@@ -66,6 +67,7 @@ class Crawl:
         clock: Clock,
         settings: CrawlSettings,
         analyser: Analyser,
+        quarantine: Quarantine,
     ) -> None:
         self._clock = clock
         self._connectivity = connectivity
@@ -75,7 +77,9 @@ class Crawl:
         state = self.state = CrawlState(
             database, clock, settings, self.schedule, self._known_robots
         )
-        self.fetcher = MeteredFetcher(fetcher, database, clock, state.traffic, state.update_active)
+        self.fetcher = MeteredFetcher(
+            fetcher, database, clock, state.traffic, state.update_active, quarantine
+        )
         self.robots = RobotsCache(
             database, self.fetcher, clock, analyser, agent=PRODUCT, on_changed=state.readmit
         )
@@ -102,6 +106,7 @@ class Crawl:
             clock,
             database,
             analyser,
+            quarantine,
         )
         self.replica_fetch = ReplicaFetch(
             state, self.leases, self.visitor, self.robots, self.robots_fetch, database, clock

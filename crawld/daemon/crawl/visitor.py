@@ -32,6 +32,7 @@ from crawld.daemon.fetch.request import request_for
 from crawld.daemon.frontier.host import HostState
 from crawld.daemon.frontier.page_queue import PageQueue
 from crawld.daemon.frontier.site import ActiveSite
+from crawld.daemon.quarantine import Quarantine
 from crawld.daemon.schedule.connectivity import Connectivity
 from crawld.daemon.visit.conclude import Visit, conclude
 from crawld.daemon.visit.feedback import VisitLearning
@@ -48,6 +49,8 @@ from crawld.store.frontier.page import PageRecord
 from crawld.store.visit import RecordResult, VisitRecord
 
 log = structlog.get_logger(__name__)
+
+UNCODED: Final = ("Accept-Encoding", "identity")
 
 ONCE_TRIES: Final = 3
 """Most visits of a failing page in a one-off mirror."""
@@ -112,6 +115,7 @@ class Visitor:
         clock: Clock,
         database: Database,
         analyser: Analyser,
+        quarantine: Quarantine,
     ) -> None:
         self.counts: dict[Outcome, int] = dict.fromkeys(Outcome, 0)
         self.wire_bytes = 0
@@ -125,6 +129,7 @@ class Visitor:
         self._clock = clock
         self._database = database
         self._analyser = analyser
+        self._quarantine = quarantine
 
     async def visit(self, task: PageTask, responder: Responder) -> None:
         """Visit a page in the turn of a host, and queue the result for the file."""
@@ -185,6 +190,8 @@ class Visitor:
         request = build(requested, site, mode.sent, host=host.slot.host, delay_s=host.delay_s())
         if host.group is not None and host.group.bytes_per_s is not None:
             request = replace(request, max_bytes_per_s=host.group.bytes_per_s)
+        if self._quarantine.step_of_page(page.page_id) == "decoding":
+            request = replace(request, headers=(*request.headers, UNCODED), decode=False)
         response = await self._fetcher.fetch(site, request)
         if response.sent_at is not None:
             self._state.schedule.lateness.add(response.sent_at - host.slot.planned_at)
@@ -201,9 +208,12 @@ class Visitor:
         mode: RequestMode,
     ) -> Visit:
         now = self._clock.now()
+        readable = self._quarantine.step_of_page(page.page_id) is None
+        comparison = None
         # What was fetched is recorded, even when everything else is cancelled.
         with trio.CancelScope(shield=True):
-            comparison = await self._learning.compare(page, site, response, mode)
+            if readable:
+                comparison = await self._learning.compare(page, site, response, mode)
             finish = conclude_requisite if page.requisite else conclude
             visit = await finish(
                 page,
@@ -213,6 +223,7 @@ class Visitor:
                 comparison=comparison,
                 admission=self._state.admission,
                 analyser=self._analyser,
+                readable=readable,
                 now=now,
             )
         return visit

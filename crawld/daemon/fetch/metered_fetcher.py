@@ -18,6 +18,7 @@ import trio
 from crawld.core.page import Failure
 from crawld.daemon.clock import Clock
 from crawld.daemon.frontier.site import ActiveSite
+from crawld.daemon.quarantine import Quarantine
 from crawld.net.exchange import (
     MIB,
     FetchFailure,
@@ -90,6 +91,7 @@ class MeteredFetcher:
 
     Args:
         on_quota_exceeded: called when a site reaches its monthly quota.
+        quarantine: documents that must not be read.
     """
 
     def __init__(
@@ -99,15 +101,25 @@ class MeteredFetcher:
         clock: Clock,
         meter: TrafficMeter,
         on_quota_exceeded: Callable[[], None],
+        quarantine: Quarantine,
     ) -> None:
         self._fetcher = fetcher
         self._database = database
         self._clock = clock
         self._meter = meter
         self._on_quota_exceeded = on_quota_exceeded
+        self._quarantine = quarantine
+
+    async def fetch_document(
+        self, site: ActiveSite, request: FetchRequest
+    ) -> FetchResponse | FetchFailure:
+        """Fetch what is no page, such as a robots.txt; one in quarantine is not requested."""
+        if self._quarantine.holds_document(request.url):
+            return _failure(Failure.DECODING, "in quarantine: see crawlctl quarantine")
+        return await self.fetch(site, request)
 
     async def fetch(self, site: ActiveSite, request: FetchRequest) -> FetchResponse | FetchFailure:
-        """Fetch for a site and count the bytes received."""
+        """Fetch a page of a site and count the bytes received."""
         if request.receive is not None and site.config.monthly_bytes is not None:
             return await self._stream(site, request, request.receive)
         response = await self._fetcher.fetch(request)
@@ -153,11 +165,16 @@ class MeteredFetcher:
             await self._count(site, max(response.received_bytes - counted_bytes, 0))
             return response
         await self._count(site, waiting_bytes)
-        return FetchFailure(
-            failure=Failure.TOO_LARGE,
-            detail=QUOTA_EXCEEDED,
-            address=None,
-            sent_at=None,
-            at=trio.current_time(),
-            status=200,
-        )
+        return _failure(Failure.TOO_LARGE, QUOTA_EXCEEDED, status=200)
+
+
+def _failure(failure: Failure, detail: str, status: int | None = None) -> FetchFailure:
+    """Return the result of a fetch that ended on our side."""
+    return FetchFailure(
+        failure=failure,
+        detail=detail,
+        address=None,
+        sent_at=None,
+        at=trio.current_time(),
+        status=status,
+    )

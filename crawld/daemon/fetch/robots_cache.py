@@ -159,7 +159,7 @@ class RobotsCache:
             is_our_fault: whether the last response only shows that our network is down.
         """
         response = await fetch_robots(
-            partial(self._fetcher.fetch, site),
+            partial(self._fetcher.fetch_document, site),
             origin,
             limits=site.limits,
             permits_private=permits_private,

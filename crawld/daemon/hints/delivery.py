@@ -17,6 +17,7 @@ from crawld.daemon.crawl.context import BackgroundWork
 from crawld.store.changes import hint, hint_source
 from crawld.store.changes.hint import AcceptedHint
 from crawld.store.changes.hint_source import SourceRow
+from crawld.store.changes.wiki_requisite import StaleRequisite
 
 SLICE_S: Final = 0.002
 """Longest time without a checkpoint."""
@@ -52,6 +53,19 @@ class HintDelivery(BackgroundWork):
         if back:
             pages.retry_now(back)
         self._state.schedule.wake(host.slot)
+
+    def refresh(self, site_id: int, stale: Sequence[StaleRequisite]) -> None:
+        """Fetch requisites again as soon as their hosts allow."""
+        hosts = {host.host_id: host for host in self._state.hosts.values()}
+        by_host = defaultdict(set)
+        for each in stale:
+            by_host[each.host_id].add(each.page_id)
+        for host_id, page_ids in by_host.items():
+            host = hosts.get(host_id)
+            queue = host.requisites.get(site_id) if host else None
+            if host is not None and queue is not None:
+                queue.retry_now(page_ids)
+                self._state.schedule.wake(host.slot)
 
     async def restore(self, only: Iterable[tuple[int, int]] | None = None) -> int:
         """Deliver the hints that no visit has answered yet; return how many.

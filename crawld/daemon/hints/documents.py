@@ -151,7 +151,7 @@ class DocumentFetcher(BackgroundWork):
                     stall_s=silence_s,
                 )
                 request = replace(plain, limits=limits, keep_alive=False, receive=receive_header)
-                fetched = await self._crawl.fetcher.fetch(site, request)
+                fetched = await self._crawl.fetcher.fetch_document(site, request)
                 ends.append(await self._stream_end(host, fetched))
                 header_arrived.set()
 
@@ -181,7 +181,9 @@ class DocumentFetcher(BackgroundWork):
             if isinstance(slot, PollTrouble):
                 return slot
             host, site = slot
-            fetched = await self._crawl.fetcher.fetch(site, self._request(wanted, host, site, url))
+            fetched = await self._crawl.fetcher.fetch_document(
+                site, self._request(wanted, host, site, url)
+            )
             self._connectivity.observe_response(host.slot.host, fetched)
             host.rest_from(fetched.answered_at)
             return await self._record_response(host, fetched)

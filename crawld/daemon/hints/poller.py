@@ -26,7 +26,7 @@ from crawld.daemon.frontier.admission import Referrer
 from crawld.daemon.hints.budget import PollBudget
 from crawld.daemon.hints.delivery import SLICE_S, HintDelivery
 from crawld.daemon.hints.source import HELD, Finder, Hint, Poll, PollTrouble, Source, Stream
-from crawld.store.changes import hint, hint_source
+from crawld.store.changes import hint, hint_source, wiki_requisite
 from crawld.store.changes.hint import PageHint, PollResult, UrlHint
 from crawld.store.changes.hint_source import SourceRow
 from crawld.store.frontier import frontier, refusal
@@ -335,7 +335,10 @@ class HintPoller(BackgroundWork):
             cursor_updates=result.cursor_updates,
             also_write=result.also_write,
         )
+        if result.requisites:  # before the cursor moves: a kill in between repeats the poll
+            await self._database.write(wiki_requisite.make_due, result.requisites, result.at)
         new_hints += await self._store(row, last)
+        self.delivery.refresh(row.site_id, result.requisites)
         for number, _ in result.cursor_updates:
             self._poll_soon(number)
         if result.found_urls:

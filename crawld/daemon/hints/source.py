@@ -21,6 +21,7 @@ import apsw
 
 from crawld.store.changes.hint import PageHint
 from crawld.store.changes.hint_source import SourceRow
+from crawld.store.changes.wiki_requisite import StaleRequisite
 
 CursorUpdates = Sequence[tuple[int, str | None]]
 """New cursors of other sources: (hint_source_id, cursor)."""
@@ -53,6 +54,7 @@ class Poll:
         wait_s: pause that the source wants; None: the budget decides.
         pause_factor: multiple of the least pause that the budget allows; 1: the budget estimates
             which pause pays.
+        requisites: requisites that changed: images uploaded again, styles that were edited.
         found_urls: URLs that the source names; the scope of its site decides on each, as on links.
         cursor_updates: new cursors of other sources of the host, stored in the same transaction.
         also_write: further writes for that transaction.
@@ -67,6 +69,7 @@ class Poll:
     more: bool = False
     wait_s: float | None = None
     pause_factor: float = 1.0
+    requisites: Sequence[StaleRequisite] = ()
     found_urls: Sequence[str] = ()
     cursor_updates: CursorUpdates = ()
     also_write: Callable[[apsw.Connection], None] | None = None

@@ -40,10 +40,11 @@ from crawld.sources.mediawiki_changes import (
     template_users_query,
 )
 from crawld.sources.mediawiki_site import WikiFacts
-from crawld.store.changes import hint_source, wiki, wiki_page
+from crawld.store.changes import hint_source, wiki, wiki_page, wiki_requisite
 from crawld.store.changes.change import Change
 from crawld.store.changes.hint import PageHint
 from crawld.store.changes.hint_source import SourceRow
+from crawld.store.changes.wiki_requisite import StaleRequisite
 
 log = structlog.get_logger(__name__)
 
@@ -90,6 +91,11 @@ class WikiFinder(BackgroundWork):
         return found
 
 
+FILE_SPACE: Final = 6
+INTERFACE_SPACE: Final = 8
+"""Namespace of the texts, styles and scripts of the wiki's own interface."""
+
+
 class RecentChangesSource(WikiSource):
     """Lists titles that were edited, moved, deleted, restored or imported."""
 
@@ -121,6 +127,7 @@ class RecentChangesSource(WikiSource):
         return Poll(
             at=now,
             pages=await self.affected_pages(changes),
+            requisites=await self._stale_requisites(read.changed, now),
             cursor=read.cursor.to_json(),
             told_until=None if more else asked_at - 1.0,
             more=more,
@@ -131,6 +138,25 @@ class RecentChangesSource(WikiSource):
                 wiki_row=self.wiki.row,
                 changes=self._log_changes(read.changed),
             ),
+        )
+
+    async def _stale_requisites(
+        self, changed: Sequence[TitleChange], now: float
+    ) -> list[StaleRequisite]:
+        """Return the images and styles that edits and uploads make stale."""
+        files = {
+            each.title.partition(":")[2].replace(" ", "_")
+            for each in changed
+            if each.space == FILE_SPACE
+        }
+        styles = any(
+            each.space == INTERFACE_SPACE and each.title.endswith((".css", ".js"))
+            for each in changed
+        )
+        if not files and not styles:
+            return []
+        return await self.database.read(
+            wiki_requisite.find_stale, self.wiki.row.site_id, now, files=files, styles=styles
         )
 
     def _log_changes(self, changed: Sequence[TitleChange]) -> list[tuple[int, Change]]:

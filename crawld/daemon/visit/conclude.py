@@ -24,7 +24,13 @@ from crawld.daemon.analyser import Analyser
 from crawld.daemon.frontier.admission import Admission, Admitted, Referrer
 from crawld.daemon.frontier.site import ActiveSite
 from crawld.daemon.visit.change_detection import BodyComparison
-from crawld.daemon.visit.content import PageContent, content_of, needed_by, read_content
+from crawld.daemon.visit.content import (
+    PageContent,
+    content_of,
+    needed_by,
+    read_content,
+    unread_content,
+)
 from crawld.daemon.visit.validators import UNCONDITIONAL, RequestMode
 from crawld.errors import InvalidUrlError
 from crawld.net.exchange import FetchFailure, FetchResponse
@@ -45,6 +51,7 @@ class Visit:
         deleted: whether the site's own log says that the page was deleted.
         digest: of the body, if it is a good copy.
         body: the copy to store; None if there is nothing to store.
+        readable: whether the body may be analysed; a page in quarantine is stored as it is.
         vanishing: whether the host loses too many pages at once, so that this one is not
             retired; None if that was not checked.
     """
@@ -61,6 +68,7 @@ class Visit:
     deleted: bool = False
     digest: bytes | None = None
     body: EncodedBody | None = None
+    readable: bool = True
     vanishing: bool | None = None
 
     @property
@@ -131,6 +139,7 @@ async def conclude(
     comparison: BodyComparison | None,
     admission: Admission,
     analyser: Analyser,
+    readable: bool = True,
     now: float,
 ) -> Visit:
     """Return the visit that results from a response.
@@ -139,9 +148,19 @@ async def conclude(
         comparison: the body compared with the copy held; None without a body.
         admission: decides which URLs of the page become pages.
         analyser: reads the body.
+        readable: whether the body may be analysed; else its type is the declared one, and it has
+            no links.
         now: time of the response, Unix seconds.
     """
-    visit = partial(Visit, page=page, at=now, response=response, mode=mode, comparison=comparison)
+    visit = partial(
+        Visit,
+        page=page,
+        at=now,
+        response=response,
+        mode=mode,
+        comparison=comparison,
+        readable=readable,
+    )
     if isinstance(response, FetchFailure):
         return visit(judgement=Judgement(Outcome.FAILED, response.failure, response.detail))
     body_digest = await body_digest_of(page, response, comparison, analyser)
@@ -151,7 +170,10 @@ async def conclude(
         return visit(judgement=judgement, admitted=found)
     if judgement.outcome is not Outcome.CHANGED:
         return visit(judgement=judgement, digest=body_digest)
-    content = await _content(page, site, response, comparison, analyser)
+    if readable:
+        content = await _content(page, site, response, comparison, analyser)
+    else:
+        content = unread_content(response)
     if not site.stores(content.content_type):
         judgement = Judgement(Outcome.FAILED, Failure.WRONG_TYPE, content.content_type)
         return visit(judgement=judgement, content=content)
@@ -170,7 +192,7 @@ async def conclude(
         return visit(judgement=judgement, content=content, admitted=found, digest=body_digest)
     body = await encoded(page, response, body_digest, analyser)
     needs = None
-    if site.config.requisites:
+    if site.config.requisites and readable:
         needs = await admit_needed(page, site, response, content, admission, analyser, now)
     return visit(
         judgement=judgement,

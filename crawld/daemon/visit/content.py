@@ -93,6 +93,12 @@ def content_of(url: str, response: FetchResponse, analysis: Analysis) -> PageCon
     return _of_page(url, response, analysis.page, analysis.content_type, charset)
 
 
+def unread_content(response: FetchResponse) -> PageContent:
+    """Return the content of a body that must not be analysed, by its header alone."""
+    declared = media.media_type(response.header("content-type")) or media.HTML
+    return _without_page(response, declared, None)
+
+
 def _without_page(response: FetchResponse, content_type: str, charset: str | None) -> PageContent:
     tags = parse_robots_tags([response.header("x-robots-tag") or ""], PRODUCT)
     return PageContent(content_type, charset=charset, noarchive=tags.noarchive)

@@ -53,10 +53,19 @@ async def conclude_requisite(
     comparison: BodyComparison | None,
     admission: Admission,
     analyser: Analyser,
+    readable: bool = True,
     now: float,
 ) -> Visit:
     """Return the visit that results from a response; arguments as in `conclude`."""
-    visit = partial(Visit, page=page, at=now, response=response, mode=mode, comparison=comparison)
+    visit = partial(
+        Visit,
+        page=page,
+        at=now,
+        response=response,
+        mode=mode,
+        comparison=comparison,
+        readable=readable,
+    )
     if isinstance(response, FetchFailure):
         return visit(judgement=Judgement(Outcome.FAILED, response.failure, response.detail))
     body_digest = await body_digest_of(page, response, None, analyser)
@@ -67,7 +76,10 @@ async def conclude_requisite(
         return visit(judgement=judgement, needs=target)
     if judgement.outcome is not Outcome.CHANGED:
         return visit(judgement=judgement, digest=body_digest)
-    content_type = media.sniff(response.header("content-type"), response.body[:PREFIX_BYTES])
+    declared = response.header("content-type")
+    content_type = media.media_type(declared)
+    if readable:
+        content_type = media.sniff(declared, response.body[:PREFIX_BYTES])
     content = PageContent(content_type)
     if not site.stores_requisite(content_type):
         judgement = Judgement(Outcome.FAILED, Failure.WRONG_TYPE, content_type)
@@ -76,7 +88,7 @@ async def conclude_requisite(
         judgement = Judgement(Outcome.BLOCKED, Failure.ROBOTS, "noarchive")
         return visit(judgement=judgement, content=content)
     needs = None
-    if content_type == CSS:
+    if content_type == CSS and readable:
         needs = await admit_needed(page, site, response, content, admission, analyser, now)
     body = await encoded(page, response, body_digest, analyser)
     return visit(judgement=judgement, content=content, needs=needs, digest=body_digest, body=body)

@@ -149,7 +149,7 @@ class Soft404Check:
             cut=True,
             proxy=site.config.proxy,
         )
-        response = await self._fetcher.fetch(site, request)
+        response = await self._fetcher.fetch_document(site, request)
         self._connectivity.observe_response(host.slot.host, response)
         now = self._clock.now()
         host.rest_from(response.answered_at)
@@ -180,6 +180,8 @@ class Soft404Check:
     async def _sketch(self, visit: Visit) -> bytes | None:
         if visit.judgement.outcome is Outcome.MOVED or isinstance(visit.response, FetchFailure):
             return None
+        if not visit.readable:
+            return None
         if visit.comparison is not None and visit.comparison.analysis is not None:
             return visit.comparison.analysis.sketch
         return await self._sketch_of(visit.response, visit.page.url)
@@ -195,6 +197,8 @@ class Soft404Check:
 
 def _is_suspect(visit: Visit) -> bool:
     page = visit.page
+    if not visit.readable:
+        return False
     if visit.judgement.outcome is Outcome.MOVED:
         held = page.version_id is not None
         return is_suspect_redirect(page.url, visit.judgement.detail, has_copy=held)

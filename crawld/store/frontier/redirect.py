@@ -32,7 +32,7 @@ UPDATE page SET digest = NULL, version_id = NULL, etag = NULL, last_modified = N
 WHERE page_id = ?
 """
 
-_KEPT_ONE_A_PAGE: Final = ("model", "volatile", "pin", "requisite_use")
+_KEPT_ONE_A_PAGE: Final = ("model", "volatile", "pin", "quarantine", "requisite_use")
 
 
 def transfer_history(

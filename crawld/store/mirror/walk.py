@@ -15,6 +15,7 @@ from typing import Any, Final, NamedTuple
 import apsw
 
 from crawld.core.display import SHOWN_TITLE_CHARACTERS
+from crawld.store.frontier.quarantine import COPY_TYPE
 from crawld.store.mirror.selection import select_copy
 from crawld.store.versions import body
 from crawld.store.versions.response import StoredResponse
@@ -191,9 +192,9 @@ def seeds(connection: apsw.Connection, limit: int) -> list[tuple[PageHead, int]]
     return [(_as_head(row), int(row[5])) for row in rows]
 
 
-_COPY: Final = """
+_COPY: Final = f"""
 SELECT version_id, page_id, visited_at, digest, body_id, status, http_version, headers, reason,
-       content_type, charset
+       {COPY_TYPE}, charset
 FROM version JOIN body USING (body_id) WHERE version_id = ?
 """
 

@@ -69,6 +69,7 @@ def purge(
         reason: in the operator's words, kept with the tombstone.
     """
     tombstone.put(connection, url, now, reason)
+    connection.execute("DELETE FROM quarantine WHERE url = ?", (url,))
     connection.execute("UPDATE refusal SET example = '' WHERE example = ?", (url,))
     page = connection.execute(_PAGE, (split_url(url).host, url_hash(url), url)).fetchone()
     if page is None:

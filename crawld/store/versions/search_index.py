@@ -22,6 +22,7 @@ from crawld.core.display import SHOWN_TITLE_CHARACTERS
 from crawld.core.page import PageState
 from crawld.errors import CorruptDatabaseError
 from crawld.store.engine import meta
+from crawld.store.frontier.quarantine import COPY_TYPE
 from crawld.store.versions import body
 
 SLICE_COPIES: Final = 64
@@ -89,8 +90,8 @@ class Hit(NamedTuple):
     pieces: list[tuple[str, bool]]
 
 
-_NEW: Final = """
-SELECT version.version_id, version.page_id, body_id, content_type, title, url,
+_NEW: Final = f"""
+SELECT version.version_id, version.page_id, body_id, {COPY_TYPE}, title, url,
        page.version_id = version.version_id AND requisite = 0
 FROM version CROSS JOIN page USING (page_id) WHERE version.version_id > ?
 ORDER BY version.version_id LIMIT ?
@@ -198,7 +199,7 @@ def find(connection: apsw.Connection, query: str, *, start: int = 0, limit: int 
         return []
     rows: list[tuple[Any, ...]] = connection.execute(
         f"SELECT url, substr(page.title, 1, {SHOWN_TITLE_CHARACTERS}), state, version.body_id,"
-        " content_type FROM page_text"
+        f" {COPY_TYPE} FROM page_text"
         " CROSS JOIN page ON page.page_id = page_text.rowid LEFT JOIN version USING (version_id)"
         " WHERE page_text MATCH ? ORDER BY page_text.rank LIMIT ? OFFSET ?",
         (asked.match, limit, start),

@@ -11,6 +11,9 @@ from typing import Any, NamedTuple
 
 import apsw
 
+from crawld.core.content.media import media_type
+from crawld.core.content.quarantine import UNANALYSED
+from crawld.store.frontier.quarantine import COPY_TYPE
 from crawld.store.versions import body
 from crawld.store.versions.response import StoredResponse
 
@@ -34,10 +37,15 @@ class StoredCopy(NamedTuple):
     body: bytes
     content_type: str | None
 
+    @property
+    def readable(self) -> bool:
+        """Whether the body may be analysed: its page is not in quarantine."""
+        return media_type(self.content_type) != UNANALYSED
 
-_ROW = """
+
+_ROW = f"""
 SELECT version_id, page_id, visited_at, body_id, digest, size_bytes, length(data),
-       status, http_version, headers, reason, content_type, charset
+       status, http_version, headers, reason, {COPY_TYPE}, charset
 FROM version JOIN body USING (body_id)
 """
 

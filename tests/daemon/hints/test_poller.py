@@ -8,6 +8,7 @@ import trio
 from crawld.daemon.hints.source import HELD, Hint, Poll, PollTrouble
 from crawld.daemon.run import run_daemon
 from crawld.store.changes import hint, hint_source
+from crawld.store.changes.wiki_requisite import StaleRequisite
 from tests.daemon.harness import make_site, until
 
 QUICK = {"schedule": {"min_revisit_s": 0.0}}
@@ -98,9 +99,9 @@ class ListFinder:
 def start_sources(nursery, mirror, serve):
     """Return a function that mirrors a site with the given hint sources."""
 
-    async def start(*make, pages=6, share=1.0, **more):
+    async def start(*make, pages=6, share=1.0, with_requisites=False, **more):
         web = await serve(make_site(pages=pages, **more))
-        tables = QUICK | {"jobs": {"poll_share": share}}
+        tables = QUICK | {"jobs": {"poll_share": share}, "site": {"requisites": with_requisites}}
         daemon = await nursery.start(run_daemon, mirror.make_start(web.url(), once=False, **tables))
         await until(lambda: len(web.targets()) > pages, what="the first crawl")
         # Visits may never end; after a drain nothing waits for a commit.
@@ -186,6 +187,19 @@ async def test_a_cursor_updated_after_a_restart_waits_for_the_back_off(start_sou
     _, _, [shut, other] = await start_sources(closed, recent)
     await until(lambda: len(other.polls) > 1, what="two updates")
     assert not shut.polls
+
+
+async def test_requisites_that_a_source_names_are_fetched_again(start_sources, mirror):
+    def uploads(row, web):
+        sql = "SELECT page_id, host_id FROM page WHERE url LIKE '%/logo.svg'"
+        [(page_id, host_id)] = mirror.rows(sql)
+        stale = [StaleRequisite(page_id, host_id)]
+        return FakeSource(row, Poll(at=time.time(), requisites=stale, wait_s=900.0))
+
+    _, web, [source] = await start_sources(uploads, with_requisites=True)
+    asked = len([each for each in web.targets() if each == "/logo.svg"])
+    await until(lambda: web.targets().count("/logo.svg") > asked, what="the image again")
+    assert len(source.polls) == 1
 
 
 async def test_false_hints_lower_the_trust(start_sources, mirror):

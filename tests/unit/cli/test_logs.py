@@ -63,3 +63,24 @@ def test_a_bug_is_logged_with_its_traceback(style):
     assert "ValueError" in shown
     assert "odd" in shown
     assert "test_logs.py" in shown
+
+
+HOSTILE = "\x1b[2J\x9b31m\x1b]0;title\x07\u202e\x7f"
+
+
+@pytest.mark.parametrize("style", ["json", "console"])
+def test_control_characters_of_servers_do_not_reach_the_terminal(style):
+    def write(log):
+        log.info("text", text=HOSTILE, listed=[HOSTILE], table={HOSTILE: HOSTILE}, lines="a\nb")
+        try:
+            raise ValueError(HOSTILE)
+        except ValueError:
+            log.exception("failed")
+
+    shown = written(style, lambda: "info", write)
+    assert "ValueError" in shown
+    assert shown.replace("\n", "").isprintable()
+    if style == "json":
+        first, second = map(json.loads, shown.splitlines())
+        assert (first["text"], first["lines"]) == (HOSTILE, "a\nb")
+        assert second["exception"][0]["exc_value"] == HOSTILE

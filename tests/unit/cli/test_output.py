@@ -4,6 +4,9 @@ import json
 
 import pytest
 import typer
+from rich.console import Group
+from rich.table import Table
+from rich.text import Text
 
 from crawld.cli import output
 from crawld.errors import ConfigError, UnreachableError
@@ -74,3 +77,38 @@ def test_operator_errors_are_printed(error, code, printed, capsys):
 def test_bugs_propagate(bug):
     with pytest.raises(type(bug)):
         output.with_exit_code(raising(bug))()
+
+
+HOSTILE = "\x1b[2J\x9b31m\x1b]0;title\x07\u202e\x7f\U000e0041"
+
+
+def test_tables_show_no_control_character(capsys):
+    table = Table("a", title=HOSTILE)
+    table.add_row(HOSTILE)
+    table.add_row(Text(f"x{HOSTILE}", style="bold"))
+    shown = output.console()
+    shown.print(table)
+    shown.print(HOSTILE, Group(HOSTILE, "next\nline"))
+    printed = capsys.readouterr().out
+    assert printed.replace("\n", "").isprintable()
+    assert "next\nline" in printed
+
+
+def test_errors_show_no_control_character(capsys):
+    def command():
+        raise ConfigError(f"one {HOSTILE}\ntwo", hint=HOSTILE)
+
+    with pytest.raises(typer.Exit):
+        output.with_exit_code(command)()
+    printed = capsys.readouterr().err
+    assert "\ntwo" in printed
+    assert printed.replace("\n", "").isprintable()
+
+
+@pytest.mark.parametrize("indent", [None, 2])
+def test_json_escapes_every_control_character(indent):
+    value = {HOSTILE: [HOSTILE, "漢\n"]}
+    text = output.printable_json(json.dumps(value, ensure_ascii=False, indent=indent))
+    assert text.replace("\n", "").isprintable()
+    assert "漢" in text
+    assert json.loads(text) == value

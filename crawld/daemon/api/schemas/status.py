@@ -98,12 +98,32 @@ class FreshnessStatus(BaseModel):
     shown: float | None = None
 
 
+class QuarantinedPage(BaseModel):
+    """A page or document that was under way when the process froze, died or was killed.
+
+    `held`: it is stored without analysis; else it is a suspect, which is analysed once more. `step`
+    was under way.
+    """
+
+    url: str
+    held: bool
+    step: Literal["decoding", "analysis"]
+    found_at: float
+
+
+class QuarantineReleaseForm(Form):
+    """Analyse a page or document in quarantine again."""
+
+    url: str
+
+
 class Status(BaseModel):
     """The daemon at a glance.
 
     `loop_stall_max_ms` is the longest time that the event loop stood still since the start, and
     `loop_stall_by` the task and page that held it; the `recent` ones are those of the last five to
-    ten minutes.
+    ten minutes. `quarantined` pages are stored without analysis; `quarantined_pages` are the newest
+    of them, and suspects.
     """
 
     version: str
@@ -129,6 +149,8 @@ class Status(BaseModel):
     loop_stall_recent_by: str = ""
     freshness: list[FreshnessStatus] = []
     vanishing: dict[str, float] = {}
+    quarantined: int = 0
+    quarantined_pages: list[QuarantinedPage] = []
 
 
 class SiteStatus(BaseModel):

@@ -27,6 +27,7 @@ from crawld.store.versions import body as body_rows
 from crawld.store.versions import response
 from crawld.store.visit import VisitRecord
 from tests.unit.daemon.site_values import make_discovery
+from tests.unit.store.rows import discover_in_full
 
 NOW = 1_790_000_000.0
 HOUR_S = 3_600.0
@@ -191,6 +192,26 @@ async def test_a_deletion_stands_in_the_file_before_its_page_is_visited(make):
         page_id, since = world.pages["Page 0"], NOW - HOUR_S
         assert await world.database.read(redirect.is_deleted_from_wiki, page_id, since)
         assert await world.database.read(change.count, page_id) == 1
+
+
+@pytest.mark.parametrize(
+    ("title", "space", "path"),
+    [
+        ("File:A flag.png", 6, "/images/a/ab/A_flag.png"),
+        ("MediaWiki:Common.css", 8, "/w/load.php?modules=site.styles"),
+    ],
+)
+async def test_an_upload_or_a_style_gives_hints_for_requisites(make, title, space, path):
+    world = await make()
+    ids = {}
+    for each in (path, "/images/b/b0/Other.png"):
+        found = [make_discovery(each, requisite=True)]
+        _, [ids[each]] = await world.database.write(discover_in_full, found)
+        later = {"outcome": Outcome.UNCHANGED, "state": PageState.VISITED}
+        record = VisitRecord(page_id=ids[each], visited_at=NOW, retry_at=NOW + HOUR_S, **later)
+        await world.database.write(visit.record, record)
+    poll = await world.poll("recent_changes", reply(recentchanges=[edit(1, title, space=space)]))
+    assert [each.page_id for each in poll.requisites] == [ids[path]]
 
 
 async def test_times_are_corrected_for_the_clock_skew(make):

@@ -1,0 +1,52 @@
+from crawld.core.page import Outcome
+from crawld.store import visit
+from crawld.store.changes import wiki_requisite
+from crawld.store.changes.wiki_requisite import StaleRequisite
+from crawld.store.frontier import site
+from tests.unit.store.rows import NOW, discover_in_full, found, unlike
+
+DAY_S = 86_400.0
+PATHS = (
+    "images/a/ab/Flag_of_Chad.svg",
+    "images/thumb/a/ab/Flag_of_Chad.svg/220px-Flag_of_Chad.svg.png",
+    "images/9/9c/%C3%89toile.png",
+    "images/b/b0/Another.png",
+    "Flag_of_Chad.svg/deeper/down.png",
+    "w/load.php?lang=en&modules=site.styles",
+    "w/resources/load.php.png",
+)
+
+
+def visit_requisites(connection):
+    """Add requisites that are due again in a day; return their page_ids by path."""
+    site.upsert(connection, "s", "{}", source="config", at=NOW)
+    _, ids = discover_in_full(connection, [found(path, requisite=True) for path in PATHS])
+    for page_id in ids:
+        visit.record(connection, unlike(page_id, Outcome.UNCHANGED, retry_at=NOW + DAY_S))
+    return dict(zip(PATHS, ids, strict=True))
+
+
+def stale(connection, *files, styles=False, now=NOW):
+    rows = wiki_requisite.find_stale(connection, 1, now, files=set(files), styles=styles)
+    return {each.page_id for each in rows}
+
+
+def test_an_upload_makes_the_image_and_its_thumbnails_stale(connection):
+    ids = visit_requisites(connection)
+    assert stale(connection, "Flag_of_Chad.svg") == {ids[PATHS[0]], ids[PATHS[1]]}
+    assert stale(connection, "Étoile.png") == {ids[PATHS[2]]}
+    assert not stale(connection, "Flag")
+
+
+def test_an_edit_of_styles_makes_the_loader_stale(connection):
+    ids = visit_requisites(connection)
+    assert stale(connection, styles=True) == {ids[PATHS[5]]}
+
+
+def test_stale_requisites_become_due_and_are_not_named_again(connection):
+    ids = visit_requisites(connection)
+    found = [StaleRequisite(ids[PATHS[0]], 1)]
+    wiki_requisite.make_due(connection, found, NOW + 1)
+    due = connection.execute("SELECT page_id FROM page WHERE retry_at <= ?", (NOW + 1,)).fetchall()
+    assert due == [(ids[PATHS[0]],)]
+    assert stale(connection, "Flag_of_Chad.svg", now=NOW + 2) == {ids[PATHS[1]]}
