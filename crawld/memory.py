@@ -24,6 +24,7 @@ order.
 
 from __future__ import annotations
 
+import sys
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -55,8 +56,8 @@ HEAP_BLOCK_BYTES: Final = 4 * MIB
 STALE_DIVISOR: Final = 4
 """So much of a pool, one part in this many, may be stale before it is returned at once."""
 
-MOST_BACKGROUND: Final = 64
-"""Analyses of background work that may wait, besides one for each fetch."""
+LEAST_BODIES_BYTES: Final = 80 * MIB
+"""The pool of bodies has this size where it takes half of the rest: one body of 64 MiB fits."""
 
 LEAST_BYTES: Final = 64 * MIB
 """The least limit: below it not even common images and pages fit."""
@@ -90,20 +91,22 @@ class MemoryShares:
 
     @classmethod
     def of(cls, limit_bytes: int, max_in_flight: int) -> MemoryShares:
-        """Divide a limit; `max_in_flight` is lowered if the fetches took more than a quarter."""
+        """Divide a limit; `max_in_flight` is lowered if they took more than an eighth."""
         limit_bytes = max(limit_bytes, LEAST_BYTES)
-        in_flight = min(max_in_flight, limit_bytes // 4 // FETCH_BYTES)
+        in_flight = min(max_in_flight, limit_bytes // 8 // FETCH_BYTES)
         records = min(limit_bytes // 16, MOST_RECORD_BYTES)
         waiting = min(limit_bytes // 16 // WAITER_BYTES, max(in_flight // 2, 1))
         fixed = in_flight * FETCH_BYTES + waiting * WAITER_BYTES + records
-        bodies = (limit_bytes - fixed) // 2
+        # A few of the largest bodies suffice; trees are larger.
+        rest = limit_bytes - fixed
+        bodies = max(rest // 3, min(rest // 2, LEAST_BODIES_BYTES))
         return cls(
             limit_bytes=limit_bytes,
             max_in_flight=in_flight,
             max_waiting=waiting,
             records_bytes=records,
             bodies_bytes=bodies,
-            analyses_bytes=limit_bytes - fixed - bodies,
+            analyses_bytes=rest - bodies,
         )
 
 
@@ -321,7 +324,7 @@ class MemoryBudget:
         self.analyses = MemoryPool(
             shares.analyses_bytes,
             largest_bytes=shares.analyses_bytes,
-            max_waiting=shares.max_in_flight + MOST_BACKGROUND,
+            max_waiting=sys.maxsize,  # each belongs to a turn, a job or a poll, which are few
             on_stale=on_stale,
         )
 

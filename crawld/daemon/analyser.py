@@ -19,8 +19,10 @@ from typing import Final, TypeVar, TypeVarTuple
 import trio
 
 from crawld.core.url import split_url
+from crawld.daemon.analysis_memory import PARSED_PER_BYTE, AnalysisMemory, bodies_bytes
 from crawld.daemon.stall_meter import StallMeter
 from crawld.marks import NO_MARKS, Marks
+from crawld.memory import MemoryBudget
 from crawld.workers import Workers
 
 T = TypeVar("T")
@@ -134,11 +136,17 @@ class Analyser:
 
     Attributes:
         meter: learns which pages are analysed.
+        memory: of the pages that are analysed.
     """
 
     def __init__(
-        self, workers: Workers, marks: Marks = NO_MARKS, meter: StallMeter | None = None
+        self,
+        workers: Workers,
+        marks: Marks = NO_MARKS,
+        meter: StallMeter | None = None,
+        budget: MemoryBudget | None = None,
     ) -> None:
+        self.memory = AnalysisMemory(budget)
         self.meter = meter or StallMeter()
         self._workers = workers
         self._marks = marks
@@ -156,6 +164,7 @@ class Analyser:
         url: str,
         size_bytes: int,
         tags: int = 0,
+        memory_bytes: int | None = None,
     ) -> T:
         """Return what `call(*args)` returns, or raise what it raises.
 
@@ -164,21 +173,30 @@ class Analyser:
             url: the page or document that the bytes came from.
             size_bytes: length of the bytes it reads.
             tags: number of `<` in them, where it parses markup.
+            memory_bytes: what it takes at most; None: as much as parsed JSON.
         """
         estimate_s = cost_s(size_bytes, tags)
         if estimate_s <= INLINE_S:
-            if not self._has_time():
+            if not self._has_time() and not self.memory.ends_visit():
                 await self._next_pass(url, estimate_s)
             began_at = trio.current_time()
             self.meter.page = url
             with self._marks.under(url):
                 result = call(*args)
             self._spent_s += trio.current_time() - began_at
+            self.memory.note_parsed()
             return result
         queue = self._short if estimate_s <= LONG_S else self._long
-        async with queue.place(split_url(url).host, estimate_s):
-            with self.meter.on_thread(url):
-                return await self._workers.run(self._marked, url, call, args, limiter=self._limiter)
+        if memory_bytes is None:
+            memory_bytes = PARSED_PER_BYTE * size_bytes
+        async with self.memory.held(memory_bytes):
+            async with queue.place(split_url(url).host, estimate_s):
+                with self.meter.on_thread(url):
+                    result = await self._workers.run(
+                        self._marked, url, call, args, limiter=self._limiter
+                    )
+            self.memory.note_parsed()
+            return result
 
     async def read(
         self,
@@ -196,14 +214,25 @@ class Analyser:
         size_bytes = sum(map(len, bodies))
         tags = 0 if size_bytes > LONG_BYTES else sum(body.count(b"<") for body in bodies)
         return await self.run(
-            call, *args, url=url, size_bytes=weight * size_bytes, tags=weight * tags
+            call,
+            *args,
+            url=url,
+            size_bytes=weight * size_bytes,
+            tags=weight * tags,
+            memory_bytes=bodies_bytes(bodies),
         )
 
     async def pack(self, call: Callable[[*Ts], T], *args: *Ts, url: str, body: bytes) -> T:
         """Run a call that hashes or compresses a body; see `run`."""
         if len(body) <= PACKED_BYTES:
             return call(*args)
-        return await self.run(call, *args, url=url, size_bytes=len(body) // PACKED_PER_PARSED)
+        return await self.run(
+            call,
+            *args,
+            url=url,
+            size_bytes=len(body) // PACKED_PER_PARSED,
+            memory_bytes=len(body),
+        )
 
     def _marked(self, url: str, call: Callable[[*Ts], T], args: tuple[*Ts]) -> T:
         with self._marks.under(url):

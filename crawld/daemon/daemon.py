@@ -161,7 +161,7 @@ class Daemon:
         self._evidence = evidence
         self.quarantine = Quarantine(database, clock)
         self.stall_meter = StallMeter()
-        self.analyser = Analyser(workers, marks, self.stall_meter)
+        self.analyser = Analyser(workers, marks, self.stall_meter, self.budget)
         self.crawl = Crawl(
             database,
             self.fetcher,

@@ -43,7 +43,8 @@ ROOM_LAYERS = {
     "daemon": (
         ("clock", "phase", "process", "machine_memory", "pacing", "stall_meter", "supervise"),
         ("schedule", "thread_timer"),
-        ("analyser", "freeze_watch", "memory_keeper"),
+        ("analysis_memory", "freeze_watch", "memory_keeper"),
+        ("analyser",),
         ("quarantine",),
         ("frontier", "disk_watch"),
         ("fetch",),

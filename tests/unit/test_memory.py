@@ -185,12 +185,12 @@ def test_shares_are_no_more_than_the_limit(limit_mb, in_flight):
     assert 1 <= shares.max_in_flight <= in_flight
     assert shares.max_waiting >= 1
     assert shares.bodies_bytes >= limit_mb * MIB / 4
-    assert shares.analyses_bytes >= limit_mb * MIB / 4
+    assert shares.analyses_bytes >= limit_mb * MIB / 3
 
 
 def test_fewer_fetches_are_in_flight_where_there_is_little_memory():
     assert MemoryShares.of(512 * MIB, 512).max_in_flight == 512
-    assert MemoryShares.of(LEAST_BYTES, 512).max_in_flight == 128
+    assert MemoryShares.of(LEAST_BYTES, 512).max_in_flight == 64
 
 
 def test_the_largest_body_fits_its_pool():

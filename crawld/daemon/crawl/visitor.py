@@ -134,7 +134,8 @@ class Visitor:
     async def visit(self, task: PageTask, responder: Responder) -> None:
         """Visit a page in the turn of a host, and queue the result for the file."""
         try:
-            pending = await self._visit(task, responder)
+            with self._analyser.memory.visit():
+                pending = await self._visit(task, responder)
         except Exception as error:
             error.add_note(f"at the visit of {task.page.url}")
             raise
@@ -170,7 +171,8 @@ class Visitor:
         response = await self._ask(host, page, site, mode, url)
         if self._connectivity.is_our_fault(response):
             return None
-        visit = await self._read(page, site, response, mode)
+        with self._analyser.memory.visit():
+            visit = await self._read(page, site, response, mode)
         await self.set_aside(host, visit)
         return visit
 

@@ -42,6 +42,7 @@ from crawld.core.content.volatile import VolatileRules, cleaned
 from crawld.daemon.analyser import INLINE_S, Analyser, cost_s
 from crawld.daemon.frontier.site import ActiveSite
 from crawld.errors import CrawldError
+from crawld.memory import FREE_BYTES
 from crawld.net.exchange import FetchFailure, FetchResponse
 from crawld.store.changes import volatile
 from crawld.store.changes.volatile import Template
@@ -286,7 +287,7 @@ class ChangeDetector:
             return await self._first_copy(page, site, response, body_digest)
         if body_digest == page.digest:
             return await self._unchanged(page, response, body_digest)
-        copy = await self._held_copy(page)
+        copy = await self._held_copy(page, response)
         if copy is None:
             return BodyComparison(body_digest)
         basis = ComparisonBasis(
@@ -339,7 +340,15 @@ class ChangeDetector:
             learn_unchanged, body, content_type, basis, url=page.url, bodies=(body,)
         )
 
-    async def _held_copy(self, page: PageRecord) -> StoredCopy | None:
+    async def _held_copy(self, page: PageRecord, response: FetchResponse) -> StoredCopy | None:
+        """Return the copy to compare a response with; None if there is none or no memory for it."""
+        held_bytes = self._database.look_up(version.body_bytes, page.version_id or 0)
+        body_bytes = len(response.body)
+        large = max(held_bytes, body_bytes) > FREE_BYTES
+        if large and not await self._analyser.memory.reserve(held_bytes, body_bytes):
+            hint = "raise [daemon] max_memory; until then it counts as changed"
+            log.warning("copy_not_compared", page=page.url, size_bytes=body_bytes, hint=hint)
+            return None
         try:
             return await self._database.read(version.read_copy, page.version_id or 0)
         except CrawldError as error:

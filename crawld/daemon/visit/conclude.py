@@ -5,7 +5,7 @@ Nothing here waits or uses the database. A server fault is a value, not an excep
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 from crawld.core.outcome import (
@@ -260,7 +260,10 @@ async def _content(
         return await analyser.run(
             content_of, url, response, analysis, url=url, size_bytes=0, tags=links
         )
-    most = site.max_links_per_page
+    page_bytes, most = analyser.memory.page_bytes, site.max_links_per_page
+    if page_bytes is not None and len(body) > page_bytes:
+        body = body[:page_bytes]
+        response = replace(response, body=body)
     return await analyser.read(read_content, url, response, most, url=url, bodies=(body,))
 
 

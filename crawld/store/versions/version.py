@@ -144,5 +144,14 @@ def read_copy(connection: apsw.Connection, version_id: int) -> StoredCopy | None
     return StoredCopy(content, content_type)
 
 
+def body_bytes(connection: apsw.Connection, version_id: int) -> int:
+    """Return the decoded size of a stored body, 0 if the version_id does not exist."""
+    found = connection.execute(
+        "SELECT size_bytes FROM version JOIN body USING (body_id) WHERE version_id = ?",
+        (version_id,),
+    ).get
+    return int(found or 0)
+
+
 def _row(row: tuple[Any, ...]) -> VersionRow:
     return VersionRow(*(*row[:7], StoredResponse(*row[7:])))

@@ -1,0 +1,126 @@
+"""Memory of the analyses: leases of the pages that are parsed, until their visits end.
+
+What a visit parses lives until its record is made, across several analyses. So the visit holds one
+lease, which grows; an analysis outside of visits holds a lease while it runs. Small bodies, which
+are analysed on the event loop, take no lease.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from contextvars import ContextVar
+from typing import Final
+
+from crawld.core.content.tree_memory import size_within, working_set_bytes
+from crawld.memory import MemoryBudget, MemoryLease
+
+PARSED_PER_BYTE: Final = 24
+"""Most bytes of parsed JSON or XML per byte."""
+
+OVERDRAFT: Final = 2
+"""Two pages are compared if they take at most so many times the pool; the estimate is a bound, and
+nothing else is analysed meanwhile."""
+
+
+class VisitMemory:
+    """What one visit holds.
+
+    Attributes:
+        has_parsed: whether an analysis of the visit has ended, so that a tree may live.
+    """
+
+    __slots__ = ("has_parsed", "lease")
+
+    def __init__(self) -> None:
+        self.lease: MemoryLease | None = None
+        self.has_parsed = False
+
+
+_VISIT: ContextVar[VisitMemory | None] = ContextVar("visit", default=None)
+
+
+class AnalysisMemory:
+    """Leases for analyses.
+
+    Attributes:
+        page_bytes: how much of a page can be analysed; None: all of it.
+    """
+
+    def __init__(self, budget: MemoryBudget | None) -> None:
+        """Make the leases; without a budget nothing waits."""
+        self._pool = budget.analyses if budget is not None else None
+        self.page_bytes: int | None = None
+        if self._pool is not None and working_set_bytes(2**26) > self._pool.size_bytes:
+            self.page_bytes = size_within(self._pool.size_bytes)
+
+    @contextmanager
+    def visit(self) -> Iterator[None]:
+        """Let the analyses of this task share one lease, which ends with the context."""
+        memory = VisitMemory()
+        token = _VISIT.set(memory)
+        try:
+            yield
+        finally:
+            _VISIT.reset(token)
+            if memory.lease is not None:
+                memory.lease.release()
+
+    def ends_visit(self) -> bool:
+        """Whether the visit of this task has parsed its page, and should now come to its end."""
+        memory = _VISIT.get()
+        return memory is not None and memory.has_parsed
+
+    def note_parsed(self) -> None:
+        """Record that an analysis of this task has ended."""
+        memory = _VISIT.get()
+        if memory is not None:
+            memory.has_parsed = True
+
+    @asynccontextmanager
+    async def held(self, size_bytes: int) -> AsyncIterator[None]:
+        """Hold memory for one analysis; within a visit, until the visit ends."""
+        lease, kept = self._lease()
+        try:
+            if lease is not None:
+                await lease.grow(size_bytes)
+            yield
+        finally:
+            if lease is not None and not kept:
+                lease.release()
+
+    async def reserve(self, *sizes_bytes: int) -> bool:
+        """Hold memory to compare two bodies of these sizes in a visit; False: they are too large.
+
+        Call it before the second is read from the file.
+        """
+        needed_bytes = comparison_bytes(*sizes_bytes)
+        if self._pool is None:
+            return True
+        if needed_bytes > OVERDRAFT * self._pool.size_bytes:
+            return False
+        lease, kept = self._lease()
+        if lease is not None and kept:
+            await lease.grow(needed_bytes)
+        return True
+
+    def _lease(self) -> tuple[MemoryLease | None, bool]:
+        """Return the lease of the visit or a new one, and whether it belongs to a visit."""
+        if self._pool is None:
+            return None, False
+        memory = _VISIT.get()
+        if memory is None:
+            return self._pool.lease(), False
+        if memory.lease is None:
+            memory.lease = self._pool.lease()
+        return memory.lease, True
+
+
+def bodies_bytes(bodies: Sequence[bytes]) -> int:
+    """Return the most memory that the analysis of bodies takes."""
+    return sum(working_set_bytes(len(body)) for body in bodies)
+
+
+def comparison_bytes(*sizes_bytes: int) -> int:
+    """Return the most memory that reading and comparing bodies of these sizes takes."""
+    return sum(working_set_bytes(size) + size for size in sizes_bytes)
