@@ -35,8 +35,17 @@ def run(
         Path | None,
         typer.Option(envvar="CRAWLD_SOCKET", help="Control socket; default: as in the config."),
     ] = None,
+    *,
+    supervise: Annotated[
+        bool,
+        typer.Option("--supervise", help="Restart the daemon when it crashes or freezes."),
+    ] = False,
 ) -> int:
     """Run the daemon; SIGHUP reloads the config, SIGTERM drains and stops."""
+    if supervise:
+        from crawld.cli.supervise import supervise as run_supervised
+
+        return run_supervised(config, socket)
     from crawld.cli.run import run as run_config
 
     return run_config(config, socket)
