@@ -95,6 +95,7 @@ class PageSelection:
         for queue in host.queues():
             if queue.wants_refill and queue.site_id in self._state.active:
                 asked = LOOK_AHEAD + len(queue.held)
+                queue.begin_refill()
                 found = await self._database.read(
                     frontier.list_discovered,
                     host.host_id,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 import trio
 
@@ -21,6 +22,7 @@ from crawld.daemon.frontier.host import HostState
 from crawld.daemon.frontier.page_queue import PageQueue
 from crawld.daemon.frontier.site import ActiveSite
 from crawld.daemon.frontier.wiki_scope import WikiScope
+from crawld.daemon.pacing import LoopSlices, parts_of
 from crawld.daemon.schedule.host_groups import GroupState, group_of, groups_of
 from crawld.daemon.schedule.schedule import Schedule
 from crawld.store.engine.database import Database
@@ -29,6 +31,9 @@ from crawld.store.frontier import host as host_rows
 from crawld.store.frontier import page as page_rows
 from crawld.store.frontier.frontier import Caps, NewPage
 from crawld.store.frontier.page import PageRecord
+
+FEW_PAGES: Final = 64
+"""New pages of a visit that are queued at once, in about a millisecond."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -147,7 +152,7 @@ class CrawlState:
         new = await self._database.write(frontier.discover, admitted.found, self.caps)
         if admitted.refusals:
             await self._database.write(refusal.record, admitted.refusals)
-        self.enter_pages(new)
+        await self.enter_all(new)
         return admitted
 
     # --- hosts ---------------------------------------------------------------------------------
@@ -223,17 +228,44 @@ class CrawlState:
         return queue
 
     def enter_pages(self, new: Iterable[NewPage], *, soon: bool = False) -> None:
-        """Queue pages that were just added to the frontier.
+        """Queue a few pages that were just added to the frontier.
 
         Args:
-            new: the pages.
+            new: at most `FEW_PAGES`; more go to `enter_all`.
             soon: whether requisites go to the front of their queue.
         """
         for page in new:
-            host = self.enter_host(page.host_id, split_url(page.url).host)
-            queue = self.pages_of(host, page.site_id, requisites=page.requisite)
+            host, queue = self._queue_of(page)
             queue.add_new([page.page_id], soon=soon and page.requisite)
             self.schedule.wake(host.slot)
+
+    async def enter_all(self, new: Sequence[NewPage], *, soon: bool = False) -> None:
+        """Queue pages that were just added to the frontier, however many, in slices.
+
+        Of many pages only requisites that go to the front are queued themselves. The others are in
+        the file: their queues are told that it has more.
+        """
+        if len(new) <= FEW_PAGES:
+            self.enter_pages(new, soon=soon)
+            return
+        slices = LoopSlices()
+        pages_of: dict[tuple[HostState, PageQueue], list[int]] = {}
+        for part in parts_of(new):
+            for page in part:
+                pages_of.setdefault(self._queue_of(page), []).append(page.page_id)
+            await slices.pause()
+        for some in parts_of(list(pages_of.items())):
+            for (host, queue), pages in some:
+                if soon and queue.requisites:
+                    queue.add_new(pages, soon=True)
+                else:
+                    queue.note_more()
+                self.schedule.wake(host.slot)
+            await slices.pause()
+
+    def _queue_of(self, page: NewPage) -> tuple[HostState, PageQueue]:
+        host = self.enter_host(page.host_id, split_url(page.url).host)
+        return host, self.pages_of(host, page.site_id, requisites=page.requisite)
 
     def in_scope(self, page: PageRecord, site: ActiveSite) -> bool:
         """Whether a page of the file may be visited for its site.

@@ -26,7 +26,7 @@ from crawld.daemon.analyser import Analyser
 from crawld.daemon.clock import Clock
 from crawld.daemon.crawl.page_selection import PageTask
 from crawld.daemon.crawl.replica_leases import ReplicaLeases
-from crawld.daemon.crawl.state import CrawlState
+from crawld.daemon.crawl.state import FEW_PAGES, CrawlState
 from crawld.daemon.fetch.metered_fetcher import MeteredFetcher
 from crawld.daemon.fetch.request import request_for
 from crawld.daemon.frontier.host import HostState
@@ -37,7 +37,7 @@ from crawld.daemon.schedule.connectivity import Connectivity
 from crawld.daemon.visit.conclude import Visit, conclude
 from crawld.daemon.visit.feedback import VisitLearning
 from crawld.daemon.visit.record import VisitFeedback, observation_of, record_of
-from crawld.daemon.visit.recorder import PendingVisit, Recorder
+from crawld.daemon.visit.recorder import LongCallback, PendingVisit, Recorder
 from crawld.daemon.visit.requisite import conclude_requisite, request_for_requisite
 from crawld.daemon.visit.soft_404 import Soft404Check
 from crawld.daemon.visit.validators import NO_VALIDATORS, RequestMode
@@ -313,14 +313,18 @@ class Visitor:
         put_back: Callable[[], None],
         soon: bool,
         recorded: RecordResult,
-    ) -> None:
+    ) -> LongCallback | None:
         # Only now may the page be taken again: its next visit starts from the committed state.
         queue.mark_recorded(page_id)
         put_back()
         responder.recorded(page_id, outcome)
-        self._state.enter_pages(recorded.new_pages, soon=soon)
         self._state.schedule.wake(responder.host.slot)
         self.leases.wake_partners(responder.host)
+        new = recorded.new_pages
+        if len(new) > FEW_PAGES:
+            return partial(self._state.enter_all, new, soon=soon)
+        self._state.enter_pages(new, soon=soon)
+        return None
 
 
 def _host_update(host: HostState, visit: Visit, skew_s: float | None) -> HostUpdate:

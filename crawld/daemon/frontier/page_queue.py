@@ -81,6 +81,7 @@ class PageQueue:
         "_ahead",
         "_balance",
         "_discovery_share",
+        "_grew",
         "_hints",
         "_idle_until",
         "_in_flight",
@@ -113,7 +114,7 @@ class PageQueue:
         self.site_id = site_id
         self.host_id = host_id
         self.requisites = requisites
-        self.more = False
+        self.more = self._grew = False
         self.held: set[int] = set()
         self._left_out: set[int] = set()
         self.policy_name = policy_name
@@ -178,12 +179,22 @@ class PageQueue:
             return
         for page in pages:
             if self.more or len(self._ahead) >= LOOK_AHEAD:
-                self.more = True
+                self.note_more()
                 return
-            self._ahead.append(page)
+            # A refill may have read it between its commit and this call.
+            if page not in self.held and page not in self._ahead:
+                self._ahead.append(page)
+
+    def begin_refill(self) -> None:
+        """Begin to read the file; pages added from now on may be missing from what is read."""
+        self._grew = False
+
+    def note_more(self) -> None:
+        """Note that the file has more never-visited pages; a refill under way may miss them."""
+        self.more = self._grew = True
 
     def refill(self, pages: list[int], *, asked: int) -> None:
-        """Add the next pages of the frontier, in breadth-first order.
+        """Add the next pages of the frontier, in breadth-first order, read since `begin_refill`.
 
         Args:
             pages: page numbers read from the file.
@@ -192,7 +203,8 @@ class PageQueue:
         present = set(self._ahead)
         fresh = [page for page in pages if page not in self.held and page not in present]
         self._ahead.extend(fresh)
-        self.more = len(pages) >= asked
+        self.more = self._grew or len(pages) >= asked
+        self._grew = False
 
     @property
     def wants_refill(self) -> bool:

@@ -389,7 +389,7 @@ class HintPoller(BackgroundWork):
         for start in range(0, len(found), STORED_AT_ONCE):
             part = found[start : start + STORED_AT_ONCE]
             new = await self._database.write(frontier.discover, part, self._state.caps)
-            self._state.enter_pages(new)
+            await self._state.enter_all(new)
 
     def _poll_soon(self, number: int) -> None:
         """Poll a source as soon as its budget allows: its cursor was updated by another source."""

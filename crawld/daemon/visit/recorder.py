@@ -8,8 +8,10 @@ skipped.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import structlog
 import trio
@@ -32,13 +34,16 @@ for a tenth of a second."""
 
 NOT_RECORDED = RecordResult(None, None, [])
 
+LongCallback: TypeAlias = Callable[[], Awaitable[None]]
+"""The rest of a callback that takes long; runs while later visits are committed."""
+
 
 @dataclass(frozen=True, slots=True)
 class PendingVisit:
     """A record, and the callback for its commit (or for `NOT_RECORDED`)."""
 
     record: VisitRecord
-    on_recorded: Callable[[RecordResult], None]
+    on_recorded: Callable[[RecordResult], LongCallback | None]
 
 
 class Recorder:
@@ -50,14 +55,16 @@ class Recorder:
         self._gather_s = gather_s
         self._waiting: list[PendingVisit] = []
         self._writing = 0
+        self._long: deque[LongCallback] = deque()
+        self._long_waits = trio.Event()
         self._arrived = trio.Event()
         self._full = trio.Event()
         self._room = trio.Event()
 
     @property
     def unrecorded(self) -> int:
-        """Number of visits made and not yet committed."""
-        return len(self._waiting) + self._writing
+        """Number of visits made and not yet committed, or whose callback has not ended."""
+        return len(self._waiting) + self._writing + len(self._long)
 
     async def put(self, entry: PendingVisit) -> None:
         """Queue a record; wait while the queue is full."""
@@ -70,17 +77,31 @@ class Recorder:
 
     async def run(self, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Write batches until cancelled; `drain` first if nothing may be lost."""
-        task_status.started()
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self._run_long_callbacks)
+            task_status.started()
+            while True:
+                await self._arrived.wait()
+                with trio.move_on_after(self._gather_s):
+                    await self._full.wait()
+                await self._write()
+
+    async def _run_long_callbacks(self) -> None:
+        """Run the long callbacks, one after the other."""
         while True:
-            await self._arrived.wait()
-            with trio.move_on_after(self._gather_s):
-                await self._full.wait()
-            await self._write()
+            while self._long:
+                try:
+                    await self._long[0]()
+                except Exception:
+                    log.exception("pages_not_entered")
+                self._long.popleft()
+            self._long_waits = trio.Event()
+            await self._long_waits.wait()
 
     async def drain(self) -> None:
-        """Return when every queued record is committed."""
+        """Return when every queued record is committed and its callback has ended."""
         while self.unrecorded:
-            if self._writing:
+            if self._writing or not self._waiting:
                 await trio.sleep(self._gather_s / 8)
             else:
                 await self._write()
@@ -109,6 +130,9 @@ class Recorder:
                 log.error("visit_not_recorded", page=entry.record.page_id, exc_info=outcome)
                 outcome = NOT_RECORDED
             try:
-                entry.on_recorded(outcome)
+                callback = entry.on_recorded(outcome)
+                if callback is not None:
+                    self._long.append(callback)
+                    self._long_waits.set()
             except Exception:  # the callbacks of the other records must still run
                 log.exception("page_not_put_back", page=entry.record.page_id)
