@@ -261,6 +261,6 @@ class Analyser:
         """Let the calls that wait go on, as many in each pass as have time."""
         while self._inline:
             await trio.lowlevel.checkpoint()
-            spent_s = 0.0
+            spent_s = self._spent_s = 0.0
             while self._inline and spent_s < PASS_S:
                 spent_s += self._inline.pop()
