@@ -111,7 +111,6 @@ SEAM_CALLS = _words("run_sync start_thread_soon as_async SystemRandom urandom uu
 SEAM_EXCEPTIONS = {
     "daemon/clock.py": "is the seam of time",
     "workers.py": "is the seam of threads",
-    "sources/feed.py": "names the type of a parsed date",
     "store/versions/body.py": "keeps one compressor per thread",
     "store/versions/headers.py": "keeps one compressor per thread",
 }

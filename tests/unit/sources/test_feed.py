@@ -1,12 +1,12 @@
 """Feeds found in the wild: new entries, wrong dates, and other documents."""
 
-import gc
 from pathlib import Path
 
 import pytest
 
 from crawld.sources.feed import MAX_ENTRIES, FeedError, FeedWindow, read_feed
 from crawld.sources.listed_page import ListedPage, TimeSpan, read_date
+from tests.unit.steps import count_steps
 
 DATA = Path(__file__).parents[2] / "data" / "sources"
 URL = "http://a.test/news/feed.xml"
@@ -83,12 +83,110 @@ def test_entities_are_not_expanded():
     doctype = f"<?xml version='1.0'?><!DOCTYPE rss [<!ENTITY a 'ha'>{bomb}]>"
     channel = rss(item("http://a.test/x"), more="<title>&i;</title>").partition("?>")[2]
     assert urls(read(doctype + channel)) == ["http://a.test/x"]
-    gc.collect()  # the parser leaves 110 MB in cycles
 
 
 def test_a_broken_feed_is_read_as_far_as_possible():
     whole = rss(item("http://a.test/1"), item("http://a.test/2"))
     assert urls(read(whole.partition("</channel>")[0])) == ["http://a.test/1", "http://a.test/2"]
+
+
+ITEM = "<item><link>http://a.test/1</link></item>"
+
+
+@pytest.mark.parametrize(
+    "items",
+    [
+        "<item><title>Fish & chips &nbsp; &foo; < 5</title><link>http://a.test/1</link></item>",
+        "<item><description>a<br>b<p>c<img src='x'></description><link>http://a.test/1</link></item>",
+        "<item><title>x</b></i></title><link>http://a.test/1</item>",
+        "<item><link>http://a.test/1</link><item><link>http://a.test/1</link></item>",
+        "<item><link><![CDATA[http://a.test/1]]></link></item>",
+        "<item><guid>http://a.test/1</guid></item>",
+        "<item><guid isPermaLink='false'>7</guid><link> http://a.test/1 </link></item>",
+        "<item><source url='x'><link>http://b.test/</link></source><link>http://a.test/1</link></item>",
+        "<item><title a='>' b=\">\">x</title><link>http://a.test/1</link></item>",
+        "<ITEM><LINK>http://a.test/1</LINK></ITEM>",
+        "<item><link/>x<link>http://a.test/1</link></item>",
+        "<item><atom:link rel='self' href='http://b.test/'/><link>http://a.test/1</link></item>",
+        "<entry><link rel='alternate' href='http://a.test/1'/></entry>",
+        "<item><!-- <link>http://b.test/</link> --><link>http://a.test/1</link></item>",
+        "<image><link>http://b.test/</link></image>" + ITEM,
+        "<item><content><svg><link>http://b.test/</link></svg></content><guid>/1</guid></item>",
+        "<item><link>http://a.test/1",
+    ],
+)
+def test_feeds_that_are_not_well_formed_are_read(items):
+    assert set(urls(read(rss(items)))) == {"http://a.test/1"}
+
+
+def test_rdf():
+    text = """<rdf:RDF xmlns="http://purl.org/rss/1.0/"><channel rdf:about="x">
+      <link>http://a.test/</link><items><rdf:Seq><rdf:li rdf:resource="y"/></rdf:Seq></items>
+      </channel><item rdf:about="http://a.test/x"><link>http://a.test/x</link>
+      <dc:date>2026-11-21T11:00:00Z</dc:date></item></rdf:RDF>"""
+    (entry,) = read(text).entries.values()
+    assert entry == ListedPage("http://a.test/x", read_date("2026-11-21T11:00:00Z"))
+
+
+@pytest.mark.parametrize("charset", ["utf-8", "iso-8859-1", "utf-16", "windows-1251"])
+def test_the_declared_charset_is_used(charset):
+    letter = "ж" if charset == "windows-1251" else "é"
+    text = rss(item(f"http://a.test/{letter}"))
+    declared = text.replace("<?xml version='1.0'?>", f"<?xml version='1.0' encoding='{charset}'?>")
+    assert urls(read(declared.encode(charset))) == urls(read(text))
+
+
+def test_a_link_with_many_parameters_is_no_difference():
+    home = "<link>http://a.test/wiki/Special:X</link>"
+    link = "http://a.test/index.php?" + "title=a&amp;diff=1&amp;" * 50
+    assert len(urls(read(rss(item(link), more=home)))) == 1
+
+
+@pytest.mark.parametrize("charset", ["idna", "punycode", "zlib_codec", "unicode_escape", "utf-7"])
+def test_codecs_that_are_no_charset_are_not_used(charset):
+    text = f"<?xml version='1.0' encoding='{charset}'?>" + rss(ITEM).partition("?>")[2]
+    assert urls(read(text)) == ["http://a.test/1"]
+
+
+HOSTILE = {
+    "open elements": "<a>",
+    "open items": "<item>",
+    "open sources": "<item><source>",
+    "closed elements": "</a>",
+    "attributes": '<item a="x"',
+    "attributes of one tag": ' a="x" b',
+    "namespaces": "<x xmlns:a='b'>",
+    "bases": "<x xml:base='a/'>",
+    "categories": "<category>a</category>",
+    "quotes": '<a b="',
+    "brackets": "<",
+    "closing brackets": ">",
+    "declarations": "<!DOCTYPE a [<!ENTITY a 'b'>",
+    "sections": "<![CDATA[",
+    "whole sections": "<link><![CDATA[]]>",
+    "comments": "<!--",
+    "whole comments": "<!---->",
+    "instructions": "<?",
+    "ampersands": "&",
+    "entities": "&lt;&#1;&#x1",
+    "links": "<link href='http://a.test/'/>",
+    "dates": "<pubDate>Sat, 21 Nov 2026 11:00:00 GMT</pubDate>",
+    "crossed": "<a><b></a></b>",
+    "blanks": "<a " + " " * 50,
+    "equals": "<a = = =",
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+@pytest.mark.parametrize("within", ["", "<item>", "<item><link>", "<item "])
+def test_the_work_is_linear(name, within):
+    few, many = (rss(within + HOSTILE[name] * count) for count in (400, 800))
+    assert count_steps(read, many) < 2.3 * count_steps(read, few) + 2_000
+
+
+def test_the_number_of_tags_is_limited():
+    text = rss(ITEM).replace("</channel></rss>", "<a>" * 1_000_000 + ITEM.replace("1", "2"))
+    assert urls(read(text)) == ["http://a.test/1"]
 
 
 def test_entries_without_a_page_are_counted():
