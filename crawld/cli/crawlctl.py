@@ -231,6 +231,13 @@ def resume(session: Session, *, site: Site = None, host: Host = None) -> None:
     session.show_done(session.client.post("/resume", _target(site, host)))
 
 
+@command
+def forgive(session: Session, host: Annotated[str, typer.Argument(metavar="HOST")]) -> None:
+    """End the back-off of a host, after its trouble is over."""
+    path = f"/hosts/{quote(host, safe='')}/forgive"
+    session.show_done(session.client.post(path, {}))
+
+
 def _target(site: str | None, host: str | None) -> dict[str, object]:
     if site is not None and host is not None:
         raise typer.BadParameter("name a site or a host, not both")

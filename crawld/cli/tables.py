@@ -247,8 +247,8 @@ def host_table(host: models.HostDetail, now: float) -> RenderableType:
                 ("received", size_text(host.wire_bytes)),
                 ("last request", ago_text(host.last_fetch_at, now)),
                 ("delay", duration_text(host.delay_s)),
-                ("back-off", f"level {host.backoff_level}" if host.backoff_level else None),
-                ("closed for", duration_text(closed_s) if closed_s > 0 else None),
+                ("back-off", _backoff_text(host, now)),
+                ("closed for", _closed_text(host, closed_s)),
                 ("next slot", next_slot_text(host)),
             ]
         )
@@ -259,6 +259,22 @@ def host_table(host: models.HostDetail, now: float) -> RenderableType:
     if host.refused_urls:
         parts += ["", refusals_table(host.refused_urls)]
     return Group(*parts)
+
+
+def _backoff_text(host: models.HostDetail, now: float) -> str | None:
+    if not host.backoff_level:
+        return None
+    since = f", last trouble {ago_text(host.trouble_at, now)}" if host.trouble_at else ""
+    return (
+        f"level {host.backoff_level}: {duration_text(host.delay_s)} between requests instead of"
+        f" {duration_text(host.base_delay_s)}{since}; crawlctl forgive {host.host} ends it"
+    )
+
+
+def _closed_text(host: models.HostDetail, closed_s: float) -> str | None:
+    if closed_s <= 0:
+        return None
+    return f"{duration_text(closed_s)}, as it asked; crawlctl forgive {host.host} ends it"
 
 
 def _robots_row(robots: models.RobotsStatus, now: float) -> Sequence[str]:

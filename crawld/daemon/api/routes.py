@@ -171,6 +171,16 @@ def _commands(router: APIRouter, daemon: Daemon) -> None:
         """Pause a site, a host or everything."""
         return await _set_paused(daemon, form, paused=True)
 
+    @router.post("/hosts/{host}/forgive")
+    async def forgive(host: str) -> schemas.Done:
+        """End the back-off of a host: its next request waits for its plain delay only."""
+        row = await known_host(daemon, host)
+        state = daemon.state.hosts.get(row.host)
+        if state is None:
+            return schemas.Done(done=f"{row.host} has no page to visit")
+        await daemon.state.forgive(state)
+        return schemas.Done(done=f"{row.host} is asked again in {state.base_delay_s():g} s or less")
+
     @router.post("/resume")
     async def resume(form: schemas.TargetForm) -> schemas.Done:
         """Resume a site, a host or everything."""

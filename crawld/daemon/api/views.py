@@ -84,6 +84,7 @@ def _host_fields(daemon: Daemon, row: HostRow) -> dict[str, Any]:
 async def host_detail(daemon: Daemon, host: str) -> status.HostDetail:
     """Return a host with its robots.txt and refused URLs."""
     row = await known_host(daemon, host)
+    state = daemon.state.hosts.get(row.host)
     origins = [
         (origin, await daemon.database.read(host_rows.origin_robots, origin))
         for _, origin in await daemon.database.read(host_rows.list_origins, row.host_id)
@@ -91,7 +92,9 @@ async def host_detail(daemon: Daemon, host: str) -> status.HostDetail:
     refused = await daemon.database.read(refusal.of_host, host)
     return status.HostDetail(
         **_host_fields(daemon, row),
-        closed_until=row.closed_until,
+        base_delay_s=state.base_delay_s() if state else None,
+        trouble_at=state.backoff.at if state else None,
+        closed_until=state.backoff.closed_until if state else row.closed_until,
         robots=[
             status.RobotsStatus(
                 origin=origin,

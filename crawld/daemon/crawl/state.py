@@ -197,6 +197,14 @@ class CrawlState:
             host.paused = paused
             self.schedule.wake(host.slot)
 
+    async def forgive(self, host: HostState) -> None:
+        """End the back-off of a host; the file remembers it."""
+        host.forgive(trio.current_time())
+        self.schedule.wake(host.slot)
+        await self._database.write(
+            host_rows.record_request, host.host_id, host.update(None, host.slot.address)
+        )
+
     def set_groups(self, configured: Sequence[HostGroupConfig]) -> None:
         """Replace the groups of hosts that share limits."""
         self.groups = groups_of(configured)

@@ -128,6 +128,15 @@ class HostState:
         if self.backoff is not NO_BACKOFF:
             self.backoff = self.backoff.after_success(now)
 
+    def forgive(self, now: float) -> None:
+        """End the back-off and what closes the host, as after a long success; `now`: trio's clock.
+
+        The next request still waits for the delay without back-off.
+        """
+        self.backoff = NO_BACKOFF
+        self._closed_until = self.shut_until = -math.inf
+        self.slot.next_at = min(self.slot.next_at, now + self.base_delay_s())
+
     def update(
         self,
         last_fetch_at: float | None,

@@ -210,6 +210,8 @@ class RefusedUrls(BaseModel):
 class HostDetail(HostStatus):
     """One host in full."""
 
+    base_delay_s: float | None
+    trouble_at: float | None
     closed_until: float | None
     robots: list[RobotsStatus]
     refused_urls: list[RefusedUrls]
