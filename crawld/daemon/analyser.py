@@ -114,10 +114,7 @@ class FairQueue:
             try:
                 await event.wait()
             except trio.Cancelled:
-                if event.is_set():
-                    self._release()
-                else:
-                    self.remove(event)
+                self.remove(event)
                 raise
         self._is_taken = True
         try:
@@ -253,8 +250,7 @@ class Analyser:
         try:
             await event.wait()
         except trio.Cancelled:
-            if not event.is_set():
-                self._inline.remove(event)
+            self._inline.remove(event)
             raise
 
     async def _serve_inline(self) -> None:

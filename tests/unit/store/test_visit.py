@@ -192,3 +192,30 @@ def test_versions_are_listed_newest_first(connection, page_id):
     assert version.read_body(connection, oldest.version_id) == b"v0"
     assert version.read_body(connection, 99) is None
     assert version.get(connection, 99) is None
+
+
+def test_a_visit_with_many_links_has_parts_in_proportion(connection, page_id):
+    def parts(count):
+        hosts = [found("x", host=f"h{count}-{number}.test") for number in range(count)]
+        refused = [
+            Refusal(f"r{count}-{n}.test", "host", "http://r.test/", NOW) for n in range(count)
+        ]
+        record = unlike(
+            page_id, Outcome.NOT_MODIFIED, NOW + count, discoveries=hosts, refusals=refused
+        )
+        steps = sum(1 for _ in visits.record_in_parts(connection, record))
+        assert (
+            connection.execute("SELECT count(*) FROM host WHERE host LIKE ?", (f"h{count}-%",)).get
+            == count
+        )
+        return steps
+
+    assert parts(20) == 0
+    assert parts(640) == 60
+    assert parts(1280) == 120
+
+
+def test_a_link_named_twice_far_apart_is_one_page(connection, page_id):
+    twice = [found("same"), *(found(str(number)) for number in range(100)), found("same")]
+    record = unlike(page_id, Outcome.NOT_MODIFIED, NOW + 1, discoveries=twice)
+    assert len(visits.record(connection, record).new_pages) == 101

@@ -1,6 +1,7 @@
 """Admission of URLs by scope, traps and robots rules, and the memory of recent decisions."""
 
 import pytest
+import trio
 
 from crawld.core.robots import Robots
 from crawld.core.url import canonicalize
@@ -115,3 +116,35 @@ def test_recent_urls_are_bounded_and_drop_the_oldest():
     assert 899 not in recent or 799 not in recent
     assert sum(key in recent for key in range(1000)) <= 200
     assert 999 in recent
+
+
+async def test_other_tasks_run_while_a_page_with_many_links_is_admitted(admission, nursery):
+    urls = [f"{HOME}{number}" for number in range(4_000)]
+    runs = []
+
+    async def count():
+        while True:
+            runs.append(1)
+            await trio.lowlevel.checkpoint()
+
+    nursery.start_soon(count)
+    for admit in (admission.admit, admission.admit_requisites):
+        runs.clear()
+        result = await admit(make_site(seeds=[HOME]), urls, Referrer(7, 1), NOW)
+        assert [each.url for each in result.found] == urls
+        assert len(runs) >= len(urls) / 256 - 1
+    nursery.cancel_scope.cancel()
+
+
+async def test_rules_that_change_during_an_admission_leave_no_old_decisions(admission, nursery):
+    urls = [f"{HOME}{number}" for number in range(4_000)]
+    old, new = make_site(seeds=[HOME], exclude=["prefix:/"]), make_site(seeds=[HOME])
+
+    async def change_rules():
+        admission.forget()
+
+    nursery.start_soon(change_rules)
+    refused = await admission.admit(old, urls, Referrer(7, 1), NOW)
+    assert len(refused.refusals) == len(urls)
+    admitted = await admission.admit(new, urls, Referrer(7, 1), NOW)
+    assert [each.url for each in admitted.found] == urls

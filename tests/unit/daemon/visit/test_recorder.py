@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pytest
 import trio
+import trio.testing
 
 from crawld.core.page import Outcome, PageState
 from crawld.daemon.visit.recorder import BATCH, SLICE_S, WAITING, PendingVisit, Recorder
@@ -98,6 +99,57 @@ async def test_slow_callbacks_let_other_tasks_run(database):
                 await trio.lowlevel.checkpoint()
     # Trio shuffles the order of tasks: two callbacks may follow each other, three may not.
     assert "callback callback callback" not in " ".join(runs)
+
+
+async def test_a_long_callback_does_not_delay_the_visits_after_it(database):
+    pages = await make_pages(database, 3)
+    runs, go_on = [], trio.Event()
+
+    async def enter_pages():
+        await go_on.wait()
+        runs.append("long")
+
+    async with recording(database) as recorder:
+        await recorder.put(PendingVisit(make_record(pages[0]), lambda _: enter_pages))
+        await until(lambda: recorder.unrecorded == 1 and not recorder._writing)
+        await recorder.put(PendingVisit(make_record(pages[1]), lambda _: runs.append("short")))
+        await until(lambda: runs)
+        assert (runs, recorder.unrecorded) == (["short"], 1)
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(recorder.drain)
+            await trio.testing.wait_all_tasks_blocked()
+            go_on.set()
+        assert (runs, recorder.unrecorded) == (["short", "long"], 0)
+
+
+async def test_a_failing_long_callback_does_not_stop_the_others(database):
+    pages = await make_pages(database, 2)
+    runs = []
+
+    async def fail():
+        raise RuntimeError("a bug")
+
+    async def enter_pages():
+        runs.append("long")
+
+    async with recording(database) as recorder:
+        for page, callback in zip(pages, (fail, enter_pages), strict=True):
+            await recorder.put(PendingVisit(make_record(page), lambda _, each=callback: each))
+        await until(lambda: runs and not recorder.unrecorded)
+
+
+async def test_other_tasks_run_while_a_visit_with_many_links_is_stored(database):
+    (page,) = await make_pages(database, 1)
+    found = [make_discovery(f"/{number}", host=f"h{number}.test") for number in range(3_000)]
+    runs, results = 0, []
+    async with recording(database) as recorder:
+        record = replace(make_record(page), discoveries=found)
+        await recorder.put(PendingVisit(record, results.append))
+        while not results:
+            runs += 1
+            await trio.lowlevel.checkpoint()
+    assert len(results[0].new_pages) == len(found)
+    assert runs > 10
 
 
 async def test_a_bad_record_does_not_affect_the_others(database):

@@ -1,0 +1,189 @@
+"""Which analyses run on the event loop, which on threads, and in what order."""
+
+from contextlib import contextmanager
+
+import pytest
+import trio
+import trio.testing
+
+from crawld.daemon.analyser import INLINE_S, PASS_S, Analyser, cost_s
+
+URL = "http://{}.test/page"
+SMALL, MEDIUM, LARGE = b"<p>x", b"<td>x" * 20_000, b"x" * 8_000_000
+
+
+class HeldWorkers:
+    """Workers whose calls end when the test says so."""
+
+    def __init__(self, *, held=False):
+        self.started = []
+        self.at_once = self.most_at_once = 0
+        self.go_on = trio.Event()
+        if not held:
+            self.go_on.set()
+
+    async def run(self, call, *args, limiter=None, abandon_on_cancel=False):
+        self.started.append(args[0])
+        self.at_once += 1
+        self.most_at_once = max(self.most_at_once, self.at_once)
+        try:
+            await self.go_on.wait()
+            await trio.lowlevel.checkpoint()
+            return call(*args)
+        finally:
+            self.at_once -= 1
+
+
+class ListedMarks:
+    """Keeps the marks in a list."""
+
+    def __init__(self):
+        self.open, self.all = [], []
+
+    @contextmanager
+    def under(self, url):
+        self.open.append(url)
+        self.all.append(url)
+        try:
+            yield
+        finally:
+            self.open.remove(url)
+
+
+def url(host):
+    return URL.format(host)
+
+
+async def wait_until(holds):
+    with trio.fail_after(30):
+        while not holds():
+            await trio.lowlevel.checkpoint()
+
+
+@pytest.mark.parametrize(
+    ("bodies", "inline"),
+    [
+        ([SMALL], True),
+        ([b"<p>word " * 3_000], True),
+        ([b"x" * 300_000], True),
+        ([b"x" * 400_000], False),
+        ([b"x" * 200_000, b"x" * 200_000], False),
+        ([b"<td>x" * 8_000], False),
+        ([b"<" * 64_000_000], False),
+    ],
+)
+async def test_only_small_bodies_are_read_on_the_event_loop(bodies, inline):
+    workers = HeldWorkers()
+    analyser = Analyser(workers)
+    assert await analyser.read(len, bodies, url=url("a"), bodies=bodies) == len(bodies)
+    assert workers.started == ([] if inline else [url("a")])
+
+
+async def test_a_feed_counts_for_more_than_a_page_and_a_hash_for_less():
+    workers = HeldWorkers()
+    analyser = Analyser(workers)
+    body = b"<p>word " * 3_000
+    await analyser.read(len, body, url=url("a"), bodies=[body], weight=12)
+    await analyser.pack(len, b"x" * 2_000_000, url=url("b"), body=b"x" * 2_000_000)
+    assert workers.started == [url("a")]
+    await analyser.pack(len, b"x" * 16_000_000, url=url("c"), body=b"x" * 16_000_000)
+    assert workers.started == [url("a"), url("c")]
+
+
+@pytest.mark.parametrize("body", [SMALL, MEDIUM, LARGE])
+async def test_each_analysis_is_marked_and_its_exception_is_raised(body):
+    marks = ListedMarks()
+    analyser = Analyser(HeldWorkers(), marks)
+
+    def fail():
+        assert marks.open == [url("a")]
+        raise ValueError("a bug")
+
+    with pytest.raises(ValueError, match="a bug"):
+        await analyser.read(fail, url=url("a"), bodies=[body])
+    assert (marks.open, marks.all) == ([], [url("a")])
+
+
+async def test_a_long_analysis_delays_no_medium_one(nursery):
+    workers = HeldWorkers(held=True)
+    analyser = Analyser(workers)
+
+    async def analyse(host, body):
+        await analyser.read(len, body, url=url(host), bodies=[body])
+
+    for host in ("long1", "long2"):
+        nursery.start_soon(analyse, host, LARGE)
+    await wait_until(lambda: workers.started)
+    nursery.start_soon(analyse, "medium", MEDIUM)
+    await wait_until(lambda: url("medium") in workers.started)
+    assert len(workers.started) == 2
+    workers.go_on.set()
+    await wait_until(lambda: len(workers.started) == 3)
+    assert workers.most_at_once == 2
+
+
+async def test_hosts_take_turns_and_small_pages_do_not_wait_for_those_of_a_greedy_host(nursery):
+    workers = HeldWorkers(held=True)
+    analyser = Analyser(workers)
+
+    async def analyse(host, body):
+        await analyser.read(len, body, url=url(host), bodies=[body])
+
+    nursery.start_soon(analyse, "first", LARGE)
+    await wait_until(lambda: workers.started)
+    for _ in range(6):
+        nursery.start_soon(analyse, "greedy", LARGE)
+        await trio.testing.wait_all_tasks_blocked()
+    for host, body in (("fair", LARGE), ("light", LARGE[:4_000_000])):
+        nursery.start_soon(analyse, host, body)
+        await trio.testing.wait_all_tasks_blocked()
+    workers.go_on.set()
+    await wait_until(lambda: len(workers.started) == 9)
+    order = [each.removeprefix("http://").partition(".")[0] for each in workers.started]
+    assert order[:4] == ["first", "light", "greedy", "fair"]
+    assert workers.most_at_once == 1
+
+
+async def test_a_cancelled_caller_leaves_the_queue(nursery):
+    workers = HeldWorkers(held=True)
+    analyser = Analyser(workers)
+
+    async def analyse(host):
+        await analyser.read(len, LARGE, url=url(host), bodies=[LARGE])
+
+    nursery.start_soon(analyse, "first")
+    await wait_until(lambda: workers.started)
+    async with trio.open_nursery() as doomed:
+        doomed.start_soon(analyse, "doomed")
+        await trio.testing.wait_all_tasks_blocked()
+        nursery.start_soon(analyse, "next")
+        await trio.testing.wait_all_tasks_blocked()
+        doomed.cancel_scope.cancel()
+    workers.go_on.set()
+    await wait_until(lambda: len(workers.started) == 2)
+    assert workers.started == [url("first"), url("next")]
+    await analyser.read(len, LARGE, url=url("again"), bodies=[LARGE])
+
+
+async def test_other_tasks_run_between_many_small_analyses(mock_clock, nursery):
+    analyser = Analyser(HeldWorkers())
+    runs = []
+
+    def work():
+        runs.append("analysis")
+        mock_clock.jump(PASS_S)
+
+    async def analyse(number):
+        await analyser.read(work, url=url(f"h{number}"), bodies=[SMALL])
+
+    for number in range(20):
+        nursery.start_soon(analyse, number)
+    while runs.count("analysis") < 20:
+        runs.append("other")
+        await trio.lowlevel.checkpoint()
+    # Those that wait are let go by their estimates, which are far too low here.
+    assert runs.index("other", runs.index("analysis")) <= runs.index("analysis") + 2
+
+
+def test_ordinary_pages_are_below_the_limit():
+    assert cost_s(100_000, 3_000) < INLINE_S < cost_s(100_000, 8_000)
