@@ -254,7 +254,7 @@ def host_table(host: models.HostDetail, now: float) -> RenderableType:
         )
     ]
     if host.robots:
-        headings = ("robots.txt of", "verdict", "status", "size", "fetched")
+        headings = ("robots.txt of", "verdict", "status", "size", "rules", "ignored", "fetched")
         parts += ["", table(headings, (_robots_row(robots, now) for robots in host.robots))]
     if host.refused_urls:
         parts += ["", refusals_table(host.refused_urls)]
@@ -283,6 +283,8 @@ def _robots_row(robots: models.RobotsStatus, now: float) -> Sequence[str]:
         robots.verdict or "unknown",
         "" if robots.status is None else str(robots.status),
         size_text(robots.text_bytes),
+        "" if robots.rules is None else count_text(robots.rules),
+        count_text(robots.rules_ignored) if robots.rules_ignored else "",
         ago_text(robots.fetched_at, now),
     )
 

@@ -111,6 +111,12 @@ class Robots:
     rules: RobotsRules | None = None
     _closed: bool = False
 
+    @property
+    def size_bytes(self) -> int:
+        """Memory, roughly."""
+        rules = self.rules.size_bytes if self.rules else 0
+        return 500 + rules + sum(100 + len(sitemap) for sitemap in self.sitemaps)
+
     @classmethod
     def parse(cls, text: bytes | str, agent: str) -> Robots:
         """Return the rules of a robots.txt for our agent; any text is accepted.

@@ -45,6 +45,9 @@ STEP_CHARACTERS = 4_096
 LITERAL_LENGTH = 12
 """Characters of a glob that RE2 looks for: `MAX_GLOBS` of them fit into RE2's memory limit."""
 
+LITERAL_BYTES = 2_000
+"""Memory of RE2's automaton for each glob."""
+
 FEW_GLOBS = 16
 """Up to so many globs are matched one by one, which costs less than RE2."""
 
@@ -171,6 +174,8 @@ class RobotsRules:
         self._link(ranks)
         texts = (*self._prefixes, *self._exact, *globs)
         self.size_bytes = 500 + sum(map(len, texts)) + 200 * len(texts)
+        if self._literals is not None:
+            self.size_bytes += LITERAL_BYTES * len(globs)
 
     def _add(self, pattern: str, rank: int, ranks: dict[str, int], globs: dict[str, int]) -> bool:
         """Add a pattern to the table of its kind; return whether there was room."""

@@ -57,7 +57,7 @@ from crawld.daemon.jobs.wiki_history.job import WikiHistoryJob
 from crawld.daemon.jobs.wiki_members import WikiMembersJob
 from crawld.daemon.memory_keeper import memory_budget, return_stale_memory
 from crawld.daemon.phase import Phase
-from crawld.daemon.process import OPEN_FILES_KEPT, raise_file_limit, tune_collector
+from crawld.daemon.process import FileShares, raise_file_limit, share_files, tune_collector
 from crawld.daemon.quarantine import Quarantine
 from crawld.daemon.schedule.connectivity import Connectivity
 from crawld.daemon.stall_meter import StallMeter
@@ -65,13 +65,17 @@ from crawld.daemon.supervise import supervise
 from crawld.errors import ConfigError, CrawldError
 from crawld.marks import MarksFile
 from crawld.memory import MemoryBudget
-from crawld.net.fetcher import Fetcher
+from crawld.net.fetcher import MAX_CONNECTIONS, Fetcher
+from crawld.net.lookup_slots import LOOKUPS_AT_ONCE
 from crawld.net.resolver import CachedResolver
 from crawld.store.changes.hint_source import SourceRow
 from crawld.store.engine.database import Database
 from crawld.store.frontier import traffic
 
 log = structlog.get_logger(__name__)
+
+MAX_CONTROL_CONNECTIONS = 256
+"""Open connections to the control socket, most of them of `crawlctl watch`."""
 
 TIDY_S = 60.0
 """How often idle connections are closed."""
@@ -123,6 +127,7 @@ class Daemon:
         budget: memory of what is fetched and analysed.
         stall_meter: how long the event loop stood still, and what held it.
         quarantine: what must not be analysed.
+        files: shares of connections and lookups in the limit of open files.
         started_at: Unix seconds.
         phase: `starting`, `running`, `draining` or `stopping`.
     """
@@ -144,19 +149,27 @@ class Daemon:
         self._config = start.config
         self._workers = workers = start.environment.workers
         self.network = start.environment.network_for(start.config)
-        self.resolver = resolver = CachedResolver(self.network, hosts=start.config.dns.hosts)
+        self.files = share_files(
+            raise_file_limit(),
+            lookups=LOOKUPS_AT_ONCE,
+            control=MAX_CONTROL_CONNECTIONS,
+            web=start.config.web.max_connections if start.config.web.listen else 0,
+        )
+        self.resolver = resolver = CachedResolver(
+            self.network, hosts=start.config.dns.hosts, at_once=self.files.lookups
+        )
         self.budget = memory_budget(start.config)
         self.fetcher = Fetcher(
             user_agent=user_agent(start.config),
             resolver=resolver,
             network=self.network,
             http2=start.config.fetch.http2,
-            max_connections=max(OPEN_FILES_KEPT, raise_file_limit() - OPEN_FILES_KEPT),
+            max_connections=min(MAX_CONNECTIONS, self.files.outbound),
             budget=self.budget,
             marks=marks,
         )
         self.connectivity = Connectivity(resolver)
-        settings = _settings(start, self.budget, fresh=fresh)
+        settings = _settings(start, self.budget, self.files, fresh=fresh)
         self._marks = marks
         self._evidence = evidence
         self.quarantine = Quarantine(database, clock)
@@ -432,13 +445,15 @@ def socket_path(config: Config) -> Path:
     return config.daemon.socket or config.daemon.db.with_suffix(".sock")
 
 
-def _settings(start: Start, budget: MemoryBudget, *, fresh: bool) -> CrawlSettings:
+def _settings(
+    start: Start, budget: MemoryBudget, files: FileShares, *, fresh: bool
+) -> CrawlSettings:
     config = start.config
     address_delay_s = config.politeness.address_delay_s
     if address_delay_s is None:
         address_delay_s = config.politeness.host_delay_s / 10
     return CrawlSettings(
-        max_in_flight=budget.shares.max_in_flight,
+        max_in_flight=min(budget.shares.max_in_flight, files.outbound),
         gather_s=config.store.batch_max_age_s / 2,
         discovery_share=config.schedule.discovery_share,
         min_revisit_s=config.schedule.min_revisit_s,

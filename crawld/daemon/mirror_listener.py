@@ -38,7 +38,7 @@ async def serve_web(
     log.info("web", url=listener.url)
     options = DisplayOptions(banner=web.banner, scripts=web.scripts)
     limits = ServerLimits(
-        max_connections=web.max_connections,
+        max_connections=daemon.files.web,
         max_client_connections=web.max_client_connections,
         max_waiting_bytes=web.max_waiting_bytes,
     )

@@ -6,6 +6,7 @@ import ctypes
 import gc
 import resource
 import sys
+from dataclasses import dataclass
 
 from crawld.memory import HEAP_BLOCK_BYTES
 
@@ -15,8 +16,11 @@ M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3
 MOST_OPEN_FILES = 100_000
 """The highest limit of open files to ask for: one kept connection for each of many hosts."""
 
-OPEN_FILES_KEPT = 128
-"""Descriptors reserved for the database, the log, the control socket and its clients."""
+OPEN_FILES_KEPT = 48
+"""Descriptors reserved for the database, the log, marks, copies and the sockets that listen."""
+
+FILES_PER_LOOKUP = 4
+"""A lookup has two files at a time, and as many lookups as run in time may run on late."""
 
 COLLECTOR_THRESHOLDS = (10_000, 50, 1_000)
 """Thresholds of `gc`: young objects often, old ones once in several hours."""
@@ -67,6 +71,37 @@ def tune_collector() -> None:
 def switch_threads_often() -> None:
     """Let the event loop have the interpreter lock soon after it asks for it."""
     sys.setswitchinterval(SWITCH_INTERVAL_S)
+
+
+@dataclass(frozen=True, slots=True)
+class FileShares:
+    """How many connections and lookups the limit of open files permits.
+
+    Attributes:
+        outbound: connections to hosts, idle ones included.
+        lookups: name lookups at once.
+        control: connections to the control socket.
+        web: connections to the mirror listener.
+    """
+
+    outbound: int
+    lookups: int
+    control: int
+    web: int
+
+
+def share_files(limit: int, *, lookups: int, control: int, web: int) -> FileShares:
+    """Divide the limit of open files; nobody gets more than is asked for.
+
+    Hosts get at least half of what is not reserved, and all that others leave.
+    """
+    free = max(limit - OPEN_FILES_KEPT, 16)
+    lookups = max(1, min(lookups, free // (8 * FILES_PER_LOOKUP)))
+    control = max(2, min(control, free // 8))
+    web = max(2, min(web, free // 4))
+    return FileShares(
+        max(4, free - FILES_PER_LOOKUP * lookups - control - web), lookups, control, web
+    )
 
 
 def raise_file_limit() -> int:

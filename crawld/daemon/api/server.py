@@ -6,6 +6,8 @@ password. The socket is bound while the database lock is held (see `crawld.net.l
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import structlog
 import trio
 from fastapi import FastAPI, Request
@@ -15,7 +17,7 @@ from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from crawld.daemon.api.routes import routes
-from crawld.daemon.daemon import Daemon
+from crawld.daemon.daemon import MAX_CONTROL_CONNECTIONS, Daemon
 from crawld.errors import CrawldError, StoreError
 from crawld.net.server_limits import ServerLimits
 
@@ -25,7 +27,7 @@ MAX_INVALID_FIELDS = 100
 MAX_NAME_CHARACTERS = 200
 
 LIMITS = ServerLimits(
-    max_connections=256, max_client_connections=256, max_body_bytes=64 * 1024 * 1024
+    max_client_connections=MAX_CONTROL_CONNECTIONS, max_body_bytes=64 * 1024 * 1024
 )
 
 MAX_BODY_BYTES = 4 * 1024 * 1024
@@ -145,4 +147,5 @@ async def serve_control(
     """
     group = daemon.config.daemon.socket_group
     listener = daemon.network.listen_unix(daemon.socket_path, group)
-    await listener.serve(WholeBodies(control_app(daemon)), LIMITS, task_status)
+    limits = replace(LIMITS, max_connections=daemon.files.control)
+    await listener.serve(WholeBodies(control_app(daemon)), limits, task_status)

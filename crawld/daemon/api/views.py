@@ -7,6 +7,7 @@ from typing import Any
 import trio
 
 from crawld.core.page import PageState
+from crawld.core.robots import Robots
 from crawld.daemon.api import page_views
 from crawld.daemon.api.lookup import known_host
 from crawld.daemon.api.schemas import status
@@ -17,7 +18,7 @@ from crawld.store import visit as visit_rows
 from crawld.store.changes import wiki
 from crawld.store.frontier import host as host_rows
 from crawld.store.frontier import refusal
-from crawld.store.frontier.host import HostRow
+from crawld.store.frontier.host import HostRow, OriginRobots
 from crawld.store.frontier.page import PageRecord
 from crawld.store.frontier.site import SiteRow
 from crawld.store.versions import version as version_rows
@@ -81,6 +82,21 @@ def _host_fields(daemon: Daemon, row: HostRow) -> dict[str, Any]:
     }
 
 
+def _robots_status(
+    origin: str, stored: OriginRobots | None, robots: Robots | None
+) -> status.RobotsStatus:
+    rules = robots.rules if robots else None
+    return status.RobotsStatus(
+        origin=origin,
+        verdict=stored.verdict if stored else None,
+        status=stored.status if stored else None,
+        fetched_at=stored.fetched_at if stored else None,
+        text_bytes=len((stored and stored.text) or b""),
+        rules=rules.kept if rules else None,
+        rules_ignored=rules.ignored if rules else None,
+    )
+
+
 async def host_detail(daemon: Daemon, host: str) -> status.HostDetail:
     """Return a host with its robots.txt and refused URLs."""
     row = await known_host(daemon, host)
@@ -96,13 +112,7 @@ async def host_detail(daemon: Daemon, host: str) -> status.HostDetail:
         trouble_at=state.backoff.at if state else None,
         closed_until=state.backoff.closed_until if state else row.closed_until,
         robots=[
-            status.RobotsStatus(
-                origin=origin,
-                verdict=each.verdict if each else None,
-                status=each.status if each else None,
-                fetched_at=each.fetched_at if each else None,
-                text_bytes=len((each and each.text) or b""),
-            )
+            _robots_status(origin, each, daemon.crawl.robots.in_memory(origin))
             for origin, each in origins
         ],
         refused_urls=[

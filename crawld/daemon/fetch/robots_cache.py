@@ -14,6 +14,7 @@ from collections import OrderedDict
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from functools import partial
+from hashlib import sha256
 
 import structlog
 
@@ -33,6 +34,9 @@ log = structlog.get_logger(__name__)
 
 CACHED_ORIGINS = 20_000
 """Parsed rules in memory; others are parsed again from the file when needed."""
+
+CACHED_BYTES = 64 * 1024 * 1024
+"""Memory of the parsed rules: three kilobytes an origin; the largest file takes some 20 MB."""
 
 RETRY_FIRST_S = 60.0
 """First pause before a failed robots.txt is fetched again; it doubles."""
@@ -55,7 +59,7 @@ class _Closing:
 @dataclass(frozen=True, slots=True)
 class _CachedRobots:
     robots: Robots
-    text: bytes | None
+    digest: bytes
     fetched_at: float
 
 
@@ -85,6 +89,7 @@ class RobotsCache:
         self._agent = agent
         self._on_changed = on_changed
         self._entries: OrderedDict[str, _CachedRobots] = OrderedDict()
+        self._cached_bytes = 0
         self._closings: OrderedDict[str, _Closing] = OrderedDict()
 
     def in_memory(self, origin: str) -> Robots | None:
@@ -116,7 +121,7 @@ class RobotsCache:
         if stored is None or stored.verdict is RobotsVerdict.CLOSED:
             return None
         robots = await self._parsed(origin, stored.verdict, stored.text)
-        entry = _CachedRobots(robots, stored.text, stored.fetched_at)
+        entry = _CachedRobots(robots, _digest(stored.text), stored.fetched_at)
         self._keep(origin, entry)
         return entry
 
@@ -133,10 +138,15 @@ class RobotsCache:
         )
 
     def _keep(self, origin: str, entry: _CachedRobots) -> None:
+        if (earlier := self._entries.pop(origin, None)) is not None:
+            self._cached_bytes -= earlier.robots.size_bytes
         self._entries[origin] = entry
-        self._entries.move_to_end(origin)
-        if len(self._entries) > CACHED_ORIGINS:
-            self._entries.popitem(last=False)
+        self._cached_bytes += entry.robots.size_bytes
+        while len(self._entries) > CACHED_ORIGINS or (
+            self._cached_bytes > CACHED_BYTES and len(self._entries) > 1
+        ):
+            _, oldest = self._entries.popitem(last=False)
+            self._cached_bytes -= oldest.robots.size_bytes
 
     async def fetch(
         self,
@@ -186,12 +196,13 @@ class RobotsCache:
     ) -> None:
         robots = await self._parsed(origin, response.verdict, response.text)
         known = self._entries.get(origin)
-        self._keep(origin, _CachedRobots(robots, response.text, now))
+        digest = _digest(response.text)
+        self._keep(origin, _CachedRobots(robots, digest, now))
         host.apply_robots(robots, respect_crawl_delay=site.respect_crawl_delay)
         log.info("robots", origin=origin, verdict=str(response.verdict), status=response.status)
         if set(robots.sitemaps) - set(known.robots.sitemaps if known else ()):
             self.on_sitemaps()
-        if known is not None and known.text != response.text:
+        if known is not None and known.digest != digest:
             await self._on_changed(origin)
 
     async def _closed(self, origin: str, host: HostState, response: RobotsResponse) -> None:
@@ -212,3 +223,7 @@ class RobotsCache:
         # Another origin of the host, its https beside its http, may be open.
         if len(await self._database.read(host_rows.list_origins, host.host_id)) < 2:
             host.shut_until = until
+
+
+def _digest(text: bytes | None) -> bytes:
+    return sha256(text or b"").digest()

@@ -189,13 +189,19 @@ class HostStatus(BaseModel):
 
 
 class RobotsStatus(BaseModel):
-    """The robots.txt of one origin."""
+    """The robots.txt of one origin.
+
+    `rules` and `rules_ignored` count the rules for us that are in memory: those that are matched as
+    written, and those beyond the limit, which forbid more than they say; null: not in memory.
+    """
 
     origin: str
     verdict: str | None
     status: int | None
     fetched_at: float | None
     text_bytes: int
+    rules: int | None = None
+    rules_ignored: int | None = None
 
 
 class RefusedUrls(BaseModel):
