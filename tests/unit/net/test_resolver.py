@@ -1,3 +1,6 @@
+import errno
+import socket
+
 import dns.flags
 import dns.message
 import dns.rcode
@@ -271,3 +274,11 @@ async def test_configured_name_servers_are_asked_over_udp(nursery, make_resolver
     resolver = make_resolver(lookup)
     assert await kind_of_failure(resolver, "gone.test") == "nxdomain"
     assert await kind_of_failure(resolver, "broken.test") == "temporary"
+
+
+async def test_a_lack_of_open_files_is_no_fault_of_the_name(monkeypatch, make_resolver):
+    def fail(host):
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: fail("a.test"))
+    assert await kind_of_failure(make_resolver(), "a.test") == "no_files"

@@ -121,3 +121,28 @@ async def test_a_failure_during_the_pause_prolongs_it():
         await trio.sleep(2 * PROBE_S)
         assert schedule.pauses == set()
         nursery.cancel_scope.cancel()
+
+
+@on_autojump_clock
+async def test_a_lookup_without_an_open_file_is_no_outage():
+    resolver = FakeResolver()
+    resolver.fails["*"] = "no_files"
+    connectivity = Connectivity(resolver)
+    for n in range(20):
+        assert await connectivity.locate(f"h{n}") is None
+        assert not connectivity.down
+
+
+@on_autojump_clock
+async def test_a_success_ends_the_pause_at_once():
+    connectivity = Connectivity(FakeResolver())
+    schedule = make_schedule(FakeTurns({}))
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(connectivity.run, schedule)
+        connectivity.observe_response("a", failed_fetch(local_fault=True))
+        await trio.sleep(1.0)
+        assert schedule.pauses == {PAUSE}
+        connectivity.observe_response("b", failed_fetch(local_fault=False))  # of a turn under way
+        await trio.sleep(1.0)
+        assert schedule.pauses == set()
+        nursery.cancel_scope.cancel()
