@@ -133,6 +133,7 @@ class Analyser:
 
     Attributes:
         meter: learns which pages are analysed.
+        marks: notes which page is analysed, also for what reads stored copies.
         memory: of the pages that are analysed.
     """
 
@@ -146,7 +147,7 @@ class Analyser:
         self.memory = AnalysisMemory(budget)
         self.meter = meter or StallMeter()
         self._workers = workers
-        self._marks = marks
+        self.marks = marks
         self._limiter = trio.CapacityLimiter(2)
         self._inline = FairQueue()
         self._short = FairQueue()
@@ -178,7 +179,7 @@ class Analyser:
                 await self._next_pass(url, estimate_s)
             began_at = trio.current_time()
             self.meter.page = url
-            with self._marks.under(url):
+            with self.marks.under(url):
                 result = call(*args)
             self._spent_s += trio.current_time() - began_at
             self.memory.note_parsed()
@@ -232,7 +233,7 @@ class Analyser:
         )
 
     def _marked(self, url: str, call: Callable[[*Ts], T], args: tuple[*Ts]) -> T:
-        with self._marks.under(url):
+        with self.marks.under(url):
             return call(*args)
 
     # --- calls on the event loop -----------------------------------------------------------------

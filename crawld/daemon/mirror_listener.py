@@ -50,7 +50,15 @@ async def serve_web(
         workers=daemon.start.environment.workers,
     )
     async with await open_database() as database, await open_database() as apart:
-        app = MirrorApp(database, apart, daemon.clock.now, options, _log_failure, hosts)
+        app = MirrorApp(
+            database,
+            apart,
+            daemon.clock.now,
+            options,
+            _log_failure,
+            hosts,
+            daemon.analyser.marks,
+        )
         await listener.serve(app, limits, task_status)
 
 

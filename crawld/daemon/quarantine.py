@@ -63,11 +63,11 @@ class Quarantine:
         """Notice that rows were added or released."""
         self._held_count = await self._database.read(rows.count)
 
-    def step_of_page(self, page_id: int) -> StepName | None:
+    def step_of_page(self, page_id: int, url: str) -> StepName | None:
         """Return what must not be done with the bytes of a page; None: it is not held."""
         if not self._held_count:
             return None
-        return self._database.look_up(rows.step_of_page, page_id)
+        return self._database.look_up(rows.step_of_page, page_id, url)
 
     def holds_document(self, url: str) -> bool:
         """Whether a robots.txt, a sitemap, a feed or the answer of an API must not be read."""

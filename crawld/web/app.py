@@ -25,6 +25,7 @@ import apsw
 
 from crawld.core.url import canonicalize
 from crawld.errors import CrawldError, InvalidUrlError
+from crawld.marks import NO_MARKS, Marks
 from crawld.store.engine.database import Database
 from crawld.store.frontier import site
 from crawld.store.mirror import lookup
@@ -59,6 +60,7 @@ class MirrorApp:
         display: how pages are shown.
         on_error: called with the target of a failed request and the error.
         hosts: accepted Host headers.
+        marks: notes which page is rewritten or compared.
     """
 
     def __init__(
@@ -69,6 +71,7 @@ class MirrorApp:
         display: DisplayOptions,
         on_error: Callable[[str, BaseException], None],
         hosts: AllowedHosts,
+        marks: Marks = NO_MARKS,
     ) -> None:
         self._database = database
         self._apart = apart
@@ -77,6 +80,7 @@ class MirrorApp:
         self._display = display
         self._on_error = on_error
         self._hosts = hosts
+        self._marks = marks
 
     async def __call__(self, scope: Scope, _receive: Receive, send: Send) -> None:
         """Respond to one request (ASGI)."""
@@ -140,7 +144,9 @@ class MirrorApp:
         if target.startswith(("/http", "/@")):
             return self._page(connection, request, may_postpone=may_postpone)
         if target.startswith("/diff/"):
-            return history.show_diff(connection, target[5:], may_postpone=may_postpone)
+            return history.show_diff(
+                connection, target[5:], may_postpone=may_postpone, marks=self._marks
+            )
         for prefix, page_route in _PAGE_ROUTES.items():
             if target.startswith(prefix):
                 return page_route(connection, request, target[len(prefix) :])
@@ -171,7 +177,8 @@ class MirrorApp:
             if reply:
                 return reply
         find = self._large.find if may_postpone else None
-        return page_reply(connection, address, request, self._clock(), self._display, find)
+        with self._marks.under(address.url):
+            return page_reply(connection, address, request, self._clock(), self._display, find)
 
     def _index(self, connection: apsw.Connection, _parameters: dict[str, str]) -> Reply:
         return render_page("index.html", sites=lookup.summaries(connection, self._clock()))

@@ -23,6 +23,7 @@ from crawld.core.content.analysis import read_blocks
 from crawld.core.content.blocks import Blocks
 from crawld.core.content.page_diff import diff_pages
 from crawld.core.content.words import Hunk
+from crawld.marks import NO_MARKS, Marks
 from crawld.store.changes import volatile
 from crawld.store.versions import version
 from crawld.store.versions.version import VersionRow
@@ -62,7 +63,11 @@ def list_copies(connection: apsw.Connection, target: str) -> Reply:
 
 
 def show_diff(
-    connection: apsw.Connection, target: str, *, may_postpone: bool = False
+    connection: apsw.Connection,
+    target: str,
+    *,
+    may_postpone: bool = False,
+    marks: Marks = NO_MARKS,
 ) -> Reply | Postponed:
     """Return the difference of two versions of a page; `target` is the rest after `/diff`."""
     match = _DIFF.fullmatch(target)
@@ -77,7 +82,8 @@ def show_diff(
         return Postponed()
     raw = match[3] is not None
     rules = () if raw else volatile.rules_for(connection, page.page_id)
-    found = diff_pages(_blocks(connection, old), _blocks(connection, new), rules)
+    with marks.under(page.url):
+        found = diff_pages(_blocks(connection, old), _blocks(connection, new), rules)
     return render_page(
         "diff.html",
         page=page,

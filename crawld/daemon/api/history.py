@@ -21,6 +21,7 @@ from crawld.daemon.api.parameters import Limit
 from crawld.daemon.api.schemas.history import Diff, DiffHunk, DiffPiece, History, VersionDetail
 from crawld.daemon.api.views import version_status
 from crawld.daemon.daemon import Daemon
+from crawld.marks import Marks
 from crawld.store.changes import volatile
 from crawld.store.frontier.page import PageRecord
 from crawld.store.versions import version as version_rows
@@ -65,7 +66,7 @@ def history_routes(daemon: Daemon) -> APIRouter:
         page = await known_page(daemon, url)
         now = daemon.clock.now()
         old, new = await daemon.database.read(_compared, page, a, b, now)
-        return await daemon.database.read(_diff, page, old, new, raw)
+        return await daemon.database.read(_diff, page, old, new, raw, daemon.analyser.marks)
 
     @router.get("/body", response_class=Response)
     async def body(url: str, at: Named = None) -> Response:
@@ -146,12 +147,19 @@ def _compared(
 
 
 def _diff(
-    connection: apsw.Connection, page: PageRecord, old: VersionRow, new: VersionRow, raw: bool
+    connection: apsw.Connection,
+    page: PageRecord,
+    old: VersionRow,
+    new: VersionRow,
+    raw: bool,
+    marks: Marks,
 ) -> Diff:
-    before, after = (
-        read_blocks(_content(connection, row), row.response.content_type) for row in (old, new)
-    )
-    found = diff_pages(before, after, () if raw else volatile.rules_for(connection, page.page_id))
+    rules = () if raw else volatile.rules_for(connection, page.page_id)
+    with marks.under(page.url):
+        before, after = (
+            read_blocks(_content(connection, row), row.response.content_type) for row in (old, new)
+        )
+        found = diff_pages(before, after, rules)
     return Diff(
         url=page.url,
         old=version_status(old),

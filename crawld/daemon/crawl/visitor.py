@@ -192,7 +192,7 @@ class Visitor:
         request = build(requested, site, mode.sent, host=host.slot.host, delay_s=host.delay_s())
         if host.group is not None and host.group.bytes_per_s is not None:
             request = replace(request, max_bytes_per_s=host.group.bytes_per_s)
-        if self._quarantine.step_of_page(page.page_id) == "decoding":
+        if self._quarantine.step_of_page(page.page_id, page.url) == "decoding":
             request = replace(request, headers=(*request.headers, UNCODED), decode=False)
         response = await self._fetcher.fetch(site, request)
         if response.sent_at is not None:
@@ -210,7 +210,7 @@ class Visitor:
         mode: RequestMode,
     ) -> Visit:
         now = self._clock.now()
-        readable = self._quarantine.step_of_page(page.page_id) is None
+        readable = self._quarantine.step_of_page(page.page_id, page.url) is None
         comparison = None
         # What was fetched is recorded, even when everything else is cancelled.
         with trio.CancelScope(shield=True):

@@ -136,8 +136,10 @@ def _revisions(connection: apsw.Connection, pages: Sequence[ProbePage]) -> dict[
     """Return the revisions that copies name, by page; on a reader's thread."""
     found = {}
     for page in pages:
-        body = version.read_body(connection, page.version_id) if page.version_id else None
-        if body and (revision_id := shown_revision(body)) is not None:
+        copy = version.read_copy(connection, page.version_id) if page.version_id else None
+        if copy is None or not copy.readable:
+            continue
+        if (revision_id := shown_revision(copy.body)) is not None:
             found[page.page_id] = revision_id
     return found
 

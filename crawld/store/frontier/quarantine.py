@@ -86,6 +86,7 @@ def settle(
         str(url) for (url,) in connection.execute("SELECT url FROM quarantine WHERE NOT held")
     }
     connection.execute("DELETE FROM quarantine WHERE NOT held")
+    _find_pages(connection)
     urls = []
     for url, step, evidence in found:
         held = evidence or url in suspects
@@ -144,10 +145,11 @@ def list_rows(connection: apsw.Connection, *, limit: int = 1000) -> list[Quarant
     return [QuarantineRow(url, step, bool(held), at) for url, step, held, at in rows]
 
 
-def step_of_page(connection: apsw.Connection, page_id: int) -> StepName | None:
+def step_of_page(connection: apsw.Connection, page_id: int, url: str) -> StepName | None:
     """Return what must not be done with the bytes of a page; None: it is not held."""
     step: StepName | None = connection.execute(
-        "SELECT step FROM quarantine WHERE page_id = ? AND held ORDER BY step DESC", (page_id,)
+        "SELECT step FROM quarantine WHERE (page_id = ? OR url = ?) AND held ORDER BY step DESC",
+        (page_id, url),
     ).get
     return step
 
@@ -158,6 +160,15 @@ def step_of_url(connection: apsw.Connection, url: str) -> StepName | None:
         "SELECT step FROM quarantine WHERE url = ? AND held", (url,)
     ).get
     return step
+
+
+def _find_pages(connection: apsw.Connection) -> None:
+    """Find the pages of URLs that had none when they were held."""
+    rows = connection.execute("SELECT url FROM quarantine WHERE page_id IS NULL").fetchall()
+    for (url,) in rows:
+        connection.execute(
+            "UPDATE quarantine SET page_id = ? WHERE url = ?", (_page_id(connection, str(url)), url)
+        )
 
 
 def _page_id(connection: apsw.Connection, url: str) -> int | None:

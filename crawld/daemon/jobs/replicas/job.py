@@ -23,6 +23,7 @@ from crawld.daemon.jobs.replicas.sampling import REST_FACTOR, ReplicaSampling, n
 from crawld.daemon.jobs.replicas.search import ReplicaSearch, SearchResult, same_path_redirects
 from crawld.daemon.pacing import PacedReader
 from crawld.errors import CorruptDatabaseError, InvalidUrlError
+from crawld.marks import Marks
 from crawld.store.replica import inputs, replica
 from crawld.store.replica import pages as replica_pages
 from crawld.store.replica import pair as replica_pair
@@ -136,7 +137,7 @@ class ReplicasJob(BackgroundWork):
         if before is None or before[0] != versions:
             self._canonical_counts[host_id] = (
                 versions,
-                await self._paced.read(_count_canonicals, copies),
+                await self._paced.read(_count_canonicals, copies, self._analyser.marks),
             )
         named = self._canonical_counts[host_id][1]
         return {name: round(count * pages / len(copies)) for name, count in named.items()}
@@ -280,7 +281,9 @@ def _redirects(
     return numbers, same_path_redirects(inputs.redirects(connection), numbers)
 
 
-def _count_canonicals(connection: apsw.Connection, copies: list[tuple[str, int]]) -> dict[str, int]:
+def _count_canonicals(
+    connection: apsw.Connection, copies: list[tuple[str, int]], marks: Marks
+) -> dict[str, int]:
     """Count canonical links by the host they name; on a reader's thread."""
     counts: dict[str, int] = {}
     for url, version_id in copies:
@@ -289,7 +292,10 @@ def _count_canonicals(connection: apsw.Connection, copies: list[tuple[str, int]]
             # Most pages have no canonical link; this check takes a tenth of the time of a parse.
             if kept is None or b"canonical" not in kept.body[:HEAD_BYTES].lower():
                 continue
-            named = parse_html(kept.body).canonical
+            if not kept.readable:
+                continue
+            with marks.under(url):
+                named = parse_html(kept.body).canonical
             target = canonicalize(named, url) if named else None
         except (CorruptDatabaseError, InvalidUrlError):
             continue

@@ -86,10 +86,10 @@ async def _find_api(
 ) -> str | None:
     """Return the API that stored pages name."""
     for sample in samples:
-        body = await database.read(version.read_body, sample.version_id)
-        if not body:
+        copy = await database.read(version.read_copy, sample.version_id)
+        if copy is None or not copy.readable:
             continue
-        url = sample.url
+        url, body = sample.url, copy.body
         api_url = await analyser.read(_api_of, body, url, url=url, bodies=(body,))
         if api_url is not None:
             return api_url
