@@ -113,12 +113,10 @@ class MirrorApp:
         if len(request.target) > MAX_TARGET:
             return error_page(414, "Too long", "No page of the mirror has such a long address.")
         try:
-            reply = await self._read(request)
+            reply = await self._database.read(self._route, request, may_postpone=True)
             if isinstance(reply, Postponed):
                 made = await self._large.reply(
-                    reply,
-                    partial(self._read, request),
-                    partial(self._apart.read, self._route, request, may_postpone=False),
+                    reply, partial(self._apart.read, self._route, request, may_postpone=False)
                 )
                 return made or _busy()
             return reply
@@ -132,9 +130,6 @@ class MirrorApp:
             # A bug must fail only this response, not the listener or the daemon.
             self._on_error(request.target, error)
             return error_page(500, "Internal error", "See the log of crawld for the cause.")
-
-    async def _read(self, request: Request) -> Reply | Postponed:
-        return await self._database.read(self._route, request, may_postpone=True)
 
     def _route(
         self, connection: apsw.Connection, request: Request, *, may_postpone: bool = False

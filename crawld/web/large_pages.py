@@ -22,7 +22,7 @@ KEPT_BYTES: Final = 32 * 1024 * 1024
 MAX_WAITING: Final = 128
 """Readers who wait for large pages; more are told to come back."""
 
-Read = Callable[[], Awaitable[Reply | Postponed]]
+Render = Callable[[], Awaitable[Reply | Postponed]]
 
 
 class LargePages:
@@ -37,30 +37,28 @@ class LargePages:
         """Return a rendered page; None: render it. May be called from any thread."""
         return self._kept.get(etag)
 
-    async def reply(self, postponed: Postponed, again: Read, render: Read) -> Reply | None:
+    async def reply(self, postponed: Postponed, render: Render) -> Reply | None:
         """Return the response to a postponed request; None if too many readers wait.
 
         Args:
             postponed: what the first look-up returned.
-            again: repeats that look-up.
             render: makes the response, however long it takes.
         """
         if self.waiting >= MAX_WAITING:
             return None
         self.waiting += 1
         try:
-            etag = postponed.etag
-            while etag is not None and (event := self._under_way.get(etag)) is not None:
+            etag, finish = postponed.etag, postponed.finish
+            if etag is None or finish is None:
+                return await self._render(None, render)
+            while (event := self._under_way.get(etag)) is not None:
                 await event.wait()
-                reply = await again()
-                if isinstance(reply, Reply):
-                    return reply
-                etag = reply.etag
-            return await self._render(etag, render)
+            rendered = self._kept.get(etag)
+            return await self._render(etag, render) if rendered is None else finish(rendered)
         finally:
             self.waiting -= 1
 
-    async def _render(self, etag: str | None, render: Read) -> Reply:
+    async def _render(self, etag: str | None, render: Render) -> Reply:
         if etag is not None:
             self._under_way[etag] = trio.Event()
         try:

@@ -207,15 +207,19 @@ def _copy_reply(
     if etag_matches(etag, request.headers.get("if-none-match")):
         return Reply(304, b"", lines)
     large = copy.row.size_bytes > INLINE_BYTES and copy.row.response.content_type in _REWRITTEN
+
+    def finish(rendered: Rendered) -> Reply:
+        sent = [*lines, header("content-type", rendered.content_type)]
+        reply = Reply(200, rendered.body, sent, rendered if large else None)
+        return apply_range(reply, request, etag)
+
     rendered = find_rendered(etag) if large and find_rendered is not None else None
     if large and find_rendered is not None and rendered is None:
-        return Postponed(etag)
+        return Postponed(etag, finish)
     if rendered is None:
         body = version.read_body(connection, copy.row.version_id) or b""
         rendered = Rendered(etag, *_render(connection, copy, body, display))
-    lines.append(header("content-type", rendered.content_type))
-    reply = Reply(200, rendered.body, lines, rendered if large else None)
-    return apply_range(reply, request, etag)
+    return finish(rendered)
 
 
 def copy_etag(copy: ServedCopy, display: DisplayOptions) -> str:

@@ -7,7 +7,7 @@ gets the whole body).
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from email.utils import formatdate
 from urllib.parse import parse_qsl
@@ -25,13 +25,6 @@ class Rendered:
     etag: str
     content_type: str
     body: bytes
-
-
-@dataclass(frozen=True, slots=True)
-class Postponed:
-    """The response takes long: it must be made apart. `etag` is that of the page, if it is one."""
-
-    etag: str | None = None
 
 
 @dataclass(slots=True)
@@ -64,6 +57,19 @@ class Request:
     method: str
     target: str
     headers: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Postponed:
+    """The response takes long: it must be made apart.
+
+    Attributes:
+        etag: that of the page it shows, if it is one.
+        finish: makes the response once that page is rendered.
+    """
+
+    etag: str | None = None
+    finish: Callable[[Rendered], Reply] | None = None
 
 
 def http_date(at: float) -> str:

@@ -168,12 +168,11 @@ async def test_too_many_readers_of_large_pages_are_told_to_come_back(monkeypatch
         await gate.wait()
         return Reply(200, rendered=Rendered("e", "text/html", b"body"))
 
-    async def again():
-        found = pages.find("e")
-        return Reply(200, found.body) if found else Postponed("e")
+    def finish(rendered):
+        return Reply(200, rendered.body)
 
     async def ask():
-        replies.append(await pages.reply(Postponed("e"), again, render))
+        replies.append(await pages.reply(Postponed("e", finish), render))
 
     async with trio.open_nursery() as nursery:
         for _ in range(2):
@@ -192,12 +191,9 @@ async def test_a_failed_rendering_lets_the_next_reader_try():
     async def render():
         raise RuntimeError("a bug")
 
-    async def again():
-        return Postponed("e")
-
     for _ in range(2):
         with pytest.raises(RuntimeError):
-            await pages.reply(Postponed("e"), again, render)
+            await pages.reply(Postponed("e", Reply), render)
     assert pages.waiting == 0
 
 
