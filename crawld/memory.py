@@ -9,7 +9,8 @@ The limit is divided at the start (`MemoryShares`):
 
     fetches    a fixed amount for each fetch in flight: its buffers, and a body up to `FREE_BYTES`
     waiters    a piece of body that a waiting fetch has already decoded
-    records    small records that wait for their commit (`daemon/visit/recorder.py`)
+    records    links and small copies that wait for their commit (`daemon/visit/recorder.py`)
+    robots     rules of robots.txt files (`daemon/fetch/robots_cache.py`)
     bodies     the rest of larger bodies, by leases
     analyses   trees and texts of larger pages, by leases
 
@@ -77,7 +78,8 @@ class MemoryShares:
         limit_bytes: all of it.
         max_in_flight: fetches that may be in flight at a time.
         max_waiting: fetches of these that may wait for memory.
-        records_bytes: small records that may wait for their commit.
+        records_bytes: records that may wait for their commit.
+        robots_bytes: rules of robots.txt files.
         bodies_bytes: the pool of bodies.
         analyses_bytes: the pool of analyses.
     """
@@ -86,6 +88,7 @@ class MemoryShares:
     max_in_flight: int
     max_waiting: int
     records_bytes: int
+    robots_bytes: int
     bodies_bytes: int
     analyses_bytes: int
 
@@ -96,7 +99,7 @@ class MemoryShares:
         in_flight = min(max_in_flight, limit_bytes // 8 // FETCH_BYTES)
         records = min(limit_bytes // 16, MOST_RECORD_BYTES)
         waiting = min(limit_bytes // 16 // WAITER_BYTES, max(in_flight // 2, 1))
-        fixed = in_flight * FETCH_BYTES + waiting * WAITER_BYTES + records
+        fixed = in_flight * FETCH_BYTES + waiting * WAITER_BYTES + 2 * records
         # A few of the largest bodies suffice; trees are larger.
         rest = limit_bytes - fixed
         bodies = max(rest // 3, min(rest // 2, LEAST_BODIES_BYTES))
@@ -105,6 +108,7 @@ class MemoryShares:
             max_in_flight=in_flight,
             max_waiting=waiting,
             records_bytes=records,
+            robots_bytes=records,
             bodies_bytes=bodies,
             analyses_bytes=rest - bodies,
         )

@@ -455,6 +455,8 @@ def _settings(
     return CrawlSettings(
         max_in_flight=min(budget.shares.max_in_flight, files.outbound),
         gather_s=config.store.batch_max_age_s / 2,
+        records_bytes=budget.shares.records_bytes,
+        robots_bytes=budget.shares.robots_bytes,
         discovery_share=config.schedule.discovery_share,
         min_revisit_s=config.schedule.min_revisit_s,
         once=start.once,

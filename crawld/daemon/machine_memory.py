@@ -45,8 +45,10 @@ def _folders(root: Path) -> Iterator[Path]:
     except OSError:
         return
     for line in lines:
-        _, _, rest = line.partition(":")
-        controllers, _, group = rest.partition(":")
+        parts = line.split(":", 2)
+        if len(parts) < 3:
+            continue
+        _, controllers, group = parts
         for controller, mount in _MOUNTS:
             if controller not in controllers.split(","):
                 continue

@@ -3,9 +3,9 @@
 import trio
 
 
-async def listen(server, talk, task_status):
+async def listen(server, talk, task_status, host="127.0.0.1"):
     """Serve connections on a free port; sets `server.port` and reports the server as started."""
-    listeners = await trio.open_tcp_listeners(0, host="127.0.0.1")
+    listeners = await trio.open_tcp_listeners(0, host=host)
     server.port = listeners[0].socket.getsockname()[1]
     async with trio.open_nursery() as nursery:
         await nursery.start(trio.serve_listeners, talk, listeners)

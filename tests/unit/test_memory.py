@@ -180,12 +180,18 @@ async def test_bytes_that_return_by_themselves_are_never_stale():
 def test_shares_are_no_more_than_the_limit(limit_mb, in_flight):
     shares = MemoryShares.of(limit_mb * MIB, in_flight)
     fixed = shares.max_in_flight * FETCH_BYTES + shares.max_waiting * WAITER_BYTES
-    parts = fixed + shares.records_bytes + shares.bodies_bytes + shares.analyses_bytes
+    parts = (
+        fixed
+        + shares.records_bytes
+        + shares.robots_bytes
+        + shares.bodies_bytes
+        + shares.analyses_bytes
+    )
     assert parts == shares.limit_bytes == limit_mb * MIB
     assert 1 <= shares.max_in_flight <= in_flight
     assert shares.max_waiting >= 1
     assert shares.bodies_bytes >= limit_mb * MIB / 4
-    assert shares.analyses_bytes >= limit_mb * MIB / 3
+    assert shares.analyses_bytes >= limit_mb * MIB / 4
 
 
 def test_fewer_fetches_are_in_flight_where_there_is_little_memory():

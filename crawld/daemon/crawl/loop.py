@@ -81,12 +81,20 @@ class Crawl:
             fetcher, database, clock, state.traffic, state.update_active, quarantine
         )
         self.robots = RobotsCache(
-            database, self.fetcher, clock, analyser, agent=PRODUCT, on_changed=state.readmit
+            database,
+            self.fetcher,
+            clock,
+            analyser,
+            agent=PRODUCT,
+            on_changed=state.readmit,
+            max_bytes=settings.robots_bytes,
         )
         self.robots_fetch = RobotsFetch(
             self.schedule, self.robots, database, connectivity, clock, state.enter_host
         )
-        self.recorder = Recorder(database, gather_s=settings.gather_s)
+        self.recorder = Recorder(
+            database, gather_s=settings.gather_s, max_bytes=settings.records_bytes
+        )
         self.learning = VisitLearning(
             database,
             confirm_pages=settings.confirm_pages,

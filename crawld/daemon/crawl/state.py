@@ -25,6 +25,7 @@ from crawld.daemon.frontier.wiki_scope import WikiScope
 from crawld.daemon.pacing import LoopSlices, parts_of
 from crawld.daemon.schedule.host_groups import GroupState, group_of, groups_of
 from crawld.daemon.schedule.schedule import Schedule
+from crawld.memory import MIB
 from crawld.store.engine.database import Database
 from crawld.store.frontier import frontier, refusal
 from crawld.store.frontier import host as host_rows
@@ -50,6 +51,8 @@ class CrawlSettings:
         requisite_share: share of the turns for requisites while pages want them too.
         confirm_pages: first pages of each host fetched twice, to learn their noise.
         check_share: share of the conditional requests sent without conditions.
+        records_bytes: memory of the records that wait for their commit.
+        robots_bytes: memory of robots.txt rules.
     """
 
     max_in_flight: int
@@ -61,6 +64,8 @@ class CrawlSettings:
     requisite_share: float = 0.0
     confirm_pages: int = 0
     check_share: float = 0.0
+    records_bytes: int = 64 * MIB
+    robots_bytes: int = 64 * MIB
 
 
 class CrawlState:

@@ -41,6 +41,7 @@ from crawld.daemon.visit.recorder import LongCallback, PendingVisit, Recorder
 from crawld.daemon.visit.requisite import conclude_requisite, request_for_requisite
 from crawld.daemon.visit.soft_404 import Soft404Check
 from crawld.daemon.visit.validators import NO_VALIDATORS, RequestMode
+from crawld.memory import MemoryLease
 from crawld.net.exchange import FetchFailure, FetchResponse
 from crawld.store.engine.database import Database
 from crawld.store.frontier import host as host_rows
@@ -287,7 +288,7 @@ class Visitor:
         on_recorded = partial(
             self._recorded, task.queue, task.page.page_id, responder, outcome, put_back, soon
         )
-        return PendingVisit(record, on_recorded)
+        return PendingVisit(record, on_recorded, _record_lease(visit, record))
 
     def _put_back_call(
         self, queue: PageQueue, visit: Visit, observation: VisitObservation, *, again: bool
@@ -325,6 +326,15 @@ class Visitor:
             return partial(self._state.enter_all, new, soon=soon)
         self._state.enter_pages(new, soon=soon)
         return None
+
+
+def _record_lease(visit: Visit, record: VisitRecord) -> MemoryLease | None:
+    """Return the lease of the response, for the copy that waits for its commit."""
+    lease = visit.response.lease if isinstance(visit.response, FetchResponse) else None
+    if lease is None or record.body is None:
+        return None
+    lease.shrink(len(record.body.data))
+    return lease
 
 
 def _host_update(host: HostState, visit: Visit, skew_s: float | None) -> HostUpdate:

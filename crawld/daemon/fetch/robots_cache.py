@@ -79,8 +79,14 @@ class RobotsCache:
         *,
         agent: str,
         on_changed: Callable[[str], Awaitable[None]],
+        max_bytes: int = CACHED_BYTES,
     ) -> None:
-        """Make an empty cache for a product token; `on_changed` gets each origin with new rules."""
+        """Make an empty cache for a product token.
+
+        Args:
+            on_changed: gets each origin with new rules.
+            max_bytes: memory of all rules.
+        """
         self.on_sitemaps: Callable[[], None] = lambda: None
         self._database = database
         self._fetcher = fetcher
@@ -90,6 +96,7 @@ class RobotsCache:
         self._on_changed = on_changed
         self._entries: OrderedDict[str, _CachedRobots] = OrderedDict()
         self._cached_bytes = 0
+        self._max_bytes = max_bytes
         self._closings: OrderedDict[str, _Closing] = OrderedDict()
 
     def in_memory(self, origin: str) -> Robots | None:
@@ -143,7 +150,7 @@ class RobotsCache:
         self._entries[origin] = entry
         self._cached_bytes += entry.robots.size_bytes
         while len(self._entries) > CACHED_ORIGINS or (
-            self._cached_bytes > CACHED_BYTES and len(self._entries) > 1
+            self._cached_bytes > self._max_bytes and len(self._entries) > 1
         ):
             _, oldest = self._entries.popitem(last=False)
             self._cached_bytes -= oldest.robots.size_bytes

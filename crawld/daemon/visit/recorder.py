@@ -16,6 +16,7 @@ from typing import TypeAlias
 import structlog
 import trio
 
+from crawld.memory import MIB, MemoryLease
 from crawld.store import visit as visit_rows
 from crawld.store.engine.database import Database
 from crawld.store.visit import RecordResult, VisitRecord
@@ -27,6 +28,12 @@ BATCH = 256
 
 WAITING = 1024
 """Records that may wait; one more makes its turn wait."""
+
+WAITING_BYTES = 64 * MIB
+"""The same in bytes, where no memory budget says less."""
+
+LINK_BYTES = 300
+"""Memory of a link in a record, beside its URL."""
 
 SLICE_S = 0.004
 """Longest run of callbacks without a pause; those of a large batch would otherwise stop every slot
@@ -40,23 +47,47 @@ LongCallback: TypeAlias = Callable[[], Awaitable[None]]
 
 @dataclass(frozen=True, slots=True)
 class PendingVisit:
-    """A record, and the callback for its commit (or for `NOT_RECORDED`)."""
+    """A record, and the callback for its commit (or for `NOT_RECORDED`).
+
+    Attributes:
+        lease: on the memory of its body; None if that is small.
+    """
 
     record: VisitRecord
     on_recorded: Callable[[RecordResult], LongCallback | None]
+    lease: MemoryLease | None = None
+
+    @property
+    def size_bytes(self) -> int:
+        """Memory that it takes beside the lease, about."""
+        links = (*self.record.discoveries, *(self.record.requisites or ()))
+        size_bytes = sum(LINK_BYTES + len(link.url) for link in links)
+        if self.lease is None and self.record.body is not None:
+            size_bytes += len(self.record.body.data)
+        return size_bytes
 
 
 class Recorder:
     """The queue between turns and the writer."""
 
-    def __init__(self, database: Database, *, gather_s: float) -> None:
-        """Make an empty queue; the first record of a batch waits `gather_s` for others."""
+    def __init__(
+        self, database: Database, *, gather_s: float, max_bytes: int = WAITING_BYTES
+    ) -> None:
+        """Make an empty queue.
+
+        Args:
+            gather_s: how long the first record of a batch waits for others.
+            max_bytes: records of so many bytes may wait; one more makes its turn wait.
+        """
         self._database = database
         self._gather_s = gather_s
         self._waiting: list[PendingVisit] = []
         self._writing = 0
         self._long: deque[LongCallback] = deque()
         self._long_waits = trio.Event()
+        self._waiting_bytes = 0
+        self._writing_bytes = 0
+        self._max_bytes = max_bytes
         self._arrived = trio.Event()
         self._full = trio.Event()
         self._room = trio.Event()
@@ -66,13 +97,18 @@ class Recorder:
         """Number of visits made and not yet committed, or whose callback has not ended."""
         return len(self._waiting) + self._writing + len(self._long)
 
+    @property
+    def _held_bytes(self) -> int:
+        return self._waiting_bytes + self._writing_bytes
+
     async def put(self, entry: PendingVisit) -> None:
         """Queue a record; wait while the queue is full."""
-        while len(self._waiting) >= WAITING:
+        while len(self._waiting) >= WAITING or self._held_bytes >= self._max_bytes:
             await self._room.wait()
         self._waiting.append(entry)
+        self._waiting_bytes += entry.size_bytes
         self._arrived.set()
-        if len(self._waiting) >= BATCH:
+        if len(self._waiting) >= BATCH or self._held_bytes >= self._max_bytes // 2:
             self._full.set()
 
     async def run(self, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
@@ -109,12 +145,18 @@ class Recorder:
     async def _write(self) -> None:
         batch, self._waiting = self._waiting, []
         self._arrived, self._full = trio.Event(), trio.Event()
+        batch_bytes, self._waiting_bytes = self._waiting_bytes, 0
         self._writing += len(batch)
+        self._writing_bytes += batch_bytes
         try:
             with trio.CancelScope(shield=True):
                 await self._commit(batch)
         finally:
             self._writing -= len(batch)
+            self._writing_bytes -= batch_bytes
+            for entry in batch:
+                if entry.lease is not None:
+                    entry.lease.release()
             self._room.set()
             self._room = trio.Event()
 

@@ -1,5 +1,6 @@
 """Recording of visits in a real database: in batches, bounded, bad records left out."""
 
+import random
 from contextlib import asynccontextmanager
 from dataclasses import replace
 
@@ -8,10 +9,19 @@ import trio
 import trio.testing
 
 from crawld.core.page import Outcome, PageState
-from crawld.daemon.visit.recorder import BATCH, SLICE_S, WAITING, PendingVisit, Recorder
+from crawld.daemon.visit.recorder import (
+    BATCH,
+    LINK_BYTES,
+    SLICE_S,
+    WAITING,
+    PendingVisit,
+    Recorder,
+)
+from crawld.memory import MemoryPool
 from crawld.store.engine.database import Database
 from crawld.store.frontier import frontier
 from crawld.store.frontier import site as site_rows
+from crawld.store.versions.body import encode
 from crawld.store.visit import VisitRecord
 from tests.daemon.harness import until
 from tests.unit.daemon.site_values import make_discovery
@@ -30,9 +40,9 @@ async def database(tmp_path, nursery):
 
 
 @asynccontextmanager
-async def recording(database, *, running=True):
+async def recording(database, *, running=True, **limits):
     """Yield a recorder; `running` runs it, otherwise only `drain` writes."""
-    recorder = Recorder(database, gather_s=GATHER_S)
+    recorder = Recorder(database, gather_s=GATHER_S, **limits)
     async with trio.open_nursery() as nursery:
         await nursery.start(database.run_writer)
         if running:
@@ -211,6 +221,43 @@ async def test_a_full_queue_makes_put_wait(database):
             await recorder.drain()
         await recorder.drain()
     assert len(await recorded_pages(database)) == WAITING + 1
+
+
+async def test_a_queue_full_of_bytes_makes_put_wait(database, nursery):
+    pages = await make_pages(database, 3)
+    pool = MemoryPool(10**6, largest_bytes=10**6, max_waiting=1)
+    large = encode(random.Random(1).randbytes(600_000))
+    records = [replace(make_record(page), body=large) for page in pages]
+    async with recording(database, running=False, max_bytes=10**6) as recorder:
+        lease = pool.lease()
+        await lease.grow(len(large.data))
+        # What a lease covers does not count.
+        await recorder.put(PendingVisit(records[0], lambda result: None, lease))
+        del lease
+        await recorder.put(PendingVisit(records[1], lambda result: None))
+        await recorder.put(PendingVisit(records[2], lambda result: None))
+        assert pool.used_bytes == 600_000
+        done = []
+
+        async def put():
+            await recorder.put(PendingVisit(make_record(pages[0]), lambda result: None))
+            done.append(True)
+
+        nursery.start_soon(put)
+        await trio.testing.wait_all_tasks_blocked()
+        assert not done
+        await recorder.drain()
+        await trio.testing.wait_all_tasks_blocked()
+        await recorder.drain()
+        assert done
+        assert pool.used_bytes == 0
+
+
+async def test_links_count_into_the_bytes_of_a_record():
+    links = [make_discovery(f"/{n}") for n in range(100)]
+    record = replace(make_record(1), discoveries=links, requisites=links)
+    urls_bytes = 2 * sum(len(link.url) for link in links)
+    assert PendingVisit(record, print).size_bytes == urls_bytes + 200 * LINK_BYTES
 
 
 async def test_drain_returns_when_every_visit_is_committed(database):
