@@ -148,20 +148,6 @@ async def test_a_failing_long_callback_does_not_stop_the_others(database):
         await until(lambda: runs and not recorder.unrecorded)
 
 
-async def test_other_tasks_run_while_a_visit_with_many_links_is_stored(database):
-    (page,) = await make_pages(database, 1)
-    found = [make_discovery(f"/{number}", host=f"h{number}.test") for number in range(3_000)]
-    runs, results = 0, []
-    async with recording(database) as recorder:
-        record = replace(make_record(page), discoveries=found)
-        await recorder.put(PendingVisit(record, results.append))
-        while not results:
-            runs += 1
-            await trio.lowlevel.checkpoint()
-    assert len(results[0].new_pages) == len(found)
-    assert runs > 10
-
-
 async def test_a_bad_record_does_not_affect_the_others(database):
     pages = await make_pages(database, 20)
     results = {}
