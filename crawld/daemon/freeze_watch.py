@@ -44,8 +44,8 @@ LATE_S: Final = STALL_S / 2
 
 STALL_BEATS: Final = round(STALL_S / BEAT_S)
 
-REARM_S: Final = 1.0
-"""How often faulthandler's timer is set again, which takes 0.1 ms: it starts a thread."""
+MAX_REARM_S: Final = 2.0
+"""How often faulthandler's timer is set again at least, which takes 0.1 ms: it starts a thread."""
 
 SHOWN_BYTES: Final = 8_000
 """Bytes of the evidence that are logged."""
@@ -122,6 +122,7 @@ class FreezeWatch:
 
     async def _give_signs(self) -> None:
         last_at = rearmed_at = trio.current_time()
+        rearm_s = min(MAX_REARM_S, self._freeze_s / 4)
         self._arm()
         while True:
             await trio.sleep(BEAT_S)
@@ -129,7 +130,7 @@ class FreezeWatch:
             now = trio.current_time()
             if now - last_at >= LATE_S:
                 self._evidence.take_back()
-            if now - rearmed_at >= REARM_S:
+            if now - rearmed_at >= rearm_s:
                 self._arm()
                 rearmed_at = now
             last_at = now
@@ -146,8 +147,8 @@ class FreezeWatch:
             self._disarm()
             # SIGALRM stays handled, since one may be under way.
             faulthandler.disable()
-            if was_enabled:
-                faulthandler.enable()
+            if was_enabled and sys.__stderr__ is not None:
+                faulthandler.enable(sys.__stderr__)
 
     def _arm(self) -> None:
         self._alarm.set(STALL_S)
