@@ -70,6 +70,10 @@ def cost_s(size_bytes: int, tags: int = 0) -> float:
     return BYTE_S * size_bytes + TAG_S * tags
 
 
+class AnalysisDroppedError(Exception):
+    """The daemon stops, and the analysis of a visit waited for a thread."""
+
+
 class FairQueue:
     """Calls that wait for one place, in an order that is fair by host and by cost."""
 
@@ -79,6 +83,8 @@ class FairQueue:
         self._served_until = 0.0
         self._pushes = 0
         self._is_taken = False
+        self._may_drop: set[trio.Event] = set()
+        self._is_closing = False
 
     def __len__(self) -> int:
         return len(self._heap)
@@ -95,6 +101,7 @@ class FairQueue:
     def pop(self) -> float:
         """Let the next call go on; return its cost."""
         self._served_until, _, cost, event = heapq.heappop(self._heap)
+        self._may_drop.discard(event)
         event.set()
         if not self._heap:
             self._finish_of.clear()
@@ -107,20 +114,39 @@ class FairQueue:
         heapq.heapify(self._heap)
 
     @asynccontextmanager
-    async def place(self, host: str, cost: float) -> AsyncIterator[None]:
-        """Hold the one place."""
+    async def place(self, host: str, cost: float, *, may_drop: bool = False) -> AsyncIterator[None]:
+        """Hold the one place.
+
+        Raises:
+            AnalysisDroppedError: `drop` was called while a call that may be dropped waited.
+        """
         if self._is_taken:
+            if may_drop and self._is_closing:
+                raise AnalysisDroppedError
             event = self.push(host, cost)
+            if may_drop:
+                self._may_drop.add(event)
             try:
                 await event.wait()
             except trio.Cancelled:
+                self._may_drop.discard(event)
                 self.remove(event)
                 raise
+            if event in self._may_drop:
+                self._may_drop.discard(event)
+                raise AnalysisDroppedError
         self._is_taken = True
         try:
             yield
         finally:
             self._release()
+
+    def drop(self) -> None:
+        """Let the calls that may be dropped wait no more, from now on."""
+        self._is_closing = True
+        for event in self._may_drop:
+            self.remove(event)
+            event.set()
 
     def _release(self) -> None:
         self._is_taken = bool(self._heap)
@@ -172,6 +198,9 @@ class Analyser:
             size_bytes: length of the bytes it reads.
             tags: number of `<` in them, where it parses markup.
             memory_bytes: what it takes at most; None: as much as parsed JSON.
+
+        Raises:
+            AnalysisDroppedError: within a visit, after `drop_waiting`.
         """
         estimate_s = cost_s(size_bytes, tags)
         if estimate_s <= INLINE_S:
@@ -188,7 +217,8 @@ class Analyser:
         if memory_bytes is None:
             memory_bytes = PARSED_PER_BYTE * size_bytes
         async with self.memory.held(memory_bytes):
-            async with queue.place(split_url(url).host, estimate_s):
+            may_drop = self.memory.in_visit()
+            async with queue.place(split_url(url).host, estimate_s, may_drop=may_drop):
                 with self.meter.on_thread(url):
                     result = await self._workers.run(
                         self._marked, url, call, args, limiter=self._limiter
@@ -231,6 +261,11 @@ class Analyser:
             size_bytes=len(body) // PACKED_PER_PARSED,
             memory_bytes=len(body),
         )
+
+    def drop_waiting(self) -> None:
+        """End the waiting of visits for a thread: the daemon stops, they are made again."""
+        self._short.drop()
+        self._long.drop()
 
     def _marked(self, url: str, call: Callable[[*Ts], T], args: tuple[*Ts]) -> T:
         with self.marks.under(url):

@@ -66,6 +66,10 @@ class AnalysisMemory:
             if memory.lease is not None:
                 memory.lease.release()
 
+    def in_visit(self) -> bool:
+        """Whether this task makes a visit."""
+        return _VISIT.get() is not None
+
     def ends_visit(self) -> bool:
         """Whether the visit of this task has parsed its page, and should now come to its end."""
         memory = _VISIT.get()

@@ -341,6 +341,7 @@ class Daemon:
         """Start no more turns; `run` returns when the turns under way are recorded."""
         self.phase = "draining"
         self.crawl.schedule.stop()
+        self.analyser.drop_waiting()
 
     def stop_now(self) -> None:
         """Shut down without waiting for turns; completed fetches are recorded if there is space."""

@@ -22,7 +22,7 @@ import trio
 
 from crawld.core.page import Outcome
 from crawld.core.revisit.policies import VisitObservation
-from crawld.daemon.analyser import Analyser
+from crawld.daemon.analyser import Analyser, AnalysisDroppedError
 from crawld.daemon.clock import Clock
 from crawld.daemon.crawl.page_selection import PageTask
 from crawld.daemon.crawl.replica_leases import ReplicaLeases
@@ -137,6 +137,9 @@ class Visitor:
         try:
             with self._analyser.memory.visit():
                 pending = await self._visit(task, responder)
+        except AnalysisDroppedError:
+            task.queue.put_back(task.page.page_id)
+            return
         except Exception as error:
             error.add_note(f"at the visit of {task.page.url}")
             raise
@@ -167,13 +170,16 @@ class Visitor:
         """Request a page and compare it with the copy held; record only the host's back-off.
 
         Returns:
-            The visit; None where the network is down.
+            The visit; None where the network is down, or the daemon stops.
         """
         response = await self._ask(host, page, site, mode, url)
         if self._connectivity.is_our_fault(response):
             return None
-        with self._analyser.memory.visit():
-            visit = await self._read(page, site, response, mode)
+        try:
+            with self._analyser.memory.visit():
+                visit = await self._read(page, site, response, mode)
+        except AnalysisDroppedError:
+            return None
         await self.set_aside(host, visit)
         return visit
 

@@ -6,7 +6,7 @@ import pytest
 import trio
 import trio.testing
 
-from crawld.daemon.analyser import INLINE_S, PASS_S, Analyser, cost_s
+from crawld.daemon.analyser import INLINE_S, PASS_S, Analyser, AnalysisDroppedError, cost_s
 
 URL = "http://{}.test/page"
 SMALL, MEDIUM, LARGE = b"<p>x", b"<td>x" * 20_000, b"x" * 8_000_000
@@ -163,6 +163,35 @@ async def test_a_cancelled_caller_leaves_the_queue(nursery):
     await wait_until(lambda: len(workers.started) == 2)
     assert workers.started == [url("first"), url("next")]
     await analyser.read(len, LARGE, url=url("again"), bodies=[LARGE])
+
+
+async def test_a_stop_ends_the_waiting_of_visits_and_of_nothing_else(nursery):
+    workers = HeldWorkers(held=True)
+    analyser = Analyser(workers)
+    dropped = []
+
+    async def visit(host):
+        try:
+            with analyser.memory.visit():
+                await analyser.read(len, LARGE, url=url(host), bodies=[LARGE])
+        except AnalysisDroppedError:
+            dropped.append(host)
+
+    async def run_job():
+        await analyser.read(len, LARGE, url=url("job"), bodies=[LARGE])
+
+    nursery.start_soon(visit, "runs")
+    await wait_until(lambda: workers.started)
+    nursery.start_soon(visit, "waits")
+    nursery.start_soon(run_job)
+    await trio.testing.wait_all_tasks_blocked()
+    analyser.drop_waiting()
+    await wait_until(lambda: dropped)
+    await visit("late")
+    assert dropped == ["waits", "late"]
+    workers.go_on.set()
+    await wait_until(lambda: len(workers.started) == 2)
+    assert workers.started == [url("runs"), url("job")]
 
 
 async def test_other_tasks_run_between_many_small_analyses(mock_clock, nursery):
