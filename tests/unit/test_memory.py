@@ -190,7 +190,7 @@ def test_shares_are_no_more_than_the_limit(limit_mb, in_flight):
     assert parts == shares.limit_bytes == limit_mb * MIB
     assert 1 <= shares.max_in_flight <= in_flight
     assert shares.max_waiting >= 1
-    assert shares.bodies_bytes >= limit_mb * MIB / 4
+    assert shares.bodies_bytes >= limit_mb * MIB / 5
     assert shares.analyses_bytes >= limit_mb * MIB / 4
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from math import inf
 from typing import Final
 
@@ -30,6 +30,7 @@ from crawld.daemon.frontier.site import ActiveSite
 from crawld.daemon.hints.source import HELD, PollTrouble
 from crawld.daemon.schedule.connectivity import Connectivity
 from crawld.errors import InvalidUrlError
+from crawld.memory import MemoryLease
 from crawld.net.exchange import (
     FetchFailure,
     FetchLimits,
@@ -78,6 +79,7 @@ class Document:
         at: time of the response, Unix seconds.
         body: decoded body; None: not modified.
         cut: whether the body was cut at the size limit.
+        lease: on the memory of the body; it ends with the document.
     """
 
     url: str
@@ -88,6 +90,7 @@ class Document:
     requests: int
     etag: str | None = None
     last_modified: str | None = None
+    lease: MemoryLease | None = field(default=None, repr=False, compare=False)
 
 
 class DocumentFetcher(BackgroundWork):
@@ -294,6 +297,7 @@ class DocumentFetcher(BackgroundWork):
             requests,
             response.header("etag") or (wanted.etag if same else None),
             response.header("last-modified") or (wanted.last_modified if same else None),
+            response.lease,
         )
 
 
