@@ -54,7 +54,9 @@ MEMBER_WORK = 2048
 """Units per member or frame: memory for its window, and calls."""
 
 _SLICE_BYTES: Final = 32 * 1024
-_ZSTD_SLICE_BYTES: Final = 1024
+_ZSTD_SLICE_BYTES: Final = 128
+"""A slice can decode to 4 MB, which many fetches may hold while they wait for memory."""
+
 _ZSTD_EXPANSION: Final = 32 * 1024
 _ZSTD_WINDOW_BYTES: Final = 8 * 1024 * 1024
 """The largest window that a web server may require (RFC 9659)."""
@@ -255,12 +257,14 @@ class _Zstandard:
         self._bound = bound
         self._decompressor = zstandard.ZstdDecompressor(max_window_size=_ZSTD_WINDOW_BYTES)
         self._frame: zstandard.ZstdDecompressionObj | None = None
-        self._slice_bytes = _ZSTD_SLICE_BYTES
+        self._slice_bytes = _MIN_SLICE_BYTES
         self._frame_bytes = 0
         self.ended = False
 
     def decode(self, data: bytes) -> Iterator[bytes]:
         work = self._bound.work
+        gathered: list[bytes] = []  # slices are short: a piece each would cost a pause each
+        gathered_bytes = 0
         position, size_bytes = 0, len(data)
         while position < size_bytes:
             if self._frame is None:
@@ -272,7 +276,11 @@ class _Zstandard:
             position += used
             pause = work.count(used, len(piece))
             if piece:
-                yield from self._bound.take(piece)
+                gathered.append(piece)
+                gathered_bytes += len(piece)
+            if gathered_bytes >= _SLICE_BYTES or (gathered and position == size_bytes):
+                yield from self._bound.take(b"".join(gathered))
+                gathered, gathered_bytes = [], 0
             elif pause:
                 yield b""
 

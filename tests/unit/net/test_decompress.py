@@ -305,3 +305,11 @@ def test_a_coding_proves_that_the_body_is_complete(coding, sent, proved):
     list(decoder.decode(sent))
     list(decoder.finish())
     assert decoder.proves_end is proved
+
+
+def test_pieces_of_zstd_are_small_from_the_first_on():
+    packed = zstandard.compress(bytes(30_000_000))
+    pieces = list(Decoder("zstd", 2**26).decode(packed))
+    assert sum(map(len, pieces)) == 30_000_000
+    assert len(pieces[0]) <= 2**20
+    assert max(map(len, pieces)) <= 2**22
