@@ -46,6 +46,9 @@ from crawld.net.lookup_slots import LookupSlots, QueuedLookup
 HORIZON_S = 600.0
 """Longest wait in the heap; then the wall-clock rules are checked again."""
 
+LOST_TURN_S = 10.0
+"""How long other lookups wait for the turn of a host without an address; it may get none."""
+
 SERVED_AT_ONCE = 128
 """Hosts that the timer serves before other tasks run: a page may wake thousands."""
 
@@ -141,6 +144,7 @@ class Schedule:
         self._pushes = 0
         self._on_turn = 0
         self._locating: LookupSlots[QueuedLookup] = LookupSlots(LOCATING_AT_ONCE)
+        self._lost: dict[HostSlot, trio.Event] = {}
         self._pauses: set[str] = set()
         self._turnless: WeakSet[trio.CancelScope] = WeakSet()
         self._stopping = False
@@ -349,11 +353,17 @@ class Schedule:
         try:
             slot.address = await self._turns.locate(slot)
             slot.located_at = trio.current_time()
-        finally:
-            self._locating.end(lookup)
             slot.locating = False
-            self._woken.set()
             self._wait(slot)
+            if slot.address is None:
+                # Thousands of failed lookups must not take all turns: the next lookups wait.
+                turn_ended = self._lost[slot] = trio.Event()
+                with trio.move_on_after(LOST_TURN_S):
+                    await turn_ended.wait()
+        finally:
+            self._lost.pop(slot, None)
+            self._locating.end(lookup)
+            self._woken.set()
 
     async def _take_turn(self, slot: HostSlot, turn: Turn) -> None:
         try:
@@ -373,6 +383,8 @@ class Schedule:
             self._release(turn.address, slot, asked=slot.next_at != turn.next_before)
         if slot.address is None:
             slot.located_at = -math.inf  # looked up again before its next turn
+            if slot in self._lost:
+                self._lost[slot].set()
         slot.turn = None
         self._on_turn -= 1
         self._wait(slot)
