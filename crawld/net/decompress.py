@@ -95,13 +95,15 @@ class _Work:
     """Work of one chain of codings.
 
     Attributes:
+        piece_bytes: largest piece of zlib.
         wire_bytes: received so far.
         since_piece: units of work since the last piece.
     """
 
-    __slots__ = ("members", "since_piece", "wire_bytes")
+    __slots__ = ("members", "piece_bytes", "since_piece", "wire_bytes")
 
-    def __init__(self) -> None:
+    def __init__(self, piece_bytes: int) -> None:
+        self.piece_bytes = piece_bytes
         self.wire_bytes = 0
         self.members = 0
         self.since_piece = 0
@@ -223,7 +225,7 @@ class _Inflater:
         assert stream is not None
         given = data[position : position + self._slice_bytes]
         try:
-            piece = stream.decompress(given, PIECE_BYTES)
+            piece = stream.decompress(given, self._bound.work.piece_bytes)
         except zlib.error as error:
             raise _mismatch(error) from error
         if not stream.eof:
@@ -348,6 +350,8 @@ class _Mislabelled:
 class Decoder:
     """Decodes the content codings of one body; `max_body_bytes` limits the output.
 
+    Pieces that zlib decodes have at most `piece_bytes` bytes.
+
     Labels that name no coding (`none`, `utf-8`) are ignored, as browsers do.
 
     Raises:
@@ -355,8 +359,14 @@ class Decoder:
             `TOO_LARGE` and `TRUNCATED`, and `DECODING` for too many members.
     """
 
-    def __init__(self, content_encoding: str | None, max_body_bytes: int) -> None:
-        self._work = work = _Work()
+    def __init__(
+        self,
+        content_encoding: str | None,
+        max_body_bytes: int,
+        *,
+        piece_bytes: int = PIECE_BYTES,
+    ) -> None:
+        self._work = work = _Work(piece_bytes)
         self._plain = _OutputLimit(max_body_bytes, work)
         self._stages: list[_Stage] = []
         if not content_encoding:

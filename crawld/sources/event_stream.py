@@ -20,7 +20,6 @@ Source: HTML Living Standard, section 9.2 (server-sent events); Wikimedia EventS
 
 from __future__ import annotations
 
-import json
 import re
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -28,6 +27,7 @@ from typing import NamedTuple
 
 from crawld.core.url import canonicalize
 from crawld.errors import InvalidUrlError
+from crawld.sources.json_text import read_json
 from crawld.sources.listed_page import read_date
 from crawld.sources.mediawiki_rows import text_of
 
@@ -90,6 +90,8 @@ class EventReader:
         self.retry_s: float | None = None
         self.dropped = 0
         self._held = b""
+        self._parts: list[bytes] = []
+        self._parts_bytes = 0
         self._begun = False
         self._after_cr = False
         self._data: list[bytes] = []
@@ -112,21 +114,29 @@ class EventReader:
             piece = piece.removeprefix(b"\n")
             self._after_cr = False
         self._after_cr = piece.endswith(b"\r")
-        lines = (self._held + piece).splitlines(keepends=True)
-        self._held = b""
-        if lines and not lines[-1].endswith((b"\n", b"\r")):
-            self._hold(lines.pop())
+        lines = piece.splitlines(keepends=True)
+        rest = b"" if not lines or lines[-1].endswith((b"\n", b"\r")) else lines.pop()
+        if lines and self._parts:
+            lines[0] = b"".join([*self._parts, lines[0]])
+            self._parts.clear()
+            self._parts_bytes = 0
+        if rest:
+            self._hold(rest)
         for line in lines:
             event = self._line(line.rstrip(b"\r\n"))
             if event is not None:
                 yield event
 
     def _hold(self, rest: bytes) -> None:
-        """Keep an unfinished line; of an overlong line only the start."""
-        if len(rest) > MAX_EVENT_BYTES:
+        """Keep a part of an unfinished line; of an overlong line only the start."""
+        # Joined at the end of the line: a line may arrive in ten thousand pieces.
+        self._parts.append(rest)
+        self._parts_bytes += len(rest)
+        if self._parts_bytes > MAX_EVENT_BYTES:
             self._skipping = True
-            rest = rest[:64]
-        self._held = rest
+            start = b"".join(self._parts[:64])[:64]
+            self._parts = [start]
+            self._parts_bytes = len(start)
 
     def _line(self, line: bytes) -> StreamEvent | None:
         if not line:
@@ -185,8 +195,8 @@ class PageChange(NamedTuple):
 def parse_event(data: bytes) -> tuple[Mapping[str, object], float | None] | None:
     """Return an event's JSON object and its time in Unix seconds; None if it is not an object."""
     try:
-        fields = json.loads(data)
-    except (ValueError, RecursionError):
+        fields = read_json(data)
+    except ValueError:
         return None
     if not isinstance(fields, dict):
         return None

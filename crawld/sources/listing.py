@@ -7,8 +7,9 @@ change is some time in the minute.
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
+
+import re2
 
 from crawld.core.content import html
 from crawld.core.url import resolve
@@ -16,11 +17,15 @@ from crawld.sources.listed_page import ListedPage, TimeSpan, read_date
 
 MAX_LINKS = 10_000
 
-_DATED = re.compile(
-    rb"<a\s[^>]{0,300}?href\s*=\s*[\"']?([^\"'\s>]{1,2000})[^>]{0,300}>[^<]{0,500}</a>"
-    rb"(?:\s|<[^a>][^>]{0,80}>){0,100}+"
+# re2 is linear; in Python's `re` these repetitions would overlap.
+_OPTIONS = re2.Options()
+_OPTIONS.case_sensitive = False
+_OPTIONS.encoding = re2.Options.Encoding.LATIN1
+_DATED = re2.compile(
+    rb"<a\s[^>]*?href\s*=\s*[\"']?([^\"'\s>]+)[^>]*>[^<]*</a>"
+    rb"(?:\s|<[^a>][^>]*>)*"
     rb"(\d{4}-[A-Za-z0-9]{2,3}-\d\d[ T]\d\d:\d\d|\d\d-[A-Z][a-z]{2}-\d{4} \d\d:\d\d)",
-    re.IGNORECASE,
+    _OPTIONS,
 )
 _NAMES = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _MONTHS = {name: f"{number:02}" for number, name in enumerate(_NAMES, start=1)}

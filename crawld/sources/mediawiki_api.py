@@ -16,14 +16,13 @@ Source: MediaWiki, API:Etiquette, API:Errors and warnings, API:Continue, Manual:
 
 from __future__ import annotations
 
-import json
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from urllib.parse import urlencode
 
 from crawld.core.politeness import parse_retry_after
+from crawld.sources.json_text import read_json
 from crawld.sources.mediawiki_rows import timestamp_of
 
 Parameters = Mapping[str, str | int]
@@ -39,7 +38,8 @@ MAX_PAUSE_S = 86_400.0
 
 MAX_DETAIL = 200
 
-_ESCAPED_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]").search
+MAX_WARNINGS = 20
+"""Warnings of a response that are kept."""
 
 
 class TroubleKind(StrEnum):
@@ -178,10 +178,12 @@ def read_response(
     error = _error(document)
     if error is not None:
         return _by_error(error, retry_after_s)
-    query = document.get("query")
+    query, cursor = document.get("query"), _cursor(document)
+    if cursor is not None and len(urlencode(cursor)) > MAX_QUERY_LENGTH:
+        return ApiTrouble(TroubleKind.BROKEN, "the continue object is too long to be sent back")
     return ApiResponse(
         query if isinstance(query, dict) else {},
-        _cursor(document),
+        cursor,
         tuple(_warnings(document)),
         timestamp_of(document, "curtimestamp"),
     )
@@ -190,15 +192,9 @@ def read_response(
 def _parsed(body: bytes) -> dict[str, object] | None:
     if len(body) > MAX_RESPONSE_BYTES or body.lstrip()[:1] != b"{":
         return None
-    text = body.decode("utf-8", "replace")
     try:
-        document = json.loads(text)
-        if _ESCAPED_SURROGATE(text):
-            # A lone surrogate can be escaped, but neither stored nor sent: replace it.
-            document = json.loads(
-                json.dumps(document, ensure_ascii=False).encode("utf-8", "replace")
-            )
-    except (ValueError, RecursionError):  # also: numbers of thousands of digits
+        document = read_json(body)
+    except ValueError:
         return None
     return document if isinstance(document, dict) else None
 
@@ -261,7 +257,7 @@ def _warnings(document: Mapping[str, object]) -> list[str]:
     else:
         rows = [("", row) for row in warnings] if isinstance(warnings, list) else []
     found = []
-    for module, row in rows:
+    for module, row in rows[:MAX_WARNINGS]:
         text = row.get("warnings", row.get("*", row.get("text"))) if isinstance(row, dict) else row
         found.append(f"{module}: {_scalar_text(text)}"[:MAX_DETAIL])
     return found

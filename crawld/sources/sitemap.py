@@ -19,15 +19,17 @@ Source: Sitemaps XML format, version 0.9 (sitemaps.org), 2008.
 from __future__ import annotations
 
 import re
-import zlib
 from collections import Counter
 from collections.abc import Iterator
 from enum import StrEnum
 from typing import Final
 from xml.parsers import expat
 
+from crawld.core.page import Failure
 from crawld.core.url import canonicalize
 from crawld.errors import InvalidUrlError
+from crawld.net.decompress import Decoder
+from crawld.net.errors import FetchError
 from crawld.sources.listed_page import CLOCK_TOLERANCE_S, ListedPage, TimeSpan, is_open, read_date
 
 MAX_WIRE_BYTES = 64 * 1024 * 1024
@@ -100,6 +102,8 @@ class SitemapError(Exception):
 def unpack(body: bytes) -> Iterator[bytes]:
     """Yield a body in pieces, unpacked if it is gzip, regardless of its name or type.
 
+    An empty piece is a pause after much work that gave no bytes.
+
     Raises:
         SitemapError: a decompression bomb, or broken gzip.
     """
@@ -108,31 +112,17 @@ def unpack(body: bytes) -> Iterator[bytes]:
             yield body[start : start + PIECE_BYTES]
         return
     most = min(MAX_UNPACKED_BYTES, max(FREE_UNPACKED_BYTES, MAX_EXPANSION * len(body)))
-    unpacked = 0
-    for piece in _inflated(body):
-        unpacked += len(piece)
-        if unpacked > most:
-            raise SitemapError(f"{len(body)} bytes unpack to more than {most}")
-        yield piece
-
-
-def _inflated(body: bytes) -> Iterator[bytes]:
-    """Yield the content of a gzip file; padding after the last member is ignored."""
-    position = 0
-    while body.startswith(_GZIP, position):
-        stream = zlib.decompressobj(31)
-        while not stream.eof:
-            given = stream.unconsumed_tail or body[position : position + PIECE_BYTES]
-            position += 0 if stream.unconsumed_tail else len(given)
-            try:
-                piece = stream.decompress(given, PIECE_BYTES) if given else stream.flush()
-            except zlib.error as error:
-                raise SitemapError(f"broken gzip: {error}") from error
-            if piece:
-                yield piece
-            if not given and not stream.eof:
-                raise SitemapError("the gzip file is incomplete")
-        position -= len(stream.unused_data)
+    decoder = Decoder("gzip", most, piece_bytes=PIECE_BYTES)
+    try:
+        for start in range(0, len(body), PIECE_BYTES):
+            yield from decoder.decode(body[start : start + PIECE_BYTES])
+        yield from decoder.finish()
+    except FetchError as fault:
+        if fault.failure is Failure.TRUNCATED:
+            raise SitemapError("the gzip file is incomplete") from fault
+        if fault.failure is Failure.TOO_LARGE:
+            raise SitemapError(f"{len(body)} bytes unpack to more than {most}") from fault
+        raise SitemapError(f"broken gzip: {fault.detail}") from fault
 
 
 class SitemapReader:

@@ -18,6 +18,7 @@ from crawld.sources.event_stream import (
     read_change,
     renamed_titles,
 )
+from tests.unit.steps import count_steps
 
 
 def read(*pieces, reader=None):
@@ -71,6 +72,16 @@ def test_chunk_boundaries_do_not_matter(cuts):
 def test_junk_does_not_raise(pieces):
     for event in read(*pieces):
         assert len(event.data) <= MAX_EVENT_BYTES
+
+
+@pytest.mark.parametrize("line", [b"data: " + b"x" * 100_000, b":" + b"x" * 300_000, b"x" * 999])
+@pytest.mark.parametrize("piece_bytes", [1, 10])
+def test_a_line_in_many_pieces_costs_no_more_than_its_bytes(line, piece_bytes):
+    def steps(text):
+        starts = range(0, len(text), piece_bytes)
+        return count_steps(read, *(text[start : start + piece_bytes] for start in starts))
+
+    assert steps(line * 2) < 2.3 * steps(line) + 2_000
 
 
 def test_an_incomplete_event_does_not_change_the_id():
@@ -267,3 +278,29 @@ def test_ids_that_cannot_be_sent_back_are_ignored(written, last_id):
     reader = EventReader()
     read(b"id: before\ndata: x\n\nid: " + written + b"\ndata: y\n\n", reader=reader)
     assert reader.last_id == last_id
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        *(b"[" * 99_999, b'{"a":' * 30_000, b"9" * 5_000, b'{"timestamp": 1e999}', b"\xff"),
+        b'{"type": "edit", "title": "\\ud800", "title_url": "https://a.test/\\udfff"}',
+        b'{"type": "edit", "title": "a", "revision": {"new": %s}}' % (b"9" * 4_000),
+        b'{"type": "edit", "title": "a", "timestamp": %s}' % (b"9" * 400),
+        b'{"type": ["edit"], "title": {}, "meta": 5, "revision": []}',
+        b'{"page_change_kind": 7, "page": [], "revision": {"rev_id": 1e400}}',
+        b'{"type": "log", "log_type": {}, "title": "a"}',
+        b'{"meta": {"domain": [], "dt": {}}, "type": "edit", "title": "a"}',
+    ],
+)
+def test_hostile_events_have_values_that_can_be_stored(event):
+    parsed = parse_event(event)
+    if parsed is None:
+        return
+    fields, at = parsed
+    assert at is None or 0 < at < 1e11
+    change = read_change(fields)
+    if change is not None:
+        change.title.encode()
+        assert change.revision is None or abs(change.revision) < 2**63
+    renamed_titles(fields)

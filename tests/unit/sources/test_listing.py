@@ -4,6 +4,7 @@ import pytest
 
 from crawld.sources.listed_page import read_date
 from crawld.sources.listing import read_listing
+from tests.unit.steps import count_steps
 
 URL = "http://a.test/docs/"
 NINE = read_date("2026-11-21T09:00Z")
@@ -43,3 +44,24 @@ def test_a_page_of_links():
 )
 def test_junk_is_read_quickly(body):
     assert len(read_listing(body, URL, "soon").entries) <= 1
+
+
+@pytest.mark.parametrize(
+    "piece",
+    [
+        *(b"<a ", b"<a href", b"<a href=", b'<a x href = "', b"<a href=x", b"<a href=x>", b"<b>"),
+        *(
+            b"<a href=x>x</a>",
+            b"<a href=x>x</a><b>",
+            b"<a href=x>x</a> ",
+            b"<a href=x>x</a><",
+            b" ",
+        ),
+        b"2026-11-21 ",
+    ],
+)
+def test_hostile_listings_are_read_in_linear_time(piece):
+    # re2 is linear; the steps are those of the matches.
+    few, many = (b"<html>" + piece * count for count in (1_000, 2_000))
+    steps = [count_steps(read_listing, body, "http://a.test/", None) for body in (few, many)]
+    assert steps[1] < 2.3 * steps[0] + 2_000

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from crawld.sources.mediawiki_api import (
     MAX_PAUSE_S,
     MAX_QUERY_LENGTH,
+    MAX_WARNINGS,
     ApiResponse,
     ApiTrouble,
     TroubleKind,
@@ -15,6 +16,8 @@ from crawld.sources.mediawiki_api import (
     query_url,
     read_response,
 )
+from crawld.sources.mediawiki_changes import ChangesCursor, read_changes
+from crawld.sources.mediawiki_history import read_history, read_log, read_titles
 
 NOW = 1_780_000_000.0
 HTML = b"<!DOCTYPE html><title>Maintenance</title>"
@@ -102,6 +105,39 @@ def test_each_failure_gives_its_kind_of_trouble(body, status, trouble):
     answer = read(body, status, location="https://w.test/w/api.php")
     assert isinstance(answer, ApiTrouble)
     assert answer.trouble is trouble
+
+
+def test_a_long_continue_object_is_not_sent_back():
+    answer = read({"query": {}, "continue": {"rvcontinue": "x" * 100_000}})
+    assert isinstance(answer, ApiTrouble)
+    assert answer.trouble is TroubleKind.BROKEN
+
+
+def test_the_number_of_warnings_is_limited():
+    many = {f"module{number}": "text" for number in range(10_000)}
+    assert len(read({"query": {}, "warnings": many}).warnings) == MAX_WARNINGS
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        b"5",
+        b"[[1, 2]]",
+        b'{"pages": 7, "normalized": {"a": 1}}',
+        b'{"pages": [{"title": 5, "pageid": 1e999, "revisions": {"a": 7}}]}',
+        b'{"pages": [{"title": "a", "pageid": %s}]}' % (b"9" * 4_000),
+        b'{"logevents": [{"logid": 99999999999999999999, "params": [], "timestamp": {}}]}',
+        b'{"recentchanges": [{"rcid": true, "timestamp": "9999-99-99"}, [], null, "a"]}',
+    ],
+)
+def test_values_of_wrong_types_are_missing(query):
+    answer = read(b'{"query": %s, "curtimestamp": [], "batchcomplete": 9}' % query)
+    assert isinstance(answer, ApiResponse)
+    assert answer.served_at is None
+    read_titles(answer, ["a"])
+    read_history(answer)
+    read_log(answer)
+    read_changes(answer, ChangesCursor(), 1.0)
 
 
 @pytest.mark.parametrize("half", [rb"\ud800", b"\xed\xa0\x80", rb"\uDFFF", rb"\ud800\ud800"])

@@ -242,3 +242,18 @@ def test_distinct_dates_are_not_shared(dates):
 def test_future_dates_are_counted_and_are_not_the_newest():
     census = census_of(["2026-11-20", "2026-12-24", "2099"])
     assert (census.dated, census.future, census.newest) == (3, 2, read_date("2026-11-20").first)
+
+
+def test_empty_members_are_refused_after_a_bounded_number():
+    with pytest.raises(SitemapError, match="compressed parts"):
+        list(unpack(gzip.compress(b"", mtime=0) * 50_000))
+
+
+def test_many_blocks_without_output_leave_pauses():
+    blocks = gzip.compress(b"", mtime=0)[:10] + b"\0\0\0\xff\xff" * 400_000
+    pieces = []
+    reader = map(pieces.append, unpack(blocks))
+    with pytest.raises(SitemapError, match="incomplete"):
+        list(reader)
+    assert len(pieces) > 20
+    assert set(pieces) == {b""}
