@@ -297,10 +297,14 @@ class CrawlState:
     async def readmit(self, origin: str) -> None:
         """Apply changed robots.txt rules: queue the pages they no longer exclude."""
         self.admission.forget()
-        for page in await self._database.write(page_rows.readmit, origin):
+        readmitted = await self._database.write(page_rows.readmit, origin)
+        slices = LoopSlices()
+        for part in parts_of(readmitted):
             host = self.hosts[split_url(origin + "/").host]
-            queue = self.pages_of(host, page.site_id, requisites=page.requisite)
-            if page.last_visit_at is None:
-                queue.more = True
-            else:
-                queue.retry(page.page_id, self._clock.now())
+            for page in part:
+                queue = self.pages_of(host, page.site_id, requisites=page.requisite)
+                if page.last_visit_at is None:
+                    queue.note_more()
+                else:
+                    queue.retry(page.page_id, self._clock.now())
+            await slices.pause()
