@@ -4,9 +4,11 @@ import pytest
 import trio
 
 from crawld.core.robots import ROBOTS_MAX_AGE_S
+from crawld.core.robots_rules import MAX_GLOBS
 from crawld.daemon.fetch.robots_cache import RETRY_FIRST_S, RETRY_MAX_S
 from crawld.simweb import fault
 from crawld.simweb.message import build_response
+from tests.daemon.control_client import get
 from tests.daemon.harness import TIMEOUT_S, make_site, until
 
 ROBOTS = "/robots.txt"
@@ -205,3 +207,24 @@ async def test_rules_of_one_origin_do_not_stop_another_of_the_same_host(serve, d
     running = await daemon(*seeds)
     await until(lambda: running.crawl.visitor.counts["changed"] == 4)
     assert closed.targets() == [ROBOTS]
+
+
+async def test_the_rules_of_a_host_are_counted(serve, daemon):
+    rules = "".join(f"Disallow: /x/*n{number}=\n" for number in range(MAX_GLOBS + 3))
+    web = await serve(make_site(pages=3, robots=f"User-agent: *\nAllow: /w\n{rules}"))
+    running = await daemon(web.url())
+    await until(lambda: len(web.ledger) == 4)
+    (robots,) = (await get(running, "/hosts/a.test")).json()["robots"]
+    assert (robots["rules"], robots["rules_ignored"]) == (MAX_GLOBS + 1, 3)
+    assert not running.crawl.robots.in_memory(robots["origin"]).allowed(web.url("/x/1"))
+
+
+async def test_large_rules_leave_memory(serve, daemon, monkeypatch):
+    rules = "User-agent: *\n" + "".join(f"Disallow: /{number}\n" for number in range(500))
+    a, b = make_site("a.test", pages=3, robots=rules), make_site("b.test", pages=3, robots=rules)
+    web = await serve(a, b)
+    running = await daemon(web.url(), web.url(host="b.test"))
+    monkeypatch.setattr(running.crawl.robots, "_max_bytes", 100_000)
+    await until(lambda: len(web.ledger) == 8)
+    held = [running.crawl.robots.in_memory(web.url("", host)) for host in ("a.test", "b.test")]
+    assert sum(each is not None for each in held) == 1

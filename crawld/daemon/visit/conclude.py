@@ -35,6 +35,7 @@ from crawld.daemon.visit.validators import UNCONDITIONAL, RequestMode
 from crawld.errors import InvalidUrlError
 from crawld.net.exchange import FetchFailure, FetchResponse
 from crawld.store.frontier.page import PageRecord
+from crawld.store.frontier.refusal import Refusal
 from crawld.store.versions.body import EncodedBody, digest, encode
 
 
@@ -183,7 +184,7 @@ async def conclude(
         judgement = Judgement(Outcome.MOVED, detail=content.shows_url)
         return visit(judgement=judgement, admitted=found)
     # Noise may name new pages too, such as a box of the latest articles.
-    found = await admission.admit(site, content.urls, Referrer(page.page_id, page.depth + 1), now)
+    found = await _admit_links(page, site, content, admission, now)
     if content.noarchive:
         judgement = Judgement(Outcome.BLOCKED, Failure.ROBOTS, "noarchive")
         return visit(judgement=judgement, content=content, admitted=found)
@@ -287,6 +288,16 @@ def response_facts(
         url=page.url,
         retry_after=response.header("retry-after") is not None,
     )
+
+
+async def _admit_links(
+    page: PageRecord, site: ActiveSite, content: PageContent, admission: Admission, now: float
+) -> Admitted:
+    found = await admission.admit(site, content.urls, Referrer(page.page_id, page.depth + 1), now)
+    if content.page is not None and len(content.page.links) >= site.max_links_per_page:
+        host = split_url(page.url).host
+        found.refusals.append(Refusal(host, "max_links_per_page", page.url, now))
+    return found
 
 
 async def _admit_redirect(

@@ -1,6 +1,7 @@
 """The visit that a response makes of a page, and the record of it."""
 
 import gc
+from dataclasses import replace
 from functools import partial
 from types import FunctionType
 
@@ -77,11 +78,11 @@ def fetch_failure(failure, **more):
     return FetchFailure(failure=failure, **{**fields, **more})
 
 
-def conclude_visit(answer, page=None, *, mode=UNCONDITIONAL, **site):
+def conclude_visit(answer, page=None, *, mode=UNCONDITIONAL, max_links=10_000, **site):
     call = partial(
         conclude,
         page or make_page(),
-        make_site(seeds=["http://a.test/"], **site),
+        replace(make_site(seeds=["http://a.test/"], **site), max_links_per_page=max_links),
         answer,
         mode=mode,
         comparison=None,
@@ -403,3 +404,13 @@ def test_a_clock_set_back_hides_no_change():
         **HELD, last_visit_at=NOW - 60.0, model=known.to_bytes(), exact_until=NOW - 80_000.0
     )
     assert model_after(conclude_visit(response(), page), None).changed == 1
+
+
+@pytest.mark.parametrize(("most", "reasons"), [(2, {"max_links_per_page"}), (3, set())])
+def test_a_page_with_more_links_than_are_read_is_reported(most, reasons):
+    body = b"<a href=/1>1</a><a href=/2>2</a>" + b"<a href=/3>3</a>" * (most == 2)
+    visit = conclude_visit(response(body=body), max_links=most)
+    assert admitted_urls(visit) == {"http://a.test/1", "http://a.test/2"}
+    assert {(each.host, each.reason) for each in visit.admitted.refusals} == {
+        ("a.test", reason) for reason in reasons
+    }
