@@ -5,6 +5,7 @@ import gzip
 import pytest
 import trio
 
+from crawld.daemon.api.routes import status_of
 from crawld.daemon.run import run_daemon
 from crawld.memory import MIB
 from tests.daemon.harness import TIMEOUT_S, until
@@ -114,5 +115,9 @@ async def test_small_pages_pass_while_large_ones_wait(mirror, server, daemon):
         )[0][0]
 
     await until(lambda: copies("small") == SMALL, what="copies of all small pages")
+    await until(lambda: running.budget.waiting == LARGE, what="large pages that wait")
+    status = await status_of(running)
+    assert (status.memory.limit_bytes, status.memory.waiting) == (64 * MIB, LARGE)
+    assert status.memory.used_bytes >= 20 * MIB
     held.clear()
     await until(lambda: copies("large") == LARGE, what="copies of all large pages")

@@ -93,6 +93,20 @@ async def test_those_who_wait_are_served_in_order(growing):
     assert [lease.held_bytes for lease in waiting] == [30, 1, 20]
 
 
+async def test_a_small_wish_does_not_pass_a_large_one_that_waits(growing):
+    leases = growing(make_pool(100, largest_bytes=40))
+    held = [await leases.want(name, 30) for name in ("one", "two")]
+    held.append(await leases.want("favoured", 20))
+    held.append(await leases.want("large", 10))
+    held[0].shrink(25)
+    assert leases.pool.room_bytes == 25
+    await leases.want("small", 5)
+    assert leases.granted == ["one", "two", "favoured"]
+    held[0].release()
+    await trio.testing.wait_all_tasks_blocked()
+    assert sorted(leases.granted[3:]) == ["large", "small"]
+
+
 async def test_the_favoured_lease_grows_past_those_who_wait(growing):
     leases = growing(make_pool(100, largest_bytes=40))
     others = [await leases.want(f"other {n}", 30) for n in range(2)]

@@ -53,6 +53,23 @@ def test_good_config(write, tmp_path):
 
 
 @pytest.mark.parametrize(
+    ("value", "size_bytes"),
+    [
+        ("100000000", 100_000_000),
+        ('"512 MiB"', 512 * 2**20),
+        ('"512M"', 512 * 2**20),
+        ('"2 GB"', 2_000_000_000),
+        ('"1GiB"', 2**30),
+        ('"67108864"', 2**26),
+        ('"67108864 B"', 2**26),
+    ],
+)
+def test_sizes_of_memory_have_units(write, value, size_bytes):
+    daemon = load(write(f"[daemon]\nmax_memory = {value}")).config.daemon
+    assert daemon.max_memory == size_bytes
+
+
+@pytest.mark.parametrize(
     ("text", "line", "parts"),
     [
         ("[politeness]\nhost_delay = 3", 2, ["unknown key", "did you mean host_delay_s?"]),
@@ -71,6 +88,11 @@ def test_good_config(write, tmp_path):
         ("[daemon]\ncontact = 'me'", 2, ["e-mail"]),
         ('[daemon]\ncontact = "a@b.org\\r\\nX: y"', 2, ["e-mail"]),
         ("[daemon]\ndb = ''", 2, ["must be a path"]),
+        ("[daemon]\nmax_memory = 1000", 2, ["max_memory = 1000", "at least 64 MiB"]),
+        ("[daemon]\nmax_memory = '63 MiB'", 2, ["at least 64 MiB"]),
+        ("[daemon]\nmax_memory = 'much'", 2, ['such as "512 MiB"']),
+        ("[daemon]\nmax_memory = 1e9", 2, ['such as "512 MiB"']),
+        ("[daemon]\nmax_memory = true", 2, ['such as "512 MiB"']),
         ('[daemon]\ndb = "a\\u0000"', 2, ["must be a path"]),
         ("[daemon]\ndb = '~nobody-of-that-name/x'", 2, ["home directory"]),
         ("[daemon]\nsocket = '" + "s" * 120 + "'", 2, ["107 bytes"]),

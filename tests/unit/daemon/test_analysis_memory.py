@@ -1,0 +1,89 @@
+"""Memory of analyses: one lease for each visit, one for each analysis outside of visits."""
+
+import pytest
+import trio
+import trio.testing
+
+from crawld.core.content.tree_memory import working_set_bytes
+from crawld.daemon.analyser import Analyser
+from crawld.daemon.analysis_memory import AnalysisMemory
+from crawld.memory import LEAST_BYTES, MIB, MemoryBudget, MemoryShares
+from crawld.workers import THREADS
+
+URL = "http://a.test/"
+LARGE = b"<p>x</p>" * 50_000
+
+
+def make_budget(limit_bytes=512 * MIB):
+    return MemoryBudget(MemoryShares.of(limit_bytes, 64), max_body_bytes=64 * MIB)
+
+
+@pytest.fixture
+def budget():
+    return make_budget()
+
+
+async def test_an_analysis_holds_memory_while_it_runs(budget):
+    analyser = Analyser(THREADS, budget=budget)
+    held = await analyser.read(lambda: budget.analyses.used_bytes, url=URL, bodies=(LARGE,))
+    assert held == working_set_bytes(len(LARGE))
+    assert budget.used_bytes == 0
+
+
+async def test_a_visit_keeps_its_memory_until_it_ends(budget):
+    analyser = Analyser(THREADS, budget=budget)
+    with analyser.memory.visit():
+        await analyser.read(len, LARGE, url=URL, bodies=(LARGE,))
+        assert budget.used_bytes == working_set_bytes(len(LARGE))
+        await analyser.read(len, LARGE, url=URL, bodies=(LARGE,))
+        assert budget.used_bytes == working_set_bytes(len(LARGE))
+        assert await analyser.memory.reserve(len(LARGE), 1000)
+        assert budget.used_bytes > working_set_bytes(len(LARGE)) + len(LARGE)
+    assert budget.used_bytes == 0
+
+
+async def test_a_visit_that_fails_gives_its_memory_back(budget):
+    analyser = Analyser(THREADS, budget=budget)
+    with pytest.raises(ZeroDivisionError), analyser.memory.visit():
+        await analyser.read(lambda: 1 / 0, url=URL, bodies=(LARGE,))
+    assert budget.used_bytes == 0
+
+
+async def test_small_pages_take_no_lease(budget):
+    analyser = Analyser(THREADS, budget=budget)
+    with analyser.memory.visit():
+        assert not analyser.memory.ends_visit()
+        held = await analyser.read(lambda: budget.used_bytes, url=URL, bodies=(b"<p>x",))
+        assert analyser.memory.ends_visit()
+    assert held == 0
+    assert not analyser.memory.ends_visit()
+
+
+async def test_an_analysis_waits_for_memory(budget, nursery):
+    analyser = Analyser(THREADS, budget=budget)
+    lease = budget.analyses.lease()
+    await lease.grow(budget.analyses.size_bytes)
+    done = []
+
+    async def read():
+        done.append(await analyser.read(len, LARGE, url=URL, bodies=(LARGE,)))
+
+    nursery.start_soon(read)
+    await trio.testing.wait_all_tasks_blocked()
+    assert (done, budget.waiting) == ([], 1)
+    assert await analyser.read(len, b"<p>", url=URL, bodies=(b"<p>",)) == 3
+    lease.release()
+    with trio.fail_after(30):
+        while not done:
+            await trio.testing.wait_all_tasks_blocked(0.01)
+    assert budget.used_bytes == 0
+
+
+async def test_little_memory_limits_what_is_read_and_compared():
+    memory = AnalysisMemory(make_budget(LEAST_BYTES))
+    assert memory.page_bytes is not None
+    assert working_set_bytes(memory.page_bytes) <= make_budget(LEAST_BYTES).analyses.size_bytes
+    assert not await memory.reserve(8 * MIB, 8 * MIB)
+    assert AnalysisMemory(make_budget(1024 * MIB)).page_bytes is None
+    assert AnalysisMemory(None).page_bytes is None
+    assert await AnalysisMemory(None).reserve(8 * MIB, 8 * MIB)
