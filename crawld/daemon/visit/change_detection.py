@@ -261,6 +261,8 @@ class ChangeDetector:
         self._analyser = analyser
         self._templates: OrderedDict[int, Template] = OrderedDict()
         self._spare = TokenBucket(trio.current_time())
+        # One of the two readers is left for short reads while large copies are decompressed.
+        self._large_reads = trio.CapacityLimiter(1)
 
     async def compare(
         self,
@@ -350,7 +352,10 @@ class ChangeDetector:
             log.warning("copy_not_compared", page=page.url, size_bytes=body_bytes, hint=hint)
             return None
         try:
-            return await self._database.read(version.read_copy, page.version_id or 0)
+            if not large:
+                return await self._database.read(version.read_copy, page.version_id or 0)
+            async with self._large_reads:
+                return await self._database.read(version.read_copy, page.version_id or 0)
         except CrawldError as error:
             # An unreadable copy counts as none: the new one takes its place.
             log.error("copy_unreadable", page=page.url, why=error.message, hint=error.hint)
