@@ -2,6 +2,12 @@
 
 One context serves every host, since each costs 700 KB and 15 ms. Certificates are always checked
 against the host name of the URL, regardless of the address.
+
+A body without Content-Length or chunks ends with the connection. Under TLS only close_notify shows
+that nobody cut it: httpx, curl and browsers accept an end without it, wget refuses it. Here it is
+`TRUNCATED`, since a cut page must never replace a good copy, unless the content coding marks its
+own end (gzip, deflate, zstd). The pages of a server that sends neither length nor close_notify nor
+compressed bodies therefore fail at each visit, and keep the copy they have, if any.
 """
 
 from __future__ import annotations
