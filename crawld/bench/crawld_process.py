@@ -6,10 +6,11 @@ While it runs, its control socket is read; afterwards its database, by the store
 from __future__ import annotations
 
 import json
+import socket
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import apsw
@@ -71,10 +72,11 @@ def database_path(directory: Path) -> Path:
 class DaemonProcess:
     """A running daemon and its control socket."""
 
-    def __init__(self, child: Child, socket: Path) -> None:
+    def __init__(self, child: Child, path: Path) -> None:
         self.child = child
+        self._path = path
         self._http = httpx.Client(
-            transport=httpx.HTTPTransport(uds=str(socket)),
+            transport=httpx.HTTPTransport(uds=str(path)),
             base_url="http://crawld",
             timeout=_RESPONSE_S,
             trust_env=False,
@@ -94,6 +96,8 @@ class DaemonProcess:
         return self._request("POST", target)
 
     def _request(self, method: str, target: str) -> object:
+        if not self._listening():
+            return None
         try:
             response = self._http.request(method, target)
         except httpx.TransportError:
@@ -112,6 +116,11 @@ class DaemonProcess:
                 return status
         raise program_error("crawld", "does not answer on its control socket", self.child)
 
+    def _listening(self) -> bool:
+        # httpx leaves a socket open for ever if nobody listens.
+        with closing(socket.socket(socket.AF_UNIX)) as probe:
+            return probe.connect_ex(str(self._path)) == 0
+
     def close(self) -> None:
         """Close the client."""
         self._http.close()
@@ -121,10 +130,10 @@ class DaemonProcess:
 def run_daemon_process(config: Path) -> Iterator[DaemonProcess]:
     """Run `crawld run` until the block ends."""
     directory = config.parent
-    socket = directory / "mirror.sock"  # overrides the environment
-    started = command("run", "--config", str(config), "--socket", str(socket))
+    path = directory / "mirror.sock"  # overrides the environment
+    started = command("run", "--config", str(config), "--socket", str(path))
     with run_child(started, directory) as child:
-        handle = DaemonProcess(child, socket)
+        handle = DaemonProcess(child, path)
         try:
             yield handle
         finally:

@@ -97,6 +97,7 @@ SOCKET_CALLS = _words(
 SOCKET_ROOMS = ("net/", "simweb/")
 # Where else a socket is touched, and why.
 SOCKET_EXCEPTIONS = {
+    "bench/crawld_process.py": "asks whether the control socket listens yet",
     "bench/event_server.py": "is the stream that the daemon hears, in a process of its own",
     "bench/nginx.py": "finds a free port for the server it starts",
     "bench/hostile_probe.py": "measures answers with as little of a client as will do",

@@ -25,7 +25,8 @@ _HOSTS = 24
 _MB = 1_000_000
 _LIMIT = 64 * 2**20
 _GZIP = "Content-Encoding: gzip\r\n"
-_SHARE = STORED | TIMEOUT
+_MEMORY = failed("memory")
+"""The budget of the process was taken by others for the whole time of the request."""
 
 
 @functools.cache
@@ -34,9 +35,9 @@ def _packed(size_bytes: int) -> bytes:
     draw = random.Random(1)
     sentences = [
         b"<p>%s</p>\n" % b" ".join(b"word%d" % draw.randrange(5_000) for _ in range(12))
-        for _ in range(4_000)
+        for _ in range(100)
     ]
-    block = b"".join(sentences)
+    block = b"".join(sentences) * 40
     packing = zlib.compressobj(1, zlib.DEFLATED, 31)
     first = html("")
     out = [packing.compress(first)]
@@ -47,7 +48,7 @@ def _packed(size_bytes: int) -> bytes:
     return b"".join((*out, packing.flush()))
 
 
-def _large(name: str, size_bytes: int, outcomes: frozenset[str] = STORED) -> HostileCase:
+def _large(name: str, size_bytes: int, outcomes: frozenset[str] = STORED | _MEMORY) -> HostileCase:
     # The whole process has one budget of memory: these pages wait for each other.
     body = functools.partial(_packed, size_bytes)
     return page(name, body, extra=_GZIP, outcomes=outcomes, wait=10.0)
@@ -73,13 +74,13 @@ CASES: tuple[HostileCase, ...] = (
     _large("gzip-limit", _LIMIT),
     _large("gzip-above-limit", _LIMIT + 1, TOO_LARGE),
     _large("gzip-130mb", 130 * _MB, TOO_LARGE),
-    *(_noise(f"plain-15mb-{k:02}", 15 * _MB, STORED) for k in range(6)),
+    *(_noise(f"plain-15mb-{k:02}", 15 * _MB, STORED | _MEMORY) for k in range(6)),
     _noise("plain-17mb", 17 * _MB, TOO_LARGE),
     *(
         stream(
             f"held-open-{k:02}",
             lambda: _held_open(14 * _MB),
-            outcomes=TIMEOUT | TOO_LARGE | TRUNCATED | failed("protocol"),
+            outcomes=TIMEOUT | TOO_LARGE | TRUNCATED | failed("protocol", "memory"),
             wait=4.0,
         )
         for k in range(24)

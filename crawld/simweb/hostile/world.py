@@ -69,9 +69,8 @@ class CaseSite:
         """Return the response to a request."""
         if self.case.owns or request.path == self.case.path or not request.target:
             return self.respond(request, leaf)
-        if request.path == "/robots.txt":
-            return build_response(request, 404)
-        return leaf(request)
+        # Other targets do not exist: else the page would look like any of them, a soft 404.
+        return leaf(request) if request.path == "/leaf" else build_response(request, 404)
 
 
 @dataclass(frozen=True, slots=True)

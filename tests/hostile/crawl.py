@@ -1,0 +1,101 @@
+"""Run a daemon over hostile hosts and a healthy one, each in a process of its own."""
+
+import signal
+import time
+from contextlib import ExitStack, closing
+from dataclasses import dataclass, field
+
+from crawld.bench import crawld_process
+from crawld.bench.crawld_process import DaemonProcess
+from crawld.bench.hostile_outcomes import Outcomes
+from crawld.bench.hostile_world import (
+    HEALTHY_HOST,
+    Limits,
+    run_hostile_world,
+    trusting,
+    write_config,
+)
+from crawld.bench.process import run_child
+from crawld.bench.simweb_process import run_simweb
+from crawld.simweb.hostile.names import VAULT_ADDRESS
+from crawld.simweb.ledger import Ledger
+
+GUARD_S = 150.0
+"""Longest wait for a group; a working daemon needs much less."""
+
+POLL_MS = 200
+HEALTHY_PAGES = 40
+
+# What must have been asked for before a case of the family is over.
+_SOURCES = {"listings": "/source", "wiki_api": "/api.php"}
+
+
+@dataclass
+class Crawl:
+    """What a daemon made of a group of cases.
+
+    Attributes:
+        wrong: name of each case without an acceptable outcome, with the outcomes it has.
+        healthy: outcome of each page of the healthy host.
+        requests: number of requests by host.
+        vault: targets asked for at the address that no site allows.
+        exit_code: of the daemon, after SIGTERM.
+        output: what the daemon printed.
+    """
+
+    wrong: dict = field(default_factory=dict)
+    healthy: dict = field(default_factory=dict)
+    requests: dict = field(default_factory=dict)
+    vault: list = field(default_factory=list)
+    exit_code: int | None = None
+    output: str = ""
+
+
+def crawl(directory, cases, *, total_s, guard_s=GUARD_S):
+    """Crawl the cases and a healthy host until all have an outcome, then end the daemon."""
+    limits = Limits(total_s=total_s, healthy_delay_s=0.02, delay_s=0.02)
+    names = [case.name for case in cases]
+    with ExitStack() as stack:
+        world = stack.enter_context(run_hostile_world(directory / "world", names))
+        options = ("--host", HEALTHY_HOST, "--pages", str(HEALTHY_PAGES), "--ledger", "l.jsonl")
+        _, port = stack.enter_context(run_simweb(directory / "healthy", *options))
+        seed = f"http://{HEALTHY_HOST}:{port}/"
+        config = write_config(directory, world, cases, limits, healthy_seeds=(seed,))
+        (directory / "daemon").mkdir()
+        socket = directory / "mirror.sock"
+        command = crawld_process.command("run", "-c", str(config), "--socket", str(socket))
+        child = stack.enter_context(run_child(trusting(world, command), directory / "daemon"))
+        outcomes = Outcomes(world, limits)
+        with closing(DaemonProcess(child, socket)) as daemon:
+            daemon.wait_answering()
+            _wait(daemon, outcomes, world, cases, guard_s)
+        found = Crawl(exit_code=child.stop(signal.SIGTERM).exit_code, output=child.output())
+        ledger = world.ledger()
+    found.wrong = {
+        each.case.name: each.outcomes
+        for each in outcomes.found.values()
+        if not each.outcomes or not each.case.outcomes.issuperset(each.outcomes)
+    }
+    found.healthy = dict.fromkeys(outcomes.healthy, "changed")
+    found.requests = dict(ledger.hosts())
+    rows = [ledger.row(index) for index in range(len(ledger))]
+    found.vault = [row.target for row in rows if row.address == VAULT_ADDRESS]
+    assert Ledger.read(directory / "healthy" / "l.jsonl").hosts()[HEALTHY_HOST] >= HEALTHY_PAGES
+    return found
+
+
+def _wait(daemon, outcomes, world, cases, guard_s):
+    """Wait until every case has an outcome and its sources were asked, and the healthy host ended."""
+    until_s = time.monotonic() + guard_s
+    pending, unasked = cases, {case.host: _SOURCES.get(case.family) for case in cases}
+    while time.monotonic() < until_s and daemon.child.running(for_ms=POLL_MS):
+        pending = outcomes.update(daemon, pending)
+        if pending or len(outcomes.healthy) < HEALTHY_PAGES:
+            continue
+        if any(unasked.values()):
+            ledger = world.ledger()
+            for row in (ledger.row(index) for index in range(len(ledger))):
+                if (prefix := unasked.get(row.host)) and row.target.startswith(prefix):
+                    unasked[row.host] = None
+        if not any(unasked.values()):
+            return
