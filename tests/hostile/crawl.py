@@ -85,9 +85,10 @@ def crawl(directory, cases, *, total_s, guard_s=GUARD_S):
 
 
 def _wait(daemon, outcomes, world, cases, guard_s):
-    """Wait until every case has an outcome and its sources were asked, and the healthy host ended."""
+    """Wait until all cases have outcomes, their sources were asked and the healthy host is read."""
     until_s = time.monotonic() + guard_s
-    pending, unasked = cases, {case.host: _SOURCES.get(case.family) for case in cases}
+    pending = cases
+    unasked = {case.host: _SOURCES.get(case.family) for case in cases if case.site}
     while time.monotonic() < until_s and daemon.child.running(for_ms=POLL_MS):
         pending = outcomes.update(daemon, pending)
         if pending or len(outcomes.healthy) < HEALTHY_PAGES:
