@@ -11,13 +11,13 @@ from pathlib import Path
 
 from crawld.bench.process import run_child
 from crawld.bench.simweb_process import wait_port
-from crawld.config.model import DaemonConfig
 from crawld.simweb.hostile.case import HostileCase, Transport
 from crawld.simweb.hostile.catalogue import CASES, address_of
 from crawld.simweb.ledger import Ledger
 
 HEALTHY_HOST = "healthy.test"
 MAX_MEMORY_BYTES = 256 * 2**20
+_START_S = 300.0
 _PORT_OF = {Transport.HTTP: "http", Transport.RAW: "raw", Transport.TLS: "tls"}
 
 
@@ -29,11 +29,13 @@ class Limits:
         total_s: time of a whole request; the others are shares of it.
         healthy_delay_s: delay of the healthy host.
         delay_s: delay of each hostile host.
+        max_memory_bytes: budget of the daemon; None: its default.
     """
 
     total_s: float = 8.0
     healthy_delay_s: float = 0.25
     delay_s: float = 0.05
+    max_memory_bytes: int | None = MAX_MEMORY_BYTES
 
     def lines(self) -> str:
         """Return the lines of `[fetch]`."""
@@ -96,7 +98,7 @@ def run_hostile_world(directory: Path, names: Sequence[str]) -> Iterator[Hostile
     directory.mkdir(parents=True)
     command = [sys.executable, "-m", "crawld.simweb.hostile.world", str(directory), *names]
     with run_child(command, directory) as child:
-        wait_port(child)
+        wait_port(child, _START_S)
         ports = json.loads((directory / "ports.json").read_text(encoding="utf-8"))
         yield HostileWorld(directory, ports)
 
@@ -117,8 +119,8 @@ def write_config(
     hosts = {case.host: address_of(case.name) for case in CASES.values()}
     hosts[HEALTHY_HOST] = "127.0.0.1"
     daemon = [f'db = "{directory}/mirror.db"', 'log_level = "warning"', 'contact = "a@test"']
-    if "max_memory" in DaemonConfig.model_fields:
-        daemon.append(f"max_memory = {MAX_MEMORY_BYTES}")
+    if limits.max_memory_bytes is not None:
+        daemon.append(f"max_memory = {limits.max_memory_bytes}")
     tables = {
         "daemon": "\n".join(daemon),
         "dns": f'nameservers = ["127.0.0.1"]\nnameserver_port = {world.ports["names"]}\n'

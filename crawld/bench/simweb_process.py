@@ -21,13 +21,13 @@ def run_simweb(directory: Path, *arguments: str) -> Iterator[tuple[Child, int]]:
         yield web, wait_port(web)
 
 
-def wait_port(server: Child) -> int:
+def wait_port(server: Child, limit_s: float = _START_S) -> int:
     """Return the port of a server that prints a line `PORT n` when it accepts connections.
 
     Raises:
         OperatorError: it ended, or printed no port in time.
     """
-    until_s = time.monotonic() + _START_S
+    until_s = time.monotonic() + limit_s
     while server.running() and time.monotonic() < until_s:
         words = server.output().split()
         if len(words) >= 2 and words[0] == "PORT":

@@ -51,9 +51,11 @@ class Crawl:
     output: str = ""
 
 
-def crawl(directory, cases, *, total_s, guard_s=GUARD_S):
+def crawl(directory, cases, *, total_s, guard_s=GUARD_S, max_memory_bytes=None):
     """Crawl the cases and a healthy host until all have an outcome, then end the daemon."""
-    limits = Limits(total_s=total_s, healthy_delay_s=0.02, delay_s=0.02)
+    limits = Limits(
+        total_s=total_s, healthy_delay_s=0.02, delay_s=0.02, max_memory_bytes=max_memory_bytes
+    )
     names = [case.name for case in cases]
     with ExitStack() as stack:
         world = stack.enter_context(run_hostile_world(directory / "world", names))

@@ -142,7 +142,7 @@ CASES: tuple[HostileCase, ...] = (
     _coded("bomb-zstd", "zstd", lambda: _zstd_text(1024), TOO_LARGE),
     _coded("bomb-deflate", "deflate", lambda: _zlib_text(256), TOO_LARGE),
     _coded("bomb-deflate-raw", "deflate", lambda: _zlib_text(256, -15), TOO_LARGE | DECODING),
-    _coded("bomb-gzip-gzip", "gzip, gzip", lambda: _gzip(_gzip_text(1024)), TOO_LARGE),
+    _coded("bomb-gzip-gzip", "gzip, gzip", lambda: _gzip(_gzip_text(384)), TOO_LARGE),
     _coded("bomb-zstd-gzip", "zstd, gzip", lambda: _gzip(_zstd_text(1024)), TOO_LARGE),
     _coded("bomb-inside", "gzip, gzip", lambda: _gzip(_gzip(_BLOCK * 70)), TOO_LARGE),
     _coded("truncated-gzip", "gzip", lambda: _gzip(_PAGE)[:-12], DECODING | TRUNCATED),
