@@ -17,11 +17,8 @@ MOST_REQUESTS = 400
 # Cases and groups that fail today, with the number of the finding. Whoever mends one removes it.
 OPEN: dict[str, str] = {}
 OPEN_GROUPS = {
-    "waiting": "3: memory",
     "markup": "1: attributes, formatting",
     "links": "2: lookups",
-    "sizes": "3: memory",
-    "messages": "6: HTTP/2, TLS",
 }
 
 # Families that are crawled together: those that send much apart from each other.
