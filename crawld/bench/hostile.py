@@ -234,7 +234,7 @@ class _Measurement:
     def _period_metrics(self, period: Period) -> Metrics:
         gaps_ms = healthy_gaps_ms(Ledger.read(self._ledger_file), period)
         found = {
-            "healthy_gap_p99_ms": quantiles(gaps_ms, n=100)[98],
+            "healthy_gap_p99_ms": quantiles(gaps_ms, n=100)[98] if len(gaps_ms) > 1 else gaps_ms[0],
             "healthy_gap_max_ms": max(gaps_ms),
         }
         for name, probe in self._probes.items():
@@ -286,5 +286,5 @@ def healthy_gaps_ms(ledger: Ledger, period: Period) -> list[float]:
     """Return the times between requests in a period, its ends included: silence is a gap too."""
     rows = (ledger.row(index).complete_s for index in range(len(ledger)))
     times = [at_s for at_s in rows if period.since_s <= at_s < period.until_s]
-    ends = [*times, period.until_s]
-    return [1e3 * (after - before) for before, after in itertools.pairwise(ends)] or [0.0]
+    ends = [*(times or [period.since_s]), period.until_s]
+    return [1e3 * (after - before) for before, after in itertools.pairwise(ends)]

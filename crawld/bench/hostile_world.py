@@ -18,6 +18,8 @@ from crawld.simweb.ledger import Ledger
 HEALTHY_HOST = "healthy.test"
 MAX_MEMORY_BYTES = 256 * 2**20
 _START_S = 300.0
+# Of each hostile host, unless the case says otherwise.
+_SITE = {"allow_private": "true", "max_pages": "40", "max_requisites": "40"}
 _PORT_OF = {Transport.HTTP: "http", Transport.RAW: "raw", Transport.TLS: "tls"}
 
 
@@ -86,7 +88,7 @@ class HostileWorld:
             f"host_delay_s = {limits.delay_s}",
             more,
         ]
-        for key, value in {"allow_private": "true", "max_pages": "40"}.items():
+        for key, value in _SITE.items():
             if f"{key} =" not in more:
                 lines.append(f"{key} = {value}")
         return "[[site]]\n" + "\n".join(filter(None, lines))
