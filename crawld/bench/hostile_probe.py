@@ -52,11 +52,12 @@ class Probe:
             self._thread.join(2.0)
         asked_s = self._asked_s
         if asked_s is not None:
-            self.answers.append((asked_s, time.monotonic() - asked_s, 0, "(unanswered)"))
+            took_s = time.monotonic() - asked_s
+            self.answers.append((time.time() - took_s, took_s, 0, "(unanswered)"))
 
-    def durations_ms(self, since_s: float, until_s: float) -> list[float]:
-        """Return the times of the answers to requests of a period of the monotonic clock."""
-        return [1e3 * took_s for at_s, took_s, _, _ in [*self.answers] if since_s <= at_s < until_s]
+    def durations_ms(self, since: float, until: float) -> list[float]:
+        """Return the times of the answers to requests of a period, Unix seconds."""
+        return [1e3 * took_s for at, took_s, _, _ in [*self.answers] if since <= at < until]
 
     def slowest(self) -> str:
         """Return the target that took longest, with its time."""
@@ -81,7 +82,7 @@ class Probe:
             if self._stop.is_set():
                 return
             self._asked_s = None
-            self.answers.append((began_s, took_s, status, target))
+            self.answers.append((time.time() - took_s, took_s, status, target))
             if self._stop.wait(self.every_s):
                 return
 
