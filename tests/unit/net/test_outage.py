@@ -38,6 +38,7 @@ def observed(*verdicts, every_s=1.0):
         ("a+ b+ c+ d+ e+ f+ a- b- c- d- e-", True),
         # While one host answers, the network works; those that failed before do not count again.
         ("a+ b+ c+ a- b- a- c+ a- b- a- b-", False),
+        ("a+ b+ c+ d+ e+ f+ a- b- c- d- e- f+ a- b- c- d- e-", False),
         # Hosts of one domain count once.
         ("a+ h1.b.test+ h2.b.test+ h3.b.test+ h1.b.test- h2.b.test- h3.b.test-", False),
         ("h1.b.test+ h2.b.test+ h1.b.test- h1.b.test- h1.b.test-", False),
