@@ -16,10 +16,11 @@ from crawld.core.content import html, media
 from crawld.core.content.blocks import Blocks, blocks_of, lines_of
 from crawld.core.content.difference import difference
 from crawld.core.content.fingerprint import cleaned_digest, digest, sketch
+from crawld.core.content.parse_limits import MAX_PARSE_BYTES
 from crawld.core.content.quarantine import UNANALYSED
 from crawld.core.content.volatile import VolatileRules, cleaned
 
-MAX_TEXT_BYTES = html.MAX_PARSE_BYTES
+MAX_TEXT_BYTES = MAX_PARSE_BYTES
 """Bytes read of a text body that is not HTML."""
 
 _PAGES = frozenset({media.HTML, media.XHTML})

@@ -4,12 +4,8 @@ The tree (Lexbor) is built once and kept in the `ParsedPage`, so that links, req
 come from the same parse. Hrefs are returned as written, with entities resolved; the URL and scope
 rules resolve and judge them.
 
-A hostile page must not cost more than a normal one. Lexbor never recurses, but three constructs
-take quadratic time: deep nesting (each `<div>` searches the open elements for a `<p>`), one tag
-with many attributes (each is compared with all before it), and unclosed formatting elements, which
-are cloned into every following paragraph (a 40 KB page can create 10 million nodes).
-`_parsable_size` finds, in one pass over the tags, where the page exceeds the limits. The page is
-cut there.
+A hostile page must not cost more than a normal one of its size: the page is cut where
+`parse_limits.parsable_size` finds that it exceeds the limits.
 
 Invariants: `parse` never raises and never recurses; `links` keep document order, with repeats, and
 are at most `max_links`.
@@ -17,14 +13,12 @@ are at most `max_links`.
 
 from __future__ import annotations
 
-import math
-import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-import numpy as np
 from selectolax.lexbor import LexborDocumentOptions, LexborHTMLParser
 
+from crawld.core.content.parse_limits import MAX_PARSE_BYTES, parsable_size
 from crawld.core.content.tree_memory import tree_limit
 from crawld.core.content.url_syntax import refresh_url_span, srcset_url_spans
 from crawld.core.url import MAX_RAW_LENGTH
@@ -44,44 +38,10 @@ _MAX_LANG_CHARACTERS = 100
 _MAX_CONTENT_CHARACTERS = 1_000
 """Characters read of a meta element that names a generator or directives for robots."""
 
-MAX_PARSE_BYTES = 8 * 2**20
-"""Bytes parsed of one page; a tree takes about 15 times its source."""
-
-MAX_DEPTH = 3_000
-"""Open elements. Browsers stop nesting at 512; at 3,000 the quadratic cost is still 10 ms."""
-
-MAX_TREE_NODES = 3_000_000
-"""Nodes that a page may create; the upper bound is the sum of depths over its start tags."""
-
-MAX_ATTRIBUTES_PER_TAG = 2_000
-"""Each attribute is compared with those before it: at 2,000 that costs 6 ms."""
-
-_SMALL_BYTES = 2**16
-"""Smaller pages are matched tag by tag only if they have a stretch without `>`. That match takes a
-twelfth of all work on a page, and no page of this size can cost more than 0.6 s."""
-
 _WITHOUT_COPIES = LexborDocumentOptions.WO_EVENTS.value
 """Disables copies within the tree (`selectedcontent`), which saves a third of the parse time."""
 
-_DEPTH_CHECK_TAGS = int(math.sqrt(2 * MAX_TREE_NODES))
-"""With fewer tags than this neither the sum of depths nor the depth can exceed its limit."""
-
 _REQUISITE_RELS = frozenset({"stylesheet", "icon", "apple-touch-icon", "manifest", "mask-icon"})
-
-# Tags by the HTML standard's tokenizer: a quote counts only where a value begins, and `>` or `<`
-# inside quotes are text. Possessive, so that matching is linear.
-_ATTRIBUTE = rb"""[\s/]*+=?+[^\s/>=]++(?:\s*+=\s*+(?:"[^"]*+"|'[^']*+'|[^\s>"'][^\s>]*+)?+)?+"""
-_WITHIN_LIMIT = re.compile(
-    rb"(?:[^<]++|<(?![A-Za-z])|<[A-Za-z][^\s/>]*+(?:%b){0,%d}+(?!%b))*+"
-    % (_ATTRIBUTE, MAX_ATTRIBUTES_PER_TAG, _ATTRIBUTE)
-)
-
-# Elements without an end tag, or whose end tag authors omit: neither nests.
-_FLAT_TAGS = (
-    *("br", "hr", "img", "input", "meta", "link", "area", "base", "col", "embed", "source"),
-    *("track", "wbr", "param", "p", "li", "td", "tr", "th", "dt", "dd", "option", "optgroup"),
-    *("thead", "tbody", "tfoot", "colgroup", "rt", "rp", "html", "head", "body"),
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +122,7 @@ def parse(html: str | bytes, *, max_links: int = MAX_LINKS) -> ParsedPage:
 
 def tree_of(body: bytes) -> tuple[LexborHTMLParser, int]:
     """Return the tree of a page in UTF-8, and the number of bytes parsed."""
-    end = _parsable_size(body)
+    end = parsable_size(body, tree_limit(body, min(len(body), MAX_PARSE_BYTES)))
     return LexborHTMLParser(body if end == len(body) else body[:end], options=_WITHOUT_COPIES), end
 
 
@@ -269,58 +229,3 @@ def _requisites_of(node: LexborNode) -> list[str]:
     if srcset := attributes.get("srcset"):
         hrefs += [srcset[start:end] for start, end in srcset_url_spans(srcset)]
     return [href for href in hrefs if _url(href) and not href[:5].lower().startswith("data:")]
-
-
-def _nesting_table() -> np.ndarray:
-    """Return whether a tag nests (1) or not (0), by five bits of its first three bytes."""
-    nests = np.ones(2**15, dtype=np.int8)
-    for name in _FLAT_TAGS:
-        for end in (" ", ">", "/", "\n", "\t", "\r"):
-            codes = [ord(letter) & 31 for letter in (name + end)[:3]]
-            base = codes[0] << 10 | codes[1] << 5
-            nests[base | codes[2] if len(codes) == 3 else slice(base, base + 32)] = 0
-    return nests
-
-
-_NESTS = _nesting_table()
-
-
-def _parsable_size(body: bytes) -> int:
-    """Return the number of leading bytes that can be parsed within the limits."""
-    size = min(len(body), MAX_PARSE_BYTES)
-    size = tree_limit(body, size)
-    if size > _SMALL_BYTES or _has_long_stretch(body, size):
-        found = _WITHIN_LIMIT.match(body, 0, size)
-        size = found.end() if found else size
-    if body.count(b"<", 0, size) < _DEPTH_CHECK_TAGS:
-        return size
-    text = np.frombuffer(body, dtype=np.uint8, count=size)
-    tags = np.flatnonzero(text[:-8] == ord("<"))
-    return _depth_limit(body, tags, size) if tags.size else size
-
-
-def _has_long_stretch(body: bytes, size: int) -> bool:
-    """Return whether a tag without a quoted `>` may have too many attributes.
-
-    An attribute takes at least two bytes, so at least one stretch of `MAX_ATTRIBUTES_PER_TAG` bytes
-    contains no `>`.
-    """
-    step = MAX_ATTRIBUTES_PER_TAG
-    return any(body.find(b">", at, at + step) < 0 for at in range(0, size - step + 1, step))
-
-
-def _depth_limit(body: bytes, tags: np.ndarray, size: int) -> int:
-    """Return the offset where nesting, or the nodes it may clone, exceed the limits."""
-    # Four bytes at every offset, overlapping: one gather reads a sign and the name after it.
-    words = np.ndarray(shape=(size - 3,), dtype="<u4", buffer=body, strides=(1,))
-    closing = (words[tags] >> 8 & 0xFF) == ord("/")
-    names = words[tags + closing] >> 8
-    code = (names & 31) << 10 | (names >> 3 & 31 << 5) | names >> 16 & 31
-    step = _NESTS[code] * ((names & 0xFF) >= ord("A"))
-    depth = np.cumsum(np.where(closing, -step, step), dtype=np.int64)
-    # An end tag without a start closes nothing: measure from the lowest point so far.
-    depth -= np.minimum(np.minimum.accumulate(depth), 0)
-    if depth.max() <= MAX_DEPTH and int(depth.sum()) <= MAX_TREE_NODES:
-        return size
-    wrong = (depth > MAX_DEPTH) | (np.cumsum(np.where(closing, 0, depth)) > MAX_TREE_NODES)
-    return int(tags[np.argmax(wrong)]) if wrong.any() else size

@@ -11,6 +11,7 @@ from itertools import islice
 
 from crawld.core.content import html, media
 from crawld.core.content.analysis import Analysis
+from crawld.core.content.parse_limits import MAX_PARSE_BYTES
 from crawld.core.content.requisites import page_requisites, stylesheet_requisites
 from crawld.core.robots import parse_robots_tags
 from crawld.core.url import canonicalize, resolve, split_url
@@ -78,7 +79,7 @@ def needed_by(
         hrefs = page_requisites(content.page, include_media=include_media)
     elif content.content_type == CSS:
         declared = media.charset_parameter(response.header("content-type"))
-        text = media.decode(response.body[: html.MAX_PARSE_BYTES], declared).text
+        text = media.decode(response.body[:MAX_PARSE_BYTES], declared).text
         hrefs = dict.fromkeys(stylesheet_requisites(text))
     else:
         return []

@@ -7,7 +7,7 @@ import pytest
 from crawld.core.content.analysis import analyse, difference_of, read_blocks
 from crawld.core.content.blocks import MAX_BLOCKS
 from crawld.core.content.fingerprint import SKETCH_BYTES, resemblance
-from crawld.core.content.html import MAX_PARSE_BYTES
+from crawld.core.content.parse_limits import MAX_PARSE_BYTES
 from crawld.simweb.article import make_article
 
 BASE = """<html><head><title>T</title><script nonce=1>x=1</script></head><body><!-- 1 -->

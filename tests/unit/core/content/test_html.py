@@ -55,7 +55,11 @@ def test_links_are_capped():
     [
         "<a href=first></a>" + "<div>" * 100_000,
         "<a href=first></a>" + "<table><tr><td>" * 100_000,
-        "<a href=first></a>" + "<p>" + "<b id=1>" * 5_000 + "</p>" + "<p>x</p>" * 5_000,
+        "<a href=first></a>"
+        + "<p>"
+        + "".join(f"<b id={n}>" for n in range(5_000))
+        + "</p>"
+        + "<p>x</p>" * 5_000,
         "<a href=first></a><div " + " ".join(f"a{n}=1" for n in range(100_000)) + ">",
         "<a href=first></a><div " + " ".join(f"<a{n}" for n in range(20_000)) + ">",
         "<a href=first></a><div " + " ".join(f'a{n}=">"' for n in range(20_000)) + ">",
