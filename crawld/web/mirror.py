@@ -50,6 +50,7 @@ from crawld.web.reply import (
     headers,
     http_date,
 )
+from crawld.web.wiki_address import other_spelling
 
 RENDERING_VERSION: Final = 3
 """Part of every ETag; increase it when the same version is rendered differently."""
@@ -146,6 +147,9 @@ def page_reply(
         if kept is not None:
             return redirect(mirror_path(kept, ""))
     if page is None:
+        other = other_spelling(connection, address.url)
+        if other is not None and is_shown(connection, other):
+            return redirect(mirror_path(other, address.selector.text))
         return missing_page(address)
     found = select_copy(connection, page.page_id, now, address.selector.at)
     if found is None:

@@ -54,6 +54,16 @@ def get(connection: apsw.Connection, wiki_id: int) -> WikiRow:
     return WikiRow(*connection.execute(f"{_WIKI} WHERE wiki_id = ?", (wiki_id,)).get)
 
 
+def facts_of(connection: apsw.Connection, origin: str) -> str | None:
+    """Return the stored properties of the wiki of an origin, None if it is no known wiki."""
+    facts: str | None = connection.execute(
+        "SELECT facts FROM wiki JOIN origin USING (origin_id)"
+        " WHERE origin = ? AND facts IS NOT NULL ORDER BY facts_at DESC LIMIT 1",
+        (origin,),
+    ).get
+    return facts
+
+
 def sample_pages(
     connection: apsw.Connection, host_id: int, site_id: int, *, limit: int
 ) -> list[SamplePage]:
