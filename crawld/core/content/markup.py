@@ -79,6 +79,9 @@ _BREAKS_OUT = frozenset(
 )
 """Tags that end an svg or math element left open (section 13.2.6.5)."""
 
+_MAX_REFERENCE_CHARACTERS = 1_000
+"""Longest numeric character reference that is computed; `&#x10ffff;` has 10 characters."""
+
 _CHARACTER = re.compile(r"&(?:#(?:[xX][0-9a-fA-F]++|[0-9]++);?+|([a-zA-Z][a-zA-Z0-9]*+)(;?+))(=?)")
 
 
@@ -241,6 +244,8 @@ def unescape(value: str) -> str:
 def _character(match: re.Match[str]) -> str:
     name, semicolon, sign = match.groups()
     if name is None:
+        if match.end() - match.start() > _MAX_REFERENCE_CHARACTERS:
+            return "\ufffd" + sign  # beyond Unicode; int() refuses 4,300 digits
         return html.unescape(match[0].removesuffix("=")) + sign
     if semicolon or not sign:
         return html5.get(name + semicolon, match[0].removesuffix("=")) + sign

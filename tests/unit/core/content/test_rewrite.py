@@ -1,9 +1,13 @@
 """URLs of pages and style sheets are rewritten, every other byte is kept."""
 
+import time
+
 import pytest
 
 from crawld.core.content.rewrite import rewrite_css, rewrite_html
 from crawld.core.content.url_kind import UrlKind
+from tests.unit.core.content.hostile_pages import HOSTILE_PAGES
+from tests.unit.steps import assert_linear
 
 PAGE_URL = "https://example.org/d/page"
 
@@ -181,3 +185,20 @@ def test_a_url_that_is_too_long_stays():
 )
 def test_inserted_markup(page, rewritten):
     assert html(page, insert="[é]") == rewritten
+
+
+@pytest.mark.parametrize("sign", ["1", "x1", "0"])
+def test_an_endless_character_reference_is_read(sign):
+    page = f'<a href="/&#{sign}{"1" * 100_000}">'.encode()
+    assert rewrite_html(page, "http://a.test/", lambda url, kind: None).count(b"%EF%BF%BD") == 1
+
+
+@pytest.mark.parametrize("kind", HOSTILE_PAGES)
+def test_the_time_of_a_rewrite_is_linear(kind):
+    def rewritten(page):
+        rewrite_html(page, "http://a.test/", lambda url, kind: None)
+
+    assert_linear(lambda size: HOSTILE_PAGES[kind](size).encode(), rewritten, size=4_000)
+    started = time.process_time()
+    rewritten(HOSTILE_PAGES[kind](200_000).encode())
+    assert time.process_time() - started < 10
