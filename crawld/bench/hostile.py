@@ -69,6 +69,7 @@ _WAVES = (
     ("names", "links", "volatile"),
     ("compression", "charsets"),
     ("listings", "wiki_api"),
+    ("amplified",),
     ("sizes",),
 )
 _QUICK_WAVES = (tuple(family for wave in _WAVES for family in wave),)

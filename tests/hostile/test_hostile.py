@@ -28,7 +28,7 @@ TOGETHER = {
     "markup": ("markup",),
     "styles": ("styles", "volatile"),
     "compression": ("compression", "charsets", "listings"),
-    "sizes": ("sizes",),
+    "sizes": ("sizes", "amplified"),
 }
 
 

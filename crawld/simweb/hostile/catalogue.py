@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from crawld.simweb.hostile import (
+    amplified,
     charsets,
     compression,
     connections,
@@ -38,6 +39,7 @@ FAMILIES: dict[str, tuple[HostileCase, ...]] = {
         "http2": http2,
         "names": names,
         "sizes": sizes,
+        "amplified": amplified,
         "charsets": charsets,
         "listings": listings,
         "wiki_api": wiki_api,
