@@ -49,13 +49,19 @@ def _numbered(pattern: str) -> Iterable[bytes]:
 
 
 def _large(
-    name: str, parts: Callable[[], Iterable[bytes]], size_bytes: int = _SIZE_BYTES, **more: bool
+    name: str,
+    parts: Callable[[], Iterable[bytes]],
+    size_bytes: int = _SIZE_BYTES,
+    *,
+    quick: bool = False,
 ) -> HostileCase:
     def respond(place: Place) -> Fault:
         body = _packed(parts(), size_bytes)
         return lambda request, _: build_response(request, 200, body, extra=_GZIP)
 
-    return HostileCase(name=name, family="", respond=respond, outcomes=_OUTCOMES, wait=10.0, **more)
+    return HostileCase(
+        name=name, family="", respond=respond, outcomes=_OUTCOMES, wait=10.0, quick=quick
+    )
 
 
 def _volatile(name: str, text: Callable[[random.Random], str], size_bytes: int) -> HostileCase:
