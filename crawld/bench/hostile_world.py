@@ -68,6 +68,10 @@ class HostileWorld:
         """The certificates that a client has to trust."""
         return self.directory / "authority.pem"
 
+    def output(self) -> str:
+        """Return what it printed: bugs of its cases."""
+        return (self.directory / "output.txt").read_text(encoding="utf-8", errors="replace")
+
     def ledger(self) -> Ledger:
         """Return every request so far."""
         return Ledger.read(self.directory / "ledger.jsonl")

@@ -73,6 +73,7 @@ def crawl(directory, cases, *, total_s, guard_s=GUARD_S, max_memory_bytes=None):
             _wait(daemon, outcomes, world, cases, guard_s)
         found = Crawl(exit_code=child.stop(signal.SIGTERM).exit_code, output=child.output())
         ledger = world.ledger()
+        assert "Traceback" not in world.output(), world.output()[-2000:]
     found.wrong = {
         each.case.name: each.outcomes
         for each in outcomes.found.values()

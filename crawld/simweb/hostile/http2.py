@@ -121,6 +121,8 @@ def _http2(
 async def _requests(stream: trio.SSLStream[trio.SocketStream]) -> AsyncIterator[tuple[int, bytes]]:
     """Yield the stream number and the path of each request until the client closes."""
     buffer, decoder = bytearray(), Decoder()
+    # Some cases allow the client a table of any size.
+    decoder.max_allowed_table_size = 2**32
     left = len(_PREFACE)
     while data := await stream.receive_some(65_536):
         buffer += data
