@@ -245,6 +245,11 @@ class JobsConfig(ConfigTable):
     poll_share: Share = key(
         0.25, "Largest share of a host's slots for polling sources of hints; 0: no polling."
     )
+    min_poll_s: PositiveSeconds = key(
+        5.0,
+        "Time between two polls of a wiki while no page of its host is due; longer where "
+        "poll_share demands it.",
+    )
     audit_share: Share = key(
         0.02,
         "Share of a host's slots for random visits that measure the freshness of its "

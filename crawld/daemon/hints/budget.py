@@ -5,6 +5,9 @@ interval that buys the most freshness (`core/revisit/polling.py`, from the chang
 sample of pages), within the operator's share of requests (`poll_share`). A source without a gain is
 still polled now and then, since it may improve.
 
+A poll of a wiki is one cheap request. While no page of its host is due, the wiki is therefore
+polled every `min_poll_s`, within the share, even if the models expect no change.
+
 During a burst the interval shrinks at once: the next poll comes when about `NEW_HINTS_AIM` more
 changes are expected, even if the models expect fewer.
 
@@ -56,6 +59,9 @@ MIN_PAUSE_S: Final = 0.5
 
 IDLE_FACTOR: Final = 20.0
 """A source without a gain is polled so many times less often than its share allows."""
+
+PROMPT_KINDS: Final = frozenset({"recent_changes", "probe"})
+"""Kinds of sources whose poll reports the changes of a whole wiki, or of a small one."""
 
 NEW_HINTS_AIM: Final = 2.0
 """Changes of known pages that one poll should return at most."""
@@ -127,7 +133,18 @@ class PollBudget(BackgroundWork):
         best_s = IDLE_FACTOR * min_s if estimate.interval_s is None else estimate.interval_s
         if new_hints:
             best_s = min(best_s, NEW_HINTS_AIM * since_s / new_hints)
+        if row.kind in PROMPT_KINDS and self._is_idle(host_name):
+            best_s = min(best_s, self._config().jobs.min_poll_s)
         return max(min_s, best_s)
+
+    def _is_idle(self, host_name: str) -> bool:
+        """Whether no page of a host is due, so that a poll displaces no visit."""
+        host = self._state.hosts.get(host_name)
+        if host is None:
+            return False
+        now = self._clock.now()
+        wanted_at = host.wanted_at(now, self._state.active)
+        return wanted_at is None or wanted_at > now + host.delay_s()
 
     async def run(self) -> None:
         """Update the coverage that policies assume and the estimates, until cancelled."""

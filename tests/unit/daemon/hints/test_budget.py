@@ -1,7 +1,7 @@
 """Poll intervals, and the coverage of several sources."""
 
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from types import SimpleNamespace
 
 import pytest
@@ -11,6 +11,7 @@ from crawld.core.change.history import Observation
 from crawld.core.change.model import PageModel
 from crawld.core.change.reliability import Reliability
 from crawld.core.revisit.forecast import HintQuality
+from crawld.daemon.clock import Clock
 from crawld.daemon.crawl.context import CrawlContext
 from crawld.daemon.hints.budget import (
     IDLE_FACTOR,
@@ -99,26 +100,31 @@ def test_the_lag_of_a_source_excludes_the_wait_for_a_poll():
 
 
 @dataclass
-class Hosts:
-    """The part of a crawl that a budget uses: host delays."""
+class Host:
+    """A host with a delay, and the time until a page is due; None: never."""
 
-    delay_s: float = 1.0
-    hosts: dict = field(init=False)
+    delay: float
+    wanted_in_s: float | None
 
-    def __post_init__(self):
-        self.hosts = {"a.test": SimpleNamespace(delay_s=lambda: self.delay_s)}
+    def delay_s(self):
+        return self.delay
+
+    def wanted_at(self, now, active):
+        return None if self.wanted_in_s is None else now + self.wanted_in_s
 
 
-def budget(estimate=None, *, share=0.25, delay_s=1.0):
+def budget(estimate=None, *, share=0.25, delay_s=1.0, wanted_in_s=0.0):
     config = Config(jobs=JobsConfig(poll_share=share))
-    made = PollBudget(CrawlContext(Hosts(delay_s), None, None, THREADS, None, None, lambda: config))
+    state = SimpleNamespace(hosts={"a.test": Host(delay_s, wanted_in_s)}, active=frozenset())
+    clock = Clock(wall=lambda: NOW)
+    made = PollBudget(CrawlContext(state, None, clock, THREADS, None, None, lambda: config))
     if estimate is not None:
         made._estimates[1] = estimate
     return made
 
 
-def pause_s(made, *, new_hints=0, since_s=0.0):
-    return made.pause_s(row(), "a.test", 1, new_hints=new_hints, since_s=since_s)
+def pause_s(made, *, kind="recent_changes", new_hints=0, since_s=0.0):
+    return made.pause_s(row(kind=kind), "a.test", 1, new_hints=new_hints, since_s=since_s)
 
 
 def test_polls_keep_within_their_share():
@@ -132,6 +138,16 @@ def test_a_source_without_gain_is_polled_seldom():
     assert pause_s(budget(nothing)) == 4.0 * IDLE_FACTOR
     # Forty changes in one poll shorten the pause despite the estimate.
     assert pause_s(budget(nothing), new_hints=40, since_s=80.0) == 4.0
+
+
+@pytest.mark.parametrize("wanted_in_s", [None, 900.0])
+def test_a_wiki_is_polled_promptly_while_no_page_is_due(wanted_in_s):
+    nothing = PollEstimate(None, 0.0, 0, 0.0, 1.0)
+    idle = budget(nothing, wanted_in_s=wanted_in_s)
+    assert pause_s(idle) == 5.0
+    assert pause_s(idle, kind="feed") == 4.0 * IDLE_FACTOR
+    assert pause_s(budget(nothing, delay_s=15.0, wanted_in_s=wanted_in_s)) == 60.0
+    assert pause_s(budget(PollEstimate(2.0, 0.1, 0, 0.0, 1.0), wanted_in_s=wanted_in_s)) == 4.0
 
 
 def test_an_estimate_holds_until_something_changed():
