@@ -68,7 +68,9 @@ from crawld.memory import MemoryBudget
 from crawld.net.fetcher import MAX_CONNECTIONS, Fetcher
 from crawld.net.lookup_slots import LOOKUPS_AT_ONCE
 from crawld.net.resolver import CachedResolver
+from crawld.sources.mediawiki_changes import TitleChange
 from crawld.store.changes.hint_source import SourceRow
+from crawld.store.changes.wiki import WikiRow
 from crawld.store.engine.database import Database
 from crawld.store.frontier import traffic
 
@@ -199,18 +201,18 @@ class Daemon:
         )
         client = ApiClient(self.context, self.crawl, self.connectivity)
         self.documents = DocumentFetcher(self.context, self.crawl, self.connectivity)
+        self._members = WikiMembersJob(self.context, client)
         self.hint_poller = self._hint_sources(client)
         self.crawl.robots.on_sitemaps = self.hint_poller.find_soon
         self._policy_loader = PolicyLoader(
             self.context, on_switched=self.hint_poller.delivery.restore
         )
         self._allocate = AllocateJob(self.context)
-        self._members = WikiMembersJob(self.context, client)
         self.jobs = JobRunner(database, clock, self._jobs(client), rng=start.environment.rng)
         self._turns_scope = trio.CancelScope()
 
     def _hint_sources(self, client: ApiClient) -> HintPoller:
-        wikis = WikiFinder(self.context, client)
+        wikis = WikiFinder(self.context, client, self._wiki_changed)
         documents = DocumentFinder(
             self.context, self.crawl.robots, self.documents, self._accept_hints
         )
@@ -233,6 +235,11 @@ class Daemon:
 
     async def _accept_hints(self, row: SourceRow, result: Poll) -> None:
         await self.hint_poller.accept(row, result)
+
+    def _wiki_changed(self, row: WikiRow, changed: Sequence[TitleChange]) -> None:
+        """List the titles of a site again if changes of its wiki may concern them."""
+        if self._members.concerns(row, changed):
+            self.jobs.run_soon(self._members.name)
 
     def _sites_or_wikis_changed(self) -> None:
         """Notify subscribers that a wiki was identified or sites changed."""

@@ -46,6 +46,7 @@ $wgServer = '%(server)s';
 $wgScriptPath = '/w';
 $wgArticlePath = '/wiki/$1';
 $wgUsePathInfo = true;
+$wgRCWatchCategoryMembership = true;
 $wgSecretKey = 'known-to-everybody';
 $wgLocaltimezone = 'UTC';
 

@@ -121,6 +121,11 @@ class WikiSource:
         return number, (await self.database.read(hint_source.get, number)).cursor
 
     async def fits_one_request(self) -> bool:
-        """Whether one request can cover all pages of the wiki."""
+        """Whether one request can cover all pages of the wiki.
+
+        A part of a wiki may gain pages, which only the recent changes report.
+        """
+        if self.wiki.scoped:
+            return False
         most = ALONE_PAGES + 1
         return await self.database.read(wiki_probe.count, self.wiki.row.wiki_id, most=most) < most

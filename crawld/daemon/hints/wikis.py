@@ -12,14 +12,15 @@ Each wiki of a site with `api = true` has three sources, all within the politene
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Final
+from typing import Final, TypeAlias
 
 import structlog
 
 from crawld.core.url import url_hash
+from crawld.daemon.clock import Clock
 from crawld.daemon.crawl.api_client import Api, ApiClient
 from crawld.daemon.crawl.context import BackgroundWork, CrawlContext
 from crawld.daemon.hints.source import CursorUpdates, Poll, PollTrouble, Source
@@ -44,7 +45,9 @@ from crawld.store.changes import hint_source, wiki, wiki_page, wiki_requisite
 from crawld.store.changes.change import Change
 from crawld.store.changes.hint import PageHint
 from crawld.store.changes.hint_source import SourceRow
+from crawld.store.changes.wiki import WikiRow
 from crawld.store.changes.wiki_requisite import StaleRequisite
+from crawld.store.engine.database import Database
 
 log = structlog.get_logger(__name__)
 
@@ -58,14 +61,26 @@ MAX_TEMPLATE_REQUESTS: Final = 10
 """Most requests for one template (5,000 pages); the probe finds the rest."""
 
 
+OnChanges: TypeAlias = Callable[[WikiRow, Sequence[TitleChange]], None]
+"""Called with a wiki and changes that it reports."""
+
+
+def _ignore(_: WikiRow, __: Sequence[TitleChange]) -> None:
+    return
+
+
 class WikiFinder(BackgroundWork):
     """Finds the sources of wikis whose sites allow their API."""
 
     kinds: Final = ("recent_changes", "probe", "fan_out")
 
-    def __init__(self, context: CrawlContext, client: ApiClient) -> None:
+    def __init__(
+        self, context: CrawlContext, client: ApiClient, on_changes: OnChanges = _ignore
+    ) -> None:
+        """Create a finder; `on_changes` is called with what the recent changes report."""
         super().__init__(context)
         self._client = client
+        self._on_changes = on_changes
 
     async def find(self) -> Sequence[Source]:
         """Return the sources of every wiki with known siteinfo."""
@@ -84,9 +99,11 @@ class WikiFinder(BackgroundWork):
             api = Api(row.site_id, row.api_url)
             scoped = site.config.wiki_scoped
             known = Wiki(row, WikiFacts.from_json(row.facts), api, sources, scoped)
+            given = (known, self._database, self._client, self._clock)
             found += (
-                source(known, self._database, self._client, self._clock)
-                for source in (RecentChangesSource, ProbeSource, FanOutSource)
+                RecentChangesSource(*given, on_changes=self._on_changes),
+                ProbeSource(*given),
+                FanOutSource(*given),
             )
         return found
 
@@ -100,6 +117,17 @@ class RecentChangesSource(WikiSource):
     """Lists titles that were edited, moved, deleted, restored or imported."""
 
     kind = "recent_changes"
+
+    def __init__(
+        self,
+        known: Wiki,
+        database: Database,
+        client: ApiClient,
+        clock: Clock,
+        on_changes: OnChanges = _ignore,
+    ) -> None:
+        super().__init__(known, database, client, clock)
+        self._on_changes = on_changes
 
     async def poll(self, row: SourceRow) -> Poll | PollTrouble:
         """Query the changes since the last poll."""
@@ -120,6 +148,7 @@ class RecentChangesSource(WikiSource):
         if read.unusable:
             log.warning("wiki_changes_unusable", api=self.wiki.api.url, count=read.unusable)
         cursor_updates = await self._sibling_updates(read.changed, gap=read.gap, now=now)
+        self._on_changes(self.wiki.row, read.changed)
         more = read.cursor.continuation is not None or read.cursor.unverified_at > 0.0
         changes = [
             self.change_of(each.title, each.number, skew.span(each.at)) for each in read.changed

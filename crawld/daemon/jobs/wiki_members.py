@@ -4,10 +4,14 @@ The API of every wiki of a site with `wiki_titles`, `wiki_categories` or `wiki_p
 within the politeness of its host. New titles enter the frontier at once. Titles that a complete
 walk did not list leave the site: their pages are no longer visited, their copies stay. An
 interrupted walk removes nothing and starts over.
+
+A walk starts every hour, and soon after the wiki reports a change of a category that was followed,
+or that a listed title was moved, deleted or restored.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Final
 
@@ -21,7 +25,8 @@ from crawld.daemon.crawl.context import BackgroundWork, CrawlContext
 from crawld.daemon.frontier.admission import Referrer
 from crawld.daemon.frontier.site import ActiveSite
 from crawld.sources.mediawiki_api import ApiResponse, ApiTrouble, TroubleKind
-from crawld.sources.mediawiki_scope import MemberWalk, TitleScope
+from crawld.sources.mediawiki_changes import TitleChange
+from crawld.sources.mediawiki_scope import CATEGORY_SPACE, MemberWalk, TitleScope
 from crawld.store.changes import wiki, wiki_member
 from crawld.store.changes.wiki import WikiRow
 
@@ -32,6 +37,12 @@ EVERY_S: Final = 3_600.0
 
 WAIT_S: Final = 20.0
 """Pause while a site has no wiki with known siteinfo."""
+
+REST_FACTOR: Final = 5.0
+"""Rest after a walk, as a multiple of its duration: a busy category takes a sixth of the slots."""
+
+MIN_REST_S: Final = 5.0
+"""Least rest after a walk."""
 
 RETRY_S: Final = 1_800.0
 """Longest time to retry a request; then the walk waits for the next run."""
@@ -49,6 +60,24 @@ class WikiMembersJob(BackgroundWork):
         super().__init__(context)
         self._client = client
         self._waits = False
+        self._followed: dict[int, frozenset[str]] = {}
+        self._rested_at = -math.inf
+
+    def concerns(self, row: WikiRow, changed: Sequence[TitleChange]) -> bool:
+        """Whether changes on a wiki may add titles to its sites, or remove some.
+
+        Before the first walk since the start every category counts as followed.
+        """
+        part = self._state.wiki_scope.part(row.site_id, row.origin)
+        site = self._state.sites.get(row.site_id)
+        if part is None or site is None or not _is_walked(site):
+            return False
+        followed = self._followed.get(row.wiki_id)
+        return any(
+            (each.space == CATEGORY_SPACE and (followed is None or each.title in followed))
+            or (each.entry is not None and each.title in part.members)
+            for each in changed
+        )
 
     @property
     def every_s(self) -> float:
@@ -57,12 +86,16 @@ class WikiMembersJob(BackgroundWork):
 
     async def run(self) -> str:
         """Walk every wiki that a site covers in part."""
+        await trio.sleep_until(self._rested_at)
+        began_at = trio.current_time()
         await self.load()
         scoped = {number for number, site in self._state.sites.items() if _is_walked(site)}
         rows = [row for row in await self._database.read(wiki.list_wikis) if row.facts]
         walked = [row for row in rows if row.site_id in scoped and row.api_url]
         self._waits = scoped != {row.site_id for row in walked}
         results = [await self._walk(row) for row in walked]
+        now = trio.current_time()
+        self._rested_at = now + max(REST_FACTOR * (now - began_at), MIN_REST_S)
         return "; ".join(results) if results else f"{len(scoped)} sites wait for their wikis"
 
     async def progress(self) -> dict[str, int]:
@@ -108,6 +141,7 @@ class WikiMembersJob(BackgroundWork):
                 continue
             titles, walk = walk.read(response)
             await self._add_titles(row, site, titles, began_at)
+        self._followed[row.wiki_id] = walk.seen
         gone = await self._database.write(wiki_member.delete_before, row.wiki_id, began_at)
         await self.load()
         return f"{row.origin}: {requests} requests, {gone} titles removed"
