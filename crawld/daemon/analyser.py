@@ -4,6 +4,9 @@ Parsing is Python code that holds the interpreter lock, so more threads make not
 are two, so that a page that takes seconds delays no page that takes 20 ms; and no more, since each
 busy thread adds one switch interval to every wait of the event loop for the lock.
 
+A page can be built that takes a hundred times its estimate. So each call on the event loop is
+timed, and `analysis_time` sends the next pages of such a domain to a thread.
+
 Each queue is fair by host and by cost: a call's place is the time at which its host would be done
 if all hosts had equal shares (self-clocked fair queueing, Golestani 1994). One host with large
 pages therefore delays another's small page by no more than the call that runs.
@@ -20,6 +23,7 @@ import trio
 
 from crawld.core.url import split_url
 from crawld.daemon.analysis_memory import PARSED_PER_BYTE, AnalysisMemory, bodies_bytes
+from crawld.daemon.analysis_time import AnalysisTime
 from crawld.daemon.stall_meter import StallMeter
 from crawld.marks import NO_MARKS, Marks
 from crawld.memory import MemoryBudget
@@ -98,15 +102,14 @@ class FairQueue:
         heapq.heappush(self._heap, (place, self._pushes, cost, event))
         return event
 
-    def pop(self) -> float:
-        """Let the next call go on; return its cost."""
-        self._served_until, _, cost, event = heapq.heappop(self._heap)
+    def pop(self) -> None:
+        """Let the next call go on."""
+        self._served_until, _, _, event = heapq.heappop(self._heap)
         self._may_drop.discard(event)
         event.set()
         if not self._heap:
             self._finish_of.clear()
             self._served_until = 0.0
-        return cost
 
     def remove(self, event: trio.Event) -> None:
         """Remove a call that waits no more."""
@@ -118,28 +121,38 @@ class FairQueue:
         """Hold the one place.
 
         Raises:
-            AnalysisDroppedError: `drop` was called while a call that may be dropped waited.
+            AnalysisDroppedError: `drop` was called, before or meanwhile, and it may be dropped.
         """
+        if may_drop and self._is_closing:
+            raise AnalysisDroppedError
         if self._is_taken:
-            if may_drop and self._is_closing:
-                raise AnalysisDroppedError
-            event = self.push(host, cost)
-            if may_drop:
-                self._may_drop.add(event)
-            try:
-                await event.wait()
-            except trio.Cancelled:
-                self._may_drop.discard(event)
-                self.remove(event)
-                raise
-            if event in self._may_drop:
-                self._may_drop.discard(event)
-                raise AnalysisDroppedError
+            await self.wait(host, cost, may_drop=may_drop)
         self._is_taken = True
         try:
             yield
         finally:
             self._release()
+
+    async def wait(self, host: str, cost: float, *, may_drop: bool = False) -> None:
+        """Wait until `pop` lets this call go on.
+
+        Raises:
+            AnalysisDroppedError: `drop` was called, before or meanwhile, and it may be dropped.
+        """
+        if may_drop and self._is_closing:
+            raise AnalysisDroppedError
+        event = self.push(host, cost)
+        if may_drop:
+            self._may_drop.add(event)
+        try:
+            await event.wait()
+        except trio.Cancelled:
+            self._may_drop.discard(event)
+            self.remove(event)
+            raise
+        if event in self._may_drop:
+            self._may_drop.discard(event)
+            raise AnalysisDroppedError
 
     def drop(self) -> None:
         """Let the calls that may be dropped wait no more, from now on."""
@@ -174,6 +187,7 @@ class Analyser:
         self.meter = meter or StallMeter()
         self._workers = workers
         self.marks = marks
+        self._time = AnalysisTime()
         self._limiter = trio.CapacityLimiter(2)
         self._inline = FairQueue()
         self._short = FairQueue()
@@ -202,17 +216,18 @@ class Analyser:
         Raises:
             AnalysisDroppedError: within a visit, after `drop_waiting`.
         """
-        estimate_s = cost_s(size_bytes, tags)
-        if estimate_s <= INLINE_S:
-            if not self._has_time() and not self.memory.ends_visit():
-                await self._next_pass(url, estimate_s)
+        expected_s = cost_s(size_bytes, tags)
+        if await self._stays(url, expected_s):
             began_at = trio.current_time()
             self.meter.page = url
             with self.marks.under(url):
                 result = call(*args)
-            self._spent_s += trio.current_time() - began_at
+            took_s = trio.current_time() - began_at
+            self._spent_s += took_s
+            self._time.note(url, expected_s, took_s)
             self.memory.note_parsed()
             return result
+        estimate_s = expected_s * self._time.factor(url)
         queue = self._short if estimate_s <= LONG_S else self._long
         if memory_bytes is None:
             memory_bytes = PARSED_PER_BYTE * size_bytes
@@ -263,7 +278,8 @@ class Analyser:
         )
 
     def drop_waiting(self) -> None:
-        """End the waiting of visits for a thread: the daemon stops, they are made again."""
+        """End the waiting of visits for their turn: the daemon stops, they are made again."""
+        self._inline.drop()
         self._short.drop()
         self._long.drop()
 
@@ -272,6 +288,21 @@ class Analyser:
             return call(*args)
 
     # --- calls on the event loop -----------------------------------------------------------------
+
+    async def _stays(self, url: str, expected_s: float) -> bool:
+        """Whether a call runs on the event loop; wait until it has time there."""
+        if not self._is_short(url, expected_s):
+            return False
+        if self._has_time() or self.memory.ends_visit():
+            return True
+        await self._next_pass(url, expected_s)
+        # Meanwhile others may have shown that the estimates of this domain are too low.
+        return self._is_short(url, expected_s)
+
+    def _is_short(self, url: str, expected_s: float) -> bool:
+        if expected_s > INLINE_S:
+            return False
+        return expected_s * self._time.factor(url) * self._time.doubt() <= INLINE_S
 
     def _has_time(self) -> bool:
         if self._pass != self.meter.passes:
@@ -282,17 +313,11 @@ class Analyser:
     async def _next_pass(self, url: str, estimate_s: float) -> None:
         if not self._inline:
             trio.lowlevel.spawn_system_task(self._serve_inline)
-        event = self._inline.push(split_url(url).host, estimate_s)
-        try:
-            await event.wait()
-        except trio.Cancelled:
-            self._inline.remove(event)
-            raise
+        await self._inline.wait(split_url(url).host, estimate_s, may_drop=self.memory.in_visit())
 
     async def _serve_inline(self) -> None:
-        """Let the calls that wait go on, as many in each pass as have time."""
+        """Let the calls that wait go on, one in each pass: their estimates may be too low."""
         while self._inline:
             await trio.lowlevel.checkpoint()
-            spent_s = self._spent_s = 0.0
-            while self._inline and spent_s < PASS_S:
-                spent_s += self._inline.pop()
+            if self._inline:
+                self._inline.pop()

@@ -43,7 +43,7 @@ ROOM_LAYERS = {
     "daemon": (
         ("clock", "phase", "process", "machine_memory", "pacing", "stall_meter", "supervise"),
         ("schedule", "thread_timer"),
-        ("analysis_memory", "freeze_watch", "memory_keeper"),
+        ("analysis_memory", "analysis_time", "freeze_watch", "memory_keeper"),
         ("analyser",),
         ("quarantine",),
         ("frontier", "disk_watch"),
