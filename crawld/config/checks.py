@@ -29,6 +29,7 @@ from crawld.config.seeds import BadSeed, read_seeds
 from crawld.config.site import SiteConfig
 from crawld.core.scope import Scope
 from crawld.core.url import split_url
+from crawld.core.wiki_title import cannot_be_title
 from crawld.errors import ConfigError
 
 TITLES_CHECKED = 10_000
@@ -89,6 +90,8 @@ def check_config(config: Config) -> tuple[list[Issue], dict[str, SiteSeeds]]:
         total = totals[site.name] = SiteSeeds()
         issues += _check_seeds(index, site, total)
         issues += _check_headers(config, index, total)
+    issues += _check_shared_seeds(config)
+    issues += _check_titles(config)
     issues += _check_politeness(config, totals)
     issues += _check_contact(config, totals)
     if not config.sites:
@@ -149,6 +152,35 @@ def _check_listed(index: int, site: SiteConfig, rules: Scope, total: SiteSeeds) 
         if seed.url in known:
             yield Issue(path, f'site "{site.name}": seed {seed.url} is listed twice', fatal=False)
         known.add(seed.url)
+
+
+def _check_shared_seeds(config: Config) -> Iterator[Issue]:
+    """Warn of seeds of several sites: the page belongs to the first site that names it."""
+    first: dict[str, str] = {}
+    for index, site in enumerate(config.sites):
+        listed = site.model_copy(update={"seeds_file": None, "titles_file": None})
+        for seed in read_seeds(listed):
+            if isinstance(seed, BadSeed):
+                continue
+            owner = first.setdefault(seed.url, site.name)
+            if owner != site.name:
+                message = (
+                    f'site "{site.name}": seed {seed.url} belongs to site "{owner}", which names it'
+                    " first; a page has one site, so give this site a seed of its own"
+                )
+                yield Issue(("site", index, "seeds", seed.line), message, fatal=False)
+
+
+def _check_titles(config: Config) -> Iterator[Issue]:
+    """Warn of titles that no wiki can have."""
+    for index, site in enumerate(config.sites):
+        bad = [title for title in site.wiki_titles if cannot_be_title(title)]
+        for title in bad[:MAX_SHOWN]:
+            message = f'site "{site.name}": {title!r} cannot be the title of a wiki page; skipped'
+            yield Issue(("site", index, "wiki_titles"), message, fatal=False)
+        if len(bad) > MAX_SHOWN:
+            message = f'site "{site.name}": {len(bad) - MAX_SHOWN} more such titles; skipped'
+            yield Issue(("site", index, "wiki_titles"), message, fatal=False)
 
 
 def _check_file(path: KeyPath, site: SiteConfig, rules: Scope, total: SiteSeeds) -> Iterator[Issue]:

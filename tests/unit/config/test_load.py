@@ -220,6 +220,21 @@ def test_warnings_name_their_line(write):
     assert "0.5 s between requests" in warnings
 
 
+def test_a_seed_of_two_sites_is_a_warning_that_names_both(write):
+    second = '[[site]]\nname = "t"\nseeds = ["https://a.example/#x", "https://a.example/t"]\n'
+    [warning] = load(write(SITE + second)).warnings
+    assert 'site "t": seed https://a.example/ belongs to site "s"' in warning
+
+
+def test_titles_of_no_wiki_are_warnings(write):
+    titles = '"Bad|title", "[x]", "C++", "Être", "_", "a#b", "<b>", "{{x}}", "a\\u0001"'
+    text = SITE + f"api = true\nwiki_titles = [{titles}]\n"
+    warnings = load(write(text)).warnings
+    assert len(warnings) == 6
+    assert "'Bad|title' cannot be the title of a wiki page" in warnings[0]
+    assert "2 more such titles" in warnings[-1]
+
+
 def test_a_site_without_a_usable_seed_is_refused(write):
     write("nothing\nuseful\n", "u.txt")
     text = '[[site]]\nname = "s"\nseeds_file = "u.txt"\n'
