@@ -23,6 +23,10 @@ OVERRUN: Final = 4.0
 NOTED_S: Final = 0.005
 """Shorter calls are not looked at: this is within what the event loop can bear."""
 
+LEAST_S: Final = 0.0005
+"""Shorter estimates count as this. A page of some KB cannot overrun by much, but any call may meet
+a pause of the interpreter."""
+
 REMEMBERED_S: Final = 600.0
 """How long a domain is known for an overrun."""
 
@@ -75,6 +79,7 @@ class AnalysisTime:
 
     def note(self, url: str, estimate_s: float, took_s: float) -> None:
         """Learn how long a call on the event loop took."""
+        estimate_s = max(estimate_s, LEAST_S)
         if took_s < NOTED_S or took_s < OVERRUN * estimate_s:
             return
         now = self._now()
@@ -82,7 +87,7 @@ class AnalysisTime:
             self._debt_s, self._at = 0.0, now
         self._debt_s += took_s
         domain = _domain_of(url)
-        factor = took_s / max(estimate_s, 1e-6)
+        factor = took_s / estimate_s
         before = self._overruns.pop(domain, None)
         if before is not None:
             factor = max(factor, before.factor)

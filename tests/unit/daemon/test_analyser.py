@@ -242,6 +242,14 @@ async def test_pages_that_overrun_send_the_next_of_their_domain_to_a_thread(mock
     assert len(workers.started) == 20
 
 
+async def test_a_pause_of_the_interpreter_sends_no_tiny_page_to_a_thread(mock_clock):
+    workers = HeldWorkers()
+    analyser = Analyser(workers)
+    for _ in range(2):
+        await analyser.read(mock_clock.jump, 0.1, url=url("tiny"), bodies=[SMALL])
+    assert workers.started == []
+
+
 async def test_when_many_domains_overrun_only_tiny_pages_stay_on_the_event_loop(mock_clock):
     workers = HeldWorkers()
     analyser = Analyser(workers)
