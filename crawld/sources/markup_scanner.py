@@ -79,8 +79,6 @@ def scan(text: str) -> Iterator[MarkupPiece]:
 def _end_of_tag(text: str, begin: int, end: int) -> int:
     """Return the place of the `>` that closes a tag: one inside quotes does not."""
     most = begin + MAX_TAG_LENGTH
-    if end >= most:
-        return end
     written = text[begin:end]
     for quote in "\"'":
         # Only an odd number of quotes can hide a bracket; such tags are rare, and short.

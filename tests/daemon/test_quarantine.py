@@ -1,6 +1,8 @@
 """What a daemon does with the marks that another left."""
 
 import gzip
+import sqlite3
+from contextlib import closing
 
 import pytest
 
@@ -63,6 +65,16 @@ async def test_a_step_too_short_for_evidence_makes_a_suspect(serve, mirror):
 async def test_marks_of_another_analyser_are_no_evidence(serve, mirror):
     web = await serve(make_site(pages=5))
     leave_mark(mirror, web.url(), version=ANALYSER_VERSION + 1)
+    await mirror.run(web.url())
+    assert mirror.rows("SELECT held FROM quarantine") == []
+    assert len(mirror.pages()) == 5
+
+
+async def test_another_analyser_reads_what_one_before_could_not(held_start, mirror):
+    web, _ = held_start
+    await mirror.run(web.url())
+    with closing(sqlite3.connect(mirror.db)) as connection, connection:
+        connection.execute("UPDATE quarantine SET analyser_version = ?", (ANALYSER_VERSION - 1,))
     await mirror.run(web.url())
     assert mirror.rows("SELECT held FROM quarantine") == []
     assert len(mirror.pages()) == 5

@@ -3,7 +3,7 @@
 import pytest
 import trio
 
-from crawld.core.robots import ROBOTS_MAX_AGE_S
+from crawld.core.robots import ROBOTS_MAX_AGE_S, Robots
 from crawld.core.robots_rules import MAX_GLOBS
 from crawld.daemon.fetch.robots_cache import RETRY_FIRST_S, RETRY_MAX_S
 from crawld.simweb import fault
@@ -221,10 +221,11 @@ async def test_the_rules_of_a_host_are_counted(serve, daemon):
 
 async def test_large_rules_leave_memory(serve, daemon, monkeypatch):
     rules = "User-agent: *\n" + "".join(f"Disallow: /{number}\n" for number in range(500))
-    a, b = make_site("a.test", pages=3, robots=rules), make_site("b.test", pages=3, robots=rules)
-    web = await serve(a, b)
-    running = await daemon(web.url(), web.url(host="b.test"))
-    monkeypatch.setattr(running.crawl.robots, "_max_bytes", 100_000)
-    await until(lambda: len(web.ledger) == 8)
-    held = [running.crawl.robots.in_memory(web.url("", host)) for host in ("a.test", "b.test")]
-    assert sum(each is not None for each in held) == 1
+    names = ("a.test", "b.test", "c.test")
+    web = await serve(*(make_site(name, pages=3, robots=rules) for name in names))
+    running = await daemon(*(web.url(host=name) for name in names))
+    size_bytes = Robots.parse(rules.encode(), "crawld").size_bytes
+    monkeypatch.setattr(running.crawl.robots, "_max_bytes", int(2.5 * size_bytes))
+    await until(lambda: len(web.ledger) == 12)
+    held = [running.crawl.robots.in_memory(web.url("", name)) for name in names]
+    assert sum(each is not None for each in held) == 2

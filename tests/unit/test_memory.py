@@ -142,19 +142,16 @@ async def test_leases_that_grow_together_all_reach_the_largest_size(nursery):
 
 async def test_a_lease_that_gives_up_lets_the_next_one_pass(growing):
     leases = growing(make_pool(100, largest_bytes=40))
-    favoured = await leases.want("favoured", 30)
-    await leases.want("held", 30)
-    await leases.want("held too", 30)
-    del favoured
+    held = [await leases.want(f"held {n}", size) for n, size in enumerate((30, 30, 30))]
+    held[0].shrink(10)
     with trio.CancelScope() as scope:
         async with trio.open_nursery() as inner:
-            large = Growing(leases.pool, inner)
-            holder = await large.want("large", 40)
-            del holder
-            await leases.want("small", 5)
+            await Growing(leases.pool, inner).want("large", 40)
+            small = await leases.want("small", 5)
+            assert leases.pool.waiting == 2
             scope.cancel()
     await trio.testing.wait_all_tasks_blocked()
-    assert leases.granted[-1] == "small"
+    assert small.held_bytes == 5
     assert leases.pool.waiting == 0
 
 

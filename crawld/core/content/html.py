@@ -209,7 +209,7 @@ def refresh_target(content: str) -> str | None:
     >>> refresh_target("0;URL='/next'"), refresh_target("30")
     ('/next', None)
     """
-    span = refresh_url_span(content[: MAX_RAW_LENGTH + 64])  # the seconds, and `url=`
+    span = refresh_url_span(content)
     return _url(content[slice(*span)].strip("\t\n\f\r ;,")) if span else None
 
 

@@ -30,7 +30,6 @@ _NO_CONNECTION = failed("connect", "tls", "timeout", "protocol", "truncated") | 
 _TLS_FAILED = failed("tls", "connect", "timeout", "protocol") | {"robots"}
 
 Secured = trio.SSLStream[trio.SocketStream]
-Dialogue = Callable[[Secured], object]
 
 
 def reset(stream: trio.SocketStream) -> None:

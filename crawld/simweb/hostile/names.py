@@ -13,7 +13,7 @@ from collections.abc import Callable
 import trio
 
 from crawld.simweb.fault import Fault
-from crawld.simweb.hostile.case import STORED, HostileCase, Place, failed, html
+from crawld.simweb.hostile.case import STORED, HostileCase, Place, html
 from crawld.simweb.message import build_response
 
 ZONE = "names.test"
@@ -22,7 +22,6 @@ FAST_ADDRESS = "127.66.250.1"
 VAULT_ADDRESS = "127.66.255.1"
 _A, _CNAME, _IN = 1, 5, 1
 _LINKS = 5_000
-_DNS = failed("dns", "timeout", "connect", "address_refused") | {"robots"}
 
 
 _SUCCESS, _CUT = 0x8180, 0x0200

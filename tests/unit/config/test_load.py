@@ -1,8 +1,10 @@
 """Valid configs, and every kind of mistake, reported with its line."""
 
 import pytest
+from pydantic import ValidationError
 
 from crawld.config.load import MAX_CONFIG_BYTES, load
+from crawld.config.model import Config
 from crawld.errors import ConfigError
 
 GOOD = """\
@@ -301,3 +303,9 @@ def test_headers_are_sent_over_http_only_if_the_operator_says_so(
         return
     unsent = [each for each in load(path).warnings if "headers_file is not sent" in each]
     assert bool(unsent) == (outcome == "warned")
+
+
+def test_an_error_of_the_models_does_not_show_the_value():
+    with pytest.raises(ValidationError) as caught:
+        Config.model_validate({"daemon": {"contact": ["hunter2"]}})
+    assert "hunter2" not in str(caught.value)

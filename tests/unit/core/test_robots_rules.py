@@ -4,7 +4,7 @@ import pytest
 
 from crawld.core import robots_rules
 from crawld.core.robots import Robots
-from crawld.core.robots_rules import FEW_GLOBS, MAX_GLOBS, MAX_STEPS, RobotsRules
+from crawld.core.robots_rules import FEW_GLOBS, LITERAL_BYTES, MAX_GLOBS, MAX_STEPS, RobotsRules
 from tests.unit.steps import assert_linear, count_steps
 
 TARGETS = ["/", "/x/y/z.html", "/a" * 500, "/x1x2x3x4", "/" + "x" * 3_000, "/?q=%C3%A9&x=1"]
@@ -73,6 +73,11 @@ def test_globs_beyond_the_limit_close_what_is_before_their_star():
     assert not rules.allow("/x1")
     opened = RobotsRules([*((False, text) for text in texts), (False, "/s/*p="), (True, "/s/all")])
     assert not opened.allow("/s/all")
+
+
+def test_the_memory_of_globs_counts():
+    prefixes, globs = one_after_another("/pN", 500), one_after_another("/*N", 500)
+    assert globs.size_bytes >= prefixes.size_bytes + 500 * LITERAL_BYTES
 
 
 def test_allow_rules_beyond_the_limit_are_ignored():

@@ -29,6 +29,18 @@ async def test_the_longest_step_of_a_pass_is_blamed_with_its_page(mock_clock):
     assert meter.longest.by == "turn of a.test: http://a.test/x"
 
 
+async def test_a_page_is_blamed_for_the_step_that_analysed_it_only(mock_clock):
+    meter, task = StallMeter(), trio.lowlevel.current_task()
+    with meter.installed():
+        meter.after_io_wait(0.0)
+        meter.before_task_step(task)
+        meter.page = "http://a.test/x"
+        meter.before_task_step(task)
+        mock_clock.jump(0.2)
+        meter.before_io_wait(0.0)
+    assert meter.longest.by == task.name
+
+
 async def test_steps_of_one_pass_add_up(mock_clock):
     meter = StallMeter()
     with meter.installed():

@@ -8,7 +8,7 @@ import pytest
 from crawld.core.page import Failure
 from crawld.net.errors import FetchError
 from crawld.net.exchange import FetchFailure, FetchLimits, FetchRequest, FetchResponse
-from crawld.net.http2 import READ_BYTES, SMALL_READ_BYTES, FrameMeter
+from crawld.net.http2 import FREE_FRAMES, READ_BYTES, SMALL_READ_BYTES, FrameMeter
 from tests.unit.net.h2_frames import (
     CONTINUATION,
     DATA,
@@ -323,3 +323,12 @@ async def test_a_connection_is_not_used_again_after_a_failure(serve, h2_tls, mak
     for _ in range(2):
         assert (await fetcher.fetch(request)).failure is Failure.PROTOCOL
     assert (site.connections, fetcher.statistics().idle) == (2, 0)
+
+
+async def test_each_response_has_frames_of_its_own():
+    meter, ping = FrameMeter(), bytes(9)
+    for _ in range(3):
+        meter.begin()
+        meter.note(ping * FREE_FRAMES)
+    with pytest.raises(FetchError):
+        meter.note(ping * FREE_FRAMES)

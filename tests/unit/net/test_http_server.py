@@ -241,6 +241,14 @@ async def test_a_header_sent_byte_by_byte_ends_with_its_time(serve, app):
     assert app.requests == 0
 
 
+async def test_a_pipelined_header_ends_with_its_time_too(serve, app):
+    served = await serve(header_s=0.2)
+    async with await served.connect(GET + b"GET /slow") as stream:
+        with trio.fail_after(30):
+            assert (await rest_of(stream)).endswith(b"hello")
+    assert app.requests == 1
+
+
 async def test_idle_connections_are_closed(serve, app):
     served = await serve(idle_s=0.05)
     assert await served.ask(b"") == b""

@@ -94,3 +94,10 @@ def failed(failure, *, local=False, status=None):
 )
 def test_network_evidence_of_a_fetch(result, evidence):
     assert network_evidence(result) is evidence
+
+
+def test_a_lack_of_memory_shows_that_a_peer_answers():
+    lack = FetchFailure(
+        failure=Failure.MEMORY, detail="", address=None, sent_at=0.0, at=1.0, local_fault=True
+    )
+    assert network_evidence(lack) is True

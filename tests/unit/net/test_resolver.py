@@ -10,6 +10,7 @@ import trio
 
 from crawld.net.resolver import (
     FAULT_TTL_S,
+    MAX_ADDRESSES,
     MAX_TTL_S,
     MIN_TTL_S,
     NXDOMAIN_TTL_S,
@@ -282,3 +283,8 @@ async def test_a_lack_of_open_files_is_no_fault_of_the_name(monkeypatch, make_re
 
     monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: fail("a.test"))
     assert await kind_of_failure(make_resolver(), "a.test") == "no_files"
+
+
+async def test_only_some_addresses_of_a_name_are_kept(make_resolver):
+    many = tuple(f"192.0.2.{n}" for n in range(200))
+    assert await make_resolver(Zone({"a.test": many})).resolve("a.test") == many[:MAX_ADDRESSES]

@@ -185,6 +185,23 @@ async def test_too_many_readers_of_large_pages_are_told_to_come_back(monkeypatch
     assert pages.waiting == 0
 
 
+async def test_rendered_pages_are_kept_up_to_a_limit(monkeypatch):
+    monkeypatch.setattr(large_pages, "KEPT_BYTES", 10)
+    pages = LargePages()
+
+    async def show(etag, size_bytes):
+        async def render():
+            return Reply(200, rendered=Rendered(etag, "text/html", bytes(size_bytes)))
+
+        await pages.reply(Postponed(etag, lambda kept: Reply(200, kept.body)), render)
+        return [each for each in ("a", "b", "c", "d") if pages.find(each) is not None]
+
+    assert await show("a", 4) == ["a"]
+    assert await show("b", 6) == ["a", "b"]
+    assert await show("c", 1) == ["b", "c"]
+    assert await show("d", 99) == ["d"]
+
+
 async def test_a_failed_rendering_lets_the_next_reader_try():
     pages = LargePages()
 

@@ -34,6 +34,12 @@ def test_the_work_on_hostile_texts_has_a_limit(texts):
     assert longer < 1.2 * steps
 
 
+def test_the_limit_holds_within_the_windows_of_one_pass():
+    new, old = (text[:256] for text in same_checksum())
+    few, many = (count_steps(difference, new, old, max_steps=most) for most in (1, 200))
+    assert few < many / 2
+
+
 def test_what_lies_beyond_the_limit_counts_as_new():
     new, old = many_matches()
     assert difference(new, old) == pytest.approx(0.5, abs=0.01)

@@ -48,6 +48,8 @@ def test_links_are_capped():
     page = parse("<a href=x>y</a>" * 100_000)
     assert len(page.links) == 10_000
     assert len(parse("<a href=x>y</a>" * 30, max_links=30).links) == 30
+    images = "".join(f"<img src={number}>" for number in range(10_001))
+    assert len(parse(images).requisites()) == 10_000
 
 
 @pytest.mark.parametrize(
@@ -100,6 +102,8 @@ def test_ordinary_large_pages_are_not_cut(html):
         ("", None),
         ("1.5;", None),
         ("0; url=/" + "a" * 40_000, None),
+        (" " * 400 + "0; url=/" + "a" * 40_000, None),
+        (" " * 40_000 + "0; url=/c", "/c"),
     ],
 )
 def test_refresh(content, target):

@@ -69,6 +69,13 @@ def test_clones_of_open_formatting_elements_count():
     assert html.parse(body).parsed_bytes <= parsed
 
 
+def test_end_tags_without_a_start_hide_no_clones():
+    opened, ended = 1000, b"</b>" * 2000
+    body = ended + distinct(opened) + b"<p>x" * 2000
+    clones = body.count(b"<p>x", 0, tree_limit(body, len(body))) * opened
+    assert clones == pytest.approx(MAX_CLONES + len(body) // 2, abs=opened)
+
+
 def test_formatting_elements_that_are_closed_have_no_clones():
     body = PAGE + b"<p>".join([b"<b a=1><i>x</i></b>"] * 20_000)
     assert tree_limit(body, len(body)) == len(body)

@@ -75,6 +75,12 @@ def test_broken_css_is_read_as_a_browser_reads_it():
     ]
 
 
+def test_a_token_of_very_many_parts_ends_early():
+    # A match of `re` cannot be interrupted.
+    assert css_urls('url("' + "\\a" * 1_000 + '")') == [("\\a" * 1_000, UrlKind.IMAGE)]
+    assert css_urls('url("' + "\\a" * 70_000 + '")') == []
+
+
 def test_css_beyond_the_limit_is_passed_through():
     css = b"a{b:url(c)}"
     longer = css + b" " * MAX_CSS_CHARACTERS

@@ -2,7 +2,16 @@ import sys
 
 import pytest
 
-from crawld.core.content.volatile import mask, wording_hash
+from crawld.core.content.blocks import Blocks
+from crawld.core.content.volatile import (
+    MAX_NEIGHBORS,
+    BlockIndex,
+    Cover,
+    VolatileRule,
+    mask,
+    wording_hash,
+)
+from tests.unit.steps import count_steps
 
 LENGTH = 1_000_000
 """Characters of a hostile text: linear work takes milliseconds, quadratic work hours."""
@@ -50,3 +59,15 @@ def test_long_texts_are_not_kept():
     before = sys.getrefcount(text)
     assert wording_hash(text) == wording_hash(text + "")
     assert sys.getrefcount(text) == before
+
+
+@pytest.mark.parametrize("run", [1, 255])
+def test_a_slot_beside_a_frequent_text_is_found_in_bounded_time(run):
+    rule = VolatileRule(Cover.SLOT, 7, wording_hash("x"), wording_hash("right"), run)
+
+    def steps(count):
+        index = BlockIndex(Blocks(("x",) * count, (7,) * count))
+        index.covered(VolatileRule(Cover.WORDING, 7, wording_hash("x")))
+        return count_steps(index.covered, rule)
+
+    assert steps(4 * MAX_NEIGHBORS) < 1.2 * steps(2 * MAX_NEIGHBORS)

@@ -129,8 +129,26 @@ async def test_lookups_hold_no_turn():
         nursery.start_soon(schedule.run)
         await trio.sleep(60.0)
         schedule.stop()  # and the lookups under way end
+    assert trio.current_time() - began == 60.0
     assert [each.sent_at - began for each in turns.requests] == list(range(60))
     assert len(turns.located) == LOCATING_AT_ONCE * 3 // 4
+
+
+@on_autojump_clock
+async def test_no_lookup_begins_during_a_pause():
+    most = LOCATING_AT_ONCE * 3 // 4
+    turns = FakeTurns({f"h{n}.d{n}.test": HostPlan(locate_s=10.0) for n in range(2 * most)})
+    schedule = make_schedule(turns)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(schedule.run)
+        await trio.sleep(5.0)
+        schedule.pause("network")
+        await trio.sleep(60.0)
+        assert len(turns.located) == most
+        schedule.resume("network")
+        await trio.sleep(5.0)
+        assert len(turns.located) == 2 * most
+        schedule.stop()
 
 
 @on_autojump_clock

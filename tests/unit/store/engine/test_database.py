@@ -288,3 +288,18 @@ async def test_other_tasks_run_between_the_parts_of_one_call(tmp_path, nursery):
         nursery.cancel_scope.cancel()
     # Trio shuffles the order of tasks: two parts may follow each other, three may not.
     assert "part part part" not in " ".join(runs)
+
+
+async def test_calls_in_parts_beside_a_failing_one_are_committed(database, nursery):
+    await nursery.start(database.run_writer)
+
+    def in_parts(connection, key):
+        yield
+        if key == "bad":
+            raise LookupError(key)
+        return put(connection, key)
+
+    results = await database.write_each(in_parts, ["a", "bad", "b"])
+    assert [str(each) for each in results] == ["a", "bad", "b"]
+    assert isinstance(results[1], LookupError)
+    assert await database.read(count) == 2
