@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from pydantic import SecretStr
 
@@ -40,6 +41,8 @@ PREFIX_BYTES = 1024
 
 MIB = 1024 * 1024
 
+_CACHED_HEADERS = 32
+"""Response headers whose names are looked up in a table: a visit asks for a dozen."""
 
 _AGREEING = frozenset({b"etag", b"last-modified"})
 _SINGLE = _AGREEING | {
@@ -54,12 +57,20 @@ def header_value(headers: Headers, name: str) -> str | None:
     of different ones the last media type counts, as in browsers, no validator, and else the first.
     """
     wanted = name.lower().encode("latin-1")
-    values = [value for key, value in headers if key.lower() == wanted]
-    if not values:
+    values = _values_by_name(headers).get(wanted)
+    if values is None:
         return None
     if len(values) > 1 and wanted in _SINGLE:
         return _single_value(wanted, values)
     return b", ".join(values).decode("latin-1")
+
+
+@lru_cache(maxsize=_CACHED_HEADERS)
+def _values_by_name(headers: Headers) -> dict[bytes, list[bytes]]:
+    found: dict[bytes, list[bytes]] = {}
+    for name, value in headers:
+        found.setdefault(name.lower(), []).append(value)
+    return found
 
 
 def _single_value(name: bytes, values: list[bytes]) -> str | None:
