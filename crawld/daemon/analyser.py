@@ -21,6 +21,7 @@ from typing import Final, TypeVar, TypeVarTuple
 
 import trio
 
+from crawld.core.content.tree_memory import count_tags
 from crawld.core.url import split_url
 from crawld.daemon.analysis_memory import PARSED_PER_BYTE, AnalysisMemory, bodies_bytes
 from crawld.daemon.analysis_time import AnalysisTime
@@ -218,28 +219,10 @@ class Analyser:
         """
         expected_s = cost_s(size_bytes, tags)
         if await self._stays(url, expected_s):
-            began_at = trio.current_time()
-            self.meter.page = url
-            with self.marks.under(url):
-                result = call(*args)
-            took_s = trio.current_time() - began_at
-            self._spent_s += took_s
-            self._time.note(url, expected_s, took_s)
-            self.memory.note_parsed()
-            return result
-        estimate_s = expected_s * self._time.factor(url)
-        queue = self._short if estimate_s <= LONG_S else self._long
+            return self._run_here(call, args, url, expected_s)
         if memory_bytes is None:
             memory_bytes = PARSED_PER_BYTE * size_bytes
-        async with self.memory.held(memory_bytes):
-            may_drop = self.memory.in_visit()
-            async with queue.place(split_url(url).host, estimate_s, may_drop=may_drop):
-                with self.meter.on_thread(url):
-                    result = await self._workers.run(
-                        self._marked, url, call, args, limiter=self._limiter
-                    )
-            self.memory.note_parsed()
-            return result
+        return await self._run_on_thread(call, args, url, expected_s, memory_bytes)
 
     async def read(
         self,
@@ -255,15 +238,13 @@ class Analyser:
             weight: how many times as long it takes as a comparison of pages.
         """
         size_bytes = sum(map(len, bodies))
-        tags = 0 if size_bytes > LONG_BYTES else sum(body.count(b"<") for body in bodies)
-        return await self.run(
-            call,
-            *args,
-            url=url,
-            size_bytes=weight * size_bytes,
-            tags=weight * tags,
-            memory_bytes=bodies_bytes(bodies),
-        )
+        tags = 0
+        if size_bytes <= LONG_BYTES:
+            tags = sum([count_tags(body, len(body)) for body in bodies])
+        expected_s = weight * cost_s(size_bytes, tags)
+        if await self._stays(url, expected_s):
+            return self._run_here(call, args, url, expected_s)
+        return await self._run_on_thread(call, args, url, expected_s, bodies_bytes(bodies))
 
     async def pack(self, call: Callable[[*Ts], T], *args: *Ts, url: str, body: bytes) -> T:
         """Run a call that hashes or compresses a body; see `run`."""
@@ -282,6 +263,28 @@ class Analyser:
         self._inline.drop()
         self._short.drop()
         self._long.drop()
+
+    # --- calls on a thread -----------------------------------------------------------------------
+
+    async def _run_on_thread(
+        self,
+        call: Callable[[*Ts], T],
+        args: tuple[*Ts],
+        url: str,
+        expected_s: float,
+        memory_bytes: int,
+    ) -> T:
+        estimate_s = expected_s * self._time.factor(url)
+        queue = self._short if estimate_s <= LONG_S else self._long
+        async with self.memory.held(memory_bytes):
+            may_drop = self.memory.in_visit()
+            async with queue.place(split_url(url).host, estimate_s, may_drop=may_drop):
+                with self.meter.on_thread(url):
+                    result = await self._workers.run(
+                        self._marked, url, call, args, limiter=self._limiter
+                    )
+            self.memory.note_parsed()
+            return result
 
     def _marked(self, url: str, call: Callable[[*Ts], T], args: tuple[*Ts]) -> T:
         with self.marks.under(url):
@@ -303,6 +306,19 @@ class Analyser:
         if expected_s > INLINE_S:
             return False
         return expected_s * self._time.factor(url) * self._time.doubt() <= INLINE_S
+
+    def _run_here(
+        self, call: Callable[[*Ts], T], args: tuple[*Ts], url: str, expected_s: float
+    ) -> T:
+        began_at = trio.current_time()
+        self.meter.page = url
+        with self.marks.under(url):
+            result = call(*args)
+        took_s = trio.current_time() - began_at
+        self._spent_s += took_s
+        self._time.note(url, expected_s, took_s)
+        self.memory.note_parsed()
+        return result
 
     def _has_time(self) -> bool:
         if self._pass != self.meter.passes:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 from selectolax.lexbor import LexborDocumentOptions, LexborHTMLParser
 
 from crawld.core.content.parse_limits import MAX_PARSE_BYTES, parsable_size
-from crawld.core.content.tree_memory import tree_limit
+from crawld.core.content.tree_memory import count_tags, tree_limit
 from crawld.core.content.url_syntax import refresh_url_span, srcset_url_spans
 from crawld.core.url import MAX_RAW_LENGTH
 
@@ -122,13 +122,18 @@ def parse(html: str | bytes, *, max_links: int = MAX_LINKS) -> ParsedPage:
 
 def tree_of(body: bytes) -> tuple[LexborHTMLParser, int]:
     """Return the tree of a page in UTF-8, and the number of bytes parsed."""
-    end = parsable_size(body, tree_limit(body, min(len(body), MAX_PARSE_BYTES)))
+    size = min(len(body), MAX_PARSE_BYTES)
+    tags = count_tags(body, size)
+    end = parsable_size(body, tree_limit(body, size, tags), tags)
     return LexborHTMLParser(body if end == len(body) else body[:end], options=_WITHOUT_COPIES), end
 
 
 def _links(tree: LexborHTMLParser, max_links: int) -> tuple[str, ...]:
     nodes = tree.css("a[href],area[href],iframe[src],frame[src]")[:max_links]
-    return tuple(href for node in nodes if (href := _url(_href(node))))
+    hrefs = [href for node in nodes if (href := _href(node))]
+    if hrefs and len(max(hrefs, key=len)) > MAX_RAW_LENGTH:
+        return tuple(filter(_url, hrefs))
+    return tuple(hrefs)
 
 
 def _nofollow_links(tree: LexborHTMLParser) -> frozenset[str]:

@@ -110,14 +110,17 @@ _MERGED = re.compile(rb"<(?=[hbHB])(?i:html|body)[%b/]" % _S)
 _SCRIPT_SIGN = re.compile(rb"<!--(?:-?>)?+|-->|<(/?)script(?=[%b/>])" % _S, re.IGNORECASE)
 
 
-def parsable_size(body: bytes, most: int = MAX_PARSE_BYTES) -> int:
-    """Return how many of the first `most` bytes can be parsed within the limits."""
+def parsable_size(body: bytes, most: int, tags: int) -> int:
+    """Return how many of the first `most` bytes can be parsed within the limits.
+
+    Args:
+        tags: `tree_memory.count_tags` of these bytes, or more.
+    """
     size = min(len(body), most)
     if size > MAX_UNCOUNTED_BYTES:
         while _character_steps(body, size) > MAX_STEPS:
             size //= 2
         return PageCost(body, size).parsable_size()
-    tags = body.count(b"<", 0, size)
     if tags <= MAX_SMALL_TAGS and not _may_be_costly(body, size, tags):
         return size
     return PageCost(body, size).parsable_size()

@@ -38,6 +38,7 @@ from crawld.core.content.analysis import (
 from crawld.core.content.blocks import Blocks
 from crawld.core.content.fingerprint import cleaned_digest
 from crawld.core.content.noise_learning import ReadingPair
+from crawld.core.content.tree_memory import count_tags
 from crawld.core.content.volatile import VolatileRules, cleaned
 from crawld.daemon.analyser import INLINE_S, Analyser, cost_s
 from crawld.daemon.frontier.site import ActiveSite
@@ -238,7 +239,7 @@ def wants_pair(page: PageRecord, template: Template, *, streak: int, confirm_pag
 
 def is_quick(body: bytes) -> bool:
     """Whether a body is so small that it is read although nobody waits for the result."""
-    return cost_s(len(body), body.count(b"<")) <= QUICK_S
+    return cost_s(len(body), count_tags(body, len(body))) <= QUICK_S
 
 
 def _chance(page: PageRecord) -> int:

@@ -98,7 +98,8 @@ def test_what_is_beyond_the_limits_counts_as_one_block(kind):
     ],
 )
 def test_an_ordinary_large_page_is_parsed_whole(page):
-    assert parsable_size(page.encode()) == len(page)
+    body = page.encode()
+    assert parsable_size(body, len(body), body.count(b"<")) == len(body)
 
 
 @pytest.mark.parametrize("seed", range(8))

@@ -9,6 +9,7 @@ from crawld.core.content.tree_memory import (
     MAX_TEXT_BYTES,
     TAG_BYTES,
     TREE_BYTES,
+    count_tags,
     size_within,
     tree_limit,
     working_set_bytes,
@@ -19,6 +20,10 @@ PAGE = b"<html><head><title>x</title><body>"
 
 def repeat(part, size=MAX_TEXT_BYTES, start=PAGE):
     return start + part * ((size - len(start)) // len(part))
+
+
+def limit_of(body):
+    return tree_limit(body, len(body), count_tags(body, len(body)))
 
 
 def distinct(count):
@@ -37,7 +42,7 @@ def distinct(count):
 )
 def test_ordinary_pages_are_parsed_whole(part):
     body = repeat(part)
-    assert tree_limit(body, len(body)) == len(body)
+    assert limit_of(body) == len(body)
 
 
 @pytest.mark.parametrize(
@@ -55,7 +60,7 @@ def test_ordinary_pages_are_parsed_whole(part):
 )
 def test_a_page_is_cut_where_its_tree_reaches_the_limit(part, cost_bytes):
     body = repeat(part)
-    tags = body.count(b"<", 0, tree_limit(body, len(body)))
+    tags = body.count(b"<", 0, limit_of(body))
     assert tags * cost_bytes == pytest.approx(TREE_BYTES, rel=0.35)
     assert tags * cost_bytes <= TREE_BYTES * 1.01
 
@@ -63,7 +68,7 @@ def test_a_page_is_cut_where_its_tree_reaches_the_limit(part, cost_bytes):
 def test_clones_of_open_formatting_elements_count():
     opened, paragraphs = 1000, 2000
     body = distinct(opened) + b"<p>x" * paragraphs
-    parsed = tree_limit(body, len(body))
+    parsed = limit_of(body)
     clones = body.count(b"<p>x", 0, parsed) * opened
     assert clones == pytest.approx(MAX_CLONES + len(body) // 2, abs=opened)
     assert html.parse(body).parsed_bytes <= parsed
@@ -78,17 +83,23 @@ def test_end_tags_without_a_start_hide_no_clones():
 
 def test_formatting_elements_that_are_closed_have_no_clones():
     body = PAGE + b"<p>".join([b"<b a=1><i>x</i></b>"] * 20_000)
-    assert tree_limit(body, len(body)) == len(body)
+    assert limit_of(body) == len(body)
 
 
 def test_unclosed_links_have_no_clones():
     body = PAGE + b"<a name=x><p>" * 5_000
-    assert tree_limit(body, len(body)) == len(body)
+    assert limit_of(body) == len(body)
 
 
 @pytest.mark.parametrize("body", [b"", b"<", b"<p", b"<" * 5000, b"<p " * 5000, b"<b>" * 5000])
 def test_broken_pages_have_a_limit(body):
-    assert 0 <= tree_limit(body, len(body)) <= len(body)
+    assert 0 <= limit_of(body) <= len(body)
+
+
+@pytest.mark.parametrize("size", [0, 1, 4096, 4097, 100_000])
+def test_the_tags_of_a_page_are_counted_up_to_a_size(size):
+    body = b"<p>a</p>\xff" * 20_000
+    assert count_tags(body, size) == body[:size].count(b"<")
 
 
 def test_the_working_set_grows_with_the_body_up_to_the_limits():
