@@ -61,11 +61,11 @@ def measure(directory: Path, load: JitterLoad) -> Metrics:
         with crawld_process.run_daemon_process(config) as daemon:
             daemon.wait_answering()
             _wait_running(daemon, load.warm_up_s)
-            since_s = time.monotonic()
+            since = time.time()
             metrics = _watch(daemon, load.window_s)
             daemon.child.stop(signal.SIGTERM)
         web.stop(signal.SIGTERM)
-    return metrics | _ledger_metrics(Ledger.read(ledger_file), load.delay_s, since_s)
+    return metrics | ledger_metrics(Ledger.read(ledger_file), load.delay_s, since)
 
 
 def _wait_running(daemon: crawld_process.DaemonProcess, for_s: float) -> None:
@@ -97,12 +97,15 @@ def _lateness_ms(daemon: crawld_process.DaemonProcess) -> float:
     return float(slots["lateness_p99_ms"])
 
 
-def _ledger_metrics(ledger: Ledger, delay_s: float, since_s: float) -> Metrics:
-    """Return early requests of the whole run, and the excess of gaps after the warm-up."""
+def ledger_metrics(ledger: Ledger, delay_s: float, since: float) -> Metrics:
+    """Return early requests of the whole run, and the excess of gaps that end after the warm-up.
+
+    Args:
+        since: end of the warm-up, Unix seconds: the monotonic times of a ledger are those of the
+            process that wrote it.
+    """
     excess_s = sorted(
-        gap_s - delay_s
-        for _, gap_s, index in ledger.gaps()
-        if ledger.row(index).complete_s >= since_s
+        gap_s - delay_s for _, gap_s, index in ledger.gaps() if ledger.row(index).at >= since
     )
     p99_s = excess_s[int(0.99 * (len(excess_s) - 1))] if excess_s else 0.0
     return {
