@@ -87,16 +87,15 @@ def test_a_stored_retry_after_survives_kills(simweb, crawld):
         lambda log: any(each["outcome"] == "blocked" for each in log), "/log?limit=100"
     )
     crawld.kill()
-    for _ in range(2):  # killed before it can send a request
+    for _ in range(2):
         crawld.start("run", "-c", config)
         crawld.kill()
-    asked = len(web.ledger())
     crawld.start("run", "-c", config)
-    crawld.wait_until(lambda _: len(web.ledger()) > asked)
-    requests = web.ledger().requests("a.test")
-    assert [row.target for row in requests[:asked]] == ["/robots.txt", "/busy"]
-    assert requests[asked].complete_s - requests[asked - 1].complete_s >= 4.0
-    assert crawld.get("/hosts/a.test")["backoff_level"] == 1
+    crawld.wait_until(lambda _: len(web.ledger()) > 2)
+    # A slow start may take the 4 s, and then asks again before its end.
+    robots, busy, later = web.ledger().requests("a.test")[:3]
+    assert (robots.target, busy.target) == ("/robots.txt", "/busy")
+    assert later.complete_s - busy.complete_s >= 4.0
 
 
 def test_acknowledged_commands_survive_a_kill(simweb, crawld):
