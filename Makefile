@@ -36,9 +36,9 @@ format: $(DEV)
 bench: $(DEV) peers
 	$(BIN)/crawld bench fetch --json
 
-# long crash test: a hundred kills instead of the twenty of `make test`
+# long tests: a hundred kills instead of twenty, and all hostile hosts instead of a quarter of them
 torture: $(DEV)
-	CRAWLD_KILLS=100 $(BIN)/pytest tests/e2e/test_kill.py $(ARGS)
+	CRAWLD_KILLS=100 CRAWLD_HOSTILE=all $(BIN)/pytest tests/e2e/test_kill.py tests/hostile $(ARGS)
 
 # freshness of a mirror of a busy MediaWiki: 500 pages, an edit every 2 s; ten minutes
 storm: $(DEV) peers

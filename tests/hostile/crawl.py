@@ -20,7 +20,7 @@ from crawld.bench.simweb_process import run_simweb
 from crawld.simweb.hostile.names import VAULT_ADDRESS
 from crawld.simweb.ledger import Ledger
 
-GUARD_S = 150.0
+GUARD_S = 400.0
 """Longest wait for a group; a working daemon needs much less."""
 
 POLL_MS = 200
