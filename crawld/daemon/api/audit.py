@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Annotated
 
+import apsw
 from fastapi import APIRouter, Query
 
 from crawld.core.audit import DAY_S, AuditResult, day_of
@@ -44,30 +46,55 @@ def audit_routes(daemon: Daemon) -> APIRouter:
     return router
 
 
-async def freshness_of(daemon: Daemon) -> list[FreshnessStatus]:
+@dataclass(frozen=True, slots=True)
+class Freshness:
+    """What the file holds about the recent freshness.
+
+    Attributes:
+        since: first day, Unix seconds.
+        rows: results of audits, in the order of sites, hosts and days.
+        outdated: by site, share of its pages that show an older copy than their newest.
+    """
+
+    since: float
+    rows: list[AuditRow]
+    outdated: dict[int, float]
+
+
+def read_freshness(connection: apsw.Connection, now: float) -> Freshness:
+    """Return the recent freshness that the file holds."""
+    first = day_of(now) - STATUS_DAYS + 1
+    rows = audit.list_since(connection, first)
+    outdated = {}
+    for site_id in {row.site_id for row in rows}:
+        late = count_outdated(connection, site_id, now)
+        if late.pages:
+            outdated[site_id] = late.share
+    return Freshness(first * DAY_S, rows, outdated)
+
+
+def freshness_statuses(daemon: Daemon, stored: Freshness) -> list[FreshnessStatus]:
     """Return the recent freshness of each site, followed by its hosts."""
-    first = day_of(daemon.clock.now()) - STATUS_DAYS + 1
     by_site: dict[int, dict[str, list[AuditRow]]] = defaultdict(lambda: defaultdict(list))
-    for row in await daemon.database.read(audit.list_since, first):
+    for row in stored.rows:
         by_site[row.site_id][row.host].append(row)
     found = []
     for site_id, hosts in by_site.items():
         rows = [row for of_host in hosts.values() for row in of_host]
-        whole = _status(daemon, site_id, rows, since=first * DAY_S)
-        found.append(await _with_shown(daemon, site_id, whole))
+        whole = _status(daemon, site_id, rows, since=stored.since)
+        found.append(_with_shown(whole, stored.outdated.get(site_id)))
         found += [
-            _status(daemon, site_id, of_host, since=first * DAY_S, host=host)
+            _status(daemon, site_id, of_host, since=stored.since, host=host)
             for host, of_host in sorted(hosts.items())[:MAX_HOSTS_SHOWN]
         ]
     return found
 
 
-async def _with_shown(daemon: Daemon, site_id: int, found: FreshnessStatus) -> FreshnessStatus:
+def _with_shown(found: FreshnessStatus, outdated: float | None) -> FreshnessStatus:
     """Add the freshness of the copies that a site shows."""
-    late = await daemon.database.read(count_outdated, site_id, daemon.clock.now())
-    if found.freshness is None or not late.pages:
+    if found.freshness is None or outdated is None:
         return found
-    return found.model_copy(update={"shown": found.freshness * (1.0 - late.share)})
+    return found.model_copy(update={"shown": found.freshness * (1.0 - outdated)})
 
 
 def _status(

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import re
-import resource
-from dataclasses import asdict
 
 from fastapi import APIRouter, BackgroundTasks
 from pydantic import ValidationError
@@ -15,7 +12,7 @@ from crawld.config.derive import is_public_host
 from crawld.config.site import SiteConfig
 from crawld.core.page import Outcome, PageState
 from crawld.core.url import split_url
-from crawld.daemon.api.audit import audit_routes, freshness_of
+from crawld.daemon.api.audit import audit_routes
 from crawld.daemon.api.forecast import forecast_routes
 from crawld.daemon.api.hints import hint_routes
 from crawld.daemon.api.history import history_routes, version_detail
@@ -26,6 +23,7 @@ from crawld.daemon.api.replicas import replica_routes
 from crawld.daemon.api.retention import retention_routes
 from crawld.daemon.api.schemas import status as schemas
 from crawld.daemon.api.schemas.history import VersionDetail
+from crawld.daemon.api.status_view import status_of
 from crawld.daemon.api.views import (
     host_detail,
     host_status,
@@ -38,15 +36,10 @@ from crawld.daemon.api.views import (
 from crawld.daemon.daemon import Daemon
 from crawld.errors import OperatorError
 from crawld.store import visit as visit_rows
-from crawld.store.frontier import frontier, quarantine, redirect, refusal, tombstone
 from crawld.store.frontier import host as host_rows
 from crawld.store.frontier import page as page_rows
 from crawld.store.frontier import site as site_rows
-
-PAGE_BYTES = resource.getpagesize()
-
-QUARANTINED_SHOWN = 20
-"""Most pages in quarantine that the status names."""
+from crawld.store.frontier import tombstone
 
 
 def routes(daemon: Daemon) -> APIRouter:
@@ -209,59 +202,6 @@ def _lifecycle(router: APIRouter, daemon: Daemon) -> None:
         # After the response is sent, since the end of the daemon closes this connection.
         tasks.add_task(end)
         return schemas.Done(done="shutting down")
-
-
-async def status_of(daemon: Daemon) -> schemas.Status:
-    """Return the status of the daemon."""
-    crawl = daemon.crawl
-    slots = crawl.schedule.statistics()
-    stalls, recent = daemon.stall_meter, daemon.stall_meter.recent
-    pages = await daemon.database.read(frontier.counts)
-    return schemas.Status(
-        version=daemon.version,
-        pid=os.getpid(),
-        db=str(daemon.database.path),
-        phase=daemon.phase,
-        pauses=sorted(crawl.schedule.pauses),
-        stalled=daemon.database.stalled,
-        started_at=daemon.started_at,
-        now=daemon.clock.now(),
-        pages=pages,
-        pages_in_all=sum(pages.values()),
-        visits=crawl.visitor.counts,
-        unrecorded=crawl.recorder.unrecorded,
-        wire_bytes=crawl.visitor.wire_bytes,
-        refused=await daemon.database.read(refusal.totals),
-        slots=schemas.Slots(**asdict(slots)),
-        memory_bytes=_memory_bytes(),
-        memory=_memory(daemon),
-        loop_stall_max_ms=1e3 * stalls.longest.duration_s,
-        loop_stall_by=stalls.longest.by,
-        loop_stall_recent_ms=1e3 * recent.duration_s,
-        loop_stall_recent_by=recent.by,
-        freshness=await freshness_of(daemon),
-        vanishing=await daemon.database.read(redirect.list_vanishing),
-        quarantined=await daemon.database.read(quarantine.count),
-        quarantined_pages=[
-            schemas.QuarantinedPage(**each._asdict())
-            for each in await daemon.database.read(quarantine.list_rows, limit=QUARANTINED_SHOWN)
-        ],
-    )
-
-
-def _memory(daemon: Daemon) -> schemas.MemoryStatus:
-    budget = daemon.budget
-    return schemas.MemoryStatus(
-        used_bytes=budget.used_bytes,
-        stale_bytes=budget.stale_bytes,
-        limit_bytes=budget.shares.limit_bytes,
-        waiting=budget.waiting,
-    )
-
-
-def _memory_bytes() -> int:
-    with open("/proc/self/statm", encoding="ascii") as file:
-        return int(file.read().split()[1]) * PAGE_BYTES
 
 
 async def _add(daemon: Daemon, form: schemas.AddForm) -> schemas.Added:

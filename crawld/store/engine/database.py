@@ -75,6 +75,8 @@ class Database:
         self._readers: list[WorkerConnection] = []
         self._idle: list[WorkerConnection] = []
         self._idle_count = trio.Semaphore(0)
+        self._brief: WorkerConnection | None = None
+        self._brief_lock = trio.Lock()
 
     @classmethod
     async def open(
@@ -175,13 +177,39 @@ class Database:
                 raise StoreError(f"{self.path} is closed")
             reader = self._idle.pop()
             try:
-                return await reader.run(_snapshot, fn, args, kwargs)
-            except apsw.ConnectionClosedError as error:
-                raise StoreError(f"{self.path} is closed") from error
-            except (apsw.CorruptError, apsw.NotADBError, apsw.IOError, apsw.CantOpenError) as error:
-                raise store_error(error, self.path) from error
+                return await self._read_on(reader, fn, args, kwargs)
             finally:
                 self._idle.append(reader)
+
+    async def read_briefly(
+        self, fn: Callable[Concatenate[apsw.Connection, P], T], *args: P.args, **kwargs: P.kwargs
+    ) -> T:
+        """Do the same as `read` on a reader that only such reads use, each of a few milliseconds.
+
+        They wait for no longer read: an answer that operators wait for comes also beside exports
+        and the comparison of large copies.
+        """
+        async with self._brief_lock:
+            if not self._readers:
+                raise StoreError(f"{self.path} is closed")
+            if self._brief is None:
+                self._brief = await self._connect(read_only=True)
+                self._readers.append(self._brief)
+        return await self._read_on(self._brief, fn, args, kwargs)
+
+    async def _read_on(
+        self,
+        reader: WorkerConnection,
+        fn: Callable[..., T],
+        args: tuple[object, ...],
+        kwargs: dict[str, object],
+    ) -> T:
+        try:
+            return await reader.run(_snapshot, fn, args, kwargs)
+        except apsw.ConnectionClosedError as error:
+            raise StoreError(f"{self.path} is closed") from error
+        except (apsw.CorruptError, apsw.NotADBError, apsw.IOError, apsw.CantOpenError) as error:
+            raise store_error(error, self.path) from error
 
     def look_up(
         self, fn: Callable[Concatenate[apsw.Connection, P], T], *args: P.args, **kwargs: P.kwargs
@@ -285,7 +313,7 @@ class Database:
         if self._writer is not None:
             await _exclusively(self._writer, _checkpoint, TRUNCATE)
             await self._writer.run(_close)
-        self._readers, self._idle = [], []
+        self._readers, self._idle, self._brief = [], [], None
         self._writer = self._checkpoints = self._commit = self._local = None
         if self._lock is not None:
             self._lock.release()

@@ -1,3 +1,5 @@
+import threading
+
 import apsw
 import pytest
 import trio
@@ -5,7 +7,7 @@ import trio
 from crawld.errors import CorruptDatabaseError, DatabaseInUseError, StoreError
 from crawld.store.engine import meta, migrate
 from crawld.store.engine.connection import open_connection
-from crawld.store.engine.database import Database
+from crawld.store.engine.database import READERS, Database
 from crawld.store.engine.group_commit import SLICE_S, WAITING_CALLS
 
 
@@ -303,3 +305,29 @@ async def test_calls_in_parts_beside_a_failing_one_are_committed(database, nurse
     assert [str(each) for each in results] == ["a", "bad", "b"]
     assert isinstance(results[1], LookupError)
     assert await database.read(count) == 2
+
+
+async def test_a_brief_read_waits_for_no_other_read(database):
+    release, begun = threading.Event(), [trio.Event() for _ in range(READERS)]
+    token = trio.lowlevel.current_trio_token()
+
+    def hold(connection, event):
+        token.run_sync_soon(event.set)
+        release.wait()
+
+    with trio.fail_after(60):
+        async with trio.open_nursery() as nursery:
+            for event in begun:
+                nursery.start_soon(database.read, hold, event)
+                await event.wait()
+            try:
+                assert [await database.read_briefly(count) for _ in range(3)] == [0, 0, 0]
+            finally:
+                release.set()
+
+
+async def test_a_closed_database_has_no_brief_reads(path):
+    async with await Database.open(path) as database:
+        assert await database.read_briefly(count) == 0
+    with pytest.raises(StoreError, match="closed"):
+        await database.read_briefly(count)

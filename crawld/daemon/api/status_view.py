@@ -1,0 +1,99 @@
+"""The status of the daemon: what it knows in memory, and one short read of the file."""
+
+from __future__ import annotations
+
+import os
+import resource
+from dataclasses import asdict, dataclass
+
+import apsw
+
+from crawld.core.page import PageState
+from crawld.daemon.api.audit import Freshness, freshness_statuses, read_freshness
+from crawld.daemon.api.schemas import status as schemas
+from crawld.daemon.daemon import Daemon
+from crawld.store.frontier import frontier, quarantine, redirect, refusal
+from crawld.store.frontier.quarantine import QuarantineRow
+
+PAGE_BYTES = resource.getpagesize()
+
+QUARANTINED_SHOWN = 20
+"""Most pages in quarantine that the status names."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Stored:
+    """What the status needs of the file."""
+
+    pages: dict[PageState, int]
+    refused: dict[str, int]
+    vanishing: dict[str, float]
+    quarantined: int
+    quarantined_pages: list[QuarantineRow]
+    freshness: Freshness
+
+
+def _read(connection: apsw.Connection, now: float) -> _Stored:
+    return _Stored(
+        pages=frontier.counts(connection),
+        refused=refusal.totals(connection),
+        vanishing=redirect.list_vanishing(connection),
+        quarantined=quarantine.count(connection),
+        quarantined_pages=quarantine.list_rows(connection, limit=QUARANTINED_SHOWN),
+        freshness=read_freshness(connection, now),
+    )
+
+
+async def status_of(daemon: Daemon) -> schemas.Status:
+    """Return the status of the daemon.
+
+    It hops to a thread once: beside busy analyses each hop waits for the interpreter lock twice.
+    """
+    stored = await daemon.database.read_briefly(_read, daemon.clock.now())
+    crawl = daemon.crawl
+    slots = crawl.schedule.statistics()
+    stalls, recent = daemon.stall_meter, daemon.stall_meter.recent
+    return schemas.Status(
+        version=daemon.version,
+        pid=os.getpid(),
+        db=str(daemon.database.path),
+        phase=daemon.phase,
+        pauses=sorted(crawl.schedule.pauses),
+        stalled=daemon.database.stalled,
+        started_at=daemon.started_at,
+        now=daemon.clock.now(),
+        pages=stored.pages,
+        pages_in_all=sum(stored.pages.values()),
+        visits=crawl.visitor.counts,
+        unrecorded=crawl.recorder.unrecorded,
+        wire_bytes=crawl.visitor.wire_bytes,
+        refused=stored.refused,
+        slots=schemas.Slots(**asdict(slots)),
+        memory_bytes=_memory_bytes(),
+        memory=_memory(daemon),
+        loop_stall_max_ms=1e3 * stalls.longest.duration_s,
+        loop_stall_by=stalls.longest.by,
+        loop_stall_recent_ms=1e3 * recent.duration_s,
+        loop_stall_recent_by=recent.by,
+        freshness=freshness_statuses(daemon, stored.freshness),
+        vanishing=stored.vanishing,
+        quarantined=stored.quarantined,
+        quarantined_pages=[
+            schemas.QuarantinedPage(**each._asdict()) for each in stored.quarantined_pages
+        ],
+    )
+
+
+def _memory(daemon: Daemon) -> schemas.MemoryStatus:
+    budget = daemon.budget
+    return schemas.MemoryStatus(
+        used_bytes=budget.used_bytes,
+        stale_bytes=budget.stale_bytes,
+        limit_bytes=budget.shares.limit_bytes,
+        waiting=budget.waiting,
+    )
+
+
+def _memory_bytes() -> int:
+    with open("/proc/self/statm", encoding="ascii") as file:
+        return int(file.read().split()[1]) * PAGE_BYTES
