@@ -5,6 +5,7 @@ import pytest
 
 from crawld.core.page import Outcome, PageState
 from crawld.store import visit as visits
+from crawld.store.engine.in_parts import PART_ROWS
 from crawld.store.frontier import frontier, load, page, refusal, site
 from crawld.store.frontier.frontier import Caps
 from tests.unit.store.rows import NOW, changed, discover_in_full, found, unlike
@@ -220,3 +221,37 @@ def test_requisites_are_those_of_the_last_copy(connection):
     assert stored_requisites(connection, page.page_id) == first[1:]
     visits.record(connection, unlike(page.page_id, Outcome.UNCHANGED))
     assert stored_requisites(connection, page.page_id) == first[1:]
+
+
+def test_a_page_that_names_thousands_of_hosts_adds_few_refusals(connection):
+    named = [
+        refusal.Refusal(f"h{n}.test", "scope", f"https://h{n}.test/", NOW) for n in range(9_000)
+    ]
+    own = refusal.Refusal("example.org", "path_repetition", "https://example.org/a/a", NOW, 3)
+    parts = list(refusal.record_in_parts(connection, [*named, own]))
+    assert len(parts) <= refusal.ROWS_PER_CALL // PART_ROWS + 1
+    rows = connection.execute("SELECT count(*) FROM refusal").get
+    assert rows <= refusal.ROWS_PER_CALL + 1
+    assert refusal.totals(connection) == {"scope": 9_000, "path_repetition": 3}
+    assert [row.refused for row in refusal.of_host(connection, "example.org")] == [3]
+
+
+def test_of_endless_hosts_the_latest_refusals_are_kept(connection):
+    for first in range(0, 2 * refusal.MAX_ROWS, 50):
+        names = [f"h{n}.test" for n in range(first, first + 50)]
+        refusal.record(
+            connection,
+            [
+                *(
+                    refusal.Refusal(name, "scope", f"https://{name}/", NOW + first)
+                    for name in names
+                ),
+                refusal.Refusal("example.org", "traps", "https://example.org/a", NOW + first),
+            ],
+        )
+    rows = connection.execute("SELECT count(*) FROM refusal").get
+    assert rows <= refusal.MAX_ROWS + 2
+    assert refusal.totals(connection) == {"scope": 2 * refusal.MAX_ROWS, "traps": 200}
+    assert refusal.of_host(connection, "h0.test") == []
+    assert refusal.of_host(connection, names[-1])[0].refused == 1
+    assert refusal.of_host(connection, "example.org")[0].refused == 200
