@@ -25,14 +25,17 @@ STYLE = RULE * (3 * MIB // len(RULE))
 
 
 class CountedReads:
-    """A database that counts its reads."""
+    """A database that counts its reads, and holds them while `may_go_on` is not set."""
 
     def __init__(self, database):
         self.database = database
         self.reads = 0
+        self.may_go_on = trio.Event()
+        self.may_go_on.set()
 
     async def read(self, *arguments, **options):
         self.reads += 1
+        await self.may_go_on.wait()
         return await self.database.read(*arguments, **options)
 
 
@@ -101,16 +104,19 @@ async def test_small_pages_do_not_wait_for_large_ones(mirror, serve):
         assert status == 200
         assert marker in body
 
+    served.apart.may_go_on = trio.Event()
     with trio.fail_after(120):
         async with trio.open_nursery() as nursery:
             nursery.start_soon(get, "/large", b"/https/example.org/i.png")
             nursery.start_soon(get, "/large.css", b"a{background")
             nursery.start_soon(get, "/other", b"<p>other")
-            while served.apart.reads < 2:  # noqa: ASYNC110 (state of the application)
+            while served.apart.reads < 3:  # noqa: ASYNC110 (state of the application)
                 await trio.sleep(0.001)
             for _ in range(20):
                 await get("/small", b"small")
             assert order == ["/small"] * 20
+            served.apart.may_go_on.set()
+    assert sorted(order[20:]) == ["/large", "/large.css", "/other"]
     # Rendered pages are kept: the same again is answered at once.
     before = served.apart.reads
     await get("/large", b"/https/example.org/i.png")
