@@ -24,7 +24,8 @@ import trio
 from crawld.core.content.tree_memory import count_tags
 from crawld.core.url import split_url
 from crawld.daemon.analysis_memory import PARSED_PER_BYTE, AnalysisMemory, bodies_bytes
-from crawld.daemon.analysis_time import AnalysisTime
+from crawld.daemon.analysis_time import NOTED_S, AnalysisTime
+from crawld.daemon.clock import thread_cpu_s
 from crawld.daemon.stall_meter import StallMeter
 from crawld.marks import NO_MARKS, Marks
 from crawld.memory import MemoryBudget
@@ -183,12 +184,14 @@ class Analyser:
         marks: Marks = NO_MARKS,
         meter: StallMeter | None = None,
         budget: MemoryBudget | None = None,
+        cpu_time: Callable[[], float] = thread_cpu_s,
     ) -> None:
         self.memory = AnalysisMemory(budget)
         self.meter = meter or StallMeter()
         self._workers = workers
         self.marks = marks
         self._time = AnalysisTime()
+        self._cpu_time = cpu_time
         self._limiter = trio.CapacityLimiter(2)
         self._inline = FairQueue()
         self._short = FairQueue()
@@ -310,13 +313,15 @@ class Analyser:
     def _run_here(
         self, call: Callable[[*Ts], T], args: tuple[*Ts], url: str, expected_s: float
     ) -> T:
-        began_at = trio.current_time()
+        began_at, cpu_s = trio.current_time(), self._cpu_time()
         self.meter.page = url
         with self.marks.under(url):
             result = call(*args)
         took_s = trio.current_time() - began_at
         self._spent_s += took_s
-        self._time.note(url, expected_s, took_s)
+        if took_s >= NOTED_S:
+            # Not the page is slow if another program, or a thread, had the processor meanwhile.
+            self._time.note(url, expected_s, self._cpu_time() - cpu_s)
         self.memory.note_parsed()
         return result
 

@@ -18,7 +18,7 @@ import trio
 from crawld.core.url import registrable_domain, split_url
 
 OVERRUN: Final = 4.0
-"""A call overran if it took so many times its estimate; a busy machine makes it two or three."""
+"""A call overran if it took so many times its estimate; cold caches make it two or three."""
 
 NOTED_S: Final = 0.005
 """Shorter calls are not looked at: this is within what the event loop can bear."""
@@ -78,7 +78,7 @@ class AnalysisTime:
         return DOUBT if self._debt_s > MAX_SPARE_S else 1.0
 
     def note(self, url: str, estimate_s: float, took_s: float) -> None:
-        """Learn how long a call on the event loop took."""
+        """Learn how much CPU time a call on the event loop took."""
         estimate_s = max(estimate_s, LEAST_S)
         if took_s < NOTED_S or took_s < OVERRUN * estimate_s:
             return

@@ -217,7 +217,7 @@ async def test_other_tasks_run_between_many_small_analyses(mock_clock, nursery):
 
 async def test_pages_that_overrun_send_the_next_of_their_domain_to_a_thread(mock_clock, nursery):
     workers = HeldWorkers()
-    analyser = Analyser(workers)
+    analyser = Analyser(workers, cpu_time=trio.current_time)
     inline = []
 
     def work(host):
@@ -244,15 +244,23 @@ async def test_pages_that_overrun_send_the_next_of_their_domain_to_a_thread(mock
 
 async def test_a_pause_of_the_interpreter_sends_no_tiny_page_to_a_thread(mock_clock):
     workers = HeldWorkers()
-    analyser = Analyser(workers)
+    analyser = Analyser(workers, cpu_time=trio.current_time)
     for _ in range(2):
         await analyser.read(mock_clock.jump, 0.1, url=url("tiny"), bodies=[SMALL])
     assert workers.started == []
 
 
+async def test_a_page_that_others_kept_from_the_processor_did_not_overrun(mock_clock):
+    workers = HeldWorkers()
+    analyser = Analyser(workers, cpu_time=lambda: 0.0)
+    for _ in range(2):
+        await analyser.read(mock_clock.jump, 0.1, url=url("slow"), bodies=[SMALL * 100])
+    assert workers.started == []
+
+
 async def test_when_many_domains_overrun_only_tiny_pages_stay_on_the_event_loop(mock_clock):
     workers = HeldWorkers()
-    analyser = Analyser(workers)
+    analyser = Analyser(workers, cpu_time=trio.current_time)
 
     async def analyse(host, seconds, body):
         await analyser.read(mock_clock.jump, seconds, url=f"http://{host}/", bodies=[body])
