@@ -121,3 +121,19 @@ async def test_small_pages_pass_while_large_ones_wait(mirror, server, daemon):
     assert status.memory.used_bytes >= 20 * MIB
     held.clear()
     await until(lambda: copies("large") == LARGE, what="copies of all large pages")
+
+
+async def test_a_copy_that_waits_for_its_commit_holds_its_stored_size(mirror, server, daemon):
+    running = await daemon(seeds(server)[0], **tables())
+    recorder, budget = running.crawl.recorder, running.budget
+    held_bytes = []
+    commit = recorder._commit
+
+    async def observed(batch):
+        await running.crawl.schedule.wait_idle()
+        held_bytes.append(budget.bodies.used_bytes)
+        await commit(batch)
+
+    recorder._commit = observed
+    await until(lambda: mirror.rows("SELECT 1 FROM version"), what="a copy")
+    assert 0 < max(held_bytes) < LARGE_BYTES // 2

@@ -98,3 +98,13 @@ def test_importance_is_that_of_the_first_weight():
 def test_public_hosts(host, public):
     hosts = {"in.test": ["127.0.0.1"], "mixed.test": ["127.0.0.1", "8.8.8.8"]}
     assert derive.is_public_host(Config.model_validate({"dns": {"hosts": hosts}}), host) is public
+
+
+@pytest.mark.parametrize(
+    ("addresses", "loopback"),
+    [(["127.0.0.2", "::1"], True), (["127.0.0.1", "192.0.2.1"], False), ([], False)],
+)
+def test_a_host_is_this_machine_if_all_its_addresses_are(addresses, loopback):
+    hosts = {"a.example": addresses} if addresses else {}
+    made = Config.model_validate({"dns": {"hosts": hosts}})
+    assert derive.is_loopback_host(made, "a.example") is loopback

@@ -66,6 +66,10 @@ async def test_a_late_wake_up_is_blamed_on_what_the_threads_analyse(mock_clock):
         mock_clock.jump(5.0)
         meter.after_io_wait(5.0)
         assert meter.longest.duration_s == pytest.approx(2.0)
+        meter.before_io_wait(0.1)
+        mock_clock.jump(3.1)
+        meter.after_io_wait(0.1)
+        assert meter.longest.by == "a thread or the machine"
 
 
 async def test_recent_stalls_are_forgotten_and_the_longest_is_kept(autojump_clock):

@@ -154,3 +154,14 @@ async def test_decoding_can_be_cancelled(serve, fetcher, nursery, monkeypatch):
             FetchRequest(url=site.url("/"), permits_private=anywhere, receive=receive)
         )
     assert scope.cancelled_caught
+
+
+@pytest.mark.parametrize(("coding", "failure"), [("gzip", Failure.DECODING), ("identity", None)])
+async def test_a_body_in_quarantine_is_not_decoded(serve, fetcher, coding, failure):
+    head = HEAD + f"Content-Encoding: {coding}\r\n".encode()
+    body = gzip.compress(b"hello") if failure else b"hello"
+    site = await serve(answering(head + b"Content-Length: %d\r\n\r\n" % len(body) + body))
+    got = await fetcher.fetch(
+        FetchRequest(url=site.url("/"), permits_private=anywhere, decode=False)
+    )
+    assert getattr(got, "failure", None) is failure

@@ -249,6 +249,13 @@ def test_a_compressed_body_that_compresses_again_is_refused(coding):
     assert caught.value.failure in (Failure.DECODING, Failure.TOO_LARGE)
 
 
+@pytest.mark.parametrize("outer", ["gzip", "zstd"])
+def test_what_one_coding_gives_to_the_next_is_limited(outer):
+    stored = gzip.compress(bytes(8 * MIB), 0)  # correct, but the next coding makes it small
+    with pytest.raises(FetchError, match="compressed again"):
+        decode(f"gzip, {outer}", CODINGS[outer](stored))
+
+
 def test_many_real_members_are_read():
     # bgzip, and servers that flush, make members of some kilobytes.
     part = bytes(range(256)) * 4

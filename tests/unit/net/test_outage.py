@@ -40,6 +40,11 @@ def observed(*verdicts, every_s=1.0):
         ("a+ b+ c+ a- b- a- c+ a- b- a- b-", False),
         ("a+ b+ c+ d+ e+ f+ a- b- c- d- e- f+ a- b- c- d- e-", False),
         # Hosts of one domain count once.
+        (
+            "a+ b+ c+ h1.d.test+ h2.d.test+ h3.d.test+ h4.d.test+ h5.d.test+"
+            " h1.d.test- h2.d.test- h3.d.test- h4.d.test- h5.d.test- h5.d.test-",
+            False,
+        ),
         ("a+ h1.b.test+ h2.b.test+ h3.b.test+ h1.b.test- h2.b.test- h3.b.test-", False),
         ("h1.b.test+ h2.b.test+ h1.b.test- h1.b.test- h1.b.test-", False),
         ("h1.b.test+ h2.b.test+ h1.b.test- h2.b.test- h1.b.test-", True),

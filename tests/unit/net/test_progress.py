@@ -3,7 +3,7 @@
 import trio
 
 from crawld.net.exchange import FetchLimits
-from crawld.net.progress import Progress
+from crawld.net.progress import HEADER_READ_BYTES, Progress
 
 LIMITS = FetchLimits(connect_s=10.0, total_s=60.0)
 
@@ -30,3 +30,10 @@ async def test_a_connection_has_its_limit_after_the_lookup(autojump_clock):
             await trio.sleep(5.0)
         await trio.sleep(11.0)
     assert progress.scope.cancelled_caught
+
+
+async def test_little_is_read_at_a_time_before_the_header_is_complete():
+    progress = Progress(FetchLimits(max_header_bytes=10 * HEADER_READ_BYTES))
+    assert progress.read_size(4 * HEADER_READ_BYTES) == HEADER_READ_BYTES
+    progress.note_header(200, ())
+    assert progress.read_size(4 * HEADER_READ_BYTES) == 4 * HEADER_READ_BYTES

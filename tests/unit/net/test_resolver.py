@@ -8,6 +8,7 @@ import dns.rrset
 import pytest
 import trio
 
+from crawld.net import resolver as resolver_module
 from crawld.net.resolver import (
     FAULT_TTL_S,
     MAX_ADDRESSES,
@@ -187,6 +188,26 @@ async def test_lookups_that_never_end_leave_their_slots_to_others(autojump_clock
     kinds = await kinds_of(resolver, [f"h{n}.good{n}.test" for n in range(24)])
     assert set(kinds.values()) == {"ok"}
     assert trio.current_time() - began < 0.2
+
+
+async def test_late_lookups_that_end_give_back_their_places(autojump_clock, make_resolver):
+    resolver = make_resolver(AnyZone(takes_s=15.0), lookup_s=10.0, at_once=4)
+    for series in "ab":
+        began = trio.current_time()
+        await kinds_of(resolver, [f"h.{series}{n}.test" for n in range(6)])
+        assert trio.current_time() - began == pytest.approx(20.0)  # three fresh names at once
+        await trio.sleep(30.0)
+        assert resolver.running == 0
+
+
+async def test_the_names_that_are_kept_are_limited(monkeypatch, make_resolver):
+    monkeypatch.setattr(resolver_module, "CACHE_NAMES", 2)
+    names = ["a.test", "b.test", "c.test"]
+    zone = Zone(dict.fromkeys(names, ("192.0.2.1",)))
+    resolver = make_resolver(zone)
+    for name in (*names, "c.test", "b.test", "a.test"):
+        await resolver.resolve(name)
+    assert zone.asked == [*names, "a.test"]
 
 
 async def test_names_found_before_go_first(autojump_clock, make_resolver):

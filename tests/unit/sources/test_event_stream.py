@@ -1,6 +1,7 @@
 """Server-sent events by the standard, in any chunks, and Wikimedia's events."""
 
 import json
+import tracemalloc
 from itertools import pairwise
 
 import pytest
@@ -304,3 +305,15 @@ def test_hostile_events_have_values_that_can_be_stored(event):
         change.title.encode()
         assert change.revision is None or abs(change.revision) < 2**63
     renamed_titles(fields)
+
+
+def test_little_is_kept_of_a_line_without_an_end():
+    reader = EventReader()
+    tracemalloc.start()
+    try:
+        for _ in range(20 * MAX_EVENT_BYTES // 4096):
+            assert read(b"x" * 4096, reader=reader) == []
+        assert tracemalloc.get_traced_memory()[0] < 3 * MAX_EVENT_BYTES
+    finally:
+        tracemalloc.stop()
+    assert [event.data for event in read(b"\n\n", b"data: y\n\n", reader=reader)] == [b"y"]

@@ -6,6 +6,7 @@ import pytest
 
 from crawld.sources.feed import MAX_ENTRIES, FeedError, FeedWindow, read_feed
 from crawld.sources.listed_page import ListedPage, TimeSpan, read_date
+from crawld.sources.markup_scanner import MAX_ATTRIBUTES, attributes
 from tests.unit.steps import count_steps
 
 DATA = Path(__file__).parents[2] / "data" / "sources"
@@ -261,3 +262,14 @@ def test_a_window_of_only_new_entries_is_a_gap():
     assert window.gap
     _, window = reads(rss(), window=window)
     assert not window.gap
+
+
+def test_an_apostrophe_in_a_tag_hides_no_other_tag():
+    found = read(
+        rss("<item><title don't>x</title><link>http://a.test/1</link><i>it's > so</i></item>")
+    )
+    assert urls(found) == ["http://a.test/1"]
+
+
+def test_attributes_of_a_tag_are_capped():
+    assert len(attributes("".join(f' a{n}="x"' for n in range(1_000)))) == MAX_ATTRIBUTES
