@@ -249,6 +249,14 @@ async def test_a_pipelined_header_ends_with_its_time_too(serve, app):
     assert app.requests == 1
 
 
+async def test_a_body_that_does_not_come_ends_with_its_time(serve, app):
+    served = await serve(body_s=0.05)
+    post = b"POST /read HTTP/1.1\r\nHost: x\r\nContent-Length: 4\r\n\r\nbo"
+    with trio.fail_after(30):
+        assert await served.ask(post) == b""
+    assert app.requests == 1
+
+
 async def test_idle_connections_are_closed(serve, app):
     served = await serve(idle_s=0.05)
     assert await served.ask(b"") == b""
@@ -390,14 +398,27 @@ def test_a_network_of_ipv6_is_one_client():
     assert client_key("::ffff:192.0.2.1") != client_key("::ffff:192.0.2.2")
 
 
+class Connection:
+    client = "a"
+    closed = False
+
+    def close(self):
+        self.closed = True
+
+
+async def test_only_who_is_sent_a_body_gives_way_to_a_body():
+    clients = Clients(ServerLimits(patience_s=0.0, max_waiting_bytes=100))
+    idle, slow, new = Connection(), Connection(), Connection()
+    for each in (idle, slow, new):
+        assert clients.admit(each)
+    assert clients.hold(slow, bytes(200_000))
+    clients.start_waiting(idle)
+    clients.start_waiting(slow)
+    assert clients.hold(new, b"a" * 200_000)
+    assert (idle.closed, slow.closed, len(clients)) == (False, True, 2)
+
+
 async def test_counts_return_to_zero():
-    class Connection:
-        client = "a"
-        closed = False
-
-        def close(self):
-            self.closed = True
-
     clients = Clients(ServerLimits(max_connections=2, patience_s=0.0, max_waiting_bytes=100))
     one, two, three = Connection(), Connection(), Connection()
     body = bytes(200_000)

@@ -36,6 +36,7 @@ def test_without_evidence_two_unclean_ends_in_a_row_hold_a_page(connection, page
     mark = UnderWay(A, "decoding", evidence=False)
     assert settle(connection, mark) == {A: False}
     assert quarantine.step_of_page(connection, page_id, A) is None
+    assert quarantine.step_of_url(connection, A) is None
     assert quarantine.count(connection) == 0
     assert settle(connection, mark) == {A: True}
     assert quarantine.step_of_page(connection, page_id, A) == "decoding"
