@@ -23,7 +23,12 @@ import trio
 
 from crawld.core.content.tree_memory import count_tags
 from crawld.core.url import split_url
-from crawld.daemon.analysis_memory import PARSED_PER_BYTE, AnalysisMemory, bodies_bytes
+from crawld.daemon.analysis_memory import (
+    PARSED_PER_BYTE,
+    AnalysisDroppedError,
+    AnalysisMemory,
+    bodies_bytes,
+)
 from crawld.daemon.analysis_time import NOTED_S, AnalysisTime
 from crawld.daemon.clock import thread_cpu_s
 from crawld.daemon.stall_meter import StallMeter
@@ -74,10 +79,6 @@ LONG_BYTES: Final = int(LONG_S / BYTE_S)
 def cost_s(size_bytes: int, tags: int = 0) -> float:
     """Return about how long the analysis of a body takes."""
     return BYTE_S * size_bytes + TAG_S * tags
-
-
-class AnalysisDroppedError(Exception):
-    """The daemon stops, and the analysis of a visit waited for a thread."""
 
 
 class FairQueue:
@@ -263,6 +264,7 @@ class Analyser:
 
     def drop_waiting(self) -> None:
         """End the waiting of visits for their turn: the daemon stops, they are made again."""
+        self.memory.drop_waiting()
         self._inline.drop()
         self._short.drop()
         self._long.drop()

@@ -12,6 +12,8 @@ from contextlib import asynccontextmanager, contextmanager
 from contextvars import ContextVar
 from typing import Final
 
+import trio
+
 from crawld.core.content.tree_memory import size_within, working_set_bytes
 from crawld.memory import MemoryBudget, MemoryLease
 
@@ -21,6 +23,10 @@ PARSED_PER_BYTE: Final = 24
 OVERDRAFT: Final = 2
 """Two pages are compared if they take at most so many times the pool; the estimate is a bound, and
 nothing else is analysed meanwhile."""
+
+
+class AnalysisDroppedError(Exception):
+    """The daemon stops, and the analysis of a visit waited for memory or for a thread."""
 
 
 class VisitMemory:
@@ -51,6 +57,8 @@ class AnalysisMemory:
         """Make the leases; without a budget nothing waits."""
         self._pool = budget.analyses if budget is not None else None
         self.page_bytes: int | None = None
+        self._is_closing = False
+        self._waiting_visits: set[trio.CancelScope] = set()
         if self._pool is not None and working_set_bytes(2**26) > self._pool.size_bytes:
             self.page_bytes = size_within(self._pool.size_bytes)
 
@@ -87,7 +95,7 @@ class AnalysisMemory:
         lease, kept = self._lease()
         try:
             if lease is not None:
-                await lease.grow(size_bytes)
+                await self._grow(lease, size_bytes)
             yield
         finally:
             if lease is not None and not kept:
@@ -97,6 +105,9 @@ class AnalysisMemory:
         """Hold memory to compare two bodies of these sizes in a visit; False: they are too large.
 
         Call it before the second is read from the file.
+
+        Raises:
+            AnalysisDroppedError: within a visit, after `drop_waiting`.
         """
         needed_bytes = comparison_bytes(*sizes_bytes)
         if self._pool is None:
@@ -105,8 +116,34 @@ class AnalysisMemory:
             return False
         lease, kept = self._lease()
         if lease is not None and kept:
-            await lease.grow(needed_bytes)
+            await self._grow(lease, needed_bytes)
         return True
+
+    def drop_waiting(self) -> None:
+        """End the waiting of visits for memory, from now on."""
+        self._is_closing = True
+        for scope in self._waiting_visits:
+            scope.cancel()
+
+    async def _grow(self, lease: MemoryLease, size_bytes: int) -> None:
+        """Let a lease grow.
+
+        Raises:
+            AnalysisDroppedError: within a visit, `drop_waiting` was called before or meanwhile.
+        """
+        if not self.in_visit():
+            await lease.grow(size_bytes)
+            return
+        with trio.CancelScope() as scope:
+            if self._is_closing:
+                scope.cancel()
+            self._waiting_visits.add(scope)
+            try:
+                await lease.grow(size_bytes)
+            finally:
+                self._waiting_visits.discard(scope)
+        if scope.cancelled_caught:
+            raise AnalysisDroppedError
 
     def _lease(self) -> tuple[MemoryLease | None, bool]:
         """Return the lease of the visit or a new one, and whether it belongs to a visit."""

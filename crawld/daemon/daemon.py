@@ -79,6 +79,9 @@ log = structlog.get_logger(__name__)
 MAX_CONTROL_CONNECTIONS = 256
 """Open connections to the control socket, most of them of `crawlctl watch`."""
 
+DRAIN_S = 5.0
+"""How long turns may take to end after a signal; an ordinary one takes less than a second."""
+
 TIDY_S = 60.0
 """How often idle connections are closed."""
 
@@ -345,7 +348,12 @@ class Daemon:
         await restore_hosts(self.state, self.database, self.clock)
 
     def shutdown(self) -> None:
-        """Start no more turns; `run` returns when the turns under way are recorded."""
+        """Start no more turns; `run` returns when the turns under way are recorded.
+
+        Turns that take longer than `DRAIN_S` are cancelled, since a server may trickle for minutes.
+        """
+        if self.phase != "draining":
+            self._turns_scope.deadline = trio.current_time() + DRAIN_S
         self.phase = "draining"
         self.crawl.schedule.stop()
         self.analyser.drop_waiting()

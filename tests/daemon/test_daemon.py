@@ -6,7 +6,8 @@ from structlog.testing import capture_logs
 
 from crawld.daemon.api.server import control_app
 from crawld.daemon.run import run_daemon
-from tests.daemon.harness import TIMEOUT_S
+from crawld.simweb import fault
+from tests.daemon.harness import TIMEOUT_S, make_site, until
 
 
 async def test_a_watcher_ends_before_the_file_closes(mirror):
@@ -23,6 +24,17 @@ async def test_a_watcher_ends_before_the_file_closes(mirror):
         daemon = await run_daemon(mirror.make_start("http://a.test/", once=False), watch)
     assert daemon.phase == "stopping"
     assert reads
+
+
+async def test_a_response_that_does_not_end_holds_no_shutdown(serve, daemon, monkeypatch):
+    monkeypatch.setattr("crawld.daemon.daemon.DRAIN_S", 0.1)
+    site = make_site("a.test", faults={"/": fault.hang_mid_body()})
+    web = await serve(site)
+    running = await daemon(web.url())
+    await until(lambda: "/" in web.targets("a.test"))
+    with trio.fail_after(10.0):  # less than the time without data that ends a fetch
+        running.shutdown()
+        await until(lambda: running.phase == "stopping")
 
 
 async def test_a_bug_behind_the_socket_is_reported_and_logged(daemon):

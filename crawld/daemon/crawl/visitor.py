@@ -22,7 +22,8 @@ import trio
 
 from crawld.core.page import Outcome
 from crawld.core.revisit.policies import VisitObservation
-from crawld.daemon.analyser import Analyser, AnalysisDroppedError
+from crawld.daemon.analyser import Analyser
+from crawld.daemon.analysis_memory import AnalysisDroppedError
 from crawld.daemon.clock import Clock
 from crawld.daemon.crawl.page_selection import PageTask
 from crawld.daemon.crawl.replica_leases import ReplicaLeases

@@ -6,7 +6,8 @@ import pytest
 import trio
 import trio.testing
 
-from crawld.daemon.analyser import INLINE_S, PASS_S, Analyser, AnalysisDroppedError, cost_s
+from crawld.daemon.analyser import INLINE_S, PASS_S, Analyser, cost_s
+from crawld.daemon.analysis_memory import AnalysisDroppedError
 from crawld.daemon.analysis_time import REMEMBERED_S
 
 URL = "http://{}.test/page"

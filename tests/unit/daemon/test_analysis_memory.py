@@ -6,7 +6,7 @@ import trio.testing
 
 from crawld.core.content.tree_memory import working_set_bytes
 from crawld.daemon.analyser import Analyser
-from crawld.daemon.analysis_memory import AnalysisMemory
+from crawld.daemon.analysis_memory import AnalysisDroppedError, AnalysisMemory
 from crawld.memory import LEAST_BYTES, MIB, MemoryBudget, MemoryShares
 from crawld.workers import THREADS
 
@@ -87,3 +87,35 @@ async def test_little_memory_limits_what_is_read_and_compared():
     assert AnalysisMemory(make_budget(1024 * MIB)).page_bytes is None
     assert AnalysisMemory(None).page_bytes is None
     assert await AnalysisMemory(None).reserve(8 * MIB, 8 * MIB)
+
+
+async def test_a_stop_ends_the_waiting_of_visits_for_memory(budget, nursery):
+    analyser = Analyser(THREADS, budget=budget)
+    lease = budget.analyses.lease()
+    await lease.grow(budget.analyses.size_bytes)
+    dropped = []
+
+    async def visit(wait):
+        with analyser.memory.visit():
+            try:
+                await wait()
+            except AnalysisDroppedError:
+                dropped.append(wait)
+
+    async def read():
+        await analyser.read(len, LARGE, url=URL, bodies=(LARGE,))
+
+    async def reserve():
+        await analyser.memory.reserve(len(LARGE), len(LARGE))
+
+    nursery.start_soon(visit, read)
+    nursery.start_soon(visit, reserve)
+    nursery.start_soon(read)
+    await trio.testing.wait_all_tasks_blocked()
+    analyser.drop_waiting()
+    await trio.testing.wait_all_tasks_blocked()
+    assert set(dropped) == {read, reserve}
+    await visit(read)
+    assert len(dropped) == 3
+    assert budget.waiting == 1
+    lease.release()
