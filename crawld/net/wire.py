@@ -192,9 +192,10 @@ async def _dial_proxy(
     host = endpoint.host.removeprefix("[").removesuffix("]")
     allow = endpoint.allow_private
     name, port = proxy_address(proxy)
+    with progress.look_up():  # a target that is refused is no fault of the proxy
+        await check_target(host, endpoint.port, allow_private=allow, resolver=resolver)
     try:
         with progress.look_up():
-            await check_target(host, endpoint.port, allow_private=allow, resolver=resolver)
             addresses = await resolver.resolve(name)
         connection = await _dial(addresses[:MAX_DIALED], port, progress, network)
     except ResolutionError as error:
