@@ -21,6 +21,14 @@ from crawld.store.frontier.refusal import Refusal
 GENERATION = 150_000
 """URLs remembered in the younger of the two generations."""
 
+MAX_HOSTS_PER_PAGE = 200
+"""Hosts of which one visit may add URLs: a page of made-up subdomains names 10,000, each of which
+takes 4 KB of memory, a lookup and a robots.txt. The next visit adds as many again.
+"""
+
+TOO_MANY_HOSTS = "max_hosts_per_page"
+"""The reason of the URLs beyond."""
+
 DEPTH_SHIFT = 40
 """Shift of the depth in a 64-bit key, clear of the low bits that hold the site."""
 
@@ -68,6 +76,13 @@ class Admitted:
 
     found: list[Discovery] = field(default_factory=list)
     refusals: list[Refusal] = field(default_factory=list)
+    _hosts: set[str] = field(default_factory=set)
+
+    def takes(self, host: str) -> bool:
+        """Count a host; return whether the page may add URLs of it."""
+        if len(self._hosts) < MAX_HOSTS_PER_PAGE:
+            self._hosts.add(host)
+        return host in self._hosts
 
 
 class Admission:
@@ -107,7 +122,8 @@ class Admission:
                 if not source.seed and (key in recent or too_deep in recent):
                     continue
                 reason = self._judge(site, url, hashed, source, now, admitted)
-                recent.add(too_deep if reason == "depth" else key)
+                if reason != TOO_MANY_HOSTS:
+                    recent.add(too_deep if reason == "depth" else key)
             await slices.pause()
         return admitted
 
@@ -131,6 +147,8 @@ class Admission:
             robots = self._known_robots(parsed.origin)
             if robots is not None and not robots.allowed(url):
                 reason = "robots"
+        if reason is None and not source.seed and not admitted.takes(parsed.host):
+            reason = TOO_MANY_HOSTS
         if reason is not None:
             admitted.refusals.append(Refusal(parsed.host, reason, url, now))
             return reason
@@ -166,7 +184,8 @@ class Admission:
                 key = hashed ^ site.site_id
                 if key in refused:
                     continue
-                if not self._judge_requisite(site, url, hashed, source, now, admitted):
+                reason = self._judge_requisite(site, url, hashed, source, now, admitted)
+                if reason not in (None, TOO_MANY_HOSTS):
                     refused.add(key)
             await slices.pause()
         return admitted
@@ -179,16 +198,18 @@ class Admission:
         source: Referrer,
         now: float,
         admitted: Admitted,
-    ) -> bool:
-        """Append a URL to `found` or `refusals`; return whether it was found."""
+    ) -> str | None:
+        """Append a URL to `found` or `refusals`; return the reason of a refusal."""
         parsed = split_url(url)
         reason = site.refuses_requisite(url, parsed.host)
         robots = None if reason else self._known_robots(parsed.origin)
         if robots is not None and not robots.allowed(url):
             reason = "robots"
+        if reason is None and not admitted.takes(parsed.host):
+            reason = TOO_MANY_HOSTS
         if reason is not None:
             admitted.refusals.append(Refusal(parsed.host, reason, url, now))
-            return False
+            return reason
         admitted.found.append(
             Discovery(
                 url=url,
@@ -202,4 +223,4 @@ class Admission:
                 at=now,
             )
         )
-        return True
+        return None

@@ -5,7 +5,13 @@ import trio
 
 from crawld.core.robots import Robots
 from crawld.core.url import canonicalize
-from crawld.daemon.frontier.admission import Admission, RecentUrls, Referrer
+from crawld.daemon.frontier.admission import (
+    MAX_HOSTS_PER_PAGE,
+    TOO_MANY_HOSTS,
+    Admission,
+    RecentUrls,
+    Referrer,
+)
 from tests.unit.daemon.site_values import make_site
 
 NOW = 1_780_000_000.0
@@ -49,6 +55,32 @@ async def test_scope_and_traps_decide_admission(admission, site, url, reason):
         assert (found, reasons) == ([canonicalize(url, HOME)], set())
     else:
         assert (found, reasons) == ([], {reason})
+
+
+async def test_a_page_adds_urls_of_few_hosts_at_a_visit(admission):
+    site = make_site(seeds=[HOME], subdomains=True)
+    urls = [f"http://{n}.a.test/{k}" for n in range(2 * MAX_HOSTS_PER_PAGE) for k in (1, 2)]
+    first, reasons = await admit(admission, site, *urls)
+    assert first == urls[: 2 * MAX_HOSTS_PER_PAGE]
+    assert reasons == {TOO_MANY_HOSTS}
+    # The next visit of the page adds the others; nothing is refused for good.
+    assert await admit(admission, site, *urls) == (urls[2 * MAX_HOSTS_PER_PAGE :], set())
+    assert await admit(admission, site, *urls) == ([], set())
+
+
+async def test_seeds_may_have_any_number_of_hosts(admission):
+    site = make_site(seeds=[HOME], subdomains=True)
+    urls = [f"http://{n}.a.test/" for n in range(2 * MAX_HOSTS_PER_PAGE)]
+    assert await admit(admission, site, *urls, seed=True) == (urls, set())
+
+
+async def test_the_requisites_of_a_page_are_on_few_hosts(admission):
+    site = make_site(seeds=[HOME], requisite_hosts=["*"])
+    urls = [f"http://{n}.test/i.png" for n in range(MAX_HOSTS_PER_PAGE + 9)]
+    for _ in range(2):  # the same ones each time, since the file keeps what a page needs
+        admitted = await admission.admit_requisites(site, urls, Referrer(7, 1), NOW)
+        assert [each.url for each in admitted.found] == urls[:MAX_HOSTS_PER_PAGE]
+        assert {each.reason for each in admitted.refusals} == {TOO_MANY_HOSTS}
 
 
 async def test_robots_refuse_links_but_not_seeds():
@@ -132,7 +164,7 @@ async def test_other_tasks_run_while_a_page_with_many_links_is_admitted(admissio
         runs.clear()
         result = await admit(make_site(seeds=[HOME]), urls, Referrer(7, 1), NOW)
         assert [each.url for each in result.found] == urls
-        assert len(runs) >= len(urls) / 256 - 1
+        assert len(runs) >= len(urls) // 256 - 2
     nursery.cancel_scope.cancel()
 
 
