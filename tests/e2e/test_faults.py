@@ -69,6 +69,9 @@ def test_each_fault_has_its_outcome_and_delays_no_other_host(simweb, crawld):
         fetch=SHORT_TIMEOUTS,
     )
     crawld.wait_until(lambda status: sum(status["visits"].values()) >= len(OUTCOMES) + 3)
+    # A stop gives up a visit that takes longer than a few seconds: wait for each of them.
+    visited = "SELECT count(DISTINCT host_id) FROM visit JOIN page USING (page_id)"
+    crawld.wait_until(lambda _: query_rows(crawld, visited) == [(len(everyone),)])
     assert crawld.terminate() == 0
     found = query_rows(
         crawld,
