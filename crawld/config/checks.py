@@ -86,11 +86,11 @@ def check_config(config: Config) -> tuple[list[Issue], dict[str, SiteSeeds]]:
     totals: dict[str, SiteSeeds] = {}
     if len({site.name for site in config.sites}) < len(config.sites):
         return issues, totals  # the checks below need distinct names
+    owners: dict[str, str] = {}
     for index, site in enumerate(config.sites):
         total = totals[site.name] = SiteSeeds()
-        issues += _check_seeds(index, site, total)
+        issues += _check_seeds(index, site, total, owners)
         issues += _check_headers(config, index, total)
-    issues += _check_shared_seeds(config)
     issues += _check_titles(config)
     issues += _check_politeness(config, totals)
     issues += _check_contact(config, totals)
@@ -126,9 +126,12 @@ def _check_names(config: Config) -> Iterator[Issue]:
         seen.add(site.name)
 
 
-def _check_seeds(index: int, site: SiteConfig, total: SiteSeeds) -> Iterator[Issue]:
+def _check_seeds(
+    index: int, site: SiteConfig, total: SiteSeeds, owners: dict[str, str]
+) -> Iterator[Issue]:
+    """Check the seeds of a site; `owners` has the first site of each listed seed."""
     rules = url_scope(include=site.include, exclude=site.exclude)
-    yield from _check_listed(index, site, rules, total)
+    yield from _check_listed(index, site, rules, total, owners)
     for key, path in (("seeds_file", site.seeds_file), ("titles_file", site.titles_file)):
         if path is not None:
             yield from _check_file(("site", index, key), site, rules, total)
@@ -136,7 +139,9 @@ def _check_seeds(index: int, site: SiteConfig, total: SiteSeeds) -> Iterator[Iss
         yield Issue(("site", index), f'site "{site.name}" has no usable seed')
 
 
-def _check_listed(index: int, site: SiteConfig, rules: Scope, total: SiteSeeds) -> Iterator[Issue]:
+def _check_listed(
+    index: int, site: SiteConfig, rules: Scope, total: SiteSeeds, owners: dict[str, str]
+) -> Iterator[Issue]:
     known: set[str] = set()
     listed = site.model_copy(update={"seeds_file": None, "titles_file": None})
     for seed in read_seeds(listed):
@@ -152,23 +157,13 @@ def _check_listed(index: int, site: SiteConfig, rules: Scope, total: SiteSeeds) 
         if seed.url in known:
             yield Issue(path, f'site "{site.name}": seed {seed.url} is listed twice', fatal=False)
         known.add(seed.url)
-
-
-def _check_shared_seeds(config: Config) -> Iterator[Issue]:
-    """Warn of seeds of several sites: the page belongs to the first site that names it."""
-    first: dict[str, str] = {}
-    for index, site in enumerate(config.sites):
-        listed = site.model_copy(update={"seeds_file": None, "titles_file": None})
-        for seed in read_seeds(listed):
-            if isinstance(seed, BadSeed):
-                continue
-            owner = first.setdefault(seed.url, site.name)
-            if owner != site.name:
-                message = (
-                    f'site "{site.name}": seed {seed.url} belongs to site "{owner}", which names it'
-                    " first; a page has one site, so give this site a seed of its own"
-                )
-                yield Issue(("site", index, "seeds", seed.line), message, fatal=False)
+        owner = owners.setdefault(seed.url, site.name)
+        if owner != site.name:
+            message = (
+                f'site "{site.name}": seed {seed.url} belongs to site "{owner}", which names it'
+                " first; a page has one site, so give this site a seed of its own"
+            )
+            yield Issue(path, message, fatal=False)
 
 
 def _check_titles(config: Config) -> Iterator[Issue]:

@@ -84,6 +84,7 @@ _KINDS = {f"h{level}": f"h{level}: " for level in range(1, 7)} | {
     "pre": _PRE,
     "blockquote": "> ",
 }
+# The markup is Lexbor's own: every value is quoted, so each quote is closed and read once.
 _IDENTITY = re.compile(r'(?:^| )(?:id|class)="([^"]*)"')
 # Enum members are slow to look up, and a page has a thousand marks.
 _OPEN, _CLOSE, _IMAGE = int(Mark.OPEN), int(Mark.CLOSE), int(Mark.IMAGE)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from crawld.core.robots import Robots
 from crawld.core.traps import detect_trap
-from crawld.core.url import split_url, url_hash
+from crawld.core.url import Url, split_url, url_hash
 from crawld.daemon.frontier.site import ActiveSite
 from crawld.daemon.frontier.wiki_scope import WikiScope
 from crawld.daemon.pacing import LoopSlices, parts_of
@@ -144,11 +144,7 @@ class Admission:
         if reason is None and not source.seed:
             reason = self._wikis.refusal(site, url)
         if reason is None and not source.seed:
-            robots = self._known_robots(parsed.origin)
-            if robots is not None and not robots.allowed(url):
-                reason = "robots"
-        if reason is None and not source.seed and not admitted.takes(parsed.host):
-            reason = TOO_MANY_HOSTS
+            reason = self._limit(url, parsed, admitted)
         if reason is not None:
             admitted.refusals.append(Refusal(parsed.host, reason, url, now))
             return reason
@@ -167,6 +163,13 @@ class Admission:
             )
         )
         return None
+
+    def _limit(self, url: str, parsed: Url, admitted: Admitted) -> str | None:
+        """Return why robots.txt or the limit of hosts refuses a link or a requisite, else None."""
+        robots = self._known_robots(parsed.origin)
+        if robots is not None and not robots.allowed(url):
+            return "robots"
+        return None if admitted.takes(parsed.host) else TOO_MANY_HOSTS
 
     async def admit_requisites(
         self, site: ActiveSite, urls: Sequence[str], source: Referrer, now: float
@@ -202,11 +205,8 @@ class Admission:
         """Append a URL to `found` or `refusals`; return the reason of a refusal."""
         parsed = split_url(url)
         reason = site.refuses_requisite(url, parsed.host)
-        robots = None if reason else self._known_robots(parsed.origin)
-        if robots is not None and not robots.allowed(url):
-            reason = "robots"
-        if reason is None and not admitted.takes(parsed.host):
-            reason = TOO_MANY_HOSTS
+        if reason is None:
+            reason = self._limit(url, parsed, admitted)
         if reason is not None:
             admitted.refusals.append(Refusal(parsed.host, reason, url, now))
             return reason
