@@ -2,7 +2,8 @@
 
 The proxy belongs to the operator and may have any address. The proxy dials the target, so the
 target is checked here as far as possible: it is refused if its name resolves to any address that
-must not be dialed. A name that does not resolve here is passed to the proxy unchecked.
+must not be dialed. A name that does not resolve here is passed to the proxy unchecked, but not one
+whose lookup had no open file: it may resolve to any address.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import trio
 
 from crawld.core.page import Failure
 from crawld.net.address import BLOCKED_PORTS, refusal
-from crawld.net.errors import FetchError
+from crawld.net.errors import FetchError, NoFilesError
 from crawld.net.resolver import ResolutionError, Resolver
 
 MAX_RESPONSE_BYTES = 16_384
@@ -40,12 +41,15 @@ async def check_target(host: str, port: int, *, allow_private: bool, resolver: R
 
     Raises:
         FetchError: `ADDRESS_REFUSED`.
+        NoFilesError: there was no open file for the lookup.
     """
     if port in BLOCKED_PORTS:
         raise FetchError(Failure.ADDRESS_REFUSED, f"port {port} belongs to another service")
     try:
         addresses = await resolver.resolve(host)
-    except ResolutionError:
+    except ResolutionError as error:
+        if error.kind == "no_files":
+            raise NoFilesError from error
         return
     for address in addresses:
         # The proxy may dial any of them.

@@ -12,6 +12,7 @@ from crawld.net.exchange import (
     permits_public_only,
 )
 from crawld.net.proxy import proxy_address
+from crawld.net.resolver import ResolutionError
 from tests.unit.net.scripted_server import CUT, HOSTS, OK, answering, anywhere
 
 OPEN = b"HTTP/1.1 200 Connection established\r\nVia: 1.1 here\r\n\r\n"
@@ -69,6 +70,33 @@ async def test_a_name_that_only_the_proxy_resolves_is_left_to_it(serve, server_t
     url = origin.url("/", "inside.test", "https")
     got = await fetcher.fetch(through(proxy, url, permits_private=permits_public_only))
     assert isinstance(got, FetchResponse), got
+
+
+class _NoFilesOnce:
+    """A resolver that has no open file for the first lookup of a name; all names are loopback."""
+
+    def __init__(self, name):
+        self.name, self.failed = name, 0
+
+    async def resolve(self, host):
+        if host == self.name and not self.failed:
+            self.failed += 1
+            raise ResolutionError("no_files", "too many open files")
+        return ("127.0.0.1",)
+
+
+async def test_a_target_without_a_lookup_is_not_passed_to_the_proxy(
+    serve, server_tls, make_fetcher, autojump_clock
+):
+    origin = await serve(answering(OK), server_tls("inside.test"))
+    proxy = await serve(tunnelling())
+    resolver = _NoFilesOnce("inside.test")
+    url = origin.url("/", "inside.test", "https")
+    request = through(proxy, url, permits_private=permits_public_only)
+    got = await make_fetcher(resolver=resolver).fetch(request)
+    assert isinstance(got, FetchFailure)
+    assert (got.failure, resolver.failed) == (Failure.ADDRESS_REFUSED, 1)
+    assert proxy.requests == []
 
 
 async def test_a_certificate_is_checked_through_a_tunnel(serve, fetcher, origin):
