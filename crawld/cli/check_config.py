@@ -1,4 +1,4 @@
-"""`crawld check-config` and `crawld init`: check a config; write a template."""
+"""`crawld check-config`: check a config and print its effect."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from crawld.config.derive import host_delay_s, user_agent
 from crawld.config.load import LoadedConfig, load
 from crawld.config.model import Config
 from crawld.config.site import SiteConfig
-from crawld.config.template import template
 from crawld.core.display import plural
 from crawld.errors import EXIT_OK, EXIT_OPERATOR, ConfigError
 
@@ -74,22 +73,3 @@ def _print_summary(loaded: LoadedConfig) -> None:
     for warning in loaded.warnings:
         print(f"warning     {warning}")
     print("the config is valid")
-
-
-def init(directory: Path) -> int:
-    """Write a template `crawld.toml` into a directory and return the exit code.
-
-    Raises:
-        ConfigError: the file exists or cannot be written.
-    """
-    path = directory / "crawld.toml"
-    try:
-        directory.mkdir(parents=True, exist_ok=True)
-        with path.open("x", encoding="utf-8") as file:
-            file.write(template())
-    except FileExistsError:
-        raise ConfigError(f"{path} exists", hint="give another DIR") from None
-    except OSError as error:
-        raise ConfigError(f"cannot write {path}: {error.strerror}") from None
-    print(f"wrote {path}; set contact and a [[site]], then run: crawld check-config {path}")
-    return EXIT_OK

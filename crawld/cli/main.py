@@ -138,11 +138,23 @@ def check_config(
 
 @app.command()
 @with_exit_code
-def init(directory: Annotated[Path, typer.Argument(metavar="DIR")] = Path()) -> int:
-    """Write a commented template crawld.toml."""
-    from crawld.cli.check_config import init as write
+def init(
+    places: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[URL] [DIR]", help="Page of a site to mirror; target directory."),
+    ] = None,
+    *,
+    contact: Annotated[
+        str | None, typer.Option(help="Contact URL or e-mail of the operator.")
+    ] = None,
+    allow_private: Annotated[
+        bool, typer.Option("--allow-private", help="Allow a private address of the URL's host.")
+    ] = False,
+) -> int:
+    """Write a config for a site, after a look at it; without URL: a commented template."""
+    from crawld.cli.init import init as write
 
-    return write(directory)
+    return write(places or (), contact=contact, allow_private=allow_private)
 
 
 @app.command()

@@ -1,11 +1,8 @@
-"""`crawld check-config` and `crawld init`."""
+"""`crawld check-config`."""
 
 import json
 
-import pytest
-
-from crawld.cli.check_config import check_config, init
-from crawld.errors import ConfigError
+from crawld.cli.check_config import check_config
 
 GOOD = """\
 [daemon]
@@ -43,20 +40,3 @@ def test_an_invalid_config_ends_with_2(tmp_path, capsys):
     parsed = json.loads(capsys.readouterr().out)
     assert parsed["valid"] is False
     assert "line 7" in parsed["errors"][0]
-
-
-def test_init_writes_once(tmp_path, capsys):
-    target = tmp_path / "new"
-    assert init(target) == 0
-    assert check_config(target / "crawld.toml") == 0
-    (target / "crawld.toml").write_text(GOOD)
-    with pytest.raises(ConfigError, match="exists"):
-        init(target)
-    assert (target / "crawld.toml").read_text() == GOOD
-    capsys.readouterr()
-
-
-def test_init_in_place_of_a_file_is_refused(tmp_path):
-    (tmp_path / "file").write_text("")
-    with pytest.raises(ConfigError, match="file"):
-        init(tmp_path / "file")
