@@ -6,8 +6,9 @@ are. The statements below enforce both rules, not their callers: each outcome ha
 and only that of `CHANGED` names those columns.
 
 A visit, its version and its links are one transaction: after a crash either all of it is stored, or
-the page is visited again. Response headers are stored with the version if there is one, else with
-the visit (also for 304s).
+the page is visited again. Only of a page with thousands of links parts may be stored before
+(`LinkPart`); they do no harm if the visit never is. Response headers are stored with the version if
+there is one, else with the visit (also for 304s).
 """
 
 from __future__ import annotations
@@ -115,12 +116,27 @@ class VisitRecord:
     hint_judgement: HintJudgement | None = None
 
 
+class LinkPart(NamedTuple):
+    """Some links of a page, stored in a transaction of their own before that of its visit.
+
+    Attributes:
+        links: all or some of the visit's `discoveries`.
+        with_host: whether the politeness state of the host is stored too. It goes with the first
+            part: a later visit of the host may be stored before the rest.
+    """
+
+    visit: VisitRecord
+    links: Sequence[Discovery]
+    with_host: bool
+
+
 @dataclass(frozen=True, slots=True)
 class RecordResult:
     """Keys of a stored visit.
 
     Attributes:
-        visit_id: the stored attempt; None if the page was removed meanwhile and nothing was stored.
+        visit_id: the stored attempt; None for a part, or if the page was removed meanwhile and
+            nothing was stored.
         version_id: the stored copy, None if none was stored.
         new_pages: discoveries that were not known.
     """
@@ -199,6 +215,27 @@ def record_in_parts(connection: apsw.Connection, visit: VisitRecord) -> InParts[
     if visit.hint_judgement is not None:
         hint.judge(connection, visit.page_id, visit.visited_at, visit.hint_judgement)
     return RecordResult(visit_id, version_id, new_pages)
+
+
+def record_links_in_parts(connection: apsw.Connection, part: LinkPart) -> InParts[RecordResult]:
+    """Store links of a page before its visit; those of a page that was removed are not stored."""
+    visit = part.visit
+    old = connection.execute(_OLD, (visit.page_id,)).fetchone()
+    if old is None:
+        return RecordResult(None, None, [])
+    if part.with_host and visit.host is not None:
+        host_rows.record_request(connection, visit.fetched_host_id or old[2], visit.host)
+    found = yield from frontier.discover_in_parts(connection, part.links, visit.caps)
+    return RecordResult(None, None, found.new)
+
+
+def store_in_parts(
+    connection: apsw.Connection, item: VisitRecord | LinkPart
+) -> InParts[RecordResult]:
+    """Store a visit, or links of a page before its visit."""
+    if isinstance(item, LinkPart):
+        return record_links_in_parts(connection, item)
+    return record_in_parts(connection, item)
 
 
 def record_all(connection: apsw.Connection, visits: Sequence[VisitRecord]) -> list[RecordResult]:

@@ -4,13 +4,18 @@ A turn queues its record and ends; the record is committed with its neighbours w
 `batch_max_age_s`. The queue is bounded: while the disk is full or slow, `put` waits, turns do not
 end, and the crawl stops without losing data. A record or callback that fails (a bug) is logged and
 skipped.
+
+The links of a page that names thousands are committed in parts, each in another transaction; the
+visit follows with the last part. Records of other pages are committed between them, and do not wait
+for thousands of rows. After a crash between two parts the page is visited again, and the links that
+are stored already do no harm. While the daemon stops, what is left is written at once.
 """
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 import structlog
@@ -19,7 +24,8 @@ import trio
 from crawld.memory import MIB, MemoryLease
 from crawld.store import visit as visit_rows
 from crawld.store.engine.database import Database
-from crawld.store.visit import RecordResult, VisitRecord
+from crawld.store.frontier.frontier import NewPage
+from crawld.store.visit import LinkPart, RecordResult, VisitRecord
 
 log = structlog.get_logger(__name__)
 
@@ -34,6 +40,12 @@ WAITING_BYTES = 64 * MIB
 
 LINK_BYTES = 300
 """Memory of a link in a record, beside its URL."""
+
+LINKS_AT_ONCE = 2_048
+"""Links of a page in one transaction: 10 to 30 ms of work. A page has at most 10,000."""
+
+LINKS_PER_BATCH = 16_384
+"""A batch with so many links is not extended; 256 ordinary pages have as many."""
 
 SLICE_S = 0.004
 """Longest run of callbacks without a pause; those of a large batch would otherwise stop every slot
@@ -51,20 +63,44 @@ class PendingVisit:
 
     Attributes:
         lease: on the memory of its body; None if that is small.
+        size_bytes: memory that it takes beside the lease, about.
     """
 
     record: VisitRecord
     on_recorded: Callable[[RecordResult], LongCallback | None]
     lease: MemoryLease | None = None
+    size_bytes: int = field(init=False)
 
-    @property
-    def size_bytes(self) -> int:
-        """Memory that it takes beside the lease, about."""
+    def __post_init__(self) -> None:
         links = (*self.record.discoveries, *(self.record.requisites or ()))
         size_bytes = sum(LINK_BYTES + len(link.url) for link in links)
         if self.lease is None and self.record.body is not None:
             size_bytes += len(self.record.body.data)
-        return size_bytes
+        object.__setattr__(self, "size_bytes", size_bytes)
+
+    @property
+    def is_large(self) -> bool:
+        """Whether its links are committed in parts."""
+        return len(self.record.discoveries) > LINKS_AT_ONCE
+
+
+@dataclass(slots=True)
+class _LargeVisit:
+    """A visit whose links are being committed.
+
+    Attributes:
+        stored: how many of them are.
+        new_pages: those that were not known.
+    """
+
+    entry: PendingVisit
+    stored: int
+    new_pages: list[NewPage]
+
+    def rest(self) -> VisitRecord:
+        """Return the record with the links that are left; the host's state is stored already."""
+        record = self.entry.record
+        return replace(record, host=None, discoveries=record.discoveries[self.stored :])
 
 
 class Recorder:
@@ -85,6 +121,9 @@ class Recorder:
         self._writing = 0
         self._long: deque[LongCallback] = deque()
         self._long_waits = trio.Event()
+        self._large: deque[_LargeVisit] = deque()
+        self._large_waits = trio.Event()
+        self._drains = 0
         self._waiting_bytes = 0
         self._writing_bytes = 0
         self._max_bytes = max_bytes
@@ -115,6 +154,7 @@ class Recorder:
         """Write batches until cancelled; `drain` first if nothing may be lost."""
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._run_long_callbacks)
+            nursery.start_soon(self._run_large)
             task_status.started()
             while True:
                 await self._arrived.wait()
@@ -136,45 +176,114 @@ class Recorder:
 
     async def drain(self) -> None:
         """Return when every queued record is committed and its callback has ended."""
-        while self.unrecorded:
-            if self._writing or not self._waiting:
-                await trio.sleep(self._gather_s / 8)
-            else:
-                await self._write()
+        self._drains += 1
+        try:
+            while self.unrecorded:
+                if self._writing or not self._waiting:
+                    await trio.sleep(self._gather_s / 8)
+                else:
+                    await self._write()
+        finally:
+            self._drains -= 1
 
     async def _write(self) -> None:
-        batch, self._waiting = self._waiting, []
-        self._arrived, self._full = trio.Event(), trio.Event()
-        batch_bytes, self._waiting_bytes = self._waiting_bytes, 0
-        self._writing += len(batch)
-        self._writing_bytes += batch_bytes
+        """Commit the records that wait; of large ones the first part."""
+        batch = written = self._take()
         try:
             with trio.CancelScope(shield=True):
-                await self._commit(batch)
+                written = await self._commit(batch)
         finally:
-            self._writing -= len(batch)
-            self._writing_bytes -= batch_bytes
-            for entry in batch:
-                if entry.lease is not None:
-                    entry.lease.release()
-            self._room.set()
-            self._room = trio.Event()
+            self._release(written)
 
-    async def _commit(self, batch: list[PendingVisit]) -> None:
-        records = [entry.record for entry in batch]
-        outcomes = await self._database.write_each(visit_rows.record_in_parts, records)
+    def _take(self) -> list[PendingVisit]:
+        """Take the records of the next batch from the queue."""
+        links = taken = 0
+        while taken < len(self._waiting) and links < LINKS_PER_BATCH:
+            links += min(len(self._waiting[taken].record.discoveries), LINKS_AT_ONCE)
+            taken += 1
+        batch, self._waiting = self._waiting[:taken], self._waiting[taken:]
+        self._arrived, self._full = trio.Event(), trio.Event()
+        if self._waiting:
+            self._arrived.set()
+            self._full.set()
+        batch_bytes = sum(entry.size_bytes for entry in batch)
+        self._waiting_bytes -= batch_bytes
+        self._writing += len(batch)
+        self._writing_bytes += batch_bytes
+        return batch
+
+    def _release(self, written: list[PendingVisit]) -> None:
+        """Give back the room of records that are committed."""
+        for entry in written:
+            self._writing -= 1
+            self._writing_bytes -= entry.size_bytes
+            if entry.lease is not None:
+                entry.lease.release()
+        self._room.set()
+        self._room = trio.Event()
+
+    async def _commit(self, batch: list[PendingVisit]) -> list[PendingVisit]:
+        """Commit records, of large ones the first part; return those that are whole."""
+        whole: list[PendingVisit] = []
+        items: list[VisitRecord | LinkPart] = [
+            LinkPart(entry.record, entry.record.discoveries[:LINKS_AT_ONCE], with_host=True)
+            if entry.is_large and not self._drains
+            else entry.record
+            for entry in batch
+        ]
+        outcomes = await self._database.write_each(visit_rows.store_in_parts, items)
         until = trio.current_time() + SLICE_S
-        for entry, outcome in zip(batch, outcomes, strict=True):
+        for entry, item, outcome in zip(batch, items, outcomes, strict=True):
             if trio.current_time() >= until:
                 await trio.lowlevel.checkpoint()
                 until = trio.current_time() + SLICE_S
-            if isinstance(outcome, Exception):
-                log.error("visit_not_recorded", page=entry.record.page_id, exc_info=outcome)
-                outcome = NOT_RECORDED
-            try:
-                callback = entry.on_recorded(outcome)
-                if callback is not None:
-                    self._long.append(callback)
-                    self._long_waits.set()
-            except Exception:  # the callbacks of the other records must still run
-                log.exception("page_not_put_back", page=entry.record.page_id)
+            if isinstance(item, LinkPart):
+                new_pages = _result(item.visit, outcome).new_pages
+                self._large.append(_LargeVisit(entry, len(item.links), [*new_pages]))
+                self._large_waits.set()
+            else:
+                self._report(entry, _result(item, outcome))
+                whole.append(entry)
+        return whole
+
+    async def _run_large(self) -> None:
+        """Commit what is left of large records, one after the other."""
+        while True:
+            while self._large:
+                large = self._large.popleft()
+                try:
+                    with trio.CancelScope(shield=True):
+                        await self._write_rest(large)
+                finally:
+                    self._release([large.entry])
+            self._large_waits = trio.Event()
+            await self._large_waits.wait()
+
+    async def _write_rest(self, large: _LargeVisit) -> None:
+        record = large.entry.record
+        while len(record.discoveries) - large.stored > LINKS_AT_ONCE and not self._drains:
+            links = record.discoveries[large.stored : large.stored + LINKS_AT_ONCE]
+            part = LinkPart(record, links, with_host=False)
+            (outcome,) = await self._database.write_each(visit_rows.store_in_parts, [part])
+            large.new_pages += _result(record, outcome).new_pages
+            large.stored += len(links)
+        rest = large.rest()
+        (outcome,) = await self._database.write_each(visit_rows.store_in_parts, [rest])
+        last = _result(rest, outcome)
+        self._report(large.entry, replace(last, new_pages=large.new_pages + last.new_pages))
+
+    def _report(self, entry: PendingVisit, result: RecordResult) -> None:
+        try:
+            callback = entry.on_recorded(result)
+            if callback is not None:
+                self._long.append(callback)
+                self._long_waits.set()
+        except Exception:  # the callbacks of the other records must still run
+            log.exception("page_not_put_back", page=entry.record.page_id)
+
+
+def _result(record: VisitRecord, outcome: RecordResult | Exception) -> RecordResult:
+    if isinstance(outcome, Exception):
+        log.error("visit_not_recorded", page=record.page_id, exc_info=outcome)
+        return NOT_RECORDED
+    return outcome

@@ -12,6 +12,8 @@ from crawld.core.page import Outcome, PageState
 from crawld.daemon.visit.recorder import (
     BATCH,
     LINK_BYTES,
+    LINKS_AT_ONCE,
+    LINKS_PER_BATCH,
     SLICE_S,
     WAITING,
     PendingVisit,
@@ -21,8 +23,9 @@ from crawld.memory import MemoryPool
 from crawld.store.engine.database import Database
 from crawld.store.frontier import frontier
 from crawld.store.frontier import site as site_rows
+from crawld.store.frontier.host import HostUpdate
 from crawld.store.versions.body import encode
-from crawld.store.visit import VisitRecord
+from crawld.store.visit import LinkPart, VisitRecord
 from tests.daemon.harness import until
 from tests.unit.daemon.site_values import make_discovery
 
@@ -261,3 +264,134 @@ async def check_drain(recorder, database, count):
     await recorder.drain()
     assert recorder.unrecorded == 0
     assert len(await recorded_pages(database)) == count
+
+
+# --- pages with many links -----------------------------------------------------------------------
+
+
+class HeldParts:
+    """A database that notes the links of each transaction, and holds the transaction after some."""
+
+    def __init__(self, database, held_at=99):
+        self._database = database
+        self._held_at = held_at
+        self.links = []
+        self.held, self.may_go_on = trio.Event(), trio.Event()
+
+    async def write_each(self, function, items):
+        self.links.append([links_of(item) for item in items])
+        if len(self.links) == self._held_at:
+            self.held.set()
+            await self.may_go_on.wait()
+        return await self._database.write_each(function, items)
+
+
+def links_of(item):
+    """Return how many links an item of a transaction has; negative: its visit comes later."""
+    return -len(item.links) if isinstance(item, LinkPart) else len(item.discoveries)
+
+
+def large_record(page_id, parts=5, left=1):
+    """Return a record with links for so many parts, and some for the transaction of the visit."""
+    links = [make_discovery(f"/of-{page_id}/{n}") for n in range(parts * LINKS_AT_ONCE + left)]
+    return replace(make_record(page_id), discoveries=links)
+
+
+async def test_records_of_other_pages_are_committed_between_the_links_of_a_large_one(database):
+    pages = await make_pages(database, 2)
+    large = large_record(pages[0])
+    results, small = [], trio.Event()
+    with trio.fail_after(60):
+        async with recording(database) as recorder:
+            recorder._database = held = HeldParts(database, held_at=3)
+            await recorder.put(PendingVisit(large, results.append))
+            await held.held.wait()
+            await recorder.put(PendingVisit(make_record(pages[1]), lambda _: small.set()))
+            await small.wait()
+            assert (results, recorder.unrecorded) == ([], 1)
+            held.may_go_on.set()
+            await until(lambda: not recorder.unrecorded)
+    assert sorted(held.links) == sorted([[-LINKS_AT_ONCE]] * 5 + [[0], [1]])
+    assert results[0].visit_id is not None
+    assert [page.url for page in results[0].new_pages] == [link.url for link in large.discoveries]
+    assert await recorded_pages(database) == [(page,) for page in pages]
+
+
+async def test_links_of_a_large_page_are_written_at_once_while_the_daemon_stops(database):
+    pages = await make_pages(database, 2)
+    async with recording(database) as recorder, trio.open_nursery() as nursery:
+        recorder._database = held = HeldParts(database, held_at=2)
+        await recorder.put(PendingVisit(large_record(pages[0]), lambda _: None))
+        await held.held.wait()
+        await recorder.put(PendingVisit(large_record(pages[1]), lambda _: None))
+        nursery.start_soon(recorder.drain)
+        await until(lambda: len(held.links) == 3)
+        held.may_go_on.set()
+    # The parts of the first page that are committed already stay, the rest is one transaction.
+    whole = [5 * LINKS_AT_ONCE + 1]
+    assert held.links == [[-LINKS_AT_ONCE], [-LINKS_AT_ONCE], whole, [3 * LINKS_AT_ONCE + 1]]
+    assert await recorded_pages(database) == [(page,) for page in pages]
+
+
+async def test_a_batch_ends_when_its_pages_have_many_links(database):
+    pages = await make_pages(database, 20)
+    links = [make_discovery(f"/link/{n}") for n in range(LINKS_AT_ONCE)]
+    async with recording(database, running=False) as recorder:
+        recorder._database = held = HeldParts(database)
+        for page in pages:
+            record = replace(make_record(page), discoveries=links)
+            await recorder.put(PendingVisit(record, lambda _: None))
+        await recorder.drain()
+    per_batch = LINKS_PER_BATCH // LINKS_AT_ONCE
+    assert list(map(len, held.links)) == [per_batch, per_batch, 20 - 2 * per_batch]
+    assert await recorded_pages(database) == [(page,) for page in pages]
+
+
+async def test_links_that_cannot_be_stored_cost_only_their_part(database):
+    (page,) = await make_pages(database, 1)
+    record = large_record(page, parts=2)
+    record.discoveries[0] = replace(record.discoveries[0], site_id="none")
+    results = []
+    async with recording(database) as recorder:
+        await recorder.put(PendingVisit(record, results.append))
+        await until(lambda: results)
+    assert len(results[0].new_pages) == LINKS_AT_ONCE + 1
+    assert await recorded_pages(database) == [(page,)]
+
+
+async def test_links_of_a_removed_page_are_not_stored(database):
+    (page,) = await make_pages(database, 1)
+    results = []
+    async with recording(database) as recorder:
+        await recorder.put(PendingVisit(large_record(page + 99), results.append))
+        await until(lambda: results)
+    assert results[0].visit_id is None
+    assert results[0].new_pages == []
+    assert await database.read(count_pages) == 1
+
+
+def count_pages(connection):
+    return connection.execute("SELECT count(*) FROM page").get
+
+
+async def test_the_state_of_a_host_is_that_of_its_last_visit(database):
+    """A visit of the same host is stored before the last links of a large page."""
+    pages = await make_pages(database, 2)
+    update = HostUpdate(last_fetch_at=NOW, backoff_level=3)
+    large = replace(large_record(pages[0]), host=update)
+    later = replace(make_record(pages[1]), host=replace(update, backoff_level=0))
+    async with recording(database) as recorder:
+        recorder._database = held = HeldParts(database, held_at=2)
+        await recorder.put(PendingVisit(large, lambda _: None))
+        await held.held.wait()
+        assert await database.read(backoff_level) == 3
+        await recorder.put(PendingVisit(later, lambda _: None))
+        await until(lambda: recorder.unrecorded == 1)
+        held.may_go_on.set()
+        await until(lambda: not recorder.unrecorded)
+    assert await database.read(backoff_level) == 0
+    assert await database.read(lambda c: c.execute("SELECT visit_count FROM host").get) == 2
+
+
+def backoff_level(connection):
+    return connection.execute("SELECT backoff_level FROM host").get
