@@ -22,7 +22,18 @@ def hints(session: Session) -> None:
 def hints_table(found: list[HintSourceStatus], now: float) -> RenderableType:
     """Return the hint sources, one per line."""
     headings = (
-        *("source", "host", "polled", "next", "requests", "hints", "real", "false", "missed"),
+        *(
+            "source",
+            "host",
+            "sites",
+            "polled",
+            "next",
+            "requests",
+            "hints",
+            "real",
+            "false",
+            "missed",
+        ),
         *("trust", "miss rate", "lag", "gain", "waiting", "error"),
     )
     return table(headings, [_line(each, now) for each in found])
@@ -33,6 +44,7 @@ def _line(each: HintSourceStatus, now: float) -> tuple[str, ...]:
     return (
         clean(each.kind.replace("_", " ")),
         clean(each.host),
+        clean(", ".join(each.sites)),
         ago_text(each.last_poll_at, now),
         "" if next_s is None else duration_text(next_s),
         count_text(each.request_count),

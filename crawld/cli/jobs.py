@@ -90,11 +90,11 @@ def jobs_table(found: list[status.JobStatus]) -> RenderableType:
 def wikis_table(found: list[status.WikiStatus]) -> RenderableType:
     """Return the wikis, one per line."""
     return table(
-        ("wiki", "site", "software", "pages", "requests", "changes", "trouble"),
+        ("wiki", "sites", "software", "pages", "requests", "changes", "trouble"),
         [
             (
                 clean(each.api_url),
-                clean(each.site),
+                clean(", ".join(each.sites)),
                 clean(each.generator),
                 _progress(each.pages),
                 count_text(each.request_count),

@@ -59,6 +59,69 @@ CREATE TABLE "body" (
     data BLOB NOT NULL
 ) STRICT;
 
+CREATE TABLE "hint_source" (
+    hint_source_id INTEGER PRIMARY KEY,
+    site_id INTEGER REFERENCES site,
+    wiki_id INTEGER REFERENCES wiki,
+    -- the host whose pages it reports on
+    host_id INTEGER NOT NULL REFERENCES host,
+    -- recent_changes, probe, sitemap ...; and what is asked
+    kind TEXT NOT NULL,
+    url TEXT NOT NULL,
+    found_at REAL NOT NULL,
+    -- where the next poll continues; told_until: changes up to then have been reported
+    cursor TEXT,
+    told_until REAL,
+    last_poll_at REAL,
+    next_poll_at REAL,
+    poll_count INTEGER NOT NULL DEFAULT 0,
+    request_count INTEGER NOT NULL DEFAULT 0,
+    -- reported changes of known pages; those that visits confirmed; those that they did not; and
+    -- the changes that visits found and the source never reported
+    hint_count INTEGER NOT NULL DEFAULT 0,
+    real_count INTEGER NOT NULL DEFAULT 0,
+    false_count INTEGER NOT NULL DEFAULT 0,
+    missed_count INTEGER NOT NULL DEFAULT 0,
+    -- from a change to its hint, summed over hints whose time the source knew
+    lag_s REAL NOT NULL DEFAULT 0,
+    lag_count INTEGER NOT NULL DEFAULT 0,
+    -- evidence of its reliability (core/change/reliability.py), as JSON
+    evidence TEXT,
+    -- the last failure, failures in a row, and when it may be asked again
+    trouble TEXT,
+    trouble_detail TEXT,
+    trouble_count INTEGER NOT NULL DEFAULT 0,
+    closed_until REAL,
+    CHECK ((site_id IS NULL) <> (wiki_id IS NULL))
+) STRICT;
+
+CREATE TABLE "wiki" (
+    wiki_id INTEGER PRIMARY KEY,
+    origin_id INTEGER NOT NULL UNIQUE REFERENCES origin,
+    -- when pages of the origin were last checked; api_url NULL: they were no wiki's
+    looked_at REAL NOT NULL,
+    api_url TEXT,
+    -- the wiki's own description (JSON), and when it was read
+    facts TEXT,
+    facts_at REAL,
+    request_count INTEGER NOT NULL DEFAULT 0,
+    change_count INTEGER NOT NULL DEFAULT 0,
+    -- the last failure, failures in a row, and when the API may be asked again
+    trouble TEXT,
+    trouble_detail TEXT,
+    trouble_count INTEGER NOT NULL DEFAULT 0,
+    closed_until REAL
+) STRICT;
+
+CREATE TABLE "wiki_member" (
+    site_id INTEGER NOT NULL REFERENCES site,
+    wiki_id INTEGER NOT NULL REFERENCES wiki ON DELETE CASCADE,
+    title TEXT NOT NULL,
+    -- when the wiki last listed it
+    named_at REAL NOT NULL,
+    PRIMARY KEY (site_id, wiki_id, title)
+) STRICT, WITHOUT ROWID;
+
 CREATE TABLE 'page_text_config'(k PRIMARY KEY, v) WITHOUT ROWID;
 
 CREATE TABLE 'page_text_data'(id INTEGER PRIMARY KEY, block BLOB);
@@ -108,41 +171,6 @@ CREATE TABLE hint (
     told INTEGER NOT NULL,
     PRIMARY KEY (page_id, hint_source_id)
 ) STRICT, WITHOUT ROWID;
-
-CREATE TABLE hint_source (
-    hint_source_id INTEGER PRIMARY KEY,
-    site_id INTEGER NOT NULL REFERENCES site,
-    -- the host whose pages it tells of
-    host_id INTEGER NOT NULL REFERENCES host,
-    -- recent_changes, probe, sitemap ...; and what is asked
-    kind TEXT NOT NULL,
-    url TEXT NOT NULL,
-    found_at REAL NOT NULL,
-    -- where it goes on: the source's own words; told_until: changes up to then have been told
-    cursor TEXT,
-    told_until REAL,
-    last_poll_at REAL,
-    next_poll_at REAL,
-    poll_count INTEGER NOT NULL DEFAULT 0,
-    request_count INTEGER NOT NULL DEFAULT 0,
-    -- changes told of pages held; those that visits found to be so, those that were none, and the
-    -- changes that visits found and it never told of
-    hint_count INTEGER NOT NULL DEFAULT 0,
-    real_count INTEGER NOT NULL DEFAULT 0,
-    false_count INTEGER NOT NULL DEFAULT 0,
-    missed_count INTEGER NOT NULL DEFAULT 0,
-    -- from a change to its hint, summed over hints whose instant the source knew
-    lag_s REAL NOT NULL DEFAULT 0,
-    lag_count INTEGER NOT NULL DEFAULT 0,
-    -- evidence of its reliability (core/change/reliability.py), as JSON
-    evidence TEXT,
-    -- the last answer that was none, how many in a row, and when it may be asked again
-    trouble TEXT,
-    trouble_detail TEXT,
-    trouble_count INTEGER NOT NULL DEFAULT 0,
-    closed_until REAL,
-    UNIQUE (site_id, host_id, kind, url)
-) STRICT;
 
 CREATE TABLE host (
     host_id INTEGER PRIMARY KEY,
@@ -431,36 +459,6 @@ CREATE TABLE volatile (
     rules BLOB NOT NULL
 ) STRICT;
 
-CREATE TABLE wiki (
-    wiki_id INTEGER PRIMARY KEY,
-    site_id INTEGER NOT NULL REFERENCES site,
-    origin_id INTEGER NOT NULL REFERENCES origin,
-    -- when pages of the origin were last looked at; api_url NULL: they were no wiki's
-    looked_at REAL NOT NULL,
-    api_url TEXT,
-    -- what the wiki says of itself (JSON), and when it said so
-    facts TEXT,
-    facts_at REAL,
-    -- pages visited before this instant are among wiki_page if they have a title
-    registered_until REAL NOT NULL DEFAULT 0,
-    request_count INTEGER NOT NULL DEFAULT 0,
-    change_count INTEGER NOT NULL DEFAULT 0,
-    -- the last answer that was none, how many in a row, and when the API may be asked again
-    trouble TEXT,
-    trouble_detail TEXT,
-    trouble_count INTEGER NOT NULL DEFAULT 0,
-    closed_until REAL,
-    UNIQUE (site_id, origin_id)
-) STRICT;
-
-CREATE TABLE wiki_member (
-    wiki_id INTEGER NOT NULL REFERENCES wiki ON DELETE CASCADE,
-    title TEXT NOT NULL,
-    -- when the wiki last named it
-    named_at REAL NOT NULL,
-    PRIMARY KEY (wiki_id, title)
-) STRICT, WITHOUT ROWID;
-
 CREATE TABLE wiki_page (
     page_id INTEGER PRIMARY KEY REFERENCES page,
     wiki_id INTEGER NOT NULL REFERENCES wiki,
@@ -488,6 +486,19 @@ CREATE TABLE wiki_page (
     failure_count INTEGER NOT NULL DEFAULT 0,
     detail TEXT
 ) STRICT;
+
+CREATE TABLE wiki_site (
+    wiki_id INTEGER NOT NULL REFERENCES wiki ON DELETE CASCADE,
+    site_id INTEGER NOT NULL REFERENCES site,
+    -- pages of the site visited before this time are in wiki_page if they have a title
+    registered_until REAL NOT NULL DEFAULT 0,
+    PRIMARY KEY (wiki_id, site_id)
+) STRICT, WITHOUT ROWID;
+
+CREATE UNIQUE INDEX hint_source_of_site ON hint_source (site_id, host_id, kind, url)
+    WHERE site_id IS NOT NULL;
+
+CREATE UNIQUE INDEX hint_source_of_wiki ON hint_source (wiki_id, kind) WHERE wiki_id IS NOT NULL;
 
 CREATE UNIQUE INDEX page_url ON page (host_id, url_hash);
 

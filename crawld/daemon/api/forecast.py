@@ -108,7 +108,11 @@ def forecast_routes(daemon: Daemon) -> APIRouter:
             rows = await daemon.database.read(sample.sample, *place[:2], limit=limit)
             curves, with_history = await daemon.start.environment.workers.run(_curves_of, rows, now)
             learnt += sum(_is_learnt(row.record) for row in rows)
-            own = [row for row in sources if (row.host_id, row.site_id) == place[:2]]
+            own = [
+                row
+                for row in sources
+                if row.host_id == place.host_id and place.site_id in row.site_ids
+            ]
             hosts.append(_PageSet(curves, count, place, _combined_hints(own)))
             exact += with_history
         if not exact and not learnt:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from fastapi import APIRouter
 
 from crawld.daemon.api.schemas.hints import HintSourceStatus
+from crawld.daemon.api.views import site_names
 from crawld.daemon.daemon import Daemon
 from crawld.store.changes import hint, hint_source
 from crawld.store.changes.hint_source import SourceRow
@@ -25,7 +26,6 @@ def hint_routes(daemon: Daemon) -> APIRouter:
 
 
 def _status(daemon: Daemon, row: SourceRow, outstanding: int) -> HintSourceStatus:
-    site = daemon.state.sites.get(row.site_id)
     known = hint.load_reliability(row.evidence)
     estimate = daemon.hint_poller.budget.estimate(row.hint_source_id)
     same = {
@@ -35,7 +35,7 @@ def _status(daemon: Daemon, row: SourceRow, outstanding: int) -> HintSourceStatu
     }
     return HintSourceStatus(
         **same,
-        site=site.name if site else "",
+        sites=site_names(daemon, row.site_ids),
         outstanding=outstanding,
         trust=known.trust,
         missed_share=known.missed_share,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import trio
@@ -190,16 +191,21 @@ async def job_status(state: JobState) -> status.JobStatus:
     )
 
 
+def site_names(daemon: Daemon, site_ids: Iterable[int]) -> list[str]:
+    """Return the names of configured sites."""
+    sites = daemon.state.sites
+    return [sites[site_id].name for site_id in site_ids if site_id in sites]
+
+
 async def wiki_statuses(daemon: Daemon) -> list[status.WikiStatus]:
     """Return every identified wiki, with its pages by state."""
     found = []
     for row in await daemon.database.read(wiki.list_wikis):
-        site = daemon.state.sites.get(row.site_id)
         if row.api_url is None:
             continue
         found.append(
             status.WikiStatus(
-                site=site.name if site else "",
+                sites=site_names(daemon, row.site_ids),
                 origin=row.origin,
                 api_url=row.api_url,
                 generator=WikiFacts.from_json(row.facts).generator if row.facts else None,

@@ -1,9 +1,9 @@
 """Client of wiki APIs: sends requests in the turns of their hosts.
 
-Permission is checked before each request: the site says `api = true`, neither site nor host is
-paused, the host is open (back-off, Retry-After, quiet hours), and no robots.txt rule that names
-crawld forbids it. Rules for every robot do not count here: many wikis close their API to robots and
-invite programs to use it.
+Permission is checked before each request: one of the wiki's sites says `api = true` and is not
+paused, the host is not paused and is open (back-off, Retry-After, quiet hours), and no robots.txt
+rule that names crawld forbids it. Rules for every robot do not count here: many wikis close their
+API to robots and invite programs to use it.
 
 Each request takes a turn of its host, followed by the host's full delay. While pages are due
 too, API requests use at most a share of its turns: the next one waits `delay / share`. Otherwise
@@ -14,6 +14,7 @@ Remote faults are values; only bugs and cancellation raise.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import structlog
@@ -36,6 +37,7 @@ from crawld.sources.mediawiki_api import (
     query_url,
     read_response,
 )
+from crawld.store.changes.wiki import WikiRow
 
 log = structlog.get_logger(__name__)
 
@@ -51,10 +53,22 @@ MAX_WARNED = 1_000
 
 @dataclass(frozen=True, slots=True)
 class Api:
-    """An API, and the site that permits its use."""
+    """An API, and the sites that permit its use."""
 
-    site_id: int
+    site_ids: tuple[int, ...]
     url: str
+
+
+def api_of(row: WikiRow, sites: Mapping[int, ActiveSite]) -> Api | None:
+    """Return the API of a wiki, asked for those of its sites that trust it; None: it has none."""
+    if row.api_url is None:
+        return None
+    trusting = (
+        site_id
+        for site_id in row.site_ids
+        if site_id in sites and sites[site_id].trusts(row.api_url, f"{row.origin}/")
+    )
+    return Api(tuple(trusting), row.api_url)
 
 
 class ApiClient(BackgroundWork):
@@ -81,7 +95,8 @@ class ApiClient(BackgroundWork):
             The response, or the reason why there is none. `HELD` and `FORBIDDEN` cost no request.
         """
         url = query_url(api.url, parameters, maxlag_s=self._config().jobs.api_maxlag_s)
-        host = await self._state.ensure_host(split_url(api.url).host, api.site_id)
+        rules_of = next(iter(api.site_ids), 0)  # for a host that has no pages
+        host = await self._state.ensure_host(split_url(api.url).host, rules_of)
         while True:
             if (held := self._held(api, host)) is not None:
                 return held
@@ -105,21 +120,23 @@ class ApiClient(BackgroundWork):
     # --- permission ----------------------------------------------------------------------------
 
     def _site(self, api: Api) -> ActiveSite | None:
-        site = self._state.sites.get(api.site_id)
-        if (
-            site is None
-            or site.paused
-            or not site.config.api
-            or self._state.traffic.is_over_quota(site)
-        ):
-            return None
-        return site
+        """Return the site for which a request may be sent now: first, one with headers for it."""
+        permitted = [
+            site
+            for site_id in api.site_ids
+            if (site := self._state.sites.get(site_id)) is not None
+            and site.config.api
+            and not site.paused
+            and not self._state.traffic.is_over_quota(site)
+        ]
+        return min(permitted, key=lambda site: not site.headers_for(api.url), default=None)
 
     def _held(self, api: Api, host: HostState) -> ApiTrouble | None:
         """Return why no request may be sent to this host now; None: one may."""
         if self._site(api) is None:
             return ApiTrouble(
-                TroubleKind.HELD, "the site is paused, over its quota, or says api = false"
+                TroubleKind.HELD,
+                "no site permits it: they are paused, over quota, or say api = false",
             )
         if host.paused:
             return ApiTrouble(TroubleKind.HELD, "the host is paused")

@@ -32,6 +32,7 @@ class ActiveSite:
         scope: which URLs belong to it.
         traps: limits against crawler traps.
         own_hosts: the hosts the operator named, as seeds or in `hosts`.
+        seed_origins: the origins of its seeds: scheme, host and port.
         headers: request headers with passwords, for `header_origins` only.
         header_origins: the origins that get them: scheme, host and port.
         weights: patterns and the importance of the pages they match.
@@ -47,6 +48,7 @@ class ActiveSite:
     limits: FetchLimits
     traps: TrapLimits
     own_hosts: frozenset[str]
+    seed_origins: frozenset[str]
     headers: SecretHeaders
     header_origins: frozenset[str]
     weights: tuple[tuple[Scope, float], ...]
@@ -173,6 +175,7 @@ def activate(
         ConfigError: its headers file cannot be read.
     """
     headers = read_headers(site.headers_file).pairs if site.headers_file else ()
+    origins = frozenset(seed_origins)
     scope = derive.site_scope(site, seed_hosts)
     return ActiveSite(
         site_id=site_id,
@@ -182,8 +185,9 @@ def activate(
         limits=fetch_limits(config.fetch),
         traps=derive.trap_limits(config),
         own_hosts=scope.hosts,
+        seed_origins=origins,
         headers=headers,
-        header_origins=derive.headers_origins(config, site, seed_origins),
+        header_origins=derive.headers_origins(config, site, origins),
         weights=derive.importance_rules(site),
         max_links_per_page=config.frontier.max_links_per_page,
         respect_crawl_delay=config.politeness.respect_crawl_delay,

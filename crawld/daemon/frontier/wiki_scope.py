@@ -10,10 +10,12 @@ from dataclasses import replace
 
 from crawld.core.url import split_url
 from crawld.daemon.frontier.site import ActiveSite
+from crawld.daemon.frontier.wiki_sites import update_wiki_sites
 from crawld.sources.mediawiki_scope import TitleScope, normalize_prefixes
 from crawld.sources.mediawiki_site import WikiFacts
-from crawld.store.changes import wiki, wiki_member
+from crawld.store.changes import wiki_member
 from crawld.store.changes.wiki import WikiRow
+from crawld.store.changes.wiki_member import Part
 from crawld.store.engine.database import Database
 
 
@@ -39,12 +41,12 @@ class WikiScope:
     async def load(self, database: Database, sites: dict[int, ActiveSite]) -> bool:
         """Load from the file; return whether anything changed."""
         loaded: dict[tuple[int, str], TitleScope] = {}
-        for row in await database.read(wiki.list_wikis):
-            site = sites.get(row.site_id)
-            if site is None or not site.config.api or row.facts is None:
-                continue
-            members = await database.read(wiki_member.list_titles, row.wiki_id)
-            loaded[row.site_id, row.origin] = part_of(site, row, members)
+        for row in await update_wiki_sites(database, sites):
+            for site_id in row.site_ids if row.facts is not None else ():
+                part = Part(site_id, row.wiki_id)
+                members = await database.read(wiki_member.list_titles, part)
+                if (site := sites.get(site_id)) is not None:
+                    loaded[site_id, row.origin] = part_of(site, row, members)
         changed = loaded != self._parts
         self._parts = loaded
         return changed

@@ -152,24 +152,25 @@ class PollBudget(BackgroundWork):
             rows = await self._database.read(hint_source.list_sources)
             by_host: dict[tuple[int, str], list[SourceRow]] = defaultdict(list)
             for row in rows:
-                if row.told_until is not None:
-                    by_host[row.site_id, row.host].append(row)
+                for site_id in row.site_ids if row.told_until is not None else ():
+                    by_host[site_id, row.host].append(row)
             for (site_id, host_name), reporting in by_host.items():
                 host = self._state.hosts.get(host_name)
                 if host is not None and site_id in host.pages:
                     host.pages[site_id].set_coverage(*coverage(reporting))
-            for reporting in by_host.values():
+            for (site_id, _), reporting in by_host.items():
                 for row in reporting:
-                    await self._update_estimate(row, reporting)
+                    if row.site_ids[0] == site_id:  # once for all its sites
+                        await self._update_estimate(row, reporting)
             await trio.sleep(COVERAGE_EVERY_S)
 
     async def _update_estimate(self, row: SourceRow, all_rows: Sequence[SourceRow]) -> None:
         known, now = self._estimates.get(row.hint_source_id), trio.current_time()
         pace = Pace(REST_FACTOR)
         host = self._state.hosts.get(row.host)
-        pages = host.pages.get(row.site_id) if host else None
-        if host is None or pages is None or not row.poll_count:
+        if host is None or not row.poll_count:
             return
+        covered = sum(len(host.pages[key].policy) for key in row.site_ids if key in host.pages)
         slots_per_s = 1.0 / max(host.delay_s(), 0.01)
         if known and known.is_current(row, now, slots_per_s):
             return
@@ -182,7 +183,7 @@ class PollBudget(BackgroundWork):
         beside = [source_quality(other) for other in all_rows if other is not row]
         given = _EstimateInput(
             models=[each for each in models if each.host_id == host.host_id],
-            covered=len(pages.policy),
+            covered=covered,
             slots_per_s=slots_per_s,
             hints_per_s=hints / lasted_s,
             source=source_quality(row, beyond_polls=True),

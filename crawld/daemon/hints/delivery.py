@@ -32,35 +32,35 @@ class HintDelivery(BackgroundWork):
     """Hands hints to the policies of their pages."""
 
     async def deliver(self, row: SourceRow, accepted: Sequence[AcceptedHint]) -> None:
-        """Pass the hints of a source to the policy of its site and host."""
+        """Pass the hints of a source to the policies of their pages."""
         host = self._state.hosts.get(row.host)
-        pages = host.pages.get(row.site_id) if host else None
-        if host is None or pages is None or not accepted:
+        if host is None or not accepted:
             return
         trust = hint.load_reliability(row.evidence).effective_trust
         until = trio.current_time() + SLICE_S
         for each in accepted:
-            pages.add_hint(each.page_id, each.last_at, trust)
+            if (pages := host.pages.get(each.site_id)) is not None:
+                pages.add_hint(each.page_id, each.last_at, trust)
             if trio.current_time() >= until:
                 await trio.lowlevel.checkpoint()
                 until = trio.current_time() + SLICE_S
         # A page that is gone is reported to be back; one that failed still waits for its retry.
-        back = {
-            each.page_id
-            for each in accepted
-            if each.retry_at is not None and each.last_outcome in _GONE
-        }
-        if back:
-            pages.retry_now(back)
+        back = defaultdict(set)
+        for each in accepted:
+            if each.retry_at is not None and each.last_outcome in _GONE:
+                back[each.site_id].add(each.page_id)
+        for site_id, page_ids in back.items():
+            if (pages := host.pages.get(site_id)) is not None:
+                pages.retry_now(page_ids)
         self._state.schedule.wake(host.slot)
 
-    def refresh(self, site_id: int, stale: Sequence[StaleRequisite]) -> None:
+    def refresh(self, stale: Sequence[StaleRequisite]) -> None:
         """Fetch requisites again as soon as their hosts allow."""
         hosts = {host.host_id: host for host in self._state.hosts.values()}
-        by_host = defaultdict(set)
+        by_queue = defaultdict(set)
         for each in stale:
-            by_host[each.host_id].add(each.page_id)
-        for host_id, page_ids in by_host.items():
+            by_queue[each.host_id, each.site_id].add(each.page_id)
+        for (host_id, site_id), page_ids in by_queue.items():
             host = hosts.get(host_id)
             queue = host.requisites.get(site_id) if host else None
             if host is not None and queue is not None:

@@ -73,7 +73,7 @@ class DocumentFinder(BackgroundWork):
         return [
             GapSource(row, self._database, self._clock)
             for row in rows
-            if row.kind == GapSource.kind and row.site_id in self._state.sites
+            if row.kind == GapSource.kind and self._state.sites.keys() & row.site_ids
         ]
 
     async def _ensure(

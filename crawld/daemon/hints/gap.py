@@ -108,18 +108,23 @@ async def reconcile_gap(
         first_at: start of the gap, Unix seconds.
     """
     sources = await database.read(hint_source.list_sources)
-    probes = {(each.site_id, each.host_id): each for each in sources if each.kind == "probe"}
-    cursor_updates: list[tuple[int, str | None]] = []
+    probes = {
+        (site_id, each.host_id): each
+        for each in sources
+        if each.kind == "probe"
+        for site_id in each.site_ids
+    }
+    cursor_updates: dict[int, str | None] = {}
     for row in rows:
         probe = probes.get((row.site_id, row.host_id))
         if probe is not None:
             progress = replace(ProbeProgress.from_json(probe.cursor), after=0, urgent=True)
-            cursor_updates.append((probe.hint_source_id, progress.to_json()))
+            cursor_updates[probe.hint_source_id] = progress.to_json()
         else:
             gap_source = await database.write(_ensure_gap_source, row, last_at)
             span = GapCursor(first_at, last_at).merged_with(GapCursor.from_json(gap_source.cursor))
-            cursor_updates.append((gap_source.hint_source_id, span.to_json()))
-    return cursor_updates
+            cursor_updates[gap_source.hint_source_id] = span.to_json()
+    return list(cursor_updates.items())
 
 
 def _ensure_gap_source(connection: apsw.Connection, row: SourceRow, at: float) -> SourceRow:

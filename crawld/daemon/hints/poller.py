@@ -23,6 +23,7 @@ import trio
 from crawld.core.url import split_url, url_hash
 from crawld.daemon.crawl.context import BackgroundWork, CrawlContext
 from crawld.daemon.frontier.admission import Referrer
+from crawld.daemon.frontier.site import ActiveSite
 from crawld.daemon.hints.budget import PollBudget
 from crawld.daemon.hints.delivery import SLICE_S, HintDelivery
 from crawld.daemon.hints.source import HELD, Finder, Hint, Poll, PollTrouble, Source, Stream
@@ -185,10 +186,11 @@ class HintPoller(BackgroundWork):
         """Publish the sources that cover each site and host."""
         known: dict[tuple[int, int], list[int]] = defaultdict(list)
         for row in await self._database.read(hint_source.list_sources):
-            sources = known[row.site_id, row.host_id]
-            # Only a source that is complete up to some time can miss a change.
-            if row.told_until is not None:
-                sources.append(row.hint_source_id)
+            for site_id in row.site_ids:
+                sources = known[site_id, row.host_id]
+                # Only a source that is complete up to some time can miss a change.
+                if row.told_until is not None:
+                    sources.append(row.hint_source_id)
         self._state.hint_sources = {key: tuple(numbers) for key, numbers in known.items()}
 
     # --- polls -----------------------------------------------------------------------------------
@@ -338,7 +340,7 @@ class HintPoller(BackgroundWork):
         if result.requisites:  # before the cursor moves: a kill in between repeats the poll
             await self._database.write(wiki_requisite.make_due, result.requisites, result.at)
         new_hints += await self._store(row, last)
-        self.delivery.refresh(row.site_id, result.requisites)
+        self.delivery.refresh(result.requisites)
         for number, _ in result.cursor_updates:
             self._poll_soon(number)
         if result.found_urls:
@@ -377,10 +379,16 @@ class HintPoller(BackgroundWork):
         return list(found.values())
 
     async def _admit(self, row: SourceRow, urls: Sequence[str]) -> None:
-        """Admit URLs to the frontier as far as the scope of the site allows."""
-        site = self._state.sites.get(row.site_id)
-        if site is None:
-            return
+        """Admit URLs to the frontier as far as the scope of each site allows.
+
+        Titles that a wiki reports are for sites that are a part of it; others follow links.
+        """
+        for site_id in row.site_ids:
+            site = self._state.sites.get(site_id)
+            if site is not None and (row.wiki_id is None or site.config.wiki_scoped):
+                await self._admit_to(site, urls)
+
+    async def _admit_to(self, site: ActiveSite, urls: Sequence[str]) -> None:
         source, now = Referrer(None, FOUND_URL_DEPTH), self._clock.now()
         admitted = await self._state.admission.admit(site, urls, source, now)
         found = admitted.found

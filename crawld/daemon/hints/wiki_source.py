@@ -44,7 +44,7 @@ class Wiki:
     Attributes:
         facts: the wiki's own description (siteinfo).
         sources: source rows by kind.
-        scoped: whether the site covers only some titles, which may change.
+        scoped: whether some site covers only some titles, which may change.
     """
 
     row: WikiRow

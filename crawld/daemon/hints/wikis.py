@@ -1,6 +1,6 @@
 """MediaWikis as hint sources: recent changes, probes of pages, users of templates.
 
-Each wiki of a site with `api = true` has three sources, all within the politeness of its host:
+Each wiki has three sources for all sites that use it, within the politeness of its host:
 
 - `recent_changes` lists titles that were edited, moved, deleted, restored or imported.
 - `probe` queries the newest revisions of known pages, 50 per request, in rounds. It finds what
@@ -21,8 +21,9 @@ import structlog
 
 from crawld.core.url import url_hash
 from crawld.daemon.clock import Clock
-from crawld.daemon.crawl.api_client import Api, ApiClient
+from crawld.daemon.crawl.api_client import ApiClient, api_of
 from crawld.daemon.crawl.context import BackgroundWork, CrawlContext
+from crawld.daemon.frontier.wiki_sites import update_wiki_sites
 from crawld.daemon.hints.source import CursorUpdates, Poll, PollTrouble, Source
 from crawld.daemon.hints.wiki_probe import ProbeSource
 from crawld.daemon.hints.wiki_source import LOOK_S, ClockSkew, Wiki, WikiSource
@@ -41,7 +42,7 @@ from crawld.sources.mediawiki_changes import (
     template_users_query,
 )
 from crawld.sources.mediawiki_site import WikiFacts
-from crawld.store.changes import hint_source, wiki, wiki_page, wiki_requisite
+from crawld.store.changes import hint_source, wiki_page, wiki_requisite
 from crawld.store.changes.change import Change
 from crawld.store.changes.hint import PageHint
 from crawld.store.changes.hint_source import SourceRow
@@ -85,19 +86,19 @@ class WikiFinder(BackgroundWork):
     async def find(self) -> Sequence[Source]:
         """Return the sources of every wiki with known siteinfo."""
         found: list[Source] = []
-        for row in await self._database.read(wiki.list_wikis):
-            site = self._state.sites.get(row.site_id)
-            if site is None or not site.config.api or row.api_url is None or row.facts is None:
+        for row in await update_wiki_sites(self._database, self._state.sites):
+            api = api_of(row, self._state.sites)
+            if api is None or not api.site_ids or row.facts is None:
                 continue
             sources = {
                 kind: await self._database.write(
-                    hint_source.ensure,
-                    *(row.site_id, row.host_id, kind, row.api_url, self._clock.now()),
+                    hint_source.ensure_of_wiki,
+                    *(row.wiki_id, row.host_id, kind, api.url, self._clock.now()),
                 )
                 for kind in self.kinds
             }
-            api = Api(row.site_id, row.api_url)
-            scoped = site.config.wiki_scoped
+            sites = [self._state.sites.get(site_id) for site_id in row.site_ids]
+            scoped = any(site is not None and site.config.wiki_scoped for site in sites)
             known = Wiki(row, WikiFacts.from_json(row.facts), api, sources, scoped)
             given = (known, self._database, self._client, self._clock)
             found += (
@@ -185,7 +186,7 @@ class RecentChangesSource(WikiSource):
         if not files and not styles:
             return []
         return await self.database.read(
-            wiki_requisite.find_stale, self.wiki.row.site_id, now, files=files, styles=styles
+            wiki_requisite.find_stale, self.wiki.row.site_ids, now, files=files, styles=styles
         )
 
     def _log_changes(self, changed: Sequence[TitleChange]) -> list[tuple[int, Change]]:
@@ -204,7 +205,7 @@ class RecentChangesSource(WikiSource):
         return found
 
     def _scoped_urls(self, changed: Sequence[TitleChange]) -> list[str]:
-        """Return URLs of changed titles, for a site that covers only some titles."""
+        """Return URLs of changed titles, for sites that cover only some titles."""
         if not self.wiki.scoped:
             return []
         titles, origin = self.wiki.facts.titles, self.wiki.row.origin

@@ -20,7 +20,7 @@ import trio
 from tenacity import AsyncRetrying, RetryCallState, retry_if_result
 
 from crawld.core.politeness import MAX_RETRY_AFTER_S
-from crawld.daemon.crawl.api_client import Api, ApiClient
+from crawld.daemon.crawl.api_client import Api, ApiClient, api_of
 from crawld.daemon.crawl.context import BackgroundWork, CrawlContext
 from crawld.daemon.frontier.admission import Referrer
 from crawld.daemon.frontier.site import ActiveSite
@@ -29,6 +29,7 @@ from crawld.sources.mediawiki_changes import TitleChange
 from crawld.sources.mediawiki_scope import CATEGORY_SPACE, MemberWalk, TitleScope
 from crawld.store.changes import wiki, wiki_member
 from crawld.store.changes.wiki import WikiRow
+from crawld.store.changes.wiki_member import Part
 
 log = structlog.get_logger(__name__)
 
@@ -60,7 +61,7 @@ class WikiMembersJob(BackgroundWork):
         super().__init__(context)
         self._client = client
         self._waits = False
-        self._followed: dict[int, frozenset[str]] = {}
+        self._followed: dict[Part, frozenset[str]] = {}
         self._rested_at = -math.inf
 
     def concerns(self, row: WikiRow, changed: Sequence[TitleChange]) -> bool:
@@ -68,11 +69,14 @@ class WikiMembersJob(BackgroundWork):
 
         Before the first walk since the start every category counts as followed.
         """
-        part = self._state.wiki_scope.part(row.site_id, row.origin)
-        site = self._state.sites.get(row.site_id)
+        return any(self._concerns_site(row, site_id, changed) for site_id in row.site_ids)
+
+    def _concerns_site(self, row: WikiRow, site_id: int, changed: Sequence[TitleChange]) -> bool:
+        part = self._state.wiki_scope.part(site_id, row.origin)
+        site = self._state.sites.get(site_id)
         if part is None or site is None or not _is_walked(site):
             return False
-        followed = self._followed.get(row.wiki_id)
+        followed = self._followed.get(Part(site_id, row.wiki_id))
         return any(
             (each.space == CATEGORY_SPACE and (followed is None or each.title in followed))
             or (each.entry is not None and each.title in part.members)
@@ -90,10 +94,16 @@ class WikiMembersJob(BackgroundWork):
         began_at = trio.current_time()
         await self.load()
         scoped = {number for number, site in self._state.sites.items() if _is_walked(site)}
-        rows = [row for row in await self._database.read(wiki.list_wikis) if row.facts]
-        walked = [row for row in rows if row.site_id in scoped and row.api_url]
-        self._waits = scoped != {row.site_id for row in walked}
-        results = [await self._walk(row) for row in walked]
+        rows = await self._database.read(wiki.list_wikis)
+        walked = [
+            (row, site_id)
+            for row in rows
+            if row.facts and row.api_url
+            for site_id in row.site_ids
+            if site_id in scoped
+        ]
+        self._waits = scoped != {site_id for _, site_id in walked}
+        results = [await self._walk(row, site_id) for row, site_id in walked]
         now = trio.current_time()
         self._rested_at = now + max(REST_FACTOR * (now - began_at), MIN_REST_S)
         return "; ".join(results) if results else f"{len(scoped)} sites wait for their wikis"
@@ -101,7 +111,8 @@ class WikiMembersJob(BackgroundWork):
     async def progress(self) -> dict[str, int]:
         """Return the number of titles of such sites."""
         rows = await self._database.read(wiki.list_wikis)
-        titles = [await self._database.read(wiki_member.list_titles, row.wiki_id) for row in rows]
+        parts = [Part(site_id, row.wiki_id) for row in rows for site_id in row.site_ids]
+        titles = [await self._database.read(wiki_member.list_titles, part) for part in parts]
         return {"titles": sum(map(len, titles))}
 
     async def load(self) -> None:
@@ -118,11 +129,13 @@ class WikiMembersJob(BackgroundWork):
 
     # --- one wiki --------------------------------------------------------------------------------
 
-    async def _walk(self, row: WikiRow) -> str:
-        site, began_at = self._state.sites[row.site_id], self._clock.now()
-        part = self._state.wiki_scope.part(row.site_id, row.origin)
-        if part is None or row.api_url is None:
+    async def _walk(self, row: WikiRow, site_id: int) -> str:
+        site, began_at = self._state.sites.get(site_id), self._clock.now()
+        part = self._state.wiki_scope.part(site_id, row.origin)
+        api = api_of(row, self._state.sites)
+        if site is None or part is None or api is None:
             return f"{row.origin}: siteinfo not known yet"
+        name = f"{site.name} on {row.origin}"
         config, rules = site.config, part.rules
         listed = [title for each in config.wiki_titles if (title := rules.normalize(each))]
         await self._add_titles(row, site, listed, began_at)
@@ -131,9 +144,9 @@ class WikiMembersJob(BackgroundWork):
         )
         requests = 0
         while not walk.is_done:
-            response = await self._ask(Api(row.site_id, row.api_url), walk, part)
+            response = await self._ask(api, walk, part)
             if response is None:
-                return f"{row.origin}: interrupted after {requests} requests"
+                return f"{name}: interrupted after {requests} requests"
             requests += 1
             if isinstance(response, ApiTrouble):
                 log.warning("wiki_scope_query_skipped", wiki=row.origin, why=response.detail)
@@ -141,10 +154,11 @@ class WikiMembersJob(BackgroundWork):
                 continue
             titles, walk = walk.read(response)
             await self._add_titles(row, site, titles, began_at)
-        self._followed[row.wiki_id] = walk.seen
-        gone = await self._database.write(wiki_member.delete_before, row.wiki_id, began_at)
+        stored = Part(site_id, row.wiki_id)
+        self._followed[stored] = walk.seen
+        gone = await self._database.write(wiki_member.delete_before, stored, began_at)
         await self.load()
-        return f"{row.origin}: {requests} requests, {gone} titles removed"
+        return f"{name}: {requests} requests, {gone} titles removed"
 
     async def _ask(
         self, api: Api, walk: MemberWalk, part: TitleScope
@@ -161,15 +175,16 @@ class WikiMembersJob(BackgroundWork):
         self, row: WikiRow, site: ActiveSite, titles: Sequence[str], began_at: float
     ) -> None:
         """Add titles to the site, the database and the frontier."""
-        part = self._state.wiki_scope.part(row.site_id, row.origin)
+        part = self._state.wiki_scope.part(site.site_id, row.origin)
         if part is None or not titles:
             return
         normalized = [title for each in titles if (title := part.rules.normalize(each))]
-        await self._database.write(wiki_member.put_titles, row.wiki_id, normalized, began_at)
+        stored = Part(site.site_id, row.wiki_id)
+        await self._database.write(wiki_member.put_titles, stored, normalized, began_at)
         new_titles = frozenset(normalized) - part.members
         if not new_titles:
             return
-        self._state.wiki_scope.set_titles(row.site_id, row.origin, part.members | new_titles)
+        self._state.wiki_scope.set_titles(site.site_id, row.origin, part.members | new_titles)
         self._reconsider_pages()
         urls = [url for title in normalized if (url := part.rules.url_of(title, row.origin))]
         for start in range(0, len(urls), ADMITTED_AT_ONCE):

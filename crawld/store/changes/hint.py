@@ -90,6 +90,7 @@ class AcceptedHint(NamedTuple):
     last_visit_at: float
     retry_at: float | None
     last_outcome: str | None
+    site_id: int
 
 
 _HELD: Final = """
@@ -104,11 +105,12 @@ WITH told (page_id, first_at, last_at, told) AS (
 )
 SELECT json_group_array(json_array(
     each.page_id, min(each.first_at, each.last_at), each.last_at, each.told,
-    page.last_visit_at, page.retry_at, page.last_outcome, hint.last_at
+    page.last_visit_at, page.retry_at, page.last_outcome, page.site_id, hint.last_at
 ))
 FROM each CROSS JOIN page USING (page_id)
 LEFT JOIN hint ON hint.page_id = each.page_id AND hint.hint_source_id = ?4
-WHERE page.site_id = ?3 AND page.state IN ('visited', 'gone') AND page.last_visit_at IS NOT NULL
+WHERE page.site_id IN (SELECT value FROM json_each(?3))
+  AND page.state IN ('visited', 'gone') AND page.last_visit_at IS NOT NULL
 """
 
 _INSERT: Final = """
@@ -145,7 +147,7 @@ def accept(
     """
     source = hint_source.get(connection, hint_source_id)
     found = _read_held(connection, source, result)
-    accepted = [AcceptedHint(*row[:7]) for row in found if row[2] > max(row[4], row[7] or 0.0)]
+    accepted = [AcceptedHint(*row[:8]) for row in found if row[2] > max(row[4], row[8] or 0.0)]
     if accepted:
         hints = json.dumps([row[:4] for row in accepted])
         connection.execute(_INSERT, (hints, hint_source_id, result.at))
@@ -178,11 +180,11 @@ def accept(
 
 def _read_held(
     connection: apsw.Connection, source: hint_source.SourceRow, result: PollResult
-) -> list[tuple[int, float, float, int, float, float | None, str | None, float | None]]:
+) -> list[tuple[int, float, float, int, float, float | None, str | None, int, float | None]]:
     if not result.of_pages and not result.of_urls:
         return []
     hints = (json.dumps(result.of_pages), json.dumps(result.of_urls))
-    key = (source.site_id, source.hint_source_id, result.at)
+    key = (json.dumps(source.site_ids), source.hint_source_id, result.at)
     return [tuple(row) for row in json.loads(connection.execute(_HELD, (*hints, *key)).get)]
 
 

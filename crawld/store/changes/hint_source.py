@@ -1,22 +1,29 @@
 """Hint sources: services that report changes, with cursor and measured reliability.
 
-A source belongs to one site and reports changes of one host's pages. `hint.accept` stores its
-hints, in the transaction that moves its cursor.
+A source belongs to one site, or to a wiki and all sites that use it, and reports changes of one
+host's pages. `hint.accept` stores its hints, in the transaction that moves its cursor.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import apsw
 
 
 class SourceRow(NamedTuple):
-    """A stored source; the columns are those of `hint_source`."""
+    """A stored source; most columns are those of `hint_source`.
+
+    Attributes:
+        wiki_id: the wiki that it belongs to; None: it belongs to one site.
+        site_ids: the sites whose pages it reports on.
+    """
 
     hint_source_id: int
-    site_id: int
+    wiki_id: int | None
+    site_ids: tuple[int, ...]
     host_id: int
     host: str
     kind: str
@@ -40,22 +47,35 @@ class SourceRow(NamedTuple):
     trouble_count: int
     closed_until: float | None
 
+    @property
+    def site_id(self) -> int:
+        """The site of a source that belongs to one."""
+        [site_id] = self.site_ids
+        return site_id
 
-_COLUMNS = ", ".join(
-    "host.host" if name == "host" else f"hint_source.{name}" for name in SourceRow._fields
-)
+
+_SITES = """CASE WHEN wiki_id IS NULL THEN json_array(site_id) ELSE (
+    SELECT json_group_array(wiki_site.site_id) FROM wiki_site
+    WHERE wiki_site.wiki_id = hint_source.wiki_id
+) END"""
+_EXPRESSIONS = {"host": "host.host", "site_ids": _SITES}
+_COLUMNS = ", ".join(_EXPRESSIONS.get(name, f"hint_source.{name}") for name in SourceRow._fields)
 _SOURCE = f"SELECT {_COLUMNS} FROM hint_source JOIN host USING (host_id)"
 
 
 def list_sources(connection: apsw.Connection) -> list[SourceRow]:
     """Return all sources in the order they were found."""
-    return [SourceRow(*row) for row in connection.execute(f"{_SOURCE} ORDER BY hint_source_id")]
+    return [_row(row) for row in connection.execute(f"{_SOURCE} ORDER BY hint_source_id")]
 
 
 def get(connection: apsw.Connection, hint_source_id: int) -> SourceRow:
     """Return a source by its number."""
     sql = f"{_SOURCE} WHERE hint_source_id = ?"
-    return SourceRow(*connection.execute(sql, (hint_source_id,)).get)
+    return _row(connection.execute(sql, (hint_source_id,)).get)
+
+
+def _row(row: tuple[Any, ...]) -> SourceRow:
+    return SourceRow._make((*row[:2], tuple(sorted(json.loads(row[2]))), *row[3:]))
 
 
 def ensure(
@@ -79,7 +99,27 @@ def ensure(
         (*key, at, evidence),
     )
     where = "hint_source.site_id = ? AND hint_source.host_id = ? AND kind = ? AND url = ?"
-    return SourceRow(*connection.execute(f"{_SOURCE} WHERE {where}", key).get)
+    return _row(connection.execute(f"{_SOURCE} WHERE {where}", key).get)
+
+
+def ensure_of_wiki(
+    connection: apsw.Connection, wiki_id: int, host_id: int, kind: str, url: str, at: float
+) -> SourceRow:
+    """Return the source of a kind of a wiki, for all its sites; add it if it is new.
+
+    The cursor stays if the API has moved to another URL.
+    """
+    connection.execute(
+        "INSERT INTO hint_source (wiki_id, host_id, kind, url, found_at) VALUES (?, ?, ?, ?, ?)"
+        " ON CONFLICT DO NOTHING",
+        (wiki_id, host_id, kind, url, at),
+    )
+    key = (wiki_id, kind)
+    connection.execute(
+        "UPDATE hint_source SET url = ?3 WHERE wiki_id = ?1 AND kind = ?2 AND url <> ?3",
+        (*key, url),
+    )
+    return _row(connection.execute(f"{_SOURCE} WHERE wiki_id = ? AND kind = ?", key).get)
 
 
 def set_cursors(connection: apsw.Connection, cursors: Iterable[tuple[int, str | None]]) -> None:

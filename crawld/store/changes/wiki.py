@@ -1,20 +1,33 @@
 """Wikis: origins with an API for exact change histories, and the state of that API.
 
-An API that is closed or overloaded is not called for some time, also across restarts.
+A wiki is one source for all sites that use it: its API is detected and asked once. An API that is
+closed or overloaded is not called for some time, also across restarts.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+import json
+from collections.abc import Collection
+from typing import Any, NamedTuple
 
 import apsw
 
 
+class WikiSite(NamedTuple):
+    """A site that uses a wiki.
+
+    Attributes:
+        registered_until: pages visited before this time (Unix seconds) are registered.
+    """
+
+    site_id: int
+    registered_until: float
+
+
 class WikiRow(NamedTuple):
-    """A wiki as one site uses it; an origin without a wiki has no `api_url`."""
+    """A wiki with the sites that use it; an origin without a wiki has no `api_url`."""
 
     wiki_id: int
-    site_id: int
     origin_id: int
     origin: str
     host_id: int
@@ -22,13 +35,18 @@ class WikiRow(NamedTuple):
     api_url: str | None
     facts: str | None
     facts_at: float | None
-    registered_until: float
     request_count: int
     change_count: int
     trouble: str | None
     trouble_detail: str | None
     trouble_count: int
     closed_until: float | None
+    sites: tuple[WikiSite, ...] = ()
+
+    @property
+    def site_ids(self) -> tuple[int, ...]:
+        """The numbers of its sites, the first added first."""
+        return tuple(site.site_id for site in self.sites)
 
 
 class SamplePage(NamedTuple):
@@ -41,24 +59,67 @@ class SamplePage(NamedTuple):
     version_id: int
 
 
-_WIKI = f"SELECT {', '.join(WikiRow._fields)} FROM wiki JOIN origin USING (origin_id)"
+_SITES = """(
+    SELECT json_group_array(json_array(site_id, registered_until))
+    FROM wiki_site WHERE wiki_site.wiki_id = wiki.wiki_id
+)"""
+_WIKI = (
+    f"SELECT {', '.join(WikiRow._fields[:-1])}, {_SITES} FROM wiki JOIN origin USING (origin_id)"
+)
 
 
 def list_wikis(connection: apsw.Connection) -> list[WikiRow]:
     """Return every origin that was examined."""
-    return [WikiRow(*row) for row in connection.execute(f"{_WIKI} ORDER BY wiki_id")]
+    return [_row(row) for row in connection.execute(f"{_WIKI} ORDER BY wiki_id")]
 
 
 def get(connection: apsw.Connection, wiki_id: int) -> WikiRow:
     """Return a wiki by its number."""
-    return WikiRow(*connection.execute(f"{_WIKI} WHERE wiki_id = ?", (wiki_id,)).get)
+    return _row(connection.execute(f"{_WIKI} WHERE wiki_id = ?", (wiki_id,)).get)
+
+
+def _row(row: tuple[Any, ...]) -> WikiRow:
+    sites = sorted(WikiSite(*each) for each in json.loads(row[-1]))
+    return WikiRow._make((*row[:-1], tuple(sites)))
+
+
+def of_origin(connection: apsw.Connection, origin_id: int) -> WikiRow | None:
+    """Return the wiki of an origin, None if the origin was never examined."""
+    row = connection.execute(f"{_WIKI} WHERE wiki.origin_id = ?", (origin_id,)).fetchone()
+    return _row(row) if row else None
+
+
+def update_sites(
+    connection: apsw.Connection,
+    wiki_id: int,
+    *,
+    permitted: Collection[int],
+    joining: Collection[int] = (),
+) -> None:
+    """Update which sites use a wiki; a site that stays keeps its progress.
+
+    The pages of a site that leaves keep their histories, and are no longer asked for.
+
+    Args:
+        permitted: the sites that may use the wiki; all others leave.
+        joining: those that join if they do not use it yet.
+    """
+    connection.execute(
+        "DELETE FROM wiki_site WHERE wiki_id = ?"
+        " AND site_id NOT IN (SELECT value FROM json_each(?))",
+        (wiki_id, json.dumps(list(permitted))),
+    )
+    connection.executemany(_JOIN, [(wiki_id, site_id) for site_id in joining])
+
+
+_JOIN = "INSERT OR IGNORE INTO wiki_site (wiki_id, site_id) VALUES (?, ?)"
 
 
 def facts_of(connection: apsw.Connection, origin: str) -> str | None:
     """Return the stored properties of the wiki of an origin, None if it is no known wiki."""
     facts: str | None = connection.execute(
         "SELECT facts FROM wiki JOIN origin USING (origin_id)"
-        " WHERE origin = ? AND facts IS NOT NULL ORDER BY facts_at DESC LIMIT 1",
+        " WHERE origin = ? AND facts IS NOT NULL",
         (origin,),
     ).get
     return facts
@@ -79,15 +140,23 @@ def sample_pages(
 
 
 def record_detection(
-    connection: apsw.Connection, site_id: int, origin_id: int, at: float, api_url: str | None
+    connection: apsw.Connection,
+    origin_id: int,
+    site_id: int,
+    at: float,
+    api_url: str | None,
 ) -> None:
-    """Store whether the pages of an origin show a wiki; None keeps a known API."""
-    connection.execute(
-        "INSERT INTO wiki (site_id, origin_id, looked_at, api_url) VALUES (?, ?, ?, ?)"
+    """Store whether the pages of an origin show a wiki, and that a site has some of them.
+
+    None keeps a known API.
+    """
+    wiki_id = connection.execute(
+        "INSERT INTO wiki (origin_id, looked_at, api_url) VALUES (?, ?, ?)"
         " ON CONFLICT DO UPDATE SET looked_at = excluded.looked_at,"
-        " api_url = ifnull(excluded.api_url, api_url)",
-        (site_id, origin_id, at, api_url),
-    )
+        " api_url = ifnull(excluded.api_url, api_url) RETURNING wiki_id",
+        (origin_id, at, api_url),
+    ).get
+    connection.execute(_JOIN, (wiki_id, site_id))
 
 
 def set_api_url(connection: apsw.Connection, wiki_id: int, api_url: str | None) -> None:

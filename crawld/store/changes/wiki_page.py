@@ -12,7 +12,7 @@ process continues where its last transaction ended.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Literal, NamedTuple
+from typing import Final, Literal, NamedTuple
 
 import apsw
 
@@ -68,19 +68,30 @@ class VisitedPage(NamedTuple):
     last_change_at: float | None
 
 
+OF_ITS_SITES: Final = """EXISTS (
+    SELECT 1 FROM page JOIN wiki_site USING (site_id)
+    WHERE page.page_id = wiki_page.page_id AND wiki_site.wiki_id = wiki_page.wiki_id
+)"""
+"""The condition that the site of a page uses the wiki."""
+
 _PAGE = f"SELECT {', '.join(WikiPageRow._fields)} FROM wiki_page"
 
 
 def visited_since(
-    connection: apsw.Connection, wiki: WikiRow, after: tuple[float, int], *, limit: int
+    connection: apsw.Connection,
+    wiki: WikiRow,
+    site_id: int,
+    after: tuple[float, int],
+    *,
+    limit: int,
 ) -> list[VisitedPage]:
-    """Return pages of a wiki by last visit, from the one after `after` (last_visit_at, page_id)."""
+    """Return a site's pages of a wiki by last visit, after `after` (last_visit_at, page_id)."""
     rows = connection.execute(
         "SELECT page_id, url, last_visit_at, last_change_at FROM page"
         " WHERE host_id = ? AND site_id = ? AND state IN ('visited', 'gone') AND retry_at IS NULL"
         " AND (last_visit_at, page_id) > (?, ?) AND last_visit_at >= ? AND origin_id = ?"
         " ORDER BY last_visit_at, page_id LIMIT ?",
-        (wiki.host_id, wiki.site_id, *after, after[0], wiki.origin_id, limit),
+        (wiki.host_id, site_id, *after, after[0], wiki.origin_id, limit),
     )
     return [VisitedPage(*row) for row in rows]
 
@@ -88,10 +99,11 @@ def visited_since(
 def register(
     connection: apsw.Connection,
     wiki_id: int,
+    site_id: int,
     pages: Iterable[tuple[VisitedPage, str]],
     until: float,
 ) -> int:
-    """Add visited pages by their titles; return how many are to be resolved now.
+    """Add visited pages of a site by their titles; return how many are to be resolved now.
 
     A page that was complete and has changed since, or was missing and answers again, is resolved
     again. `until` is the time of the visits registered so far.
@@ -111,7 +123,10 @@ def register(
             (page.page_id, wiki_id, title, *visit),
         )
     unresolved = connection.total_changes() - before
-    connection.execute("UPDATE wiki SET registered_until = ? WHERE wiki_id = ?", (until, wiki_id))
+    connection.execute(
+        "UPDATE wiki_site SET registered_until = ? WHERE wiki_id = ? AND site_id = ?",
+        (until, wiki_id, site_id),
+    )
     return unresolved
 
 
@@ -137,9 +152,13 @@ def reopen_gone(connection: apsw.Connection, wiki_id: int, now: float) -> int:
 def list_in_state(
     connection: apsw.Connection, wiki_id: int, state: State, *, limit: int = 1
 ) -> list[WikiPageRow]:
-    """Return pages in a state, those with the fewest requests first."""
+    """Return pages in a state, those with the fewest requests first.
+
+    Pages of sites that no longer use the wiki are left out.
+    """
     rows = connection.execute(
-        f"{_PAGE} WHERE wiki_id = ? AND state = ? ORDER BY tries, page_id LIMIT ?",
+        f"{_PAGE} WHERE wiki_id = ?1 AND state = ?2 AND {OF_ITS_SITES}"
+        " ORDER BY tries, page_id LIMIT ?3",
         (wiki_id, state, limit),
     )
     return [_page(row) for row in rows]
@@ -325,9 +344,12 @@ def add_log(
     connection: apsw.Connection, wiki_row: WikiRow, changes: Sequence[tuple[int, Change]]
 ) -> None:
     """Add entries of a wiki's log to its pages by URL key, also to pages not registered yet."""
-    sql = "SELECT page_id FROM page WHERE host_id = ? AND site_id = ? AND url_hash = ?"
+    sql = (
+        "SELECT page_id FROM page JOIN wiki_site USING (site_id)"
+        " WHERE host_id = ? AND url_hash = ? AND wiki_id = ?"
+    )
     for key, entry in changes:
-        page_id = connection.execute(sql, (wiki_row.host_id, wiki_row.site_id, key)).get
+        page_id = connection.execute(sql, (wiki_row.host_id, key, wiki_row.wiki_id)).get
         if page_id is not None:
             _count(connection, wiki_row.wiki_id, change.insert(connection, page_id, [entry]))
 

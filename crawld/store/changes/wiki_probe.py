@@ -9,6 +9,7 @@ from typing import Final, NamedTuple
 import apsw
 
 from crawld.store.changes.hint import PageHint
+from crawld.store.changes.wiki_page import OF_ITS_SITES
 
 
 class UrlChange(NamedTuple):
@@ -73,7 +74,7 @@ class ProbePage(NamedTuple):
     probed_at: float | None
 
 
-_NEXT: Final = """
+_NEXT: Final = f"""
 SELECT json_group_array(json_array(
     page_id, version_id, title, last_visit_at, last_outcome, revision_id, touched_at, probed_at
 ))
@@ -82,7 +83,7 @@ FROM (
         touched_at, probed_at
     FROM wiki_page CROSS JOIN page USING (page_id) LEFT JOIN probe USING (page_id)
     WHERE wiki_id = ? AND wiki_page.page_id > ? AND wiki_page.state <> 'refused'
-      AND page.state IN ('visited', 'gone') AND last_visit_at IS NOT NULL
+      AND page.state IN ('visited', 'gone') AND last_visit_at IS NOT NULL AND {OF_ITS_SITES}
     ORDER BY wiki_page.page_id LIMIT ?
 )
 """
@@ -91,13 +92,13 @@ FROM (
 def next_pages(
     connection: apsw.Connection, wiki_id: int, after: int, *, limit: int
 ) -> list[ProbePage]:
-    """Return visited pages of a wiki in the order of page_id, after the one in `after`."""
+    """Return visited pages of a wiki's sites by page_id, after the one in `after`."""
     found = connection.execute(_NEXT, (wiki_id, after, limit)).get
     return [ProbePage(*row) for row in json.loads(found)]
 
 
 def count(connection: apsw.Connection, wiki_id: int, *, most: int) -> int:
-    """Return how many pages of a wiki there are, counted up to `most`."""
+    """Return how many pages of a wiki are known, counted up to `most`."""
     sql = "SELECT count(*) FROM (SELECT 1 FROM wiki_page WHERE wiki_id = ? LIMIT ?)"
     return int(connection.execute(sql, (wiki_id, most)).get)
 

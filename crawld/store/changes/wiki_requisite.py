@@ -7,7 +7,7 @@ an image by the name of its file, styles and scripts by the wiki's loader.
 from __future__ import annotations
 
 import json
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import Final, NamedTuple
 from urllib.parse import unquote
 
@@ -19,29 +19,31 @@ LOADER: Final = "load.php"
 """The script that serves styles and scripts of a MediaWiki."""
 
 _REQUISITES: Final = """
-SELECT page_id, host_id, url FROM page
-WHERE retry_at IS NOT NULL AND retry_at > ? AND requisite = 1 AND site_id = ?
+SELECT page_id, host_id, site_id, url FROM page
+WHERE retry_at IS NOT NULL AND retry_at > ? AND requisite = 1
+AND site_id IN (SELECT value FROM json_each(?))
 """
 
 
 class StaleRequisite(NamedTuple):
-    """A requisite to fetch again, and its host."""
+    """A requisite to fetch again, with its host and site."""
 
     page_id: int
     host_id: int
+    site_id: int
 
 
 def find_stale(
     connection: apsw.Connection,
-    site_id: int,
+    site_ids: Sequence[int],
     now: float,
     *,
     files: Collection[str],
     styles: bool,
 ) -> list[StaleRequisite]:
-    """Return the requisites of a site that show a file, or come from the loader.
+    """Return the requisites of sites that show a file, or come from the loader.
 
-    Those that are due anyway are left out. It reads the URLs of all requisites of the site.
+    Those that are due anyway are left out. It reads the URLs of all requisites of the sites.
 
     Args:
         files: names of files with underscores: `Flag_of_Chad.svg`; in a URL the name is the last
@@ -49,11 +51,12 @@ def find_stale(
         styles: whether styles or scripts changed.
     """
     found = []
-    for page_id, host_id, url in connection.execute(_REQUISITES, (now, site_id)):
+    wanted = (now, json.dumps(site_ids))
+    for page_id, host_id, site_id, url in connection.execute(_REQUISITES, wanted):
         path = split_url(url).target.partition("?")[0]
         parts = path.rsplit("/", 2)[1:]
         if any(unquote(part) in files for part in parts) or (styles and parts[-1] == LOADER):
-            found.append(StaleRequisite(page_id, host_id))
+            found.append(StaleRequisite(page_id, host_id, site_id))
     return found
 
 

@@ -191,9 +191,8 @@ async def test_a_cursor_updated_after_a_restart_waits_for_the_back_off(start_sou
 
 async def test_requisites_that_a_source_names_are_fetched_again(start_sources, mirror):
     def uploads(row, web):
-        sql = "SELECT page_id, host_id FROM page WHERE url LIKE '%/logo.svg'"
-        [(page_id, host_id)] = mirror.rows(sql)
-        stale = [StaleRequisite(page_id, host_id)]
+        sql = "SELECT page_id, host_id, site_id FROM page WHERE url LIKE '%/logo.svg'"
+        stale = [StaleRequisite(*row) for row in mirror.rows(sql)]
         return FakeSource(row, Poll(at=time.time(), requisites=stale, wait_s=900.0))
 
     _, web, [source] = await start_sources(uploads, with_requisites=True)

@@ -10,7 +10,7 @@ NOW = 1_790_000_000.0
 def source(**more):
     values = {
         "hint_source_id": 1,
-        "site": "w",
+        "sites": ["w"],
         "host": "a.test",
         "kind": "recent_changes",
         "url": "http://a.test/w/api.php",

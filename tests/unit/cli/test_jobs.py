@@ -27,7 +27,7 @@ def test_a_job_shows_its_result_and_progress():
 
 def test_a_wiki_shows_its_error():
     wiki = WikiStatus(
-        site="w",
+        sites=["w", "v"],
         origin="http://a.test",
         api_url="http://a.test/w/api.php",
         generator="MediaWiki 1.39",
@@ -43,3 +43,4 @@ def test_a_wiki_shows_its_error():
     assert "http://a.test/w/api.php" in text
     assert "lag: 7 s behind" in text
     assert "122" in text
+    assert "w, v" in text

@@ -14,8 +14,8 @@ def test_histories_as_a_stub_dump(mirror, tmp_path):
 
     def fill(connection):
         connection.execute(
-            "INSERT INTO wiki (site_id, origin_id, looked_at, api_url, facts)"
-            " VALUES (1, 1, 1.0, 'http://h.example/api.php', '{\"lang\": \"pl\"}')"
+            "INSERT INTO wiki (origin_id, looked_at, api_url, facts)"
+            " VALUES (1, 1.0, 'http://h.example/api.php', '{\"lang\": \"pl\"}')"
         )
         connection.execute(
             "INSERT INTO wiki_page (page_id, wiki_id, title, state, wiki_page_number)"

@@ -6,7 +6,7 @@ from pydantic import BaseModel
 
 
 class HintSourceStatus(BaseModel):
-    """One hint source.
+    """One hint source, and the sites whose pages it reports on.
 
     `trust`: share of its hints that are real; `missed_share`: share of the changes without a hint;
     `gain`: freshness it adds to the pages it covers, by the models; `lag_s`: median time from a
@@ -14,7 +14,7 @@ class HintSourceStatus(BaseModel):
     """
 
     hint_source_id: int
-    site: str
+    sites: list[str]
     host: str
     kind: str
     url: str

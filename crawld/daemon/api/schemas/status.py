@@ -352,9 +352,9 @@ class JobStatus(BaseModel):
 
 
 class WikiStatus(BaseModel):
-    """One wiki whose API gives change histories, and how far they are read."""
+    """One wiki whose API gives change histories, the sites that use it, and how far it is read."""
 
-    site: str
+    sites: list[str]
     origin: str
     api_url: str
     generator: str | None

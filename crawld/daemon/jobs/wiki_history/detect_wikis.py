@@ -1,7 +1,7 @@
 """Detect which origins are MediaWikis, from stored pages and without a request.
 
 Only sites with `api = true` are checked. The result is stored, negative ones too, so that each
-origin is checked at most once a day.
+origin is checked at most once a day per site. A wiki that one site found serves all of them.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from crawld.daemon.analyser import Analyser
 from crawld.daemon.clock import Clock
 from crawld.daemon.crawl.state import CrawlState
 from crawld.daemon.frontier.site import ActiveSite
+from crawld.daemon.frontier.wiki_sites import update_wiki_sites
 from crawld.sources.mediawiki_site import find_api
 from crawld.store.changes import wiki
 from crawld.store.changes.wiki import SamplePage, WikiRow
@@ -37,20 +38,19 @@ async def find_wikis(
     state: CrawlState, database: Database, clock: Clock, analyser: Analyser
 ) -> list[WikiRow]:
     """Check hosts that were not checked lately; return every wiki whose API may be used."""
-    rows = await database.read(wiki.list_wikis)
-    known = {(row.site_id, row.origin_id): row for row in rows}
     for site in _sites_with_api(state):
         for host in list(state.hosts.values()):
             if site.site_id in host.pages:
-                await _check_host(database, clock, analyser, site, host.host_id, known)
+                await _check_host(database, clock, analyser, site, host.host_id)
     with_api = {site.site_id for site in _sites_with_api(state)}
-    found = await database.read(wiki.list_wikis)
-    return [row for row in found if row.api_url and row.site_id in with_api]
+    found = await update_wiki_sites(database, state.sites)
+    return [row for row in found if row.api_url and with_api.intersection(row.site_ids)]
 
 
 async def has_unseen_sites(state: CrawlState, database: Database) -> bool:
     """Whether a site with `api = true` has no stored page to check yet."""
-    checked = {row.site_id for row in await database.read(wiki.list_wikis)}
+    rows = await database.read(wiki.list_wikis)
+    checked = {site_id for row in rows for site_id in row.site_ids}
     return any(site.site_id not in checked for site in _sites_with_api(state))
 
 
@@ -64,12 +64,18 @@ async def _check_host(
     analyser: Analyser,
     site: ActiveSite,
     host_id: int,
-    known: dict[tuple[int, int], WikiRow],
 ) -> None:
     samples = await database.read(wiki.sample_pages, host_id, site.site_id, limit=SAMPLE_PAGES)
     for origin_id in dict.fromkeys(sample.origin_id for sample in samples):
-        row = known.get((site.site_id, origin_id))
-        if row is not None and (row.api_url or clock.now() - row.looked_at < RECHECK_S):
+        row = await database.read(wiki.of_origin, origin_id)
+        joined = row is not None and site.site_id in row.site_ids
+        if row is not None and row.api_url and not joined:
+            await database.write(
+                wiki.record_detection, origin_id, site.site_id, row.looked_at, row.api_url
+            )
+        if row is not None and (
+            row.api_url or (joined and clock.now() - row.looked_at < RECHECK_S)
+        ):
             continue
         pages = [sample for sample in samples if sample.origin_id == origin_id]
         api_url = await _find_api(database, analyser, pages[:PAGES_OF_ORIGIN])
@@ -78,7 +84,7 @@ async def _check_host(
             api_url = None
         if api_url is not None:
             log.info("wiki_detected", origin=pages[0].origin, api=api_url)
-        await database.write(wiki.record_detection, site.site_id, origin_id, clock.now(), api_url)
+        await database.write(wiki.record_detection, origin_id, site.site_id, clock.now(), api_url)
 
 
 async def _find_api(

@@ -21,7 +21,7 @@ import structlog
 import trio
 
 from crawld.core.politeness import MAX_RETRY_AFTER_S
-from crawld.daemon.crawl.api_client import Api, ApiClient
+from crawld.daemon.crawl.api_client import ApiClient, api_of
 from crawld.daemon.crawl.context import BackgroundWork, CrawlContext
 from crawld.daemon.jobs.wiki_history.rebuild import rebuild
 from crawld.sources.mediawiki_api import ApiResponse, ApiTrouble, Parameters, TroubleKind, batch
@@ -40,7 +40,7 @@ from crawld.sources.mediawiki_site import SITEINFO, WikiFacts, moved_api_url, re
 from crawld.sources.mediawiki_title import TitleRules
 from crawld.store.changes import wiki, wiki_page
 from crawld.store.changes.change import Change
-from crawld.store.changes.wiki import WikiRow
+from crawld.store.changes.wiki import WikiRow, WikiSite
 from crawld.store.changes.wiki_page import ResolvedTitle, VisitedPage, WikiPageRow
 
 log = structlog.get_logger(__name__)
@@ -136,14 +136,23 @@ class WikiHistoryReader(BackgroundWork):
             return 0
         now = self._clock.now()
         to_query = await self._database.write(wiki_page.reopen_gone, self._row.wiki_id, now)
-        after = (min(self._row.registered_until, now) - OVERLAP_S, 0)
+        await self._reload()
+        for site in self._row.sites:
+            to_query += await self._register_pages(site, self._facts.titles, now)
+        return to_query
+
+    async def _register_pages(self, site: WikiSite, titles: TitleRules, now: float) -> int:
+        """Register the pages of a site visited since the last time."""
+        to_query = 0
+        after = (min(site.registered_until, now) - OVERLAP_S, 0)
         while True:
-            visited = await self._database.read(_read_titled, self._row, after, self._facts.titles)
-            until = max(self._row.registered_until, visited.after[0])
-            to_query += await self._database.write(
-                wiki_page.register, self._row.wiki_id, visited.pages, min(until, now)
+            visited = await self._database.read(
+                _read_titled, self._row, site.site_id, after, titles
             )
-            await self._reload()
+            until = min(max(site.registered_until, visited.after[0]), now)
+            to_query += await self._database.write(
+                wiki_page.register, self._row.wiki_id, site.site_id, visited.pages, until
+            )
             if not visited.more:
                 return to_query
             after = visited.after
@@ -237,9 +246,10 @@ class WikiHistoryReader(BackgroundWork):
         return 0.0
 
     async def _ask(self, parameters: Parameters) -> ApiResponse | ApiTrouble:
-        if self._row.api_url is None:
+        api = api_of(self._row, self._state.sites)
+        if api is None:
             return ApiTrouble(TroubleKind.HELD, "the wiki has to be detected again")
-        return await self._client.ask(Api(self._row.site_id, self._row.api_url), parameters)
+        return await self._client.ask(api, parameters)
 
     async def _record_success(self) -> None:
         await self._database.write(wiki.record_response, self._row.wiki_id)
@@ -279,10 +289,11 @@ class WikiHistoryReader(BackgroundWork):
             self._titles_at_once = min(self._most_titles, titles // 2)
 
     async def _follow(self, trouble: ApiTrouble) -> None:
-        """Follow a redirect of the API if the site allows the target."""
-        site, api_url = self._state.sites.get(self._row.site_id), self._row.api_url
+        """Follow a redirect of the API if a site trusts the target."""
+        api_url = self._row.api_url
         target = moved_api_url(api_url, trouble.detail) if api_url else None
-        if site is None or target is None or not site.trusts(target, f"{self._row.origin}/"):
+        moved = api_of(self._row._replace(api_url=target), self._state.sites)
+        if target is None or moved is None or not moved.site_ids:
             return
         log.info("wiki_api_moved", origin=self._row.origin, api=target)
         await self._database.write(wiki.set_api_url, self._row.wiki_id, target)
@@ -311,10 +322,14 @@ class _TitledPages:
 
 
 def _read_titled(
-    connection: apsw.Connection, row: WikiRow, after: tuple[float, int], titles: TitleRules
+    connection: apsw.Connection,
+    row: WikiRow,
+    site_id: int,
+    after: tuple[float, int],
+    titles: TitleRules,
 ) -> _TitledPages:
-    """Read the next visited pages of a wiki with their titles; on a reader's thread."""
-    visited = wiki_page.visited_since(connection, row, after, limit=REGISTERED_AT_ONCE)
+    """Read a site's next visited pages of a wiki with their titles; on a reader's thread."""
+    visited = wiki_page.visited_since(connection, row, site_id, after, limit=REGISTERED_AT_ONCE)
     named = [(page, title) for page in visited if (title := titles.title_of(page.url))]
     end = (visited[-1].last_visit_at, visited[-1].page_id) if visited else after
     return _TitledPages(named, end, len(visited) == REGISTERED_AT_ONCE)

@@ -134,7 +134,7 @@ def prepare(connection, count):
         (VisitedPage(page.page_id, page.url, NOW - HOUR_S, None), title)
         for page, title in zip(new, titles, strict=True)
     ]
-    wiki_page.register(connection, 1, seen, NOW)
+    wiki_page.register(connection, 1, 1, seen, NOW)
     for number, row in enumerate(wiki_page.list_in_state(connection, 1, "unresolved", limit=count)):
         # The last title redirects to the first.
         shown = 100 if number == count - 1 else 100 + number
@@ -142,10 +142,12 @@ def prepare(connection, count):
     [row] = wiki.list_wikis(connection)
     kinds = ("recent_changes", "probe", "fan_out")
     sources = {
-        kind: hint_source.ensure(connection, 1, row.host_id, kind, row.api_url, NOW)
+        kind: hint_source.ensure_of_wiki(
+            connection, row.wiki_id, row.host_id, kind, row.api_url, NOW
+        )
         for kind in kinds
     }
-    known = Wiki(row, FACTS, Api(1, row.api_url), sources)
+    known = Wiki(row, FACTS, Api(row.site_ids, row.api_url), sources)
     return known, {title: page.page_id for page, title in zip(new, titles, strict=True)}
 
 

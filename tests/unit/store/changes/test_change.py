@@ -28,7 +28,7 @@ def register(connection, *entries, until=NOW + 100):
     pages = [
         (VisitedPage(page_id, "url", at, changed), title) for page_id, title, at, changed in entries
     ]
-    return wiki_page.register(connection, wiki_of(connection).wiki_id, pages, until)
+    return wiki_page.register(connection, wiki_of(connection).wiki_id, 1, pages, until)
 
 
 def revision(number, at=NOW, **more):

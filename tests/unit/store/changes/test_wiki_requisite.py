@@ -27,7 +27,7 @@ def visit_requisites(connection):
 
 
 def stale(connection, *files, styles=False, now=NOW):
-    rows = wiki_requisite.find_stale(connection, 1, now, files=set(files), styles=styles)
+    rows = wiki_requisite.find_stale(connection, (1,), now, files=set(files), styles=styles)
     return {each.page_id for each in rows}
 
 
@@ -45,7 +45,7 @@ def test_an_edit_of_styles_makes_the_loader_stale(connection):
 
 def test_stale_requisites_become_due_and_are_not_named_again(connection):
     ids = visit_requisites(connection)
-    found = [StaleRequisite(ids[PATHS[0]], 1)]
+    found = [StaleRequisite(ids[PATHS[0]], 1, 1)]
     wiki_requisite.make_due(connection, found, NOW + 1)
     due = connection.execute("SELECT page_id FROM page WHERE retry_at <= ?", (NOW + 1,)).fetchall()
     assert due == [(ids[PATHS[0]],)]

@@ -31,7 +31,7 @@ def copy(connection, page, content, at):
 def store_history(connection, page, *changes, until):
     """Store the exact history of a page up to a time, as read from its wiki."""
     connection.execute(
-        "INSERT OR IGNORE INTO wiki (wiki_id, site_id, origin_id, looked_at) VALUES (1, 1, 1, 0)"
+        "INSERT OR IGNORE INTO wiki (wiki_id, origin_id, looked_at) VALUES (1, 1, 0)"
     )
     connection.execute(
         "INSERT INTO wiki_page (page_id, wiki_id, title, state, complete_until)"
