@@ -5,7 +5,7 @@ The rules of `crawld/config/model.py` apply here too.
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import Field, StrictBool, model_validator
 
@@ -198,6 +198,13 @@ class SiteConfig(ConfigTable):
         False, "Whether the MediaWiki API that its pages link to is queried for changed pages."
     )
 
+    page_source: Literal["skin", "mobile", "parsoid"] = key(
+        "skin",
+        'Form of a MediaWiki\'s pages (needs api): "skin" as readers see them, "mobile" their view '
+        'for phones (MobileFrontend), "parsoid" the article alone, with styles and without scripts '
+        "(REST interface). Pages change their form when they are visited next.",
+    )
+
     @property
     def wiki_scoped(self) -> bool:
         """Whether the wiki, not links, determines which pages belong to the site."""
@@ -209,6 +216,8 @@ class SiteConfig(ConfigTable):
             raise ValueError("titles_file and title_url need each other")
         if self.headers_file is None and (self.headers_origins or self.headers_over_http):
             raise ValueError("headers_origins and headers_over_http need headers_file")
+        if self.page_source != "skin" and not self.api:
+            raise ValueError(f'page_source = "{self.page_source}" needs api = true')
         if self.wiki_scoped and not self.api:
             raise ValueError("wiki_titles, wiki_categories and wiki_prefixes need api = true")
         if not (self.seeds or self.seeds_file or self.titles_file):

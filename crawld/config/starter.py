@@ -172,6 +172,7 @@ def _wiki(look: SiteLook, wiki: WikiLook) -> Iterator[str]:
     if is_wikimedia(host):
         yield "# Changes within seconds, without requests to the wiki itself:"
         yield f"#event_stream = {to_toml(WIKIMEDIA_STREAM)}"
+    yield '#page_source = "parsoid" # the articles alone, without menus and scripts'
     yield "#settle_s = 1800.0 # show a copy after this time: most vandalism is reverted by then"
     yield ""
     yield "# Instead of following links: a part of the wiki, that grows and shrinks with it. Remove"

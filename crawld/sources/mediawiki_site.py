@@ -14,21 +14,26 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from urllib.parse import quote
 
 from crawld.core.content.html import ParsedPage
 from crawld.core.url import canonicalize, resolve, split_url
 from crawld.errors import InvalidUrlError
+from crawld.sources.mediawiki_rest import parsoid_revision
 from crawld.sources.mediawiki_rows import text_of
 from crawld.sources.mediawiki_title import Namespace, TitleRules
 
 MAX_INTERWIKI = 5_000
 """Interwiki prefixes that are kept; the largest known maps have about 2,000."""
 
+MAX_LICENSE_CHARACTERS = 100
+"""Characters of a license's name that are kept."""
+
 _REVISION = re.compile(rb'"wgRevisionId":\s*(\d{1,18})\b').search
 _API = re.compile(r"/api\.php\d?$").search
+_SKINNING = "mediawiki.skinning"
 _SCRIPT = re.compile(r"^(.*/)(?:load|index)\.php(\d?)[?/]").match
 
 
@@ -39,19 +44,22 @@ def find_api(page: ParsedPage, url: str) -> str | None:
             address = linked.partition("?")[0]
             if _API(address):
                 return address
-    if not page.generator.startswith("MediaWiki"):
-        return None
+    loaded = page.requisites()
+    if page.generator.startswith("MediaWiki"):
+        written: Sequence[str] = (*loaded, *page.links)
+    else:  # Parsoid's HTML names no generator
+        written = [each for each in loaded if _SKINNING in each]
     home = split_url(url).origin + "/"
-    for linked in resolve(url, (*page.requisites(), *page.links)):
+    for linked in resolve(url, written):
         if linked.startswith(home) and (found := _SCRIPT(linked)):
             return f"{found[1]}api.php{found[2]}"
     return None
 
 
 def shown_revision(body: bytes) -> int | None:
-    """Return the revision number of a page view; None if the page does not contain it."""
+    """Return the revision number of a page in any form; None if the page does not contain it."""
     found = _REVISION(body)
-    return int(found[1]) or None if found else None
+    return int(found[1]) or None if found else parsoid_revision(body)
 
 
 def moved_api_url(api_url: str, location: str) -> str | None:
@@ -65,7 +73,7 @@ def moved_api_url(api_url: str, location: str) -> str | None:
 
 SITEINFO: Mapping[str, str] = {
     "meta": "siteinfo",
-    "siprop": "general|namespaces|namespacealiases|interwikimap",
+    "siprop": "general|namespaces|namespacealiases|interwikimap|rightsinfo",
 }
 """The `siteinfo` request."""
 
@@ -78,11 +86,15 @@ class WikiFacts:
         generator: software and version.
         server: its canonical server.
         titles: how it spells titles.
+        license: name of the license of its texts, "" if it names none.
+        license_url: http or https URL of that license, "" if it names none.
     """
 
     generator: str
     server: str
     titles: TitleRules
+    license: str = ""
+    license_url: str = ""
 
     def to_json(self) -> str:
         """Return the stored form."""
@@ -100,6 +112,8 @@ class WikiFacts:
                 "names": dict(titles.names),
                 "interwiki": sorted(titles.interwiki),
                 "main_page": titles.main_page,
+                "license": self.license,
+                "license_url": self.license_url,
             },
             ensure_ascii=False,
         )
@@ -116,7 +130,8 @@ class WikiFacts:
             interwiki=frozenset(stored["interwiki"]),
             main_page=stored["main_page"],
         )
-        return cls(stored["generator"], stored["server"], titles)
+        rights = stored.get("license", ""), stored.get("license_url", "")
+        return cls(stored["generator"], stored["server"], titles, *rights)
 
 
 def read_siteinfo(query: Mapping[str, object]) -> WikiFacts:
@@ -142,7 +157,20 @@ def read_siteinfo(query: Mapping[str, object]) -> WikiFacts:
         interwiki=frozenset(_interwiki(query)),
         main_page=_text(general, "mainpage") if root not in (None, False) else None,
     )
-    return WikiFacts(generator, _text(general, "server"), titles)
+    server = _text(general, "server")
+    return WikiFacts(generator, server, titles, *_rights(query.get("rightsinfo"), server))
+
+
+def _rights(rights: object, server: str) -> tuple[str, str]:
+    """Return name and URL of the license; a wiki may name a page of its own."""
+    if not isinstance(rights, dict):
+        return "", ""
+    try:
+        base = canonicalize(f"https:{server}/" if server.startswith("//") else f"{server}/")
+        url = canonicalize(text_of(rights, "url"), base) if text_of(rights, "url") else ""
+    except InvalidUrlError:
+        url = ""
+    return text_of(rights, "text")[:MAX_LICENSE_CHARACTERS], url
 
 
 def _namespaces(rows: Mapping[str, object], case: str) -> list[Namespace]:

@@ -1,8 +1,8 @@
-"""Attribution of a copy: license and revision, read from the page itself.
+"""Attribution of a copy: license and revision, read from the page or told by its wiki.
 
 CC BY-SA requires a copy to name its authors, source and license. A link to the page history is
 enough to name the authors of a wiki page (Wikimedia Foundation, Terms of Use, section 7).
-Everything is read from the stored page, without requests.
+Everything is read from the stored page and the wiki's stored description, without requests.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from crawld.core.content.markup import Attribute, MarkupText, StartTag, attributes_of, start_tags
 from crawld.core.content.references import attribute_value
 from crawld.core.url import resolver
+from crawld.sources.mediawiki_site import WikiFacts, shown_revision
 
 HEAD_CHARACTERS = 65_536
 """Characters of a page that are searched: its head."""
@@ -21,8 +22,8 @@ HEAD_CHARACTERS = 65_536
 _LICENSE_SIGNS = tuple(
     f"rel={quote}{rel}" for rel in ("license", "copyright") for quote in ('"', "'", "")
 )
-_MEDIAWIKI_SIGN = 'content="mediawiki'
-_REVISION = re.compile(r"\"wgRevisionId\":([0-9]{1,15})[,}]")
+_MEDIAWIKI_SIGNS = ('content="mediawiki', 'property="mw:htmlversion"')
+_MAX_LICENSE_CHARACTERS = 60
 _COMMONS = re.compile(
     r"https?://creativecommons\.org/(?:licenses/([a-z-]+)/([0-9.]+)|publicdomain/(zero|mark))",
     re.IGNORECASE,
@@ -36,7 +37,7 @@ class Attribution:
 
     Attributes:
         revision_id: the wiki revision of the copy.
-        license: name of the license, or the host of its URL.
+        license: name of the license, "License" if it is not known.
         license_url: URL of the license.
         history_url: page history, which names the authors.
     """
@@ -47,24 +48,27 @@ class Attribution:
     history_url: str | None = None
 
 
-def read_attribution(url: str, text: str, revision_id: int | None) -> Attribution:
+def read_attribution(
+    url: str, text: str, revision_id: int | None, wiki: WikiFacts | None = None
+) -> Attribution:
     """Return the attribution of a page, decoded or as latin-1.
 
-    `revision_id` is its revision if the API of the wiki reported it.
+    Args:
+        revision_id: its revision if the API of the wiki reported it.
+        wiki: the wiki it is a page of, if that is known.
     """
     head = text[:HEAD_CHARACTERS]
     lowered = head.lower()
     licensed = any(sign in lowered for sign in _LICENSE_SIGNS)
     license_url = _license_url(url, head) if licensed else None
+    if license_url is None and wiki is not None:
+        license_url = wiki.license_url or None
     history_url = None
-    if _MEDIAWIKI_SIGN in lowered:
+    if any(sign in lowered for sign in _MEDIAWIKI_SIGNS):
         history_url = f"{url}{'&' if '?' in url else '?'}action=history"
-        shown = _REVISION.search(head)
-        if shown is not None and int(shown[1]):
-            revision_id = int(shown[1])
-    return Attribution(
-        revision_id, license_name(license_url) if license_url else None, license_url, history_url
-    )
+        revision_id = shown_revision(head.encode("latin-1", "replace")) or revision_id
+    name = license_name(license_url, wiki) if license_url else None
+    return Attribution(revision_id, name, license_url, history_url)
 
 
 def _license_url(url: str, head: str) -> str | None:
@@ -82,15 +86,16 @@ def _value(text: str, attribute: Attribute | None) -> str:
     return attribute_value(MarkupText(text, None), attribute) if attribute is not None else ""
 
 
-def license_name(url: str) -> str:
-    """Return the short name of a license by its URL.
+def license_name(url: str, wiki: WikiFacts | None = None) -> str:
+    """Return the short name of a license by its URL, or as a wiki that uses it calls it.
 
     >>> license_name("https://creativecommons.org/licenses/by-sa/4.0/")
     'CC BY-SA 4.0'
     """
     match = _COMMONS.match(url)
     if match is None:
-        return url.partition("://")[2].partition("/")[0]
+        told = wiki.license if wiki is not None and wiki.license_url == url else ""
+        return told[:_MAX_LICENSE_CHARACTERS] or "License"
     if match[3]:
         return "CC0" if match[3].lower() == "zero" else "Public Domain"
     return f"CC {match[1].upper()} {match[2]}"

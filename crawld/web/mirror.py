@@ -50,7 +50,7 @@ from crawld.web.reply import (
     headers,
     http_date,
 )
-from crawld.web.wiki_address import other_spelling
+from crawld.web.wiki_address import other_spelling, wiki_of
 
 RENDERING_VERSION: Final = 3
 """Part of every ETag; increase it when the same version is rendered differently."""
@@ -301,7 +301,9 @@ def _banner(connection: apsw.Connection, copy: ServedCopy, body: bytes) -> str:
     return banner(
         page.url,
         row.visited_at,
-        read_attribution(page.url, body.decode("latin-1"), revision_id),
+        read_attribution(
+            page.url, body.decode("latin-1"), revision_id, wiki_of(connection, page.url)
+        ),
         gone=copy.served.gone,
         missing_at=copy.missing_at,
         pinned=copy.served.reason is Reason.PINNED,

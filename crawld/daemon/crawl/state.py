@@ -17,6 +17,7 @@ from crawld.core.page import Outcome, PageState
 from crawld.core.url import split_url
 from crawld.daemon.clock import Clock
 from crawld.daemon.fetch.metered_fetcher import TrafficMeter
+from crawld.daemon.fetch.page_forms import PageForms
 from crawld.daemon.frontier.admission import Admission, Admitted, KnownRobots, Referrer
 from crawld.daemon.frontier.host import HostState
 from crawld.daemon.frontier.page_queue import PageQueue
@@ -78,6 +79,7 @@ class CrawlState:
         groups: hosts that share limits.
         caps: the most pages that sites and hosts may have.
         wiki_scope: pages of wikis that belong to a site.
+        page_forms: the form in which pages of wikis are requested.
         traffic: bytes received this month by metered sites.
         policies_changed: set when sites, and perhaps their policies, were replaced.
         hint_sources: numbers of the hint sources that cover a (site_id, host_id).
@@ -102,6 +104,7 @@ class CrawlState:
         self.caps = Caps()
         self.wiki_scope = WikiScope()
         self.admission = Admission(known_robots, self.wiki_scope)
+        self.page_forms = PageForms(self.wiki_scope, known_robots)
         self.traffic = TrafficMeter()
         self.policies_changed = trio.Event()
         self.hint_sources: dict[tuple[int, int], tuple[int, ...]] = {}

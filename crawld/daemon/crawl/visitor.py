@@ -196,7 +196,11 @@ class Visitor:
         self, host: HostState, page: PageRecord, site: ActiveSite, mode: RequestMode, url: str
     ) -> FetchResponse | FetchFailure:
         build = request_for_requisite if page.requisite else request_for
-        requested = page if url == page.url else page._replace(url=url)
+        form_url = None
+        if url == page.url and not page.requisite:
+            form_url = self._state.page_forms.url_of(site, url)
+        asked_url = form_url or url
+        requested = page if asked_url == page.url else page._replace(url=asked_url)
         request = build(requested, site, mode.sent, host=host.slot.host, delay_s=host.delay_s())
         if host.group is not None and host.group.bytes_per_s is not None:
             request = replace(request, max_bytes_per_s=host.group.bytes_per_s)
@@ -206,6 +210,8 @@ class Visitor:
         if response.sent_at is not None:
             self._state.schedule.lateness.add(response.sent_at - host.slot.planned_at)
         self._connectivity.observe_response(host.slot.host, response)
+        if form_url is not None:
+            return self._state.page_forms.as_page(site, page.url, response)
         return response
 
     # --- read ----------------------------------------------------------------------------------

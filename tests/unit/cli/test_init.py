@@ -90,7 +90,7 @@ def test_a_wikimedia_wiki_gets_its_media_host_and_the_names_of_its_language(tmp_
 @pytest.mark.parametrize(
     "keys",
     [
-        ("wiki_titles", "wiki_talk"),
+        ("wiki_titles", "wiki_talk", "page_source"),
         ("wiki_categories", "wiki_category_depth"),
         ("wiki_prefixes", "settle_s", "event_stream"),
     ],

@@ -48,6 +48,10 @@ def edit_uri(address):
         (MEDIAWIKI + '<script src="https://cdn.test/w/load.php?a"></script>', None),
         (MEDIAWIKI, None),
         (
+            '<link rel="stylesheet" href="/x/load.php?modules=mediawiki.skinning.content.parsoid">',
+            "https://wiki.test/x/api.php",
+        ),
+        (
             '<meta name="generator" content="WordPress 6.4">'
             + edit_uri("https://wiki.test/xmlrpc.php?rsd"),
             None,
@@ -140,3 +144,24 @@ def test_facts_survive_storage():
 )
 def test_moved_api_urls(location, target):
     assert moved_api_url("http://wiki.test/w/api.php", location) == target
+
+
+@pytest.mark.parametrize(
+    ("rights", "known"),
+    [
+        (
+            {"url": "https://creativecommons.org/licenses/by-sa/4.0/deed.de", "text": "CC BY-SA"},
+            ("CC BY-SA", "https://creativecommons.org/licenses/by-sa/4.0/deed.de"),
+        ),
+        ({"url": "/wiki/Rights", "text": ""}, ("", "https://wiki.test/wiki/Rights")),
+        ({"url": "", "text": "x" * 1_000}, ("x" * 100, "")),
+        ({"url": "javascript:alert(1)", "text": "evil"}, ("evil", "")),
+        ({"url": 5, "text": None}, ("", "")),
+        ([], ("", "")),
+        (None, ("", "")),
+    ],
+)
+def test_the_license_of_the_wiki(rights, known):
+    facts = read_siteinfo({**siteinfo(), "rightsinfo": rights})
+    assert (facts.license, facts.license_url) == known
+    assert WikiFacts.from_json(facts.to_json()) == facts
