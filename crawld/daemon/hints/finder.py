@@ -65,6 +65,10 @@ class DocumentFinder(BackgroundWork):
                 found.append(ListingSource(self._context, row, self._documents))
             if site.config.event_stream is not None:
                 found.append(await self._stream(site, site.config.event_stream))
+        # A site that is gone or paused must not keep a sitemap in memory.
+        present = {source.row.hint_source_id for source in found}
+        for number in self._known.keys() - present:
+            del self._known[number]
         return [*found, *await self._gaps()]
 
     async def _gaps(self) -> list[GapSource]:

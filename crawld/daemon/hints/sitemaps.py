@@ -3,9 +3,10 @@
 One poll fetches one file of the tree or reports the next part of the open file; a part is small
 enough to delay no fetch slot. A file is read twice: first to count its dates, since a date that
 nearly all pages share belongs to the file and says nothing about them (`DateStatistics`), then to
-report its entries. The state of a file, validators included, is stored with its last part. After a
-kill the file is fetched again, and hints already reported are not new. A file with today's date is
-read again after the day ends, changed or not: only then is the date complete.
+report its entries. Parts wait for commits, so a large file is kept packed meanwhile. The state of a
+file, validators included, is stored with its last part. After a kill the file is fetched again, and
+hints already reported are not new. A file with today's date is read again after the day ends,
+changed or not: only then is the date complete.
 
 The interval of a file halves after a change and doubles otherwise, within the share of requests
 that polls may use. An index with dates saves the requests for unchanged files.
@@ -39,6 +40,7 @@ from crawld.sources.sitemap import (
     SitemapError,
     SitemapKind,
     SitemapReader,
+    pack,
     unpack,
 )
 from crawld.store.changes import sitemap
@@ -49,6 +51,9 @@ log = structlog.get_logger(__name__)
 
 PART_ENTRIES: Final = 4_000
 """Entries reported by one poll; a part waits for two or three commits."""
+
+KEPT_BYTES: Final = 256 * 1024
+"""A larger file is packed while its entries are reported: 64 MB of URLs take 5 MB."""
 
 FIRST_EVERY_S: Final = 3_600.0
 LEAST_EVERY_S, MOST_EVERY_S = 300.0, 7 * 86_400.0
@@ -72,6 +77,8 @@ class _OpenFile:
     """A fetched file whose entries are being reported.
 
     Attributes:
+        document: as fetched; the body of a large one is packed.
+        digest: of the body as fetched.
         kind: format of the file; None: unknown.
         trouble: why it cannot be read to its end, None if it can.
         rest: the entries not reported yet, in lists.
@@ -80,6 +87,7 @@ class _OpenFile:
 
     file: SitemapRow
     document: Document
+    digest: bytes
     kind: SitemapKind | None
     dates: DateStatistics
     trouble: str | None
@@ -203,7 +211,7 @@ class SitemapSource(BackgroundWork):
         """Count the dates of a file and open it."""
         assert document.body is not None
         dates, reader, trouble = DateStatistics(document.at), SitemapReader(), None
-        rest = _entries(document, SitemapReader())
+        digest, found = xxhash.xxh3_128_digest(document.body), None
         try:
             read = _entries(document, reader)
             while (entries := await self._next_piece(document.url, read)) is not None:
@@ -211,10 +219,6 @@ class SitemapSource(BackgroundWork):
                 if reader.kind is SitemapKind.FEED:
                     found = await self._read_feed(document.body, document.url)
                     dates.add(found)
-                    rest = (
-                        found[start : start + PART_ENTRIES]
-                        for start in range(0, len(found), PART_ENTRIES)
-                    )
                     break
         except SitemapError as error:
             trouble = str(error)
@@ -222,7 +226,26 @@ class SitemapSource(BackgroundWork):
             trouble = f"more than {MAX_WIRE_BYTES} bytes"
         if trouble is not None:
             log.warning("sitemap_trouble", url=file.url, why=trouble, entries=dates.count)
-        return _OpenFile(file, document, reader.kind, dates, trouble, rest, self._clock.now())
+        kept = await self._packed(document, needed=found is None)
+        is_ours = kept.body is not document.body
+        rest = (
+            _entries(kept, SitemapReader(), packed_here=is_ours)
+            if found is None
+            else _slices(found)
+        )
+        return _OpenFile(file, kept, digest, reader.kind, dates, trouble, rest, self._clock.now())
+
+    async def _packed(self, document: Document, *, needed: bool) -> Document:
+        """Return a document with its body packed if it is large, or dropped if not needed."""
+        body, lease = document.body, document.lease
+        assert body is not None
+        if not needed:
+            body = b""
+        elif len(body) > KEPT_BYTES:
+            body = await self._analyser.pack(pack, body, url=document.url, body=body)
+        if lease is not None:
+            lease.shrink(len(body))
+        return replace(document, body=body)
 
     async def _next_piece(
         self, url: str, entries: Iterator[list[ListedPage]]
@@ -255,7 +278,6 @@ class SitemapSource(BackgroundWork):
     async def _last_part(self, open_file: _OpenFile) -> Poll:
         """Close the file: return the poll that stores its state."""
         file, document, dates = open_file.file, open_file.document, open_file.dates
-        assert document.body is not None
         dated = dates.dated - dates.future > dates.count / 2 and dates.shared_date() is None
         newest_at = dates.newest if dated else None
         seen = (file.entry_count, file.newest_at)
@@ -267,7 +289,7 @@ class SitemapSource(BackgroundWork):
             # A file that was not read to its end is fetched in full next time.
             etag=document.etag if is_complete else None,
             last_modified=document.last_modified if is_complete else None,
-            digest=xxhash.xxh3_128_digest(document.body),
+            digest=open_file.digest,
             entry_count=dates.count,
             newest_at=newest_at,
             open_until=dates.open_until,
@@ -331,14 +353,19 @@ def dated_hint(entry: ListedPage, now: float) -> Hint | None:
     return None if bounds is None else Hint(entry.url, *bounds)
 
 
-def _entries(document: Document, reader: SitemapReader) -> Iterator[list[ListedPage]]:
+def _entries(
+    document: Document, reader: SitemapReader, *, packed_here: bool = False
+) -> Iterator[list[ListedPage]]:
     """Yield the entries of a document in small lists.
+
+    Args:
+        packed_here: whether the body was packed after a first reading.
 
     Raises:
         SitemapError: it is not a sitemap, or is broken after the entries already yielded.
     """
     assert document.body is not None
-    for piece in unpack(document.body):
+    for piece in unpack(document.body, packed_here=packed_here):
         try:
             yield reader.feed(piece)
         except SitemapError:
@@ -346,6 +373,11 @@ def _entries(document: Document, reader: SitemapReader) -> Iterator[list[ListedP
             raise
     if not document.cut:
         yield reader.close()
+
+
+def _slices(entries: Sequence[ListedPage]) -> Iterator[list[ListedPage]]:
+    for start in range(0, len(entries), PART_ENTRIES):
+        yield list(entries[start : start + PART_ENTRIES])
 
 
 def _feed_entries(body: bytes, url: str) -> list[ListedPage]:

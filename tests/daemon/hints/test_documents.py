@@ -233,3 +233,42 @@ async def test_changefreq_has_a_source_of_its_own(server, daemon, mirror):
     await until(lambda: "changefreq" in sources(mirror), what="frequencies")
     # "always" means a change every ten minutes; the copy is younger.
     assert reported(mirror) == set()
+
+
+async def open_sitemap(running, mirror, server, rows=6_000):
+    """Return the sitemap source of a running daemon, in the middle of a large file."""
+    server.put("/map.xml", urlset(*((f"/p{n}", "2026-01-01") for n in range(rows))), **XML)
+    await until(lambda: running.budget.used_bytes == 0, what="the end of the visits")
+    (source,) = running.hint_poller._finders[1]._known.values()
+    assert await source._fetch_next(source.row) is None
+    return source
+
+
+async def test_a_large_sitemap_is_packed_while_its_entries_are_reported(server, daemon, mirror):
+    put_pages(server, "/a")
+    server.put("/map.xml", urlset(("/a", None)), **XML)
+    site = {"sitemap_urls": [server.origin + "/map.xml"], "max_pages": 10}
+    running = await daemon(server.origin + "/", site=site)
+    await until(lambda: "/a" in visited(mirror), what="page of the sitemap")
+    source = await open_sitemap(running, mirror, server)
+    held_bytes = running.budget.bodies.used_bytes
+    assert held_bytes == len(source._open_file.document.body)
+    assert 10_000 < held_bytes < 100_000  # of 400,000
+    urls = []
+    while (part := await source.poll(source.row)).more:
+        urls += part.found_urls
+    assert urls == [f"{server.origin}/p{n}" for n in range(6_000)]
+    assert running.budget.bodies.used_bytes == 0
+
+
+async def test_a_site_that_is_gone_keeps_no_sitemap_in_memory(server, daemon, mirror):
+    put_pages(server, "/a")
+    server.put("/map.xml", urlset(("/a", None)), **XML)
+    site = {"sitemap_urls": [server.origin + "/map.xml"], "max_pages": 10}
+    running = await daemon(server.origin + "/", site=site)
+    await until(lambda: "/a" in visited(mirror), what="page of the sitemap")
+    await open_sitemap(running, mirror, server)
+    assert running.budget.bodies.used_bytes > 0
+    running.state.sites.clear()
+    running.hint_poller.find_soon()
+    await until(lambda: running.budget.bodies.used_bytes == 0, what="the end of the lease")

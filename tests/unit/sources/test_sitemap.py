@@ -9,11 +9,13 @@ import pytest
 
 from crawld.sources.listed_page import ListedPage, TimeSpan, read_date
 from crawld.sources.sitemap import (
+    MAX_EXPANSION,
     MAX_SILENT_BYTES,
     DateStatistics,
     SitemapError,
     SitemapKind,
     SitemapReader,
+    pack,
     unpack,
 )
 
@@ -257,3 +259,13 @@ def test_many_blocks_without_output_leave_pauses():
         list(reader)
     assert len(pieces) > 20
     assert set(pieces) == {b""}
+
+
+def test_a_list_that_repeats_itself_can_be_packed_and_read_again():
+    body = b" " * 10_000_000
+    packed = pack(body)
+    assert len(packed) * MAX_EXPANSION < len(body)
+    assert b"".join(unpack(packed, packed_here=True)) == body
+    with pytest.raises(SitemapError, match="unpack to more than"):
+        list(unpack(packed))
+    assert pack(packed) is packed
