@@ -1,0 +1,115 @@
+"""Several sites of one real MediaWiki: its API is asked once for all of them."""
+
+from collections import Counter
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+
+from tests.e2e.daemon_config import crawl_requests, query_rows, site, start_daemon, write_config
+
+PARTS = {
+    "category": {"wiki_categories": ["Some"]},
+    "titles": {"wiki_titles": ["Entry 0015", "entry_0016"]},
+    "prefix": {"wiki_prefixes": ["Entry 000"]},
+}
+WANTED = {
+    "category": {"Entry_0012", "Entry_0013", "Main_Page"},
+    "titles": {"Entry_0015", "Entry_0016"},
+    "prefix": {f"Entry_000{number}" for number in range(10)},
+}
+SETTINGS = {
+    "politeness": {"host_delay_s": 0.02},
+    "store": {"batch_max_age_s": 0.02},
+    "schedule": {"min_revisit_s": 3_600.0},
+    "jobs": {"backfill_every_s": 0.5, "poll_share": 1.0, "min_poll_s": 0.2, "audit_share": 0.0},
+}
+
+
+@pytest.fixture
+def wiki(mediawiki):
+    """A wiki with two entries in a category."""
+    for number in (12, 13):
+        mediawiki.edit(f"Entry 00{number}", "text [[Category:Some]]")
+    mediawiki.run_jobs()
+    return mediawiki
+
+
+def sites_of(wiki, *names):
+    """Return sites with the same seed, each with another part of the wiki."""
+    return [site(wiki.url(), name=name, api=True, **PARTS[name]) for name in names]
+
+
+def visited_titles(crawld, name):
+    """Return the titles of a site's visited pages, as in their URLs."""
+    rows = query_rows(
+        crawld,
+        "SELECT url FROM page JOIN site USING (site_id) WHERE state = 'visited' AND name = ?",
+        name,
+    )
+    return {url.partition("/wiki/")[2] for (url,) in rows}
+
+
+def is_filled(crawld, *names):
+    return all(visited_titles(crawld, name) == WANTED[name] for name in names)
+
+
+def api_kinds(wiki):
+    """Count crawld's API requests by what they ask for."""
+    found = Counter()
+    for row in crawl_requests(wiki):
+        if "/w/api.php" in row.target:
+            asked = parse_qs(urlsplit(row.target).query)
+            found[asked.get("meta", asked.get("list", asked.get("prop", ["?"])))[0]] += 1
+    return found
+
+
+def visits_of(crawld, wiki, title):
+    sql = "SELECT visit_count FROM page WHERE url = ?"
+    return query_rows(crawld, sql, wiki.url(title))[0][0]
+
+
+def test_three_sites_of_one_wiki_are_filled_and_share_its_sources(crawld, wiki):
+    start_daemon(crawld, *sites_of(wiki, *PARTS), **SETTINGS)
+    crawld.wait_until(lambda _: is_filled(crawld, *PARTS))
+    [shared] = crawld.get("/wikis")
+    assert shared["sites"] == list(PARTS)
+    sources = crawld.get("/hints")
+    assert sorted(each["kind"] for each in sources) == ["fan_out", "probe", "recent_changes"]
+    assert all(each["sites"] == list(PARTS) for each in sources)
+    # One edit for each site; a single poll reports all of them.
+    edited = ("Entry 0012", "Entry 0015", "Entry 0001")
+    before = {title: visits_of(crawld, wiki, title) for title in edited}
+    for title in edited:
+        wiki.edit(title, f"another text of {title} [[Category:Some]]")
+    crawld.wait_until(
+        lambda _: all(visits_of(crawld, wiki, title) > before[title] for title in edited)
+    )
+    assert api_kinds(wiki)["siteinfo"] == 1
+
+
+def source(crawld, kind="recent_changes"):
+    return next(each for each in crawld.get("/hints") if each["kind"] == kind)
+
+
+def test_sites_join_and_leave_a_wiki_with_its_cursor(crawld, wiki):
+    start_daemon(crawld, *sites_of(wiki, "category", "titles"), **SETTINGS)
+    crawld.wait_until(lambda _: is_filled(crawld, "category", "titles"))
+    crawld.wait_until(lambda found: any(each["told_until"] for each in found), "/hints")
+    before = source(crawld)
+    # One site leaves with its block, one because it no longer permits the API; one joins.
+    write_config(crawld, *sites_of(wiki, "category", "prefix"), **SETTINGS)
+    crawld.post("/reload")
+    crawld.wait_until(lambda _: is_filled(crawld, "prefix"))
+    assert source(crawld)["sites"] == ["category", "prefix"]
+    write_config(crawld, *sites_of(wiki, "titles", "prefix"), **SETTINGS)
+    crawld.post("/reload")
+    crawld.wait_until(lambda found: found[0]["sites"] == ["titles", "prefix"], "/hints")
+    now = source(crawld)
+    assert now["hint_source_id"] == before["hint_source_id"]
+    assert now["told_until"] >= before["told_until"]
+    count = visits_of(crawld, wiki, "Entry 0016")
+    wiki.edit("Entry 0016", "another text")
+    crawld.wait_until(lambda _: visits_of(crawld, wiki, "Entry 0016") > count)
+    assert api_kinds(wiki)["siteinfo"] == 1
+    [row] = query_rows(crawld, "SELECT count(*) FROM hint_source")
+    assert row == (3,)
