@@ -5,7 +5,8 @@ rejects the config; a warning does not. All issues are collected, so that one ru
 every mistake.
 
 Files read: every line of a `seeds_file` (its hosts define the scope), the first `TITLES_CHECKED`
-lines of a `titles_file` (its host follows from `title_url`), each `headers_file`.
+lines of a `titles_file` (its host follows from `title_url`) and of a `views_file`, each
+`headers_file`.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from crawld.config.model import Config
 from crawld.config.positions import KeyPath
 from crawld.config.seeds import BadSeed, read_seeds
 from crawld.config.site import SiteConfig
+from crawld.config.views import read_views
 from crawld.core.scope import Scope
 from crawld.core.url import split_url
 from crawld.core.wiki_title import cannot_be_title
@@ -92,6 +94,7 @@ def check_config(config: Config) -> tuple[list[Issue], dict[str, SiteSeeds]]:
         issues += _check_seeds(index, site, total, owners)
         issues += _check_headers(config, index, total)
     issues += _check_titles(config)
+    issues += _check_views(config)
     issues += _check_politeness(config, totals)
     issues += _check_contact(config, totals)
     if not config.sites:
@@ -164,6 +167,25 @@ def _check_listed(
                 " first; a page has one site, so give this site a seed of its own"
             )
             yield Issue(path, message, fatal=False)
+
+
+def _check_views(config: Config) -> Iterator[Issue]:
+    """Check the first lines of files of views."""
+    for index, site in enumerate(config.sites):
+        path: KeyPath = ("site", index, "views_file")
+        try:
+            views = read_views(site, max_lines=TITLES_CHECKED, max_bad=MAX_SHOWN)
+        except ConfigError as error:
+            yield Issue(path, f'site "{site.name}": {error.message}')
+            continue
+        if views is None:
+            continue
+        for bad in views.bad:
+            message = f"{bad.source}, line {bad.line}: {bad.reason}: {bad.text!r}"
+            yield Issue(path, f'site "{site.name}": {message}', fatal=False)
+        if views.bad_count > len(views.bad):
+            message = f"{views.bad_count - len(views.bad)} more lines cannot be used"
+            yield Issue(path, f'site "{site.name}": {site.views_file}: {message}', fatal=False)
 
 
 def _check_titles(config: Config) -> Iterator[Issue]:

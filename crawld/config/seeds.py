@@ -79,24 +79,25 @@ def read_seeds(site: SiteConfig, *, max_lines: int | None = None) -> Iterator[Se
         ConfigError: a file cannot be read.
     """
     for index, text in enumerate(site.seeds):
-        yield _seed(text.strip(), source="seeds", line=index)
+        yield seed_of(text.strip(), "seeds", index)
     if site.seeds_file is not None:
-        for line, text in islice(_lines(site.seeds_file, "seeds_file"), max_lines):
-            yield _seed(text, source=str(site.seeds_file), line=line)
+        for line, text in islice(text_lines(site.seeds_file, "seeds_file"), max_lines):
+            yield seed_of(text, str(site.seeds_file), line)
     if site.titles_file is not None:
-        for line, text in islice(_lines(site.titles_file, "titles_file"), max_lines):
-            yield _titled(text, site, line)
+        for line, text in islice(text_lines(site.titles_file, "titles_file"), max_lines):
+            yield title_seed(text, site, str(site.titles_file), line)
 
 
-def _seed(text: str, *, source: str, line: int) -> Seed | BadSeed:
+def seed_of(text: str, source: str, line: int) -> Seed | BadSeed:
+    """Return the seed of a URL as a person writes it."""
     try:
         return Seed(canonicalize_given(text), source, line)
     except InvalidUrlError as error:
         return BadSeed(_short(hide_credentials(text)), error.message, source, line)
 
 
-def _titled(title: str, site: SiteConfig, line: int) -> Seed | BadSeed:
-    source = str(site.titles_file)
+def title_seed(title: str, site: SiteConfig, source: str, line: int) -> Seed | BadSeed:
+    """Return the seed of a title, by the `title_url` of a site."""
     try:
         url = (site.title_url or "").replace("{title}", title_path(title))
         return Seed(canonicalize(url), source, line)
@@ -108,7 +109,7 @@ def _short(text: str, length: int = 80) -> str:
     return text if len(text) <= length else text[: length - 1] + "…"
 
 
-def _lines(path: Path, key: str) -> Iterator[tuple[int, str]]:
+def text_lines(path: Path, key: str) -> Iterator[tuple[int, str]]:
     """Yield (line number, text) of lines that are neither empty nor comments.
 
     Undecodable bytes become U+FFFD, which neither a URL's host nor a title may contain.

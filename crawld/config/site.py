@@ -134,6 +134,11 @@ class SiteConfig(ConfigTable):
         (),
         'Importance of pages: [{ pattern = "glob:...", importance = 2.0 }]; the first match wins.',
     )
+    views_file: FilePath | None = key(
+        None,
+        "File of page views: a title or URL and a count per line; pages that are read more are "
+        "kept fresher, on top of weights. Titles need title_url.",
+    )
     headers_file: FilePath | None = key(
         None,
         "File of request headers and passwords for this site, mode 0600; sent to the origins of "
@@ -212,8 +217,10 @@ class SiteConfig(ConfigTable):
 
     @model_validator(mode="after")
     def _has_seeds(self) -> SiteConfig:
-        if (self.titles_file is None) != (self.title_url is None):
-            raise ValueError("titles_file and title_url need each other")
+        if self.titles_file is not None and self.title_url is None:
+            raise ValueError("titles_file needs title_url")
+        if self.title_url is not None and self.titles_file is None and self.views_file is None:
+            raise ValueError("title_url needs titles_file or views_file")
         if self.headers_file is None and (self.headers_origins or self.headers_over_http):
             raise ValueError("headers_origins and headers_over_http need headers_file")
         if self.page_source != "skin" and not self.api:

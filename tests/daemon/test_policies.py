@@ -72,6 +72,33 @@ class TestInTheDaemon:
         await until(lambda: len(web.targets()) >= visited + 40, what="revisits")
         assert len(set(web.targets()[visited:])) >= 10
 
+    async def test_known_pages_are_weighed_again_when_the_weights_change(
+        self, serve, daemon, mirror, tmp_path
+    ):
+        web = await serve(make_site(pages=20))
+        running = await daemon(web.url(), schedule={"policy": "index", **REVISITING})
+        queue = await first_queue(running)
+        await until(lambda: len(queue.policy) == 20, what="all pages in the policy")
+        [(url, page_id)] = mirror.rows("SELECT url, page_id FROM page ORDER BY page_id LIMIT 1")
+        views = tmp_path / "views.txt"
+        views.write_text(f"{url} 30\nhttps://a.test/other 10\n")
+
+        async def apply(**site):
+            start = mirror.make_start(web.url(), site=site, schedule={"policy": "index"})
+            await running.site_registry.adopt(start.config, start.seeds)
+            await running.site_registry.add_seeds()
+            weights = dict(mirror.rows("SELECT page_id, importance FROM page"))
+            return weights.pop(page_id), set(weights.values())
+
+        assert await apply() == (1.0, {1.0})
+        assert await apply(views_file=views) == (1.5, {0.5})
+        doubled = [{"pattern": "glob:*", "importance": 2.0}]
+        assert await apply(views_file=views, weights=doubled) == (3.0, {1.0})
+        read = mirror.rows("SELECT importance_rules FROM site")
+        assert await apply(views_file=views, weights=doubled) == (3.0, {1.0})
+        assert mirror.rows("SELECT importance_rules FROM site") == read
+        assert await apply() == (1.0, {1.0})
+
     async def test_the_allocate_job_stores_a_price_and_reports_its_residual(
         self, serve, daemon, mirror, job
     ):

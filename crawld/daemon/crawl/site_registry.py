@@ -14,8 +14,10 @@ from crawld.config.checks import SiteSeeds
 from crawld.config.model import Config
 from crawld.config.seeds import BadSeed, Seed, read_seeds
 from crawld.config.site import SiteConfig
+from crawld.config.views import PageViews, read_views
 from crawld.core.url import registrable_domain, split_url
 from crawld.daemon.clock import Clock
+from crawld.daemon.crawl.importance import weigh_pages
 from crawld.daemon.crawl.state import CrawlState
 from crawld.daemon.frontier.site import ActiveSite, activate
 from crawld.errors import OperatorError
@@ -51,6 +53,7 @@ class SiteRegistry:
         self.config = Config()
         self.seeded = False
         self._origins: dict[str, set[str]] = {}  # of the seeds of each site
+        self._views: dict[str, PageViews] = {}
         self._state = state
         self._workers = workers
         self._database = database
@@ -65,8 +68,9 @@ class SiteRegistry:
         """
         now = self._clock.now()
         origins = {site.name: set(seeds_of[site.name].origins) for site in config.sites}
-        # Checked before the first write: a bad headers file must refuse the whole config.
+        # Read before the first write: a bad file must refuse the whole config.
         await self._workers.run(_check_sites, config, origins, now)
+        views = await self._workers.run(_read_views, config.sites)
         named = {site.name for site in config.sites}
         for row in await self._database.read(site_rows.list_sites):
             if row.name not in named and row.source == self._source:
@@ -77,7 +81,7 @@ class SiteRegistry:
             )
         self.config = config
         self._state.set_groups(config.politeness.groups)
-        self._origins = origins
+        self._origins, self._views = origins, views
         await self.refresh()
 
     async def refresh(self) -> None:
@@ -97,6 +101,7 @@ class SiteRegistry:
                     site_id=row.site_id,
                     paused=row.paused,
                     now=now,
+                    views=self._views.get(definition.name),
                 )
             )
         self._state.set_sites(active)
@@ -132,6 +137,9 @@ class SiteRegistry:
                     break  # removed meanwhile
                 await self._state.add_seeds(site, [seed.url for seed in batch])
         self.seeded = True
+        for site_id in list(self._state.sites):
+            if (site := self._state.sites.get(site_id)) is not None:
+                await weigh_pages(self._state, self._database, self._workers, site)
 
     # --- by the socket -------------------------------------------------------------------------
 
@@ -200,6 +208,19 @@ def _check_sites(config: Config, origins: Mapping[str, Iterable[str]], now: floa
     for site in config.sites:
         own = origins[site.name]
         activate(config, site, _hosts_of(own), own, site_id=0, paused=False, now=now)
+
+
+def _read_views(sites: Iterable[SiteConfig]) -> dict[str, PageViews]:
+    found = {}
+    for site in sites:
+        views = read_views(site)
+        if views is None:
+            continue
+        found[site.name] = views
+        for each in views.bad:
+            log.warning("bad_views", source=each.source, line=each.line, reason=each.reason)
+        log.info("views_read", site=site.name, pages=len(views.hashes), bad=views.bad_count)
+    return found
 
 
 def _origins_of(definition: SiteConfig) -> set[str]:

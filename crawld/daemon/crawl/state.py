@@ -150,6 +150,12 @@ class CrawlState:
         """Add the host that a seed redirects to, if it is in the seed's domain, to its site."""
         self.sites[site.site_id] = site.with_host(split_url(target).host)
 
+    def set_weight(self, site_id: int, host: str, page_id: int, weight: float) -> None:
+        """Set the importance of a page in the queue of its host."""
+        known = self.hosts.get(host)
+        if known is not None and site_id in known.pages:
+            known.pages[site_id].set_weight(page_id, weight)
+
     async def add_seeds(self, site: ActiveSite, urls: Sequence[str]) -> Admitted:
         """Add seeds to a site; return when they are in the file."""
         return await self.admit(site, urls, Referrer(None, 0, seed=True))

@@ -156,7 +156,7 @@ class Admission:
                 host=parsed.host,
                 origin=parsed.origin,
                 depth=source.depth,
-                importance=site.importance(url) if site.weights else 1.0,
+                importance=site.importance(url) if site.is_weighted else 1.0,
                 seed=source.seed,
                 referrer_id=source.page_id,
                 at=now,

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from hashlib import blake2b
 
 from crawld.config import derive
 from crawld.config.headers import read_headers
 from crawld.config.model import Config, FetchConfig
 from crawld.config.site import SiteConfig
+from crawld.config.views import PageViews
 from crawld.core.hosts import HostPatterns, host_patterns
 from crawld.core.politeness import DelayRules
 from crawld.core.revisit.names import PolicyName
@@ -36,6 +38,7 @@ class ActiveSite:
         headers: request headers with passwords, for `header_origins` only.
         header_origins: the origins that get them: scheme, host and port.
         weights: patterns and the importance of the pages they match.
+        views: how often pages are read; None: not known.
         max_links_per_page: links read from one page.
         respect_crawl_delay: whether robots.txt can lengthen the delay.
         requisite_hosts: further hosts that requisites may come from.
@@ -56,6 +59,7 @@ class ActiveSite:
     respect_crawl_delay: bool
     requisite_hosts: HostPatterns
     policy: PolicyName
+    views: PageViews | None = None
     paused: bool = False
 
     @property
@@ -73,9 +77,27 @@ class ActiveSite:
             return ()
         return self.headers
 
+    @property
+    def is_weighted(self) -> bool:
+        """Whether its pages differ in importance."""
+        return bool(self.weights) or self.views is not None
+
+    @property
+    def importance_rules(self) -> bytes | None:
+        """Digest of what the importance of pages is computed from; None: every page has 1."""
+        if not self.is_weighted:
+            return None
+        written = repr([each.model_dump() for each in self.config.weights]).encode()
+        digest = blake2b(written, digest_size=16)
+        if self.views is not None:
+            digest.update(self.views.hashes.tobytes())
+            digest.update(self.views.weights.tobytes())
+        return digest.digest()
+
     def importance(self, url: str) -> float:
-        """Return the importance of a page: the first weight that matches, else 1."""
-        return derive.importance(self.weights, url)
+        """Return the importance of a page: the first weight that matches, times its views."""
+        weight = derive.importance(self.weights, url)
+        return weight if self.views is None else weight * self.views.weight(url)
 
     def stores(self, media_type: str) -> bool:
         """Whether pages of a media type are stored."""
@@ -162,6 +184,7 @@ def activate(
     site_id: int,
     paused: bool,
     now: float,
+    views: PageViews | None = None,
 ) -> ActiveSite:
     """Return the active site of a configured one.
 
@@ -170,6 +193,7 @@ def activate(
         seed_hosts: the hosts of the site's seeds, and those the seeds were redirected to.
         seed_origins: the origins of the site's seeds.
         now: Unix seconds, for the offset of its time zone.
+        views: how often its pages are read.
 
     Raises:
         ConfigError: its headers file cannot be read.
@@ -193,6 +217,7 @@ def activate(
         respect_crawl_delay=config.politeness.respect_crawl_delay,
         requisite_hosts=host_patterns(site.requisite_hosts),
         policy=site.policy or config.schedule.policy,
+        views=views,
         paused=paused,
     )
 

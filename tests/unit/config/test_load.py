@@ -107,7 +107,7 @@ def test_sizes_of_memory_have_units(write, value, size_bytes):
         ("[site]\nname = 'a'", 1, ["two brackets"]),
         ("[[site]]\nseeds = ['http://127.0.0.1/']", 1, ["name is missing"]),
         ("[[site]]\nname = 's'", 1, ["needs seeds, seeds_file or titles_file"]),
-        ("[[site]]\nname = 's'\ntitles_file = 't'", 1, ["need each other"]),
+        ("[[site]]\nname = 's'\ntitles_file = 't'", 1, ["needs title_url"]),
         ("[[site]]\nname = 'a b'\nseeds = ['http://x/']", 2, ["letters, digits"]),
         (SITE + "include = ['/docs']", 6, ["prefix:"]),
         (SITE + "include = ['regex:(']", 6, ["does not compile"]),
