@@ -7,19 +7,25 @@ never wait for each other.
 from __future__ import annotations
 
 from functools import partial
+from typing import Final
 
 import structlog
 import trio
 
 from crawld.config.values import parse_listen
 from crawld.daemon.daemon import Daemon
+from crawld.memory import MemoryBudget
 from crawld.net.server_limits import ServerLimits
 from crawld.store.engine.database import Database
 from crawld.web.allowed_hosts import listener_hosts
 from crawld.web.app import MirrorApp
+from crawld.web.large_pages import KEPT_BYTES, LargePages
 from crawld.web.mirror import DisplayOptions
 
 log = structlog.get_logger(__name__)
+
+KEPT_DIVISOR: Final = 32
+"""Rendered pages are kept in one part in this many of the memory limit."""
 
 
 async def serve_web(
@@ -58,8 +64,14 @@ async def serve_web(
             _log_failure,
             hosts,
             daemon.analyser.marks,
+            LargePages(daemon.analyser.memory.held, _kept_bytes(daemon.budget)),
         )
         await listener.serve(app, limits, task_status)
+
+
+def _kept_bytes(budget: MemoryBudget) -> int:
+    """Return how much of the memory rendered pages may take while nobody reads them."""
+    return min(KEPT_BYTES, budget.shares.limit_bytes // KEPT_DIVISOR)
 
 
 def _log_failure(target: str, error: BaseException) -> None:

@@ -61,6 +61,7 @@ class MirrorApp:
         on_error: called with the target of a failed request and the error.
         hosts: accepted Host headers.
         marks: notes which page is rewritten or compared.
+        large: renders large pages, within the memory that is there for them.
     """
 
     def __init__(
@@ -72,10 +73,11 @@ class MirrorApp:
         on_error: Callable[[str, BaseException], None],
         hosts: AllowedHosts,
         marks: Marks = NO_MARKS,
+        large: LargePages | None = None,
     ) -> None:
         self._database = database
         self._apart = apart
-        self._large = LargePages()
+        self._large = large or LargePages()
         self._clock = clock
         self._display = display
         self._on_error = on_error

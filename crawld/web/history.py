@@ -78,8 +78,9 @@ def show_diff(
     old, new = (version.get(connection, int(match[i])) for i in (1, 2))
     if old is None or new is None or {old.page_id, new.page_id} != {page.page_id}:
         return error_page(404, "No such version", "The page has no version with this number.")
-    if may_postpone and old.size_bytes + new.size_bytes > INLINE_BYTES:
-        return Postponed()
+    size_bytes = old.size_bytes + new.size_bytes
+    if may_postpone and size_bytes > INLINE_BYTES:
+        return Postponed(size_bytes=size_bytes)
     raw = match[3] is not None
     rules = () if raw else volatile.rules_for(connection, page.page_id)
     with marks.under(page.url):

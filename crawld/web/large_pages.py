@@ -1,12 +1,14 @@
 """Large pages are rendered apart, a few at a time, so that small ones never wait behind them.
 
 Rewriting a page of 5 MB takes a second or more. Such work has a database connection and a thread of
-its own; the result is kept for a while, and readers who want the same one wait for it together.
+its own; the result is kept for a while if it is not too large, and readers who want the same one
+wait for it together.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Final
 
 import trio
@@ -17,21 +19,50 @@ INLINE_BYTES: Final = 128 * 1024
 """Stored pages up to this size are rendered in a few milliseconds, with their look-up."""
 
 KEPT_BYTES: Final = 32 * 1024 * 1024
-"""Rendered pages that are kept, in all; at least the last one."""
+"""Rendered pages that are kept, in all, where no memory budget says less."""
 
 MAX_WAITING: Final = 128
 """Readers who wait for large pages; more are told to come back."""
 
+RENDERING_FACTOR: Final = 12
+"""Most bytes that a rendering takes per byte read: a page takes two to five, of short links ten."""
+
 Render = Callable[[], Awaitable[Reply | Postponed]]
+Hold = Callable[[int], AbstractAsyncContextManager[None]]
+"""Holds so many bytes of memory; waits until they are free."""
+
+
+@asynccontextmanager
+async def unlimited(_size_bytes: int) -> AsyncIterator[None]:
+    """Hold memory where there is no budget."""
+    yield
+
+
+class _Rendering:
+    """A page that is being rendered; the result goes to all who wait for it, kept or not."""
+
+    __slots__ = ("ended", "rendered")
+
+    def __init__(self) -> None:
+        self.ended = trio.Event()
+        self.rendered: Rendered | None = None
 
 
 class LargePages:
     """The rendered large pages, and those being rendered, by ETag."""
 
-    def __init__(self) -> None:
+    def __init__(self, hold: Hold = unlimited, kept_bytes: int = KEPT_BYTES) -> None:
+        """Keep nothing yet.
+
+        Args:
+            hold: the memory of one rendering.
+            kept_bytes: rendered pages that are kept, in all.
+        """
         self.waiting = 0
+        self._hold = hold
+        self._max_kept_bytes = kept_bytes
         self._kept: dict[str, Rendered] = {}  # the least recently rendered first
-        self._under_way: dict[str, trio.Event] = {}
+        self._under_way: dict[str, _Rendering] = {}
 
     def find(self, etag: str) -> Rendered | None:
         """Return a rendered page; None: render it. May be called from any thread."""
@@ -50,29 +81,39 @@ class LargePages:
         try:
             etag, finish = postponed.etag, postponed.finish
             if etag is None or finish is None:
-                return await self._render(None, render)
-            while (event := self._under_way.get(etag)) is not None:
-                await event.wait()
+                return await self._make(postponed, render)
+            while (under_way := self._under_way.get(etag)) is not None:
+                await under_way.ended.wait()
+                if under_way.rendered is not None:
+                    return finish(under_way.rendered)
             rendered = self._kept.get(etag)
-            return await self._render(etag, render) if rendered is None else finish(rendered)
+            return await self._render(postponed, render) if rendered is None else finish(rendered)
         finally:
             self.waiting -= 1
 
-    async def _render(self, etag: str | None, render: Render) -> Reply:
-        if etag is not None:
-            self._under_way[etag] = trio.Event()
+    async def _render(self, postponed: Postponed, render: Render) -> Reply:
+        """Make the page that other readers may wait for."""
+        assert postponed.etag is not None
+        under_way = self._under_way[postponed.etag] = _Rendering()
         try:
-            reply = await render()
+            reply = await self._make(postponed, render)
+            under_way.rendered = reply.rendered
         finally:
-            if etag is not None:
-                self._under_way.pop(etag).set()
-        assert isinstance(reply, Reply)
+            self._under_way.pop(postponed.etag).ended.set()
         if reply.rendered is not None:
             self._keep(reply.rendered)
         return reply
 
+    async def _make(self, postponed: Postponed, render: Render) -> Reply:
+        async with self._hold(RENDERING_FACTOR * postponed.size_bytes):
+            reply = await render()
+        assert isinstance(reply, Reply)
+        return reply
+
     def _keep(self, rendered: Rendered) -> None:
+        if len(rendered.body) > self._max_kept_bytes:
+            return
         self._kept[rendered.etag] = rendered
         size_bytes = sum(len(each.body) for each in self._kept.values())
-        while size_bytes > KEPT_BYTES and len(self._kept) > 1:
+        while size_bytes > self._max_kept_bytes:
             size_bytes -= len(self._kept.pop(next(iter(self._kept))).body)

@@ -219,7 +219,7 @@ def _copy_reply(
 
     rendered = find_rendered(etag) if large and find_rendered is not None else None
     if large and find_rendered is not None and rendered is None:
-        return Postponed(etag, finish)
+        return Postponed(etag, finish, copy.row.size_bytes)
     if rendered is None:
         body = version.read_body(connection, copy.row.version_id) or b""
         rendered = Rendered(etag, *_render(connection, copy, body, display))

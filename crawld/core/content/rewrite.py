@@ -10,9 +10,9 @@ loaded content to the bytes and headers of the original), ping and preconnection
 the reader to the original). `javascript:`, `data:` and other schemes are kept; the server of the
 copy must restrict scripts.
 
-Invariants: linear time. A page whose URLs all stay as written comes back byte for byte. Other bytes
-are never changed, unless the charset cannot be edited bytewise (UTF-16, Shift_JIS …); then the
-result is UTF-8 with a byte order mark.
+Invariants: linear time, and memory of a few times the page, however many URLs it has. A page whose
+URLs all stay as written comes back byte for byte. Other bytes are never changed, unless the charset
+cannot be edited bytewise (UTF-16, Shift_JIS …); then the result is UTF-8 with a byte order mark.
 """
 
 from __future__ import annotations
@@ -20,6 +20,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
+from io import StringIO
+from typing import TypeVar
 
 from crawld.core.content.markup import (
     Attribute,
@@ -65,8 +67,13 @@ section 4.5.1; SVG 2 section 16.1.4)."""
 _ROOTED = ("/", "http://", "https://")
 """Prefixes of references that mean the same on every page of an origin."""
 
+MAX_REMEMBERED = 4_096
+"""URLs of a page whose new address is remembered; more than nearly every page has."""
+
 _MAX_CACHED_CHARACTERS = 512
 """Longer references are not cached, to keep the cache small."""
+
+K = TypeVar("K")
 
 Edit = tuple[int, int, str]
 """Start, end and replacement."""
@@ -122,18 +129,24 @@ def _base_url(base: str | None, page_url: str) -> str:
 
 
 def _apply_edits(text: str, edits: Iterable[Edit]) -> str:
-    parts: list[str] = []
+    written: StringIO | None = None
     position = 0
     for start, end, value in edits:
-        parts += text[position:start], value
+        if written is None:
+            written = StringIO(newline="")  # a list would take 100 bytes more for each link
+        written.write(text[position:start])
+        written.write(value)
         position = end
-    return "".join(parts) + text[position:] if parts else text
+    if written is None:
+        return text
+    written.write(text[position:])
+    return written.getvalue()
 
 
 _resolver = lru_cache(maxsize=256)(resolver)
 
 
-@lru_cache(maxsize=16_384)
+@lru_cache(maxsize=MAX_REMEMBERED)
 def _resolve_rooted(root: str, written: str) -> tuple[str | None, str]:
     """Return the canonical URL and the fragment (with `#`) of a rooted reference.
 
@@ -143,8 +156,13 @@ def _resolve_rooted(root: str, written: str) -> tuple[str | None, str]:
     return _resolver(root)(target), sign + fragment
 
 
+def _make_room(known: dict[K, str | None]) -> None:
+    if len(known) >= MAX_REMEMBERED:
+        known.clear()
+
+
 class _Addresses:
-    """The new addresses of the URLs of one page; each is computed once."""
+    """The new addresses of the URLs of one page; the latest are remembered."""
 
     def __init__(self, base_url: str, locate: Locate, *, based: bool) -> None:
         self.locate = locate
@@ -158,6 +176,7 @@ class _Addresses:
         """Return the new address of a URL as written, None to keep it; from the cache if known."""
         key = (url, kind)
         if key not in self._known:
+            _make_room(self._known)
             self._known[key] = self.compute(url, kind)
         return self._known[key]
 
@@ -217,6 +236,7 @@ class _PageRewrite:
                 continue  # within the page, at any address
             written = text[start:end]
             if written not in links:
+                _make_room(links)
                 links[written] = self._link(written)
             if (value := links[written]) is not None:
                 yield start, end, value

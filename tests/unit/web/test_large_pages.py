@@ -6,13 +6,15 @@ import pytest
 import trio
 import trio.testing
 
+from crawld.daemon.analysis_memory import AnalysisMemory
+from crawld.memory import LEAST_BYTES, MemoryBudget, MemoryShares
 from crawld.net.http_server import HttpServer
 from crawld.net.server_limits import ServerLimits
 from crawld.store.engine.database import Database
 from crawld.web import large_pages
 from crawld.web.allowed_hosts import AllowedHosts
 from crawld.web.app import MirrorApp
-from crawld.web.large_pages import INLINE_BYTES, LargePages
+from crawld.web.large_pages import INLINE_BYTES, RENDERING_FACTOR, LargePages
 from crawld.web.mirror import DisplayOptions
 from crawld.web.reply import Postponed, Rendered, Reply
 from tests.unit.web.conftest import NOW
@@ -191,9 +193,8 @@ async def test_too_many_readers_of_large_pages_are_told_to_come_back(monkeypatch
     assert pages.waiting == 0
 
 
-async def test_rendered_pages_are_kept_up_to_a_limit(monkeypatch):
-    monkeypatch.setattr(large_pages, "KEPT_BYTES", 10)
-    pages = LargePages()
+async def test_rendered_pages_are_kept_up_to_a_limit():
+    pages = LargePages(kept_bytes=10)
 
     async def show(etag, size_bytes):
         async def render():
@@ -205,7 +206,52 @@ async def test_rendered_pages_are_kept_up_to_a_limit(monkeypatch):
     assert await show("a", 4) == ["a"]
     assert await show("b", 6) == ["a", "b"]
     assert await show("c", 1) == ["b", "c"]
-    assert await show("d", 99) == ["d"]
+    assert await show("d", 99) == ["b", "c"]
+
+
+async def test_a_page_too_large_to_keep_goes_to_all_who_wait_for_it(nursery):
+    pages, gate, renderings, bodies = LargePages(kept_bytes=1), trio.Event(), [], []
+
+    async def render():
+        renderings.append(1)
+        await gate.wait()
+        return Reply(200, b"body", rendered=Rendered("e", "text/html", b"body"))
+
+    async def ask():
+        postponed = Postponed("e", lambda rendered: Reply(200, rendered.body))
+        bodies.append((await pages.reply(postponed, render)).body)
+
+    for _ in range(3):
+        nursery.start_soon(ask)
+    await trio.testing.wait_all_tasks_blocked()
+    gate.set()
+    await trio.testing.wait_all_tasks_blocked()
+    assert (bodies, renderings) == ([b"body"] * 3, [1])
+    assert pages.find("e") is None
+
+
+async def test_a_rendering_waits_for_memory(nursery):
+    shares = MemoryShares.of(LEAST_BYTES, 1)
+    budget = MemoryBudget(shares, max_body_bytes=64 * MIB)
+    pages = LargePages(AnalysisMemory(budget).held)
+    held = []
+
+    async def render():
+        held.append(budget.analyses.used_bytes)
+        return Reply(200, rendered=Rendered("e", "text/html", b"body"))
+
+    async def ask(size_bytes):
+        await pages.reply(Postponed("e", lambda _: Reply(200), size_bytes), render)
+
+    other = budget.analyses.lease()
+    await other.grow(shares.analyses_bytes)
+    nursery.start_soon(ask, MIB)
+    await trio.testing.wait_all_tasks_blocked()
+    assert (held, budget.waiting) == ([], 1)
+    other.release()
+    await trio.testing.wait_all_tasks_blocked()
+    assert held == [RENDERING_FACTOR * MIB]
+    assert budget.used_bytes == 0
 
 
 async def test_a_failed_rendering_lets_the_next_reader_try():

@@ -1,11 +1,13 @@
 """URLs of pages and style sheets are rewritten, every other byte is kept."""
 
 import time
+import tracemalloc
 
 import pytest
 
 from crawld.core.content.rewrite import rewrite_css, rewrite_html
 from crawld.core.content.url_kind import UrlKind
+from crawld.web.large_pages import RENDERING_FACTOR
 from tests.unit.core.content.hostile_pages import HOSTILE_PAGES
 from tests.unit.steps import assert_linear
 
@@ -202,3 +204,17 @@ def test_the_time_of_a_rewrite_is_linear(kind):
     started = time.process_time()
     rewritten(HOSTILE_PAGES[kind](200_000).encode())
     assert time.process_time() - started < 10
+
+
+@pytest.mark.parametrize("link", ["<a href='/%d'>x</a>", '<a href="/%d">x</a>', "<img src=%d>"])
+def test_a_page_of_links_takes_a_few_times_its_size(link):
+    body = "".join(link % number for number in range(100_000)).encode()
+    rewrite_html(body, "http://a.test/", lambda url, kind: "/" + url)
+    tracemalloc.start()
+    try:
+        rewritten = rewrite_html(body, "http://a.test/", lambda url, kind: "/" + url)
+        _, peak_bytes = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert len(rewritten) > len(body)
+    assert peak_bytes < RENDERING_FACTOR * len(body)
