@@ -368,7 +368,7 @@ CREATE TABLE site (
     page_count INTEGER NOT NULL GENERATED ALWAYS AS (
         pages_discovered + pages_visited + pages_excluded + pages_gone + pages_suspended
     ) VIRTUAL
-, requisite_count INTEGER NOT NULL DEFAULT 0) STRICT;
+, requisite_count INTEGER NOT NULL DEFAULT 0, importance_rules BLOB) STRICT;
 
 CREATE TABLE sitemap (
     hint_source_id INTEGER NOT NULL REFERENCES hint_source ON DELETE CASCADE,
