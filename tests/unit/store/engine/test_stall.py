@@ -20,6 +20,7 @@ def count(connection):
 
 
 def fill(connection):
+    connection.execute("PRAGMA incremental_vacuum").fetchall()  # migrations leave free pages
     pages = connection.execute("PRAGMA page_count").get
     connection.execute(f"PRAGMA max_page_count = {pages}")
 
