@@ -39,6 +39,7 @@ from crawld.daemon.disk_watch import watch_space, watch_writes
 from crawld.daemon.environment import Environment
 from crawld.daemon.fetch.metered_fetcher import month_of
 from crawld.daemon.freeze_watch import Evidence, FreezeWatch
+from crawld.daemon.freshness_reader import FreshnessReader
 from crawld.daemon.hints.documents import DocumentFetcher
 from crawld.daemon.hints.finder import DocumentFinder
 from crawld.daemon.hints.poller import HintPoller
@@ -131,6 +132,7 @@ class Daemon:
         analyser: runs every analysis of remote bytes.
         budget: memory of what is fetched and analysed.
         stall_meter: how long the event loop stood still, and what held it.
+        freshness: the recent freshness of the mirror.
         quarantine: what must not be analysed.
         files: shares of connections and lookups in the limit of open files.
         started_at: Unix seconds.
@@ -193,6 +195,7 @@ class Daemon:
         self.site_registry = SiteRegistry(
             self.state, database, clock, source=start.source, workers=workers
         )
+        self.freshness = FreshnessReader(database, clock)
         self.context = CrawlContext(
             self.state,
             database,
@@ -321,6 +324,7 @@ class Daemon:
                 nursery.start_soon(self.jobs.run)
                 nursery.start_soon(supervise, "hint_poller", self.hint_poller.run)
                 nursery.start_soon(supervise, "policy_loader", self._policy_loader.run)
+                nursery.start_soon(supervise, "freshness_reader", self.freshness.run)
             tune_collector()
             self.phase = "running"
             log.info("started", db=str(self.database.path), socket=str(self.socket_path))

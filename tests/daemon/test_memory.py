@@ -132,7 +132,7 @@ async def test_a_copy_that_waits_for_its_commit_holds_its_stored_size(mirror, se
     async def observed(batch):
         await running.crawl.schedule.wait_idle()
         held_bytes.append(budget.bodies.used_bytes)
-        await commit(batch)
+        return await commit(batch)
 
     recorder._commit = observed
     await until(lambda: mirror.rows("SELECT 1 FROM version"), what="a copy")

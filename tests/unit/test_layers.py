@@ -46,7 +46,7 @@ ROOM_LAYERS = {
         ("analysis_memory", "analysis_time", "freeze_watch", "memory_keeper"),
         ("analyser",),
         ("quarantine",),
-        ("frontier", "disk_watch"),
+        ("frontier", "disk_watch", "freshness_reader"),
         ("fetch",),
         ("visit",),
         ("crawl",),

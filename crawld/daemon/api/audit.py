@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Annotated
 
-import apsw
 from fastapi import APIRouter, Query
 
 from crawld.core.audit import DAY_S, AuditResult, day_of
@@ -15,12 +13,6 @@ from crawld.daemon.api.schemas.status import FreshnessStatus
 from crawld.daemon.daemon import Daemon
 from crawld.store.changes import audit
 from crawld.store.changes.audit import AuditRow
-from crawld.store.mirror.selection import count_outdated
-
-STATUS_DAYS = 7
-"""Days that the status covers."""
-
-MAX_HOSTS_SHOWN = 100
 
 
 def audit_routes(daemon: Daemon) -> APIRouter:
@@ -39,53 +31,23 @@ def audit_routes(daemon: Daemon) -> APIRouter:
             if site_id in (None, row.site_id):
                 by_day[row.site_id, row.day].append(row)
         return [
-            _status(daemon, number, rows, since=day * DAY_S)
+            _status(daemon, number, [row.audited for row in rows], since=day * DAY_S)
             for (number, day), rows in sorted(by_day.items())
         ]
 
     return router
 
 
-@dataclass(frozen=True, slots=True)
-class Freshness:
-    """What the file holds about the recent freshness.
-
-    Attributes:
-        since: first day, Unix seconds.
-        rows: results of audits, in the order of sites, hosts and days.
-        outdated: by site, share of its pages that show an older copy than their newest.
-    """
-
-    since: float
-    rows: list[AuditRow]
-    outdated: dict[int, float]
-
-
-def read_freshness(connection: apsw.Connection, now: float) -> Freshness:
-    """Return the recent freshness that the file holds."""
-    first = day_of(now) - STATUS_DAYS + 1
-    rows = audit.list_since(connection, first)
-    outdated = {}
-    for site_id in {row.site_id for row in rows}:
-        late = count_outdated(connection, site_id, now)
-        if late.pages:
-            outdated[site_id] = late.share
-    return Freshness(first * DAY_S, rows, outdated)
-
-
-def freshness_statuses(daemon: Daemon, stored: Freshness) -> list[FreshnessStatus]:
+def freshness_statuses(daemon: Daemon) -> list[FreshnessStatus]:
     """Return the recent freshness of each site, followed by its hosts."""
-    by_site: dict[int, dict[str, list[AuditRow]]] = defaultdict(lambda: defaultdict(list))
-    for row in stored.rows:
-        by_site[row.site_id][row.host].append(row)
+    recent = daemon.freshness.recent
     found = []
-    for site_id, hosts in by_site.items():
-        rows = [row for of_host in hosts.values() for row in of_host]
-        whole = _status(daemon, site_id, rows, since=stored.since)
-        found.append(_with_shown(whole, stored.outdated.get(site_id)))
+    for site_id, site in recent.sites.items():
+        whole = _status(daemon, site_id, [site.audited], since=recent.since)
+        found.append(_with_shown(whole, site.outdated))
         found += [
-            _status(daemon, site_id, of_host, since=stored.since, host=host)
-            for host, of_host in sorted(hosts.items())[:MAX_HOSTS_SHOWN]
+            _status(daemon, site_id, [audited], since=recent.since, host=host)
+            for host, audited in site.hosts.items()
         ]
     return found
 
@@ -100,13 +62,13 @@ def _with_shown(found: FreshnessStatus, outdated: float | None) -> FreshnessStat
 def _status(
     daemon: Daemon,
     site_id: int,
-    rows: Iterable[AuditRow],
+    audited: Iterable[AuditResult],
     *,
     since: float,
     host: str | None = None,
 ) -> FreshnessStatus:
     site = daemon.state.sites.get(site_id)
-    total = sum((row.audited for row in rows), AuditResult())
+    total = sum(audited, AuditResult())
     low, high = total.interval
     return FreshnessStatus(
         site=site.name if site else "",

@@ -5,20 +5,24 @@ from __future__ import annotations
 import os
 import resource
 from dataclasses import asdict, dataclass
+from itertools import islice
 
 import apsw
 
 from crawld.core.page import PageState
-from crawld.daemon.api.audit import Freshness, freshness_statuses, read_freshness
+from crawld.daemon.api.audit import freshness_statuses
 from crawld.daemon.api.schemas import status as schemas
 from crawld.daemon.daemon import Daemon
-from crawld.store.frontier import frontier, quarantine, redirect, refusal
+from crawld.store.frontier import frontier, quarantine, refusal
 from crawld.store.frontier.quarantine import QuarantineRow
 
 PAGE_BYTES = resource.getpagesize()
 
 QUARANTINED_SHOWN = 20
 """Most pages in quarantine that the status names."""
+
+VANISHING_SHOWN = 1_000
+"""Most hosts with disappearing pages that the status names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,20 +31,17 @@ class _Stored:
 
     pages: dict[PageState, int]
     refused: dict[str, int]
-    vanishing: dict[str, float]
     quarantined: int
     quarantined_pages: list[QuarantineRow]
-    freshness: Freshness
 
 
-def _read(connection: apsw.Connection, now: float) -> _Stored:
+def _read(connection: apsw.Connection) -> _Stored:
+    """Read what takes the same time however many pages and hosts there are."""
     return _Stored(
         pages=frontier.counts(connection),
         refused=refusal.totals(connection),
-        vanishing=redirect.list_vanishing(connection),
         quarantined=quarantine.count(connection),
         quarantined_pages=quarantine.list_rows(connection, limit=QUARANTINED_SHOWN),
-        freshness=read_freshness(connection, now),
     )
 
 
@@ -49,7 +50,7 @@ async def status_of(daemon: Daemon) -> schemas.Status:
 
     It hops to a thread once: beside busy analyses each hop waits for the interpreter lock twice.
     """
-    stored = await daemon.database.read_briefly(_read, daemon.clock.now())
+    stored = await daemon.database.read_briefly(_read)
     crawl = daemon.crawl
     slots = crawl.schedule.statistics()
     stalls, recent = daemon.stall_meter, daemon.stall_meter.recent
@@ -75,8 +76,8 @@ async def status_of(daemon: Daemon) -> schemas.Status:
         loop_stall_by=stalls.longest.by,
         loop_stall_recent_ms=1e3 * recent.duration_s,
         loop_stall_recent_by=recent.by,
-        freshness=freshness_statuses(daemon, stored.freshness),
-        vanishing=stored.vanishing,
+        freshness=freshness_statuses(daemon),
+        vanishing=dict(islice(daemon.state.vanishing.items(), VANISHING_SHOWN)),
         quarantined=stored.quarantined,
         quarantined_pages=[
             schemas.QuarantinedPage(**each._asdict()) for each in stored.quarantined_pages

@@ -42,6 +42,7 @@ async def _restore_slots(
         host.paused = row.paused
         host.restore(Backoff(row.backoff_level, row.backoff_at, row.closed_until), clock)
         host.crawl_delay_s = row.crawl_delay_s
+        state.set_vanishing(row.host, row.vanishing_since)
         hosts[row.host_id] = host
     return hosts
 

@@ -82,6 +82,7 @@ class CrawlState:
         page_forms: the form in which pages of wikis are requested.
         traffic: bytes received this month by metered sites.
         policies_changed: set when sites, and perhaps their policies, were replaced.
+        vanishing: hosts whose pages disappear in masses, and since when, Unix seconds.
         hint_sources: numbers of the hint sources that cover a (site_id, host_id).
         audits: callbacks for the outcome of a page's next visit, by page; that visit is made
             without conditions.
@@ -106,6 +107,7 @@ class CrawlState:
         self.admission = Admission(known_robots, self.wiki_scope)
         self.page_forms = PageForms(self.wiki_scope, known_robots)
         self.traffic = TrafficMeter()
+        self.vanishing: dict[str, float] = {}
         self.policies_changed = trio.Event()
         self.hint_sources: dict[tuple[int, int], tuple[int, ...]] = {}
         self.audits: dict[int, Callable[[Outcome], None]] = {}
@@ -210,6 +212,13 @@ class CrawlState:
         if (host := self.hosts.get(name)) is not None:
             host.paused = paused
             self.schedule.wake(host.slot)
+
+    def set_vanishing(self, name: str, at: float | None) -> None:
+        """Note that pages of a host disappear in masses; None: they do not."""
+        if at is None:
+            self.vanishing.pop(name, None)
+        else:
+            self.vanishing.setdefault(name, at)
 
     async def forgive(self, host: HostState) -> None:
         """End the back-off of a host; the file remembers it."""

@@ -255,6 +255,8 @@ class Visitor:
         if (on_audited := self._state.audits.pop(visit.page.page_id, None)) is not None:
             on_audited(outcome)
         self.rest(host, visit)
+        if visit.vanishing is not None:
+            self._state.set_vanishing(visit.page.host, visit.at if visit.vanishing else None)
         if outcome is Outcome.MOVED and visit.page.seed:
             target = visit.judgement.detail
             if site.admits_redirect(target, visit.page.url, seed=True):

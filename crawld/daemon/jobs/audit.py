@@ -95,8 +95,8 @@ class AuditJob(BackgroundWork):
 
     async def progress(self) -> dict[str, int]:
         """Return the audits of the last eight days by result."""
-        rows = await self._database.read(audit.list_since, day_of(self._clock.now()) - 7)
-        total = sum((row.audited for row in rows), AuditResult())
+        sums = await self._database.read(audit.sums_by_site, day_of(self._clock.now()) - 7)
+        total = sum(sums.values(), AuditResult())
         return {"fresh": total.fresh, "stale": total.stale, "unknown": total.unknown}
 
     # --- audit times -----------------------------------------------------------------------------

@@ -89,6 +89,29 @@ def list_since(connection: apsw.Connection, day: int) -> list[AuditRow]:
     ]
 
 
+_SUMS = "sum(fresh), sum(stale), sum(unknown), sum(expected)"
+
+
+def sums_by_site(connection: apsw.Connection, day: int) -> dict[int, AuditResult]:
+    """Return the results of each site from a day on."""
+    rows = connection.execute(
+        f"SELECT site_id, {_SUMS} FROM audit WHERE day >= ? GROUP BY site_id", (day,)
+    )
+    return {int(site_id): AuditResult(*counts) for site_id, *counts in rows}
+
+
+def sums_by_host(
+    connection: apsw.Connection, site_id: int, day: int, limit: int
+) -> dict[str, AuditResult]:
+    """Return the results of the first hosts of a site, by name, from a day on."""
+    rows = connection.execute(
+        f"SELECT host, {_SUMS} FROM audit JOIN host USING (host_id)"
+        " WHERE site_id = ? AND day >= ? GROUP BY host_id ORDER BY host LIMIT ?",
+        (site_id, day, limit),
+    )
+    return {str(host): AuditResult(*counts) for host, *counts in rows}
+
+
 def delete_before(connection: apsw.Connection, before_day: int) -> None:
     """Delete the results before a day."""
     connection.execute("DELETE FROM audit WHERE day < ?", (before_day,))

@@ -27,6 +27,7 @@ class StoredHost(NamedTuple):
         backoff_level, backoff_at: number of back-off steps, and time of the last one.
         closed_until: end of a Retry-After.
         discovered: pages never visited.
+        vanishing_since: time since which its pages disappear in masses, None: they do not.
         crawl_delay_s: the longest Crawl-delay in the robots.txt of its origins.
     """
 
@@ -40,6 +41,7 @@ class StoredHost(NamedTuple):
     closed_until: float | None
     page_count: int
     discovered: int
+    vanishing_since: float | None
     crawl_delay_s: float | None
 
 
@@ -71,7 +73,7 @@ def load_hosts(connection: apsw.Connection) -> list[StoredHost]:
     """Return every host."""
     rows = connection.execute(
         "SELECT host_id, host, address, paused, last_fetch_at, backoff_level, backoff_at,"
-        " closed_until, page_count, pages_discovered,"
+        " closed_until, page_count, pages_discovered, vanishing_since,"
         " (SELECT max(crawl_delay_s) FROM origin WHERE origin.host_id = host.host_id) FROM host"
     )
     return [StoredHost(*row)._replace(paused=bool(row[3])) for row in rows]

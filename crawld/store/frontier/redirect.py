@@ -132,9 +132,3 @@ def set_vanishing(connection: apsw.Connection, host_id: int, at: float | None) -
         " WHERE host_id = ?2",
         (at, host_id),
     )
-
-
-def list_vanishing(connection: apsw.Connection) -> dict[str, float]:
-    """Return the hosts whose disappearing pages are kept, and since when."""
-    sql = "SELECT host, vanishing_since FROM host WHERE vanishing_since IS NOT NULL"
-    return dict(connection.execute(sql))

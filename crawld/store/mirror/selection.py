@@ -34,7 +34,7 @@ MAX_COPIES: Final = 256
 """The most copies of a page that are searched for a settled one, from the newest."""
 
 MAX_RECENT_COPIES: Final = 5_000
-"""The most copies that `count_outdated` reads, from the newest of all pages."""
+"""The most copies that `list_held_back` reads, from the newest of all pages."""
 
 MAX_REVISIONS: Final = 1024
 """The most revisions read of a page; a text that comes back is recognized among them."""
@@ -142,29 +142,21 @@ def select_copy(
     return ShownCopy(stood, reason, newest_id, gone, redirect_url)
 
 
-class OutdatedCount(NamedTuple):
-    """The number of pages of a site that show an older copy than the newest, of all with a copy."""
-
-    pages: int
-    held: int
-
-    @property
-    def share(self) -> float:
-        """Share of the pages that show an older copy, [0, 1]."""
-        return self.pages / self.held if self.held else 0.0
-
-
-def count_outdated(connection: apsw.Connection, site_id: int, now: float) -> OutdatedCount:
-    """Count the pages of a site that show an older copy than their newest.
-
-    An older copy is never fresh: the freshness of the shown copies is that of the newest copies,
-    less this share. Only pages that are pinned or changed recently are read.
-    """
-    held = connection.execute(
-        "SELECT count(*) FROM page WHERE site_id = ? AND version_id IS NOT NULL"
-        " AND state = 'visited'",
+def count_held(connection: apsw.Connection, site_id: int) -> int:
+    """Return how many pages of a site have a copy, requisites left out; reads only an index."""
+    held: int = connection.execute(
+        "SELECT count(*) FROM page INDEXED BY page_held WHERE site_id = ?"
+        " AND state = 'visited' AND version_id IS NOT NULL AND requisite = 0",
         (site_id,),
     ).get
+    return held
+
+
+def list_held_back(connection: apsw.Connection, site_id: int, now: float) -> list[int]:
+    """Return the pages of a site that may show an older copy than their newest.
+
+    They are pinned, or changed so recently that `settle_s` may hold the newest copy back.
+    """
     settle_s = connection.execute(
         "SELECT ifnull(json_extract(definition, '$.settle_s'), 0.0) FROM site WHERE site_id = ?",
         (site_id,),
@@ -172,22 +164,29 @@ def count_outdated(connection: apsw.Connection, site_id: int, now: float) -> Out
     pinned = connection.execute(
         "SELECT page_id FROM pin JOIN page USING (page_id) WHERE site_id = ?", (site_id,)
     )
-    looked_at = {page_id for (page_id,) in pinned}
+    found = {int(page_id) for (page_id,) in pinned}
     if settle_s:
         # version_ids are in the order of storage: the last ones are the latest.
-        for page_id, of_site, visited_at in connection.execute(
-            "SELECT page_id, site_id, visited_at FROM version JOIN page USING (page_id)"
+        for page_id, of_site, requisite, visited_at in connection.execute(
+            "SELECT page_id, site_id, requisite, visited_at FROM version JOIN page USING (page_id)"
             " ORDER BY version.version_id DESC LIMIT ?",
             (MAX_RECENT_COPIES,),
         ):
             if visited_at < now - settle_s:
                 break
-            if of_site == site_id:
-                looked_at.add(page_id)
-    found = (select_copy(connection, page_id, now) for page_id in looked_at)
-    return OutdatedCount(
-        sum(each is not None and each.version_id != each.newest_id for each in found), held
-    )
+            if of_site == site_id and not requisite:
+                found.add(int(page_id))
+    return sorted(found)
+
+
+def count_outdated(connection: apsw.Connection, page_ids: Iterable[int], now: float) -> int:
+    """Count the pages that show an older copy than their newest.
+
+    An older copy is never fresh: the freshness of the shown copies is that of the newest copies,
+    less this share.
+    """
+    found = (select_copy(connection, page_id, now) for page_id in page_ids)
+    return sum(each is not None and each.version_id != each.newest_id for each in found)
 
 
 def _state_at(connection: apsw.Connection, page_id: int, at: float) -> tuple[bool, str | None]:

@@ -28,5 +28,11 @@ def test_counts_by_day(connection):
     rows = audit.list_since(connection, 100)
     assert [(row.host, row.day) for row in rows] == [("example.org", 100), ("example.org", 101)]
     assert sum((row.audited for row in rows), AuditResult()) == AuditResult(2, 1, 2, 1.25)
+    assert audit.sums_by_site(connection, 100) == {1: AuditResult(2, 1, 2, 1.25)}
+    assert audit.sums_by_site(connection, 101) == {1: AuditResult(0, 1, 2, 0.25)}
+    assert audit.sums_by_host(connection, 1, 101, 9) == {"example.org": AuditResult(0, 1, 2, 0.25)}
+    assert (
+        audit.sums_by_host(connection, 1, 101, 0) == audit.sums_by_host(connection, 2, 0, 9) == {}
+    )
     audit.delete_before(connection, 101)
     assert [row.day for row in audit.list_since(connection, 0)] == [101]

@@ -5,8 +5,8 @@ from crawld.store import doctor, visit
 from crawld.store.changes import change, wiki_probe
 from crawld.store.changes.change import Change
 from crawld.store.changes.wiki_probe import ProbeResult
+from crawld.store.frontier import load, redirect
 from crawld.store.frontier import page as pages
-from crawld.store.frontier import redirect
 from crawld.store.mirror.selection import select_copy
 from crawld.store.versions import version as versions
 from tests.unit.store.revisions import contents, record_page
@@ -106,7 +106,7 @@ def test_a_vanishing_host_is_stored_and_cleared(connection):
     held = unlike(ids[0], Outcome.GONE, NOW + 5, vanishing=True, grace=Grace(3, NOW))
     visit.record(connection, held)
     visit.record(connection, unlike(ids[0], Outcome.GONE, NOW + 9, vanishing=True))
-    assert redirect.list_vanishing(connection) == {"example.org": NOW + 5}
+    assert [host.vanishing_since for host in load.load_hosts(connection)] == [NOW + 5]
     assert pages.for_visit(connection, ids[0]).state is PageState.VISITED
     visit.record(connection, unlike(ids[0], Outcome.GONE, NOW + 19, vanishing=False))
-    assert redirect.list_vanishing(connection) == {}
+    assert [host.vanishing_since for host in load.load_hosts(connection)] == [None]

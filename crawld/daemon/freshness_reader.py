@@ -1,0 +1,100 @@
+"""Reads the recent freshness of the mirror at intervals; `status` shows what was read last.
+
+A site may have audits of thousands of hosts and millions of copies: counting them takes seconds and
+is not repeated at each request. The reads are short and rest between each other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+import trio
+
+from crawld.core.audit import DAY_S, AuditResult, day_of
+from crawld.daemon.clock import Clock
+from crawld.daemon.pacing import PacedReader, parts_of
+from crawld.store.changes import audit
+from crawld.store.engine.database import Database
+from crawld.store.mirror import selection
+
+REFRESH_S: Final = 10.0
+"""Pause between two rounds: as old may the figures be, and the time that a round takes."""
+
+REST_FACTOR: Final = 19.0
+"""Rest after each read, in times of its duration: the reads take a twentieth of one reader."""
+
+DAYS: Final = 7
+"""Days that the figures cover."""
+
+MAX_SITE_HOSTS: Final = 100
+MAX_HOSTS: Final = 1_000
+"""Hosts whose figures are kept: of a site, and about in all."""
+
+
+@dataclass(frozen=True, slots=True)
+class SiteFreshness:
+    """The audits of a site and the copies that it shows.
+
+    Attributes:
+        hosts: the audits of some of its hosts, in the order of their names.
+        outdated: share of its pages that show an older copy than their newest, [0, 1]; None: it has
+            no copies.
+    """
+
+    audited: AuditResult
+    hosts: Mapping[str, AuditResult]
+    outdated: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class RecentFreshness:
+    """The freshness since a time, Unix seconds, by site_id."""
+
+    since: float
+    sites: Mapping[int, SiteFreshness] = field(default_factory=dict)
+
+
+class FreshnessReader:
+    """Keeps the figures.
+
+    Attributes:
+        recent: what was read last; without sites until the first round is over.
+    """
+
+    def __init__(self, database: Database, clock: Clock) -> None:
+        self.recent = RecentFreshness(self._since(clock))
+        self._clock = clock
+        self._reader = PacedReader(database, REST_FACTOR)
+
+    async def run(self) -> None:
+        """Read until cancelled."""
+        while True:
+            await self.read()
+            await trio.sleep(REFRESH_S)
+
+    async def read(self) -> None:
+        """Read the figures once."""
+        since = self._since(self._clock)
+        first = day_of(since)
+        sites: dict[int, SiteFreshness] = {}
+        hosts_left = MAX_HOSTS
+        for site_id, audited in (await self._reader.read(audit.sums_by_site, first)).items():
+            limit = min(MAX_SITE_HOSTS, hosts_left)
+            hosts = await self._reader.read(audit.sums_by_host, site_id, first, limit)
+            hosts_left -= len(hosts)
+            sites[site_id] = SiteFreshness(audited, hosts, await self._outdated(site_id))
+        self.recent = RecentFreshness(since, sites)
+
+    async def _outdated(self, site_id: int) -> float | None:
+        now = self._clock.now()
+        held = await self._reader.read(selection.count_held, site_id)
+        found = 0
+        for part in parts_of(await self._reader.read(selection.list_held_back, site_id, now)):
+            found += await self._reader.read(selection.count_outdated, part, now)
+        return min(found / held, 1.0) if held else None
+
+    @staticmethod
+    def _since(clock: Clock) -> float:
+        return (day_of(clock.now()) - DAYS + 1) * DAY_S
