@@ -16,6 +16,9 @@ from crawld.core.url import split_url, target_of
 WIKIMEDIA_MEDIA = "upload.wikimedia.org"
 """The host of the media files of all Wikimedia wikis."""
 
+WIKIMEDIA_FORMULAS = "wikimedia.org"
+"""The host of their formulas, as images."""
+
 WIKIMEDIA_STREAM = "https://stream.wikimedia.org/v2/stream/recentchange"
 """The event stream of all Wikimedia wikis."""
 
@@ -139,7 +142,7 @@ def _links() -> Iterator[str]:
 
 
 def _requisite_hosts(look: SiteLook) -> Iterator[str]:
-    hosts = [WIKIMEDIA_MEDIA] if is_wikimedia(split_url(look.url).host) else []
+    hosts = [WIKIMEDIA_MEDIA, WIKIMEDIA_FORMULAS] if is_wikimedia(split_url(look.url).host) else []
     hosts += [host for host in look.media_hosts if host not in hosts]
     if hosts:
         yield f"requisite_hosts = {to_toml(hosts)} # images and styles"

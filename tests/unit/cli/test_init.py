@@ -82,7 +82,7 @@ def test_a_wikimedia_wiki_gets_its_media_host_and_the_names_of_its_language(tmp_
     assert site.api
     assert site.include == ("prefix:/wiki/",)
     assert site.exclude == ("prefix:/wiki/Spezial:",)
-    assert site.requisite_hosts == ("upload.wikimedia.org",)
+    assert site.requisite_hosts == ("upload.wikimedia.org", "wikimedia.org")
     assert found.config.politeness.groups[0].hosts == ("upload.wikimedia.org",)
     assert found.config.daemon.contact == "me@example.org"
 
