@@ -113,3 +113,31 @@ def test_sites_join_and_leave_a_wiki_with_its_cursor(crawld, wiki):
     assert api_kinds(wiki)["siteinfo"] == 1
     [row] = query_rows(crawld, "SELECT count(*) FROM hint_source")
     assert row == (3,)
+
+
+def owner(crawld, wiki, title):
+    """Return the site of a page, None if the page is not known."""
+    sql = "SELECT name FROM page JOIN site USING (site_id) WHERE url = ?"
+    rows = query_rows(crawld, sql, wiki.url(title))
+    return rows[0][0] if rows else None
+
+
+def test_a_page_that_leaves_one_part_belongs_to_the_other_that_names_it(crawld, wiki):
+    category, titles = sites_of(wiki, "category", "titles")
+    titles["wiki_titles"] = [*titles["wiki_titles"], "Entry 0012", "Entry 0013"]
+    start_daemon(crawld, category, titles, **SETTINGS)
+    crawld.wait_until(lambda _: is_filled(crawld, "category", "titles"))
+    # One leaves the category, the other its site.
+    wiki.edit("Entry 0012", "a text without a category")
+    wiki.run_jobs()
+    crawld.wait_until(lambda _: owner(crawld, wiki, "Entry 0012") == "titles")
+    assert owner(crawld, wiki, "Entry 0013") == "category"
+    write_config(crawld, titles, **SETTINGS)
+    crawld.post("/reload")
+    crawld.wait_until(lambda _: owner(crawld, wiki, "Entry 0013") == "titles")
+    count = visits_of(crawld, wiki, "Entry 0013")
+    wiki.edit("Entry 0013", "another text")
+    crawld.wait_until(lambda _: visits_of(crawld, wiki, "Entry 0013") > count)
+    crawld.post("/drain")
+    report = crawld.crawld("doctor", "--db", crawld.db)
+    assert report.returncode == 0, report.stdout

@@ -10,6 +10,7 @@ import trio
 from crawld.core.page import Failure, PageState
 from crawld.core.url import split_url
 from crawld.daemon.clock import Clock
+from crawld.daemon.crawl.hand_over import hand_over
 from crawld.daemon.crawl.state import CrawlState
 from crawld.daemon.fetch.robots_cache import RobotsCache
 from crawld.daemon.frontier.host import HostState
@@ -66,7 +67,11 @@ class PageSelection:
                 continue
             if page is not None and site is not None and state.in_scope(page, site):
                 return PageTask(queue, page, site)
-            queue.leave_out(page_id)
+            heir = state.heir(page) if page is not None else None
+            if page is not None and heir is not None:
+                await hand_over(state, self._database, page, heir)
+            else:
+                queue.leave_out(page_id)
         return None
 
     def defer(self, host: HostState, task: PageTask) -> bool:

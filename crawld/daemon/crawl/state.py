@@ -267,7 +267,10 @@ class CrawlState:
         """
         for page in new:
             host, queue = self._queue_of(page)
-            queue.add_new([page.page_id], soon=soon and page.requisite)
+            if page.was_visited:
+                queue.resume({page.page_id: True})
+            else:
+                queue.add_new([page.page_id], soon=soon and page.requisite)
             self.schedule.wake(host.slot)
 
     async def enter_all(self, new: Sequence[NewPage], *, soon: bool = False) -> None:
@@ -280,6 +283,10 @@ class CrawlState:
             self.enter_pages(new, soon=soon)
             return
         slices = LoopSlices()
+        for part in parts_of([page for page in new if page.was_visited]):
+            self.enter_pages(part)
+            await slices.pause()
+        new = [page for page in new if not page.was_visited]
         pages_of: dict[tuple[HostState, PageQueue], list[int]] = {}
         for part in parts_of(new):
             for page in part:
@@ -307,10 +314,24 @@ class CrawlState:
             return False
         if page.requisite:
             return site.refuses_requisite(page.url, page.host) is None
-        if page.seed:
+        return self.admits(page, site)
+
+    def admits(self, page: PageRecord, site: ActiveSite) -> bool:
+        """Whether a page, not a requisite, is in the scope of a site, its own or another."""
+        if page.seed and page.site_id == site.site_id:
             return True
-        refused = site.scope.refusal(page.url, split_url(page.url).host, page.depth)
+        refused = site.scope.refusal(page.url, page.host, page.depth)
         return refused is None and self.wiki_scope.refusal(site, page.url) is None
+
+    def heir(self, page: PageRecord) -> ActiveSite | None:
+        """Return another site of the wiki to which a page belongs that left the part of its own."""
+        if page.requisite or page.state in (PageState.EXCLUDED, PageState.SUSPENDED):
+            return None
+        for site_id in self.wiki_scope.sites_of(page.origin):
+            site = self.sites.get(site_id)
+            if site_id != page.site_id and site is not None and self.admits(page, site):
+                return site
+        return None
 
     async def readmit(self, origin: str) -> None:
         """Apply changed robots.txt rules: queue the pages they no longer exclude."""

@@ -7,6 +7,7 @@ wiki. Loaded at start, after a reload, and when the facts of a wiki change.
 from __future__ import annotations
 
 from dataclasses import replace
+from operator import itemgetter
 
 from crawld.core.url import split_url
 from crawld.daemon.frontier.site import ActiveSite
@@ -37,6 +38,14 @@ class WikiScope:
     def part(self, site_id: int, origin: str) -> TitleScope | None:
         """Return the part of a wiki that a site covers; None if it is not known yet."""
         return self._parts.get((site_id, origin))
+
+    def parts(self) -> list[tuple[tuple[int, str], TitleScope]]:
+        """Return all known parts of wikis, by site and origin."""
+        return sorted(self._parts.items(), key=itemgetter(0))
+
+    def sites_of(self, origin: str) -> list[int]:
+        """Return the sites with a known part of the wiki of an origin, the first added first."""
+        return sorted(site_id for site_id, of in self._parts if of == origin)
 
     async def load(self, database: Database, sites: dict[int, ActiveSite]) -> bool:
         """Load from the file; return whether anything changed."""

@@ -22,6 +22,7 @@ from tenacity import AsyncRetrying, RetryCallState, retry_if_result
 from crawld.core.politeness import MAX_RETRY_AFTER_S
 from crawld.daemon.crawl.api_client import Api, ApiClient, api_of
 from crawld.daemon.crawl.context import BackgroundWork, CrawlContext
+from crawld.daemon.crawl.hand_over import hand_over_members
 from crawld.daemon.frontier.admission import Referrer
 from crawld.daemon.frontier.site import ActiveSite
 from crawld.sources.mediawiki_api import ApiResponse, ApiTrouble, TroubleKind
@@ -119,6 +120,7 @@ class WikiMembersJob(BackgroundWork):
         """Load the stored titles; check pages again that were checked without them."""
         if await self._state.wiki_scope.load(self._database, self._state.sites):
             self._reconsider_pages()
+        await hand_over_members(self._state, self._database)
 
     def _reconsider_pages(self) -> None:
         self._state.admission.forget()

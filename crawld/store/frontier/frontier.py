@@ -102,7 +102,11 @@ NO_CAPS: Final = Caps()
 
 
 class NewPage(NamedTuple):
-    """A page that was not known before."""
+    """A page that is new to its site.
+
+    Attributes:
+        was_visited: whether it belonged to another site and has been visited for it.
+    """
 
     page_id: int
     host_id: int
@@ -111,6 +115,7 @@ class NewPage(NamedTuple):
     depth: int
     url: str
     requisite: bool = False
+    was_visited: bool = False
 
 
 class DiscoveredPage(NamedTuple):
@@ -138,7 +143,12 @@ VALUES (?, ?, ?, ?, 'discovered', ?, ?, ?, ?, ?, ?, ?)
 
 _REVISE: Final = """
 UPDATE page SET depth = min(depth, ?1), seed = max(seed, ?2), site_id = ?3
-WHERE host_id = ?4 AND url_hash = ?5 RETURNING state
+WHERE host_id = ?4 AND url_hash = ?5 RETURNING state, origin_id
+"""
+
+_TAKE_OVER: Final = """
+UPDATE page SET site_id = ?2, importance = ?3 WHERE page_id = ?1 AND requisite = 0
+RETURNING host_id, state
 """
 
 # A page that is required by another: rejected for its media type, or not fetched yet.
@@ -160,7 +170,7 @@ def discover(
     """Add the URLs that are not known; count those that a cap or a collision refuses.
 
     A known page keeps its state; its depth can decrease, it can become a seed, and if its site is
-    no longer configured it moves to the site that found it.
+    no longer configured it moves to the site that found it, and counts as new there.
 
     Args:
         found: URLs that scope admitted, in the order of their first visits.
@@ -313,18 +323,25 @@ class _Admission:
 
     def _revise(self, host_id: int, one: Discovery, old: _Known) -> None:
         """Update depth, seed and site of a known page from a later discovery."""
-        _, _, depth, old_site_id, seed, requisite, _ = old
+        _, _, depth, old_site_id, seed, requisite, page_id = old
         site_id = one.site_id if self._is_retired(old_site_id) else old_site_id
         if site_id == old_site_id and one.depth >= depth and one.seed <= seed:
             return
         values = (one.depth, one.seed, site_id, host_id, one.url_hash)
-        state = PageState(self._connection.execute(_REVISE, values).get)
-        if site_id != old_site_id and requisite:
+        [(name, origin_id)] = self._connection.execute(_REVISE, values)
+        if site_id == old_site_id:
+            return
+        state = PageState(name)
+        if requisite:
             self._added["requisite", old_site_id] -= 1
             self._added["requisite", site_id] += 1
-        elif site_id != old_site_id:
+        else:
             self.moves.append((old_site_id, host_id, state, None))
             self.moves.append((site_id, host_id, None, state))
+        if state in (PageState.DISCOVERED, PageState.VISITED):
+            page = NewPage(page_id, host_id, origin_id, site_id, one.depth, one.url)
+            visited = state is PageState.VISITED
+            self.new.append(page._replace(requisite=bool(requisite), was_visited=visited))
 
     def _is_retired(self, site_id: int) -> bool:
         if site_id not in self._retired:
@@ -342,6 +359,44 @@ _COUNTED: Final = {
 
 def _as_known(one: Discovery, page_id: int) -> _Known:
     return (one.url_hash, one.url, one.depth, one.site_id, one.seed, one.requisite, page_id)
+
+
+_OF_OTHERS: Final = """
+SELECT page_id FROM carray(?1) AS wanted CROSS JOIN page
+  ON page.host_id = (SELECT host_id FROM host WHERE host = ?2) AND page.url_hash = wanted.value
+WHERE site_id <> ?3 AND requisite = 0 AND state IN ('discovered', 'visited', 'gone')
+"""
+
+
+def list_of_others(
+    connection: apsw.Connection, host: str, site_id: int, url_hashes: array.array[int]
+) -> list[int]:
+    """Return the page_ids of those URLs on a host that are pages of other sites."""
+    rows = connection.execute(_OF_OTHERS, (apsw.carray(url_hashes), host, site_id))
+    return [int(page_id) for (page_id,) in rows]
+
+
+def take_over(
+    connection: apsw.Connection, page_id: int, site_id: int, importance: float
+) -> PageState | None:
+    """Give a page to another site; return its state, None if it is gone or now a requisite.
+
+    Args:
+        importance: weight of its freshness for that site, > 0.
+    """
+    row = connection.execute(
+        "SELECT site_id FROM page WHERE page_id = ? AND requisite = 0", (page_id,)
+    ).fetchone()
+    if row is None:
+        return None
+    [(host_id, name)] = connection.execute(_TAKE_OVER, (page_id, site_id, importance))
+    state = PageState(name)
+    moves: list[page_counts.Move] = [
+        (row[0], host_id, state, None),
+        (site_id, host_id, None, state),
+    ]
+    page_counts.count_moves(connection, moves)
+    return state
 
 
 def list_discovered(

@@ -105,9 +105,24 @@ def test_a_page_of_a_retired_site_moves_to_the_site_that_finds_it(connection):
     frontier.discover(connection, [found("a", site_id=other)])
     assert frontier.counts(connection, 1)[PageState.DISCOVERED] == 1
     site.retire(connection, "docs")
-    frontier.discover(connection, [found("a", site_id=other)])
+    [moved] = frontier.discover(connection, [found("a", site_id=other)])
+    assert (moved.site_id, moved.was_visited) == (other, False)
     assert frontier.counts(connection, 1)[PageState.DISCOVERED] == 0
     assert frontier.counts(connection, other)[PageState.DISCOVERED] == 1
+    assert frontier.discover(connection, [found("a", site_id=other)]) == []
+
+
+def test_a_page_is_taken_over_by_another_site_with_its_counters(connection):
+    [new] = frontier.discover(connection, [found("a")])
+    other = site.upsert(connection, "other", "{}", source="socket", at=NOW)
+    visits.record(connection, unlike(new.page_id, Outcome.UNCHANGED))
+    state = frontier.take_over(connection, new.page_id, other, 4.0)
+    assert state is PageState.VISITED
+    stored = page.for_visit(connection, new.page_id)
+    assert (stored.site_id, stored.importance, stored.visit_count) == (other, 4.0, 1)
+    assert frontier.counts(connection, 1)[PageState.VISITED] == 0
+    assert frontier.counts(connection, other)[PageState.VISITED] == 1
+    assert frontier.take_over(connection, 99, other, 1.0) is None
 
 
 def test_first_visits_are_breadth_first_and_paged(connection):
