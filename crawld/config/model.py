@@ -247,8 +247,7 @@ class JobsConfig(ConfigTable):
     )
     min_poll_s: PositiveSeconds = key(
         5.0,
-        "Time between two polls of a wiki while no page of its host is due; longer where "
-        "poll_share demands it.",
+        "Time between two polls of a mirrored wiki; longer where poll_share demands it.",
     )
     audit_share: Share = key(
         0.02,

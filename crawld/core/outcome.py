@@ -17,6 +17,9 @@ RETRY_BASE_S = 60.0
 RETRY_MAX_S = 86_400.0
 """Longest wait after transient failures."""
 
+RETRY_TOLD_BASE_S = 5.0
+"""The same if the server said when to return: the page waits for that time, and hardly longer."""
+
 PERSISTENT_RETRY_BASE_S = 7 * 86_400.0
 """The same after a failure that rarely resolves itself: wrong type, forbidden, too large."""
 
@@ -145,12 +148,18 @@ def _refused_or_failed(response: ResponseFacts) -> Judgement:
     return Judgement(Outcome.FAILED, Failure.HTTP_STATUS, detail)
 
 
-def retry_wait_s(failure: Failure, failure_count: int) -> float:
+def retry_wait_s(failure: Failure, failure_count: int, retry_after_s: float | None = None) -> float:
     """Return the wait before the next visit after a blocked or failed one, seconds.
 
-    It doubles with each failure in a row (this one included) up to a cap.
+    It doubles with each failure in a row (this one included) up to a cap, and is never shorter than
+    a Retry-After. A host that is overloaded and says when to return says it for all its pages: the
+    one that happened to be asked then does not wait longer than the others.
     """
     steps = min(failure_count - 1, 32)
+    if retry_after_s is not None:
+        told = failure in HOST_TROUBLE
+        grown_s = RETRY_TOLD_BASE_S * 2.0**steps if told else retry_wait_s(failure, failure_count)
+        return max(retry_after_s, min(grown_s, RETRY_MAX_S) if told else grown_s)
     if failure in TRANSIENT:
         return float(min(RETRY_BASE_S * 2.0**steps, RETRY_MAX_S))
     return float(min(PERSISTENT_RETRY_BASE_S * 2.0**steps, PERSISTENT_RETRY_MAX_S))

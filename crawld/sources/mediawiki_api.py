@@ -36,6 +36,12 @@ MAX_QUERY_LENGTH = 6_000
 MAX_PAUSE_S = 86_400.0
 """Longest pause without a Retry-After: a closed API is tried once a day."""
 
+TOLD_PAUSE_S = 10.0
+"""Longest pause beyond the Retry-After of an overloaded server."""
+
+LAG_PAUSE_S = 300.0
+"""The same while the databases of a wiki lag, which may last for hours."""
+
 MAX_DETAIL = 200
 
 MAX_WARNINGS = 20
@@ -142,7 +148,12 @@ class ApiTrouble:
     def pause_s(self, count: int) -> float:
         """Return the pause before the next request, seconds, after `count` troubles in a row."""
         grown = _FIRST_PAUSE_S[self.trouble] * 2.0 ** min(max(count - 1, 0), 20)
-        return max(min(grown, MAX_PAUSE_S), self.retry_after_s or 0.0)
+        if self.retry_after_s is None:
+            return min(grown, MAX_PAUSE_S)
+        # A server that says when to return is not asked much later than that.
+        most_s = TOLD_PAUSE_S if self.is_host_trouble else MAX_PAUSE_S
+        most_s = LAG_PAUSE_S if self.trouble is TroubleKind.LAGGED else most_s
+        return max(min(grown, most_s), self.retry_after_s)
 
 
 def query_url(api_url: str, parameters: Parameters, *, maxlag_s: float) -> str:

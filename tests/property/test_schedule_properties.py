@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from crawld.core.revisit.names import NAMES
 from crawld.core.revisit.policies import VisitObservation
-from crawld.daemon.frontier.page_queue import LOOK_AHEAD, PageQueue, VisitedPages
+from crawld.daemon.frontier.page_queue import LOOK_AHEAD, PageQueue
+from crawld.daemon.frontier.revisit_queue import VisitedPages
 from tests.unit.daemon.fake_hosts import (
     FakeTurns,
     HostPlan,

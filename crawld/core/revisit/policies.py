@@ -110,12 +110,15 @@ class Policy(Protocol):
         """Put a selected page back, as if it had not been selected."""
         ...
 
-    def record_hint(self, page: int, at: float, *, trust: float = 1.0) -> None:
+    def record_hint(
+        self, page: int, at: float, *, trust: float = 1.0, indirect: bool = False
+    ) -> None:
         """Record a report that the page changed.
 
         Args:
             trust: share of the source's hints that are true (`change/reliability.py`), in [0, 1];
                 at 0 the hint has no effect.
+            indirect: whether something that the page includes has changed, not the page itself.
         """
         ...
 
@@ -172,7 +175,9 @@ class PageSet:
     def set_weight(self, page: int, weight: float) -> None:
         """Ignore the importance."""
 
-    def record_hint(self, page: int, at: float, *, trust: float = 1.0) -> None:
+    def record_hint(
+        self, page: int, at: float, *, trust: float = 1.0, indirect: bool = False
+    ) -> None:
         """Ignore the hint."""
 
 

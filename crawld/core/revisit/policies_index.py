@@ -6,7 +6,8 @@ unchanged before the others; then the page of highest value among the waiting pa
 The policy learns from every visit.
 
 Hints lower the value of pages without hints and are weighted by their reliability. Hints of trust 0
-change nothing.
+change nothing. Pages of which something included changed, such as a template, come after the pages
+that changed themselves, but have every `INDIRECT_EVERY`th turn of the hinted pages.
 
 56 bytes a page. Time is a monotonic clock (rule 3 of `policies.py`).
 
@@ -36,6 +37,13 @@ from crawld.core.revisit.visit_value import default_scale_model, page_scale_s, v
 Floats = NDArray[np.float64]
 Slots = NDArray[np.int64]
 
+INDIRECT_EVERY = 8
+"""Of so many hinted pages one has an indirect hint while both kinds wait, so that the users of a
+template are not forgotten on a host with more edits than turns."""
+
+_NO_PAGES = hints.HintedPages()
+"""The indirectly hinted pages of policies that never had one; there may be ten thousand."""
+
 
 class IndexPolicy(PageSet):
     """Selects the page of highest visit value.
@@ -52,8 +60,10 @@ class IndexPolicy(PageSet):
         self._pages = IndexPages(value_table(self._model))
         self._queue = IndexQueue(self._pages)
         self._hinted = hints.HintedPages()
-        self._in_flight: dict[int, Belief | None] = {}
-        self._late_hints: dict[int, tuple[float, float]] = {}
+        self._indirect = _NO_PAGES
+        self._direct_in_a_row = 0
+        self._in_flight: dict[int, tuple[hints.HintedPages, Belief] | None] = {}
+        self._late_hints: dict[int, tuple[float, float, bool]] = {}
         self._clock = MonotonicClock()
         self._new_count = 0.0
 
@@ -154,13 +164,24 @@ class IndexPolicy(PageSet):
 
     def _most_valuable(self, at: float) -> int:
         slot, value = self._queue.best(at)
-        if not len(self._hinted):
+        group = self._next_hinted()
+        if not len(group):
             return slot
-        self._revalue_hinted(at)
-        hinted, hinted_value = self._hinted.best()
+        self._revalue_hinted(group, at)
+        hinted, hinted_value = group.best()
         if slot >= 0:
             value *= float(self._silence_factors(np.array([slot]), at)[0])
-        return hinted if hinted_value >= value else slot
+        if hinted_value < value and not (group is self._indirect and len(self._hinted)):
+            return slot
+        self._direct_in_a_row = 0 if group is self._indirect else self._direct_in_a_row + 1
+        return hinted
+
+    def _next_hinted(self) -> hints.HintedPages:
+        """Return the hinted pages whose turn it is: the direct ones first, with a floor."""
+        if not len(self._hinted):
+            return self._indirect
+        waits = len(self._indirect) and self._direct_in_a_row >= INDIRECT_EVERY - 1
+        return self._indirect if waits else self._hinted
 
     def visit_values(self, pages: ArrayLike, now: float) -> Floats:
         """Return the value of a visit to each of some held pages now, without hints, seconds."""
@@ -188,8 +209,8 @@ class IndexPolicy(PageSet):
         self._pages.set_visit(slot, at)
         self._queue.push_visited(slot)
         if slot in self._late_hints:
-            hinted_at, trust = self._late_hints.pop(slot)
-            self.record_hint(page, hinted_at, trust=trust)
+            hinted_at, trust, indirect = self._late_hints.pop(slot)
+            self.record_hint(page, hinted_at, trust=trust, indirect=indirect)
 
     def _learn(self, slot: int, at: float, observation: VisitObservation | None) -> None:
         visited_at, age, scale = self._pages.state(slot)
@@ -212,9 +233,10 @@ class IndexPolicy(PageSet):
         slot = self._slots.find(page)
         if slot == FREE or slot not in self._in_flight:
             return
-        belief = self._in_flight.pop(slot)
-        if belief is not None:
-            self._hinted.put(slot, belief)
+        hinted = self._in_flight.pop(slot)
+        if hinted is not None:
+            group, belief = hinted
+            group.put(slot, belief)
         elif math.isinf(self._pages.state(slot)[0]):
             self._queue.restore_new(slot)
         else:
@@ -232,7 +254,14 @@ class IndexPolicy(PageSet):
         """
         self._coverage = Coverage(missed_share, lag_s)
 
-    def record_hint(self, page: int, at: float, *, trust: float = 1.0) -> None:
+    @property
+    def hint_counts(self) -> tuple[int, int]:
+        """Waiting pages with a hint that they changed themselves, and with an indirect one only."""
+        return len(self._hinted), len(self._indirect)
+
+    def record_hint(
+        self, page: int, at: float, *, trust: float = 1.0, indirect: bool = False
+    ) -> None:
         """Record a change reported after the last visit; older reports are dropped.
 
         For a page in flight, the hint takes effect after the visit if it reports a later change. A
@@ -246,12 +275,14 @@ class IndexPolicy(PageSet):
         if changed_at <= visited_at:
             return
         if slot in self._in_flight:
-            self._late_hints[slot] = max((at, trust), self._late_hints.get(slot, (at, trust)))
+            late = (at, trust, indirect)
+            known = self._late_hints.get(slot, late)
+            self._late_hints[slot] = (*max(late[:2], known[:2]), indirect and known[2])
             return
         if math.isinf(visited_at) and age == 0.0:
             return
         belief = hints.update_belief(
-            self._hinted.belief(slot),
+            self._belief(slot),
             changed_at,
             trust=trust,
             known_at=visited_at - age * scale,
@@ -260,26 +291,35 @@ class IndexPolicy(PageSet):
             coverage=self._coverage,
             table=self._pages.table,
         )
-        if slot not in self._hinted:
+        if indirect and slot not in self._hinted:
+            if self._indirect is _NO_PAGES:
+                self._indirect = hints.HintedPages()
+            group = self._indirect
+        else:
+            group = self._hinted
+        if slot not in group:
             self._withdraw(slot)
-        self._hinted.put(slot, belief)
+        group.put(slot, belief)
 
     def belief(self, page: int) -> Belief | None:
         """Return the belief about a page after its hints; None if it has no hint."""
-        return self._hinted.belief(self._slots.find(page))
+        return self._belief(self._slots.find(page))
 
-    def _revalue_hinted(self, at: float) -> None:
-        """Update the values of the hinted pages that are due."""
-        places = self._hinted.due(at)
+    def _belief(self, slot: int) -> Belief | None:
+        return self._hinted.belief(slot) or self._indirect.belief(slot)
+
+    def _revalue_hinted(self, group: hints.HintedPages, at: float) -> None:
+        """Update the values of the hinted pages of a group that are due."""
+        places = group.due(at)
         if not len(places):
             return
-        slots = self._hinted.slots(places)
+        slots = group.slots(places)
         age, scale = self._pages.ages_and_scales(slots)
         # A page never visited is stale under every reading.
         since = np.minimum(self._pages.since(slots, at), LONGEST_S)
         unhinted = self._pages.table.values(age, scale, since) * self._silence_factors(slots, at)
         value = hints.hinted_values(
-            self._hinted.beliefs(places),
+            group.beliefs(places),
             unhinted,
             at,
             since_s=np.where(np.isneginf(self._pages.visited_at[slots]), 0.0, since),
@@ -287,9 +327,12 @@ class IndexPolicy(PageSet):
             coverage=self._coverage,
             table=self._pages.table,
         )
-        self._hinted.set_values(places, self._pages.weight[slots] * value)
+        group.set_values(places, self._pages.weight[slots] * value)
 
-    def _withdraw(self, slot: int) -> Belief | None:
-        """Remove a page from the queue or the hinted pages; return its belief, if it was hinted."""
+    def _withdraw(self, slot: int) -> tuple[hints.HintedPages, Belief] | None:
+        """Remove a page from the queue or the hinted pages; return where its belief was, if any."""
         self._queue.remove(slot)
-        return self._hinted.discard(slot)
+        for group in (self._hinted, self._indirect):
+            if (belief := group.discard(slot)) is not None:
+                return group, belief
+        return None

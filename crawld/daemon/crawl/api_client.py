@@ -7,7 +7,8 @@ API to robots and invite programs to use it.
 
 Each request takes a turn of its host, followed by the host's full delay. While pages are due
 too, API requests use at most a share of its turns: the next one waits `delay / share`. Otherwise
-they use all turns.
+they use all turns. Requests for what no reader misses, such as histories, take idle turns only:
+while copies of the host are known to be stale, one turn in `1 / IDLE_FLOOR`.
 
 Remote faults are values; only bugs and cancellation raise.
 """
@@ -43,6 +44,10 @@ log = structlog.get_logger(__name__)
 
 AT_ONCE = 3
 """API requests under way over all hosts: Wikimedia's limit for one client, used for all wikis."""
+
+IDLE_FLOOR = 0.02
+"""Share of the turns of a host for requests that wait for idle ones, while copies are stale: the
+histories do not starve in a storm of edits that never ends."""
 
 LOOK_S = 1.0
 """Shortest pause before a busy host is checked again."""
@@ -83,13 +88,14 @@ class ApiClient(BackgroundWork):
         self._warned: set[tuple[str, str]] = set()
 
     async def ask(
-        self, api: Api, parameters: Parameters, *, due: bool = False
+        self, api: Api, parameters: Parameters, *, due: bool = False, idle: bool = False
     ) -> ApiResponse | ApiTrouble:
         """Send one API request, as soon as politeness and the share of the host's turns allow.
 
         Args:
             parameters: of the query.
             due: a budget already granted the turn; do not wait for the share.
+            idle: wait while copies of the host are known to be stale, except for a floor.
 
         Returns:
             The response, or the reason why there is none. `HELD` and `FORBIDDEN` cost no request.
@@ -101,7 +107,7 @@ class ApiClient(BackgroundWork):
             if (held := self._held(api, host)) is not None:
                 return held
             if not due:
-                await self._wait_share(host)
+                await self._wait_share(host, idle=idle)
             async with self._crawl.schedule.borrow(host.slot):
                 site = self._site(api)
                 if site is None or self._held(api, host) is not None:
@@ -145,17 +151,20 @@ class ApiClient(BackgroundWork):
             return ApiTrouble(TroubleKind.HELD, "the host is closed for a time", opens_in_s)
         return None
 
-    async def _wait_share(self, host: HostState) -> None:
+    async def _wait_share(self, host: HostState, *, idle: bool) -> None:
         """Wait until the share of the host's turns allows a request, or no page wants them."""
         asked_at = self._asked_at.get(host.slot.host)
         while asked_at is not None:
             share = self._config().jobs.backfill_share
             now, delay_s = trio.current_time(), host.delay_s()
+            stale = idle and host.has_stale(self._state.active)
+            if stale:
+                share = min(share, IDLE_FLOOR)
             fair_at = asked_at + delay_s / share if share else now + delay_s + LOOK_S
             wanted_at = self._crawl.wanted_at(host.slot)
             # Pages that are due before the turn after next keep those turns.
             free = wanted_at is None or wanted_at > max(now, host.slot.next_at) + delay_s
-            if free or now >= fair_at:
+            if (free and not stale) or now >= fair_at:
                 return
             await trio.sleep(min(fair_at - now, max(delay_s, LOOK_S)))
 

@@ -23,7 +23,8 @@ from crawld.core.change.record import Records, is_current, records_of
 from crawld.core.change.scale import ScaleModel
 from crawld.core.revisit.visit_value import default_scale_model
 from crawld.daemon.crawl.context import BackgroundWork, CrawlContext
-from crawld.daemon.frontier.page_queue import PageQueue, VisitedPages
+from crawld.daemon.frontier.page_queue import PageQueue
+from crawld.daemon.frontier.revisit_queue import VisitedPages
 from crawld.daemon.pacing import Pace
 from crawld.store.changes import allocation, model
 from crawld.store.changes.allocation import WeightedModel

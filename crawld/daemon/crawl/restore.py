@@ -13,7 +13,7 @@ from crawld.core.politeness import Backoff
 from crawld.daemon.clock import Clock
 from crawld.daemon.crawl.state import CrawlState
 from crawld.daemon.frontier.host import HostState
-from crawld.daemon.frontier.page_queue import VisitedPages
+from crawld.daemon.frontier.revisit_queue import VisitedPages
 from crawld.daemon.schedule.schedule import START_SPREAD_S
 from crawld.store.engine.database import Database
 from crawld.store.frontier import load

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Final
 
 import trio
 
@@ -25,9 +26,23 @@ from crawld.core.politeness import (
 from crawld.core.robots import Robots
 from crawld.daemon.clock import Clock
 from crawld.daemon.frontier.page_queue import PageQueue
+from crawld.daemon.frontier.rank import STALE_RANKS, Rank
 from crawld.daemon.schedule.host_groups import GroupState
 from crawld.daemon.schedule.slots import HostSlot
 from crawld.store.frontier.host import HostUpdate
+
+REQUISITE_FLOOR: Final = 0.1
+"""Share of the turns for requisites while edited pages wait: these come first, but not alone."""
+
+_LEADING: Final = {
+    Rank.CONFIRM: Rank.CONFIRM,
+    Rank.EDITED: Rank.NEW,
+    Rank.NEW: Rank.REVISIT,
+    Rank.AFFECTED: Rank.AFFECTED,
+    Rank.REVISIT: Rank.REVISIT,
+}
+"""The last rank that shares the turns with the most urgent pages of a host: new pages of one site
+share them with edited pages of another, and pages of the same rank of several sites take turns."""
 
 
 class HostState:
@@ -196,30 +211,73 @@ class HostState:
                         earliest = at
         return earliest
 
+    def has_stale(self, active: set[int]) -> bool:
+        """Whether a page or requisite of an active site waits whose copy is known to be stale."""
+        return any(
+            queue.rank in STALE_RANKS
+            for held in (self.pages, self.requisites)
+            for site_id, queue in held.items()
+            if site_id in active
+        )
+
+    def has_many_new(self, active: set[int]) -> bool:
+        """Whether an active site has more never-visited pages than it holds in memory."""
+        return any(queue.more for site_id, queue in self.pages.items() if site_id in active)
+
     def take(
         self, now: float, active: set[int], *, requisite_share: float = 0.0
     ) -> tuple[PageQueue, int] | None:
-        """Take the next page; the sites of the host take turns.
+        """Take the next page: what a reader would see first comes first.
+
+        The order: pages to be confirmed, edited pages, requisites reported to be stale, pages
+        of which something included changed, then the other visited pages. New pages share the
+        turns with the edited ones, requisites with all but the first; sites take turns.
 
         Args:
             active: numbers of the active sites.
             requisite_share: share of the turns for requisites while pages want them too.
         """
-        if not self.requisites:
-            return self._take_of(self.pages, now, active)
-        first, second = self.pages, self.requisites
-        if self._balance < 0.0:
-            first, second = second, first
-        taken = self._take_of(first, now, active) or self._take_of(second, now, active)
+        pages = _active(self.pages, active)
+        requisites = _active(self.requisites, active) if self.requisites else []
+        if not requisites:
+            return self._take_leading(pages, now)
+        best = min((queue.rank for queue in pages), default=Rank.REVISIT)
+        if best is Rank.CONFIRM:
+            return self._take_leading(pages, now) or self._take_of(requisites, now)
+        if best > Rank.NEW and self._come_before(requisites, best):
+            return self._take_of(requisites, now) or self._take_leading(pages, now)
+        owed = 0.0
+        if best is Rank.EDITED:
+            requisite_share = min(requisite_share, REQUISITE_FLOOR)
+            owed = requisite_share - 1.0  # a burst of edits is not interrupted at once
+        if self._balance < owed:
+            taken = self._take_of(requisites, now) or self._take_leading(pages, now)
+        else:
+            taken = self._take_leading(pages, now) or self._take_of(requisites, now)
         if taken is not None:
             step = 1.0 - requisite_share if taken[0].requisites else -requisite_share
             self._balance = min(max(self._balance + step, -1.0), 1.0)
         return taken
 
-    def _take_of(
-        self, held: dict[int, PageQueue], now: float, active: set[int]
+    @staticmethod
+    def _come_before(requisites: Sequence[PageQueue], best: Rank) -> bool:
+        """Whether requisites come before visited pages, of which `best` is the most urgent."""
+        last = Rank.NEW if best is Rank.AFFECTED else Rank.EDITED
+        return any(queue.rank <= last for queue in requisites)
+
+    def _take_leading(
+        self, queues: Sequence[PageQueue], now: float
     ) -> tuple[PageQueue, int] | None:
-        queues = [pages for site_id, pages in held.items() if site_id in active]
+        """Take a page of the queues with the most urgent pages, else of any other."""
+        if len(queues) > 1:
+            ranks = [queue.rank for queue in queues]
+            last = _LEADING[min(ranks)]
+            leading = [queue for queue, rank in zip(queues, ranks, strict=True) if rank <= last]
+            if len(leading) < len(queues) and (taken := self._take_of(leading, now)) is not None:
+                return taken
+        return self._take_of(queues, now)
+
+    def _take_of(self, queues: Sequence[PageQueue], now: float) -> tuple[PageQueue, int] | None:
         for offset in range(len(queues)):
             pages = queues[(self._turn + offset) % len(queues)]
             page = pages.take(now)
@@ -227,3 +285,7 @@ class HostState:
                 self._turn += offset + 1
                 return pages, page
         return None
+
+
+def _active(held: dict[int, PageQueue], active: set[int]) -> list[PageQueue]:
+    return [queue for site_id, queue in held.items() if site_id in active]

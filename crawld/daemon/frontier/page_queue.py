@@ -21,7 +21,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -36,7 +35,14 @@ from crawld.core.revisit.policies_frequency import DelayedPolicy
 from crawld.core.revisit.policies_greedy import GreedyPolicy
 from crawld.core.revisit.policies_index import IndexPolicy
 from crawld.core.revisit.registry import FACTORIES, FrequencyPolicy
-from crawld.daemon.frontier.revisit_queue import RetryQueue, RevisitQueue
+from crawld.daemon.frontier.rank import Rank
+from crawld.daemon.frontier.revisit_queue import (
+    RECALLED_AT,
+    LateHint,
+    RetryQueue,
+    RevisitQueue,
+    VisitedPages,
+)
 
 LOOK_AHEAD = 256
 """Pages of the frontier held in memory per host and site."""
@@ -49,21 +55,6 @@ MAX_IDLE_S = 300.0
 
 _EMPTY: Final[Policy] = UniformPolicy()
 """The policy of queues without visited pages; one of their own would cost some KB a host."""
-
-
-@dataclass(frozen=True, slots=True)
-class VisitedPages:
-    """Visited pages read from the file, the oldest visit first.
-
-    Attributes:
-        pages: (n,) int64.
-        last_visit_at: (n,) float64, Unix seconds, ascending.
-        weights: (n,) float64, importance; None: not read yet, taken as 1.
-    """
-
-    pages: npt.NDArray[np.int64]
-    last_visit_at: npt.NDArray[np.float64]
-    weights: npt.NDArray[np.float64] | None = None
 
 
 class PageQueue:
@@ -123,7 +114,7 @@ class PageQueue:
         self._in_flight: set[int] = set()
         self._since_read: dict[int, float] = {}
         self._weights: dict[int, float] = {}
-        self._hints: dict[int, tuple[float, float]] = {}
+        self._hints: dict[int, LateHint] = {}
         self._idle_until = -math.inf
         self._discovery_share = discovery_share
         self._again: tuple[int, ...] = ()
@@ -213,15 +204,25 @@ class PageQueue:
 
     # --- taking --------------------------------------------------------------------------------
 
+    @property
+    def rank(self) -> Rank:
+        """The rank of the most urgent pages; hints since the last turn count as edits."""
+        if self._again:
+            return Rank.CONFIRM
+        policy = self._policy
+        edited, affected = policy.hint_counts if isinstance(policy, IndexPolicy) else (0, 0)
+        if edited or self._retries.has_recalled or self._resting.has_hints:
+            return Rank.EDITED
+        if self._ahead or self.more:
+            return Rank.NEW
+        return Rank.AFFECTED if affected else Rank.REVISIT
+
     def wanted_at(self, now: float) -> float | None:
         """Return when (Unix seconds) some page may be visited at the earliest; None: never."""
         if self._ahead or self.more or self._again:
             return now
-        revisit_at = self.revisit_at(now)
-        retry_at = self._retries.first_at()
-        if revisit_at is None or retry_at is None:
-            return retry_at if revisit_at is None else revisit_at
-        return min(retry_at, revisit_at)
+        times = (self.revisit_at(now), self._retries.first_at())
+        return min((at for at in times if at is not None), default=None)
 
     def revisit_at(self, now: float) -> float | None:
         """Return when (Unix seconds) the policy may select at the earliest; None: never."""
@@ -235,8 +236,7 @@ class PageQueue:
         return min(times, default=None)
 
     def _idles(self, now: float) -> bool:
-        # A time further off comes from a clock that was set back since.
-        return 0.0 < self._idle_until - now <= MAX_IDLE_S
+        return 0.0 < self._idle_until - now <= MAX_IDLE_S  # further off: the clock was set back
 
     def take(self, now: float) -> int | None:
         """Take the page to visit now, or None."""
@@ -270,8 +270,9 @@ class PageQueue:
                 self._since_read[page] = visited_at
             if observation is not None:
                 self._policy.record_visit(page, visited_at, observation)
-            if (hinted := self._hints.pop(page, None)) is not None:
-                self._policy.record_hint(page, hinted[0], trust=hinted[1])
+            if (late := self._hints.pop(page, None)) is not None:
+                at, trust, indirect = late
+                self._policy.record_hint(page, at, trust=trust, indirect=indirect)
             self._selectable += 1
 
     def _take_new(self) -> int | None:
@@ -297,8 +298,7 @@ class PageQueue:
             self._selectable -= 1
         elif isinstance(self._policy, DelayedPolicy):
             self._idle_until = min(self._policy.next_due_at(), now + MAX_IDLE_S)
-        else:
-            # The policy has no page to select: asking again at once would spin.
+        else:  # asking again at once would spin
             self._selectable = 0
         return page
 
@@ -314,7 +314,7 @@ class PageQueue:
             self._policy.release(page)
             self._selectable += 1
         else:
-            self.load_retry(page, 0.0)
+            self.load_retry(page, RECALLED_AT)
 
     def visited(
         self, page: int, now: float, observation: VisitObservation, weight: float = 1.0
@@ -359,7 +359,7 @@ class PageQueue:
                 self.held.discard(page)
                 self.more = True
             else:
-                self.load_retry(page, 0.0)
+                self.load_retry(page, RECALLED_AT)
         self._left_out.clear()
 
     def resume(self, pages: Mapping[int, bool]) -> None:
@@ -375,7 +375,7 @@ class PageQueue:
                 continue
             self.held.discard(page)
             if was_visited:
-                self.load_retry(page, 0.0)
+                self.load_retry(page, RECALLED_AT)
             else:
                 self.more = True
 
@@ -395,16 +395,20 @@ class PageQueue:
 
     # --- hints ---------------------------------------------------------------------------------
 
-    def add_hint(self, page: int, changed_at: float, trust: float) -> None:
+    def add_hint(
+        self, page: int, changed_at: float, trust: float, *, indirect: bool = False
+    ) -> None:
         """Add a hint that a visited page changed; a reliable one ends its rest.
 
         Args:
             trust: probability that the source is right, in [0, 1].
+            indirect: whether only something that the page includes has changed.
         """
         if page in self._policy:
-            self._policy.record_hint(page, changed_at, trust=trust)
+            self._policy.record_hint(page, changed_at, trust=trust, indirect=indirect)
         else:
-            self._hints[page] = max((changed_at, trust), self._hints.get(page, (0.0, 0.0)))
+            late = LateHint(changed_at, trust, indirect)
+            self._hints[page] = late.joined(self._hints.get(page))
         if trust >= RELIABLE_TRUST:
             self._resting.hinted(page, changed_at)
 

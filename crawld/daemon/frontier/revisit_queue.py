@@ -5,11 +5,49 @@ from __future__ import annotations
 import heapq
 import math
 from collections.abc import Iterable, Iterator, Set
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
 
 from crawld.core.revisit.policies import VisitObservation
 
+RECALLED_AT = 0.0
+"""Retry time of pages that are due at once, before all others (Unix seconds)."""
+
 RestingPage = tuple[float, int, VisitObservation | None]
 """Time of the visit (Unix seconds), page, observation (None: loaded from the file)."""
+
+
+@dataclass(frozen=True, slots=True)
+class VisitedPages:
+    """Visited pages read from the file, the oldest visit first.
+
+    Attributes:
+        pages: (n,) int64.
+        last_visit_at: (n,) float64, Unix seconds, ascending.
+        weights: (n,) float64, importance; None: not read yet, taken as 1.
+    """
+
+    pages: npt.NDArray[np.int64]
+    last_visit_at: npt.NDArray[np.float64]
+    weights: npt.NDArray[np.float64] | None = None
+
+
+class LateHint(NamedTuple):
+    """A hint of a page that is not in the policy: it rests, or is in flight."""
+
+    changed_at: float
+    trust: float
+    indirect: bool
+
+    def joined(self, other: LateHint | None) -> LateHint:
+        """Return one hint for both: the newest, and direct if one of them is."""
+        if other is None:
+            return self
+        newest = max(self, other)
+        return newest._replace(indirect=self.indirect and other.indirect)
 
 
 class RevisitQueue:
@@ -41,6 +79,11 @@ class RevisitQueue:
         if self._heap:
             hints = self._hints = self._hints or {}
             hints[page] = max(changed_at, hints.get(page, -math.inf))
+
+    @property
+    def has_hints(self) -> bool:
+        """Whether hints came since the last turn."""
+        return bool(self._hints)
 
     def drop(self, pages: Set[int]) -> bool:
         """Remove pages; return whether any of them rested."""
@@ -90,6 +133,11 @@ class RetryQueue:
         """Add a page to be visited from a time on (Unix seconds)."""
         heapq.heappush(self._heap, (retry_at, page))
 
+    @property
+    def has_recalled(self) -> bool:
+        """Whether a page is due at once."""
+        return bool(self._heap) and self._heap[0][0] == RECALLED_AT
+
     def first_at(self) -> float | None:
         """Return the earliest retry time (Unix seconds); None: the queue is empty."""
         return self._heap[0][0] if self._heap else None
@@ -110,7 +158,7 @@ class RetryQueue:
 
     def recall(self, pages: Set[int]) -> None:
         """Set the retry time of these pages, as far as they are here, to now."""
-        self._heap = [(0.0 if page in pages else at, page) for at, page in self._heap]
+        self._heap = [(RECALLED_AT if page in pages else at, page) for at, page in self._heap]
         heapq.heapify(self._heap)
 
     def __iter__(self) -> Iterator[int]:

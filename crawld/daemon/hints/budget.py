@@ -5,11 +5,13 @@ interval that buys the most freshness (`core/revisit/polling.py`, from the chang
 sample of pages), within the operator's share of requests (`poll_share`). A source without a gain is
 still polled now and then, since it may improve.
 
-A poll of a wiki is one cheap request. While no page of its host is due, the wiki is therefore
-polled every `min_poll_s`, within the share, even if the models expect no change.
+A poll of a wiki is one cheap request that shows all its edits and deletions. A wiki is therefore
+polled every `min_poll_s`, within the share, whatever the models expect: nothing that waits on its
+host is better than to know what a reader sees wrong. Only while the host is mirrored for the first
+time the models decide.
 
-During a burst the interval shrinks at once: the next poll comes when about `NEW_HINTS_AIM` more
-changes are expected, even if the models expect fewer.
+During a burst of any source the interval shrinks at once: the next poll comes when about
+`NEW_HINTS_AIM` more changes are expected, even if the models expect fewer.
 
 An estimate takes about 0.1 s, so it runs in a thread, one source at a time, with long rests. Until
 a source has one, it is polled as often as the share allows.
@@ -127,24 +129,25 @@ class PollBudget(BackgroundWork):
             since_s: time since the previous poll.
         """
         min_s = self.min_pause_s(host_name, requests)
+        if row.kind in PROMPT_KINDS and not self._is_filling(host_name):
+            return max(min_s, self._config().jobs.min_poll_s)
         estimate = self._estimates.get(row.hint_source_id)
         if estimate is None:
             return min_s
         best_s = IDLE_FACTOR * min_s if estimate.interval_s is None else estimate.interval_s
         if new_hints:
             best_s = min(best_s, NEW_HINTS_AIM * since_s / new_hints)
-        if row.kind in PROMPT_KINDS and self._is_idle(host_name):
-            best_s = min(best_s, self._config().jobs.min_poll_s)
         return max(min_s, best_s)
 
-    def _is_idle(self, host_name: str) -> bool:
-        """Whether no page of a host is due, so that a poll displaces no visit."""
+    def _is_filling(self, host_name: str) -> bool:
+        """Whether a host is mirrored for the first time: many of its pages have no copy yet."""
         host = self._state.hosts.get(host_name)
-        if host is None:
-            return False
-        now = self._clock.now()
-        wanted_at = host.wanted_at(now, self._state.active)
-        return wanted_at is None or wanted_at > now + host.delay_s()
+        return host is not None and host.has_many_new(self._state.active)
+
+    def has_stale(self, host_name: str) -> bool:
+        """Whether copies of a host are known to be stale: a visit is then better than a probe."""
+        host = self._state.hosts.get(host_name)
+        return host is not None and host.has_stale(self._state.active)
 
     async def run(self) -> None:
         """Update the coverage that policies assume and the estimates, until cancelled."""

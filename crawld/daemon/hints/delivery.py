@@ -14,6 +14,7 @@ import trio
 
 from crawld.core.page import Outcome
 from crawld.daemon.crawl.context import BackgroundWork
+from crawld.daemon.frontier.page_queue import RELIABLE_TRUST
 from crawld.store.changes import hint, hint_source
 from crawld.store.changes.hint import AcceptedHint
 from crawld.store.changes.hint_source import SourceRow
@@ -24,6 +25,10 @@ SLICE_S: Final = 0.002
 
 RESTORED_AT_ONCE: Final = 4_096
 """Outstanding hints read in one query."""
+
+INDIRECT_KINDS: Final = frozenset({"fan_out", "gap"})
+"""Kinds of sources that name pages which may have changed: their pages come after those that
+another source reports as edited."""
 
 _GONE = (Outcome.GONE, Outcome.SOFT_GONE, Outcome.MOVED)
 
@@ -37,10 +42,11 @@ class HintDelivery(BackgroundWork):
         if host is None or not accepted:
             return
         trust = hint.load_reliability(row.evidence).effective_trust
+        indirect = is_indirect(row.kind, trust)
         until = trio.current_time() + SLICE_S
         for each in accepted:
             if (pages := host.pages.get(each.site_id)) is not None:
-                pages.add_hint(each.page_id, each.last_at, trust)
+                pages.add_hint(each.page_id, each.last_at, trust, indirect=indirect)
             if trio.current_time() >= until:
                 await trio.lowlevel.checkpoint()
                 until = trio.current_time() + SLICE_S
@@ -79,6 +85,9 @@ class HintDelivery(BackgroundWork):
             row.hint_source_id: hint.load_reliability(row.evidence).effective_trust
             for row in sources
         }
+        indirect = {
+            row.hint_source_id: is_indirect(row.kind, trust[row.hint_source_id]) for row in sources
+        }
         after, count = (0, 0), 0
         while True:
             rows = await self._database.read(
@@ -95,9 +104,17 @@ class HintDelivery(BackgroundWork):
                 # A source added after the read delivers its hints itself.
                 known = [row for row in outstanding if row.hint_source_id in trust]
                 for row in known:
-                    pages.add_hint(row.page_id, row.last_at, trust[row.hint_source_id])
+                    number = row.hint_source_id
+                    pages.add_hint(
+                        row.page_id, row.last_at, trust[number], indirect=indirect[number]
+                    )
                 count += len(known)
                 await trio.lowlevel.checkpoint()
             if len(rows) < RESTORED_AT_ONCE:
                 return count
             after = (rows[-1].page_id, rows[-1].hint_source_id)
+
+
+def is_indirect(kind: str, trust: float) -> bool:
+    """Whether the hints of a source come after reports of edits: it guesses, or is often wrong."""
+    return kind in INDIRECT_KINDS or trust < RELIABLE_TRUST

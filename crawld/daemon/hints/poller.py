@@ -1,8 +1,10 @@
 """Poll hint sources, listen to streams, and store and deliver their hints.
 
-The database holds when each source is due. One source of a host is polled at a time, the one that
-is due first. After a failure a source waits for a back-off that doubles, or as long as the server
-asks; a restart does not shorten it. Each stream has a task that reconnects.
+The database holds when each source is due. One source of a host is polled at a time: the recent
+changes of a wiki when they are due, else the one that is due first. All others together keep to the
+share of the host's requests that polls may use. A probe waits while copies are known to be stale.
+After a failure a source waits for a back-off that doubles, or as long as the server asks; a restart
+does not shorten it. Each stream has a task that reconnects.
 
 Hints are stored in one transaction with the cursor, then delivered to the policies. Nothing else
 is in memory: after a kill, the next start delivers the stored hints.
@@ -26,6 +28,7 @@ from crawld.daemon.frontier.admission import Referrer
 from crawld.daemon.frontier.site import ActiveSite
 from crawld.daemon.hints.budget import PollBudget
 from crawld.daemon.hints.delivery import SLICE_S, HintDelivery
+from crawld.daemon.hints.host_sources import HostSources, ScheduledSource
 from crawld.daemon.hints.source import HELD, Finder, Hint, Poll, PollTrouble, Source, Stream
 from crawld.store.changes import hint, hint_source, wiki_requisite
 from crawld.store.changes.hint import PageHint, PollResult, UrlHint
@@ -42,7 +45,9 @@ MAX_PAUSE_S: Final = 86_400.0
 """Back-off after a failure: the first, doubled with each failure in a row, and the longest."""
 
 HELD_PAUSE_S: Final = 15.0
-"""Pause before a source that must not be asked now is tried again."""
+"""Pause before a source that must not be asked now is tried again, if its host names no time."""
+
+MIN_HELD_PAUSE_S: Final = 1.0
 
 STORED_AT_ONCE: Final = 2_000
 """Hints or pages stored in one transaction."""
@@ -54,34 +59,12 @@ FOUND_URL_DEPTH: Final = 1
 """Link depth of URLs that a source names: the same as links of a seed."""
 
 
-class _ScheduledSource:
-    """A polled source: when it is due, and from when it may be polled (trio's clock)."""
-
-    def __init__(self, source: Source, next_at: float, allowed_at: float) -> None:
-        self.source = source
-        self.next_at = next_at
-        self.allowed_at = allowed_at
-
-
 class _StreamTask:
     """A stream and the cancel scope of its task."""
 
     def __init__(self, stream: Stream) -> None:
         self.stream = stream
         self.scope = trio.CancelScope()
-
-
-class _HostSources:
-    """The polled sources of one host; one is polled at a time."""
-
-    __slots__ = ("busy", "polled")
-
-    def __init__(self) -> None:
-        self.polled: dict[int, _ScheduledSource] = {}
-        self.busy = False
-
-    def next(self) -> _ScheduledSource | None:
-        return min(self.polled.values(), key=lambda each: each.next_at, default=None)
 
 
 class HintPoller(BackgroundWork):
@@ -98,7 +81,7 @@ class HintPoller(BackgroundWork):
         self.budget = PollBudget(context)
         self._finders = list(finders)
         self._found: dict[Finder, Sequence[Source | Stream]] = {}
-        self._hosts: dict[str, _HostSources] = {}
+        self._hosts: dict[str, HostSources] = {}
         self._heap: list[tuple[float, str]] = []
         self._streams: dict[int, _StreamTask] = {}
         self._rescheduled = trio.Event()
@@ -165,7 +148,7 @@ class HintPoller(BackgroundWork):
                 task = self._streams[row.hint_source_id] = _StreamTask(source)
                 nursery.start_soon(self._listen, source, task.scope)
             return
-        host = self._hosts.setdefault(source.polite_host, _HostSources())
+        host = self._hosts.setdefault(source.polite_host, HostSources())
         polled = host.polled.get(row.hint_source_id)
         if polled is not None:
             polled.source = source
@@ -174,7 +157,7 @@ class HintPoller(BackgroundWork):
         # still must be polled when another source gives it work.
         allowed_at = self._plausible_at(row.closed_until)
         next_at = max(self._plausible_at(row.next_poll_at), allowed_at)
-        host.polled[row.hint_source_id] = _ScheduledSource(source, next_at, allowed_at)
+        host.polled[row.hint_source_id] = ScheduledSource(source, next_at, allowed_at)
         self._push(source.polite_host)
 
     def _plausible_at(self, stored_at: float | None) -> float:
@@ -197,8 +180,8 @@ class HintPoller(BackgroundWork):
 
     def _push(self, name: str) -> None:
         host = self._hosts[name]
-        if not host.busy and (first := host.next()) is not None:
-            heapq.heappush(self._heap, (first.next_at, name))
+        if not host.busy and (first := host.next(trio.current_time())) is not None:
+            heapq.heappush(self._heap, (host.due_at(first), name))
             self._rescheduled.set()
 
     async def _poll_due(self, nursery: trio.Nursery) -> None:
@@ -207,20 +190,24 @@ class HintPoller(BackgroundWork):
             while self._heap and self._heap[0][0] <= trio.current_time():
                 _, name = heapq.heappop(self._heap)
                 host = self._hosts[name]
-                first = None if host.busy else host.next()
-                if first is not None and first.next_at <= trio.current_time():
+                now = trio.current_time()
+                first = None if host.busy else host.next(now)
+                if first is not None and host.due_at(first) <= now:
                     host.busy = True
                     nursery.start_soon(self._poll, name, host, first)
             with trio.move_on_at(self._heap[0][0] if self._heap else math.inf):
                 await self._rescheduled.wait()
 
-    async def _poll(self, name: str, host: _HostSources, polled: _ScheduledSource) -> None:
+    async def _poll(self, name: str, host: HostSources, polled: ScheduledSource) -> None:
         number, result = polled.source.row.hint_source_id, None
         planned_at = polled.next_at
         try:
             row = await self._database.read(hint_source.get, number)
-            result = await polled.source.poll(row)
-            pause_s = await self._accept_result(polled.source, row, result)
+            if host.puts_off(polled, row, trio.current_time(), stale=self.budget.has_stale(name)):
+                pause_s = HELD_PAUSE_S
+            else:
+                result = await polled.source.poll(row)
+                pause_s = await self._accept_result(polled.source, row, result)
         except Exception:  # a failing source must not stop the others
             log.exception("hint_poll_failed", source=number, kind=polled.source.row.kind)
             pause_s = FIRST_PAUSE_S
@@ -230,7 +217,11 @@ class HintPoller(BackgroundWork):
         now = trio.current_time()
         polled.next_at = polled.allowed_at = now + pause_s
         if result is not None:
-            polled.allowed_at = now + self.budget.min_pause_s(name, result.requests)
+            min_pause_s = self.budget.min_pause_s(name, result.requests)
+            polled.allowed_at = now + min_pause_s
+            polled.asked = result.requests > 0
+            if result.requests:
+                host.pay(now, min_pause_s)
         if was_requested:  # during the poll, which used the old cursor
             polled.next_at = min(polled.next_at, polled.allowed_at)
         self._push(name)
@@ -249,10 +240,12 @@ class HintPoller(BackgroundWork):
 
     async def _record_trouble(self, row: SourceRow, result: PollTrouble) -> float:
         pause_s = result.pause_s
+        if result.trouble == HELD:
+            # A host that was closed is asked first for what changed meanwhile.
+            held_s = HELD_PAUSE_S if pause_s is None else max(pause_s, MIN_HELD_PAUSE_S)
+            return min(held_s, MAX_PAUSE_S)
         if pause_s is None:
             pause_s = min(FIRST_PAUSE_S * 2.0 ** min(row.trouble_count, 20), MAX_PAUSE_S)
-        if result.trouble == HELD:
-            return min(max(pause_s, HELD_PAUSE_S), MAX_PAUSE_S)
         at = self._clock.now()
         log.warning(
             "hint_poll_trouble",

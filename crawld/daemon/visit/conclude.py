@@ -115,8 +115,9 @@ class Visit:
     def retry_at(self) -> float | None:
         """When the page is retried, Unix seconds; None where the policy decides."""
         if self.judgement.failure is not None:
-            wait_s = retry_wait_s(self.judgement.failure, self.failure_count)
-            return self.at + max(wait_s, self.retry_after_s or 0.0)
+            return self.at + retry_wait_s(
+                self.judgement.failure, self.failure_count, self.retry_after_s
+            )
         if self.state is PageState.GONE:
             return self.at + RETIRED_RETRY_S
         if self.judgement.outcome in (Outcome.GONE, Outcome.SOFT_GONE):

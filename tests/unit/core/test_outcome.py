@@ -123,3 +123,11 @@ def test_waits_double_up_to_the_cap_of_their_kind_of_failure(failure):
 
 def test_host_trouble_is_transient():
     assert HOST_TROUBLE <= TRANSIENT
+
+
+def test_a_page_of_an_overloaded_host_waits_for_its_retry_after_and_hardly_longer():
+    waits = [retry_wait_s(Failure.UNAVAILABLE, count, 20.0) for count in range(1, 6)]
+    assert waits == [20.0, 20.0, 20.0, 40.0, 80.0]
+    assert retry_wait_s(Failure.UNAVAILABLE, 60, 20.0) == RETRY_MAX_S
+    assert retry_wait_s(Failure.UNAVAILABLE, 1) == 60.0
+    assert retry_wait_s(Failure.HTTP_STATUS, 2, 20.0) == 120.0

@@ -6,7 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crawld.sources.mediawiki_api import (
+    LAG_PAUSE_S,
     MAX_PAUSE_S,
+    TOLD_PAUSE_S,
     MAX_QUERY_LENGTH,
     MAX_WARNINGS,
     ApiResponse,
@@ -172,6 +174,10 @@ def test_pauses_double_and_are_at_least_retry_after():
     closed = read(error("readapidenied"))
     assert [closed.pause_s(count) for count in (1, 2, 3)] == [3_600, 7_200, 14_400]
     assert closed.pause_s(10_000) == MAX_PAUSE_S
+    assert lagged.pause_s(20) == LAG_PAUSE_S
+    overloaded = read(HTML, 503, retry_after="3")
+    assert [overloaded.pause_s(count) for count in (1, 5, 50)] == [TOLD_PAUSE_S] * 3
+    assert read(HTML, 503).pause_s(2) == 120.0
     assert read(HTML, 503, retry_after="172800").pause_s(1) == 172_800
 
 

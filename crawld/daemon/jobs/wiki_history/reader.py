@@ -249,7 +249,7 @@ class WikiHistoryReader(BackgroundWork):
         api = api_of(self._row, self._state.sites)
         if api is None:
             return ApiTrouble(TroubleKind.HELD, "the wiki has to be detected again")
-        return await self._client.ask(api, parameters)
+        return await self._client.ask(api, parameters, idle=parameters is not SITEINFO)
 
     async def _record_success(self) -> None:
         await self._database.write(wiki.record_response, self._row.wiki_id)

@@ -11,7 +11,8 @@ from crawld.core.revisit.policies_greedy import GreedyPolicy
 from crawld.core.revisit.policies_index import IndexPolicy
 from crawld.core.revisit.registry import FACTORIES, FrequencyPolicy
 from crawld.core.revisit.visit_value import default_scale_model
-from crawld.daemon.frontier.page_queue import PageQueue, VisitedPages
+from crawld.daemon.frontier.page_queue import PageQueue
+from crawld.daemon.frontier.revisit_queue import VisitedPages
 from tests.unit.core.revisit.visits import visit
 
 POLICIES = {

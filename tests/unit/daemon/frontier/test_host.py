@@ -15,6 +15,7 @@ from crawld.core.politeness import (
 from crawld.core.robots import Robots
 from crawld.daemon.clock import Clock
 from crawld.daemon.frontier.host import HostState
+from crawld.daemon.frontier.rank import Rank
 from crawld.daemon.schedule.slots import HostSlot
 from tests.unit.daemon.fake_hosts import on_autojump_clock
 
@@ -179,6 +180,8 @@ async def test_shutting_a_host_delays_only_its_pages_and_a_retry_after_every_req
 
 class FakePageQueue:
     """The part of `PageQueue` that `HostState` calls."""
+
+    rank = Rank.REVISIT
 
     def __init__(self, *pages, wanted_at=0.0, requisites=False):
         self.requisites = requisites

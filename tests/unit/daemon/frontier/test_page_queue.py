@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from crawld.core.revisit.policies import VisitObservation
-from crawld.daemon.frontier.page_queue import LOOK_AHEAD, PageQueue, VisitedPages
+from crawld.daemon.frontier.page_queue import LOOK_AHEAD, PageQueue
+from crawld.daemon.frontier.revisit_queue import VisitedPages
 
 NOW = 1_780_000_000.0
 REST_S = 3600.0

@@ -15,7 +15,8 @@ from crawld.core.revisit.registry import FACTORIES
 from crawld.core.revisit.visit_value import default_scale_model
 from crawld.daemon.clock import Clock
 from crawld.daemon.frontier.host import HostState
-from crawld.daemon.frontier.page_queue import PageQueue, VisitedPages
+from crawld.daemon.frontier.page_queue import PageQueue
+from crawld.daemon.frontier.revisit_queue import VisitedPages
 from crawld.daemon.jobs.allocate import AllocationPages, allocate_hosts
 from crawld.daemon.schedule.slots import HostSlot
 

@@ -101,21 +101,21 @@ def test_the_lag_of_a_source_excludes_the_wait_for_a_poll():
 
 @dataclass
 class Host:
-    """A host with a delay, and the time until a page is due; None: never."""
+    """A host with a delay, and whether most of its pages have no copy yet."""
 
     delay: float
-    wanted_in_s: float | None
+    filling: bool
 
     def delay_s(self):
         return self.delay
 
-    def wanted_at(self, now, active):
-        return None if self.wanted_in_s is None else now + self.wanted_in_s
+    def has_many_new(self, active):
+        return self.filling
 
 
-def budget(estimate=None, *, share=0.25, delay_s=1.0, wanted_in_s=0.0):
+def budget(estimate=None, *, share=0.25, delay_s=1.0, filling=True):
     config = Config(jobs=JobsConfig(poll_share=share))
-    state = SimpleNamespace(hosts={"a.test": Host(delay_s, wanted_in_s)}, active=frozenset())
+    state = SimpleNamespace(hosts={"a.test": Host(delay_s, filling)}, active=frozenset())
     clock = Clock(wall=lambda: NOW)
     made = PollBudget(CrawlContext(state, None, clock, THREADS, None, None, lambda: config))
     if estimate is not None:
@@ -140,14 +140,19 @@ def test_a_source_without_gain_is_polled_seldom():
     assert pause_s(budget(nothing), new_hints=40, since_s=80.0) == 4.0
 
 
-@pytest.mark.parametrize("wanted_in_s", [None, 900.0])
-def test_a_wiki_is_polled_promptly_while_no_page_is_due(wanted_in_s):
-    nothing = PollEstimate(None, 0.0, 0, 0.0, 1.0)
-    idle = budget(nothing, wanted_in_s=wanted_in_s)
-    assert pause_s(idle) == 5.0
-    assert pause_s(idle, kind="feed") == 4.0 * IDLE_FACTOR
-    assert pause_s(budget(nothing, delay_s=15.0, wanted_in_s=wanted_in_s)) == 60.0
-    assert pause_s(budget(PollEstimate(2.0, 0.1, 0, 0.0, 1.0), wanted_in_s=wanted_in_s)) == 4.0
+@pytest.mark.parametrize("interval_s", [None, 2.0, 900.0])
+def test_a_wiki_is_polled_at_one_pace_once_it_is_mirrored(interval_s):
+    known = budget(PollEstimate(interval_s, 0.0, 0, 0.0, 1.0), filling=False)
+    assert pause_s(known) == 5.0
+    assert pause_s(known, new_hints=40, since_s=10.0) == 5.0
+    assert pause_s(known, kind="feed") == max(4.0, interval_s or 4.0 * IDLE_FACTOR)
+    slow = budget(PollEstimate(interval_s, 0.0, 0, 0.0, 1.0), delay_s=15.0, filling=False)
+    assert pause_s(slow) == 60.0
+
+
+def test_a_wiki_is_polled_as_often_as_it_pays_while_most_pages_have_no_copy():
+    assert pause_s(budget(PollEstimate(None, 0.0, 0, 0.0, 1.0))) == 4.0 * IDLE_FACTOR
+    assert pause_s(budget(PollEstimate(30.0, 0.0, 0, 0.0, 1.0))) == 30.0
 
 
 def test_an_estimate_holds_until_something_changed():

@@ -1,0 +1,100 @@
+"""The polled sources of one host, and which of them is polled next."""
+
+from __future__ import annotations
+
+import math
+from typing import Final
+
+from crawld.daemon.hints.source import Source
+from crawld.sources.mediawiki_changes import ProbeProgress
+from crawld.store.changes.hint_source import SourceRow
+
+FIRST_KIND: Final = "recent_changes"
+"""The kind of source that is polled before all others of its host: it shows all that changed."""
+
+PATIENT_KIND: Final = "probe"
+"""The kind of source that waits while copies are known to be stale, beside recent changes: a visit
+of one of them is worth more."""
+
+MAX_PATIENCE_S: Final = 600.0
+"""Longest wait of such a source, so that a storm of edits does not put it off for ever."""
+
+
+class ScheduledSource:
+    """A polled source.
+
+    Attributes:
+        next_at: when it is due (trio's clock).
+        allowed_at: from when it may be polled.
+        put_off_at: since when it is due but waits for better work; None: it does not wait.
+        asked: whether its last poll sent a request.
+    """
+
+    def __init__(self, source: Source, next_at: float, allowed_at: float) -> None:
+        self.source = source
+        self.next_at = next_at
+        self.allowed_at = allowed_at
+        self.put_off_at: float | None = None
+        self.asked = False
+
+    @property
+    def is_first(self) -> bool:
+        """Whether it is polled before all others of its host."""
+        return self.source.row.kind == FIRST_KIND
+
+
+class HostSources:
+    """The polled sources of one host; one is polled at a time.
+
+    Attributes:
+        paid_at: when (trio's clock) the requests of past polls have used up their share; sources
+            other than the recent changes wait for it.
+    """
+
+    __slots__ = ("busy", "paid_at", "polled")
+
+    def __init__(self) -> None:
+        self.polled: dict[int, ScheduledSource] = {}
+        self.busy = False
+        self.paid_at = -math.inf
+
+    def due_at(self, each: ScheduledSource) -> float:
+        """Return when (trio's clock) a source is polled at the earliest."""
+        unpaid = each.is_first or each.source.is_free
+        return each.next_at if unpaid else max(each.next_at, self.paid_at)
+
+    def next(self, now: float) -> ScheduledSource | None:
+        """Return the source to poll next: of those due now, the recent changes."""
+
+        def order(each: ScheduledSource) -> tuple[float, bool, float]:
+            return max(self.due_at(each), now), not each.is_first, each.next_at
+
+        return min(self.polled.values(), key=order, default=None)
+
+    def pay(self, now: float, price_s: float) -> None:
+        """Count a poll that takes the share of so many seconds."""
+        self.paid_at = max(self.paid_at, now) + price_s
+
+    @property
+    def has_recent_changes(self) -> bool:
+        """Whether the recent changes of a wiki are polled here."""
+        return any(each.is_first and each.asked for each in self.polled.values())
+
+    def puts_off(self, polled: ScheduledSource, row: SourceRow, now: float, *, stale: bool) -> bool:
+        """Return whether a source waits for better work on its host.
+
+        Args:
+            row: the row of the source as stored now.
+            now: trio's clock.
+            stale: whether copies of the host are known to be stale.
+        """
+        patient = row.kind == PATIENT_KIND and not ProbeProgress.from_json(row.cursor).urgent
+        if not (patient and stale and self.has_recent_changes):
+            polled.put_off_at = None
+            return False
+        if polled.put_off_at is None:
+            polled.put_off_at = now
+        waits = now - polled.put_off_at < MAX_PATIENCE_S
+        if not waits:
+            polled.put_off_at = None
+        return waits

@@ -1,0 +1,154 @@
+"""The order of a host's turns when several kinds of pages wait: what a reader sees comes first."""
+
+import numpy as np
+import pytest
+import trio
+
+from crawld.core.politeness import DelayRules
+from crawld.core.revisit.policies import VisitObservation
+from crawld.core.revisit.policies_index import INDIRECT_EVERY
+from crawld.daemon.frontier.host import REQUISITE_FLOOR, HostState
+from crawld.daemon.frontier.page_queue import PageQueue
+from crawld.daemon.frontier.rank import Rank
+from crawld.daemon.frontier.revisit_queue import VisitedPages
+from crawld.daemon.schedule.slots import HostSlot
+from tests.unit.daemon.fake_hosts import on_autojump_clock
+
+NOW = 1_790_000_000.0
+DAY_S = 86_400.0
+SAME = VisitObservation(changed=False)
+CHANGED = VisitObservation(changed=True)
+
+PAGES = 40
+"""Pages of each site; page 1 of site 2 is 1001."""
+
+
+def make_host(sites=(1,), *, requisites=()):
+    """Return a host whose pages were visited a day ago, and whose requisites are due in a day."""
+    host = HostState(1, HostSlot("wiki.test", trio.current_time()))
+    host.apply_rules([DelayRules(host_delay_s=1.0)])
+    for site in sites:
+        queue = PageQueue(site, 1, "index", discovery_share=0.5, min_revisit_s=3600.0)
+        pages = 1000 * (site - 1) + np.arange(1, PAGES + 1, dtype=np.int64)
+        queue.load_visited(VisitedPages(pages, NOW - DAY_S - np.arange(PAGES)[::-1]), NOW)
+        queue.set_coverage(0.02, 5.0)
+        host.pages[site] = queue
+    if requisites:
+        host.requisites[1] = PageQueue(
+            1, 1, "uniform", discovery_share=0.5, min_revisit_s=3600.0, requisites=True
+        )
+        for page in requisites:
+            host.requisites[1].load_retry(page, NOW + DAY_S)
+    return host
+
+
+def turns(host, count, *, active=frozenset({1, 2, 3}), share=0.3, at=NOW):
+    """Return the pages of the next turns, a second apart."""
+    found = []
+    for number in range(count):
+        taken = host.take(at + number, active, requisite_share=share)
+        if taken is None:
+            found.append(None)
+            continue
+        queue, page = taken
+        found.append(page)
+        if queue.requisites:
+            queue.retry(page, at + DAY_S)
+        else:
+            queue.mark_recorded(page)
+            queue.visited(page, at + number, CHANGED)
+    return found
+
+
+@on_autojump_clock
+async def test_confirm_then_edits_then_images_then_users_of_templates_then_revisits():
+    host = make_host(requisites=(501, 502, 503))
+    queue = host.pages[1]
+    for page in (21, 22, 23, 24):
+        queue.add_hint(page, NOW - 5.0, 0.9, indirect=True)
+    host.requisites[1].retry_now({502, 503})
+    for page in (11, 12):
+        queue.add_hint(page, NOW - 5.0, 0.9)
+    queue.visit_next(31)
+    found = turns(host, 12)
+    assert found[0] == 31
+    assert set(found[1:3]) == {11, 12}
+    assert set(found[3:5]) == {502, 503}
+    assert set(found[5:9]) == {21, 22, 23, 24}
+    assert not {31, 11, 12, 502, 503, 501} & set(found[9:])
+
+
+@on_autojump_clock
+async def test_the_order_holds_over_the_sites_of_a_host():
+    host = make_host((1, 2, 3))
+    for page in range(1001, 1004):
+        host.pages[2].add_hint(page, NOW - 5.0, 0.9)
+    for page in range(2001, 2004):
+        host.pages[3].add_hint(page, NOW - 5.0, 0.9, indirect=True)
+    found = turns(host, 7)
+    assert set(found[:3]) == {1001, 1002, 1003}
+    assert set(found[3:6]) == {2001, 2002, 2003}
+
+
+@on_autojump_clock
+async def test_while_edits_never_end_nothing_starves():
+    host = make_host(requisites=range(501, 541))
+    queue = host.pages[1]
+    for page in range(31, 41):
+        queue.add_hint(page, NOW - 5.0, 0.9, indirect=True)
+    host.requisites[1].retry_now(set(range(501, 541)))
+    found = []
+    for turn in range(200):
+        at = NOW + turn
+        queue.add_hint(1 + turn % 30, at, 0.9)
+        found += turns(host, 1, at=at)
+    images = sum(page > 500 for page in found)
+    assert images == pytest.approx(200 * REQUISITE_FLOOR, abs=2)
+    assert set(range(31, 41)) <= set(found[: 11 * INDIRECT_EVERY])
+    assert found.index(31) < 100
+
+
+@on_autojump_clock
+async def test_a_page_that_rests_is_visited_for_the_edit_of_its_template():
+    host = make_host()
+    turns(host, PAGES)
+    assert turns(host, 1, at=NOW + 60.0) == [None]
+    host.pages[1].add_hint(7, NOW + 50.0, 0.9, indirect=True)
+    assert turns(host, 2, at=NOW + 61.0) == [7, None]
+
+
+@on_autojump_clock
+async def test_an_edit_of_a_page_that_includes_an_edited_template_makes_it_an_edit():
+    host = make_host()
+    queue = host.pages[1]
+    for page in range(1, 21):
+        queue.add_hint(page, NOW - 5.0, 0.9, indirect=True)
+    queue.add_hint(13, NOW - 3.0, 0.9)
+    assert queue.rank is Rank.EDITED
+    queue.add_hint(13, NOW - 1.0, 0.9, indirect=True)
+    assert turns(host, 1) == [13]
+    assert queue.rank is Rank.AFFECTED
+
+
+@on_autojump_clock
+async def test_new_pages_of_one_site_share_the_turns_with_edits_of_another():
+    host = make_host((1, 2))
+    for page in range(1001, 1011):
+        host.pages[2].add_hint(page, NOW - 5.0, 0.9)
+    host.pages[1].add_new(range(301, 311))
+    found = turns(host, 10)
+    assert sum(300 < page < 400 for page in found) >= 3
+    assert sum(1000 < page < 1011 for page in found) >= 3
+
+
+@on_autojump_clock
+async def test_a_host_tells_whether_anything_known_is_stale():
+    host = make_host(requisites=(501,))
+    assert not host.has_stale({1})
+    host.requisites[1].retry_now({501})
+    assert host.has_stale({1})
+    assert not host.has_stale({2})
+    assert turns(host, 1) == [501]
+    assert not host.has_stale({1})
+    host.pages[1].add_hint(3, NOW - 1.0, 0.9, indirect=True)
+    assert host.has_stale({1})

@@ -1,0 +1,82 @@
+"""Which source of a host is polled next, and which one waits."""
+
+from types import SimpleNamespace
+
+import pytest
+
+from crawld.daemon.hints.host_sources import MAX_PATIENCE_S, HostSources, ScheduledSource
+from crawld.sources.mediawiki_changes import ProbeProgress
+
+PRICE_S = 4.0
+"""A request a second at a share of a quarter."""
+
+
+def add(host, number, kind, next_at, *, is_free=False):
+    source = SimpleNamespace(row=row(number, kind), is_free=is_free)
+    host.polled[number] = ScheduledSource(source, next_at, next_at)
+    return host.polled[number]
+
+
+def row(number, kind, cursor=None):
+    return SimpleNamespace(hint_source_id=number, kind=kind, cursor=cursor)
+
+
+def run(host, pauses_s, *, for_s):
+    """Poll for a time; return (time, kind) of each poll, which takes a request and no time."""
+    now, polls = 0.0, []
+    while now < for_s:
+        first = host.next(now)
+        if host.due_at(first) > now:
+            now = host.due_at(first)
+            continue
+        kind = first.source.row.kind
+        polls.append((now, kind))
+        first.next_at = now + pauses_s[kind]
+        host.pay(now, PRICE_S)
+    return polls
+
+
+def test_recent_changes_come_first_of_all_that_is_due():
+    host = HostSources()
+    add(host, 1, "fan_out", 1.0)
+    add(host, 2, "probe", 2.0)
+    add(host, 3, "recent_changes", 3.0)
+    assert host.next(5.0).source.row.kind == "recent_changes"
+    assert host.next(1.5).source.row.kind == "fan_out"
+
+
+def test_all_sources_of_a_host_share_one_budget_and_recent_changes_keep_their_pace():
+    host = HostSources()
+    for number, kind in enumerate(("recent_changes", "fan_out", "probe")):
+        add(host, number, kind, 0.0)
+    pauses_s = {"recent_changes": 5.0, "fan_out": 4.0, "probe": 4.0}
+    polls = run(host, pauses_s, for_s=600.0)
+    assert len(polls) == pytest.approx(600 / PRICE_S, abs=3)
+    times = [at for at, kind in polls if kind == "recent_changes"]
+    assert times == [5.0 * number for number in range(120)]
+    assert {kind for _, kind in polls} == set(pauses_s)
+
+
+def test_a_source_without_requests_waits_for_no_budget():
+    host = HostSources()
+    free = add(host, 1, "gap", 1.0, is_free=True)
+    host.pay(0.0, 100.0)
+    assert host.due_at(free) == 1.0
+
+
+def puts_off(host, probe, now, *, stale=True, urgent=False):
+    cursor = ProbeProgress(urgent=urgent).to_json()
+    return host.puts_off(probe, row(2, "probe", cursor), now, stale=stale)
+
+
+def test_a_probe_waits_while_copies_are_stale_but_not_for_ever():
+    host = HostSources()
+    changes, probe = add(host, 1, "recent_changes", 0.0), add(host, 2, "probe", 0.0)
+    assert not puts_off(host, probe, 0.0)  # the only source that asks
+    changes.asked = True
+    assert not puts_off(host, probe, 0.0, stale=False)
+    assert not puts_off(host, probe, 0.0, urgent=True)
+    answers = [puts_off(host, probe, 15.0 * turn) for turn in range(100)]
+    assert answers.count(False) == pytest.approx(1500.0 / MAX_PATIENCE_S, abs=1)
+    assert answers[0]
+    assert not host.puts_off(changes, row(1, "recent_changes"), 0.0, stale=True)
