@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 from crawld.sources.mediawiki_api import (
     LAG_PAUSE_S,
     MAX_PAUSE_S,
-    TOLD_PAUSE_S,
     MAX_QUERY_LENGTH,
     MAX_WARNINGS,
+    TOLD_PAUSE_S,
     ApiResponse,
     ApiTrouble,
     TroubleKind,
