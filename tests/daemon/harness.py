@@ -101,8 +101,12 @@ class Mirror:
     tables: Mapping = field(default_factory=dict)
     clock: Clock = field(default_factory=Clock)
 
-    def make_start(self, *seeds, once=True, site=None, **tables):
-        """Return the start values of a daemon; the hosts under .test resolve to this machine."""
+    def make_start(self, *seeds, once=True, site=None, beside=(), **tables):
+        """Return the start values of a daemon; the hosts under .test resolve to this machine.
+
+        Args:
+            site: keys of the site `s`; `beside`: the tables of further sites.
+        """
         hosts = ("a.test", "b.test", "c.test", "www.a.test")
         merged = {
             "daemon": {"db": str(self.db), "contact": "test@example.org"},
@@ -112,7 +116,10 @@ class Mirror:
             "content": {"confirm_pages": 0},
             "jobs": {"audit_share": 0.0},
             "store": {"batch_max_age_s": 0.02, "min_free_bytes": 0},
-            "site": [{"name": "s", "seeds": seeds, **SITE, **(site or {})}],
+            "site": [
+                {"name": "s", "seeds": seeds, **SITE, **(site or {})},
+                *({**SITE, **each} for each in beside),
+            ],
         }
         for name, table in {**self.tables, **tables}.items():
             merged[name] = {**merged.get(name, {}), **table}

@@ -18,13 +18,16 @@ async def update_wiki_sites(database: Database, sites: Mapping[int, ActiveSite])
     """Let sites join and leave the known wikis, as configured now; return all wikis."""
     rows = await database.read(wiki.list_wikis)
     permitted = {site_id for site_id, site in sites.items() if site.config.api}
+    seeded: dict[str, set[int]] = {row.origin: set() for row in rows}
+    for site_id in permitted:
+        for origin in seeded.keys() & sites[site_id].seed_origins:
+            seeded[origin].add(site_id)
     changed = False
     for row in rows:
-        seeded = {key for key in permitted if row.origin in sites[key].seed_origins}
-        before = set(row.site_ids)
-        if not (seeded <= before <= permitted):
+        joining, before = seeded[row.origin], set(row.site_ids)
+        if not (joining <= before <= permitted):
             changed = True
             await database.write(
-                wiki.update_sites, row.wiki_id, permitted=permitted, joining=seeded
+                wiki.update_sites, row.wiki_id, permitted=permitted, joining=joining
             )
     return await database.read(wiki.list_wikis) if changed else rows

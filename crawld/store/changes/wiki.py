@@ -139,6 +139,19 @@ def sample_pages(
     return [SamplePage(*row) for row in rows]
 
 
+def sample_origin(connection: apsw.Connection, origin: str, *, limit: int) -> list[SamplePage]:
+    """Return pages of an origin that have a copy, of whichever site."""
+    rows = connection.execute(
+        "SELECT page.origin_id, origin, page_id, url, version_id"
+        " FROM origin CROSS JOIN page ON page.host_id = origin.host_id"
+        " AND page.origin_id = origin.origin_id"
+        " WHERE origin = ? AND state IN ('visited', 'gone') AND retry_at IS NULL"
+        " AND version_id IS NOT NULL LIMIT ?",
+        (origin, limit),
+    )
+    return [SamplePage(*row) for row in rows]
+
+
 def record_detection(
     connection: apsw.Connection,
     origin_id: int,

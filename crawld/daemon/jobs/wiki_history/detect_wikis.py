@@ -6,7 +6,8 @@ origin is checked at most once a day per site. A wiki that one site found serves
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 import structlog
 
@@ -33,15 +34,26 @@ SAMPLE_PAGES = 12
 PAGES_OF_ORIGIN = 3
 """Of these, pages per origin."""
 
+MAX_SEED_ORIGINS = 100
+"""Origins of seeds checked per site; a list of seeds may name 50,000."""
+
 
 async def find_wikis(
     state: CrawlState, database: Database, clock: Clock, analyser: Analyser
 ) -> list[WikiRow]:
     """Check hosts that were not checked lately; return every wiki whose API may be used."""
+    detector = _Detector(database, clock, analyser)
     for site in _sites_with_api(state):
         for host in list(state.hosts.values()):
             if site.site_id in host.pages:
-                await _check_host(database, clock, analyser, site, host.host_id)
+                samples = await database.read(
+                    wiki.sample_pages, host.host_id, site.site_id, limit=SAMPLE_PAGES
+                )
+                await detector.check(site, samples)
+        # The page that a seed names may belong to another site, even to one without the API.
+        for origin in sorted(site.seed_origins)[:MAX_SEED_ORIGINS]:
+            samples = await database.read(wiki.sample_origin, origin, limit=PAGES_OF_ORIGIN)
+            await detector.check(site, samples)
     with_api = {site.site_id for site in _sites_with_api(state)}
     found = await update_wiki_sites(database, state.sites)
     return [row for row in found if row.api_url and with_api.intersection(row.site_ids)]
@@ -58,48 +70,49 @@ def _sites_with_api(state: CrawlState) -> list[ActiveSite]:
     return [site for site in state.sites.values() if site.config.api and not site.paused]
 
 
-async def _check_host(
-    database: Database,
-    clock: Clock,
-    analyser: Analyser,
-    site: ActiveSite,
-    host_id: int,
-) -> None:
-    samples = await database.read(wiki.sample_pages, host_id, site.site_id, limit=SAMPLE_PAGES)
-    for origin_id in dict.fromkeys(sample.origin_id for sample in samples):
-        row = await database.read(wiki.of_origin, origin_id)
-        joined = row is not None and site.site_id in row.site_ids
-        if row is not None and row.api_url and not joined:
-            await database.write(
-                wiki.record_detection, origin_id, site.site_id, row.looked_at, row.api_url
-            )
-        if row is not None and (
-            row.api_url or (joined and clock.now() - row.looked_at < RECHECK_S)
-        ):
-            continue
-        pages = [sample for sample in samples if sample.origin_id == origin_id]
-        api_url = await _find_api(database, analyser, pages[:PAGES_OF_ORIGIN])
-        if api_url is not None and not site.trusts(api_url, pages[0].url):
-            log.warning("wiki_api_on_foreign_domain", origin=pages[0].origin, api=api_url)
-            api_url = None
-        if api_url is not None:
-            log.info("wiki_detected", origin=pages[0].origin, api=api_url)
-        await database.write(wiki.record_detection, origin_id, site.site_id, clock.now(), api_url)
+@dataclass(frozen=True, slots=True)
+class _Detector:
+    """Checks which origins show a wiki."""
 
+    database: Database
+    clock: Clock
+    analyser: Analyser
 
-async def _find_api(
-    database: Database, analyser: Analyser, samples: Iterable[SamplePage]
-) -> str | None:
-    """Return the API that stored pages name."""
-    for sample in samples:
-        copy = await database.read(version.read_copy, sample.version_id)
-        if copy is None or not copy.readable:
-            continue
-        url, body = sample.url, copy.body
-        api_url = await analyser.read(_api_of, body, url, url=url, bodies=(body,))
-        if api_url is not None:
-            return api_url
-    return None
+    async def check(self, site: ActiveSite, samples: Sequence[SamplePage]) -> None:
+        """Check the origins of some pages for a site, and let it join the wikis."""
+        for origin_id in dict.fromkeys(sample.origin_id for sample in samples):
+            row = await self.database.read(wiki.of_origin, origin_id)
+            joined = row is not None and site.site_id in row.site_ids
+            if row is not None and row.api_url and not joined:
+                await self._record(site, origin_id, row.looked_at, row.api_url)
+            recent = row is not None and self.clock.now() - row.looked_at < RECHECK_S
+            if (row is not None and row.api_url) or (joined and recent):
+                continue
+            pages = [sample for sample in samples if sample.origin_id == origin_id]
+            api_url = await self._find_api(pages[:PAGES_OF_ORIGIN])
+            if api_url is not None and not site.trusts(api_url, pages[0].url):
+                log.warning("wiki_api_on_foreign_domain", origin=pages[0].origin, api=api_url)
+                api_url = None
+            if api_url is not None:
+                log.info("wiki_detected", origin=pages[0].origin, api=api_url)
+            await self._record(site, origin_id, self.clock.now(), api_url)
+
+    async def _record(
+        self, site: ActiveSite, origin_id: int, at: float, api_url: str | None
+    ) -> None:
+        await self.database.write(wiki.record_detection, origin_id, site.site_id, at, api_url)
+
+    async def _find_api(self, samples: Iterable[SamplePage]) -> str | None:
+        """Return the API that stored pages name."""
+        for sample in samples:
+            copy = await self.database.read(version.read_copy, sample.version_id)
+            if copy is None or not copy.readable:
+                continue
+            url, body = sample.url, copy.body
+            api_url = await self.analyser.read(_api_of, body, url, url=url, bodies=(body,))
+            if api_url is not None:
+                return api_url
+        return None
 
 
 def _api_of(body: bytes, url: str) -> str | None:

@@ -1,0 +1,55 @@
+"""Several sites of one scripted wiki."""
+
+from tests.daemon.harness import until
+from tests.daemon.jobs.conftest import history
+from tests.daemon.jobs.wiki import reply
+
+PAGES = {"Start": history(2), "One": history(2, start=10), "Two": history(2, start=20)}
+
+
+def no_changes(given):
+    """Answer a poll of the recent changes: there are none."""
+    if "recentchanges" in given.get("list", ""):
+        return reply({"batchcomplete": True, "query": {"recentchanges": [], "logevents": []}})
+    return None
+
+
+def part_of(wiki, *titles, name="part", **more):
+    """Return a site for titles of a wiki; its only seed is that of the site `s`."""
+    return {"name": name, "seeds": [wiki.url()], "api": True, "wiki_titles": titles, **more}
+
+
+def users(mirror):
+    """Return the names of the sites that use the one wiki."""
+    rows = mirror.rows("SELECT name FROM wiki_site JOIN site USING (site_id) ORDER BY site_id")
+    return [name for (name,) in rows]
+
+
+def asked_for_siteinfo(wiki):
+    return [given for given in wiki.api_requests() if given.get("meta") == "siteinfo"]
+
+
+async def test_a_part_finds_its_wiki_through_the_page_of_a_site_without_the_api(
+    wiki_of, backfilling, mirror
+):
+    wiki = await wiki_of(PAGES, faults=[no_changes])
+    await backfilling(wiki, api=False, beside=[part_of(wiki, "One")])
+    await until(lambda: users(mirror) == ["part"])
+    await until(lambda: asked_for_siteinfo(wiki))
+    # The pages are those of the site without the API: no history is asked for.
+    assert mirror.rows("SELECT 1 FROM wiki_page JOIN page USING (page_id) WHERE site_id = 1") == []
+    assert not [given for given in wiki.api_requests() if "pageids" in given]
+
+
+async def test_several_sites_ask_for_the_siteinfo_and_each_history_once(
+    wiki_of, backfilling, mirror, wikis
+):
+    wiki = await wiki_of(PAGES, faults=[no_changes])
+    beside = [part_of(wiki, "One", name="one"), part_of(wiki, "Two", name="two")]
+    await backfilling(wiki, beside=beside)
+    await until(lambda: wikis.complete(*PAGES))
+    assert users(mirror) == ["s", "one", "two"]
+    assert len(asked_for_siteinfo(wiki)) == 1
+    histories = [given["pageids"] for given in wiki.api_requests() if "pageids" in given]
+    assert len(histories) == len(set(histories))
+    assert mirror.rows("SELECT count(*) FROM wiki") == [(1,)]
