@@ -20,7 +20,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
-from io import StringIO
 from typing import TypeVar
 
 from crawld.core.content.markup import (
@@ -69,6 +68,9 @@ _ROOTED = ("/", "http://", "https://")
 
 MAX_REMEMBERED = 4_096
 """URLs of a page whose new address is remembered; more than nearly every page has."""
+
+JOINED_PARTS = 4_096
+"""Pieces of a text that are joined at a time: each takes a hundred bytes beside its text."""
 
 _MAX_CACHED_CHARACTERS = 512
 """Longer references are not cached, to keep the cache small."""
@@ -129,18 +131,18 @@ def _base_url(base: str | None, page_url: str) -> str:
 
 
 def _apply_edits(text: str, edits: Iterable[Edit]) -> str:
-    written: StringIO | None = None
+    joined: list[str] = []
+    parts: list[str] = []
     position = 0
     for start, end, value in edits:
-        if written is None:
-            written = StringIO(newline="")  # a list would take 100 bytes more for each link
-        written.write(text[position:start])
-        written.write(value)
+        parts += text[position:start], value
         position = end
-    if written is None:
+        if len(parts) >= JOINED_PARTS:
+            joined.append("".join(parts))
+            parts.clear()
+    if not (joined or parts):
         return text
-    written.write(text[position:])
-    return written.getvalue()
+    return "".join((*joined, *parts, text[position:]))
 
 
 _resolver = lru_cache(maxsize=256)(resolver)
