@@ -418,12 +418,12 @@ class Daemon:
             await self.fetcher.sweep()
             if self.clock.now() // QUIET_HOURS_S != hour:
                 hour = self.clock.now() // QUIET_HOURS_S
-                self.site_registry.update_quiet_hours()
+                await self.site_registry.update_quiet_hours()
 
     async def _end_when_done(self) -> None:
         while True:
             await trio.sleep(DONE_CHECK_S)
-            if self.site_registry.seeded and self.crawl.is_done(ONCE_WAIT_S):
+            if self.site_registry.seeded and await self.crawl.is_done(ONCE_WAIT_S):
                 self.shutdown()
                 return
 

@@ -69,6 +69,15 @@ async def until(condition, *, what="condition"):
     raise AssertionError(f"{what} did not come true")
 
 
+async def until_done(running, within_s):
+    """Wait until a daemon has all its seeds, and no page becomes due within so many seconds."""
+    with trio.fail_after(TIMEOUT_S):
+        while not (  # noqa: ASYNC110 (state of all kinds, without an event)
+            running.site_registry.seeded and await running.crawl.is_done(within_s)
+        ):
+            await trio.sleep(0.005)
+
+
 @dataclass
 class Web:
     """A running simulated web."""

@@ -211,7 +211,7 @@ async def test_a_jump_of_the_wall_clock_neither_stops_nor_hurries_the_crawl(serv
     for jump_s in (86_400.0, -86_400.0, -3600.0, 7200.0):
         requests = len(web.ledger)
         wall.shift_s += jump_s
-        running.crawl.schedule.wake_all()
+        await running.crawl.schedule.wake_all()
         await until(lambda requests=requests: len(web.ledger) > requests + 5)
     assert web.ledger.violations(delay_s=0.03) == []
 

@@ -127,7 +127,7 @@ async def test_a_site_over_its_monthly_quota_waits_for_the_next_month(serve, dae
     assert running.crawl.wanted_at(running.state.hosts["a.test"].slot) is None
     # The crawl goes on in the next month.
     wall.shift_s += 32 * DAY_S
-    running.site_registry.update_quiet_hours()
+    await running.site_registry.update_quiet_hours()
     await until(lambda: len(web.targets()) > requests, what="the next month")
 
 

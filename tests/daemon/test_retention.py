@@ -76,7 +76,7 @@ async def test_retention_shows_what_a_quota_will_delete(edited_page):
     limited = replace(
         site, config=site.config.model_copy(update={"max_bytes": 1, "keep_versions": None})
     )
-    running.state.set_sites([limited])
+    await running.state.set_sites([limited])
     [of_file, of_site] = (await get(running, "/retention")).json()
     assert (of_file["site"], of_file["max_bytes"]) == (None, None)
     assert not any(each["goes"] for each in of_file["holdings"])

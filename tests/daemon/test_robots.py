@@ -196,7 +196,7 @@ async def test_excluded_pages_are_visited_when_the_rules_permit_them(serve, daem
     assert web.targets() == [ROBOTS, "/"]
     site.robots = "User-agent: *\nAllow: /\n"
     wall.shift_s = ROBOTS_MAX_AGE_S + 1.0
-    running.crawl.schedule.wake_all()
+    await running.crawl.schedule.wake_all()
     await until(lambda: mirror.pages()[excluded][:2] == ("visited", "changed"))
 
 

@@ -27,7 +27,7 @@ async def visit_all(running, mirror, wall, rounds=1):
         kept = [state for state, *_ in mirror.pages().values() if state != "gone"]
         visits = len(mirror.rows("SELECT 1 FROM visit")) + len(kept)
         wall.shift_s += 1.1 * DAY_S
-        running.crawl.schedule.wake_all()
+        await running.crawl.schedule.wake_all()
         await until(
             lambda visits=visits: len(mirror.rows("SELECT 1 FROM visit")) >= visits,
             what="a round of visits",

@@ -3,7 +3,7 @@
 from crawld.daemon.clock import Clock
 from crawld.daemon.run import run_daemon
 from crawld.simweb.server import SimWeb
-from tests.daemon.harness import Mirror, ShiftedTime, Web, until
+from tests.daemon.harness import Mirror, ShiftedTime, Web, until, until_done
 
 DAY_S = 86_400.0
 
@@ -36,7 +36,7 @@ class ReplicaRun:
 
     async def settle(self):
         crawl = self.daemon.crawl
-        await until(lambda: self.daemon.site_registry.seeded and crawl.is_done(1.0), what="rest")
+        await until_done(self.daemon, 1.0)
         await crawl.recorder.drain()
 
     async def run_job(self, name):
@@ -57,7 +57,7 @@ class ReplicaRun:
         """Let a day pass with a visit of every page; return the number of requests per host."""
         before = self.page_requests()
         self.wall.shift_s += DAY_S
-        self.daemon.crawl.schedule.wake_all()
+        await self.daemon.crawl.schedule.wake_all()
         await self.settle()
         return {host: count - before[host] for host, count in self.page_requests().items()}
 

@@ -70,7 +70,7 @@ class MirrorRun:
         """Let every page be visited once per round."""
         for _ in range(count):
             self.wall.at += every_s
-            self.daemon.crawl.schedule.wake_all()
+            await self.daemon.crawl.schedule.wake_all()
             await self.settle()
 
     async def settle(self):

@@ -56,7 +56,7 @@ async def apply_events(schedule, turns, events, borrowers):
             case "wake":
                 schedule.wake(slot)
             case "wake all":
-                schedule.wake_all()
+                await schedule.wake_all()
             case "pause":
                 schedule.pause("operator")
             case "resume":

@@ -29,6 +29,7 @@ from crawld.daemon.fetch.metered_fetcher import MeteredFetcher
 from crawld.daemon.fetch.robots_cache import RobotsCache
 from crawld.daemon.fetch.robots_fetch import RobotsFetch
 from crawld.daemon.frontier.host import HostState
+from crawld.daemon.pacing import LoopSlices, parts_of
 from crawld.daemon.quarantine import Quarantine
 from crawld.daemon.schedule.connectivity import Connectivity
 from crawld.daemon.schedule.schedule import Schedule
@@ -74,6 +75,7 @@ class Crawl:
         self.schedule = Schedule(
             self, max_on_turn=settings.max_in_flight, address_wait_s=settings.address_wait_s
         )
+        self._busy_host: HostState | None = None
         state = self.state = CrawlState(
             database, clock, settings, self.schedule, self._known_robots
         )
@@ -208,18 +210,31 @@ class Crawl:
 
     # --- the end of a one-off mirror -----------------------------------------------------------
 
-    def is_done(self, within_s: float) -> bool:
-        """Whether no page becomes due within so many seconds.
+    async def is_done(self, within_s: float) -> bool:
+        """Whether no page becomes due within so many seconds; looks at the hosts in slices.
 
         The plain delay of a host does not count, however long; a host whose back-off exceeds
         `within_s` is ignored.
         """
-        if self.schedule.on_turn or self.recorder.unrecorded or self.schedule.pauses:
-            return False
         latest = trio.current_time() + within_s
-        return all(self._is_idle(host, latest, within_s) for host in self.state.hosts.values())
+        changes, slices = self.schedule.changes, LoopSlices()
+        if self._is_busy() or not self._is_idle(self._busy_host, latest, within_s):
+            return False
+        for part in parts_of(list(self.state.hosts.values())):
+            for host in part:
+                if not self._is_idle(host, latest, within_s):
+                    self._busy_host = host  # looked at first the next time
+                    return False
+            await slices.pause()
+        return changes == self.schedule.changes and not self._is_busy()
 
-    def _is_idle(self, host: HostState, latest: float, within_s: float) -> bool:
+    def _is_busy(self) -> bool:
+        """Whether turns or records are under way, or no turn may be."""
+        return bool(self.schedule.on_turn or self.recorder.unrecorded or self.schedule.pauses)
+
+    def _is_idle(self, host: HostState | None, latest: float, within_s: float) -> bool:
+        if host is None:
+            return True
         target = self.robots_fetch.redirected_to(host)
         wanted_at = self.ticket_at(target.slot) if target else self.wanted_at(host.slot)
         if wanted_at is None or wanted_at > latest:

@@ -131,7 +131,7 @@ class PolicyLoader(BackgroundWork):
             pages.switch(VisitedPages(*known))
             switched.add((pages.host_id, pages.site_id))
         if switched:
-            self._state.schedule.wake_all()
+            await self._state.schedule.wake_all()
         return switched
 
     async def load(self) -> None:

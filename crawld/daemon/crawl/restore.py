@@ -28,7 +28,7 @@ async def restore_hosts(state: CrawlState, database: Database, clock: Clock) -> 
         _restore_revisits(state, await database.read(load.load_revisits), hosts, clock.now())
     await _restore_retries(state, database, hosts, clock.now())
     _first_waits(state, hosts, clock)
-    state.schedule.wake_all()
+    await state.schedule.wake_all()
 
 
 async def _restore_slots(

@@ -71,14 +71,8 @@ class SiteRegistry:
         # Read before the first write: a bad file must refuse the whole config.
         await self._workers.run(_check_sites, config, origins, now)
         views = await self._workers.run(_read_views, config.sites)
-        named = {site.name for site in config.sites}
-        for row in await self._database.read(site_rows.list_sites):
-            if row.name not in named and row.source == self._source:
-                await self._database.write(site_rows.retire, row.name)
-        for site in config.sites:
-            await self._database.write(
-                site_rows.upsert, site.name, site.model_dump_json(), source=self._source, at=now
-            )
+        definitions = {site.name: site.model_dump_json() for site in config.sites}
+        await self._database.write(site_rows.adopt, definitions, source=self._source, at=now)
         self.config = config
         self._state.set_groups(config.politeness.groups)
         self._origins, self._views = origins, views
@@ -104,13 +98,13 @@ class SiteRegistry:
                     views=self._views.get(definition.name),
                 )
             )
-        self._state.set_sites(active)
+        await self._state.set_sites(active)
 
-    def update_quiet_hours(self) -> None:
+    async def update_quiet_hours(self) -> None:
         """Recompute quiet hours: the offset of local time from UTC may have changed."""
         now = self._clock.now()
         sites = self._state.sites.values()
-        self._state.set_sites([site.with_rules(self.config, now) for site in sites])
+        await self._state.set_sites([site.with_rules(self.config, now) for site in sites])
 
     async def _seed_origins(self, definition: SiteConfig) -> set[str]:
         origins = self._origins.get(definition.name)
@@ -129,14 +123,23 @@ class SiteRegistry:
     async def add_seeds(self) -> None:
         """Add the seeds of every site to the frontier; a known one costs one look-up."""
         self.seeded = False
-        for site_id, name in [(site.site_id, site.name) for site in self._state.sites.values()]:
-            iterator = read_seeds(self._state.sites[site_id].config)
+        waiting: list[tuple[ActiveSite, list[str]]] = []
+        for site in list(self._state.sites.values()):
+            iterator = read_seeds(site.config)
             while batch := await self._workers.run(_next_batch, iterator):
-                site = self._state.sites.get(site_id)
-                if site is None or site.name != name:
-                    break  # removed meanwhile
-                await self._state.add_seeds(site, [seed.url for seed in batch])
+                waiting.append((site, [seed.url for seed in batch]))
+                # A write waits a tenth of a second for others: sites with few seeds share one.
+                if sum(len(urls) for _, urls in waiting) >= SEED_BATCH:
+                    await self._add(waiting)
+                    waiting = []
+        await self._add(waiting)
         self.seeded = True
+
+    async def _add(self, seeds: list[tuple[ActiveSite, list[str]]]) -> None:
+        """Add seeds to the frontier, except those of sites that were removed meanwhile."""
+        known = self._state.sites
+        left = [(known[site.site_id], urls) for site, urls in seeds if site.site_id in known]
+        await self._state.add_all_seeds(left)
         for site_id in list(self._state.sites):
             if (site := self._state.sites.get(site_id)) is not None:
                 await weigh_pages(self._state, self._database, self._workers, site)

@@ -31,8 +31,9 @@ from crawld.store.engine.database import Database
 from crawld.store.frontier import frontier, refusal
 from crawld.store.frontier import host as host_rows
 from crawld.store.frontier import page as page_rows
-from crawld.store.frontier.frontier import Caps, NewPage
+from crawld.store.frontier.frontier import Caps, Discovery, NewPage
 from crawld.store.frontier.page import PageRecord
+from crawld.store.frontier.refusal import Refusal
 
 FEW_PAGES: Final = 64
 """New pages of a visit that are queued at once, in about a millisecond."""
@@ -116,8 +117,11 @@ class CrawlState:
 
     # --- sites ---------------------------------------------------------------------------------
 
-    def set_sites(self, sites: Iterable[ActiveSite]) -> None:
-        """Replace all sites; the pages of removed sites stay in the file."""
+    async def set_sites(self, sites: Iterable[ActiveSite]) -> None:
+        """Replace all sites, and tell all hosts in slices; never cancelled.
+
+        The pages of removed sites stay in the file.
+        """
         self.sites = {site.site_id: site for site in sites}
         self.traffic.start_month(self._clock.now())
         self.update_active()
@@ -131,14 +135,20 @@ class CrawlState:
             requisites={key: site.config.max_requisites for key, site in self.sites.items()},
         )
         self.admission.forget()
-        for host in self.hosts.values():
-            self._apply_rules(host)
-            for queue in host.queues():
-                queue.reconsider()
-                if queue.site_id in self.sites and not queue.requisites:
-                    queue.policy_name = self.sites[queue.site_id].policy
+        slices = LoopSlices()
+        for part in parts_of(list(self.hosts.values())):
+            for host in part:
+                self._apply_sites(host)
+            await slices.pause()
         self.policies_changed.set()
-        self.schedule.wake_all()
+
+    def _apply_sites(self, host: HostState) -> None:
+        self._apply_rules(host)
+        for queue in host.queues():
+            queue.reconsider()
+            if queue.site_id in self.sites and not queue.requisites:
+                queue.policy_name = self.sites[queue.site_id].policy
+        self.schedule.wake(host.slot)
 
     def update_active(self) -> None:
         """Recompute the active sites."""
@@ -162,14 +172,26 @@ class CrawlState:
         """Add seeds to a site; return when they are in the file."""
         return await self.admit(site, urls, Referrer(None, 0, seed=True))
 
+    async def add_all_seeds(self, seeds: Sequence[tuple[ActiveSite, Sequence[str]]]) -> None:
+        """Add seeds to several sites; return when they are in the file."""
+        source, found, refusals = Referrer(None, 0, seed=True), [], []
+        for site, urls in seeds:
+            admitted = await self.admission.admit(site, urls, source, self._clock.now())
+            found += admitted.found
+            refusals += admitted.refusals
+        await self._store(found, refusals)
+
     async def admit(self, site: ActiveSite, urls: Sequence[str], source: Referrer) -> Admitted:
         """Admit canonical URLs to the frontier; return when they are in the file."""
         admitted = await self.admission.admit(site, urls, source, self._clock.now())
-        new = await self._database.write(frontier.discover, admitted.found, self.caps)
-        if admitted.refusals:
-            await self._database.write(refusal.record, admitted.refusals)
-        await self.enter_all(new)
+        await self._store(admitted.found, admitted.refusals)
         return admitted
+
+    async def _store(self, found: Sequence[Discovery], refusals: Sequence[Refusal]) -> None:
+        new = await self._database.write(frontier.discover, found, self.caps)
+        if refusals:
+            await self._database.write(refusal.record, refusals)
+        await self.enter_all(new)
 
     # --- hosts ---------------------------------------------------------------------------------
 

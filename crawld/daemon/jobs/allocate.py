@@ -234,7 +234,7 @@ class AllocateJob(BackgroundWork):
                     queue, pages.page[own], result.allocation.frequency[own]
                 )
             await trio.lowlevel.checkpoint()
-        self._state.schedule.wake_all()
+        await self._state.schedule.wake_all()
 
     async def _set_frequencies(
         self, queue: PageQueue, pages: npt.NDArray[np.int64], frequencies: Floats

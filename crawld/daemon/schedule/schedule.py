@@ -40,6 +40,7 @@ from weakref import WeakSet
 
 import trio
 
+from crawld.daemon.pacing import LoopSlices, parts_of
 from crawld.daemon.schedule.slots import AddressSlot, HostSlot, Ticket, Turn
 from crawld.net.lookup_slots import LookupSlots, QueuedLookup
 
@@ -123,7 +124,12 @@ class ScheduleStatistics:
 
 
 class Schedule:
-    """All host slots and the timer task that serves them."""
+    """All host slots and the timer task that serves them.
+
+    Attributes:
+        changes: turns begun and hosts woken so far; while it stays the same, no host wants a turn
+            earlier than it did.
+    """
 
     def __init__(self, turns: Turns, *, max_on_turn: int, address_wait_s: float = 0.0) -> None:
         """Make an empty schedule.
@@ -135,6 +141,7 @@ class Schedule:
                 just have sent it a request.
         """
         self.lateness = Lateness()
+        self.changes = 0
         self._turns = turns
         self._max_on_turn = max_on_turn
         self._address_open_at = trio.current_time() + address_wait_s
@@ -171,13 +178,17 @@ class Schedule:
 
     def wake(self, slot: HostSlot) -> None:
         """Check again when a host wants a turn: it has new pages, a ticket or other rules."""
+        self.changes += 1
         if slot.turn is None:
             self._wait(slot)
 
-    def wake_all(self) -> None:
-        """Check every host again: after a pause, a reload, a jump of the clock."""
-        for slot in self._hosts.values():
-            self.wake(slot)
+    async def wake_all(self) -> None:
+        """Check every host again, in slices: after a reload, a jump of the clock; not cancelled."""
+        slices = LoopSlices()
+        for part in parts_of(list(self._hosts.values())):
+            for slot in part:
+                self.wake(slot)
+            await slices.pause()
 
     @property
     def on_turn(self) -> int:
@@ -339,6 +350,7 @@ class Schedule:
         )
 
     def _begin(self, slot: HostSlot, address: AddressSlot | None) -> Turn:
+        self.changes += 1
         slot.turn = turn = Turn(address, slot.next_at)
         slot.serial += 1
         slot.entry_at = math.inf

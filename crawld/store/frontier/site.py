@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import apsw
@@ -45,6 +46,21 @@ def upsert(
         (name, definition, source, at),
     ).get
     return site_id
+
+
+def adopt(
+    connection: apsw.Connection, definitions: Mapping[str, str], *, source: str, at: float
+) -> None:
+    """Add or update the sites of a source, and retire its others.
+
+    Args:
+        definitions: JSON of the configuration of each site, by name.
+    """
+    for row in list_sites(connection):
+        if row.name not in definitions and row.source == source:
+            retire(connection, row.name)
+    for name, definition in definitions.items():
+        upsert(connection, name, definition, source=source, at=at)
 
 
 def retire(connection: apsw.Connection, name: str) -> bool:

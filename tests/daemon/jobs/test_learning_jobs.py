@@ -41,7 +41,7 @@ async def rounds(running, wall, count):
     for _ in range(count):
         before = sum(running.crawl.visitor.counts.values())
         wall.shift_s += DAY_S / 2
-        running.crawl.schedule.wake_all()
+        await running.crawl.schedule.wake_all()
         await until(lambda before=before: sum(running.crawl.visitor.counts.values()) >= before + 20)
         await running.crawl.recorder.drain()
 

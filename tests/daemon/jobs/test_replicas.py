@@ -12,7 +12,7 @@ from crawld.simweb.graph import SiteGraph
 from crawld.simweb.site import SimSite
 from crawld.store.replica import pages as replica_pages
 from crawld.store.replica import replica
-from tests.daemon.harness import TIMEOUT_S, until
+from tests.daemon.harness import TIMEOUT_S, until, until_done
 
 DAY_S = 86_400.0
 PAGES = 20
@@ -33,13 +33,13 @@ class World:
     async def settle(self):
         """Wait until no visit is possible and everything is committed."""
         crawl = self.running.crawl
-        await until(lambda: self.running.site_registry.seeded and crawl.is_done(1.0), what="rest")
+        await until_done(self.running, 1.0)
         await crawl.recorder.drain()
 
     async def round(self, shift_s=DAY_S):
         """Let time pass until all due pages were visited, then run the job."""
         self.wall.shift_s += shift_s
-        self.running.crawl.schedule.wake_all()
+        await self.running.crawl.schedule.wake_all()
         await self.settle()
         await self.run_job()
 

@@ -222,7 +222,7 @@ async def test_waking_serves_a_parked_host_and_one_that_opens_earlier():
         assert places_of(schedule, schedule.host("a")) == ["parked"]
         turns.plans["a"].turns = 1
         turns.plans["b"].open_at = 0.0
-        schedule.wake_all()
+        await schedule.wake_all()
         await trio.sleep(20.0)
         schedule.stop()
     assert sorted((each.host, each.sent_at - began) for each in turns.requests) == [
