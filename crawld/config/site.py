@@ -49,6 +49,9 @@ class Weight(ConfigTable):
     )
 
 
+DeletedPages = Literal["mark", "withhold"]
+
+
 class SiteConfig(ConfigTable):
     """One site to mirror: where it starts, what belongs to it, how it is crawled."""
 
@@ -129,6 +132,11 @@ class SiteConfig(ConfigTable):
         0.0,
         "Time that a copy must be current before it is shown; newer copies are stored but "
         "not shown.",
+    )
+    deleted_pages: DeletedPages = key(
+        "mark",
+        "Copies of pages that are gone, or that their wiki reports as deleted or moved away: mark: "
+        "shown with a note; withhold: readers and exports get a note (status 410) instead.",
     )
     weights: tuple[Weight, ...] = key(
         (),

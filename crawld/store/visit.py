@@ -25,7 +25,7 @@ from crawld.store.changes import hint, model, volatile, wiki_page
 from crawld.store.changes.hint import HintJudgement
 from crawld.store.changes.volatile import Template
 from crawld.store.engine.in_parts import InParts, finish
-from crawld.store.frontier import frontier, page_counts, redirect, refusal, requisite
+from crawld.store.frontier import frontier, page_counts, redirect, refusal, removal, requisite
 from crawld.store.frontier import host as host_rows
 from crawld.store.frontier.frontier import NO_CAPS, Caps, Discovery, NewPage
 from crawld.store.frontier.host import HostUpdate
@@ -191,6 +191,8 @@ def record_in_parts(connection: apsw.Connection, visit: VisitRecord) -> InParts[
     state, site_id, host_id, origin_id, is_requisite = old
     version_id = _store_version(connection, visit)
     _update_page(connection, visit, version_id)
+    if not is_requisite:
+        removal.record_visit(connection, visit.page_id, visit.outcome, visit.visited_at)
     visit_id = _insert(connection, visit, version_id)
     _store_evidence(connection, visit, host_id, origin_id)
     host_rows.record_visit(

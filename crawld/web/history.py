@@ -25,12 +25,19 @@ from crawld.core.content.page_diff import diff_pages
 from crawld.core.content.words import Hunk
 from crawld.marks import NO_MARKS, Marks
 from crawld.store.changes import volatile
+from crawld.store.frontier import removal
 from crawld.store.versions import version
 from crawld.store.versions.version import VersionRow
 from crawld.web.address import MirrorAddress, mirror_path, parse_address
 from crawld.web.large_pages import INLINE_BYTES
 from crawld.web.mirror import find_page, redirect
-from crawld.web.pages import error_page, missing_page, not_an_address, render_page
+from crawld.web.pages import (
+    error_page,
+    missing_page,
+    not_an_address,
+    render_page,
+    withheld_page,
+)
 from crawld.web.reply import Postponed, Reply
 
 COPIES_PER_LIST: Final = 200
@@ -75,6 +82,8 @@ def show_diff(
     page = find_page(connection, address.url) if address is not None else None
     if match is None or address is None or page is None:
         return _not_found(address)
+    if removal.is_withheld(connection, page.page_id):
+        return withheld_page(address, None)
     old, new = (version.get(connection, int(match[i])) for i in (1, 2))
     if old is None or new is None or {old.page_id, new.page_id} != {page.page_id}:
         return error_page(404, "No such version", "The page has no version with this number.")

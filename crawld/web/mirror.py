@@ -26,6 +26,7 @@ from crawld.core.content.url_kind import UrlKind
 from crawld.core.display import iso_text
 from crawld.core.page import Outcome, PageState
 from crawld.core.url import split_url, url_hash
+from crawld.store.frontier.removal import Removal
 from crawld.store.mirror import lookup
 from crawld.store.mirror.lookup import PageLookup
 from crawld.store.mirror.selection import Reason, ShownCopy, select_copy
@@ -37,7 +38,7 @@ from crawld.web import security
 from crawld.web.address import MirrorAddress, mirror_path
 from crawld.web.attribution import read_attribution
 from crawld.web.large_pages import INLINE_BYTES
-from crawld.web.pages import banner, missing_page
+from crawld.web.pages import banner, missing_page, withheld_page
 from crawld.web.reply import (
     Header,
     Postponed,
@@ -124,6 +125,11 @@ class ServedCopy:
         missing = self.page.last_outcome in _MISSING and not self.address.selector.text
         return self.page.last_visit_at if missing else None
 
+    @property
+    def removal(self) -> Removal | None:
+        """What the wiki reports about the page; None: it is there, or this is an old copy."""
+        return None if self.address.selector.text else self.served.removal
+
 
 def page_reply(
     connection: apsw.Connection,
@@ -154,6 +160,8 @@ def page_reply(
     found = select_copy(connection, page.page_id, now, address.selector.at)
     if found is None:
         return missing_page(address)
+    if found.withheld:
+        return withheld_page(address, found.removal)
     target = None if address.selector.version_id is not None else found.redirect_url
     if target is not None and is_shown(connection, target):
         return redirect(mirror_path(target, address.selector.text))
@@ -235,6 +243,7 @@ def copy_etag(copy: ServedCopy, display: DisplayOptions) -> str:
         copy.row.response.content_type == UNANALYSED,
         copy.served.gone,
         copy.missing_at,
+        copy.removal,
         copy.served.reason,
         copy.address.selector.text,
         display.banner,
@@ -306,6 +315,7 @@ def _banner(connection: apsw.Connection, copy: ServedCopy, body: bytes) -> str:
         ),
         gone=copy.served.gone,
         missing_at=copy.missing_at,
+        removal=copy.removal,
         pinned=copy.served.reason is Reason.PINNED,
     )
 

@@ -14,6 +14,7 @@ from typing import Final
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from crawld.core.display import duration_text, iso_text, size_text, time_text
+from crawld.store.frontier.removal import Removal
 from crawld.store.mirror.lookup import PageLookup
 from crawld.web import security
 from crawld.web.address import MirrorAddress, mirror_path, readable_url
@@ -104,6 +105,13 @@ def missing_page(
     )
 
 
+def withheld_page(address: MirrorAddress, removal: Removal | None) -> Reply:
+    """Return the note in place of a copy that is withheld because its original is gone."""
+    return render_page(
+        "withheld.html", 410, security.MISSING_PAGE, url=address.url, removal=removal
+    )
+
+
 def error_page(status: int, title: str, text: str) -> Reply:
     """Return an error page."""
     return render_page("error.html", status, title=title, text=text)
@@ -121,6 +129,7 @@ def banner(
     *,
     gone: bool = False,
     missing_at: float | None = None,
+    removal: Removal | None = None,
     pinned: bool = False,
 ) -> str:
     """Return the banner of a mirrored page: source, time, revision and license.
@@ -130,9 +139,14 @@ def banner(
     Args:
         gone: whether the page was retired.
         missing_at: when it was not found at its site, Unix seconds; None: the last visit found it.
+        removal: what the wiki of the page reports about it.
     """
     parts = [f"Copy of {_link(url, readable_url(url))} made {time_text(at)}"]
-    if gone:
+    if removal is not None:
+        parts.append(f"<b style='{_BOLD_STYLE}'>{_removal_text(removal)}</b>")
+        if removal.target_url is not None:
+            parts.append(_link(mirror_path(removal.target_url), "its new place"))
+    elif gone:
         parts.append(f"<b style='{_BOLD_STYLE}'>the original is gone</b>")
     elif missing_at is not None:
         text = f"the original was not found {time_text(missing_at)}"
@@ -150,6 +164,11 @@ def banner(
         f"<crawld-banner role=note style='{_BANNER_STYLE}'><style>{_PAGE_STYLE}</style>"
         f"{' · '.join(parts)}</crawld-banner>"
     )
+
+
+def _removal_text(removal: Removal) -> str:
+    done = "moved" if removal.kind == "move" else "deleted"
+    return f"the original was {done} {time_text(removal.at)}"
 
 
 def _link(url: str, text: str) -> str:

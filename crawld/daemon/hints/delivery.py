@@ -19,6 +19,7 @@ from crawld.store.changes import hint, hint_source
 from crawld.store.changes.hint import AcceptedHint
 from crawld.store.changes.hint_source import SourceRow
 from crawld.store.changes.wiki_requisite import StaleRequisite
+from crawld.store.frontier.removal import RemovedPage
 
 SLICE_S: Final = 0.002
 """Longest time without a checkpoint."""
@@ -58,6 +59,16 @@ class HintDelivery(BackgroundWork):
         for site_id, page_ids in back.items():
             if (pages := host.pages.get(site_id)) is not None:
                 pages.retry_now(page_ids)
+        self._state.schedule.wake(host.slot)
+
+    def confirm(self, row: SourceRow, removed: Sequence[RemovedPage]) -> None:
+        """Visit pages next that a source reports as deleted or moved away."""
+        host = self._state.hosts.get(row.host)
+        if host is None or not removed:
+            return
+        for each in removed:
+            if (pages := host.pages.get(each.site_id)) is not None:
+                pages.visit_next(each.page_id)
         self._state.schedule.wake(host.slot)
 
     def refresh(self, stale: Sequence[StaleRequisite]) -> None:

@@ -19,6 +19,7 @@ from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import Final
 
+import apsw
 import structlog
 import trio
 
@@ -33,7 +34,8 @@ from crawld.daemon.hints.source import HELD, Finder, Hint, Poll, PollTrouble, So
 from crawld.store.changes import hint, hint_source, wiki_requisite
 from crawld.store.changes.hint import PageHint, PollResult, UrlHint
 from crawld.store.changes.hint_source import SourceRow
-from crawld.store.frontier import frontier, refusal
+from crawld.store.frontier import frontier, refusal, removal
+from crawld.store.frontier.removal import RemovedPage
 
 log = structlog.get_logger(__name__)
 
@@ -306,6 +308,8 @@ class HintPoller(BackgroundWork):
         """
         new_hints = 0
         pages, urls = _merge_page_hints(result.pages), await self._url_hints(result.hints)
+        removed: list[RemovedPage] = []
+        writes = partial(_write_beside, row.host_id, result, removed)
         while len(pages) + len(urls) > STORED_AT_ONCE:
             part = PollResult(
                 at=result.at,
@@ -328,11 +332,12 @@ class HintPoller(BackgroundWork):
             next_poll_at=next_poll_at,
             requests=result.requests,
             cursor_updates=result.cursor_updates,
-            also_write=result.also_write,
+            also_write=writes,
         )
         if result.requisites:  # before the cursor moves: a kill in between repeats the poll
             await self._database.write(wiki_requisite.make_due, result.requisites, result.at)
         new_hints += await self._store(row, last)
+        self.delivery.confirm(row, removed)
         self.delivery.refresh(result.requisites)
         for number, _ in result.cursor_updates:
             self._poll_soon(number)
@@ -400,6 +405,16 @@ class HintPoller(BackgroundWork):
                 self._push(name)
                 return
         self.find_soon()  # it has just been created
+
+
+def _write_beside(
+    host_id: int, result: Poll, removed: list[RemovedPage], connection: apsw.Connection
+) -> None:
+    """Write what a poll reported beside its hints; collect the pages to be confirmed as removed."""
+    # A transaction that fails is tried again.
+    removed[:] = removal.report(connection, host_id, result.removals)
+    if result.also_write is not None:
+        result.also_write(connection)
 
 
 def _merge_page_hints(pages: Sequence[PageHint]) -> list[PageHint]:

@@ -22,6 +22,7 @@ import apsw
 from crawld.store.changes.hint import PageHint
 from crawld.store.changes.hint_source import SourceRow
 from crawld.store.changes.wiki_requisite import StaleRequisite
+from crawld.store.frontier.removal import RemovalReport
 
 CursorUpdates = Sequence[tuple[int, str | None]]
 """New cursors of other sources: (hint_source_id, cursor)."""
@@ -54,6 +55,7 @@ class Poll:
         wait_s: pause that the source wants; None: the budget decides.
         pause_factor: multiple of the least pause that the budget allows; 1: the budget estimates
             which pause pays.
+        removals: pages that were deleted, moved away or found again; readers see it at once.
         requisites: requisites that changed: images uploaded again, styles that were edited.
         found_urls: URLs that the source names; the scope of its site decides on each, as on links.
         cursor_updates: new cursors of other sources of the host, stored in the same transaction.
@@ -69,6 +71,7 @@ class Poll:
     more: bool = False
     wait_s: float | None = None
     pause_factor: float = 1.0
+    removals: Sequence[RemovalReport] = ()
     requisites: Sequence[StaleRequisite] = ()
     found_urls: Sequence[str] = ()
     cursor_updates: CursorUpdates = ()

@@ -26,6 +26,7 @@ from crawld.daemon.crawl.context import BackgroundWork, CrawlContext
 from crawld.daemon.frontier.wiki_sites import update_wiki_sites
 from crawld.daemon.hints.source import CursorUpdates, Poll, PollTrouble, Source
 from crawld.daemon.hints.wiki_probe import ProbeSource
+from crawld.daemon.hints.wiki_removals import removal_reports
 from crawld.daemon.hints.wiki_source import LOOK_S, ClockSkew, Wiki, WikiSource
 from crawld.sources.mediawiki_api import TroubleKind
 from crawld.sources.mediawiki_changes import (
@@ -157,6 +158,9 @@ class RecentChangesSource(WikiSource):
         return Poll(
             at=now,
             pages=await self.affected_pages(changes),
+            removals=removal_reports(
+                read.changed, self.wiki.facts.titles, self.wiki.row.origin, skew
+            ),
             requisites=await self._stale_requisites(read.changed, now),
             cursor=read.cursor.to_json(),
             told_until=None if more else asked_at - 1.0,

@@ -12,9 +12,10 @@ replaced it; a text that was current long enough once is shown at once when it c
 revert. If the exact history of the page is known (`change`), times and texts are those of its
 revisions, else those of the copies and their bodies.
 
-Gone pages keep their last good copy, marked as gone. A purged page has no row and therefore no
-copy. With `at` the copy at that time is selected: later copies and pins are ignored, but how long a
-text was current is judged by everything known now.
+Gone pages keep their last good copy, marked as gone, unless their site withholds such copies: then
+nothing is shown of them, at no time. So do pages that their wiki reports as deleted or moved away.
+A purged page has no row and therefore no copy. With `at` the copy at that time is selected: later
+copies and pins are ignored, but how long a text was current is judged by everything known now.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from typing import Final, NamedTuple
 import apsw
 
 from crawld.core.page import Outcome, PageState
+from crawld.store.frontier.removal import WITHHOLD, Removal
 
 MAX_COPIES: Final = 256
 """The most copies of a page that are searched for a settled one, from the newest."""
@@ -59,6 +61,8 @@ class ShownCopy(NamedTuple):
         gone: whether the page is gone from the web; the copy is its last good one.
         redirect_url: target of the redirect, if the page was one when last fetched; shown instead
             of the copy if possible.
+        removal: what the wiki reports about the page, None if it reports it as there.
+        withheld: whether its site shows no copy because the original is gone.
     """
 
     version_id: int | None
@@ -66,6 +70,8 @@ class ShownCopy(NamedTuple):
     newest_id: int | None
     gone: bool
     redirect_url: str | None
+    removal: Removal | None = None
+    withheld: bool = False
 
 
 class _Copy(NamedTuple):
@@ -88,8 +94,11 @@ class _TextSpan(NamedTuple):
 
 _PAGE: Final = """
 SELECT state, redirect_url, pin.version_id,
-       ifnull(json_extract(definition, '$.settle_s'), 0.0)
-FROM page CROSS JOIN site USING (site_id) LEFT JOIN pin USING (page_id) WHERE page_id = ?
+       ifnull(json_extract(definition, '$.settle_s'), 0.0),
+       json_extract(definition, '$.deleted_pages'),
+       removal.kind, removal.first_at, removal.target_url
+FROM page CROSS JOIN site USING (site_id) LEFT JOIN pin USING (page_id)
+LEFT JOIN removal USING (page_id) WHERE page_id = ?
 """
 
 _COPIES: Final = """
@@ -120,6 +129,22 @@ def select_copy(
     page = connection.execute(_PAGE, (page_id,)).fetchone()
     if page is None:
         return None
+    deleted_pages, *removed = page[4:]
+    removal = Removal(*removed) if removed[0] is not None else None
+    if deleted_pages == WITHHOLD and (removal or page[0] == PageState.GONE):
+        return ShownCopy(None, Reason.NEWEST, None, True, None, removal, withheld=True)
+    shown = _select(connection, page_id, page[:4], now, at)
+    return shown if removal is None or at is not None else shown._replace(removal=removal)
+
+
+def _select(
+    connection: apsw.Connection,
+    page_id: int,
+    page: tuple[str, str | None, int | None, float],
+    now: float,
+    at: float | None,
+) -> ShownCopy:
+    """Select among the copies of a page; `page`: state, redirect, pinned copy, settle_s."""
     state, redirect_url, pinned_id, settle_s = page
     gone = state == PageState.GONE
     limit = 1 if settle_s <= 0 else MAX_COPIES

@@ -16,6 +16,7 @@ import apsw
 
 from crawld.core.display import SHOWN_TITLE_CHARACTERS
 from crawld.store.frontier.quarantine import COPY_TYPE
+from crawld.store.frontier.removal import WITHHOLD
 from crawld.store.mirror.selection import select_copy
 from crawld.store.versions import body
 from crawld.store.versions.response import StoredResponse
@@ -129,7 +130,10 @@ def _settling_sites(connection: apsw.Connection) -> frozenset[int]:
     """Return the sites that may show another copy than the newest."""
     rows = connection.execute("SELECT site_id, definition FROM site WHERE definition IS NOT NULL")
     return frozenset(
-        site_id for site_id, definition in rows if json.loads(definition).get("settle_s")
+        site_id
+        for site_id, text in rows
+        if (definition := json.loads(text)).get("settle_s")
+        or definition.get("deleted_pages") == WITHHOLD
     )
 
 

@@ -23,6 +23,7 @@ from crawld.core.page import PageState
 from crawld.errors import CorruptDatabaseError
 from crawld.store.engine import meta
 from crawld.store.frontier.quarantine import COPY_TYPE
+from crawld.store.frontier.removal import IS_WITHHELD
 from crawld.store.versions import body
 
 SLICE_COPIES: Final = 64
@@ -201,7 +202,8 @@ def find(connection: apsw.Connection, query: str, *, start: int = 0, limit: int 
         f"SELECT url, substr(page.title, 1, {SHOWN_TITLE_CHARACTERS}), state, version.body_id,"
         f" {COPY_TYPE} FROM page_text"
         " CROSS JOIN page ON page.page_id = page_text.rowid LEFT JOIN version USING (version_id)"
-        " WHERE page_text MATCH ? ORDER BY page_text.rank LIMIT ? OFFSET ?",
+        f" WHERE page_text MATCH ? AND NOT {IS_WITHHELD}"
+        " ORDER BY page_text.rank LIMIT ? OFFSET ?",
         (asked.match, limit, start),
     ).fetchall()
     return [

@@ -1,15 +1,18 @@
 """A mirror in a database, written as by the daemon, and the application on it."""
 
+import json
 from contextlib import closing
 
 import pytest
 
 from crawld.core.page import Outcome, PageState
+from crawld.core.url import url_hash
 from crawld.store import visit
 from crawld.store.engine import migrate
 from crawld.store.engine.connection import open_connection
-from crawld.store.frontier import frontier, site
+from crawld.store.frontier import frontier, removal, site
 from crawld.store.frontier.frontier import Discovery
+from crawld.store.frontier.removal import RemovalReport
 from crawld.store.versions import body, headers
 from crawld.store.versions.response import StoredResponse
 from crawld.store.visit import VisitRecord
@@ -46,6 +49,13 @@ class Mirror:
         if content is not None:
             self.changed(found.page_id, content, at=at, kind=kind, title=title, **more)
         return found.page_id
+
+    def remove(self, url, kind, at, *, target_url=None):
+        report = RemovalReport(url_hash(url), kind, at, at + 2, target_url)
+        removal.report(self.connection, 1, [report])
+
+    def configure(self, **keys):
+        site.upsert(self.connection, "docs", json.dumps(keys), source="config", at=NOW)
 
     def known(self, url):
         return find_page(self.connection, url)

@@ -4,7 +4,7 @@ import pytest
 import trio
 
 from crawld.core.page import Outcome, PageState
-from crawld.store.versions import search_index
+from crawld.store.versions import search_index, version
 from crawld.web.mirror import DisplayOptions
 from crawld.web.reply import Request
 from tests.unit.web.conftest import DAY_S, NOW, PATH, URL, make_app, sent
@@ -87,6 +87,38 @@ class TestPages:
         assert tags[0] != tags[1]
         mirror.visited(page_id, Outcome.UNCHANGED, at=NOW + 2 * DAY_S, state=PageState.VISITED)
         assert "was not found" not in sent(mirror.get(PATH))
+
+    @pytest.mark.parametrize("kind", ["deletion", "move"])
+    def test_a_page_that_its_wiki_reports_as_removed_is_marked_before_any_visit(self, mirror, kind):
+        mirror.page("https://example.org/b", "b")
+        mirror.page(URL, "<p>text")
+        before = mirror.get(PATH)
+        mirror.remove(URL, kind, NOW + 5, target_url="https://example.org/b")
+        reply = mirror.get(PATH)
+        done = "moved" if kind == "move" else "deleted"
+        assert (reply.status, f"the original was {done}" in sent(reply)) == (200, True)
+        assert 'href="/https/example.org/b"' in sent(reply)
+        assert "the original was" not in sent(mirror.get(f"/@{NOW:.0f}{PATH}"))
+        assert dict(before.headers)[b"etag"] != dict(reply.headers)[b"etag"]
+
+    def test_a_site_may_withhold_removed_pages(self, mirror):
+        page_id = mirror.page(URL, "<p>secret")
+        mirror.changed(page_id, "<p>secret too", at=NOW + 1, kind="text/html", title="A title")
+        old, new = (row.version_id for row in version.list_versions(mirror.connection, page_id))
+        mirror.configure(deleted_pages="withhold")
+        assert mirror.get(PATH).status == 200
+        mirror.remove(URL, "deletion", NOW + 5)
+        diff = f"/diff/{new}..{old}{PATH}"
+        for target in (PATH, f"/@{NOW:.0f}{PATH}", f"/v{new}{PATH}", diff):
+            reply = mirror.get(target)
+            assert "secret" not in sent(reply), target
+        assert mirror.get(PATH).status == mirror.get(diff).status == 410
+        assert "was deleted" in sent(mirror.get(PATH))
+        while (work := search_index.plan(mirror.connection)) is not None:
+            search_index.apply(mirror.connection, work)
+        assert PATH not in sent(mirror.get("/search?q=secret"))
+        mirror.configure(deleted_pages="mark")
+        assert PATH in sent(mirror.get("/search?q=secret"))
 
     def test_redirects_are_kept(self, mirror, header_of):
         mirror.page("https://example.org/b", "b")

@@ -3,12 +3,16 @@ import json
 import pytest
 
 from crawld.core.page import Grace, Outcome, PageState
+from crawld.core.url import url_hash
 from crawld.store import visit
 from crawld.store.changes import change
 from crawld.store.changes.change import Change
-from crawld.store.frontier import frontier, site
+from crawld.store.frontier import frontier, removal, site
+from crawld.store.frontier.removal import RemovalReport
+from crawld.store.mirror import walk
 from crawld.store.mirror.selection import (
     Reason,
+    ShownCopy,
     count_held,
     count_outdated,
     list_held_back,
@@ -54,13 +58,18 @@ def store_history(connection, page, *changes, until):
     change.insert(connection, page, [Change(at, n, kind=k, digest=d) for n, (at, d, k) in rows])
 
 
+def report_removal(connection, path, kind, at, target_url=None):
+    report = RemovalReport(url_hash(f"https://example.org/{path}"), kind, at, at + 2, target_url)
+    return removal.report(connection, 1, [report])
+
+
 def shown(connection, page, now, at=None):
     found = select_copy(connection, page, now, at)
     return found.version_id, found.reason
 
 
 def test_the_newest_copy_is_shown(connection, page):
-    assert select_copy(connection, page, NOW) == (None, Reason.NEWEST, None, False, None)
+    assert select_copy(connection, page, NOW) == ShownCopy(None, Reason.NEWEST, None, False, None)
     copy(connection, page, b"one", NOW)
     second = copy(connection, page, b"two", NOW + 1)
     assert shown(connection, page, NOW + 1) == (second, Reason.NEWEST)
@@ -178,7 +187,9 @@ def test_a_gone_page_keeps_its_copy_and_is_marked(connection, page):
     first = copy(connection, page, b"one", NOW)
     gone = unlike(page, Outcome.GONE, NOW + 9, state=PageState.GONE, grace=Grace(3, NOW))
     visit.record(connection, gone)
-    assert select_copy(connection, page, NOW + 9) == (first, Reason.NEWEST, first, True, None)
+    assert select_copy(connection, page, NOW + 9) == ShownCopy(
+        first, Reason.NEWEST, first, True, None
+    )
     assert not select_copy(connection, page, NOW + 9, NOW + 8).gone
     assert select_copy(connection, page, NOW + 9, NOW + 9).gone
 
@@ -190,7 +201,7 @@ def test_a_redirect_is_shown_with_its_target(connection, page):
     visit.record(connection, moved)
     assert select_copy(connection, page, NOW + 9).redirect_url == target
     before = select_copy(connection, page, NOW + 9, NOW + 8)
-    assert before == (first, Reason.NEWEST, first, False, None)
+    assert before == ShownCopy(first, Reason.NEWEST, first, False, None)
     assert select_copy(connection, page, NOW + 9, NOW + 9).redirect_url == target
 
 
@@ -205,3 +216,35 @@ def test_pages_that_show_an_older_copy_are_counted(connection, page):
     assert outdated(connection, NOW + 2 * HOUR) == (0, 2)
     pin.put(connection, page, NOW + 2 * HOUR, NOW)
     assert outdated(connection, NOW + 9 * HOUR) == (1, 2)
+
+
+def test_a_removal_marks_the_copy_shown_now_and_none_of_the_past(connection, page):
+    held = copy(connection, page, b"one", NOW)
+    report_removal(connection, "a", "move", NOW + 9, "http://a.test/b")
+    now = select_copy(connection, page, NOW + 10)
+    assert (now.version_id, now.withheld) == (held, False)
+    assert now.removal == ("move", NOW + 9, "http://a.test/b")
+    assert select_copy(connection, page, NOW + 10, NOW + 1).removal is None
+
+
+def test_a_site_may_withhold_copies_of_removed_pages_at_all_times(connection, page):
+    copy(connection, page, b"one", NOW)
+    configure(connection, deleted_pages="withhold")
+    assert not select_copy(connection, page, NOW + 1).withheld
+    report_removal(connection, "a", "deletion", NOW + 9)
+    for at in (None, NOW + 1):
+        found = select_copy(connection, page, NOW + 10, at)
+        assert found.version_id is found.redirect_url is None
+        assert found.withheld
+    assert removal.is_withheld(connection, page)
+    assert list(walk.outlines(connection, NOW + 10)) == [[]]
+    report_removal(connection, "a", None, NOW + 20)
+    assert select_copy(connection, page, NOW + 21).version_id is not None
+    assert len(next(walk.outlines(connection, NOW + 21))) == 1
+
+
+def test_a_site_withholds_pages_that_visits_found_gone(connection, page):
+    copy(connection, page, b"one", NOW)
+    configure(connection, deleted_pages="withhold")
+    connection.execute("UPDATE page SET state = 'gone' WHERE page_id = ?", (page,))
+    assert select_copy(connection, page, NOW + 1).withheld

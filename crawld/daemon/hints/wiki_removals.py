@@ -1,0 +1,33 @@
+"""Which pages a wiki's recent changes report as deleted, moved away, or there again."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from crawld.core.url import url_hash
+from crawld.daemon.hints.wiki_source import ClockSkew
+from crawld.sources.mediawiki_changes import TitleChange
+from crawld.sources.mediawiki_title import TitleRules
+from crawld.store.frontier.removal import RemovalReport
+
+
+def removal_reports(
+    changed: Sequence[TitleChange], titles: TitleRules, origin: str, skew: ClockSkew
+) -> list[RemovalReport]:
+    """Return a report for each changed title, in the order of time.
+
+    Any change of a title but a deletion or a move away shows that it has a page. A page that moves
+    leaves a redirect as a rule; the visit that confirms the move finds it.
+    """
+    found = []
+    # Recent changes and the log are two lists; within a second each is in the order of its rows.
+    for each in sorted(changed, key=lambda change: change.at):
+        url = titles.url_of(each.title, origin)
+        if url is None:
+            continue
+        kind = each.entry.kind if each.entry is not None else None
+        gone = kind if kind == "deletion" or kind == "move" else None
+        target = each.entry.target if each.entry is not None and gone == "move" else None
+        target_url = titles.url_of(target, origin) if target else None
+        found.append(RemovalReport(url_hash(url), gone, *skew.span(each.at), target_url))
+    return found

@@ -1,0 +1,137 @@
+"""Removals: pages that their wiki reports as deleted or moved away.
+
+A removal is stored in the transaction of the poll that reports it, so that readers see it at once.
+It ends when the wiki restores the page or a later visit finds it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final, Literal, NamedTuple
+
+import apsw
+
+from crawld.core.outcome import RETIRED_RETRY_S
+from crawld.core.page import Outcome, PageState
+from crawld.store.frontier import page_counts
+
+Kind = Literal["deletion", "move"]
+
+
+class RemovalReport(NamedTuple):
+    """A report about the page of a URL.
+
+    Attributes:
+        url_hash: key of the URL.
+        kind: what happened; None: the page is there, since it was restored, created or edited.
+        first_at: the earliest time of it, Unix seconds; `last_at` the latest.
+        target_url: where the page was moved to, None if that is no page of the wiki.
+    """
+
+    url_hash: int
+    kind: Kind | None
+    first_at: float
+    last_at: float
+    target_url: str | None = None
+
+
+class RemovedPage(NamedTuple):
+    """A page that a visit has to confirm as removed."""
+
+    page_id: int
+    site_id: int
+
+
+WITHHOLD: Final = "withhold"
+"""Value of the site key `deleted_pages` that withholds copies whose originals are gone."""
+
+IS_WITHHELD: Final = f"""(
+    (page.state = 'gone' OR EXISTS (SELECT 1 FROM removal WHERE removal.page_id = page.page_id))
+    AND (SELECT json_extract(definition, '$.deleted_pages') FROM site
+         WHERE site.site_id = page.site_id) IS '{WITHHOLD}'
+)"""
+"""Condition on a row of `page`: its site shows no copy because the original is gone."""
+
+_PAGE: Final = """
+SELECT page_id, site_id, state, last_visit_at, last_outcome FROM page
+WHERE host_id = ? AND url_hash = ? AND last_visit_at IS NOT NULL
+"""
+
+_PUT: Final = """
+INSERT INTO removal (page_id, kind, first_at, last_at, target_url) VALUES (?, ?, ?, ?, ?)
+ON CONFLICT DO UPDATE SET kind = excluded.kind, first_at = excluded.first_at,
+    last_at = excluded.last_at, target_url = excluded.target_url
+WHERE excluded.first_at >= first_at
+"""
+
+_GONE: Final = (Outcome.GONE, Outcome.SOFT_GONE)
+_UNCLEAR: Final = (Outcome.BLOCKED, Outcome.FAILED)
+
+
+def report(
+    connection: apsw.Connection, host_id: int, reports: Iterable[RemovalReport]
+) -> list[RemovedPage]:
+    """Store what a wiki reports, in the order of the reports; return the pages to visit next.
+
+    A page that a visit has already found gone is retired: the report confirms the visit.
+    """
+    wanted: dict[int, RemovedPage] = {}
+    for each in reports:
+        row = connection.execute(_PAGE, (host_id, each.url_hash)).fetchone()
+        if row is None:
+            continue
+        page_id, site_id, state, visited_at, outcome = row
+        if each.kind is None:
+            connection.execute(
+                "DELETE FROM removal WHERE page_id = ? AND first_at <= ?", (page_id, each.last_at)
+            )
+            wanted.pop(page_id, None)
+            continue
+        if visited_at > each.last_at and outcome not in (*_GONE, *_UNCLEAR):
+            continue  # it was found since
+        values = (each.kind, each.first_at, each.last_at, each.target_url)
+        connection.execute(_PUT, (page_id, *values))
+        if outcome in _GONE and visited_at >= each.first_at:
+            _retire(connection, page_id, (site_id, host_id), state, each.last_at)
+        else:
+            wanted[page_id] = RemovedPage(page_id, site_id)
+    return list(wanted.values())
+
+
+def is_withheld(connection: apsw.Connection, page_id: int) -> bool:
+    """Return whether the site of a page shows no copy of it because the original is gone."""
+    sql = f"SELECT {IS_WITHHELD} FROM page WHERE page_id = ?"
+    return bool(connection.execute(sql, (page_id,)).get)
+
+
+def _retire(
+    connection: apsw.Connection, page_id: int, place: tuple[int, int], state: str, at: float
+) -> None:
+    if state != PageState.VISITED:
+        return
+    connection.execute(
+        "UPDATE page SET state = ?, retry_at = ? WHERE page_id = ?",
+        (PageState.GONE, at + RETIRED_RETRY_S, page_id),
+    )
+    page_counts.count_moves(connection, [(*place, PageState.VISITED, PageState.GONE)])
+
+
+def record_visit(
+    connection: apsw.Connection, page_id: int, outcome: Outcome, visited_at: float
+) -> None:
+    """End the removal of a page that a visit found; a redirect is what a move leaves behind."""
+    if outcome in _GONE or outcome in _UNCLEAR:
+        return
+    since = visited_at if outcome is Outcome.MOVED else None
+    connection.execute(
+        "DELETE FROM removal WHERE page_id = ? AND (last_at < ? OR first_at <= ?)",
+        (page_id, visited_at, since),
+    )
+
+
+class Removal(NamedTuple):
+    """A stored removal: what happened, when (Unix seconds), and where the page was moved to."""
+
+    kind: Kind
+    at: float
+    target_url: str | None
