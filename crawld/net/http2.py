@@ -6,7 +6,7 @@ WINDOW_UPDATE, empty DATA) are therefore limited in number, and little is read a
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import h2.events
 import httpcore
@@ -14,7 +14,10 @@ import trio
 
 from crawld.core.page import Failure
 from crawld.net.errors import FetchError
-from crawld.net.response_headers import check_http2_headers
+from crawld.net.response_headers import ResponseHead, check_http2_headers
+
+if TYPE_CHECKING:
+    from crawld.net.transport import ByteStream
 
 READ_BYTES: Final = 16 * 1024
 """Largest read: one frame, and one TLS record."""
@@ -102,6 +105,18 @@ def _length(head: bytes) -> int:
 
 class Http2Connection(httpcore.AsyncHTTP2Connection):
     """httpcore's connection; an illegal response header raises `FetchError`."""
+
+    async def send(
+        self, target: bytes, headers: list[tuple[bytes, bytes]]
+    ) -> tuple[ResponseHead, ByteStream]:
+        """Send a GET request and return the response, without its body."""
+        scheme, host, port = self._origin.scheme, self._origin.host, self._origin.port
+        url = httpcore.URL(scheme=scheme, host=host, port=port, target=target)
+        sent = httpcore.Request(b"GET", url, headers=headers)
+        response = await self.handle_async_request(sent)
+        version = response.extensions["http_version"]
+        head = ResponseHead(response.status, b"", version, response.headers)
+        return head, cast("ByteStream", response.stream)
 
     async def _receive_stream_event(self, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401
         # Private, but the only place that sees `:status` as sent: the caller parses it with int().

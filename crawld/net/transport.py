@@ -1,8 +1,8 @@
 """An httpx transport over one connection, and the pool of idle connections.
 
-`OriginTransport` is an `httpx.AsyncBaseTransport` that holds exactly one httpcore connection to one
-endpoint. httpx's client and httpcore's pool are not used: the cost of that pool grows with the
-square of its connections.
+`OriginTransport` is an `httpx.AsyncBaseTransport` that holds exactly one connection to one
+endpoint: that of `http1.py`, or httpcore's for HTTP/2. httpx's client and httpcore's pool are not
+used: the cost of that pool grows with the square of its connections.
 
 `IdleConnections` orders connections by the time they became idle: the first is the next to be
 evicted and the next to expire, so that no background task or scan is needed.
@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import AsyncIterator
-from typing import Protocol, cast
+from typing import Protocol
 
 import httpcore
 import httpx
@@ -20,6 +20,7 @@ import structlog
 import trio
 
 from crawld.net.errors import REMOTE_ERRORS, FetchError
+from crawld.net.http1 import Http1Connection
 from crawld.net.http2 import Http2Connection
 from crawld.net.progress import Progress
 from crawld.net.wire import Endpoint, Wire
@@ -30,18 +31,22 @@ _PAUSE_CHUNKS = 64
 """Unread chunks dropped in one turn of the event loop."""
 
 
-class _ByteStream(Protocol):
-    def __aiter__(self) -> AsyncIterator[bytes]: ...
+class ByteStream(Protocol):
+    """The body of a response, as either connection returns it."""
 
-    async def aclose(self) -> None: ...
+    def __aiter__(self) -> AsyncIterator[bytes]:
+        """Return the pieces as sent."""
+
+    async def aclose(self) -> None:
+        """End the exchange."""
 
 
 class _ResponseStream(httpx.AsyncByteStream):
-    """httpcore's response body as an httpx stream: bytes as sent."""
+    """The body of a response as an httpx stream; what fails in a library is the peer's fault."""
 
     __slots__ = ("_chunks", "_stream", "_wire")
 
-    def __init__(self, stream: _ByteStream, wire: Wire) -> None:
+    def __init__(self, stream: ByteStream, wire: Wire) -> None:
         self._stream = stream
         self._chunks = stream.__aiter__()
         self._wire = wire
@@ -97,12 +102,13 @@ class OriginTransport(httpx.AsyncBaseTransport):
         self.requests = 0
         self.idle_since = 0.0
         self.url = httpx.URL(f"{endpoint.scheme}://{endpoint.host}:{endpoint.port}/")
-        self._scheme = endpoint.scheme.encode("ascii")
-        self._host = endpoint.host.encode("ascii")
-        origin = httpcore.Origin(self._scheme, self._host, endpoint.port)
         self.http2 = wire.frames is not None
-        kind = Http2Connection if self.http2 else httpcore.AsyncHTTP11Connection
-        self._connection = kind(origin, wire)
+        self._connection: Http1Connection | Http2Connection
+        if self.http2:
+            scheme, host = endpoint.scheme.encode("ascii"), endpoint.host.encode("ascii")
+            self._connection = Http2Connection(httpcore.Origin(scheme, host, endpoint.port), wire)
+        else:
+            self._connection = Http1Connection(wire)
 
     def begin(self, progress: Progress) -> None:
         """Apply the limits of a fetch to the next exchange."""
@@ -110,7 +116,7 @@ class OriginTransport(httpx.AsyncBaseTransport):
         self.wire.begin(progress)
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        """Send a request and return when the response header is complete.
+        """Send a GET request and return when the response header is complete.
 
         The request's `target` extension is sent instead of its URL, because httpx would change the
         spelling of some canonical URLs.
@@ -120,21 +126,17 @@ class OriginTransport(httpx.AsyncBaseTransport):
         """
         self.requests += 1
         target: bytes = request.extensions["target"]
-        url = httpcore.URL(
-            scheme=self._scheme, host=self._host, port=self.endpoint.port, target=target
-        )
-        sent = httpcore.Request(request.method, url, headers=request.headers.raw)
         try:
-            response = await self._connection.handle_async_request(sent)
+            head, stream = await self._connection.send(target, request.headers.raw)
         except (FetchError, *REMOTE_ERRORS):
             raise
         except Exception as error:
             raise _unforeseen(error) from error
         return httpx.Response(
-            response.status,
-            headers=response.headers,
-            stream=_ResponseStream(cast("_ByteStream", response.stream), self.wire),
-            extensions=response.extensions,
+            head.status,
+            headers=head.headers,
+            stream=_ResponseStream(stream, self.wire),
+            extensions={"http_version": head.version, "reason_phrase": head.reason},
         )
 
     async def aclose(self) -> None:
@@ -152,15 +154,7 @@ class OriginTransport(httpx.AsyncBaseTransport):
 
     def is_reusable(self) -> bool:
         """Whether another request may be sent: idle, no unread bytes, not closed by the peer."""
-        connection = self._connection
-        if not connection.is_idle() or self.wire.readable():
-            return False
-        if isinstance(connection, Http2Connection):
-            return connection.is_available()
-        # Bytes beyond the declared length would be read as the next response. Only private state of
-        # the library reveals them.
-        leftover, _ = connection._h11_state.trailing_data
-        return not leftover
+        return self.is_idle() and not self.wire.readable() and self._connection.is_available()
 
 
 class IdleConnections:
