@@ -297,6 +297,16 @@ CREATE TABLE refusal (
     PRIMARY KEY (host, reason)
 ) STRICT, WITHOUT ROWID;
 
+CREATE TABLE removal (
+    page_id INTEGER PRIMARY KEY REFERENCES page,
+    kind TEXT NOT NULL CHECK (kind IN ('deletion', 'move')),
+    -- the earliest and the latest time of the report, by our clock
+    first_at REAL NOT NULL,
+    last_at REAL NOT NULL,
+    -- where it was moved to
+    target_url TEXT
+) STRICT;
+
 CREATE TABLE replica (
     host_id INTEGER PRIMARY KEY REFERENCES host,
     canonical_id INTEGER NOT NULL REFERENCES host,
