@@ -9,15 +9,13 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import AsyncIterator
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import h11
 import httpcore
 
-from crawld.net.response_headers import ResponseHead
-
-if TYPE_CHECKING:
-    from crawld.net.wire import Wire
+from crawld.net.connection import ResponseHead
+from crawld.net.wire import Wire
 
 READ_BYTES: Final = 64 * 1024
 

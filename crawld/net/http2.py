@@ -6,18 +6,16 @@ WINDOW_UPDATE, empty DATA) are therefore limited in number, and little is read a
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import Any, Final, cast
 
 import h2.events
 import httpcore
 import trio
 
 from crawld.core.page import Failure
+from crawld.net.connection import ByteStream, ResponseHead
 from crawld.net.errors import FetchError
-from crawld.net.response_headers import ResponseHead, check_http2_headers
-
-if TYPE_CHECKING:
-    from crawld.net.transport import ByteStream
+from crawld.net.response_headers import check_http2_headers
 
 READ_BYTES: Final = 16 * 1024
 """Largest read: one frame, and one TLS record."""

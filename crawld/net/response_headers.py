@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from typing import NamedTuple
 
 from crawld.core.page import Failure
 from crawld.net.errors import FetchError
@@ -28,15 +27,6 @@ _BODILESS = frozenset({204, 304})
 _NAME = re.compile(rb"[-!#$%&'*+.^_`|~0-9A-Za-z]+").fullmatch
 _VALUE = re.compile(rb"[\t\x20-\x7e\x80-\xff]*").fullmatch
 _STATUS = re.compile(rb"[1-9][0-9][0-9]").fullmatch
-
-
-class ResponseHead(NamedTuple):
-    """Status and header of a response; `headers`: lines as received."""
-
-    status: int
-    reason: bytes
-    version: bytes
-    headers: list[tuple[bytes, bytes]]
 
 
 def check_headers(status: int, headers: Headers) -> None:

@@ -12,13 +12,13 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import AsyncIterator
-from typing import Protocol
 
 import httpcore
 import httpx
 import structlog
 import trio
 
+from crawld.net.connection import ByteStream, HttpConnection
 from crawld.net.errors import REMOTE_ERRORS, FetchError
 from crawld.net.http1 import Http1Connection
 from crawld.net.http2 import Http2Connection
@@ -29,16 +29,6 @@ log = structlog.get_logger(__name__)
 
 _PAUSE_CHUNKS = 64
 """Unread chunks dropped in one turn of the event loop."""
-
-
-class ByteStream(Protocol):
-    """The body of a response, as either connection returns it."""
-
-    def __aiter__(self) -> AsyncIterator[bytes]:
-        """Return the pieces as sent."""
-
-    async def aclose(self) -> None:
-        """End the exchange."""
 
 
 class _ResponseStream(httpx.AsyncByteStream):
@@ -103,7 +93,7 @@ class OriginTransport(httpx.AsyncBaseTransport):
         self.idle_since = 0.0
         self.url = httpx.URL(f"{endpoint.scheme}://{endpoint.host}:{endpoint.port}/")
         self.http2 = wire.frames is not None
-        self._connection: Http1Connection | Http2Connection
+        self._connection: HttpConnection
         if self.http2:
             scheme, host = endpoint.scheme.encode("ascii"), endpoint.host.encode("ascii")
             self._connection = Http2Connection(httpcore.Origin(scheme, host, endpoint.port), wire)
