@@ -58,7 +58,7 @@ from crawld.daemon.jobs.wiki_history.job import WikiHistoryJob
 from crawld.daemon.jobs.wiki_members import WikiMembersJob
 from crawld.daemon.memory_keeper import memory_budget, return_stale_memory
 from crawld.daemon.phase import Phase
-from crawld.daemon.process import FileShares, raise_file_limit, share_files, tune_collector
+from crawld.daemon.process import FileShares, raise_file_limit, share_files
 from crawld.daemon.quarantine import Quarantine
 from crawld.daemon.schedule.connectivity import Connectivity
 from crawld.daemon.stall_meter import StallMeter
@@ -325,7 +325,6 @@ class Daemon:
                 nursery.start_soon(supervise, "hint_poller", self.hint_poller.run)
                 nursery.start_soon(supervise, "policy_loader", self._policy_loader.run)
                 nursery.start_soon(supervise, "freshness_reader", self.freshness.run)
-            tune_collector()
             self.phase = "running"
             log.info("started", db=str(self.database.path), socket=str(self.socket_path))
             task_status.started(self)

@@ -18,6 +18,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from crawld.daemon.api.routes import routes
 from crawld.daemon.daemon import MAX_CONTROL_CONNECTIONS, Daemon
+from crawld.daemon.process import tune_collector
 from crawld.errors import CrawldError, StoreError
 from crawld.net.server_limits import ServerLimits
 
@@ -142,10 +143,30 @@ async def serve_control(
 ) -> None:
     """Serve the control socket until cancelled, then delete the socket's file.
 
+    All that takes long, and holds the event loop, comes before the socket exists: making the
+    application, what its first request makes, and the last collection of all objects.
+
     Raises:
         OperatorError: the socket cannot be created.
     """
+    app = WholeBodies(control_app(daemon))
+    await _answer_once(app, "/status")
+    tune_collector()
     group = daemon.config.daemon.socket_group
     listener = daemon.network.listen_unix(daemon.socket_path, group)
     limits = replace(LIMITS, max_connections=daemon.files.control)
-    await listener.serve(WholeBodies(control_app(daemon)), limits, task_status)
+    await listener.serve(app, limits, task_status)
+
+
+async def _answer_once(app: ASGIApp, path: str) -> None:
+    """Let an application answer a request of nobody: what the first request makes is kept."""
+
+    async def receive() -> Message:
+        return {"type": "http.request", "body": b"", "more_body": False}
+
+    async def send(_message: Message) -> None:
+        pass
+
+    scope = {"type": "http", "asgi": {"version": "3.0"}, "http_version": "1.1", "method": "GET"}
+    target = {"path": path, "raw_path": path.encode(), "query_string": b"", "root_path": ""}
+    await app({**scope, **target, "scheme": "http", "headers": []}, receive, send)

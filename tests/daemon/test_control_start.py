@@ -1,0 +1,49 @@
+"""Nobody waits at the control socket for what a start does once."""
+
+import gc
+
+from crawld.daemon.api import server
+from crawld.daemon.process import COLLECTOR_THRESHOLDS
+from crawld.net.network import SystemNetwork
+from tests.daemon.control_client import get
+
+
+async def test_the_socket_appears_after_the_long_steps_of_a_start(daemon, monkeypatch):
+    steps, listen = [], SystemNetwork.listen_unix
+    make_app, answer = server.control_app, server._answer_once
+
+    def control_app(running):
+        steps.append("application")
+        return make_app(running)
+
+    async def answer_once(app, path):
+        await answer(app, path)
+        steps.append(path)
+
+    def listen_unix(*arguments):
+        steps.append("socket")
+        assert gc.get_threshold() == COLLECTOR_THRESHOLDS
+        return listen(*arguments)
+
+    monkeypatch.setattr(server, "control_app", control_app)
+    monkeypatch.setattr(server, "_answer_once", answer_once)
+    monkeypatch.setattr(SystemNetwork, "listen_unix", staticmethod(listen_unix))
+    running = await daemon("http://a.test/")
+    assert steps == ["application", "/status", "socket"]
+    assert (await get(running, "/status")).status_code == 200
+
+
+async def test_the_request_of_nobody_is_answered(daemon):
+    """A first request that fails would make nothing."""
+    running = await daemon("http://a.test/")
+    app, sent = server.control_app(running), []
+
+    async def observed(scope, receive, send):
+        async def keep(message):
+            sent.append(message)
+            await send(message)
+
+        await app(scope, receive, keep)
+
+    await server._answer_once(observed, "/status")
+    assert sent[0]["status"] == 200
