@@ -40,9 +40,9 @@ bench: $(DEV) peers
 torture: $(DEV)
 	CRAWLD_KILLS=100 CRAWLD_HOSTILE=all $(BIN)/pytest tests/e2e/test_kill.py tests/hostile $(ARGS)
 
-# freshness of a mirror of a busy MediaWiki: 500 pages, an edit every 2 s; ten minutes
+# a mirror of a MediaWiki of 500 pages during 15 minutes of changes, kills and an outage
 storm: $(DEV) peers
-	$(BIN)/python -m tests.peer.measure_wiki_freshness $(ARGS)
+	$(BIN)/python -m tests.peer.storm --kills --outage $(ARGS)
 
 # install nginx, MediaWiki and other peers of the end-to-end tests
 peers:

@@ -20,15 +20,15 @@ import socket
 import sqlite3
 import urllib.parse
 import urllib.request
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from crawld.simweb.ledger import Ledger
-from tests.peer import require_peer
-from tests.peer.nginx import Nginx, with_nginx_config
+from tests.peer import mediawiki_config, require_peer
+from tests.peer.nginx import Nginx, NginxOptions, with_nginx_config
 from tests.peer.process import ManagedProcess, ProcessError, run
 from tests.peer.wiki_dump import EPOCH_AT, WikiPage, main_page_text, make_histories, to_xml_dump
 
@@ -40,123 +40,6 @@ MAINTENANCE_S = 300.0
 
 ROBOTS = "User-agent: *\nDisallow: /w/\n"
 
-_SETTINGS = """<?php
-$wgSitename = 'Entries';
-$wgServer = '%(server)s';
-$wgScriptPath = '/w';
-$wgArticlePath = '/wiki/$1';
-$wgUsePathInfo = true;
-$wgRCWatchCategoryMembership = true;
-$wgSecretKey = 'known-to-everybody';
-$wgLocaltimezone = 'UTC';
-
-// One file per purpose, never flushed: the wiki is temporary.
-$file = static fn ( $name ) => [
-    'type' => 'sqlite', 'dbname' => $name, 'dbDirectory' => __DIR__ . '/data',
-    'tablePrefix' => '', 'trxMode' => 'IMMEDIATE', 'flags' => 0,
-    'variables' => [ 'synchronous' => 'OFF' ],
-];
-$wgDBtype = 'sqlite';
-$wgDBname = 'wiki';
-$wgSQLiteDataDir = __DIR__ . '/data';
-$wgDBservers = [ $file( 'wiki' ) + [ 'load' => 1 ] ];
-$wgObjectCaches[CACHE_DB] = [
-    'class' => SqlBagOStuff::class, 'loggroup' => 'SQLBagOStuff', 'server' => $file( 'wikicache' ),
-];
-$wgJobTypeConf['default'] = [
-    'class' => 'JobQueueDB', 'claimTTL' => 3600, 'server' => $file( 'wiki_jobqueue' ),
-];
-$wgCacheDirectory = __DIR__ . '/cache';
-$wgLocalisationCacheConf['store'] = 'files';
-$wgTmpDirectory = __DIR__ . '/tmp';
-$wgMainCacheType = CACHE_NONE;
-$wgSessionCacheType = CACHE_DB;
-$wgParserCacheType = CACHE_DB;
-$wgMessageCacheType = CACHE_NONE;
-
-$wgJobRunRate = 0;
-$wgEnableEmail = false;
-$wgPingback = false;
-$wgShowExceptionDetails = true;
-$wgRCMaxAge = 40 * 365 * 86400;
-$wgInvalidateCacheOnLocalSettingsChange = false;
-$wgCacheEpoch = '20030516000000';
-$wgGroupPermissions['*']['edit'] = false;
-$wgEnableUploads = true;
-$wgUploadDirectory = __DIR__ . '/images';
-$wgUploadPath = '/w/images';
-wfLoadSkin( 'Vector' );
-
-$wgReadOnlyFile = __DIR__ . '/control/readonly';
-$wgHooks['ApiMaxLagInfo'][] = static function ( &$info ) {
-    $lag = @file_get_contents( __DIR__ . '/control/lag' );
-    if ( $lag !== false && (float)$lag > $info['lag'] ) {
-        $info = [ 'host' => 'replica', 'lag' => (float)$lag, 'type' => 'db' ];
-    }
-};
-"""
-
-_FPM = """
-[global]
-error_log = {folder}/fpm.log
-daemonize = no
-[www]
-{user}
-listen = 127.0.0.1:{port}
-listen.allowed_clients = 127.0.0.1
-pm = static
-pm.max_children = 2
-catch_workers_output = yes
-env[MW_INSTALL_PATH] = {source}
-env[MW_CONFIG_FILE] = {folder}/LocalSettings.php
-env[TMPDIR] = {folder}/tmp
-"""
-
-# Debian's parameter list uses $host, which lacks the port; $http_host has it.
-_FASTCGI = """
-    fastcgi_param GATEWAY_INTERFACE CGI/1.1;
-    fastcgi_param SERVER_PROTOCOL $server_protocol;
-    fastcgi_param REQUEST_METHOD $request_method;
-    fastcgi_param REQUEST_SCHEME $scheme;
-    fastcgi_param REQUEST_URI $request_uri;
-    fastcgi_param QUERY_STRING $query_string;
-    fastcgi_param CONTENT_TYPE $content_type;
-    fastcgi_param CONTENT_LENGTH $content_length;
-    fastcgi_param SERVER_NAME $host;
-    fastcgi_param SERVER_ADDR $server_addr;
-    fastcgi_param SERVER_PORT $server_port;
-    fastcgi_param REMOTE_ADDR $remote_addr;
-    fastcgi_param REMOTE_PORT $remote_port;
-    fastcgi_param HTTP_HOST $http_host;
-    fastcgi_param REDIRECT_STATUS 200;
-    fastcgi_read_timeout 120s;
-    fastcgi_pass 127.0.0.1:{port};
-"""
-
-_CONTENT = """
-  root {source};
-  client_max_body_size 100m;
-  location = / {{ return 301 /wiki/Main_Page; }}
-  location = /robots.txt {{ root {folder}/control; default_type text/plain; }}
-  location /sitemap/ {{ root {folder}/control; }}
-  location /wiki/ {{
-    fastcgi_param SCRIPT_FILENAME {source}/index.php;
-    fastcgi_param SCRIPT_NAME /w/index.php;
-    {fastcgi}
-  }}
-  location ~ ^/w/(?<script>(?:index|api|load|rest|opensearch_desc)\\.php)(?<info>/.*)?$ {{
-    fastcgi_param SCRIPT_FILENAME {source}/$script;
-    fastcgi_param SCRIPT_NAME /w/$script;
-    fastcgi_param PATH_INFO $info;
-    {fastcgi}
-  }}
-  location ~ ^/w/(?<static>(?:resources|skins|extensions)/.+\\.(?!php)[a-z0-9]+)$ {{
-    alias {source}/$static;
-  }}
-  location /w/images/ {{ alias {folder}/images/; }}
-  location / {{ return 404; }}
-"""
-
 
 class MediaWiki:
     """A running wiki.
@@ -165,12 +48,16 @@ class MediaWiki:
         pages: its initial pages.
         origin: scheme, host and port.
         nginx: its web server.
+        editors_origin: that of the web server for edits, if it has one of its own.
     """
 
-    def __init__(self, folder: Path, nginx: Nginx, pages: Sequence[WikiPage]) -> None:
+    def __init__(
+        self, folder: Path, nginx: Nginx, pages: Sequence[WikiPage], editors: Nginx | None = None
+    ) -> None:
         self.pages = pages
         self.nginx = nginx
         self.origin = nginx.url("").removesuffix("/")
+        self.editors_origin = (editors or nginx).url("").removesuffix("/")
         self._folder = folder
         self._control = folder / "control"
         cookies = urllib.request.HTTPCookieProcessor(http.cookiejar.CookieJar())
@@ -192,37 +79,50 @@ class MediaWiki:
 
     def edit(self, title: str, text: str, summary: str = "edit of a test") -> int:
         """Save a text, creating the page if needed, and return the revision id."""
-        saved = self._write(action="edit", title=title, text=text, summary=summary)["edit"]
+        saved = self._write({"action": "edit", "title": title, "text": text, "summary": summary})[
+            "edit"
+        ]
         return int(saved.get("newrevid", 0))
 
     def move(self, title: str, to: str, *, redirect: bool = True) -> None:
         """Rename a page; by default its old title becomes a redirect."""
-        options = {} if redirect else {"noredirect": 1}
-        self._write(action="move", **{"from": title}, to=to, reason="move of a test", **options)
+        fields = {"action": "move", "from": title, "to": to, "reason": "move of a test"}
+        self._write(fields if redirect else {**fields, "noredirect": 1})
 
     def delete(self, title: str) -> None:
         """Delete a page."""
-        self._write(action="delete", title=title, reason="deletion of a test")
+        self._write({"action": "delete", "title": title, "reason": "deletion of a test"})
 
     def undelete(self, title: str) -> None:
         """Restore a deleted page with all its revisions."""
-        self._write(action="undelete", title=title, reason="undeletion of a test")
+        self._write({"action": "undelete", "title": title, "reason": "undeletion of a test"})
 
     def import_pages(self, pages: Sequence[WikiPage]) -> None:
         """Import pages or revisions with their own timestamps."""
         _import(self._folder, pages)
 
+    def import_dump(self, pages: Sequence[WikiPage]) -> None:
+        """Import pages or revisions as an administrator does, with a row in the log."""
+        fields = {"action": "import", "interwikiprefix": "old", "summary": "import of a test"}
+        self._write(fields, {"xml": ("dump.xml", to_xml_dump(pages).encode())})
+
     def upload(self, name: str, content: bytes) -> None:
-        """Upload a file."""
-        folder = self._folder / "upload"
-        folder.mkdir(exist_ok=True)
-        (folder / name).write_bytes(content)
-        self.maintain("importImages.php", "--overwrite", f"--user={USER}", str(folder))
-        (folder / name).unlink()  # otherwise the next upload would store it again, and fail
+        """Upload a file, or another content of it."""
+        fields = {"action": "upload", "filename": name, "ignorewarnings": 1, "comment": "a test"}
+        self._write(fields, {"file": (name, content)})
 
     def run_jobs(self) -> None:
         """Run the jobs that edits queue: link tables, categories, pages that use a template."""
         self.maintain("runJobs.php", "--quiet")
+
+    def job_runner(self) -> ManagedProcess:
+        """Start a process that runs jobs as they are queued; the caller ends it."""
+        return ManagedProcess(
+            [*_maintenance("runJobs.php"), "--wait", "--quiet"],
+            self._folder,
+            name="jobs",
+            environment=_environment(self._folder / "LocalSettings.php"),
+        )
 
     def maintain(self, script: str, *arguments: str) -> str:
         """Run a maintenance script and return its output."""
@@ -261,10 +161,12 @@ class MediaWiki:
         finally:
             (self._control / name).unlink()
 
-    def _write(self, **parameters: object) -> dict[str, Any]:
+    def _write(
+        self, fields: Mapping[str, object], files: Mapping[str, tuple[str, bytes]] | None = None
+    ) -> dict[str, Any]:
         if not self._token:
             self._log_in()
-        return self._ask({**parameters, "token": self._token}, post=True)
+        return self._ask({**fields, "token": self._token}, post=True, files=files)
 
     def _log_in(self) -> None:
         asked = self.api(action="query", meta="tokens", type="login")
@@ -279,18 +181,46 @@ class MediaWiki:
         assert answer["clientlogin"]["status"] == "PASS", answer
         self._token = self.api(action="query", meta="tokens")["query"]["tokens"]["csrftoken"]
 
-    def _ask(self, parameters: dict[str, object], *, post: bool) -> dict[str, Any]:
+    def _ask(
+        self,
+        parameters: dict[str, object],
+        *,
+        post: bool,
+        files: Mapping[str, tuple[str, bytes]] | None = None,
+    ) -> dict[str, Any]:
         fields = {**parameters, "format": "json", "formatversion": 2}
         query = urllib.parse.urlencode(fields)
-        address = f"{self.origin}/w/api.php"
-        request = urllib.request.Request(
-            address if post else f"{address}?{query}", data=query.encode() if post else None
-        )
+        address = f"{self.editors_origin}/w/api.php"
+        if files:
+            body, content_type = _multipart(fields, files)
+            request = urllib.request.Request(address, body, {"Content-Type": content_type})
+        else:
+            request = urllib.request.Request(
+                address if post else f"{address}?{query}", data=query.encode() if post else None
+            )
         with self._client.open(request, timeout=60) as answered:
             answer: dict[str, Any] = json.load(answered)
         if post and "error" in answer:
             raise AssertionError(f"MediaWiki refused {parameters.get('action')}: {answer['error']}")
         return answer
+
+
+def _multipart(
+    fields: Mapping[str, object], files: Mapping[str, tuple[str, bytes]]
+) -> tuple[bytes, str]:
+    """Return a body of multipart/form-data and its Content-Type."""
+    boundary = "a-boundary-that-no-file-of-a-test-contains"
+    parts = [
+        f'Content-Disposition: form-data; name="{name}"\r\n\r\n{value}'.encode()
+        for name, value in fields.items()
+    ]
+    for name, (file_name, content) in files.items():
+        disposition = f'Content-Disposition: form-data; name="{name}"; filename="{file_name}"'
+        parts.append(
+            f"{disposition}\r\nContent-Type: application/octet-stream\r\n\r\n".encode() + content
+        )
+    body = b"".join(b"--%s\r\n%s\r\n" % (boundary.encode(), part) for part in parts)
+    return body + f"--{boundary}--\r\n".encode(), f"multipart/form-data; boundary={boundary}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -305,6 +235,12 @@ def make_template(
     folder: Path, *, pages: int = 30, revisions: int = 4, seed: int = 1
 ) -> WikiTemplate:
     """Install a wiki and seed it with `pages` articles of `revisions` revisions each."""
+    seeded = make_histories(pages, revisions, seed)
+    return install_wiki(folder, seeded, main_page_text(seeded))
+
+
+def install_wiki(folder: Path, pages: Sequence[WikiPage], main_page: str) -> WikiTemplate:
+    """Install a wiki with these pages."""
     require_peer("mediawiki", "php", "php-fpm", "nginx")
     for part in ("data", "cache", "tmp", "control"):
         (folder / part).mkdir(parents=True)
@@ -318,34 +254,55 @@ def make_template(
     )
     _write_settings(folder, "http://127.0.0.1")
     (folder / "control" / "robots.txt").write_text(ROBOTS)
-    seeded = make_histories(pages, revisions, seed)
-    _import(folder, seeded)
-    _maintain(folder, "edit.php", "--user", USER, "Main Page", text=main_page_text(seeded))
-    return WikiTemplate(folder, tuple(seeded))
+    _import(folder, pages)
+    _maintain(folder, "edit.php", "--user", USER, "Main Page", text=main_page)
+    return WikiTemplate(folder, tuple(pages))
 
 
 @contextlib.contextmanager
-def with_mediawiki(folder: Path, template: WikiTemplate) -> Iterator[MediaWiki]:
-    """Run a copy of a template in a new folder; end its processes afterwards."""
+def with_mediawiki(
+    folder: Path,
+    template: WikiTemplate,
+    *,
+    workers: int = 2,
+    editors: bool = False,
+    options: NginxOptions | None = None,
+) -> Iterator[MediaWiki]:
+    """Run a copy of a template in a new folder; end its processes afterwards.
+
+    Args:
+        workers: PHP processes.
+        editors: give this harness a web server of its own, which serves during `nginx.down()` and
+            keeps its requests out of the ledger.
+        options: of the wiki's web server.
+    """
     shutil.copytree(template.folder, folder)
     source = require_peer("mediawiki").parent
     with contextlib.ExitStack() as ended:
-        fastcgi = _FASTCGI.format(port=_start_fpm(folder, source, ended))
-        content = _CONTENT.format(source=source, folder=folder, fastcgi=fastcgi)
-        nginx = ended.enter_context(with_nginx_config({"127.0.0.1": content}, folder / "nginx"))
-        wiki = MediaWiki(folder, nginx, template.pages)
+        fastcgi = mediawiki_config.FASTCGI.format(port=_start_fpm(folder, source, workers, ended))
+        content = mediawiki_config.CONTENT.format(source=source, folder=folder, fastcgi=fastcgi)
+        hosts = {"127.0.0.1": content}
+        nginx = ended.enter_context(with_nginx_config(hosts, folder / "nginx", options))
+        own = None
+        if editors:
+            own = ended.enter_context(with_nginx_config(hosts, folder / "nginx-editors"))
+        wiki = MediaWiki(folder, nginx, template.pages, own)
         _write_settings(folder, wiki.origin)
         yield wiki
 
 
-def _start_fpm(folder: Path, source: Path, ended: contextlib.ExitStack) -> int:
+def _start_fpm(folder: Path, source: Path, workers: int, ended: contextlib.ExitStack) -> int:
     """Start php-fpm on a socket bound here, end it with `ended`, and return its port."""
     root = os.getuid() == 0
     with socket.create_server(("127.0.0.1", 0)) as listening:
         port: int = listening.getsockname()[1]
         user = "user = root\ngroup = root" if root else ""
         config = folder / "fpm.conf"
-        config.write_text(_FPM.format(folder=folder, port=port, source=source, user=user))
+        config.write_text(
+            mediawiki_config.FPM.format(
+                folder=folder, port=port, source=source, user=user, workers=workers
+            )
+        )
         program = require_peer("php-fpm")
         as_root = ("--allow-to-run-as-root",) if root else ()
         fpm = ManagedProcess(
@@ -360,7 +317,7 @@ def _start_fpm(folder: Path, source: Path, ended: contextlib.ExitStack) -> int:
 
 
 def _write_settings(folder: Path, server: str) -> None:
-    (folder / "LocalSettings.php").write_text(_SETTINGS % {"server": server})
+    (folder / "LocalSettings.php").write_text(mediawiki_config.SETTINGS % {"server": server})
 
 
 def _import(folder: Path, pages: Sequence[WikiPage]) -> None:
@@ -395,17 +352,22 @@ def _php(
     settings: Path | None = None,
     text: str | None = None,
 ) -> str:
-    source = require_peer("mediawiki").parent
     done = run(
-        [require_peer("php"), source / "maintenance" / script, *arguments],
+        [*_maintenance(script), *arguments],
         cwd=folder,
-        environment={
-            "MW_INSTALL_PATH": str(source),
-            "MW_CONFIG_FILE": str(settings or folder / "none.php"),
-        },
+        environment=_environment(settings or folder / "none.php"),
         text=text,
         timeout_s=MAINTENANCE_S,
     )
     if done.returncode:
         raise ProcessError(f"{script} exited {done.returncode}\n{done.stdout}\n{done.stderr}")
     return done.stdout
+
+
+def _maintenance(script: str) -> list[str | Path]:
+    return [require_peer("php"), require_peer("mediawiki").parent / "maintenance" / script]
+
+
+def _environment(settings: Path) -> dict[str, str]:
+    source = require_peer("mediawiki").parent
+    return {"MW_INSTALL_PATH": str(source), "MW_CONFIG_FILE": str(settings)}
