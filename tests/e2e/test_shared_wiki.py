@@ -1,10 +1,14 @@
 """Several sites of one real MediaWiki: its API is asked once for all of them."""
 
+import time
 from collections import Counter
+from contextlib import closing
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
+from crawld.sources.mediawiki_changes import PendingTemplates, ProbeProgress
+from crawld.store.engine.connection import open_connection
 from tests.e2e.daemon_config import crawl_requests, query_rows, site, start_daemon, write_config
 
 PARTS = {
@@ -141,3 +145,51 @@ def test_a_page_that_leaves_one_part_belongs_to_the_other_that_names_it(crawld, 
     crawld.post("/drain")
     report = crawld.crawld("doctor", "--db", crawld.db)
     assert report.returncode == 0, report.stdout
+
+
+def kill_with_work(crawld, cursors):
+    """Kill the daemon, and let its sources sleep for a day with work in their cursors."""
+    crawld.kill()
+    now = time.time()
+    with closing(open_connection(crawld.db)) as connection:
+        connection.execute("UPDATE hint_source SET next_poll_at = ?", (now + 86_400.0,))
+        for kind, cursor in cursors.items():
+            connection.execute("UPDATE hint_source SET cursor = ? WHERE kind = ?", (cursor, kind))
+        connection.execute(
+            "UPDATE job SET last_finished_at = ?1 - 1, last_started_at = ?1 WHERE name = 'members'",
+            (now,),
+        )
+
+
+def test_a_kill_delays_nothing_that_waits(crawld, wiki):
+    sites = sites_of(wiki, "prefix", "titles")
+    start_daemon(crawld, *sites, **SETTINGS)
+    crawld.wait_until(lambda _: is_filled(crawld, "titles"))
+    crawld.wait_until(lambda _: WANTED["prefix"] <= visited_titles(crawld, "prefix"))
+    crawld.wait_until(lambda _: source(crawld)["poll_count"] > 0)
+    before = {each["kind"]: each for each in crawld.get("/hints")}
+    visits = visits_of(crawld, wiki, "Entry 0015")
+    now = time.time()
+    templates = PendingTemplates(templates=(("Template:Entry", now),))
+    urgent = ProbeProgress(urgent=True, titles=5)
+    kill_with_work(crawld, {"fan_out": templates.to_json(), "probe": urgent.to_json()})
+    wiki.edit("Entry 0015", "an edit while the daemon is down")
+    start_daemon(crawld, *sites, **SETTINGS)
+    began = time.time()
+    crawld.wait_until(
+        lambda found: all(
+            each["poll_count"] > before[each["kind"]]["poll_count"] for each in found
+        ),
+        "/hints",
+    )
+    crawld.wait_until(lambda _: visits_of(crawld, wiki, "Entry 0015") > visits)
+    crawld.wait_until(
+        lambda jobs: any(
+            job["name"] == "members" and job["last_finished_at"] >= began for job in jobs
+        ),
+        "/jobs",
+    )
+    assert PendingTemplates.from_json(source(crawld, "fan_out")["cursor"]).templates == ()
+    crawld.wait_until(
+        lambda _: not ProbeProgress.from_json(source(crawld, "probe")["cursor"]).urgent
+    )

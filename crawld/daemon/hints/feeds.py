@@ -104,6 +104,10 @@ class _DocumentSource(BackgroundWork):
         self.polite_host = split_url(row.url).host
         self._documents = documents
 
+    def is_waiting(self, row: SourceRow) -> bool:
+        """Whether a poll is due at once after a start: never, the files have their own times."""
+        return False
+
     async def poll(self, row: SourceRow) -> Poll | PollTrouble:
         """Fetch the document and read it if it changed."""
         before = DocumentCursor.from_json(row.cursor)

@@ -78,6 +78,10 @@ class GapSource:
         self._database = database
         self._clock = clock
 
+    def is_waiting(self, row: SourceRow) -> bool:
+        """Whether a gap is not reported to its end."""
+        return GapCursor.from_json(row.cursor) is not None
+
     async def poll(self, row: SourceRow) -> Poll:
         """Report the next pages; this needs no request."""
         span, now = GapCursor.from_json(row.cursor), self._clock.now()

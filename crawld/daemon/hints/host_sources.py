@@ -19,6 +19,10 @@ of one of them is worth more."""
 MAX_PATIENCE_S: Final = 600.0
 """Longest wait of such a source, so that a storm of edits does not put it off for ever."""
 
+FLOOR_FACTOR: Final = 5.0
+"""The recent changes delay the next poll of another source at most so many times longer than the
+share alone does."""
+
 
 class ScheduledSource:
     """A polled source.
@@ -49,19 +53,21 @@ class HostSources:
     Attributes:
         paid_at: when (trio's clock) the requests of past polls have used up their share; sources
             other than the recent changes wait for it.
+        floor_at: when they wait no longer, where the recent changes alone use up the share.
     """
 
-    __slots__ = ("busy", "paid_at", "polled")
+    __slots__ = ("busy", "floor_at", "paid_at", "polled")
 
     def __init__(self) -> None:
         self.polled: dict[int, ScheduledSource] = {}
         self.busy = False
         self.paid_at = -math.inf
+        self.floor_at = math.inf
 
     def due_at(self, each: ScheduledSource) -> float:
         """Return when (trio's clock) a source is polled at the earliest."""
         unpaid = each.is_first or each.source.is_free
-        return each.next_at if unpaid else max(each.next_at, self.paid_at)
+        return each.next_at if unpaid else max(each.next_at, min(self.paid_at, self.floor_at))
 
     def next(self, now: float) -> ScheduledSource | None:
         """Return the source to poll next: of those due now, the recent changes."""
@@ -71,9 +77,11 @@ class HostSources:
 
         return min(self.polled.values(), key=order, default=None)
 
-    def pay(self, now: float, price_s: float) -> None:
+    def pay(self, polled: ScheduledSource, now: float, price_s: float) -> None:
         """Count a poll that takes the share of so many seconds."""
         self.paid_at = max(self.paid_at, now) + price_s
+        if not polled.is_first or math.isinf(self.floor_at):
+            self.floor_at = now + FLOOR_FACTOR * price_s
 
     @property
     def has_recent_changes(self) -> bool:

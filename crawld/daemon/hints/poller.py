@@ -155,10 +155,11 @@ class HintPoller(BackgroundWork):
         if polled is not None:
             polled.source = source
             return
-        # Only a failure closes a source over a restart: an idle source may be due in a day, and
-        # still must be polled when another source gives it work.
+        # Only a failure closes a source over a restart. Otherwise what waits decides: a source that
+        # had nothing to do may be due in a day, and be given work by another one.
         allowed_at = self._plausible_at(row.closed_until)
-        next_at = max(self._plausible_at(row.next_poll_at), allowed_at)
+        due_at = None if source.is_waiting(row) else row.next_poll_at
+        next_at = max(self._plausible_at(due_at), allowed_at)
         host.polled[row.hint_source_id] = ScheduledSource(source, next_at, allowed_at)
         self._push(source.polite_host)
 
@@ -223,7 +224,7 @@ class HintPoller(BackgroundWork):
             polled.allowed_at = now + min_pause_s
             polled.asked = result.requests > 0
             if result.requests:
-                host.pay(now, min_pause_s)
+                host.pay(polled, now, min_pause_s)
         if was_requested:  # during the poll, which used the old cursor
             polled.next_at = min(polled.next_at, polled.allowed_at)
         self._push(name)

@@ -117,6 +117,10 @@ class SitemapSource(BackgroundWork):
         self._accept = accept
         self._open_file: _OpenFile | None = None
 
+    def is_waiting(self, row: SourceRow) -> bool:
+        """Whether a poll is due at once after a start: never, the files have their own times."""
+        return False
+
     async def poll(self, row: SourceRow) -> Poll | PollTrouble:
         """Report the next part of the open file, or fetch the next file."""
         if self._open_file is None:

@@ -116,6 +116,12 @@ class Source(Protocol):
     def is_free(self) -> bool:
         """Whether polls need no request."""
 
+    def is_waiting(self, row: SourceRow) -> bool:
+        """Whether the first poll since the start is due at once: the stored cursor has work.
+
+        The stored time of the next poll may be that of a source that had nothing to do.
+        """
+
     async def poll(self, row: SourceRow) -> Poll | PollTrouble:
         """Poll once; `row` is the row as stored now."""
 

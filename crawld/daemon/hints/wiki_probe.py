@@ -47,6 +47,10 @@ class ProbeSource(WikiSource):
 
     kind = "probe"
 
+    def is_waiting(self, row: SourceRow) -> bool:
+        """Whether the round repairs a gap."""
+        return ProbeProgress.from_json(row.cursor).urgent
+
     async def poll(self, row: SourceRow) -> Poll | PollTrouble:
         """Probe the next pages of the round."""
         progress, asked_at = ProbeProgress.from_json(row.cursor), self.clock.now()

@@ -131,6 +131,10 @@ class RecentChangesSource(WikiSource):
         super().__init__(known, database, client, clock)
         self._on_changes = on_changes
 
+    def is_waiting(self, row: SourceRow) -> bool:
+        """Whether there may be changes that nobody heard: always, after a time without a poll."""
+        return True
+
     async def poll(self, row: SourceRow) -> Poll | PollTrouble:
         """Query the changes since the last poll."""
         cursor, asked_at = ChangesCursor.from_json(row.cursor), self.clock.now()
@@ -239,6 +243,11 @@ class FanOutSource(WikiSource):
     """Lists pages that are possibly stale because something else was edited."""
 
     kind = "fan_out"
+
+    def is_waiting(self, row: SourceRow) -> bool:
+        """Whether templates or pages are queued."""
+        pending = PendingTemplates.from_json(row.cursor)
+        return bool(pending.templates or pending.pages)
 
     async def poll(self, row: SourceRow) -> Poll | PollTrouble:
         """Report pages that are already known, else query the users of the next template."""

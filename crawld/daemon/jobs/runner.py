@@ -1,8 +1,9 @@
 """Run background jobs: one task per job, each run some time after the last, with jitter.
 
 A job has one run at a time. Its result is stored, so that a restart neither repeats nor forgets a
-run. An exception is a result too: it is logged and stored, and the job runs again at its next time.
-Jitter separates jobs of the same period, and daemons that start together.
+run; a run that a stop or a kill interrupted begins again soon. An exception is a result too: it is
+logged and stored, and the job runs again at its next time. Jitter separates jobs of the same
+period, and daemons that start together.
 """
 
 from __future__ import annotations
@@ -25,6 +26,10 @@ log = structlog.get_logger(__name__)
 
 JITTER_SHARE = 0.1
 """A pause varies by up to this share in both directions."""
+
+INTERRUPTED_S = 5.0
+"""Pause after a start before an interrupted run is repeated: the crawl goes on first, even if the
+job was the reason why the process ended."""
 
 MAX_DETAIL_CHARS = 500
 
@@ -118,10 +123,7 @@ class JobRunner:
 
     async def _repeat(self, task: _ScheduledJob) -> None:
         last = await self._database.read(job_rows.last_run, task.job.name)
-        ended_at = last.last_finished_at if last else None
-        since_s = max(0.0, self._clock.now() - ended_at) if ended_at is not None else 0.0
-        # An overdue job still waits a little after a restart: the crawl comes first.
-        pause_s = self._pause_s(task.job) - since_s if ended_at is not None else 0.0
+        pause_s = 0.0 if last is None else self._first_pause_s(task.job, last)
         while True:
             task.next_at = self._clock.monotonic() + max(pause_s, 0.0)
             with trio.move_on_at(task.next_at):
@@ -129,6 +131,15 @@ class JobRunner:
             task.requested = trio.Event()
             await self._run_once(task)
             pause_s = self._pause_s(task.job)
+
+    def _first_pause_s(self, job: Job, last: JobRow) -> float:
+        """Return the pause after a start, seconds; negative if the job is overdue."""
+        ended_at = last.last_finished_at
+        if ended_at is None:
+            return 0.0
+        pause_s = self._pause_s(job) - max(0.0, self._clock.now() - ended_at)
+        interrupted = last.last_started_at is not None and last.last_started_at > ended_at
+        return min(pause_s, INTERRUPTED_S) if interrupted else pause_s
 
     def _pause_s(self, job: Job) -> float:
         return job.every_s * self._rng.uniform(1.0 - JITTER_SHARE, 1.0 + JITTER_SHARE)

@@ -24,6 +24,10 @@ class FakeSource:
 
     polite_host = "a.test"
     is_free = False
+    waiting = False
+
+    def is_waiting(self, row):
+        return self.waiting
 
     async def poll(self, row):
         self.polls.append(row.cursor)
@@ -171,6 +175,25 @@ async def test_a_cursor_updated_after_a_restart_is_polled_at_once(start_sources)
     _, _, [fan_out, _] = await start_sources(rested, recent)
     await until(lambda: fan_out.polls, what="a poll of what waits")
     assert fan_out.polls == ["handed on"]
+
+
+async def test_what_waits_is_polled_at_once_after_a_restart(start_sources):
+    def rested(*, waiting, **more):
+        def make(row, web):
+            slept = row._replace(next_poll_at=time.time() + 86_400.0, **more)
+            source = FakeSource(slept, Poll(at=time.time(), cursor="polled", wait_s=86_400.0))
+            source.waiting = waiting
+            return source
+
+        return make
+
+    closed = {"closed_until": time.time() + 86_400.0}
+    _, _, [busy, idle, shut] = await start_sources(
+        rested(waiting=True), rested(waiting=False), rested(waiting=True, **closed)
+    )
+    await until(lambda: busy.polls, what="a poll of what waits")
+    assert not idle.polls
+    assert not shut.polls
 
 
 async def test_a_cursor_updated_after_a_restart_waits_for_the_back_off(start_sources):

@@ -40,7 +40,8 @@ class WikiHistoryJob(BackgroundWork):
         super().__init__(context)
         self._client = client
         self._on_facts = on_facts
-        self._has_unseen_sites = False
+        # Before the first run since the start it is not known.
+        self._has_unseen_sites = True
 
     @property
     def every_s(self) -> float:

@@ -4,7 +4,12 @@ from types import SimpleNamespace
 
 import pytest
 
-from crawld.daemon.hints.host_sources import MAX_PATIENCE_S, HostSources, ScheduledSource
+from crawld.daemon.hints.host_sources import (
+    FLOOR_FACTOR,
+    MAX_PATIENCE_S,
+    HostSources,
+    ScheduledSource,
+)
 from crawld.sources.mediawiki_changes import ProbeProgress
 
 PRICE_S = 4.0
@@ -32,7 +37,7 @@ def run(host, pauses_s, *, for_s):
         kind = first.source.row.kind
         polls.append((now, kind))
         first.next_at = now + pauses_s[kind]
-        host.pay(now, PRICE_S)
+        host.pay(first, now, PRICE_S)
     return polls
 
 
@@ -57,10 +62,24 @@ def test_all_sources_of_a_host_share_one_budget_and_recent_changes_keep_their_pa
     assert {kind for _, kind in polls} == set(pauses_s)
 
 
+@pytest.mark.parametrize("pause_s", [1.0, 4.0, 5.0])
+def test_recent_changes_that_use_up_the_share_starve_no_other_source(pause_s):
+    host = HostSources()
+    for number, kind in enumerate(("recent_changes", "fan_out", "probe")):
+        add(host, number, kind, 0.0)
+    pauses_s = {"recent_changes": pause_s, "fan_out": 4.0, "probe": 4.0}
+    polls = run(host, pauses_s, for_s=600.0)
+    kinds = [kind for _, kind in polls]
+    assert kinds.count("recent_changes") == 600 / pause_s
+    others = [kinds.count(kind) for kind in ("fan_out", "probe")]
+    assert sum(others) == pytest.approx(600 / (FLOOR_FACTOR * PRICE_S), abs=2)
+    assert abs(others[0] - others[1]) <= 1
+
+
 def test_a_source_without_requests_waits_for_no_budget():
     host = HostSources()
     free = add(host, 1, "gap", 1.0, is_free=True)
-    host.pay(0.0, 100.0)
+    host.pay(add(host, 2, "sitemap", 0.0), 0.0, 100.0)
     assert host.due_at(free) == 1.0
 
 

@@ -73,6 +73,10 @@ def edit(number, title, at=NOW - 5, page=0, space=0):
     return {**values, "timestamp": iso_time(at)}
 
 
+def is_waiting(world, kind, cursor=None):
+    return world.sources[kind].is_waiting(world.known.sources[kind]._replace(cursor=cursor))
+
+
 class World:
     """A database with a wiki of some pages, its sources and a scripted client."""
 
@@ -402,3 +406,15 @@ async def test_a_title_maps_to_its_url_hash(make):
     world = await make(3)
     concern = world.sources["probe"].change_of("Page 1", None, (NOW, NOW))
     assert concern.url_hash == url_hash("http://a.test/wiki/Page_1")
+
+
+async def test_what_waits_in_a_cursor_is_known_without_a_poll(make):
+    world = await make()
+    assert is_waiting(world, "recent_changes")
+    assert is_waiting(world, "recent_changes", ChangesCursor(at=NOW).to_json())
+    assert is_waiting(world, "probe", ProbeProgress(urgent=True).to_json())
+    assert not is_waiting(world, "probe", ProbeProgress(after=7).to_json())
+    assert is_waiting(world, "fan_out", PendingTemplates(templates=(("T", NOW),)).to_json())
+    assert is_waiting(world, "fan_out", PendingTemplates(pages=((1, NOW, NOW),)).to_json())
+    assert not is_waiting(world, "fan_out", PendingTemplates().to_json())
+    assert not is_waiting(world, "fan_out")

@@ -8,7 +8,7 @@ import trio.testing
 from structlog.testing import capture_logs
 
 from crawld.daemon.clock import Clock
-from crawld.daemon.jobs.runner import JITTER_SHARE, JobRunner
+from crawld.daemon.jobs.runner import INTERRUPTED_S, JITTER_SHARE, JobRunner
 from crawld.errors import OperatorError
 from crawld.store import job as job_rows
 from crawld.store.engine.database import Database
@@ -122,6 +122,18 @@ async def test_a_restart_neither_repeats_nor_forgets_a_run(start, database, auto
     await runs_of(job, 1)
     low, high = (EVERY_S * (1 + sign * JITTER_SHARE) - 60 for sign in (-1, 1))
     assert low <= job.runs[0] - began <= high + 1
+
+
+async def test_an_interrupted_run_begins_again_soon_after_the_start(
+    start, database, autojump_clock
+):
+    await database.write(job_rows.record_finish, "count", EPOCH_AT - 20, "done", None)
+    await database.write(job_rows.record_start, "count", EPOCH_AT - 1)
+    job = CountingJob()
+    began = trio.current_time()
+    start(job)
+    await runs_of(job, 1)
+    assert job.runs[0] - began <= INTERRUPTED_S + 1
 
 
 async def test_a_run_stored_in_the_future_does_not_lengthen_the_pause(
