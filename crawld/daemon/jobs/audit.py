@@ -28,6 +28,7 @@ from crawld.core.change.model import PageModel
 from crawld.core.page import Outcome
 from crawld.daemon.crawl.context import BackgroundWork, CrawlContext
 from crawld.daemon.frontier.host import HostState
+from crawld.daemon.pacing import LoopSlices, parts_of
 from crawld.store.changes import audit, hint
 from crawld.store.changes.audit import CopyCount
 from crawld.store.frontier import page as page_rows
@@ -104,10 +105,13 @@ class AuditJob(BackgroundWork):
     async def _sites(self) -> list[_Site]:
         hosts = {host.host_id: host for host in self._state.hosts.values()}
         by_site: dict[int, list[tuple[HostState, CopyCount]]] = defaultdict(list)
-        for held in await self._database.read(audit.count_copies):
-            site = self._state.sites.get(held.site_id)
-            if held.host_id in hosts and site is not None and not site.paused:
-                by_site[held.site_id].append((hosts[held.host_id], held))
+        slices = LoopSlices()
+        for part in parts_of(await self._database.read(audit.count_copies)):
+            for held in part:
+                site = self._state.sites.get(held.site_id)
+                if held.host_id in hosts and site is not None and not site.paused:
+                    by_site[held.site_id].append((hosts[held.host_id], held))
+            await slices.pause()
         return [_Site(self._rate(each), tuple(each)) for each in by_site.values()]
 
     def _rate(self, hosts: list[tuple[HostState, CopyCount]]) -> float:
