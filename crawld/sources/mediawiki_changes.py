@@ -128,7 +128,7 @@ def changes_query(cursor: ChangesCursor, now: float) -> Parameters:
     return {
         "curtimestamp": 1,
         "list": "recentchanges|logevents",
-        "rcprop": "ids|title|timestamp|loginfo",
+        "rcprop": "ids|title|timestamp|loginfo|sizes|sha1|tags",
         "rctype": "edit|new|log|categorize",
         "rcdir": "newer",
         "rcstart": start,

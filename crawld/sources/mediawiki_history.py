@@ -226,6 +226,11 @@ def _page(row: Mapping[str, object]) -> PageInfo:
     )
 
 
+def read_revision(row: Mapping[str, object]) -> WikiRevision | None:
+    """Return a revision from a row with `revid`, `timestamp`, `size`, `sha1`, `tags`, or None."""
+    return _revision(row)
+
+
 def _revision(row: Mapping[str, object]) -> WikiRevision | None:
     revision_id, at, size = row.get("revid"), timestamp_of(row), row.get("size")
     if not isinstance(revision_id, int) or not 0 < revision_id < 2**63 or at is None:

@@ -111,7 +111,7 @@ CREATE TABLE "wiki" (
     trouble_detail TEXT,
     trouble_count INTEGER NOT NULL DEFAULT 0,
     closed_until REAL
-) STRICT;
+, fed_since REAL, fed_until REAL) STRICT;
 
 CREATE TABLE "wiki_member" (
     site_id INTEGER NOT NULL REFERENCES site,

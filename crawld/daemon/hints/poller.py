@@ -203,6 +203,7 @@ class HintPoller(BackgroundWork):
 
     async def _poll(self, name: str, host: HostSources, polled: ScheduledSource) -> None:
         number, result = polled.source.row.hint_source_id, None
+        polled_at = trio.current_time()
         planned_at = polled.next_at
         try:
             row = await self._database.read(hint_source.get, number)
@@ -210,6 +211,7 @@ class HintPoller(BackgroundWork):
                 pause_s = HELD_PAUSE_S
             else:
                 result = await polled.source.poll(row)
+                polled_at = trio.current_time()
                 pause_s = await self._accept_result(polled.source, row, result)
         except Exception:  # a failing source must not stop the others
             log.exception("hint_poll_failed", source=number, kind=polled.source.row.kind)
@@ -217,14 +219,14 @@ class HintPoller(BackgroundWork):
         finally:
             host.busy = False
         was_requested = polled.next_at != planned_at
-        now = trio.current_time()
-        polled.next_at = polled.allowed_at = now + pause_s
+        # The commit of what it reported is no part of the pause.
+        polled.next_at = polled.allowed_at = polled_at + pause_s
         if result is not None:
             min_pause_s = self.budget.min_pause_s(name, result.requests)
-            polled.allowed_at = now + min_pause_s
+            polled.allowed_at = polled_at + min_pause_s
             polled.asked = result.requests > 0
             if result.requests:
-                host.pay(polled, now, min_pause_s)
+                host.pay(polled, polled_at, min_pause_s)
         if was_requested:  # during the poll, which used the old cursor
             polled.next_at = min(polled.next_at, polled.allowed_at)
         self._push(name)

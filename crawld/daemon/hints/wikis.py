@@ -17,6 +17,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Final, TypeAlias
 
+import apsw
 import structlog
 
 from crawld.core.url import url_hash
@@ -28,7 +29,7 @@ from crawld.daemon.hints.source import CursorUpdates, Poll, PollTrouble, Source
 from crawld.daemon.hints.wiki_probe import ProbeSource
 from crawld.daemon.hints.wiki_removals import removal_reports
 from crawld.daemon.hints.wiki_source import LOOK_S, ClockSkew, Wiki, WikiSource
-from crawld.sources.mediawiki_api import TroubleKind
+from crawld.sources.mediawiki_api import ApiResponse, TroubleKind
 from crawld.sources.mediawiki_changes import (
     TEMPLATE_SPACES,
     ChangesCursor,
@@ -42,12 +43,14 @@ from crawld.sources.mediawiki_changes import (
     read_template_users,
     template_users_query,
 )
+from crawld.sources.mediawiki_feed import FedRevision, read_feed
 from crawld.sources.mediawiki_site import WikiFacts
-from crawld.store.changes import hint_source, wiki_page, wiki_requisite
+from crawld.store.changes import hint_source, wiki_feed, wiki_page, wiki_requisite
 from crawld.store.changes.change import Change
 from crawld.store.changes.hint import PageHint
 from crawld.store.changes.hint_source import SourceRow
 from crawld.store.changes.wiki import WikiRow
+from crawld.store.changes.wiki_feed import Fed, NewRevision
 from crawld.store.changes.wiki_requisite import StaleRequisite
 from crawld.store.engine.database import Database
 
@@ -109,6 +112,9 @@ class WikiFinder(BackgroundWork):
             )
         return found
 
+
+FEED_LAG_S: Final = 2.0
+"""Revisions of the last seconds before a poll may be committed after it."""
 
 FILE_SPACE: Final = 6
 INTERFACE_SPACE: Final = 8
@@ -172,10 +178,31 @@ class RecentChangesSource(WikiSource):
             cursor_updates=cursor_updates,
             found_urls=self._scoped_urls(read.changed),
             also_write=partial(
-                wiki_page.add_log,
+                _store_histories,
                 wiki_row=self.wiki.row,
                 changes=self._log_changes(read.changed),
+                fed=await self._fed(response, cursor, asked_at, whole=not more, gap=read.gap),
             ),
+        )
+
+    async def _fed(
+        self,
+        response: ApiResponse,
+        cursor: ChangesCursor,
+        asked_at: float,
+        *,
+        whole: bool,
+        gap: bool,
+    ) -> Fed:
+        """Return the revisions that a response brings to the histories of the pages."""
+        feed, titles = read_feed(response, cursor.logs), self.wiki.facts.titles
+        urls = [titles.url_of(title, self.wiki.row.origin) for title in feed.changed_titles]
+        begins = gap or not await self.database.read(wiki_feed.is_fed, self.wiki.row.wiki_id)
+        return Fed(
+            [NewRevision(each.number, each.before_id, _change(each)) for each in feed.revisions],
+            {url_hash(url) for url in urls if url},
+            asked_at - FEED_LAG_S if whole else None,
+            asked_at if begins else None,
         )
 
     async def _stale_requisites(
@@ -237,6 +264,28 @@ class RecentChangesSource(WikiSource):
             progress = replace(ProbeProgress.from_json(text), after=0, began_at=0.0, urgent=True)
             cursor_updates.append((number, progress.to_json()))
         return cursor_updates
+
+
+def _store_histories(
+    connection: apsw.Connection,
+    wiki_row: WikiRow,
+    changes: Sequence[tuple[int, Change]],
+    fed: Fed,
+) -> None:
+    wiki_page.add_log(connection, wiki_row, changes)
+    wiki_feed.store(connection, wiki_row.wiki_id, wiki_row.host_id, fed)
+
+
+def _change(fed: FedRevision) -> Change:
+    revision = fed.revision
+    return Change(
+        revision.at,
+        revision.revision_id,
+        "revision",
+        revision.kind,
+        revision.size_bytes,
+        revision.digest,
+    )
 
 
 class FanOutSource(WikiSource):

@@ -19,6 +19,7 @@ import apsw
 from crawld.store.changes import change
 from crawld.store.changes.change import Change
 from crawld.store.changes.wiki import WikiRow
+from crawld.store.changes.wiki_feed import KNOWN_UNTIL
 
 MAX_PARTS = 5_000
 """The most parts of one history that are read, in case the API's cursors form a cycle."""
@@ -114,12 +115,13 @@ def register(
         visit = (min(page.last_change_at or 0.0, until), min(page.last_visit_at, until))
         connection.execute(
             "INSERT INTO wiki_page (page_id, wiki_id, title, state)"
-            " VALUES (?, ?, ?, 'unresolved') ON CONFLICT DO UPDATE SET"
+            " VALUES (?1, ?2, ?3, 'unresolved') ON CONFLICT DO UPDATE SET"
             " wiki_id = excluded.wiki_id, title = excluded.title, state = 'unresolved',"
             " tries = 0, failure_count = 0 WHERE wiki_id <> excluded.wiki_id"
             " OR title <> excluded.title"
-            " OR (state IN ('complete', 'refused') AND complete_until < ?)"
-            " OR (state = 'missing' AND complete_until < ?)",
+            f" OR (state = 'complete' AND {KNOWN_UNTIL} < ?4)"
+            " OR (state = 'refused' AND complete_until < ?4)"
+            " OR (state = 'missing' AND complete_until < ?5)",
             (page.page_id, wiki_id, title, *visit),
         )
     unresolved = connection.total_changes() - before

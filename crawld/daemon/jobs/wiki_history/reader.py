@@ -38,7 +38,7 @@ from crawld.sources.mediawiki_history import (
 )
 from crawld.sources.mediawiki_site import SITEINFO, WikiFacts, moved_api_url, read_siteinfo
 from crawld.sources.mediawiki_title import TitleRules
-from crawld.store.changes import wiki, wiki_page
+from crawld.store.changes import wiki, wiki_feed, wiki_page
 from crawld.store.changes.change import Change
 from crawld.store.changes.wiki import WikiRow, WikiSite
 from crawld.store.changes.wiki_page import ResolvedTitle, VisitedPage, WikiPageRow
@@ -52,6 +52,9 @@ TITLES_AT_ONCE = 50
 """Titles per request without higher limits."""
 
 REGISTERED_AT_ONCE = 1_000
+
+FEED_MAX_AGE_S = 300.0
+"""Longest wait for the next poll of the recent changes before visited pages are registered."""
 
 OVERLAP_S = 60.0
 """Visits are committed a little out of order, so this much is read again."""
@@ -142,18 +145,26 @@ class WikiHistoryReader(BackgroundWork):
         return to_query
 
     async def _register_pages(self, site: WikiSite, titles: TitleRules, now: float) -> int:
-        """Register the pages of a site visited since the last time."""
+        """Register the pages of a site visited since the last time.
+
+        Polls of the recent changes bring new revisions: pages visited after the last one wait for
+        the next, so that their histories need no request.
+        """
         to_query = 0
+        fed_until = await self._database.read(wiki_feed.fed_until, self._row.wiki_id)
+        fed = fed_until is not None and 0.0 <= now - fed_until < FEED_MAX_AGE_S
+        until_most = fed_until if fed and fed_until is not None else now
         after = (min(site.registered_until, now) - OVERLAP_S, 0)
         while True:
             visited = await self._database.read(
                 _read_titled, self._row, site.site_id, after, titles
             )
-            until = min(max(site.registered_until, visited.after[0]), now)
+            pages = [each for each in visited.pages if each[0].last_visit_at <= until_most]
+            until = min(max(site.registered_until, visited.after[0]), until_most)
             to_query += await self._database.write(
-                wiki_page.register, self._row.wiki_id, site.site_id, visited.pages, until
+                wiki_page.register, self._row.wiki_id, site.site_id, pages, until
             )
-            if not visited.more:
+            if not visited.more or len(pages) < len(visited.pages):
                 return to_query
             after = visited.after
 
