@@ -21,15 +21,35 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Final, NamedTuple
 
 from crawld.core.audit import wilson_interval
+from crawld.core.change.arrivals import Arrivals
 
 MEMORY: Final = 1_000.0
 """Largest number of hints or changes that the evidence of a share represents."""
+
+RECENT: Final = 12.0
+"""The same of the recent share of true hints."""
+
+MAX_GROUPS: Final = 12
+"""Most groups of pages with a common cause that are remembered."""
 
 TRUST_LEAST: Final = 0.03
 """A source with a smaller trust is ignored, as if it did not exist."""
 
 LAG_EDGES_S: Final = tuple(1.0 * 4.0**k for k in range(12))
 """Upper edges of the lag bins, from a second to 48 days; one more bin lies beyond them."""
+
+
+class HintGroup(NamedTuple):
+    """Pages reported together since one thing changed that all of them include.
+
+    Attributes:
+        heard_at: when they were reported, Unix seconds; identifies the group.
+        real, false: visits to its pages that found a change, and that found none.
+    """
+
+    heard_at: float
+    real: float = 0.0
+    false: float = 0.0
 
 
 class MatchCounts(NamedTuple):
@@ -95,13 +115,13 @@ class Share:
         """Return the Wilson score interval of the share."""
         return wilson_interval(self.yes, self.yes + self.no, coverage)
 
-    def add(self, yes: float, no: float) -> None:
+    def add(self, yes: float, no: float, *, memory: float = MEMORY) -> None:
         """Add evidence and decay the old."""
         self.yes += yes
         self.no += no
-        if (total := self.yes + self.no) > MEMORY:
-            self.yes *= MEMORY / total
-            self.no *= MEMORY / total
+        if (total := self.yes + self.no) > memory:
+            self.yes *= memory / total
+            self.no *= memory / total
 
 
 def _initial_real() -> Share:
@@ -126,11 +146,17 @@ class Reliability:
         real: share of the hints that were real; the prior is nine in ten.
         missing: share of the changes of covered pages it did not report; the prior is one in ten.
         lags: hints by their lag, in the bins of `LAG_EDGES_S`.
+        recent: share of the last hints that were real.
+        arrivals: how often the source reports that a fresh copy became stale.
+        groups: pages of edited templates, oldest first.
     """
 
     real: Share = field(default_factory=_initial_real)
     missing: Share = field(default_factory=_initial_missing)
     lags: list[float] = field(default_factory=_no_lags)
+    recent: Share = field(default_factory=_initial_real)
+    arrivals: Arrivals = field(default_factory=Arrivals)
+    groups: list[HintGroup] = field(default_factory=list)
 
     @property
     def trust(self) -> float:
@@ -154,7 +180,7 @@ class Reliability:
 
     def learn_exact(self, found: MatchCounts) -> None:
         """Learn from a visit that found the exact times of all changes since the previous one."""
-        self.real.add(found.real, found.false)
+        self._judge(found.real, found.false)
         self.missing.add(found.missed, found.reported)
 
     def learn_visit(self, hints: int, *, changed: bool, expected: float = 0.0) -> None:
@@ -167,12 +193,25 @@ class Reliability:
         if not hints:
             self.missing.add(float(changed), 0.0)
         elif not changed:
-            self.real.add(0.0, hints)
+            self._judge(0.0, hints)
         else:
             by_chance = (1.0 - self.trust) * expected * self.missed_share
             real = self.trust / (self.trust + by_chance)
-            self.real.add(real, 1.0 - real)
+            self._judge(real, 1.0 - real)
             self.missing.add(1.0 - real, real)
+
+    def _judge(self, real: float, false: float) -> None:
+        self.real.add(real, false)
+        self.recent.add(real, false, memory=RECENT)
+
+    def learn_group(self, heard_at: float, *, changed: bool) -> None:
+        """Learn from a visit to one page of a group."""
+        known = {group.heard_at: group for group in self.groups}
+        group = known.get(heard_at, HintGroup(heard_at))
+        known[heard_at] = group._replace(
+            real=group.real + changed, false=group.false + (not changed)
+        )
+        self.groups = sorted(known.values())[-MAX_GROUPS:]
 
     def learn_lag(self, lag_s: float) -> None:
         """Learn the time from a change to its hint, seconds."""
@@ -204,7 +243,14 @@ class Reliability:
         """
         try:
             lags = [float(count) for count in values["lags"]]
-            read = cls(Share(**values["real"]), Share(**values["missing"]), lags)
+            read = cls(
+                Share(**values["real"]),
+                Share(**values["missing"]),
+                lags,
+                Share(**values["recent"]),
+                Arrivals.from_dict(values["arrivals"]),
+                [HintGroup(*group) for group in values["groups"]],
+            )
         except (KeyError, TypeError) as error:
             raise ValueError("a reliability of another version; learn it again") from error
         if len(lags) != len(LAG_EDGES_S) + 1:

@@ -1,0 +1,75 @@
+"""How often a source reports that a fresh copy became stale: counts and exposure that decay.
+
+The rate of the last minutes predicts the changes that no poll has reported yet. Edits come in
+bursts, so recent evidence weighs most; the rate of the last day is the prior of it, so that a quiet
+source with a short memory is not taken for an active one.
+
+Source: Gamma-Poisson updates with exponential forgetting.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from math import exp
+from typing import Any, Final
+
+RECENT_S: Final = 300.0
+LONG_S: Final = 86_400.0
+"""Time constants of the two memories."""
+
+PRIOR_S: Final = 60.0
+"""Exposure that the long-run rate is worth beside that of the last minutes."""
+
+_PRIOR_COUNT = 0.5
+
+
+@dataclass(slots=True)
+class Arrivals:
+    """Events of a Poisson process whose rate changes.
+
+    Attributes:
+        recent, recent_s: events and exposure, decayed with `RECENT_S`.
+        long, long_s: the same, decayed with `LONG_S`.
+    """
+
+    recent: float = 0.0
+    recent_s: float = 0.0
+    long: float = 0.0
+    long_s: float = 0.0
+
+    def add(self, count: float, span_s: float) -> None:
+        """Add events of a span of time, and decay the old evidence; `span_s` >= 0."""
+        recent, long = exp(-span_s / RECENT_S), exp(-span_s / LONG_S)
+        self.recent = self.recent * recent + count
+        self.recent_s = self.recent_s * recent + RECENT_S * (1.0 - recent)
+        self.long = self.long * long + count
+        self.long_s = self.long_s * long + LONG_S * (1.0 - long)
+
+    @property
+    def is_known(self) -> bool:
+        """Whether anything was observed."""
+        return self.long_s > 0.0
+
+    def posterior(self) -> tuple[float, float]:
+        """Return shape and exposure (s) of the Gamma distribution of the present rate.
+
+        >>> calm, busy = Arrivals(), Arrivals()
+        >>> for _ in range(100):
+        ...     calm.add(0.0, 60.0); busy.add(30.0, 60.0)
+        >>> shape, exposure_s = busy.posterior()
+        >>> round(shape / exposure_s, 2), calm.posterior()[0] < 0.01
+        (0.54, True)
+        """
+        long = (self.long + _PRIOR_COUNT) / (self.long_s + PRIOR_S)
+        return self.recent + PRIOR_S * long, self.recent_s + PRIOR_S
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return plain values for JSON."""
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Arrivals:
+        """Return the value of `as_dict`; KeyError, TypeError or ValueError for other values."""
+        names = ("recent", "recent_s", "long", "long_s")
+        return cls(*(float(values[name]) for name in names))

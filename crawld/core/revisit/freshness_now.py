@@ -1,0 +1,428 @@
+"""Estimates how many copies of a site equal their page now, and how sure that is.
+
+What is known of a copy decides its stratum:
+
+1. *Reported*: a hint says that the page changed, and no visit has answered it. It is stale unless
+   the hint is false; the recent share of true hints of its source says how likely that is.
+2. *Fan-out*: a template was edited, and the pages that include it are not listed yet. A template
+   affects as many pages as when it was listed last, or as many as others do.
+3. *Unreported*: a change since the sources reported last. Their number follows from the rate of
+   reports in the last minutes; a template may have been edited too.
+4. *Unnoticed*: a change that no source reports, found by a visit only. Its probability follows from
+   the change model of the page and the share of changes that the sources miss. Audits of pages
+   without a hint correct it by a factor, and by a share that the model does not explain.
+
+Each part has a distribution, since rates, shares and sizes are known with error only. Their sum is
+drawn `DRAWS` times with a fixed seed: the estimate is the mean, the interval the shortest one that
+holds `LEVEL` of the draws (a predictive interval of the present share, not of a mean over time).
+"Modelled" is the mean without the correction by audits.
+
+Source: composition of Beta-binomial and Gamma-Poisson predictive distributions (Gelman et al.,
+Bayesian Data Analysis, chapter 2); the correction is Bayes' rule on a grid.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crawld.core.audit import LEVEL
+from crawld.core.change.arrivals import RECENT_S, Arrivals
+from crawld.core.change.reliability import HintGroup
+
+Floats = NDArray[np.float64]
+
+DRAWS: Final = 4_000
+_SEED = 1867
+
+DEFAULT_FAN_OUT: Final = 8.0
+"""Mean number of pages that an edited template affects, while no listing is known."""
+
+MAX_TEMPLATES_DRAWN: Final = 8
+"""The most unreported edits of templates in one draw."""
+
+VISITS_KEPT: Final = 120.0
+"""Visits to copies without a hint that the evidence represents."""
+
+# Pages of a visible edit nearly all change; of another one, few do for reasons of their own.
+_VISIBLE, _INVISIBLE = (29.0, 1.0), (1.0, 29.0)
+_FACTORS = np.array([0.25, 0.5, 1.0, 2.0, 4.0])
+_FACTOR_WEIGHTS = np.array([0.05, 0.2, 0.5, 0.2, 0.05])
+# Mostly the model explains what audits find; else a source is silent, and any share is possible.
+_EXCESSES = np.array([0.0, 0.003, 0.01, 0.02, 0.04, 0.08, 0.15, 0.25, 0.4, 0.6, 0.8, 0.95])
+_EXCESS_WEIGHTS = np.array(
+    [0.86, 0.05, 0.03, 0.02, 0.012, 0.008, 0.006, 0.004, 0.003, 0.003, 0.002, 0.002]
+)
+
+
+class Evidence(NamedTuple):
+    """Evidence about a share: a Beta distribution."""
+
+    yes: float
+    no: float
+
+    @property
+    def mean(self) -> float:
+        """Expected share."""
+        return self.yes / (self.yes + self.no)
+
+
+@dataclass(slots=True)
+class QuietVisits:
+    """Visits to copies without a hint, audits included; older ones decay.
+
+    Attributes:
+        stale: visits that found a change. expected: how many the models expected.
+        exposure_s: time between each visit and the one before, summed, seconds; that of a visit
+            that found a change counts half.
+        count: number of visits.
+    """
+
+    count: float = 0.0
+    stale: float = 0.0
+    expected: float = 0.0
+    exposure_s: float = 0.0
+
+    def add(self, *, changed: bool, expected: float, exposure_s: float) -> None:
+        """Add a visit; whether its change is `stale` is counted apart, by `stale`.
+
+        A change that a source reports a little later, or that a template's edit explains, was not
+        unnoticed: that is known some time after the visit.
+
+        Args:
+            changed: whether it found a change.
+            expected: unreported changes that its model expected.
+            exposure_s: time since the visit before, seconds.
+        """
+        self.count += 1.0
+        self.expected += expected
+        # A change happened at any time between the two visits.
+        self.exposure_s += exposure_s * (0.5 if changed else 1.0)
+
+    def decay(self) -> float:
+        """Forget old visits beyond `VISITS_KEPT`; return the factor that was applied."""
+        keep = min(1.0, VISITS_KEPT / max(self.count, 1.0))
+        self.count, self.stale = self.count * keep, self.stale * keep
+        self.expected, self.exposure_s = self.expected * keep, self.exposure_s * keep
+        return keep
+
+
+LIKELY: Final = Evidence(1.8, 0.2)
+"""Evidence that hints are true, before the first was judged."""
+
+ALL: Final = Evidence(1.0, 0.0)
+
+
+@dataclass(frozen=True, slots=True)
+class ReportedCopies:
+    """Sampled copies with a hint, and the recent evidence that such hints are true."""
+
+    copies: int
+    real: Evidence
+
+
+@dataclass(frozen=True, slots=True)
+class QuietCopies:
+    """Sampled copies without a hint; arrays of shape (copies,).
+
+    Attributes:
+        rate: changes per second by the models.
+        covered_s: time after the last visit that the sources have reported, seconds.
+        open_s: time after the last visit that they have not reported yet, seconds.
+    """
+
+    rate: Floats
+    covered_s: Floats
+    open_s: Floats
+
+    def __len__(self) -> int:
+        return len(self.rate)
+
+
+@dataclass(frozen=True, slots=True)
+class FanOut:
+    """Edits of templates.
+
+    Attributes:
+        pending: pages of each template that was edited and not listed; None: not known.
+        sizes: pages of each template as last listed.
+        edits: how often templates are edited.
+        waiting: sampled copies with a hint, by template.
+        known: all templates listed lately, and what visits to their pages found.
+    """
+
+    pending: Sequence[float | None] = ()
+    sizes: Sequence[float] = ()
+    edits: Arrivals = field(default_factory=Arrivals)
+    waiting: Sequence[tuple[int, HintGroup]] = ()
+    known: Sequence[HintGroup] = ()
+
+    @property
+    def copies(self) -> int:
+        """Sampled copies with a hint."""
+        return sum(copies for copies, _ in self.waiting)
+
+    @property
+    def visible(self) -> Evidence:
+        """Evidence that the edit of a template changes the pages that include it."""
+        shown = [_visible_probability(group, LIKELY.mean) for group in self.known]
+        return Evidence(LIKELY.yes + sum(shown), LIKELY.no + len(shown) - sum(shown))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SiteEvidence:
+    """What is known of the copies of a site at one time.
+
+    Attributes:
+        copies: number of copies. reported, quiet: a sample of them, or all.
+        known_stale: sampled copies that certainly differ.
+        missed: share of changes that no source reports.
+        unreported_s: time since the sources reported last, seconds; inf: there is no source.
+        arrivals: how often the sources report that a fresh copy became stale.
+    """
+
+    copies: int
+    quiet: QuietCopies
+    known_stale: int = 0
+    reported: Sequence[ReportedCopies] = ()
+    missed: Evidence = ALL
+    unreported_s: float = np.inf
+    arrivals: Arrivals = field(default_factory=Arrivals)
+    fan_out: FanOut = field(default_factory=FanOut)
+    visits: QuietVisits = field(default_factory=QuietVisits)
+
+    @property
+    def sampled(self) -> int:
+        """Number of copies in the sample."""
+        hinted = sum(each.copies for each in self.reported) + self.fan_out.copies
+        return self.known_stale + hinted + len(self.quiet)
+
+
+@dataclass(frozen=True, slots=True)
+class FreshnessNow:
+    """The share of copies that equal their page now.
+
+    Attributes:
+        freshness: estimate; low, high: its interval, of coverage `LEVEL`.
+        modelled: estimate without audits.
+        reported, fan_out, unreported, unnoticed: expected stale copies of each stratum.
+    """
+
+    freshness: float
+    low: float
+    high: float
+    modelled: float
+    reported: float
+    fan_out: float
+    unreported: float
+    unnoticed: float
+
+
+def estimate_freshness(site: SiteEvidence) -> FreshnessNow | None:
+    """Return the freshness of a site now; None without copies."""
+    if not site.sampled:
+        return None
+    draws = _Draws(site)
+    total = draws.reported + draws.fan_out + draws.unreported + draws.unnoticed
+    fresh = 1.0 - np.clip(total / site.sampled, 0.0, 1.0)
+    fresh = np.clip(fresh + draws.sampling_error(fresh), 0.0, 1.0)
+    low, high = shortest_interval(fresh, LEVEL)
+    # The share is one of whole copies.
+    low = max(np.floor(low * site.copies + 1e-6), 0.0) / site.copies
+    high = min(np.ceil(high * site.copies - 1e-6), site.copies) / site.copies
+    scale = site.copies / site.sampled
+    parts = [
+        float(part.mean()) * scale
+        for part in (draws.reported, draws.fan_out, draws.unreported, draws.unnoticed)
+    ]
+    known = draws.reported + draws.fan_out + draws.unreported
+    modelled = 1.0 - min((float(known.mean()) + draws.modelled_unnoticed) / site.sampled, 1.0)
+    return FreshnessNow(float(fresh.mean()), low, high, modelled, *parts)
+
+
+def shortest_interval(values: Floats, level: float) -> tuple[float, float]:
+    """Return the shortest interval that holds a share of the values.
+
+    >>> shortest_interval(np.array([0.0, 5.0, 6.0, 7.0]), 0.7)
+    (5.0, 7.0)
+    """
+    ordered = np.sort(values)
+    inside = min(int(np.ceil(level * len(ordered))), len(ordered))
+    width = ordered[inside - 1 :] - ordered[: len(ordered) - inside + 1]
+    first = int(width.argmin())
+    return float(ordered[first]), float(ordered[first + inside - 1])
+
+
+def stale_probability(
+    rate: Floats, covered_s: Floats | float, open_s: Floats | float, missed_share: float
+) -> Floats:
+    """Return the probability that a copy without a hint is stale, by its change model.
+
+    Args:
+        rate: changes per second.
+        covered_s: time after the visit that sources have reported; they miss `missed_share`.
+        open_s: time after it that they have not.
+    """
+    return np.asarray(-np.expm1(-rate * (missed_share * covered_s + open_s)))
+
+
+class _Draws:
+    """Draws of the number of stale copies in the sample, by stratum; shape (DRAWS,)."""
+
+    def __init__(self, site: SiteEvidence) -> None:
+        self._site = site
+        self._rng = np.random.default_rng(_SEED)
+        self._left = float(len(site.quiet))
+        self.reported = self._reported()
+        self.fan_out = self._fan_out()
+        self.unreported = self._unreported()
+        self.unnoticed, self.modelled_unnoticed = self._unnoticed()
+
+    def sampling_error(self, fresh: Floats) -> Floats:
+        """Return the error from looking at a sample of the copies only."""
+        site = self._site
+        unseen = max(1.0 - site.sampled / max(site.copies, 1), 0.0)
+        if not unseen:
+            return np.zeros(DRAWS)
+        spread = np.sqrt((fresh * (1.0 - fresh) + 0.25 / site.sampled) / site.sampled * unseen)
+        return np.asarray(spread * self._rng.standard_normal(DRAWS))
+
+    def _reported(self) -> Floats:
+        stale = np.full(DRAWS, float(self._site.known_stale))
+        for each in self._site.reported:
+            if each.copies:
+                true = self._rng.beta(*each.real, DRAWS)
+                stale += self._rng.binomial(each.copies, true)
+        fan_out = self._site.fan_out
+        visible = self._rng.beta(*fan_out.visible, DRAWS)
+        for copies, group in fan_out.waiting:
+            likely = _visible_probability(group, visible)
+            shown = self._rng.random(DRAWS) < likely
+            stale += self._rng.binomial(copies, np.where(shown, *self._page_shares(group)))
+        return stale
+
+    def _page_shares(self, group: HintGroup) -> tuple[Floats, Floats]:
+        """Return the share of a template's pages that change if its edit is visible, and if not."""
+        found = np.array([group.real, group.false])
+        return tuple(self._rng.beta(*(prior + found), DRAWS) for prior in (_VISIBLE, _INVISIBLE))  # type: ignore[return-value]
+
+    def _fan_out(self) -> Floats:
+        """Return stale copies, now without a hint, of templates whose edit is known."""
+        stale = np.zeros(DRAWS)
+        for size in self._site.fan_out.pending:
+            stale += self._pages_of_template(size)
+        return self._among_fresh(stale, np.zeros(DRAWS))
+
+    def _pages_of_template(self, size: float | None) -> Floats:
+        """Return stale copies due to the edit of one template."""
+        fan_out, rng = self._site.fan_out, self._rng
+        if size is not None:
+            affected = np.full(DRAWS, size)
+        elif fan_out.sizes:
+            affected = rng.choice(np.asarray(fan_out.sizes, np.float64), DRAWS)
+        else:
+            affected = rng.geometric(1.0 / (1.0 + DEFAULT_FAN_OUT), DRAWS) - 1.0
+        affected *= self._site.sampled / max(self._site.copies, 1)
+        affected *= self._left / max(self._site.sampled, 1)
+        shown = rng.random(DRAWS) < rng.beta(*fan_out.visible, DRAWS)
+        shares = self._page_shares(HintGroup(0.0))
+        return np.asarray(affected * np.where(shown, *shares))
+
+    def _among_fresh(self, stale: Floats, taken: Floats) -> Floats:
+        """Return stale copies that are not stale already."""
+        left = max(self._left, 1e-9)
+        return np.asarray(np.minimum(stale * np.maximum(1.0 - taken / left, 0.0), left))
+
+    def _unreported(self) -> Floats:
+        """Return stale copies that no source has had the time to report."""
+        site, rng = self._site, self._rng
+        if np.isinf(site.unreported_s) or not len(site.quiet):
+            return np.zeros(DRAWS)
+        rate = float(site.quiet.rate.sum())
+        if site.arrivals.is_known:
+            shape, exposure_s = site.arrivals.posterior()
+            seen = rng.gamma(shape, 1.0 / exposure_s, DRAWS) * site.sampled / max(site.copies, 1)
+        else:
+            seen = np.full(DRAWS, rate)
+        # The models tell which pages change, the reports how many do at present.
+        expected = _interpolated(site.quiet.rate, site.quiet.open_s, seen / max(rate, 1e-300))
+        stale = np.minimum(rng.poisson(expected), self._left)
+        return stale + self._among_fresh(self._unreported_templates(), self.fan_out + stale)
+
+    def _unreported_templates(self) -> Floats:
+        fan_out, rng = self._site.fan_out, self._rng
+        stale = np.zeros(DRAWS)
+        if not fan_out.edits.is_known:
+            return stale
+        shape, exposure_s = fan_out.edits.posterior()
+        window_s = min(self._site.unreported_s, 1e9)
+        edits = rng.poisson(rng.gamma(shape, 1.0 / exposure_s, DRAWS) * window_s)
+        for number in range(min(int(edits.max()), MAX_TEMPLATES_DRAWN)):
+            stale += np.where(edits > number, self._pages_of_template(None), 0.0)
+        return stale
+
+    def _unnoticed(self) -> tuple[Floats, float]:
+        """Return stale copies whose change no source reports, and their number by the models."""
+        quiet, rng = self._site.quiet, self._rng
+        if not len(quiet):
+            return np.zeros(DRAWS), 0.0
+        if np.isinf(self._site.unreported_s):
+            exposure_s, changes = quiet.open_s, quiet.rate * quiet.open_s
+        else:
+            exposure_s = quiet.covered_s
+            # What is reported more often than the models expect is missed more often, too.
+            lively_s = exposure_s + (self._burst() - 1.0) * np.minimum(exposure_s, RECENT_S)
+            changes = self._site.missed.mean * quiet.rate * lively_s
+        excesses = _EXCESSES / max(float(exposure_s.mean()), 1.0)
+        shares = np.array(
+            [
+                [
+                    float(-np.expm1(-factor * changes - excess * exposure_s).mean())
+                    for excess in excesses
+                ]
+                for factor in _FACTORS
+            ]
+        )
+        weight = self._correction(excesses).ravel()
+        share = shares.ravel()[rng.choice(weight.size, DRAWS, p=weight)]
+        stale = rng.binomial(len(quiet), share).astype(np.float64)
+        taken = self.fan_out + self.unreported
+        return self._among_fresh(stale, taken), float(shares[_FACTORS == 1.0, 0][0]) * len(quiet)
+
+    def _burst(self) -> float:
+        """Return how much oftener changes are reported at present than the models expect, >= 1."""
+        site = self._site
+        rate = float(site.quiet.rate.sum()) * site.copies / site.sampled
+        if not site.arrivals.is_known or rate <= 0.0:
+            return 1.0
+        shape, exposure_s = site.arrivals.posterior()
+        return max(shape / exposure_s / rate, 1.0)
+
+    def _correction(self, excesses: Floats) -> Floats:
+        """Return the probability of each factor and excess rate (1/s), by what visits found."""
+        visits = self._site.visits
+        mean = _FACTORS[:, None] * visits.expected + excesses * visits.exposure_s + 1e-9
+        likelihood = visits.stale * np.log(mean) - mean
+        weight = np.outer(_FACTOR_WEIGHTS, _EXCESS_WEIGHTS) * np.exp(likelihood - likelihood.max())
+        return np.asarray(weight / weight.sum())
+
+
+def _visible_probability(group: HintGroup, before: Floats | float) -> Floats:
+    """Return the probability that a template's edit is visible, after visits to its pages."""
+    if_visible, if_not = (
+        math.lgamma(yes + group.real) + math.lgamma(no + group.false)
+        for yes, no in (_VISIBLE, _INVISIBLE)
+    )
+    return np.asarray(before / (before + (1.0 - before) * math.exp(if_not - if_visible)))
+
+
+def _interpolated(rate: Floats, exposure_s: Floats, factor: Floats) -> Floats:
+    """Return the expected number of changed pages at factors of their rates."""
+    at = np.geomspace(max(float(factor.min()), 1e-12), max(float(factor.max()), 2e-12), 24)
+    changed = [float(-np.expm1(-each * rate * exposure_s).sum()) for each in at]
+    return np.asarray(np.interp(factor, at, changed))
