@@ -72,7 +72,7 @@ class VisitRecord:
         requisites: all requisites of the new copy; None: as before.
         caps: the most pages of a site and a host.
         refusals: links that were not admitted.
-        hint_judgement: the result for the hints of the page; None: there are no sources.
+        hint_judgement: the result for the hints of the page; None: the visit is no evidence.
     """
 
     page_id: int
@@ -139,11 +139,14 @@ class RecordResult:
             nothing was stored.
         version_id: the stored copy, None if none was stored.
         new_pages: discoveries that were not known.
+        quiet_site_id: the site of a page that no source has reported; None: it was reported, or the
+            visit is no evidence.
     """
 
     visit_id: int | None
     version_id: int | None
     new_pages: list[NewPage]
+    quiet_site_id: int | None = None
 
 
 _OLD: Final = "SELECT state, site_id, host_id, origin_id, requisite FROM page WHERE page_id = ?"
@@ -214,9 +217,14 @@ def record_in_parts(connection: apsw.Connection, visit: VisitRecord) -> InParts[
         redirect.set_vanishing(connection, host_id, visit.visited_at if visit.vanishing else None)
     if visit.refusals:
         yield from refusal.record_in_parts(connection, visit.refusals)
+    quiet = False
     if visit.hint_judgement is not None:
-        hint.judge(connection, visit.page_id, visit.visited_at, visit.hint_judgement)
-    return RecordResult(visit_id, version_id, new_pages)
+        # Without sources there are no hints.
+        quiet = visit.hint_judgement.sources is None or not hint.judge(
+            connection, visit.page_id, visit.visited_at, visit.hint_judgement
+        )
+    quiet_site_id = site_id if quiet and not is_requisite else None
+    return RecordResult(visit_id, version_id, new_pages, quiet_site_id)
 
 
 def record_links_in_parts(connection: apsw.Connection, part: LinkPart) -> InParts[RecordResult]:

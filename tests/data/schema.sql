@@ -91,7 +91,7 @@ CREATE TABLE "hint_source" (
     trouble TEXT,
     trouble_detail TEXT,
     trouble_count INTEGER NOT NULL DEFAULT 0,
-    closed_until REAL,
+    closed_until REAL, explained_count INTEGER NOT NULL DEFAULT 0,
     CHECK ((site_id IS NULL) <> (wiki_id IS NULL))
 ) STRICT;
 
@@ -151,6 +151,16 @@ CREATE TABLE audit (
     PRIMARY KEY (site_id, host_id, day)
 ) STRICT, WITHOUT ROWID;
 
+CREATE TABLE audit_hour (
+    site_id INTEGER NOT NULL REFERENCES site,
+    hour INTEGER NOT NULL,
+    fresh INTEGER NOT NULL DEFAULT 0,
+    stale INTEGER NOT NULL DEFAULT 0,
+    unknown INTEGER NOT NULL DEFAULT 0,
+    expected REAL NOT NULL DEFAULT 0,
+    PRIMARY KEY (site_id, hour)
+) STRICT, WITHOUT ROWID;
+
 CREATE TABLE change (
     page_id INTEGER NOT NULL REFERENCES page,
     changed_at REAL NOT NULL,
@@ -160,6 +170,14 @@ CREATE TABLE change (
     size_bytes INTEGER,
     digest INTEGER,
     PRIMARY KEY (page_id, changed_at, revision_id, source)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE fan_out (
+    hint_source_id INTEGER NOT NULL REFERENCES hint_source ON DELETE CASCADE,
+    cause TEXT NOT NULL,
+    pages INTEGER NOT NULL,
+    listed_at REAL NOT NULL,
+    PRIMARY KEY (hint_source_id, cause)
 ) STRICT, WITHOUT ROWID;
 
 CREATE TABLE hint (
@@ -287,6 +305,14 @@ CREATE TABLE quarantine (
     analyser_version INTEGER NOT NULL,
     found_at REAL NOT NULL
 ) STRICT, WITHOUT ROWID;
+
+CREATE TABLE quiet_visit (
+    site_id INTEGER PRIMARY KEY REFERENCES site,
+    visits REAL NOT NULL DEFAULT 0,
+    stale REAL NOT NULL DEFAULT 0,
+    expected REAL NOT NULL DEFAULT 0,
+    exposure_s REAL NOT NULL DEFAULT 0
+) STRICT;
 
 CREATE TABLE refusal (
     host TEXT NOT NULL,
@@ -427,7 +453,7 @@ CREATE TABLE traffic (
 CREATE TABLE untold (
     hint_source_id INTEGER NOT NULL REFERENCES hint_source ON DELETE CASCADE,
     page_id INTEGER NOT NULL REFERENCES page ON DELETE CASCADE,
-    visited_at REAL NOT NULL,
+    visited_at REAL NOT NULL, counted INTEGER NOT NULL DEFAULT 0,
     PRIMARY KEY (hint_source_id, page_id)
 ) STRICT, WITHOUT ROWID;
 

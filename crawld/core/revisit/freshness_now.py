@@ -96,7 +96,7 @@ class QuietVisits:
 
         Args:
             changed: whether it found a change.
-            expected: unreported changes that its model expected.
+            expected: changes that its model expected, reported or not.
             exposure_s: time since the visit before, seconds.
         """
         self.count += 1.0
@@ -170,8 +170,8 @@ class FanOut:
     @property
     def visible(self) -> Evidence:
         """Evidence that the edit of a template changes the pages that include it."""
-        shown = [_visible_probability(group, LIKELY.mean) for group in self.known]
-        return Evidence(LIKELY.yes + sum(shown), LIKELY.no + len(shown) - sum(shown))
+        shown = float(sum(_visible_probability(group, LIKELY.mean) for group in self.known))
+        return Evidence(LIKELY.yes + shown, LIKELY.no + len(self.known) - shown)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -308,8 +308,11 @@ class _Draws:
 
     def _page_shares(self, group: HintGroup) -> tuple[Floats, Floats]:
         """Return the share of a template's pages that change if its edit is visible, and if not."""
-        found = np.array([group.real, group.false])
-        return tuple(self._rng.beta(*(prior + found), DRAWS) for prior in (_VISIBLE, _INVISIBLE))  # type: ignore[return-value]
+        visible, invisible = (
+            self._rng.beta(yes + group.real, no + group.false, DRAWS)
+            for yes, no in (_VISIBLE, _INVISIBLE)
+        )
+        return visible, invisible
 
     def _fan_out(self) -> Floats:
         """Return stale copies, now without a hint, of templates whose edit is known."""
@@ -406,7 +409,10 @@ class _Draws:
     def _correction(self, excesses: Floats) -> Floats:
         """Return the probability of each factor and excess rate (1/s), by what visits found."""
         visits = self._site.visits
-        mean = _FACTORS[:, None] * visits.expected + excesses * visits.exposure_s + 1e-9
+        missed_share = 1.0 if np.isinf(self._site.unreported_s) else self._site.missed.mean
+        mean = (
+            _FACTORS[:, None] * missed_share * visits.expected + excesses * visits.exposure_s + 1e-9
+        )
         likelihood = visits.stale * np.log(mean) - mean
         weight = np.outer(_FACTOR_WEIGHTS, _EXCESS_WEIGHTS) * np.exp(likelihood - likelihood.max())
         return np.asarray(weight / weight.sum())

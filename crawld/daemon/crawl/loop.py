@@ -95,7 +95,10 @@ class Crawl:
             self.schedule, self.robots, database, connectivity, clock, state.enter_host
         )
         self.recorder = Recorder(
-            database, gather_s=settings.gather_s, max_bytes=settings.records_bytes
+            database,
+            gather_s=settings.gather_s,
+            max_bytes=settings.records_bytes,
+            on_quiet_visit=state.count_quiet_visit,
         )
         self.learning = VisitLearning(
             database,

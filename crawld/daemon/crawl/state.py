@@ -6,6 +6,7 @@ whose turn it is; that is `loop.py`.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -14,6 +15,7 @@ import trio
 
 from crawld.config.model import HostGroupConfig
 from crawld.core.page import Outcome, PageState
+from crawld.core.revisit.freshness_now import QuietVisits
 from crawld.core.url import split_url
 from crawld.daemon.clock import Clock
 from crawld.daemon.fetch.metered_fetcher import TrafficMeter
@@ -34,9 +36,13 @@ from crawld.store.frontier import page as page_rows
 from crawld.store.frontier.frontier import Caps, Discovery, NewPage
 from crawld.store.frontier.page import PageRecord
 from crawld.store.frontier.refusal import Refusal
+from crawld.store.visit import VisitRecord
 
 FEW_PAGES: Final = 64
 """New pages of a visit that are queued at once, in about a millisecond."""
+
+MAX_EXPECTED: Final = 1.0 - 1e-9
+"""Largest probability of a change that is converted to an expected number of changes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,6 +93,7 @@ class CrawlState:
         hint_sources: numbers of the hint sources that cover a (site_id, host_id).
         audits: callbacks for the outcome of a page's next visit, by page; that visit is made
             without conditions.
+        quiet_visits: visits to pages that no source has reported, by site, since they were stored.
     """
 
     def __init__(
@@ -112,8 +119,21 @@ class CrawlState:
         self.policies_changed = trio.Event()
         self.hint_sources: dict[tuple[int, int], tuple[int, ...]] = {}
         self.audits: dict[int, Callable[[Outcome], None]] = {}
+        self.quiet_visits: dict[int, QuietVisits] = {}
         self._database = database
         self._clock = clock
+
+    def count_quiet_visit(self, site_id: int, visit: VisitRecord) -> None:
+        """Count a visit to a page that no source has reported, as evidence of unnoticed changes."""
+        judged = visit.hint_judgement
+        if judged is None or judged.changed is None:
+            return
+        known = self.quiet_visits.setdefault(site_id, QuietVisits())
+        expected = -math.log1p(-min(judged.expected, MAX_EXPECTED))
+        exposure_s = max(visit.visited_at - judged.before_at, 0.0)
+        known.add(changed=judged.changed, expected=expected, exposure_s=exposure_s)
+        if not judged.sources:
+            known.stale += judged.changed  # no source will report it
 
     # --- sites ---------------------------------------------------------------------------------
 

@@ -332,6 +332,8 @@ class HintPoller(BackgroundWork):
             cursor=result.cursor,
             cursor_before=row.cursor,
             told_until=result.told_until,
+            settled_until=result.settled_until,
+            cause=result.cause,
             next_poll_at=next_poll_at,
             requests=result.requests,
             cursor_updates=result.cursor_updates,

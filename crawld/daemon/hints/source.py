@@ -51,6 +51,9 @@ class Poll:
         hints: changes by URL; `pages` by page number.
         cursor: where the next poll continues.
         told_until: time up to which the source has reported every change; None: unknown.
+        settled_until: time up to which changes that visits found are missed if no cause of them is
+            known by now; None: as `told_until`.
+        cause: the edited template whose pages are the hints; None: pages were edited themselves.
         more: whether the source has more results and should be polled again at once.
         wait_s: pause that the source wants; None: the budget decides.
         pause_factor: multiple of the least pause that the budget allows; 1: the budget estimates
@@ -67,6 +70,8 @@ class Poll:
     pages: Sequence[PageHint] = ()
     cursor: str | None = None
     told_until: float | None = None
+    settled_until: float | None = None
+    cause: str | None = None
     requests: int = 1
     more: bool = False
     wait_s: float | None = None

@@ -45,7 +45,7 @@ from crawld.sources.mediawiki_changes import (
 )
 from crawld.sources.mediawiki_feed import FedRevision, read_feed
 from crawld.sources.mediawiki_site import WikiFacts
-from crawld.store.changes import hint_source, wiki_feed, wiki_page, wiki_requisite
+from crawld.store.changes import fan_out, hint_source, wiki_feed, wiki_page, wiki_requisite
 from crawld.store.changes.change import Change
 from crawld.store.changes.hint import PageHint
 from crawld.store.changes.hint_source import SourceRow
@@ -159,7 +159,12 @@ class RecentChangesSource(WikiSource):
         read = read_oldest(response, cursor) if in_doubt else read_changes(response, cursor, now)
         if read.unusable:
             log.warning("wiki_changes_unusable", api=self.wiki.api.url, count=read.unusable)
-        cursor_updates = await self._sibling_updates(read.changed, gap=read.gap, now=now)
+        edited = {
+            each.title: skew.span(each.at)[0]
+            for each in read.changed
+            if each.space in TEMPLATE_SPACES
+        }
+        unlisted_since, cursor_updates = await self._sibling_updates(edited, gap=read.gap)
         self._on_changes(self.wiki.row, read.changed)
         more = read.cursor.continuation is not None or read.cursor.unverified_at > 0.0
         changes = [
@@ -174,6 +179,7 @@ class RecentChangesSource(WikiSource):
             requisites=await self._stale_requisites(read.changed, now),
             cursor=read.cursor.to_json(),
             told_until=None if more else asked_at - 1.0,
+            settled_until=unlisted_since,
             more=more,
             cursor_updates=cursor_updates,
             found_urls=self._scoped_urls(read.changed),
@@ -248,22 +254,29 @@ class RecentChangesSource(WikiSource):
         return [url for url in found if url]
 
     async def _sibling_updates(
-        self, changed: Sequence[TitleChange], *, gap: bool, now: float
-    ) -> CursorUpdates:
-        """Return cursor updates: queue edited templates, and reconcile a gap with a probe."""
+        self, edited: dict[str, float], *, gap: bool
+    ) -> tuple[float | None, CursorUpdates]:
+        """Queue edited templates, and reconcile a gap with a probe.
+
+        Args:
+            edited: time of the edit by template.
+
+        Returns:
+            The first edit of a template whose pages are not listed yet, and cursor updates.
+        """
         cursor_updates: list[tuple[int, str | None]] = []
-        templates = {each.title: now for each in changed if each.space in TEMPLATE_SPACES}
-        if templates:
-            number, text = await self.sibling("fan_out")
-            pending = PendingTemplates.from_json(text)
-            queue = tuple((dict(pending.templates) | templates).items())[:MAX_TEMPLATES]
+        number, text = await self.sibling("fan_out")
+        pending = PendingTemplates.from_json(text)
+        queue = tuple((dict(pending.templates) | edited).items())[:MAX_TEMPLATES]
+        unlisted_since = min((at for _, at in queue), default=None)
+        if edited:
             cursor_updates.append((number, replace(pending, templates=queue).to_json()))
         if gap:
             log.warning("wiki_changes_gap", api=self.wiki.api.url)
             number, text = await self.sibling("probe")
             progress = replace(ProbeProgress.from_json(text), after=0, began_at=0.0, urgent=True)
             cursor_updates.append((number, progress.to_json()))
-        return cursor_updates
+        return unlisted_since, cursor_updates
 
 
 def _store_histories(
@@ -323,9 +336,19 @@ class FanOutSource(WikiSource):
             if more
             else PendingTemplates(tuple(others))
         )
+        pages = await self.affected_pages(changes)
         return Poll(
             at=now,
-            pages=await self.affected_pages(changes),
+            pages=pages,
             cursor=rest.to_json(),
             wait_s=None if rest.templates else IDLE_S,
+            cause=title,
+            also_write=partial(
+                fan_out.record,
+                hint_source_id=row.hint_source_id,
+                cause=title,
+                pages=len(pages),
+                at=now,
+                continued=pending.continuation is not None,
+            ),
         )

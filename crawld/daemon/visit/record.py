@@ -97,11 +97,11 @@ def observation_of(visit: Visit, feedback: VisitFeedback, model: bytes | None) -
 _DISAPPEARED = (Outcome.GONE, Outcome.SOFT_GONE, Outcome.MOVED)
 
 
-def hint_judgement_of(visit: Visit, sources: tuple[int, ...]) -> HintJudgement | None:
+def hint_judgement_of(visit: Visit, sources: tuple[int, ...] | None) -> HintJudgement | None:
     """Judge the hints of a page by a visit; None if the visit is no evidence.
 
     Args:
-        sources: numbers of the hint sources that cover its site and host.
+        sources: numbers of the hint sources that cover its site and host; None: there is none.
     """
     outcome, page = visit.judgement.outcome, visit.page
     if page.last_visit_at is None or outcome in (Outcome.FAILED, Outcome.BLOCKED):
@@ -189,7 +189,7 @@ def record_of(
         requisites=visit.needs.found if visit.needs else None,
         caps=caps,
         refusals=[*visit.admitted.refusals, *(visit.needs.refusals if visit.needs else ())],
-        hint_judgement=None if sources is None else hint_judgement_of(visit, sources),
+        hint_judgement=hint_judgement_of(visit, sources),
     )
 
 

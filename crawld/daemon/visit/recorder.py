@@ -53,6 +53,9 @@ for a tenth of a second."""
 
 NOT_RECORDED = RecordResult(None, None, [])
 
+OnQuietVisit: TypeAlias = Callable[[int, VisitRecord], None]
+"""Called with the site and the record of a visit to a page that no source has reported."""
+
 LongCallback: TypeAlias = Callable[[], Awaitable[None]]
 """The rest of a callback that takes long; runs while later visits are committed."""
 
@@ -107,14 +110,21 @@ class Recorder:
     """The queue between turns and the writer."""
 
     def __init__(
-        self, database: Database, *, gather_s: float, max_bytes: int = WAITING_BYTES
+        self,
+        database: Database,
+        *,
+        gather_s: float,
+        max_bytes: int = WAITING_BYTES,
+        on_quiet_visit: OnQuietVisit | None = None,
     ) -> None:
         """Make an empty queue.
 
         Args:
             gather_s: how long the first record of a batch waits for others.
             max_bytes: records of so many bytes may wait; one more makes its turn wait.
+            on_quiet_visit: called for committed visits to pages that no source has reported.
         """
+        self._on_quiet_visit = on_quiet_visit
         self._database = database
         self._gather_s = gather_s
         self._waiting: list[PendingVisit] = []
@@ -274,6 +284,8 @@ class Recorder:
 
     def _report(self, entry: PendingVisit, result: RecordResult) -> None:
         try:
+            if result.quiet_site_id is not None and self._on_quiet_visit is not None:
+                self._on_quiet_visit(result.quiet_site_id, entry.record)
             callback = entry.on_recorded(result)
             if callback is not None:
                 self._long.append(callback)

@@ -3,9 +3,8 @@
 Rule 1: the hints of a poll and the cursor after it are one transaction. Rule 2: a hint is one row
 per page and source, however often the change is reported; the number of pages bounds the table.
 Rule 3: the transaction of the visit that answers a hint deletes it and judges its source: the hint
-was real or false; a change without a hint was missed. A hint that arrives after a visit has found
-the change is late, not missed: the change waits in `untold` until the source has reported
-everything up to that visit.
+was real or false; a change without a hint was missed, unless it is reported or explained later
+(`untold.py`).
 
 Many hints take few statements: rows are passed as one JSON text, since on a thread each step of a
 statement would wait for the interpreter lock.
@@ -14,6 +13,7 @@ statement would wait for the interpreter lock.
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
@@ -21,7 +21,10 @@ from typing import Final, NamedTuple
 import apsw
 
 from crawld.core.change.reliability import Reliability
-from crawld.store.changes import hint_source
+from crawld.store.changes import hint_source, untold
+
+FAN_OUT: Final = "fan_out"
+"""Kind of the sources that report pages because something that they include was edited."""
 
 CLOCK_S: Final = 60.0
 """If a hint came this much later than the visit that answers it, the clock was set back."""
@@ -57,6 +60,10 @@ class PollResult:
         cursor_before: where this poll started. If another source has moved the cursor meanwhile,
             the cursor stays as it is and the source is due at once.
         told_until: all changes up to this time have been reported; None: as before.
+        settled_until: changes that visits found up to this time are missed if no cause is known
+            by now; None: as `told_until`. A template that was edited and whose pages are not listed
+            yet may explain later ones.
+        cause: the edited template whose pages are the hints; None: the hints are edits of pages.
         next_poll_at: when to poll again.
         requests: what the poll cost; 0: the hints came from a stream.
         cursor_updates: new cursors of other sources: (hint_source_id, cursor).
@@ -69,6 +76,8 @@ class PollResult:
     cursor: str | None = None
     cursor_before: str | None = None
     told_until: float | None = None
+    settled_until: float | None = None
+    cause: str | None = None
     next_poll_at: float | None = None
     requests: int = 1
     cursor_updates: Sequence[tuple[int, str | None]] = ()
@@ -120,13 +129,6 @@ ON CONFLICT DO UPDATE SET first_at = min(first_at, excluded.first_at),
     last_at = max(last_at, excluded.last_at), told = told + excluded.told
 """
 
-_LATE: Final = """
-SELECT json_group_array(json_array(untold.page_id, ?3 - (value ->> 1)))
-FROM json_each(?1) CROSS JOIN untold
-  ON untold.hint_source_id = ?2 AND untold.page_id = value ->> 0
-WHERE value ->> 1 <= untold.visited_at
-"""
-
 _POLLED: Final = """
 UPDATE hint_source SET cursor = ?, told_until = coalesce(?, told_until),
     last_poll_at = ?, next_poll_at = ?, poll_count = poll_count + (? > 0),
@@ -152,19 +154,25 @@ def accept(
         hints = json.dumps([row[:4] for row in accepted])
         connection.execute(_INSERT, (hints, hint_source_id, result.at))
     visited = [(row[0], row[1]) for row in found if row[1] <= row[4]]
-    late = _remove_untold(connection, hint_source_id, visited, result.at)
+    late = untold.remove_reported(connection, hint_source_id, visited, result.at)
+    if source.kind == FAN_OUT:
+        untold.remove_explained(connection, [(row[0], row[1]) for row in found])
     missed = 0
     if result.told_until is not None:
-        connection.execute(
-            "DELETE FROM untold WHERE hint_source_id = ? AND visited_at <= ?",
-            (hint_source_id, result.told_until),
-        )
-        missed = connection.changes()
+        settled_until = min(result.told_until, result.settled_until or math.inf)
+        missed = untold.settle(connection, hint_source_id, settled_until)
     evidence = load_reliability(source.evidence)
     for lag_s in late:
         evidence.learn_visit(1, changed=True)
         evidence.learn_lag(lag_s)
     evidence.missing.add(missed, 0.0)
+    if result.cause is not None:
+        evidence.arrivals.add(1.0, max(result.at - (source.last_poll_at or source.found_at), 0.0))
+    elif source.kind != FAN_OUT:
+        # A page is newly stale if it was not reported already.
+        new_pages = sum(row[8] is None for row in found if row[2] > row[4])
+        told_s = (result.told_until or 0.0) - (source.told_until or math.inf)
+        evidence.arrivals.add(new_pages + len(late), max(told_s, 0.0))
     cursor, next_poll_at = result.cursor, result.next_poll_at
     if source.cursor != result.cursor_before:
         cursor, next_poll_at = source.cursor, None
@@ -188,25 +196,6 @@ def _read_held(
     return [tuple(row) for row in json.loads(connection.execute(_HELD, (*hints, *key)).get)]
 
 
-def _remove_untold(
-    connection: apsw.Connection,
-    hint_source_id: int,
-    reported: Sequence[tuple[int, float]],
-    at: float,
-) -> list[float]:
-    """Remove changes from `untold` that are now reported; return how late each hint was."""
-    if not reported:
-        return []
-    found = json.loads(connection.execute(_LATE, (json.dumps(reported), hint_source_id, at)).get)
-    if found:
-        connection.execute(
-            "DELETE FROM untold WHERE hint_source_id = ?"
-            " AND page_id IN (SELECT value FROM json_each(?))",
-            (hint_source_id, json.dumps([page_id for page_id, _ in found])),
-        )
-    return [max(lag_s, 0.0) for _, lag_s in found]
-
-
 # --- visits ---------------------------------------------------------------------------------------
 
 
@@ -215,13 +204,13 @@ class HintJudgement:
     """The result of a visit for the hints of its page.
 
     Attributes:
-        sources: hint_source_ids of the sources for the page's site and host.
+        sources: hint_source_ids of the sources for the page's site and host; None: there is none.
         before_at: time of the previous visit.
         changed: whether the page had changed; None if the visit does not show it.
         expected: probability of a change since the previous visit, by the page's model.
     """
 
-    sources: tuple[int, ...]
+    sources: tuple[int, ...] | None
     before_at: float
     changed: bool | None
     expected: float = 0.0
@@ -229,32 +218,45 @@ class HintJudgement:
 
 def judge(
     connection: apsw.Connection, page_id: int, visited_at: float, judgement: HintJudgement
-) -> None:
+) -> bool:
     """Judge the sources of a page by a visit, and delete the hints that it answers.
 
     Call it only for visits that show the current content of the page.
+
+    Returns:
+        Whether the page had a hint.
     """
     rows = connection.execute(_OF_PAGE, (page_id,))
     hints = {number: _Hint(*row) for number, *row in rows}
-    for number in dict.fromkeys((*hints, *judgement.sources)):
+    explained = any(hint.of_fan_out and hint.is_answered_at(visited_at) for hint in hints.values())
+    sources = judgement.sources or ()
+    for number in dict.fromkeys((*hints, *sources)):
         hint = hints.get(number)
         if hint is not None and not hint.is_answered_at(visited_at):
             hint = None
         if hint is not None:
             _delete_answered(connection, page_id, number, visited_at, hint)
-        if judgement.changed and hint is None and number in judgement.sources:
-            connection.execute(_UNTOLD, (number, page_id, visited_at))
+        if judgement.changed and hint is None and number in sources:
+            if explained:
+                untold.count_explained(connection, [number])
+            else:
+                untold.add(connection, number, page_id, visited_at)
         if judgement.changed is not None and hint is not None:
             _record_judgement(connection, number, judgement, hint)
+    return bool(hints)
 
 
-_OF_PAGE: Final = "SELECT hint_source_id, first_at, last_at, heard_at FROM hint WHERE page_id = ?"
+_OF_PAGE: Final = f"""
+SELECT hint_source_id, first_at, last_at, heard_at, kind = '{FAN_OUT}'
+FROM hint CROSS JOIN hint_source USING (hint_source_id) WHERE page_id = ?
+"""
 
 
 class _Hint(NamedTuple):
     first_at: float
     last_at: float
     heard_at: float
+    of_fan_out: int
 
     def is_answered_at(self, visited_at: float) -> bool:
         return self.first_at <= visited_at or self.is_after_clock_reset(visited_at)
@@ -271,11 +273,6 @@ def _delete_answered(
         key = (page_id, number)
         connection.execute("DELETE FROM hint WHERE page_id = ? AND hint_source_id = ?", key)
 
-
-_UNTOLD: Final = """
-INSERT INTO untold (hint_source_id, page_id, visited_at) VALUES (?, ?, ?)
-ON CONFLICT DO UPDATE SET visited_at = excluded.visited_at
-"""
 
 _JUDGED: Final = """
 UPDATE hint_source SET real_count = real_count + ?, false_count = false_count + ?,
@@ -295,6 +292,8 @@ def _record_judgement(
         return
     evidence, changed = load_reliability(row[0]), bool(judgement.changed)
     evidence.learn_visit(1, changed=changed, expected=judgement.expected)
+    if hint.of_fan_out:
+        evidence.learn_group(hint.heard_at, changed=changed)
     lag_s = max(hint.heard_at - hint.first_at, 0.0) if changed else 0.0
     if lag_s:
         evidence.learn_lag(lag_s)

@@ -39,6 +39,7 @@ class SourceRow(NamedTuple):
     real_count: int
     false_count: int
     missed_count: int
+    explained_count: int
     lag_s: float
     lag_count: int
     evidence: str | None

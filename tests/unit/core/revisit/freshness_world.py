@@ -198,9 +198,8 @@ class World:
         if changed and not page.hints and self.settings.hints:
             self._untold[place] = self.now
         if not page.hints:
-            missed = self._source["edits"].missed_share if self.settings.hints else 1.0
-            unreported = missed * page.model.rate * interval_s
-            self._quiet_visits.add(changed=changed, expected=unreported, exposure_s=interval_s)
+            changes = page.model.rate * interval_s
+            self._quiet_visits.add(changed=changed, expected=changes, exposure_s=interval_s)
             self._quiet_visits.stale += changed and not self.settings.hints
             self._quiet_visits.decay()
         page.model.update(Observation(self.now, changed=changed, interval_s=interval_s))

@@ -1,0 +1,275 @@
+"""The present freshness of each site, for the status: computed when asked, at most every 2 s.
+
+An answer that operators wait for must not count pages: a figure is made from bounded samples
+(`store/changes/freshness.py`), in a reader's thread and a worker, and kept with its time. While
+nobody asks, none is made.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import apsw
+import numpy as np
+import trio
+
+from crawld.core.change.prior import DEFAULT_PRIOR
+from crawld.core.change.reliability import HintGroup, Reliability
+from crawld.core.page import Outcome
+from crawld.core.revisit.freshness_now import (
+    Evidence,
+    FanOut,
+    FreshnessNow,
+    QuietCopies,
+    QuietVisits,
+    ReportedCopies,
+    SiteEvidence,
+    estimate_freshness,
+)
+from crawld.daemon.crawl.context import BackgroundWork, CrawlContext
+from crawld.sources.mediawiki_changes import PendingTemplates
+from crawld.store.changes import fan_out, freshness, hint, hint_source
+from crawld.store.changes.freshness import CopyHint, CopySample, SampledCopy
+from crawld.store.changes.hint_source import SourceRow
+
+MAX_AGE_S: Final = 2.0
+"""A figure of this age is answered again without a new estimate."""
+
+WAIT_S: Final = 0.1
+"""How long an answer waits for a new estimate; after that the old one is shown, with its age."""
+
+KEPT_S, KEPT_EVERY_S = 600.0, 10.0
+"""So long after a question, a new estimate is made so often, so that an answer is never old."""
+
+MAX_SITES: Final = 50
+"""Sites that are estimated: those that were added first."""
+
+REST_FACTOR: Final = 20.0
+"""Rest after an estimate, as a multiple of the time it took."""
+
+_AMBIGUOUS: Final = Evidence(0.5, 1.5)
+"""A change dated before the last visit and after it: that visit has probably seen it."""
+
+_GONE: Final = (Outcome.GONE, Outcome.SOFT_GONE)
+
+
+@dataclass(frozen=True, slots=True)
+class SiteFreshness:
+    """The freshness of a site at a time (Unix seconds).
+
+    Attributes:
+        copies: number of copies, about. sampled: copies that were looked at.
+        now: the estimate.
+    """
+
+    site_id: int
+    at: float
+    copies: int
+    sampled: int
+    now: FreshnessNow
+
+
+@dataclass(frozen=True, slots=True)
+class _Stored:
+    """What the file holds about one site."""
+
+    site_id: int
+    sample: CopySample
+    visits: QuietVisits
+    sources: Sequence[SourceRow]
+    sizes: Mapping[int, Mapping[str, int]]
+
+
+class PresentFreshness(BackgroundWork):
+    """Estimates the freshness of all sites when asked."""
+
+    def __init__(self, context: CrawlContext) -> None:
+        super().__init__(context)
+        self._known: list[SiteFreshness] = []
+        self._fresh_until = -math.inf
+        self._asked = trio.Event()
+        self._done = trio.Event()
+
+    async def run(self) -> None:
+        """Make estimates when asked for, until cancelled; the first one at once."""
+        self._asked.set()
+        asked_at = -math.inf
+        while True:
+            repeats = trio.current_time() < asked_at + KEPT_S
+            with trio.move_on_after(KEPT_EVERY_S if repeats else math.inf):
+                await self._asked.wait()
+            began_at = trio.current_time()
+            if self._asked.is_set():
+                asked_at, self._asked = began_at, trio.Event()
+            self._known = await self._estimate()
+            took_s = trio.current_time() - began_at
+            self._fresh_until = began_at + max(MAX_AGE_S, REST_FACTOR * took_s)
+            self._done.set()
+            self._done = trio.Event()
+
+    async def get(self) -> list[SiteFreshness]:
+        """Return the newest estimates; wait a moment for new ones if they are old."""
+        if trio.current_time() >= self._fresh_until:
+            done = self._done
+            self._asked.set()
+            with trio.move_on_after(WAIT_S):
+                await done.wait()
+        return self._known
+
+    async def store_visits(self) -> None:
+        """Store the evidence of the visits since the last call."""
+        visits, self._state.quiet_visits = self._state.quiet_visits, {}
+        if visits:
+            await self._database.write(freshness.add_quiet_visits, visits)
+
+    async def _estimate(self) -> list[SiteFreshness]:
+        await self.store_visits()
+        site_ids = list(self._state.sites)[:MAX_SITES]
+        stored = await self._database.read(_read, site_ids)
+        covering = {
+            number
+            for (site_id, _), numbers in self._state.hint_sources.items()
+            if site_id in self._state.sites
+            for number in numbers
+        }
+        return await self._workers.run(_estimate_all, stored, covering, self._clock.now())
+
+
+def _read(connection: apsw.Connection, site_ids: Sequence[int]) -> list[_Stored]:
+    sources = hint_source.list_sources(connection)
+    sizes = {
+        row.hint_source_id: fan_out.sizes(connection, row.hint_source_id)
+        for row in sources
+        if row.kind == hint.FAN_OUT
+    }
+    return [
+        _Stored(
+            site_id,
+            freshness.sample_copies(connection, site_id),
+            freshness.quiet_visits(connection, site_id),
+            [row for row in sources if site_id in row.site_ids],
+            sizes,
+        )
+        for site_id in site_ids
+    ]
+
+
+def _estimate_all(stored: Sequence[_Stored], covering: set[int], now: float) -> list[SiteFreshness]:
+    found = []
+    for site in stored:
+        estimate = estimate_freshness(_evidence(site, covering, now))
+        if estimate is not None:
+            sample = site.sample
+            found.append(
+                SiteFreshness(site.site_id, now, sample.copies, len(sample.sampled), estimate)
+            )
+    return found
+
+
+def _evidence(site: _Stored, covering: set[int], now: float) -> SiteEvidence:
+    """Sort the copies of a site into strata."""
+    known = {row.hint_source_id: hint.load_reliability(row.evidence) for row in site.sources}
+    kinds = {row.hint_source_id: row.kind for row in site.sources}
+    reporting = [
+        row for row in site.sources if row.hint_source_id in covering and row.told_until is not None
+    ]
+    told_until = max((row.told_until or 0.0 for row in reporting), default=-math.inf)
+    gone, quiet = 0, []
+    by_source: Counter[int] = Counter()
+    by_listing: Counter[tuple[int, float]] = Counter()
+    for copy in site.sample.sampled:
+        named = _newest_hint(copy, kinds)
+        if copy.outcome in _GONE:
+            gone += 1
+        elif named is None:
+            quiet.append(copy)
+        elif named.first_at <= copy.visited_at:
+            by_source[0] += 1
+        elif kinds.get(named.hint_source_id) == hint.FAN_OUT:
+            by_listing[named.hint_source_id, named.heard_at] += 1
+        else:
+            by_source[named.hint_source_id] += 1
+    since_s = np.array([max(now - copy.visited_at, 0.0) for copy in quiet])
+    covered_s = np.array([max(told_until - copy.visited_at, 0.0) for copy in quiet])
+    rates = [copy.rate or DEFAULT_PRIOR.mean for copy in quiet]
+    return SiteEvidence(
+        copies=max(site.sample.copies, 1),
+        known_stale=gone,
+        quiet=QuietCopies(np.array(rates), covered_s, np.maximum(since_s - covered_s, 0.0)),
+        reported=[
+            ReportedCopies(copies, _real(known.get(number))) for number, copies in by_source.items()
+        ],
+        missed=_missed([known[row.hint_source_id] for row in reporting]),
+        unreported_s=max(now - told_until, 0.0),
+        arrivals=max(
+            (known[row.hint_source_id].arrivals for row in reporting),
+            key=lambda arrivals: arrivals.recent,
+            default=Reliability().arrivals,
+        ),
+        fan_out=_fan_out(site, known, by_listing, now),
+        visits=site.visits,
+    )
+
+
+def _newest_hint(copy: SampledCopy, kinds: Mapping[int, str]) -> CopyHint | None:
+    """Return the hint that says most about a copy: an edit rather than a template's."""
+    since = [each for each in copy.hints if each.last_at > copy.visited_at]
+    return max(
+        since,
+        key=lambda each: (
+            each.first_at > copy.visited_at,
+            kinds.get(each.hint_source_id) != hint.FAN_OUT,
+            each.last_at,
+        ),
+        default=None,
+    )
+
+
+def _real(known: Reliability | None) -> Evidence:
+    """Return the recent share of true hints of a source; None: times are ambiguous."""
+    return _AMBIGUOUS if known is None else Evidence(known.recent.yes, known.recent.no)
+
+
+def _missed(known: Sequence[Reliability]) -> Evidence:
+    """Return the share of changes that no source reports; all of them without a source."""
+    if not known:
+        return Evidence(1.0, 1e-9)
+    best = min(known, key=lambda each: each.effective_missed_share)
+    share = math.prod(each.effective_missed_share for each in known)
+    count = best.missing.yes + best.missing.no
+    return Evidence(share * count, (1.0 - share) * count)
+
+
+def _fan_out(
+    site: _Stored,
+    known: Mapping[int, Reliability],
+    by_listing: Mapping[tuple[int, float], int],
+    now: float,
+) -> FanOut:
+    rows = [row for row in site.sources if row.kind == hint.FAN_OUT]
+    if not rows:
+        return FanOut()
+    row = max(rows, key=lambda each: each.hint_count)
+    sizes, source = site.sizes.get(row.hint_source_id, {}), known[row.hint_source_id]
+    edits = source.arrivals
+    if edits.is_known and row.last_poll_at is not None:
+        edits.add(0.0, max(now - row.last_poll_at, 0.0))
+    groups = {group.heard_at: group for group in source.groups}
+    pending = PendingTemplates.from_json(row.cursor)
+    return FanOut(
+        pending=[
+            *(sizes.get(title) for title, _ in pending.templates),
+            *([float(len(pending.pages))] if pending.pages else []),
+        ],
+        sizes=[float(size) for size in sizes.values()],
+        edits=edits,
+        waiting=[
+            (copies, groups.get(heard_at, HintGroup(heard_at)))
+            for (_, heard_at), copies in by_listing.items()
+        ],
+        known=source.groups,
+    )

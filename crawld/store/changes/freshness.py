@@ -1,0 +1,140 @@
+"""What the file holds about the present freshness of a site: a sample of its copies, and visits.
+
+All reads are bounded, whatever the number of pages: copies beyond `SAMPLE_COPIES` are sampled in
+blocks of consecutive page_ids at equal distances, so that each page is drawn with the same
+probability.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+from collections.abc import Mapping
+from typing import Final, NamedTuple
+
+import apsw
+
+from crawld.core.change.record import RECORD_DTYPE, VERSION
+from crawld.core.revisit.freshness_now import QuietVisits
+
+SAMPLE_COPIES: Final = 2_000
+"""Copies that are all read; of more, a sample of about as many."""
+
+BLOCKS, BLOCK_PAGES = 512, 8
+"""Blocks of a sample, and consecutive pages in each."""
+
+LEAST_SAMPLE: Final = 200
+"""A site with a smaller share of the blocks is sampled from its first copies."""
+
+_RATE_AT: Final = RECORD_DTYPE.fields["rate"][1]  # type: ignore[index]
+_HELD: Final = "page.state = 'visited' AND page.version_id IS NOT NULL AND page.requisite = 0"
+
+# One JSON text: on a thread each step of a statement would wait for the interpreter lock.
+_CURRENT: Final = (
+    f"length(record) = {RECORD_DTYPE.itemsize} AND hex(substr(record, 1, 1)) = '{VERSION:02X}'"
+)
+_COPY: Final = f"""json_array(
+    page.last_visit_at, page.last_outcome,
+    CASE WHEN {_CURRENT} THEN hex(substr(record, {_RATE_AT + 1}, 4)) END,
+    (SELECT json_group_array(json_array(hint_source_id, first_at, last_at, heard_at))
+        FROM hint WHERE hint.page_id = page.page_id)
+)"""
+
+_ALL: Final = f"""
+SELECT json_group_array(json(copy)) FROM (
+    SELECT {_COPY} AS copy FROM page INDEXED BY page_held LEFT JOIN model USING (page_id)
+    WHERE page.site_id = ?1 AND {_HELD} LIMIT ?2
+)
+"""
+
+_BLOCKS: Final = f"""
+SELECT json_group_array(json(copy)) FROM (
+    SELECT {_COPY} AS copy FROM json_each(?2) AS block
+    CROSS JOIN page ON page.page_id BETWEEN block.value AND block.value + {BLOCK_PAGES - 1}
+    LEFT JOIN model USING (page_id)
+    WHERE page.site_id = ?1 AND {_HELD}
+)
+"""
+
+
+class CopyHint(NamedTuple):
+    """A hint of a copy: its source, the first and last change, and when it was reported."""
+
+    hint_source_id: int
+    first_at: float
+    last_at: float
+    heard_at: float
+
+
+class SampledCopy(NamedTuple):
+    """A copy: its last visit, changes per second by its model (None: no model), and its hints."""
+
+    visited_at: float
+    outcome: str | None
+    rate: float | None
+    hints: tuple[CopyHint, ...]
+
+
+class CopySample(NamedTuple):
+    """Copies of a site, and how many there are, about."""
+
+    copies: int
+    sampled: list[SampledCopy]
+
+
+def sample_copies(connection: apsw.Connection, site_id: int) -> CopySample:
+    """Return all copies of a small site, a sample of those of a large one."""
+    visited = connection.execute("SELECT pages_visited FROM site WHERE site_id = ?", (site_id,)).get
+    if not visited:
+        return CopySample(0, [])
+    if visited <= SAMPLE_COPIES:
+        whole = _copies(connection.execute(_ALL, (site_id, SAMPLE_COPIES)).get)
+        return CopySample(len(whole), whole)
+    last = connection.execute("SELECT max(page_id) FROM page").get
+    distance = max(last // BLOCKS, BLOCK_PAGES)
+    starts = json.dumps(list(range(1 + distance // 3, last + 1, distance)))
+    found = _copies(connection.execute(_BLOCKS, (site_id, starts)).get)
+    if len(found) < LEAST_SAMPLE:
+        found = _copies(connection.execute(_ALL, (site_id, SAMPLE_COPIES)).get)
+    return CopySample(max(visited, len(found)), found)
+
+
+def _copies(text: str) -> list[SampledCopy]:
+    return [
+        SampledCopy(
+            visited_at,
+            outcome,
+            None if rate is None else struct.unpack("<f", bytes.fromhex(rate))[0],
+            tuple(CopyHint(*hint) for hint in hints),
+        )
+        for visited_at, outcome, rate, hints in json.loads(text)
+        if visited_at is not None
+    ]
+
+
+def add_quiet_visits(connection: apsw.Connection, by_site: Mapping[int, QuietVisits]) -> None:
+    """Add visits to pages without a hint, by site_id; older ones decay."""
+    for site_id, new in by_site.items():
+        known = quiet_visits(connection, site_id)
+        total = QuietVisits(
+            known.count + new.count,
+            known.stale + new.stale,
+            known.expected + new.expected,
+            known.exposure_s + new.exposure_s,
+        )
+        total.decay()
+        connection.execute(
+            "INSERT INTO quiet_visit (site_id, visits, stale, expected, exposure_s)"
+            " SELECT site_id, ?2, ?3, ?4, ?5 FROM site WHERE site_id = ?1"
+            " ON CONFLICT DO UPDATE SET visits = excluded.visits, stale = excluded.stale,"
+            " expected = excluded.expected, exposure_s = excluded.exposure_s",
+            (site_id, total.count, total.stale, total.expected, total.exposure_s),
+        )
+
+
+def quiet_visits(connection: apsw.Connection, site_id: int) -> QuietVisits:
+    """Return the visits to pages of a site without a hint."""
+    row = connection.execute(
+        "SELECT visits, stale, expected, exposure_s FROM quiet_visit WHERE site_id = ?", (site_id,)
+    ).fetchone()
+    return QuietVisits(*row) if row else QuietVisits()
