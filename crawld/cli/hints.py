@@ -33,6 +33,7 @@ def hints_table(found: list[HintSourceStatus], now: float) -> RenderableType:
             "real",
             "false",
             "missed",
+            "explained",
         ),
         *("trust", "miss rate", "lag", "gain", "waiting", "error"),
     )
@@ -52,6 +53,7 @@ def _line(each: HintSourceStatus, now: float) -> tuple[str, ...]:
         count_text(each.real_count),
         count_text(each.false_count),
         count_text(each.missed_count),
+        count_text(each.explained_count),
         f"{each.trust:.0%}",
         f"{each.missed_share:.0%}",
         "" if each.lag_s is None else duration_text(each.lag_s),

@@ -14,7 +14,7 @@ from crawld.cli.session import Session
 from crawld.cli.tables import table
 from crawld.core.display import ago_text, count_text, duration_text
 from crawld.daemon.api.schemas import status
-from crawld.daemon.api.schemas.status import FreshnessStatus
+from crawld.daemon.api.schemas.status import AuditStatus
 
 
 def jobs(session: Session) -> None:
@@ -41,10 +41,10 @@ def audit(
 ) -> None:
     """Show the freshness measured by random visits, per day."""
     response = session.client.get("/audits", site=site, days=days)
-    session.show(response, list[FreshnessStatus], audits_table)
+    session.show(response, list[AuditStatus], audits_table)
 
 
-def audits_table(found: list[FreshnessStatus]) -> RenderableType:
+def audits_table(found: list[AuditStatus]) -> RenderableType:
     """Return measured freshness, one line per site and day."""
     headings = ("day", "site", "audits", "fresh", "95 %", "model", "unknown")
     return table(

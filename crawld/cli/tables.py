@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-import time
 from collections.abc import Iterable, Mapping, Sequence
 
 from rich.console import Group, RenderableType
@@ -15,7 +13,7 @@ from crawld.core.change.classes import DAY_S
 from crawld.core.display import ago_text, count_text, duration_text, plural, size_text
 from crawld.core.page import Outcome, PageState
 from crawld.daemon.api.schemas import status as models
-from crawld.daemon.api.schemas.status import FreshnessStatus
+from crawld.daemon.api.schemas.status import AuditedFreshness, FreshnessStatus
 
 OUTCOME_STYLES: Mapping[Outcome, str] = {
     Outcome.CHANGED: "green",
@@ -102,7 +100,7 @@ def status_table(status: models.Status) -> RenderableType:
             ("longest stall", _stall_text(status)),
             ("quarantined", _quarantine_text(status)),
             *(_vanishing_fact(status, host) for host in status.vanishing),
-            *(_freshness_fact(each) for each in status.freshness),
+            *(fact for each in status.freshness for fact in _freshness_facts(each, status.now)),
         ]
     )
 
@@ -146,21 +144,57 @@ def _vanishing_fact(status: models.Status, host: str) -> tuple[str, Text]:
     return "vanishing", Text(text, "yellow")
 
 
-def _freshness_fact(found: FreshnessStatus) -> tuple[str, str]:
-    """Return a line of the status: the measured freshness of a site or of a host."""
-    of = f"fresh {found.site}" if found.host is None else f"  {found.host}"
-    days = math.ceil((time.time() - found.since) / DAY_S)
-    audits = f"{plural(found.audits, 'audit')} within {plural(days, 'day')}"
-    return of, f"{freshness_text(found)}; {audits}"
+def _freshness_facts(found: FreshnessStatus, now: float) -> list[tuple[str, str]]:
+    """Return lines of the status: the freshness of a site now and lately, or of a host."""
+    day, week = found.last_day, found.last_week
+    if found.host is not None:
+        return [(f"  {found.host}", f"last week {audited_text(week)}")] if week else []
+    lines = [(f"fresh {found.site}", freshness_text(found, now))]
+    if found.stale is not None and found.freshness is not None and found.freshness < 1.0:
+        lines.append(("  stale", stale_text(found)))
+    if day is not None and day.audits:
+        lines.append(("  last day", audited_text(day)))
+    if week is not None and week.audits:
+        lines.append(("  last week", audited_text(week)))
+    return lines
 
 
-def freshness_text(found: FreshnessStatus) -> str:
-    """Return an estimate with its 95 % interval and the expectation of the model."""
-    if found.freshness is None or found.modelled is None:
-        return f"unknown so far ({plural(found.unknown, 'inconclusive visit')})"
-    span = f"{found.low:.1%} to {found.high:.1%}"
+def freshness_text(found: FreshnessStatus, now: float) -> str:
+    """Return the present freshness with its 95 % interval and the expectation of the model."""
+    if found.freshness is None or found.low is None or found.high is None or found.at is None:
+        return "unknown so far"
+    copies = "1 copy" if found.copies == 1 else f"{count_text(found.copies)} copies"
     shown = "" if found.shown is None else f", shown copies {found.shown:.1%}"
-    return f"{found.freshness:.1%} ({span}){shown}, model {found.modelled:.1%}"
+    old_s = now - found.at
+    age = f", {duration_text(old_s)} ago" if old_s >= 10.0 else ""
+    return (
+        f"now {found.freshness:.1%} ({found.low:.1%} to {found.high:.1%}){shown},"
+        f" model {found.modelled:.1%}, of {copies}{age}"
+    )
+
+
+def stale_text(found: FreshnessStatus) -> str:
+    """Return the expected numbers of stale copies by what is known of them."""
+    stale = found.stale
+    if stale is None:
+        return "none"
+    parts = [
+        (stale.reported, "reported and not copied yet"),
+        (stale.fan_out, "include an edited template, not listed yet"),
+        (stale.unreported, "changed since the sources were asked"),
+        (stale.unnoticed, "changed, and no source reports it"),
+    ]
+    # An expected number below a half is of no use to a reader.
+    named = [f"{count_text(round(count))} {what}" for count, what in parts if count >= 0.5]
+    return f"about {'; '.join(named)}" if named else "none expected"
+
+
+def audited_text(found: AuditedFreshness) -> str:
+    """Return the mean freshness of a period, measured by audits."""
+    audits = plural(found.audits, "audit")
+    if found.freshness is None:
+        return f"unknown ({plural(found.unknown, 'inconclusive visit')})"
+    return f"{found.freshness:.1%} ({found.low:.1%} to {found.high:.1%}; {audits})"
 
 
 def sites_table(sites: list[models.SiteStatus]) -> RenderableType:

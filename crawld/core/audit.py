@@ -30,11 +30,17 @@ LEVEL = 0.95
 """Nominal coverage of the intervals shown."""
 
 DAY_S = 86_400.0
+HOUR_S = 3_600.0
 
 
 def day_of(at: float) -> int:
     """Return the UTC day of a time, counted from 1970."""
     return int(at // DAY_S)
+
+
+def hour_of(at: float) -> int:
+    """Return the UTC hour of a time, counted from 1970."""
+    return int(at // HOUR_S)
 
 
 def wilson_interval(yes: float, count: float, level: float = LEVEL) -> tuple[float, float]:

@@ -49,6 +49,7 @@ from crawld.daemon.jobs.allocate import AllocateJob
 from crawld.daemon.jobs.analyse_copies import AnalyseCopiesJob
 from crawld.daemon.jobs.audit import AuditJob
 from crawld.daemon.jobs.hints import HintsJob
+from crawld.daemon.jobs.present_freshness import PresentFreshness
 from crawld.daemon.jobs.refit_models import RefitModelsJob
 from crawld.daemon.jobs.replicas.job import ReplicasJob
 from crawld.daemon.jobs.retention import RetentionJob
@@ -132,7 +133,8 @@ class Daemon:
         analyser: runs every analysis of remote bytes.
         budget: memory of what is fetched and analysed.
         stall_meter: how long the event loop stood still, and what held it.
-        freshness: the recent freshness of the mirror.
+        freshness: the freshness of the mirror over the last day and week.
+        present_freshness: its freshness now.
         quarantine: what must not be analysed.
         files: shares of connections and lookups in the limit of open files.
         started_at: Unix seconds.
@@ -205,6 +207,7 @@ class Daemon:
             start.environment.rng,
             lambda: self._config,
         )
+        self.present_freshness = PresentFreshness(self.context)
         client = ApiClient(self.context, self.crawl, self.connectivity)
         self.documents = DocumentFetcher(self.context, self.crawl, self.connectivity)
         self._members = WikiMembersJob(self.context, client)
@@ -234,7 +237,7 @@ class Daemon:
             AnalyseCopiesJob(context),
             RefitModelsJob(context, on_refitted=self._models_refitted),
             self._allocate,
-            AuditJob(context),
+            AuditJob(context, self.present_freshness),
             ReplicasJob(context, self.crawl.leases),
             SearchIndexJob(context),
         ]
@@ -325,6 +328,7 @@ class Daemon:
                 nursery.start_soon(supervise, "hint_poller", self.hint_poller.run)
                 nursery.start_soon(supervise, "policy_loader", self._policy_loader.run)
                 nursery.start_soon(supervise, "freshness_reader", self.freshness.run)
+                nursery.start_soon(supervise, "present_freshness", self.present_freshness.run)
             self.phase = "running"
             log.info("started", db=str(self.database.path), socket=str(self.socket_path))
             task_status.started(self)

@@ -12,7 +12,7 @@ from typing import Final
 
 import trio
 
-from crawld.core.audit import DAY_S, AuditResult, day_of
+from crawld.core.audit import DAY_S, HOUR_S, AuditResult, day_of, hour_of
 from crawld.daemon.clock import Clock
 from crawld.daemon.pacing import PacedReader, parts_of
 from crawld.store.changes import audit
@@ -38,21 +38,24 @@ class SiteFreshness:
     """The audits of a site and the copies that it shows.
 
     Attributes:
+        audited, last_day: the audits of the week and of the last day.
         hosts: the audits of some of its hosts, in the order of their names.
         outdated: share of its pages that show an older copy than their newest, [0, 1]; None: it has
             no copies.
     """
 
     audited: AuditResult
+    last_day: AuditResult
     hosts: Mapping[str, AuditResult]
     outdated: float | None
 
 
 @dataclass(frozen=True, slots=True)
 class RecentFreshness:
-    """The freshness since a time, Unix seconds, by site_id."""
+    """The freshness by site_id, of a week and a day that began at `since` and `day_since`."""
 
     since: float
+    day_since: float
     sites: Mapping[int, SiteFreshness] = field(default_factory=dict)
 
 
@@ -64,7 +67,7 @@ class FreshnessReader:
     """
 
     def __init__(self, database: Database, clock: Clock) -> None:
-        self.recent = RecentFreshness(self._since(clock))
+        self.recent = RecentFreshness(self._since(clock), self._hour(clock))
         self._clock = clock
         self._reader = PacedReader(database, REST_FACTOR)
 
@@ -78,14 +81,18 @@ class FreshnessReader:
         """Read the figures once."""
         since = self._since(self._clock)
         first = day_of(since)
+        day_since = self._hour(self._clock)
+        days = await self._reader.read(audit.sums_by_hour, hour_of(day_since))
         sites: dict[int, SiteFreshness] = {}
         hosts_left = MAX_HOSTS
         for site_id, audited in (await self._reader.read(audit.sums_by_site, first)).items():
             limit = min(MAX_SITE_HOSTS, hosts_left)
             hosts = await self._reader.read(audit.sums_by_host, site_id, first, limit)
             hosts_left -= len(hosts)
-            sites[site_id] = SiteFreshness(audited, hosts, await self._outdated(site_id))
-        self.recent = RecentFreshness(since, sites)
+            last_day = days.get(site_id, AuditResult())
+            outdated = await self._outdated(site_id)
+            sites[site_id] = SiteFreshness(audited, last_day, hosts, outdated)
+        self.recent = RecentFreshness(since, day_since, sites)
 
     async def _outdated(self, site_id: int) -> float | None:
         now = self._clock.now()
@@ -98,3 +105,7 @@ class FreshnessReader:
     @staticmethod
     def _since(clock: Clock) -> float:
         return (day_of(clock.now()) - DAYS + 1) * DAY_S
+
+    @staticmethod
+    def _hour(clock: Clock) -> float:
+        return (hour_of(clock.now() - DAY_S) + 1) * HOUR_S

@@ -49,8 +49,10 @@ MAX_TEMPLATES_DRAWN: Final = 8
 VISITS_KEPT: Final = 120.0
 """Visits to copies without a hint that the evidence represents."""
 
-# Pages of a visible edit nearly all change; of another one, few do for reasons of their own.
-_VISIBLE, _INVISIBLE = (29.0, 1.0), (1.0, 29.0)
+# Pages of a visible edit nearly all change; of another one, few do for reasons of their own. The
+# pages visited first are not typical of the rest: they waited longest, and other edits hit them.
+_VISIBLE, _INVISIBLE = (19.0, 1.0), (1.0, 9.0)
+_FIRST_WEIGHT = 0.5
 _FACTORS = np.array([0.25, 0.5, 1.0, 2.0, 4.0])
 _FACTOR_WEIGHTS = np.array([0.05, 0.2, 0.5, 0.2, 0.05])
 # Mostly the model explains what audits find; else a source is silent, and any share is possible.
@@ -170,7 +172,7 @@ class FanOut:
     @property
     def visible(self) -> Evidence:
         """Evidence that the edit of a template changes the pages that include it."""
-        shown = float(sum(_visible_probability(group, LIKELY.mean) for group in self.known))
+        shown = sum(_visible_probability(group, LIKELY.mean) for group in self.known)
         return Evidence(LIKELY.yes + shown, LIKELY.no + len(self.known) - shown)
 
 
@@ -299,9 +301,8 @@ class _Draws:
                 true = self._rng.beta(*each.real, DRAWS)
                 stale += self._rng.binomial(each.copies, true)
         fan_out = self._site.fan_out
-        visible = self._rng.beta(*fan_out.visible, DRAWS)
         for copies, group in fan_out.waiting:
-            likely = _visible_probability(group, visible)
+            likely = _visible_probability(group, fan_out.visible.mean)
             shown = self._rng.random(DRAWS) < likely
             stale += self._rng.binomial(copies, np.where(shown, *self._page_shares(group)))
         return stale
@@ -309,7 +310,9 @@ class _Draws:
     def _page_shares(self, group: HintGroup) -> tuple[Floats, Floats]:
         """Return the share of a template's pages that change if its edit is visible, and if not."""
         visible, invisible = (
-            self._rng.beta(yes + group.real, no + group.false, DRAWS)
+            self._rng.beta(
+                yes + _FIRST_WEIGHT * group.real, no + _FIRST_WEIGHT * group.false, DRAWS
+            )
             for yes, no in (_VISIBLE, _INVISIBLE)
         )
         return visible, invisible
@@ -332,7 +335,7 @@ class _Draws:
             affected = rng.geometric(1.0 / (1.0 + DEFAULT_FAN_OUT), DRAWS) - 1.0
         affected *= self._site.sampled / max(self._site.copies, 1)
         affected *= self._left / max(self._site.sampled, 1)
-        shown = rng.random(DRAWS) < rng.beta(*fan_out.visible, DRAWS)
+        shown = rng.random(DRAWS) < fan_out.visible.mean
         shares = self._page_shares(HintGroup(0.0))
         return np.asarray(affected * np.where(shown, *shares))
 
@@ -418,13 +421,17 @@ class _Draws:
         return np.asarray(weight / weight.sum())
 
 
-def _visible_probability(group: HintGroup, before: Floats | float) -> Floats:
+def _visible_probability(group: HintGroup, before: float) -> float:
     """Return the probability that a template's edit is visible, after visits to its pages."""
-    if_visible, if_not = (
-        math.lgamma(yes + group.real) + math.lgamma(no + group.false)
-        for yes, no in (_VISIBLE, _INVISIBLE)
-    )
-    return np.asarray(before / (before + (1.0 - before) * math.exp(if_not - if_visible)))
+    if_visible, if_not = (_log_likelihood(group, *prior) for prior in (_VISIBLE, _INVISIBLE))
+    odds_against = math.exp(min(if_not - if_visible, 500.0)) * (1.0 - before)
+    return before / (before + odds_against)
+
+
+def _log_likelihood(group: HintGroup, yes: float, no: float) -> float:
+    real, false = _FIRST_WEIGHT * group.real, _FIRST_WEIGHT * group.false
+    given = math.lgamma(yes + real) + math.lgamma(no + false) - math.lgamma(yes + no + real + false)
+    return given - math.lgamma(yes) - math.lgamma(no) + math.lgamma(yes + no)
 
 
 def _interpolated(rate: Floats, exposure_s: Floats, factor: Floats) -> Floats:

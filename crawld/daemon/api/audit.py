@@ -1,16 +1,21 @@
-"""Routes about freshness: audits beside the expectation of the models."""
+"""Freshness: now, by estimates, and over days, by audits beside the expectation of the models."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
 from typing import Annotated
 
 from fastapi import APIRouter, Query
 
 from crawld.core.audit import DAY_S, AuditResult, day_of
-from crawld.daemon.api.schemas.status import FreshnessStatus
+from crawld.daemon.api.schemas.status import (
+    AuditedFreshness,
+    AuditStatus,
+    FreshnessStatus,
+    StaleCopies,
+)
 from crawld.daemon.daemon import Daemon
+from crawld.daemon.jobs.present_freshness import SiteFreshness
 from crawld.store.changes import audit
 from crawld.store.changes.audit import AuditRow
 
@@ -22,7 +27,7 @@ def audit_routes(daemon: Daemon) -> APIRouter:
     @router.get("/audits")
     async def audits(
         days: Annotated[int, Query(ge=1, le=731)] = 30, site: str | None = None
-    ) -> list[FreshnessStatus]:
+    ) -> list[AuditStatus]:
         """The freshness that random visits found for each site, by day."""
         site_id = None if site is None else daemon.site_registry.by_name(site).site_id
         first = day_of(daemon.clock.now()) - days + 1
@@ -30,49 +35,67 @@ def audit_routes(daemon: Daemon) -> APIRouter:
         for row in await daemon.database.read(audit.list_since, first):
             if site_id in (None, row.site_id):
                 by_day[row.site_id, row.day].append(row)
-        return [
-            _status(daemon, number, [row.audited for row in rows], since=day * DAY_S)
-            for (number, day), rows in sorted(by_day.items())
-        ]
+        found = []
+        for (number, day), rows in sorted(by_day.items()):
+            known = daemon.state.sites.get(number)
+            total = sum((row.audited for row in rows), AuditResult())
+            measured = _audited(total, since=day * DAY_S)
+            found.append(AuditStatus(site=known.name if known else "", **measured.model_dump()))
+        return found
 
     return router
 
 
-def freshness_statuses(daemon: Daemon) -> list[FreshnessStatus]:
-    """Return the recent freshness of each site, followed by its hosts."""
+async def freshness_statuses(daemon: Daemon) -> list[FreshnessStatus]:
+    """Return the freshness of each site now and lately, followed by its hosts."""
+    present = {each.site_id: each for each in await daemon.present_freshness.get()}
     recent = daemon.freshness.recent
     found = []
-    for site_id, site in recent.sites.items():
-        whole = _status(daemon, site_id, [site.audited], since=recent.since)
-        found.append(_with_shown(whole, site.outdated))
+    for site_id in sorted(present.keys() | recent.sites.keys()):
+        site, audits = daemon.state.sites.get(site_id), recent.sites.get(site_id)
+        name = site.name if site else ""
+        whole = FreshnessStatus(site=name)
+        if site_id in present:
+            whole = _present(name, present[site_id], audits.outdated if audits else None)
+        if audits is None:
+            found.append(whole)
+            continue
+        periods = {
+            "last_day": _audited(audits.last_day, since=recent.day_since),
+            "last_week": _audited(audits.audited, since=recent.since),
+        }
+        found.append(whole.model_copy(update=periods))
         found += [
-            _status(daemon, site_id, [audited], since=recent.since, host=host)
-            for host, audited in site.hosts.items()
+            FreshnessStatus(site=name, host=host, last_week=_audited(audited, since=recent.since))
+            for host, audited in audits.hosts.items()
         ]
     return found
 
 
-def _with_shown(found: FreshnessStatus, outdated: float | None) -> FreshnessStatus:
-    """Add the freshness of the copies that a site shows."""
-    if found.freshness is None or outdated is None:
-        return found
-    return found.model_copy(update={"shown": found.freshness * (1.0 - outdated)})
-
-
-def _status(
-    daemon: Daemon,
-    site_id: int,
-    audited: Iterable[AuditResult],
-    *,
-    since: float,
-    host: str | None = None,
-) -> FreshnessStatus:
-    site = daemon.state.sites.get(site_id)
-    total = sum(audited, AuditResult())
-    low, high = total.interval
+def _present(name: str, found: SiteFreshness, outdated: float | None) -> FreshnessStatus:
+    now = found.now
     return FreshnessStatus(
-        site=site.name if site else "",
-        host=host,
+        site=name,
+        at=found.at,
+        copies=found.copies,
+        sampled=found.sampled,
+        freshness=now.freshness,
+        low=now.low,
+        high=now.high,
+        modelled=now.modelled,
+        stale=StaleCopies(
+            reported=now.reported,
+            fan_out=now.fan_out,
+            unreported=now.unreported,
+            unnoticed=now.unnoticed,
+        ),
+        shown=None if not outdated else now.freshness * (1.0 - outdated),
+    )
+
+
+def _audited(total: AuditResult, *, since: float) -> AuditedFreshness:
+    low, high = total.interval
+    return AuditedFreshness(
         since=since,
         audits=total.count,
         unknown=total.unknown,

@@ -50,6 +50,7 @@ async def status_of(daemon: Daemon) -> schemas.Status:
 
     It hops to a thread once: beside busy analyses each hop waits for the interpreter lock twice.
     """
+    freshness = await freshness_statuses(daemon)
     stored = await daemon.database.read_briefly(_read)
     crawl = daemon.crawl
     slots = crawl.schedule.statistics()
@@ -76,7 +77,7 @@ async def status_of(daemon: Daemon) -> schemas.Status:
         loop_stall_by=stalls.longest.by,
         loop_stall_recent_ms=1e3 * recent.duration_s,
         loop_stall_recent_by=recent.by,
-        freshness=freshness_statuses(daemon),
+        freshness=freshness,
         vanishing=dict(islice(daemon.state.vanishing.items(), VANISHING_SHOWN)),
         quarantined=stored.quarantined,
         quarantined_pages=[

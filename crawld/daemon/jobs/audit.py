@@ -28,8 +28,9 @@ from crawld.core.change.model import PageModel
 from crawld.core.page import Outcome
 from crawld.daemon.crawl.context import BackgroundWork, CrawlContext
 from crawld.daemon.frontier.host import HostState
+from crawld.daemon.jobs.present_freshness import PresentFreshness
 from crawld.daemon.pacing import LoopSlices, parts_of
-from crawld.store.changes import audit, hint
+from crawld.store.changes import audit, hint, hint_source
 from crawld.store.changes.audit import CopyCount
 from crawld.store.frontier import page as page_rows
 
@@ -67,8 +68,16 @@ class AuditJob(BackgroundWork):
 
     name = "audit"
 
-    def __init__(self, context: CrawlContext, *, least_delay_s: float = MIN_DELAY_S) -> None:
+    def __init__(
+        self,
+        context: CrawlContext,
+        present: PresentFreshness,
+        *,
+        least_delay_s: float = MIN_DELAY_S,
+    ) -> None:
+        """Create the job; `present` learns from all visits, and stores that with each audit."""
         super().__init__(context)
+        self._present = present
         self._least_delay_s = least_delay_s
 
     @property
@@ -158,7 +167,8 @@ class AuditJob(BackgroundWork):
         else:
             result = AuditResult(unknown=1)
         found.append(result)
-        await self._database.write(audit.record, held.site_id, held.host_id, day_of(at), result)
+        await self._database.write(audit.record, held.site_id, held.host_id, at, result)
+        await self._present.store_visits()
 
     async def _visit(self, host: HostState, site_id: int, page_id: int) -> Outcome | None:
         """Have a page visited; return the outcome, None if there was no visit in time."""
@@ -192,9 +202,21 @@ class AuditJob(BackgroundWork):
             rate = PageModel.from_bytes(page.model).rate
         except ValueError:
             return 0.5
-        fresh = math.exp(-rate * max(now - page.last_visit_at, 0.0))
+        since_s = max(now - page.last_visit_at, 0.0)
+        missed_share, told_until = await self._coverage(page.site_id, page.host_id)
+        covered_s = min(max(told_until - page.last_visit_at, 0.0), since_s)
+        fresh = math.exp(-rate * (missed_share * covered_s + since_s - covered_s))
         for evidence in await self._database.read(
             audit.hint_evidence_since, page_id, page.last_visit_at
         ):
             fresh *= 1.0 - hint.load_reliability(evidence).trust
         return fresh
+
+    async def _coverage(self, site_id: int, host_id: int) -> tuple[float, float]:
+        """Return the share of changes that no source reports, and until when they reported."""
+        missed_share, told_until = 1.0, -math.inf
+        for number in self._state.hint_sources.get((site_id, host_id), ()):
+            row = await self._database.read(hint_source.get, number)
+            missed_share *= hint.load_reliability(row.evidence).effective_missed_share
+            told_until = max(told_until, row.told_until or -math.inf)
+        return missed_share, told_until

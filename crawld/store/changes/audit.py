@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import apsw
 
-from crawld.core.audit import AuditResult
+from crawld.core.audit import AuditResult, day_of, hour_of
 
 
 class CopyCount(NamedTuple):
@@ -26,6 +26,9 @@ class AuditRow(NamedTuple):
     day: int
     audited: AuditResult
 
+
+KEPT_HOURS: Final = 26
+"""Hours for which results are counted by the hour."""
 
 _HELD = "state = 'visited' AND version_id IS NOT NULL AND requisite = 0"
 
@@ -64,15 +67,26 @@ def hint_evidence_since(
 
 
 def record(
-    connection: apsw.Connection, site_id: int, host_id: int, day: int, found: AuditResult
+    connection: apsw.Connection, site_id: int, host_id: int, at: float, found: AuditResult
 ) -> None:
-    """Add the results of random visits."""
+    """Add the results of random visits at a time, Unix seconds."""
+    counts = (found.fresh, found.stale, found.unknown, found.expected)
     connection.execute(
         "INSERT INTO audit (site_id, host_id, day, fresh, stale, unknown, expected)"
         " VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET"
         " fresh = fresh + excluded.fresh, stale = stale + excluded.stale,"
         " unknown = unknown + excluded.unknown, expected = expected + excluded.expected",
-        (site_id, host_id, day, found.fresh, found.stale, found.unknown, found.expected),
+        (site_id, host_id, day_of(at), *counts),
+    )
+    connection.execute(
+        "INSERT INTO audit_hour (site_id, hour, fresh, stale, unknown, expected)"
+        " VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET"
+        " fresh = fresh + excluded.fresh, stale = stale + excluded.stale,"
+        " unknown = unknown + excluded.unknown, expected = expected + excluded.expected",
+        (site_id, hour_of(at), *counts),
+    )
+    connection.execute(
+        "DELETE FROM audit_hour WHERE site_id = ? AND hour < ?", (site_id, hour_of(at) - KEPT_HOURS)
     )
 
 
@@ -96,6 +110,14 @@ def sums_by_site(connection: apsw.Connection, day: int) -> dict[int, AuditResult
     """Return the results of each site from a day on."""
     rows = connection.execute(
         f"SELECT site_id, {_SUMS} FROM audit WHERE day >= ? GROUP BY site_id", (day,)
+    )
+    return {int(site_id): AuditResult(*counts) for site_id, *counts in rows}
+
+
+def sums_by_hour(connection: apsw.Connection, hour: int) -> dict[int, AuditResult]:
+    """Return the results of each site from an hour on, at most `KEPT_HOURS` ago."""
+    rows = connection.execute(
+        f"SELECT site_id, {_SUMS} FROM audit_hour WHERE hour >= ? GROUP BY site_id", (hour,)
     )
     return {int(site_id): AuditResult(*counts) for site_id, *counts in rows}
 

@@ -36,8 +36,8 @@ _CURRENT: Final = (
 _COPY: Final = f"""json_array(
     page.last_visit_at, page.last_outcome,
     CASE WHEN {_CURRENT} THEN hex(substr(record, {_RATE_AT + 1}, 4)) END,
-    (SELECT json_group_array(json_array(hint_source_id, first_at, last_at, heard_at))
-        FROM hint WHERE hint.page_id = page.page_id)
+    json((SELECT json_group_array(json_array(hint_source_id, first_at, last_at, heard_at))
+        FROM hint WHERE hint.page_id = page.page_id))
 )"""
 
 _ALL: Final = f"""
@@ -50,7 +50,8 @@ SELECT json_group_array(json(copy)) FROM (
 _BLOCKS: Final = f"""
 SELECT json_group_array(json(copy)) FROM (
     SELECT {_COPY} AS copy FROM json_each(?2) AS block
-    CROSS JOIN page ON page.page_id BETWEEN block.value AND block.value + {BLOCK_PAGES - 1}
+    CROSS JOIN page NOT INDEXED
+      ON page.page_id BETWEEN block.value AND block.value + {BLOCK_PAGES - 1}
     LEFT JOIN model USING (page_id)
     WHERE page.site_id = ?1 AND {_HELD}
 )

@@ -12,6 +12,7 @@ from crawld.core.revisit.policies import VisitObservation
 from crawld.daemon.clock import Clock
 from crawld.daemon.frontier.page_queue import PageQueue
 from crawld.daemon.jobs.audit import AuditJob
+from crawld.daemon.jobs.present_freshness import PresentFreshness
 from crawld.simweb.change_process import poisson_process
 from crawld.simweb.truth import freshness_by_fetch_time
 from tests.daemon.harness import SteppedTime, make_site, until
@@ -32,7 +33,7 @@ def auditing(nursery):
     def start(running, share=1.0):
         config = Config(jobs=JobsConfig(audit_share=share))
         context = replace(running.context, rng=random.Random(1), config=lambda: config)
-        job = AuditJob(context, least_delay_s=0.02)
+        job = AuditJob(context, PresentFreshness(context), least_delay_s=0.02)
         nursery.start_soon(job.run)
 
     return start

@@ -48,8 +48,8 @@ def add_audits(connection, hosts):
         connection, [frontier.Discovery.of(url, site_id=1, at=NOW) for url in sites]
     )
     for page in new:
-        audit.record(connection, 1, page.host_id, TODAY, AuditResult(fresh=1))
-        audit.record(connection, 1, page.host_id, TODAY - DAYS, AuditResult(stale=1))
+        audit.record(connection, 1, page.host_id, TODAY * DAY_S, AuditResult(fresh=1))
+        audit.record(connection, 1, page.host_id, (TODAY - DAYS) * DAY_S, AuditResult(stale=1))
 
 
 async def test_audits_of_the_last_days_are_summed(database, reader):

@@ -10,7 +10,8 @@ class HintSourceStatus(BaseModel):
 
     `trust`: share of its hints that are real; `missed_share`: share of the changes without a hint;
     `gain`: freshness it adds to the pages it covers, by the models; `lag_s`: median time from a
-    change to its hint; `interval_s`: the poll interval that pays best.
+    change to its hint; `explained_count`: changes that it did not report because something that the
+    page includes was edited, which it did report; `interval_s`: the poll interval that pays best.
     """
 
     hint_source_id: int
@@ -29,6 +30,7 @@ class HintSourceStatus(BaseModel):
     real_count: int
     false_count: int
     missed_count: int
+    explained_count: int = 0
     trust: float
     missed_share: float
     lag_s: float | None

@@ -77,17 +77,14 @@ class MemoryStatus(BaseModel):
     waiting: int
 
 
-class FreshnessStatus(BaseModel):
-    """The measured freshness of a site, or of one of its hosts.
+class AuditedFreshness(BaseModel):
+    """The mean freshness of a period, measured by random visits.
 
-    `freshness` is the share of random visits that found the copy up to date, `low` and `high` its
-    95 % interval, `modelled` the freshness that the change model expected of the same pages at the
-    same times. Without an audit they are null. `shown` is the freshness of what is served and
-    exported where pins and `settle_s` hold copies back, else null.
+    `freshness` is the share of `audits` that found the copy up to date, `low` and `high` its 95 %
+    interval (Wilson), `modelled` the freshness that the change model expected of the same pages at
+    the same times. Without an audit they are null. `unknown` counts visits without a result.
     """
 
-    site: str
-    host: str | None = None
     since: float
     audits: int
     unknown: int
@@ -95,7 +92,53 @@ class FreshnessStatus(BaseModel):
     low: float
     high: float
     modelled: float | None
+
+
+class AuditStatus(AuditedFreshness):
+    """The audits of a site on one day."""
+
+    site: str
+
+
+class StaleCopies(BaseModel):
+    """How many copies of a site are stale now, by what is known of them; expected numbers.
+
+    `reported`: a source says that the page changed and no visit has seen it yet, or the page is
+    gone. `fan_out`: the page includes a template that was edited, and is not listed yet.
+    `unreported`: changed since the sources were last asked. `unnoticed`: changed, and no source
+    reports it.
+    """
+
+    reported: float
+    fan_out: float
+    unreported: float
+    unnoticed: float
+
+
+class FreshnessStatus(BaseModel):
+    """How many copies of a site equal their page now, and over the last day and week.
+
+    `freshness` is the share at the time `at`, estimated from hints, change models and visits; `low`
+    and `high` its 95 % interval: in 19 of 20 cases the true share at that time lies inside.
+    `modelled` is the estimate without the correction by what visits found. Copies that are known to
+    be stale count as stale in all of them. Without copies they are null. `sampled` of `copies` were
+    looked at. `shown` is the freshness of what is served and exported where pins and `settle_s`
+    hold copies back, else null. For a host there is `last_week` only.
+    """
+
+    site: str
+    host: str | None = None
+    at: float | None = None
+    copies: int = 0
+    sampled: int = 0
+    freshness: float | None = None
+    low: float | None = None
+    high: float | None = None
+    modelled: float | None = None
+    stale: StaleCopies | None = None
     shown: float | None = None
+    last_day: AuditedFreshness | None = None
+    last_week: AuditedFreshness | None = None
 
 
 class QuarantinedPage(BaseModel):

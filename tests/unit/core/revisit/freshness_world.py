@@ -182,7 +182,7 @@ class World:
         for place in self._templates[number]:
             page = self._pages[place]
             if at > page.visited_at:
-                page.hints.setdefault("fan_out", self.now)
+                page.hints["fan_out"] = self.now
             else:
                 self._untold.pop(place, None)
 

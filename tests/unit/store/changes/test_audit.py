@@ -1,6 +1,6 @@
 """Audits: drawing among all copies, and counts by day."""
 
-from crawld.core.audit import AuditResult
+from crawld.core.audit import DAY_S, AuditResult
 from crawld.store.changes import audit
 from crawld.store.frontier import frontier, site
 from tests.unit.store.rows import NOW, found
@@ -23,8 +23,8 @@ def test_only_copies_of_live_pages_are_drawn(connection):
 def test_counts_by_day(connection):
     frontier.discover(connection, [found("a")])
     for _ in range(2):
-        audit.record(connection, 1, 1, 100, AuditResult(fresh=1, expected=0.5))
-    audit.record(connection, 1, 1, 101, AuditResult(stale=1, unknown=2, expected=0.25))
+        audit.record(connection, 1, 1, 100 * DAY_S, AuditResult(fresh=1, expected=0.5))
+    audit.record(connection, 1, 1, 101 * DAY_S, AuditResult(stale=1, unknown=2, expected=0.25))
     rows = audit.list_since(connection, 100)
     assert [(row.host, row.day) for row in rows] == [("example.org", 100), ("example.org", 101)]
     assert sum((row.audited for row in rows), AuditResult()) == AuditResult(2, 1, 2, 1.25)

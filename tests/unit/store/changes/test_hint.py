@@ -4,7 +4,7 @@ import pytest
 
 from crawld.core.page import Outcome
 from crawld.store import visit
-from crawld.store.changes import hint, hint_source
+from crawld.store.changes import freshness, hint, hint_source
 from crawld.store.changes.hint import HintJudgement, PageHint, PollResult, UrlHint
 from crawld.store.frontier import frontier
 from tests.unit.store.rows import NOW, changed, found, unlike, url_hash
@@ -131,6 +131,76 @@ def test_a_hint_after_the_visit_is_late_and_not_missed(connection, pages, source
     after = stored(connection, source)
     assert (after.real_count, after.missed_count) == (1, 0)
     assert (after.lag_s, after.lag_count) == (15.0, 1)
+
+
+@pytest.fixture
+def templates(connection, pages):
+    return hint_source.ensure(connection, 1, 1, "fan_out", "https://example.org/api", NOW)
+
+
+def test_a_change_due_to_a_template_is_not_missed(connection, pages, source, templates):
+    take(connection, source, told_until=NOW)
+    take(connection, templates, (pages[0], NOW - 20, NOW - 1), cause="Template:A")
+    answer(connection, pages[0], NOW + 5, source, changed=True)
+    take(connection, source, at=NOW + 20, told_until=NOW + 10)
+    after = stored(connection, source)
+    assert (after.missed_count, after.explained_count) == (0, 1)
+    assert stored(connection, templates).real_count == 1
+    # A template does not explain a change without its edit.
+    answer(connection, pages[0], NOW + 15, source, changed=True)
+    take(connection, source, at=NOW + 30, told_until=NOW + 30)
+    assert stored(connection, source).missed_count == 1
+
+
+def test_a_page_copied_before_its_template_was_listed_is_not_missed(
+    connection, pages, source, templates
+):
+    a, _, c = pages
+    take(connection, source, told_until=NOW - 50)
+    for page in pages:
+        answer(connection, page, NOW - 10, source, changed=True)
+        visit.record(connection, unlike(page, Outcome.UNCHANGED, NOW - 10))
+    # The template was edited at NOW - 30, and its pages are not listed yet.
+    take(connection, source, told_until=NOW, settled_until=NOW - 30)
+    assert stored(connection, source).missed_count == 0
+    # The third was copied before the edit of its template: that is no reason of its change.
+    take(connection, templates, (a, NOW - 30, NOW), (c, NOW - 5, NOW), cause="Template:A")
+    take(connection, source, told_until=NOW)
+    after = stored(connection, source)
+    assert (after.missed_count, after.explained_count) == (2, 1)
+
+
+def test_a_change_that_no_source_reported_is_unnoticed_once(connection, pages, source):
+    other = hint_source.ensure(connection, 1, 1, "probe", "https://example.org/api", NOW)
+    for each in (source, other):
+        take(connection, each, told_until=NOW - 50)
+    answer(connection, pages[0], NOW - 10, source, other, changed=True)
+    for each in (source, other):
+        take(connection, each, told_until=NOW)
+        assert stored(connection, each).missed_count == 1
+        assert freshness.quiet_visits(connection, 1).stale == 1.0
+
+
+def test_reports_of_fresh_copies_arrive_at_a_rate(connection, pages, source):
+    a, b, _ = pages
+    take(connection, source, at=NOW - 60, told_until=NOW - 60)
+    take(connection, source, (a, NOW - 20, NOW - 20), (b, NOW - 9, NOW - 9), told_until=NOW)
+    take(connection, source, (a, NOW + 5, NOW + 5), at=NOW + 60, told_until=NOW + 60)
+    arrivals = hint.load_reliability(stored(connection, source).evidence).arrivals
+    assert arrivals.long == pytest.approx(2.0, abs=0.01)  # the first was reported twice
+    assert arrivals.long_s == pytest.approx(120.0, rel=0.01)
+
+
+def test_pages_of_a_template_are_judged_together(connection, pages, source, templates):
+    a, b, c = pages
+    take(connection, templates, *((page, NOW - 9, NOW - 1) for page in (a, b)), cause="Template:A")
+    take(connection, templates, (c, NOW + 1, NOW + 2), at=NOW + 2, cause="Template:B")
+    answer(connection, a, NOW + 5, source, changed=True)
+    answer(connection, b, NOW + 6, source, changed=False)
+    answer(connection, c, NOW + 7, source, changed=False)
+    known = hint.load_reliability(stored(connection, templates).evidence)
+    assert known.groups == [(NOW, 1.0, 1.0), (NOW + 2, 0.0, 1.0)]
+    assert known.arrivals.long == pytest.approx(2.0, abs=0.01)
 
 
 def test_a_hint_of_a_later_change_outlives_a_visit(connection, pages, source):

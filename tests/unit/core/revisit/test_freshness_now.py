@@ -1,0 +1,200 @@
+"""The present freshness: coverage of its interval in worlds that the formulas do not know."""
+
+import random
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pytest
+
+from crawld.core.change.arrivals import Arrivals
+from crawld.core.change.reliability import HintGroup
+from crawld.core.revisit.freshness_now import (
+    Evidence,
+    FanOut,
+    QuietCopies,
+    QuietVisits,
+    ReportedCopies,
+    SiteEvidence,
+    estimate_freshness,
+)
+from tests.unit.core.revisit.freshness_world import World, WorldSettings
+
+STORM = WorldSettings(pages=500, edits=0.5, templates=(5, 50, 200), template_edits=1 / 120)
+WORLDS = {
+    "skewed edits": WorldSettings(edits=0.3, zipf=1.1),
+    "storm": STORM,
+    "bursts": WorldSettings(edits=0.8, bursts=(60.0, 180.0)),
+    "invisible templates": replace(STORM, pages=300, templates=(5, 20, 80), visible=0.5),
+    "a tenth is missed": WorldSettings(missed=0.1),
+    "silent source": WorldSettings(edits=0.1, silent_from=0.0),
+    "no source": WorldSettings(edits=0.2, hints=False),
+    "outages": replace(STORM, outages=((400.0, 460.0), (900.0, 1_020.0))),
+    "slow host": WorldSettings(edits=0.02, delay_s=15, poll_s=60),
+    "calm": WorldSettings(edits=0.002),
+}
+SEEDS = (11, 12, 13)
+FROM_S, UNTIL_S = 300.0, 1_800.0
+
+
+@dataclass
+class Probes:
+    """What an estimate said, and the truth, at random times of several worlds."""
+
+    inside: list[bool]
+    width: list[float]
+    model_error: list[float]
+
+    @property
+    def coverage(self):
+        return float(np.mean(self.inside))
+
+
+def probe(settings, estimate=estimate_freshness, seeds=SEEDS):
+    found = Probes([], [], [])
+    for seed in seeds:
+        world, rng = World(settings, seed), random.Random(seed)
+        at = FROM_S
+        while at < UNTIL_S:
+            world.run(at)
+            says = estimate(world.evidence())
+            found.inside.append(says.low - 1e-9 <= world.truth <= says.high + 1e-9)
+            found.width.append(says.high - says.low)
+            found.model_error.append(abs(says.modelled - world.truth))
+            at += rng.uniform(40.0, 90.0)
+    return found
+
+
+@pytest.fixture(scope="module")
+def all_probes():
+    return {name: probe(settings) for name, settings in WORLDS.items()}
+
+
+def test_the_interval_covers_as_claimed_over_all_worlds(all_probes):
+    inside = [each for found in all_probes.values() for each in found.inside]
+    assert len(inside) >= 600
+    # Two standard deviations below .95 for so many independent probes.
+    assert np.mean(inside) >= 0.95 - 2.0 * np.sqrt(0.95 * 0.05 / len(inside))
+
+
+@pytest.mark.parametrize("name", WORLDS)
+def test_each_world_is_covered(all_probes, name):
+    # Probes of one world depend on each other: what misleads one misleads the next, above all
+    # templates half of whose edits nobody sees.
+    assert all_probes[name].coverage >= (0.75 if name == "invisible templates" else 0.9)
+
+
+def test_a_storm_is_known_to_a_tenth(all_probes):
+    assert np.mean(all_probes["storm"].width) <= 0.06
+    assert np.mean(np.array(all_probes["storm"].model_error) <= 0.05) >= 0.95
+    assert np.mean(all_probes["no source"].width) <= 0.2
+
+
+def test_a_pooled_figure_of_the_past_would_not_cover():
+    """The figure of the past: the share that audits found, whatever is known of the present."""
+
+    def pooled(evidence):
+        visits = replace(evidence.visits, stale=0.0, expected=0.0)
+        quiet = replace_quiet(evidence, evidence.sampled)
+        return estimate_freshness(
+            replace(evidence, quiet=quiet, reported=(), fan_out=FanOut(), visits=visits)
+        )
+
+    assert probe(STORM, pooled, seeds=SEEDS[:1]).coverage < 0.5
+
+
+def replace_quiet(evidence, count):
+    """Return that many quiet copies, each like the mean one."""
+    quiet = evidence.quiet
+    means = (float(each.mean()) for each in (quiet.rate, quiet.covered_s, quiet.open_s))
+    return QuietCopies(*(np.full(count, mean) for mean in means))
+
+
+def quiet(count, *, rate=1e-9, covered_s=100.0, open_s=1.0):
+    return QuietCopies(*(np.full(count, each) for each in (rate, covered_s, open_s)))
+
+
+def site(**more):
+    given = {"copies": 100, "quiet": quiet(100), "unreported_s": 1.0, "missed": Evidence(0.1, 100)}
+    return SiteEvidence(**given | more)
+
+
+def test_without_copies_nothing_is_known():
+    assert estimate_freshness(site(copies=0, quiet=quiet(0))) is None
+
+
+def test_known_stale_copies_are_stale_in_all_figures():
+    found = estimate_freshness(site(quiet=quiet(60), known_stale=40))
+    assert found.high <= 0.6
+    assert found.modelled == pytest.approx(0.6, abs=0.01)
+    assert found.reported == 40
+    sure = [ReportedCopies(40, Evidence(12.0, 0.1))]
+    found = estimate_freshness(site(quiet=quiet(60), reported=sure))
+    assert found.modelled == pytest.approx(0.6, abs=0.02)
+    assert found.low == pytest.approx(0.6, abs=0.04)
+
+
+def test_a_false_source_makes_no_copy_stale():
+    doubtful = [ReportedCopies(40, Evidence(0.1, 12.0))]
+    assert estimate_freshness(site(quiet=quiet(60), reported=doubtful)).freshness > 0.95
+
+
+def test_changes_since_the_last_poll_are_expected():
+    busy = Arrivals()
+    for _ in range(60):
+        busy.add(5.0, 10.0)
+    for unreported_s in (4.0, 40.0):
+        found = estimate_freshness(
+            site(unreported_s=unreported_s, arrivals=busy, quiet=quiet(100, open_s=unreported_s))
+        )
+        # Half a page each second, some twice.
+        assert found.unreported == pytest.approx(0.5 * unreported_s, rel=0.2)
+        assert found.low < found.freshness - 0.01
+
+
+def test_a_pending_template_counts_as_many_pages_as_it_had():
+    for size in (5.0, 50.0):
+        found = estimate_freshness(site(fan_out=FanOut(pending=[size], sizes=[5.0, 50.0])))
+        assert found.fan_out == pytest.approx(0.87 * size, rel=0.1)
+    unknown = estimate_freshness(site(fan_out=FanOut(pending=[None])))
+    assert 2.0 < unknown.fan_out < 12.0
+    assert unknown.low < 0.9
+
+
+def test_visits_to_a_templates_pages_tell_about_the_others():
+    waiting = {"quiet": quiet(50)}
+    shown = FanOut(waiting=[(50, HintGroup(1.0, 6.0, 0.0))])
+    hidden = FanOut(waiting=[(50, HintGroup(1.0, 0.0, 6.0))])
+    untold = FanOut(waiting=[(50, HintGroup(1.0))], known=[HintGroup(0.0, 0.0, 9.0)])
+    assert estimate_freshness(site(**waiting, fan_out=shown)).high < 0.65
+    assert estimate_freshness(site(**waiting, fan_out=hidden)).low > 0.8
+    both = estimate_freshness(site(**waiting, fan_out=untold))
+    assert both.low < 0.6 < 0.9 < both.high
+
+
+def test_visits_reveal_changes_that_no_source_reports():
+    found_none = QuietVisits(count=100, stale=0.0, expected=0.0, exposure_s=100 * 100.0)
+    found_many = QuietVisits(count=100, stale=20.0, expected=0.0, exposure_s=100 * 100.0)
+    assert estimate_freshness(site(visits=found_none)).low > 0.97
+    told = estimate_freshness(site(visits=found_many))
+    assert told.low < 0.82 < told.high
+    assert told.modelled > 0.99
+
+
+def test_old_visits_decay():
+    visits = QuietVisits()
+    for _ in range(500):
+        visits.add(changed=True, expected=1.0, exposure_s=10.0)
+        visits.stale += 1.0
+    visits.decay()
+    assert visits.count == visits.stale == visits.expected == 120.0
+    assert visits.exposure_s == 600.0  # a change halves the time that was free of it
+
+
+def test_a_sample_widens_the_interval():
+    half = [ReportedCopies(50, Evidence(12.0, 0.1))]
+    whole, part = (
+        estimate_freshness(site(copies=copies, quiet=quiet(50), reported=half))
+        for copies in (100, 100_000)
+    )
+    assert part.high - part.low > 2.0 * (whole.high - whole.low)
+    assert part.reported == pytest.approx(1_000 * whole.reported)
