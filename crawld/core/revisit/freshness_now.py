@@ -62,8 +62,8 @@ _EXCESS_WEIGHTS = np.array(
 )
 
 
-class Evidence(NamedTuple):
-    """Evidence about a share: a Beta distribution."""
+class ShareEvidence(NamedTuple):
+    """ShareEvidence about a share: a Beta distribution."""
 
     yes: float
     no: float
@@ -114,10 +114,10 @@ class QuietVisits:
         return keep
 
 
-LIKELY: Final = Evidence(1.8, 0.2)
-"""Evidence that hints are true, before the first was judged."""
+LIKELY: Final = ShareEvidence(1.8, 0.2)
+"""ShareEvidence that hints are true, before the first was judged."""
 
-ALL: Final = Evidence(1.0, 0.0)
+ALL: Final = ShareEvidence(1.0, 0.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +125,7 @@ class ReportedCopies:
     """Sampled copies with a hint, and the recent evidence that such hints are true."""
 
     copies: int
-    real: Evidence
+    real: ShareEvidence
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,10 +170,10 @@ class FanOut:
         return sum(copies for copies, _ in self.waiting)
 
     @property
-    def visible(self) -> Evidence:
-        """Evidence that the edit of a template changes the pages that include it."""
+    def visible(self) -> ShareEvidence:
+        """ShareEvidence that the edit of a template changes the pages that include it."""
         shown = sum(_visible_probability(group, LIKELY.mean) for group in self.known)
-        return Evidence(LIKELY.yes + shown, LIKELY.no + len(self.known) - shown)
+        return ShareEvidence(LIKELY.yes + shown, LIKELY.no + len(self.known) - shown)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -192,7 +192,7 @@ class SiteEvidence:
     quiet: QuietCopies
     known_stale: int = 0
     reported: Sequence[ReportedCopies] = ()
-    missed: Evidence = ALL
+    missed: ShareEvidence = ALL
     unreported_s: float = np.inf
     arrivals: Arrivals = field(default_factory=Arrivals)
     fan_out: FanOut = field(default_factory=FanOut)
@@ -328,7 +328,7 @@ class _Draws:
         """Return stale copies due to the edit of one template."""
         fan_out, rng = self._site.fan_out, self._rng
         if size is not None:
-            affected = np.full(DRAWS, size)
+            affected = np.full(DRAWS, float(size))
         elif fan_out.sizes:
             affected = rng.choice(np.asarray(fan_out.sizes, np.float64), DRAWS)
         else:

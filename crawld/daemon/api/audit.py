@@ -15,7 +15,7 @@ from crawld.daemon.api.schemas.status import (
     StaleCopies,
 )
 from crawld.daemon.daemon import Daemon
-from crawld.daemon.jobs.present_freshness import SiteFreshness
+from crawld.daemon.jobs.present_freshness import SiteEstimate
 from crawld.store.changes import audit
 from crawld.store.changes.audit import AuditRow
 
@@ -72,7 +72,7 @@ async def freshness_statuses(daemon: Daemon) -> list[FreshnessStatus]:
     return found
 
 
-def _present(name: str, found: SiteFreshness, outdated: float | None) -> FreshnessStatus:
+def _present(name: str, found: SiteEstimate, outdated: float | None) -> FreshnessStatus:
     now = found.now
     return FreshnessStatus(
         site=name,

@@ -21,12 +21,12 @@ from crawld.core.change.prior import DEFAULT_PRIOR
 from crawld.core.change.reliability import HintGroup, Reliability
 from crawld.core.page import Outcome
 from crawld.core.revisit.freshness_now import (
-    Evidence,
     FanOut,
     FreshnessNow,
     QuietCopies,
     QuietVisits,
     ReportedCopies,
+    ShareEvidence,
     SiteEvidence,
     estimate_freshness,
 )
@@ -51,14 +51,14 @@ MAX_SITES: Final = 50
 REST_FACTOR: Final = 20.0
 """Rest after an estimate, as a multiple of the time it took."""
 
-_AMBIGUOUS: Final = Evidence(0.5, 1.5)
+_AMBIGUOUS: Final = ShareEvidence(0.5, 1.5)
 """A change dated before the last visit and after it: that visit has probably seen it."""
 
 _GONE: Final = (Outcome.GONE, Outcome.SOFT_GONE)
 
 
 @dataclass(frozen=True, slots=True)
-class SiteFreshness:
+class SiteEstimate:
     """The freshness of a site at a time (Unix seconds).
 
     Attributes:
@@ -89,7 +89,7 @@ class PresentFreshness(BackgroundWork):
 
     def __init__(self, context: CrawlContext) -> None:
         super().__init__(context)
-        self._known: list[SiteFreshness] = []
+        self._known: list[SiteEstimate] = []
         self._fresh_until = -math.inf
         self._asked = trio.Event()
         self._done = trio.Event()
@@ -111,7 +111,7 @@ class PresentFreshness(BackgroundWork):
             self._done.set()
             self._done = trio.Event()
 
-    async def get(self) -> list[SiteFreshness]:
+    async def get(self) -> list[SiteEstimate]:
         """Return the newest estimates; wait a moment for new ones if they are old."""
         if trio.current_time() >= self._fresh_until:
             done = self._done
@@ -126,7 +126,7 @@ class PresentFreshness(BackgroundWork):
         if visits:
             await self._database.write(freshness.add_quiet_visits, visits)
 
-    async def _estimate(self) -> list[SiteFreshness]:
+    async def _estimate(self) -> list[SiteEstimate]:
         await self.store_visits()
         site_ids = list(self._state.sites)[:MAX_SITES]
         stored = await self._database.read(_read, site_ids)
@@ -158,14 +158,14 @@ def _read(connection: apsw.Connection, site_ids: Sequence[int]) -> list[_Stored]
     ]
 
 
-def _estimate_all(stored: Sequence[_Stored], covering: set[int], now: float) -> list[SiteFreshness]:
+def _estimate_all(stored: Sequence[_Stored], covering: set[int], now: float) -> list[SiteEstimate]:
     found = []
     for site in stored:
         estimate = estimate_freshness(_evidence(site, covering, now))
         if estimate is not None:
             sample = site.sample
             found.append(
-                SiteFreshness(site.site_id, now, sample.copies, len(sample.sampled), estimate)
+                SiteEstimate(site.site_id, now, sample.copies, len(sample.sampled), estimate)
             )
     return found
 
@@ -229,19 +229,19 @@ def _newest_hint(copy: SampledCopy, kinds: Mapping[int, str]) -> CopyHint | None
     )
 
 
-def _real(known: Reliability | None) -> Evidence:
+def _real(known: Reliability | None) -> ShareEvidence:
     """Return the recent share of true hints of a source; None: times are ambiguous."""
-    return _AMBIGUOUS if known is None else Evidence(known.recent.yes, known.recent.no)
+    return _AMBIGUOUS if known is None else ShareEvidence(known.recent.yes, known.recent.no)
 
 
-def _missed(known: Sequence[Reliability]) -> Evidence:
+def _missed(known: Sequence[Reliability]) -> ShareEvidence:
     """Return the share of changes that no source reports; all of them without a source."""
     if not known:
-        return Evidence(1.0, 1e-9)
+        return ShareEvidence(1.0, 1e-9)
     best = min(known, key=lambda each: each.effective_missed_share)
     share = math.prod(each.effective_missed_share for each in known)
     count = best.missing.yes + best.missing.no
-    return Evidence(share * count, (1.0 - share) * count)
+    return ShareEvidence(share * count, (1.0 - share) * count)
 
 
 def _fan_out(

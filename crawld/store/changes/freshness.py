@@ -29,6 +29,9 @@ LEAST_SAMPLE: Final = 200
 _RATE_AT: Final = RECORD_DTYPE.fields["rate"][1]  # type: ignore[index]
 _HELD: Final = "page.state = 'visited' AND page.version_id IS NOT NULL AND page.requisite = 0"
 
+# A copy that is marked as removed, or withheld, is not shown as the page.
+_IS_SHOWN: Final = "NOT EXISTS (SELECT 1 FROM removal WHERE removal.page_id = page.page_id)"
+
 # One JSON text: on a thread each step of a statement would wait for the interpreter lock.
 _CURRENT: Final = (
     f"length(record) = {RECORD_DTYPE.itemsize} AND hex(substr(record, 1, 1)) = '{VERSION:02X}'"
@@ -43,7 +46,7 @@ _COPY: Final = f"""json_array(
 _ALL: Final = f"""
 SELECT json_group_array(json(copy)) FROM (
     SELECT {_COPY} AS copy FROM page INDEXED BY page_held LEFT JOIN model USING (page_id)
-    WHERE page.site_id = ?1 AND {_HELD} LIMIT ?2
+    WHERE page.site_id = ?1 AND {_HELD} AND {_IS_SHOWN} LIMIT ?2
 )
 """
 
@@ -53,7 +56,7 @@ SELECT json_group_array(json(copy)) FROM (
     CROSS JOIN page NOT INDEXED
       ON page.page_id BETWEEN block.value AND block.value + {BLOCK_PAGES - 1}
     LEFT JOIN model USING (page_id)
-    WHERE page.site_id = ?1 AND {_HELD}
+    WHERE page.site_id = ?1 AND {_HELD} AND {_IS_SHOWN}
 )
 """
 

@@ -21,11 +21,11 @@ from crawld.core.change.model import PageModel
 from crawld.core.change.prior import Gamma
 from crawld.core.change.reliability import HintGroup, Reliability
 from crawld.core.revisit.freshness_now import (
-    Evidence,
     FanOut,
     QuietCopies,
     QuietVisits,
     ReportedCopies,
+    ShareEvidence,
     SiteEvidence,
 )
 
@@ -227,9 +227,9 @@ class World:
                 np.array([page.model.rate for page in quiet]), covered, since - covered
             ),
             reported=[
-                ReportedCopies(by_edit, Evidence(edits.recent.yes, edits.recent.no)),
+                ReportedCopies(by_edit, ShareEvidence(edits.recent.yes, edits.recent.no)),
             ],
-            missed=Evidence(edits.missing.yes, edits.missing.no),
+            missed=ShareEvidence(edits.missing.yes, edits.missing.no),
             unreported_s=self.now - told if self.settings.hints else math.inf,
             arrivals=edits.arrivals,
             fan_out=FanOut(

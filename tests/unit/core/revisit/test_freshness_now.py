@@ -9,11 +9,11 @@ import pytest
 from crawld.core.change.arrivals import Arrivals
 from crawld.core.change.reliability import HintGroup
 from crawld.core.revisit.freshness_now import (
-    Evidence,
     FanOut,
     QuietCopies,
     QuietVisits,
     ReportedCopies,
+    ShareEvidence,
     SiteEvidence,
     estimate_freshness,
 )
@@ -114,7 +114,12 @@ def quiet(count, *, rate=1e-9, covered_s=100.0, open_s=1.0):
 
 
 def site(**more):
-    given = {"copies": 100, "quiet": quiet(100), "unreported_s": 1.0, "missed": Evidence(0.1, 100)}
+    given = {
+        "copies": 100,
+        "quiet": quiet(100),
+        "unreported_s": 1.0,
+        "missed": ShareEvidence(0.1, 100),
+    }
     return SiteEvidence(**given | more)
 
 
@@ -127,14 +132,14 @@ def test_known_stale_copies_are_stale_in_all_figures():
     assert found.high <= 0.6
     assert found.modelled == pytest.approx(0.6, abs=0.01)
     assert found.reported == 40
-    sure = [ReportedCopies(40, Evidence(12.0, 0.1))]
+    sure = [ReportedCopies(40, ShareEvidence(12.0, 0.1))]
     found = estimate_freshness(site(quiet=quiet(60), reported=sure))
     assert found.modelled == pytest.approx(0.6, abs=0.02)
     assert found.low == pytest.approx(0.6, abs=0.04)
 
 
 def test_a_false_source_makes_no_copy_stale():
-    doubtful = [ReportedCopies(40, Evidence(0.1, 12.0))]
+    doubtful = [ReportedCopies(40, ShareEvidence(0.1, 12.0))]
     assert estimate_freshness(site(quiet=quiet(60), reported=doubtful)).freshness > 0.95
 
 
@@ -191,7 +196,7 @@ def test_old_visits_decay():
 
 
 def test_a_sample_widens_the_interval():
-    half = [ReportedCopies(50, Evidence(12.0, 0.1))]
+    half = [ReportedCopies(50, ShareEvidence(12.0, 0.1))]
     whole, part = (
         estimate_freshness(site(copies=copies, quiet=quiet(50), reported=half))
         for copies in (100, 100_000)
