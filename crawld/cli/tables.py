@@ -200,7 +200,8 @@ def audited_text(found: AuditedFreshness) -> str:
 def sites_table(sites: list[models.SiteStatus]) -> RenderableType:
     """Return the sites and their progress."""
     headings = (
-        "site", "state", "known", "visited", "waiting", "requisites", "delay", "source", "hosts",
+        "site", "state", "known", "visited", "waiting", "shared", "requisites", "delay", "source",
+        "hosts",
     )  # fmt: skip
     return table(headings, (_site_row(site) for site in sites))
 
@@ -225,6 +226,7 @@ def _site_row(site: models.SiteStatus) -> Sequence[str]:
         count_text(site.pages_in_all),
         count_text(site.pages.get(PageState.VISITED, 0)),
         count_text(site.pages.get(PageState.DISCOVERED, 0)),
+        count_text(site.pages_shared),
         count_text(site.requisites),
         duration_text(site.host_delay_s),
         site.source,

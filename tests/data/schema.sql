@@ -19,6 +19,8 @@ CREATE INDEX page_revisit ON page (host_id, site_id, last_visit_at, state, retry
 
 CREATE INDEX page_seed ON page (site_id, host_id) WHERE seed = 1;
 
+CREATE INDEX page_share_page ON page_share (page_id);
+
 CREATE INDEX page_suspended ON page (host_id, page_id) WHERE state = 'suspended';
 
 CREATE INDEX page_vanished ON page (host_id, gone_since) WHERE gone_count > 0;
@@ -279,6 +281,13 @@ CREATE TABLE page (
     redirect_url TEXT,
     title TEXT
 , cleaned_digest BLOB, sketch BLOB, change_streak INTEGER NOT NULL DEFAULT 0, requisite INTEGER NOT NULL DEFAULT 0) STRICT;
+
+CREATE TABLE page_share (
+    -- the other site
+    site_id INTEGER NOT NULL REFERENCES site,
+    page_id INTEGER NOT NULL REFERENCES page ON DELETE CASCADE,
+    PRIMARY KEY (site_id, page_id)
+) STRICT, WITHOUT ROWID;
 
 CREATE TABLE pin (
     page_id INTEGER PRIMARY KEY REFERENCES page,

@@ -13,7 +13,7 @@ from tests.e2e.daemon_config import crawl_requests, query_rows, site, start_daem
 
 PARTS = {
     "category": {"wiki_categories": ["Some"]},
-    "titles": {"wiki_titles": ["Entry 0015", "entry_0016"]},
+    "titles": {"wiki_titles": ["Entry 0015", "Entry 0016"]},
     "prefix": {"wiki_prefixes": ["Entry 000"]},
 }
 WANTED = {
@@ -126,19 +126,28 @@ def owner(crawld, wiki, title):
     return rows[0][0] if rows else None
 
 
+def shares(crawld):
+    return {each["name"]: each["pages_shared"] for each in crawld.get("/sites")}
+
+
 def test_a_page_that_leaves_one_part_belongs_to_the_other_that_names_it(crawld, wiki):
     category, titles = sites_of(wiki, "category", "titles")
     titles["wiki_titles"] = [*titles["wiki_titles"], "Entry 0012", "Entry 0013"]
     start_daemon(crawld, category, titles, **SETTINGS)
     crawld.wait_until(lambda _: is_filled(crawld, "category", "titles"))
+    crawld.wait_until(lambda _: shares(crawld) == {"category": 0, "titles": 2})
+    listed = {each["url"] for each in crawld.get("/pages?site=titles")}
+    assert listed == {wiki.url(title) for title in titles["wiki_titles"]}
     # One leaves the category, the other its site.
     wiki.edit("Entry 0012", "a text without a category")
     wiki.run_jobs()
     crawld.wait_until(lambda _: owner(crawld, wiki, "Entry 0012") == "titles")
     assert owner(crawld, wiki, "Entry 0013") == "category"
+    assert shares(crawld) == {"category": 0, "titles": 1}
     write_config(crawld, titles, **SETTINGS)
     crawld.post("/reload")
     crawld.wait_until(lambda _: owner(crawld, wiki, "Entry 0013") == "titles")
+    crawld.wait_until(lambda _: shares(crawld) == {"titles": 0})
     count = visits_of(crawld, wiki, "Entry 0013")
     wiki.edit("Entry 0013", "another text")
     crawld.wait_until(lambda _: visits_of(crawld, wiki, "Entry 0013") > count)

@@ -38,8 +38,8 @@ from crawld.errors import OperatorError
 from crawld.store import visit as visit_rows
 from crawld.store.frontier import host as host_rows
 from crawld.store.frontier import page as page_rows
+from crawld.store.frontier import page_share, tombstone
 from crawld.store.frontier import site as site_rows
-from crawld.store.frontier import tombstone
 
 
 def routes(daemon: Daemon) -> APIRouter:
@@ -67,9 +67,9 @@ def _lists(router: APIRouter, daemon: Daemon) -> None:
     @router.get("/sites")
     async def sites() -> list[schemas.SiteStatus]:
         """All sites."""
-        return [
-            site_status(daemon, row) for row in await daemon.database.read(site_rows.list_sites)
-        ]
+        rows = await daemon.database.read(site_rows.list_sites)
+        shared = await daemon.database.read(page_share.counts)
+        return [site_status(daemon, row, shared.get(row.site_id, 0)) for row in rows]
 
     @router.get("/hosts")
     async def hosts(after: str = "", limit: Limit = 100) -> list[schemas.HostStatus]:

@@ -34,8 +34,8 @@ def _pages(row: SiteRow | HostRow) -> dict[PageState, int]:
     return {state: getattr(row, f"pages_{state.value}") for state in PageState}
 
 
-def site_status(daemon: Daemon, row: SiteRow) -> status.SiteStatus:
-    """Return the status of a site."""
+def site_status(daemon: Daemon, row: SiteRow, pages_shared: int) -> status.SiteStatus:
+    """Return the status of a site, with the number of pages that it shares with others."""
     site = daemon.state.sites[row.site_id]
     metered = site.config.monthly_bytes
     return status.SiteStatus(
@@ -47,6 +47,7 @@ def site_status(daemon: Daemon, row: SiteRow) -> status.SiteStatus:
         host_delay_s=site.rules.host_delay_s,
         pages=_pages(row),
         pages_in_all=row.page_count,
+        pages_shared=pages_shared,
         requisites=row.requisite_count,
         received_bytes_this_month=None if metered is None else daemon.state.traffic.of(row.site_id),
         monthly_bytes=metered,

@@ -1,12 +1,16 @@
 """Give pages to another site, when they leave the part of a wiki that their own site covers.
 
-A page has one site. If several sites name it, it belongs to the one that found it first, and goes
-to another as soon as that one no longer names it or is no longer configured.
+A page has one site. If several sites name it, it belongs to the one that found it first, and the
+others share it: they list it, and it is visited once. It goes to one of them as soon as its own
+site no longer names it or is no longer configured.
 """
 
 from __future__ import annotations
 
 from array import array
+from collections import defaultdict
+
+import apsw
 
 from crawld.core.page import PageState
 from crawld.core.url import split_url, url_hash
@@ -14,7 +18,7 @@ from crawld.daemon.crawl.state import CrawlState
 from crawld.daemon.frontier.site import ActiveSite
 from crawld.daemon.pacing import LoopSlices, parts_of
 from crawld.store.engine.database import Database
-from crawld.store.frontier import frontier
+from crawld.store.frontier import frontier, page_share
 from crawld.store.frontier import page as page_rows
 from crawld.store.frontier import site as site_rows
 from crawld.store.frontier.page import PageRecord
@@ -41,26 +45,39 @@ async def hand_over(
 async def hand_over_members(state: CrawlState, database: Database) -> int:
     """Give each site the pages of its part of a wiki that their own sites gave up; return how many.
 
-    Titles of a site whose pages another site still names stay with that site.
+    It shares those that another site still names.
     """
     if len(await database.read(site_rows.list_sites, retired=True)) < 2:
         return 0
-    count, slices = 0, LoopSlices()
+    count, slices, shared = 0, LoopSlices(), defaultdict[int, set[int]](set)
     for (site_id, origin), part in state.wiki_scope.parts():
+        heir, of_others = state.sites.get(site_id), shared[site_id]
+        if heir is None:
+            continue
         urls = [url for title in part.members if (url := part.rules.url_of(title, origin))]
         for some in parts_of(urls):
             hashes = array("q", map(url_hash, some))
             name = split_url(f"{origin}/").host
-            for page_id in await database.read(frontier.list_of_others, name, site_id, hashes):
-                page = await database.read(page_rows.for_visit, page_id)
-                heir = state.sites.get(site_id)
-                if page is None or heir is None or not _is_free(state, page):
+            for page in await database.read(_pages_of_others, name, site_id, hashes):
+                if not state.admits(page, heir):
                     continue
-                if state.admits(page, heir):
-                    await hand_over(state, database, page, heir)
-                    count += 1
+                if not _is_free(state, page):
+                    of_others.add(page.page_id)
+                    continue
+                await hand_over(state, database, page, heir)
+                count += 1
             await slices.pause()
+    await database.write(page_share.replace_all, shared)
     return count
+
+
+def _pages_of_others(
+    connection: apsw.Connection, host: str, site_id: int, url_hashes: array[int]
+) -> list[PageRecord]:
+    """Return those pages of other sites on a host; on a reader's thread."""
+    page_ids = frontier.list_of_others(connection, host, site_id, url_hashes)
+    found = (page_rows.for_visit(connection, page_id) for page_id in page_ids)
+    return [page for page in found if page is not None]
 
 
 def _is_free(state: CrawlState, page: PageRecord) -> bool:

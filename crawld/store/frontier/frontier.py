@@ -390,6 +390,9 @@ def take_over(
     if row is None:
         return None
     [(host_id, name)] = connection.execute(_TAKE_OVER, (page_id, site_id, importance))
+    connection.execute(
+        "DELETE FROM page_share WHERE site_id = ? AND page_id = ?", (site_id, page_id)
+    )
     state = PageState(name)
     moves: list[page_counts.Move] = [
         (row[0], host_id, state, None),

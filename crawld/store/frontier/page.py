@@ -132,7 +132,7 @@ def list_pages(
     after: int = 0,
     limit: int = 100,
 ) -> list[PageRecord]:
-    """Return pages of a site, a host or a state, after the page_id `after`.
+    """Return pages of a site (shared ones too), a host or a state, after the page_id `after`.
 
     The order is that of page_id; with `host_id` it is that of the URL hashes, for which there is an
     index, so that every part of the list costs the same.
@@ -147,10 +147,13 @@ def list_pages(
         bindings, order = [host_id, after, -(2**63)], "url_hash"
     where.append("requisite = ?")
     bindings.append(requisites)
-    for column, wanted in (("page.site_id = ?", site_id), ("state = ?", state)):
-        if wanted is not None:
-            where.append(column)
-            bindings.append(wanted)  # type: ignore[arg-type]
+    if site_id is not None:
+        shared = "page_id IN (SELECT page_id FROM page_share WHERE site_id = ?)"
+        where.append(f"(page.site_id = ? OR {shared})")
+        bindings += [site_id, site_id]
+    if state is not None:
+        where.append("state = ?")
+        bindings.append(state)  # type: ignore[arg-type]
     sql = f"{_SELECT} WHERE {' AND '.join(where)} ORDER BY {order} LIMIT ?"
     return [_record(row) for row in connection.execute(sql, (*bindings, limit))]
 

@@ -121,12 +121,14 @@ def first_copy_at(connection: apsw.Connection, page_id: int) -> float | None:
 def list_pages(
     connection: apsw.Connection, site: str, *, after: int = 0, limit: int = 100
 ) -> list[PageLookup]:
-    """Return pages of a site that have a copy, by page_id, from the one after `after`."""
+    """Return pages of a site (shared ones too) that have a copy, by page_id, after `after`."""
+    site_id = connection.execute("SELECT site_id FROM site WHERE name = ?", (site,)).get
     rows = connection.execute(
-        f"SELECT {_COLUMNS} FROM page WHERE page_id > ? AND version_id IS NOT NULL"
-        " AND requisite = 0 AND site_id = (SELECT site_id FROM site WHERE name = ?)"
-        " ORDER BY page_id LIMIT ?",
-        (after, site, limit),
+        f"SELECT {_COLUMNS} FROM page WHERE page_id > ?1 AND version_id IS NOT NULL"
+        " AND requisite = 0 AND (site_id = ?2"
+        " OR page_id IN (SELECT page_id FROM page_share WHERE site_id = ?2))"
+        " ORDER BY page_id LIMIT ?3",
+        (after, site_id, limit),
     )
     return [_page(row) for row in rows]
 

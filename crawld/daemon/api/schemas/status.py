@@ -197,7 +197,10 @@ class Status(BaseModel):
 
 
 class SiteStatus(BaseModel):
-    """One site."""
+    """One site.
+
+    `pages_shared`: further pages that it names too; they are visited for another site.
+    """
 
     name: str
     source: str
@@ -207,6 +210,7 @@ class SiteStatus(BaseModel):
     host_delay_s: float
     pages: dict[PageState, int]
     pages_in_all: int
+    pages_shared: int = 0
     requisites: int = 0
     received_bytes_this_month: int | None = None
     monthly_bytes: int | None = None

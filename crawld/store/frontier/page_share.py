@@ -1,0 +1,33 @@
+"""Pages that several sites name.
+
+A page has one site, for which it is visited. Sites whose part of a wiki names it while it belongs
+to another site share it: it is listed among their pages.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Mapping
+
+import apsw
+
+
+def replace_all(connection: apsw.Connection, shared: Mapping[int, Collection[int]]) -> None:
+    """Replace the pages that sites share: page_ids of other sites, by site_id."""
+    wanted = json.dumps([[site_id, page_id] for site_id in shared for page_id in shared[site_id]])
+    connection.execute(
+        "DELETE FROM page_share WHERE (site_id, page_id)"
+        " NOT IN (SELECT value ->> 0, value ->> 1 FROM json_each(?))",
+        (wanted,),
+    )
+    connection.execute(
+        "INSERT OR IGNORE INTO page_share (site_id, page_id)"
+        " SELECT value ->> 0, page_id FROM json_each(?) CROSS JOIN page ON page_id = value ->> 1"
+        " WHERE page.site_id <> value ->> 0",
+        (wanted,),
+    )
+
+
+def counts(connection: apsw.Connection) -> dict[int, int]:
+    """Return how many pages of other sites each site shares, by site_id."""
+    return dict(connection.execute("SELECT site_id, count(*) FROM page_share GROUP BY site_id"))
