@@ -168,7 +168,6 @@ class Corpus:
                 name: f"A category. {f'[[{parent}]]' if parent else ''}"
                 for name, parent in CATEGORIES.items()
             },
-            STYLE: style_text(0),
         }
         return [_history(rng, title, text) for title, text in texts.items()]
 

@@ -83,7 +83,7 @@ class MirrorReader:
         if response.status == 304 and known is not None:
             return known, None
         location = response.getheader("Location") if 300 <= response.status < 400 else None
-        seen = _seen(response.status, body, response.getheader("ETag"))
+        seen = see(response.status, body, response.getheader("ETag"))
         if location is None and response.status == 200:
             self._cache[path] = seen
         return seen, location
@@ -105,7 +105,8 @@ class MirrorReader:
         raise ConnectionError(f"the listener does not answer {path}")
 
 
-def _seen(status: int, body: bytes, etag: str | None) -> Seen:
+def see(status: int, body: bytes, etag: str | None) -> Seen:
+    """Return what a reader takes from a response of the mirror."""
     text = body.decode("utf-8", "replace") if status == 200 else ""
     banner = text.partition("<crawld-banner")[2].partition("</crawld-banner>")[0]
     style = _STYLE_MARK.search(text)

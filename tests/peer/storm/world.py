@@ -23,7 +23,7 @@ from tests.peer.crawld_process import ControlError, Crawld, with_crawld, with_se
 from tests.peer.mediawiki import MediaWiki, WikiTemplate, install_wiki, with_mediawiki
 from tests.peer.nginx import NginxOptions
 from tests.peer.process import ManagedProcess
-from tests.peer.storm.corpus import CATEGORY, CATEGORY_DEPTH, PREFIX, Corpus
+from tests.peer.storm.corpus import CATEGORY, CATEGORY_DEPTH, PREFIX, STYLE, Corpus, style_text
 from tests.peer.storm.reader import MirrorReader
 
 RETRY_AFTER_S = 10
@@ -130,6 +130,8 @@ def with_world(
         wiki.set_robots(ROBOTS)
         for name, content in corpus.images.items():
             wiki.upload(name.removeprefix("File:"), content)
+        # Not imported: a dump would make it a page of wikitext.
+        wiki.edit(STYLE, style_text(0))
         wiki.run_jobs()
         crawld = ended.enter_context(with_crawld(folder / "crawld"))
         config = crawld.folder / "crawld.toml"
