@@ -18,20 +18,24 @@ So a small page takes no lease and never waits. A task may hold a lease on bodie
 analyses, never the other way round.
 
 There is no deadlock inside a pool either, although leases grow while others wait: so much of the
-pool is kept back that one lease can always grow to the largest size. It goes to the lease that has
-waited longest, until that one ends or the rest of the pool suffices again. Others are served in
-order.
+pool is kept back that one lease can always grow to the largest size. It goes to the lease that is
+served next, until that one ends or the rest of the pool suffices again. Those who wait are served
+in an order that is fair by host and size (`crawld/fair_order.py`), so that a medium page passes
+large ones. A body that hardly grows while others wait loses its lease (`evict_slow`).
 """
 
 from __future__ import annotations
 
+import heapq
 import sys
-from collections import OrderedDict
+import weakref
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Final
+from dataclasses import dataclass, field
+from typing import Final, Protocol
 
 import trio
+
+from crawld.fair_order import FairOrder
 
 KIB: Final = 1024
 MIB: Final = 1024 * 1024
@@ -64,6 +68,9 @@ LEAST_BYTES: Final = 64 * MIB
 """The least limit: below it not even common images and pages fit."""
 
 MOST_RECORD_BYTES: Final = 64 * MIB
+
+REFILL_S: Final = 60.0
+"""A body that receives less in this time than it holds is slow."""
 
 
 class MemoryShortage(Exception):
@@ -114,25 +121,42 @@ class MemoryShares:
         )
 
 
+class Filling(Protocol):
+    """A body that is being received into a lease.
+
+    Attributes:
+        received_bytes: bytes on the wire so far.
+    """
+
+    received_bytes: int
+
+    def evict(self) -> None:
+        """End it: others wait for its memory."""
+
+
 class MemoryLease:
     """Bytes of a pool that one holder keeps; made by `MemoryPool.lease`.
 
     Attributes:
         held_bytes: what it keeps now.
+        host: whose bytes they are; hosts have equal shares of the order.
+        filling: what fills it; None: nothing that may be ended.
     """
 
-    __slots__ = ("_pool", "held_bytes")
+    __slots__ = ("__weakref__", "_pool", "filling", "held_bytes", "host")
 
-    def __init__(self, pool: MemoryPool) -> None:
+    def __init__(self, pool: MemoryPool, host: str) -> None:
         self._pool = pool
         self.held_bytes = 0
+        self.host = host
+        self.filling: Filling | None = None
 
     def __del__(self) -> None:
         if self.held_bytes:
             self.release()
 
     async def grow(self, size_bytes: int) -> None:
-        """Hold at least `size_bytes`; wait in order for a share that is not free.
+        """Hold at least `size_bytes`; wait for a share that is not free.
 
         More than the largest size of the pool counts as that size. The caller may hold no other
         lease of this pool.
@@ -149,6 +173,16 @@ class MemoryLease:
     def release(self) -> None:
         """Hold nothing; allowed more than once."""
         self._pool.shrink(self, 0)
+
+
+@dataclass(slots=True, eq=False)
+class _Wish:
+    """What a lease that waits wants."""
+
+    lease: MemoryLease
+    place: float
+    size_bytes: int
+    granted: trio.Event = field(default_factory=trio.Event)
 
 
 class MemoryPool:
@@ -191,7 +225,12 @@ class MemoryPool:
         # Not the lease itself, which must end with its holder. No other object takes its id before.
         self._favoured_id: int | None = None
         self._favoured_bytes = 0
-        self._waiting: OrderedDict[MemoryLease, tuple[int, trio.Event]] = OrderedDict()
+        self._waiting: dict[MemoryLease, _Wish] = {}
+        self._places: list[tuple[float, int, _Wish]] = []
+        self._order = FairOrder()
+        self._wishes = 0
+        self._lacking = trio.Event()
+        self._filled: weakref.WeakSet[MemoryLease] = weakref.WeakSet()
 
     @property
     def waiting(self) -> int:
@@ -203,9 +242,13 @@ class MemoryPool:
         """What neither leases nor stale bytes take."""
         return self.size_bytes - self.used_bytes - self.stale_bytes
 
-    def lease(self) -> MemoryLease:
+    def lease(self, host: str = "", filling: Filling | None = None) -> MemoryLease:
         """Return a lease that holds nothing yet."""
-        return MemoryLease(self)
+        lease = MemoryLease(self, host)
+        if filling is not None:
+            lease.filling = filling
+            self._filled.add(lease)
+        return lease
 
     def grow_nowait(self, lease: MemoryLease, size_bytes: int) -> bool:
         """Let a lease hold at least `size_bytes`; return whether that needs no waiting."""
@@ -222,13 +265,18 @@ class MemoryPool:
         size_bytes = min(size_bytes, self.largest_bytes)
         if len(self._waiting) >= self.max_waiting:
             raise MemoryShortage
-        granted = trio.Event()
-        self._waiting[lease] = (size_bytes, granted)
-        self._ask_for_stale()
+        place = self._order.place(lease.host, size_bytes)
+        wish = self._waiting[lease] = _Wish(lease, place, size_bytes)
+        self._wishes += 1
+        heapq.heappush(self._places, (place, self._wishes, wish))
+        self._lacking.set()
+        # What comes first in the order may fit where another does not.
+        self.serve()
         try:
-            await granted.wait()
+            await wish.granted.wait()
         finally:
-            if self._waiting.pop(lease, None) is not None:
+            if lease in self._waiting:
+                self._remove(wish)
                 self.serve()  # cancelled: others may have waited behind this one
 
     def shrink(self, lease: MemoryLease, size_bytes: int) -> None:
@@ -255,13 +303,70 @@ class MemoryPool:
         """Grant what those who wait want, in order, as far as there is room."""
         if self._favoured_id is not None and self.room_bytes >= self.largest_bytes:
             self._favour(None)
-        while self._waiting:
-            lease, (size_bytes, granted) = next(iter(self._waiting.items()))
-            if not self._grant(lease, size_bytes):
+        while self._places:
+            wish = self._places[0][2]
+            if not self._grant(wish.lease, wish.size_bytes):
+                self._serve_favoured()
                 self._ask_for_stale()
                 return
-            del self._waiting[lease]
-            granted.set()
+            self._order.served(wish.place)
+            self._remove(wish)
+            wish.granted.set()
+        self._order.restart()
+
+    async def wait_lacking(self) -> None:
+        """Return when a lease waits."""
+        while not self._waiting:
+            self._lacking = trio.Event()
+            await self._lacking.wait()
+
+    def received(self) -> weakref.WeakKeyDictionary[MemoryLease, int]:
+        """Return how much each body that is being received has received."""
+        found: weakref.WeakKeyDictionary[MemoryLease, int] = weakref.WeakKeyDictionary()
+        for lease in self._filled:
+            if lease.filling is not None and lease.held_bytes and lease not in self._waiting:
+                found[lease] = lease.filling.received_bytes
+        return found
+
+    def evict_slow(
+        self, before: weakref.WeakKeyDictionary[MemoryLease, int], elapsed_s: float
+    ) -> int:
+        """End bodies that hardly grew while others waited, the largest first; return how many.
+
+        No more are ended than the next in the order needs. A body is slow if it would take longer
+        than `REFILL_S` to receive again what it holds.
+
+        Args:
+            before: what `received` returned.
+            elapsed_s: the time since.
+        """
+        if not self._places:
+            return 0
+        wish, ended = self._places[0][2], 0
+        lacking_bytes = wish.size_bytes - wish.lease.held_bytes
+        by_size = sorted(self.received().items(), key=lambda each: -each[0].held_bytes)
+        for lease, received_bytes in by_size:
+            grown_bytes = received_bytes - before.get(lease, received_bytes - lease.held_bytes)
+            if lacking_bytes <= 0 or lease.filling is None:
+                continue
+            if grown_bytes * REFILL_S < lease.held_bytes * elapsed_s:
+                lacking_bytes -= lease.held_bytes
+                lease.filling.evict()
+                ended += 1
+        return ended
+
+    def _serve_favoured(self) -> None:
+        """Let the favoured lease grow if it waits, although it is not the next."""
+        for wish in self._waiting.values():
+            if id(wish.lease) == self._favoured_id and self._grant(wish.lease, wish.size_bytes):
+                self._remove(wish)
+                wish.granted.set()
+                return
+
+    def _remove(self, wish: _Wish) -> None:
+        del self._waiting[wish.lease]
+        self._places = [entry for entry in self._places if entry[2] is not wish]
+        heapq.heapify(self._places)
 
     def _ask_for_stale(self) -> None:
         if self.stale_bytes and self._on_stale is not None:
@@ -327,7 +432,7 @@ class MemoryBudget:
         )
         self.analyses = MemoryPool(
             shares.analyses_bytes,
-            largest_bytes=shares.analyses_bytes,
+            largest_bytes=shares.analyses_bytes * 3 // 4,
             max_waiting=sys.maxsize,  # each belongs to a turn, a job or a poll, which are few
             on_stale=on_stale,
         )

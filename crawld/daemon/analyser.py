@@ -7,9 +7,9 @@ busy thread adds one switch interval to every wait of the event loop for the loc
 A page can be built that takes a hundred times its estimate. So each call on the event loop is
 timed, and `analysis_time` sends the next pages of such a domain to a thread.
 
-Each queue is fair by host and by cost: a call's place is the time at which its host would be done
-if all hosts had equal shares (self-clocked fair queueing, Golestani 1994). One host with large
-pages therefore delays another's small page by no more than the call that runs.
+Each queue is fair by host and by cost (`crawld/fair_order.py`), and so is the memory for which a
+call waits before. One host with large pages therefore delays another's small page by no more than
+the call that runs.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ from crawld.daemon.analysis_memory import (
 from crawld.daemon.analysis_time import NOTED_S, AnalysisTime
 from crawld.daemon.clock import thread_cpu_s
 from crawld.daemon.stall_meter import StallMeter
+from crawld.fair_order import FairOrder
 from crawld.marks import NO_MARKS, Marks
 from crawld.memory import MemoryBudget
 from crawld.workers import Workers
@@ -86,8 +87,7 @@ class FairQueue:
 
     def __init__(self) -> None:
         self._heap: list[tuple[float, int, float, trio.Event]] = []
-        self._finish_of: dict[str, float] = {}
-        self._served_until = 0.0
+        self._order = FairOrder()
         self._pushes = 0
         self._is_taken = False
         self._may_drop: set[trio.Event] = set()
@@ -98,21 +98,19 @@ class FairQueue:
 
     def push(self, host: str, cost: float) -> trio.Event:
         """Queue a call; the event is set when it is popped."""
-        place = max(self._served_until, self._finish_of.get(host, 0.0)) + cost
-        self._finish_of[host] = place
         self._pushes += 1
         event = trio.Event()
-        heapq.heappush(self._heap, (place, self._pushes, cost, event))
+        heapq.heappush(self._heap, (self._order.place(host, cost), self._pushes, cost, event))
         return event
 
     def pop(self) -> None:
         """Let the next call go on."""
-        self._served_until, _, _, event = heapq.heappop(self._heap)
+        place, _, _, event = heapq.heappop(self._heap)
+        self._order.served(place)
         self._may_drop.discard(event)
         event.set()
         if not self._heap:
-            self._finish_of.clear()
-            self._served_until = 0.0
+            self._order.restart()
 
     def remove(self, event: trio.Event) -> None:
         """Remove a call that waits no more."""
@@ -281,9 +279,10 @@ class Analyser:
     ) -> T:
         estimate_s = expected_s * self._time.factor(url)
         queue = self._short if estimate_s <= LONG_S else self._long
-        async with self.memory.held(memory_bytes):
+        host = split_url(url).host
+        async with self.memory.held(memory_bytes, host):
             may_drop = self.memory.in_visit()
-            async with queue.place(split_url(url).host, estimate_s, may_drop=may_drop):
+            async with queue.place(host, estimate_s, may_drop=may_drop):
                 with self.meter.on_thread(url):
                     result = await self._workers.run(
                         self._marked, url, call, args, limiter=self._limiter

@@ -59,8 +59,8 @@ class AnalysisMemory:
         self.page_bytes: int | None = None
         self._is_closing = False
         self._waiting_visits: set[trio.CancelScope] = set()
-        if self._pool is not None and working_set_bytes(2**26) > self._pool.size_bytes:
-            self.page_bytes = size_within(self._pool.size_bytes)
+        if self._pool is not None and working_set_bytes(2**26) > self._pool.largest_bytes:
+            self.page_bytes = size_within(self._pool.largest_bytes)
 
     @contextmanager
     def visit(self) -> Iterator[None]:
@@ -90,9 +90,9 @@ class AnalysisMemory:
             memory.has_parsed = True
 
     @asynccontextmanager
-    async def held(self, size_bytes: int) -> AsyncIterator[None]:
-        """Hold memory for one analysis; within a visit, until the visit ends."""
-        lease, kept = self._lease()
+    async def held(self, size_bytes: int, host: str = "") -> AsyncIterator[None]:
+        """Hold memory for one analysis of a page of a host; within a visit, until it ends."""
+        lease, kept = self._lease(host)
         try:
             if lease is not None:
                 await self._grow(lease, size_bytes)
@@ -145,15 +145,15 @@ class AnalysisMemory:
         if scope.cancelled_caught:
             raise AnalysisDroppedError
 
-    def _lease(self) -> tuple[MemoryLease | None, bool]:
+    def _lease(self, host: str = "") -> tuple[MemoryLease | None, bool]:
         """Return the lease of the visit or a new one, and whether it belongs to a visit."""
         if self._pool is None:
             return None, False
         memory = _VISIT.get()
         if memory is None:
-            return self._pool.lease(), False
+            return self._pool.lease(host), False
         if memory.lease is None:
-            memory.lease = self._pool.lease()
+            memory.lease = self._pool.lease(host)
         return memory.lease, True
 
 

@@ -57,7 +57,7 @@ from crawld.daemon.jobs.runner import Job, JobRunner
 from crawld.daemon.jobs.search_index import SearchIndexJob
 from crawld.daemon.jobs.wiki_history.job import WikiHistoryJob
 from crawld.daemon.jobs.wiki_members import WikiMembersJob
-from crawld.daemon.memory_keeper import memory_budget, return_stale_memory
+from crawld.daemon.memory_keeper import end_slow_bodies, memory_budget, return_stale_memory
 from crawld.daemon.phase import Phase
 from crawld.daemon.process import FileShares, raise_file_limit, share_files
 from crawld.daemon.quarantine import Quarantine
@@ -318,6 +318,7 @@ class Daemon:
             nursery.start_soon(self.stall_meter.beat)
             nursery.start_soon(self._tidy)
             nursery.start_soon(return_stale_memory, self.budget, self._workers)
+            nursery.start_soon(end_slow_bodies, self.budget)
             nursery.start_soon(self._listen_to_signals)
             await nursery.start(self.crawl.recorder.run)
             nursery.start_soon(self.site_registry.add_seeds)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Final
 
 import structlog
+import trio
 
 from crawld.config.model import Config
 from crawld.daemon.machine_memory import DEFAULT_SHARE, machine_memory_bytes
@@ -21,6 +22,9 @@ log = structlog.get_logger(__name__)
 
 PATIENCE_S: Final = 5.0
 """How long freed memory is kept for the next page before it is returned."""
+
+SLOW_S: Final = 1.0
+"""How long a body is watched before it is called slow."""
 
 
 def memory_budget(config: Config) -> MemoryBudget:
@@ -56,3 +60,14 @@ async def return_stale_memory(budget: MemoryBudget, workers: Workers) -> None:
         stale = budget.begin_trim()
         await workers.run(return_heap_memory)
         budget.trimmed(*stale)
+
+
+async def end_slow_bodies(budget: MemoryBudget) -> None:
+    """End bodies that come slowly while others wait for their memory; runs until cancelled."""
+    pool = budget.bodies
+    while True:
+        await pool.wait_lacking()
+        before = pool.received()
+        await trio.sleep(SLOW_S)
+        if ended := pool.evict_slow(before, SLOW_S):
+            log.info("slow_bodies_ended", fetches=ended, waiting=pool.waiting)

@@ -36,6 +36,7 @@ class BodyBuffer:
         "_budget",
         "_file",
         "_first",
+        "_host",
         "_progress",
         "_window_bytes",
         "lease",
@@ -44,15 +45,22 @@ class BodyBuffer:
     )
 
     def __init__(
-        self, budget: MemoryBudget | None, progress: Progress, *, has_window: bool = False
+        self,
+        budget: MemoryBudget | None,
+        progress: Progress,
+        host: str = "",
+        *,
+        has_window: bool = False,
     ) -> None:
         """Make an empty buffer; without a budget the room is unlimited.
 
         Args:
+            host: where the body comes from.
             has_window: whether the decoder keeps a window of `WINDOW_BYTES`, filled with the body.
         """
         self._budget = budget
         self._progress = progress
+        self._host = host
         self._first = b""
         self._file: BytesIO | None = None
         self._window_bytes = WINDOW_BYTES if has_window else 0
@@ -83,7 +91,7 @@ class BodyBuffer:
         budget = self._budget
         assert budget is not None
         if self.lease is None:
-            self.lease = budget.bodies.lease()
+            self.lease = budget.bodies.lease(self._host, self._progress)
         needed_bytes = self._cost(size_bytes)
         held_bytes = self.lease.held_bytes
         wanted_bytes = max(needed_bytes, held_bytes + min(held_bytes, LARGEST_STEP_BYTES))
@@ -106,6 +114,7 @@ class BodyBuffer:
             body = self._file.getvalue()
             self._file.close()
         if self.lease is not None:
+            self.lease.filling = None  # nothing can end the fetch any more
             self.lease.shrink(len(body))
         return body
 

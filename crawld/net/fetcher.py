@@ -184,15 +184,18 @@ class Fetcher:
         )
 
     def _timeout(self, progress: Progress) -> FetchError:
+        if progress.evicted:
+            text = "it came slowly, and others waited for the memory that it took"
+            return FetchError(Failure.MEMORY, text, local=True)
         if self._budget is None or not progress.lacked_memory():
             return FetchError(Failure.TIMEOUT, progress.timeout_detail())
         total_s, limit_mb = progress.limits.total_s, self._budget.shares.limit_bytes // MIB
         text = f"not complete after {total_s:g} s, because others used the {limit_mb} MiB of memory"
         return FetchError(Failure.MEMORY, text, local=True)
 
-    def _buffer(self, headers: Headers, progress: Progress) -> BodyBuffer:
+    def _buffer(self, host: str, headers: Headers, progress: Progress) -> BodyBuffer:
         coding = header_value(headers, "content-encoding") or ""
-        return BodyBuffer(self._budget, progress, has_window="zstd" in coding.lower())
+        return BodyBuffer(self._budget, progress, host, has_window="zstd" in coding.lower())
 
     def _within_budget(self, request: FetchRequest) -> FetchRequest:
         """Lower the limit of the body to what the memory budget can hold."""
@@ -250,7 +253,7 @@ class Fetcher:
             headers = tuple(response.headers.raw)
             answered_at = progress.note_header(response.status_code, headers)
             check_headers(response.status_code, headers)
-            buffer = self._buffer(headers, progress)
+            buffer = self._buffer(target.endpoint.host, headers, progress)
             body = BodyReader(request, response.status_code, headers, buffer, self._marks)
             content = await body.read(stream)
             if progress.cut_off and not (body.cut or body.proves_end):

@@ -42,6 +42,7 @@ class Progress:
         status: of the response; None before its header is complete.
         headers: of the response.
         waited_s: how long the fetch waited for memory.
+        evicted: whether it was ended because others waited for its memory.
     """
 
     __slots__ = (
@@ -50,6 +51,7 @@ class Progress:
         "_waits_since",
         "address",
         "cut_off",
+        "evicted",
         "headers",
         "limits",
         "peer_closed",
@@ -77,6 +79,7 @@ class Progress:
         self._ends_at = self.started_at + limits.total_s
         self.received_bytes = 0
         self.waited_s = 0.0
+        self.evicted = False
         self._waits_since: float | None = None
         self._bytes_left = limits.max_header_bytes
         self.scope = trio.CancelScope(
@@ -132,6 +135,11 @@ class Progress:
         self.waited_s += now - self._waits_since
         self._waits_since = None
         self._wait_at_most(self.limits.stall_s, now)
+
+    def evict(self) -> None:
+        """End the fetch: it is slow, and others wait for its memory."""
+        self.evicted = True
+        self.scope.cancel()
 
     def lacked_memory(self) -> bool:
         """Whether waiting for memory made the fetch exceed its total time."""

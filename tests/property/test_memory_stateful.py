@@ -27,7 +27,7 @@ class Holders:
     def __init__(self, nursery, *, stale):
         on_stale = (lambda: None) if stale else None
         self.pool = MemoryPool(SIZE, largest_bytes=LARGEST, max_waiting=HOLDERS, on_stale=on_stale)
-        self.leases = [self.pool.lease() for _ in range(HOLDERS)]
+        self.leases = [self.pool.lease(f"h{number % 3}.test") for number in range(HOLDERS)]
         self.waits = [None] * HOLDERS
         self.nursery = nursery
 

@@ -19,7 +19,8 @@ def _words(text):
 
 # Lowest first; rooms on one line know nothing of each other.
 LAYERS = (
-    ("errors", "marks", "workers", "memory"),
+    ("errors", "marks", "workers", "fair_order"),
+    ("memory",),
     ("core",),
     ("config",),
     ("store",),

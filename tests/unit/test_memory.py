@@ -93,18 +93,93 @@ async def test_those_who_wait_are_served_in_order(growing):
     assert [lease.held_bytes for lease in waiting] == [30, 1, 20]
 
 
-async def test_a_small_wish_does_not_pass_a_large_one_that_waits(growing):
+async def test_small_wishes_pass_large_ones_that_wait(growing):
     leases = growing(make_pool(100, largest_bytes=40))
-    held = [await leases.want(name, 30) for name in ("one", "two")]
+    held = [await leases.want(name, 40) for name in ("one", "two")]
     held.append(await leases.want("favoured", 20))
-    held.append(await leases.want("large", 10))
-    held[0].shrink(25)
-    assert leases.pool.room_bytes == 25
-    await leases.want("small", 5)
+    for number in range(3):
+        await leases.want(f"large {number}", 40, leases.pool.lease(f"large{number}.test"))
+    await leases.want("small", 5, leases.pool.lease("small.test"))
     assert leases.granted == ["one", "two", "favoured"]
     held[0].release()
     await trio.testing.wait_all_tasks_blocked()
-    assert sorted(leases.granted[3:]) == ["large", "small"]
+    assert leases.granted[3] == "small"
+
+
+async def test_hosts_have_equal_shares_of_the_order(growing):
+    leases = growing(make_pool(40, largest_bytes=40))
+    held = await leases.want("held", 40)
+    waiting = [await leases.want(f"a{n}", 20, leases.pool.lease("a.test")) for n in range(4)]
+    waiting.append(await leases.want("b", 20, leases.pool.lease("b.test")))
+    held.release()
+    for lease in [*waiting, *waiting]:
+        await trio.testing.wait_all_tasks_blocked()
+        lease.release()
+    await trio.testing.wait_all_tasks_blocked()
+    assert leases.granted[1:3] == ["a0", "b"]
+    assert leases.pool.waiting == 0
+
+
+async def test_a_large_wish_is_passed_by_no_more_than_its_own_size(growing):
+    leases = growing(make_pool(100, largest_bytes=40))
+    held = [await leases.want(f"held {n}", 30) for n in range(2)]
+    held.append(await leases.want("favoured", 40))
+    await leases.want("large", 40, leases.pool.lease("large.test"))
+    passed = 0
+    while "large" not in leases.granted:
+        small = await leases.want("small", 10, leases.pool.lease(f"s{passed}.test"))
+        held.pop(0).release() if held else None
+        await trio.testing.wait_all_tasks_blocked()
+        passed += small.held_bytes > 0
+        held.append(small)
+        assert passed <= 8
+
+
+class Receiving:
+    """A body that is being received."""
+
+    def __init__(self, pool, received_bytes):
+        self.received_bytes = received_bytes
+        self.lease = pool.lease(filling=self)
+        self.evicted = 0
+
+    def evict(self):
+        self.evicted += 1
+        self.lease.release()
+
+
+async def test_slow_bodies_end_while_others_wait_the_largest_first(growing):
+    leases = growing(make_pool(115, largest_bytes=40))
+    bodies = [Receiving(leases.pool, 1_000) for _ in range(3)]
+    sizes = (40, 20, 10)
+    for body, size in zip(bodies, sizes, strict=True):
+        await leases.want("body", size, body.lease)
+    fast = Receiving(leases.pool, 1_000)
+    await leases.want("body", 30, fast.lease)
+    before = leases.pool.received()
+    fast.received_bytes += 1
+    assert leases.pool.evict_slow(before, 1.0) == 0  # nobody waits
+    await leases.want("small", 15, leases.pool.lease("small.test"))
+    assert leases.pool.evict_slow(before, 1.0) == 1
+    assert [body.evicted for body in (*bodies, fast)] == [1, 0, 0, 0]
+    await trio.testing.wait_all_tasks_blocked()
+    assert leases.granted[-1] == "small"
+    for body in bodies[1:]:
+        body.received_bytes += 1  # enough to receive again within a minute what it holds
+    held = [await leases.want(f"large {n}", 40) for n in range(2)]
+    assert leases.pool.waiting == 1
+    assert leases.pool.evict_slow(before, 1.0) == 0
+    assert held
+
+
+async def test_a_body_is_watched_as_long_as_the_others_before_it_is_called_slow(growing):
+    leases = growing(make_pool(40, largest_bytes=40))
+    before = leases.pool.received()
+    body = Receiving(leases.pool, 1_000)
+    await leases.want("body", 40, body.lease)
+    await leases.want("waits", 40)
+    assert leases.pool.evict_slow(before, 1.0) == 0
+    assert leases.pool.evict_slow(leases.pool.received(), 1.0) == 1
 
 
 async def test_the_favoured_lease_grows_past_those_who_wait(growing):

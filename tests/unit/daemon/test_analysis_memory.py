@@ -23,6 +23,15 @@ def budget():
     return make_budget()
 
 
+async def fill(budget):
+    """Take the whole pool of analyses; return the leases."""
+    leases = []
+    while budget.analyses.room_bytes:
+        leases.append(budget.analyses.lease())
+        await leases[-1].grow(budget.analyses.room_bytes)
+    return leases
+
+
 async def test_an_analysis_holds_memory_while_it_runs(budget):
     analyser = Analyser(THREADS, budget=budget)
     held = await analyser.read(lambda: budget.analyses.used_bytes, url=URL, bodies=(LARGE,))
@@ -61,8 +70,7 @@ async def test_small_pages_take_no_lease(budget):
 
 async def test_an_analysis_waits_for_memory(budget, nursery):
     analyser = Analyser(THREADS, budget=budget)
-    lease = budget.analyses.lease()
-    await lease.grow(budget.analyses.size_bytes)
+    held = await fill(budget)
     done = []
 
     async def read():
@@ -72,7 +80,7 @@ async def test_an_analysis_waits_for_memory(budget, nursery):
     await trio.testing.wait_all_tasks_blocked()
     assert (done, budget.waiting) == ([], 1)
     assert await analyser.read(len, b"<p>", url=URL, bodies=(b"<p>",)) == 3
-    lease.release()
+    held.clear()
     with trio.fail_after(30):
         while not done:
             await trio.testing.wait_all_tasks_blocked(0.01)
@@ -91,8 +99,7 @@ async def test_little_memory_limits_what_is_read_and_compared():
 
 async def test_a_stop_ends_the_waiting_of_visits_for_memory(budget, nursery):
     analyser = Analyser(THREADS, budget=budget)
-    lease = budget.analyses.lease()
-    await lease.grow(budget.analyses.size_bytes)
+    held = await fill(budget)
     dropped = []
 
     async def visit(wait):
@@ -118,4 +125,34 @@ async def test_a_stop_ends_the_waiting_of_visits_for_memory(budget, nursery):
     await visit(read)
     assert len(dropped) == 3
     assert budget.waiting == 1
-    lease.release()
+    held.clear()
+
+
+async def test_a_medium_page_passes_the_large_ones_that_wait(budget, nursery):
+    analyser, order = Analyser(THREADS, budget=budget), []
+    held = await fill(budget)
+
+    async def read(host, body):
+        await analyser.read(order.append, host, url=f"http://{host}/", bodies=(body,))
+
+    for number in range(5):
+        nursery.start_soon(read, f"large{number}.test", LARGE * 40)
+    await trio.testing.wait_all_tasks_blocked()
+    nursery.start_soon(read, "medium.test", LARGE)
+    await trio.testing.wait_all_tasks_blocked()
+    assert (order, budget.waiting) == ([], 6)
+    held.clear()
+    waiting = {lease.host for lease in budget.analyses._waiting}
+    assert len(waiting) == 4
+    assert "medium.test" not in waiting
+    with trio.fail_after(30):
+        while len(order) < 6:
+            await trio.testing.wait_all_tasks_blocked(0.01)
+
+
+async def test_medium_pages_are_analysed_beside_a_large_one(budget):
+    large = budget.analyses.lease()
+    await large.grow(budget.analyses.size_bytes)
+    assert large.held_bytes == budget.analyses.largest_bytes
+    with trio.fail_after(30):
+        assert await Analyser(THREADS, budget=budget).read(len, LARGE, url=URL, bodies=(LARGE,))

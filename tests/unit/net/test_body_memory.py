@@ -1,6 +1,7 @@
 """Bodies wait for their share of the memory budget, over real sockets."""
 
 import gzip
+from functools import partial
 
 import pytest
 import trio
@@ -180,3 +181,28 @@ async def test_a_body_above_the_budget_is_refused(serve, make_fetcher, budget):
     assert isinstance(got, FetchFailure)
     assert got.failure is Failure.TOO_LARGE
     assert not got.local_fault
+
+
+async def test_a_slow_body_ends_while_others_wait_for_its_memory(
+    serve, make_fetcher, budget, nursery
+):
+    begun = b"HTTP/1.1 200 OK\r\nContent-Length: 15000000\r\n\r\n" + bytes(LARGE_BYTES)
+    slow = await serve(answering(begun, holds=True))
+    site = await serve(answering(response(bytes(LARGE_BYTES))))
+    fetcher = make_fetcher(budget=budget)
+    slow_answers, answers = [], []
+
+    async def fetch(site, found, **limits):
+        found.append(await fetcher.fetch(ask(site, **limits)))
+
+    nursery.start_soon(partial(fetch, slow, slow_answers, stall_s=600.0, total_s=600.0))
+    received = budget.bodies.received
+    await until(lambda: sum(received().values()) > LARGE_BYTES, what="the bytes that were sent")
+    nursery.start_soon(fetch, site, answers)
+    await until(lambda: budget.waiting, what="a fetch that waits")
+    assert budget.bodies.evict_slow(received(), 1.0) == 1
+    await until(lambda: answers, what="the response")
+    assert len(answers[0].body) == LARGE_BYTES
+    (failure,) = slow_answers
+    assert (failure.failure, failure.local_fault) == (Failure.MEMORY, True)
+    assert "slowly" in failure.detail
