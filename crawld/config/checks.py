@@ -27,6 +27,7 @@ from crawld.config.headers import read_headers
 from crawld.config.model import Config
 from crawld.config.positions import KeyPath
 from crawld.config.seeds import BadSeed, read_seeds
+from crawld.config.shared_titles import shared_titles
 from crawld.config.site import SiteConfig
 from crawld.config.views import read_views
 from crawld.core.scope import Scope
@@ -94,6 +95,9 @@ def check_config(config: Config) -> tuple[list[Issue], dict[str, SiteSeeds]]:
         issues += _check_seeds(index, site, total, owners)
         issues += _check_headers(config, index, total)
     issues += _check_titles(config)
+    for index, what in shared_titles(config.sites, {key: totals[key].origins for key in totals}):
+        message = f"{what}; a page is visited by the rules of the one that finds it first"
+        issues.append(Issue(("site", index), message, fatal=False))
     issues += _check_views(config)
     issues += _check_politeness(config, totals)
     issues += _check_contact(config, totals)
@@ -146,6 +150,7 @@ def _check_listed(
     index: int, site: SiteConfig, rules: Scope, total: SiteSeeds, owners: dict[str, str]
 ) -> Iterator[Issue]:
     known: set[str] = set()
+    others: set[str] = set()
     listed = site.model_copy(update={"seeds_file": None, "titles_file": None})
     for seed in read_seeds(listed):
         path: KeyPath = ("site", index, "seeds", seed.line)
@@ -161,12 +166,17 @@ def _check_listed(
             yield Issue(path, f'site "{site.name}": seed {seed.url} is listed twice', fatal=False)
         known.add(seed.url)
         owner = owners.setdefault(seed.url, site.name)
-        if owner != site.name:
+        # A part of a wiki is filled by the wiki's lists: its seeds only say which wiki it is.
+        if owner != site.name and not site.wiki_scoped:
+            others.add(seed.url)
             message = (
                 f'site "{site.name}": seed {seed.url} belongs to site "{owner}", which names it'
                 " first; a page has one site, so give this site a seed of its own"
             )
             yield Issue(path, message, fatal=False)
+    if others and others == known and site.seeds_file is None and site.titles_file is None:
+        message = f'site "{site.name}" would stay empty: other sites name all its seeds first'
+        yield Issue(("site", index, "seeds"), f"{message}; give it a seed of its own")
 
 
 def _check_views(config: Config) -> Iterator[Issue]:

@@ -228,6 +228,42 @@ def test_a_seed_of_two_sites_is_a_warning_that_names_both(write):
     assert 'site "t": seed https://a.example/ belongs to site "s"' in warning
 
 
+def test_a_site_whose_seeds_all_belong_to_other_sites_is_refused(write):
+    second = '[[site]]\nname = "t"\nseeds = ["https://a.example/"]\n'
+    assert 'site "t" would stay empty' in refusal(write(SITE + second))
+
+
+def test_parts_of_a_wiki_may_have_the_same_seed(write):
+    part = '[[site]]\nname = "t"\napi = true\nwiki_prefixes = ["Help:"]\n'
+    seeds = 'seeds = ["https://a.example/"]\n'
+    assert load(write(SITE + part + seeds)).warnings == ()
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "what"),
+    [
+        ("wiki_titles = ['A b', 'C']", "wiki_titles = ['A_b']", "the title 'A b'"),
+        ("wiki_titles = ['Help:A']", "wiki_prefixes = ['Help:']", "the title 'Help:A'"),
+        ("wiki_categories = ['X']", "wiki_categories = ['Y', 'X']", "the category 'X'"),
+        ("wiki_prefixes = ['He']", "wiki_prefixes = ['Help:']", "the prefix 'Help:'"),
+        ("wiki_titles = ['A']", "max_depth = 3", "titles of one wiki"),
+        ("wiki_titles = ['A']", "wiki_prefixes = ['B']", None),
+        ("wiki_categories = ['X']", "wiki_titles = ['A']", None),
+    ],
+)
+@pytest.mark.parametrize("rules", ["importance", ""])
+def test_titles_that_two_sites_name_with_other_rules_are_a_warning(
+    write, first, second, what, rules
+):
+    text = f"{SITE}api = true\n{first}\n"
+    text += f"[[site]]\nname = 't'\nseeds = ['https://a.example/t']\napi = true\n{second}\n"
+    text += "keep_versions = 3\n" if rules else ""
+    warnings = load(write(text)).warnings
+    named = [each for each in warnings if 'site "t" and site "s" both name' in each]
+    assert len(named) == (what is not None and (bool(rules) or "max_depth" in second))
+    assert all(what in each for each in named)
+
+
 def test_titles_of_no_wiki_are_warnings(write):
     titles = '"Bad|title", "[x]", "C++", "Être", "_", "a#b", "<b>", "{{x}}", "a\\u0001"'
     text = SITE + f"api = true\nwiki_titles = [{titles}]\n"
