@@ -156,7 +156,7 @@ def resolve(base: str, hrefs: Iterable[str]) -> list[str]:
     """
     join = resolver(base)
     # A dict keeps the order and drops repeats in one step.
-    found = dict.fromkeys(join(raw) for raw in dict.fromkeys(hrefs))
+    found = dict.fromkeys(map(join, dict.fromkeys(hrefs)))
     return [url for url in found if url is not None]
 
 

@@ -83,6 +83,7 @@ _SIGNATURES: tuple[tuple[bytes, str], ...] = (
     (b"SQLite format 3\x00", "application/vnd.sqlite3"),
     (b"\x7fELF", "application/x-executable"),
 )
+_MAGICS = (*(magic for magic, _ in _SIGNATURES), b"RIFF")
 _RIFF = {b"WEBP": "image/webp", b"WAVE": "audio/wav", b"AVI ": "video/avi"}
 _BRANDS = {b"avif": "image/avif", b"heic": "image/heic", b"M4A ": "audio/mp4"}
 
@@ -153,6 +154,8 @@ def _names_media(believed: str) -> bool:
 
 
 def _signature(head: bytes) -> str:
+    if not head.startswith(_MAGICS) and head[4:8] != b"ftyp":
+        return ""  # most bodies: one call tells it
     for magic, name in _SIGNATURES:
         if head.startswith(magic):
             return "" if magic == b"BM" and not _is_bitmap(head) else name

@@ -112,18 +112,18 @@ class Admission:
         """
         admitted, recent = Admitted(), self._recent
         slices = LoopSlices()
+        # A URL too deep here may be admitted from a page nearer to the seeds.
+        too_deep = source.depth + 1 << DEPTH_SHIFT
         for part in parts_of(urls):
             for url in part:
                 hashed = url_hash(url)
-                # Seeds are few, and are judged even if a page has named them.
                 key = hashed ^ site.site_id
-                # A URL too deep here may be admitted from a page nearer to the seeds.
-                too_deep = key ^ (source.depth + 1 << DEPTH_SHIFT)
-                if not source.seed and (key in recent or too_deep in recent):
+                # Seeds are few, and are judged even if a page has named them.
+                if (key in recent or key ^ too_deep in recent) and not source.seed:
                     continue
                 reason = self._judge(site, url, hashed, source, now, admitted)
                 if reason != TOO_MANY_HOSTS:
-                    recent.add(too_deep if reason == "depth" else key)
+                    recent.add(key ^ too_deep if reason == "depth" else key)
             await slices.pause()
         return admitted
 
