@@ -35,7 +35,7 @@ from crawld.daemon.frontier.page_queue import PageQueue
 from crawld.daemon.frontier.site import ActiveSite
 from crawld.daemon.quarantine import Quarantine
 from crawld.daemon.schedule.connectivity import Connectivity
-from crawld.daemon.visit.conclude import Visit, conclude
+from crawld.daemon.visit.conclude import Visit, begin_visit, conclude
 from crawld.daemon.visit.feedback import VisitLearning
 from crawld.daemon.visit.record import VisitFeedback, observation_of, record_of
 from crawld.daemon.visit.recorder import LongCallback, PendingVisit, Recorder
@@ -230,18 +230,20 @@ class Visitor:
         with trio.CancelScope(shield=True):
             if readable:
                 comparison = await self._learning.compare(page, site, response, mode)
-            finish = conclude_requisite if page.requisite else conclude
-            visit = await finish(
+            visit = await begin_visit(
                 page,
-                site,
                 response,
                 mode=mode,
                 comparison=comparison,
-                admission=self._state.admission,
                 analyser=self._analyser,
                 readable=readable,
                 now=now,
             )
+            if visit.has_more:
+                finish = conclude_requisite if page.requisite else conclude
+                visit = await finish(
+                    visit, site, admission=self._state.admission, analyser=self._analyser
+                )
         return visit
 
     # --- what a visit means for its host -------------------------------------------------------

@@ -73,6 +73,17 @@ class Visit:
     vanishing: bool | None = None
 
     @property
+    def has_more(self) -> bool:
+        """Whether a visit just begun names a target or has content."""
+        return self.judgement.outcome in (Outcome.MOVED, Outcome.CHANGED)
+
+    @property
+    def fetched(self) -> FetchResponse:
+        """The response of a visit that `has_more`."""
+        assert isinstance(self.response, FetchResponse)
+        return self.response
+
+    @property
     def first_copy(self) -> bool:
         """Whether there was no copy to compare with."""
         return self.page.version_id is None
@@ -132,77 +143,86 @@ class Visit:
         return requisite_interval_s(self.at - changed_at)
 
 
-async def conclude(
+async def begin_visit(
     page: PageRecord,
-    site: ActiveSite,
     response: FetchResponse | FetchFailure,
     *,
     mode: RequestMode,
     comparison: BodyComparison | None,
-    admission: Admission,
     analyser: Analyser,
     readable: bool = True,
     now: float,
 ) -> Visit:
-    """Return the visit that results from a response.
+    """Return the visit as the response alone shows it; `conclude` goes on if it `has_more`.
 
     Args:
         comparison: the body compared with the copy held; None without a body.
-        admission: decides which URLs of the page become pages.
-        analyser: reads the body.
+        analyser: hashes the body.
         readable: whether the body may be analysed; else its type is the declared one, and it has
             no links.
         now: time of the response, Unix seconds.
     """
-    visit = partial(
-        Visit,
+    body_digest = None
+    if isinstance(response, FetchFailure):
+        judgement = Judgement(Outcome.FAILED, response.failure, response.detail)
+    else:
+        body_digest = await _digest_of(page, response, comparison, analyser)
+        judgement = judge_response(_response_facts(page, response, body_digest, mode))
+    return Visit(
         page=page,
         at=now,
+        judgement=judgement,
         response=response,
         mode=mode,
         comparison=comparison,
+        digest=body_digest,
         readable=readable,
     )
-    if isinstance(response, FetchFailure):
-        return visit(judgement=Judgement(Outcome.FAILED, response.failure, response.detail))
-    body_digest = await body_digest_of(page, response, comparison, analyser)
-    judgement = judge_response(response_facts(page, response, body_digest, mode))
-    if judgement.outcome is Outcome.MOVED:
-        found = await _admit_redirect(page, site, judgement.detail, admission, now)
-        return visit(judgement=judgement, admitted=found)
-    if judgement.outcome is not Outcome.CHANGED:
-        return visit(judgement=judgement, digest=body_digest)
-    if readable:
+
+
+async def conclude(
+    visit: Visit, site: ActiveSite, *, admission: Admission, analyser: Analyser
+) -> Visit:
+    """Return the visit with what the target or the content of its page means.
+
+    Args:
+        visit: a visit that `has_more`, as begun.
+        admission: decides which URLs of the page become pages.
+        analyser: reads the body.
+    """
+    page, response, comparison, now = visit.page, visit.fetched, visit.comparison, visit.at
+    body_digest, visit = visit.digest, replace(visit, digest=None)
+    if visit.judgement.outcome is Outcome.MOVED:
+        found = await _admit_redirect(page, site, visit.judgement.detail, admission, now)
+        return replace(visit, admitted=found)
+    if visit.readable:
         content = await _content(page, site, response, comparison, analyser)
     else:
         content = unread_content(response)
     if not site.stores(content.content_type):
         judgement = Judgement(Outcome.FAILED, Failure.WRONG_TYPE, content.content_type)
-        return visit(judgement=judgement, content=content)
+        return replace(visit, judgement=judgement, content=content)
     if content.shows_url is not None and _is_in_scope(page, site, content.shows_url):
         source = Referrer(page.page_id, page.depth, seed=page.seed)
         found = await admission.admit(site, [content.shows_url], source, now)
         judgement = Judgement(Outcome.MOVED, detail=content.shows_url)
-        return visit(judgement=judgement, admitted=found)
+        return replace(visit, judgement=judgement, admitted=found)
     # Noise may name new pages too, such as a box of the latest articles.
     found = await _admit_links(page, site, content, admission, now)
     if content.noarchive:
         judgement = Judgement(Outcome.BLOCKED, Failure.ROBOTS, "noarchive")
-        return visit(judgement=judgement, content=content, admitted=found)
+        return replace(visit, judgement=judgement, content=content, admitted=found)
     if comparison is not None and comparison.same:
         judgement = Judgement(Outcome.UNCHANGED, detail=comparison.why_same)
-        return visit(judgement=judgement, content=content, admitted=found, digest=body_digest)
+        return replace(
+            visit, judgement=judgement, content=content, admitted=found, digest=body_digest
+        )
     body = await encoded(page, response, body_digest, analyser)
     needs = None
-    if site.config.requisites and readable:
+    if site.config.requisites and visit.readable:
         needs = await admit_needed(page, site, response, content, admission, analyser, now)
-    return visit(
-        judgement=judgement,
-        content=content,
-        admitted=found,
-        needs=needs,
-        digest=body_digest,
-        body=body,
+    return replace(
+        visit, content=content, admitted=found, needs=needs, digest=body_digest, body=body
     )
 
 
@@ -210,7 +230,7 @@ def _is_in_scope(page: PageRecord, site: ActiveSite, url: str) -> bool:
     return site.scope.refusal(url, split_url(url).host, page.depth) is None
 
 
-async def body_digest_of(
+async def _digest_of(
     page: PageRecord,
     response: FetchResponse,
     comparison: BodyComparison | None,
@@ -223,7 +243,7 @@ async def body_digest_of(
 
 
 async def encoded(
-    page: PageRecord, response: FetchResponse, body_digest: bytes, analyser: Analyser
+    page: PageRecord, response: FetchResponse, body_digest: bytes | None, analyser: Analyser
 ) -> EncodedBody:
     """Return the stored form of the body."""
     body = response.body
@@ -269,7 +289,7 @@ async def _content(
     return await analyser.read(read_content, url, response, most, url=url, bodies=(body,))
 
 
-def response_facts(
+def _response_facts(
     page: PageRecord, response: FetchResponse, body_digest: bytes, mode: RequestMode
 ) -> ResponseFacts:
     """Return the facts of a response that its judgement needs."""

@@ -2,7 +2,6 @@
 
 import gc
 from dataclasses import replace
-from functools import partial
 from types import FunctionType
 
 import pytest
@@ -16,7 +15,7 @@ from crawld.core.validators import Validators
 from crawld.daemon.analyser import Analyser
 from crawld.daemon.fetch.request import request_for
 from crawld.daemon.frontier.admission import Admission
-from crawld.daemon.visit.conclude import conclude
+from crawld.daemon.visit.conclude import begin_visit, conclude
 from crawld.daemon.visit.record import VisitFeedback, model_after, record_of
 from crawld.daemon.visit.validators import UNCONDITIONAL, RequestMode
 from crawld.net.exchange import FetchFailure, FetchResponse
@@ -79,18 +78,18 @@ def fetch_failure(failure, **more):
 
 
 def conclude_visit(answer, page=None, *, mode=UNCONDITIONAL, max_links=10_000, **site):
-    call = partial(
-        conclude,
-        page or make_page(),
-        replace(make_site(seeds=["http://a.test/"], **site), max_links_per_page=max_links),
-        answer,
-        mode=mode,
-        comparison=None,
-        admission=Admission(lambda origin: None),
-        analyser=Analyser(THREADS),
-        now=NOW,
-    )
-    return trio.run(call)
+    made = replace(make_site(seeds=["http://a.test/"], **site), max_links_per_page=max_links)
+    analyser, admission = Analyser(THREADS), Admission(lambda origin: None)
+
+    async def visit():
+        begun = await begin_visit(
+            page or make_page(), answer, mode=mode, comparison=None, analyser=analyser, now=NOW
+        )
+        if not begun.has_more:
+            return begun
+        return await conclude(begun, made, admission=admission, analyser=analyser)
+
+    return trio.run(visit)
 
 
 def admitted_urls(visit):
