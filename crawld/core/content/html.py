@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 from selectolax.lexbor import LexborDocumentOptions, LexborHTMLParser
 
 from crawld.core.content.parse_limits import MAX_PARSE_BYTES, parsable_size
-from crawld.core.content.tree_memory import count_tags, tree_limit
+from crawld.core.content.tree_memory import TagScan, tree_limit
 from crawld.core.content.url_syntax import refresh_url_span, srcset_url_spans
 from crawld.core.url import MAX_RAW_LENGTH
 
@@ -122,9 +122,8 @@ def parse(html: str | bytes, *, max_links: int = MAX_LINKS) -> ParsedPage:
 
 def tree_of(body: bytes) -> tuple[LexborHTMLParser, int]:
     """Return the tree of a page in UTF-8, and the number of bytes parsed."""
-    size = min(len(body), MAX_PARSE_BYTES)
-    tags = count_tags(body, size)
-    end = parsable_size(body, tree_limit(body, size, tags), tags)
+    scan = TagScan(body, min(len(body), MAX_PARSE_BYTES))
+    end = parsable_size(scan, tree_limit(scan))
     return LexborHTMLParser(body if end == len(body) else body[:end], options=_WITHOUT_COPIES), end
 
 

@@ -33,6 +33,7 @@ from crawld.core.content.open_elements import (
     SINGLE,
     OpenElements,
 )
+from crawld.core.content.tree_memory import TagScan
 
 MAX_PARSE_BYTES = 8 * 2**20
 """Bytes parsed of one page; a tree takes about 15 times its source."""
@@ -55,6 +56,10 @@ MAX_SMALL_CLONES = 640_000
 
 MAX_SMALL_CLONED_BYTES = 2**25
 """Bytes of attributes that these clones may copy."""
+
+MAX_ROOTS = 8
+"""Tags of `html` and `body` in a page that need not be counted: their attributes merge into one
+element, and each may have `_ATTRIBUTES_TO_COUNT`."""
 
 _ATTRIBUTE_STEPS, _SIGN_STEPS, _ATTRIBUTE_SIGN_STEPS = 25, 25, 8
 _CHARACTER_STEPS = {b"\0": 7, b"&": 8, b">": 3}
@@ -101,27 +106,22 @@ _FEW_ATTRIBUTES = re.compile(
     rb"(?:[^<]++|<(?![A-Za-z])|<%b(?:[%b/]*+%b){0,%d}+(?![%b/]*+[^%b/>]))*+"
     % (_NAME, _S, _ATTRIBUTE, _ATTRIBUTES_TO_COUNT, _S, _S)
 )
-# Formatting elements with attributes, but for those that contain only text.
-_CLONED = re.compile(
-    rb"<(?=[bcefinstuBCEFINSTU])((?i:b|i|u|s|em|tt|big|code|font|nobr|small|strike|strong))"
-    rb"[%b/]%b>(?![^<]*+</(?i:\1)[%b/>])" % (_S, _ATTRIBUTES, _S)
+# A formatting element with attributes; the second group is its text and end tag if it has no more.
+_FORMATTING_TAG = re.compile(
+    rb"<((?i:b|i|u|s|em|tt|big|code|font|nobr|small|strike|strong))"
+    rb"[%b/]%b(?:>([^<]*+</(?i:\1)[%b/>])?+|\Z)" % (_S, _ATTRIBUTES, _S)
 )
-_MERGED = re.compile(rb"<(?=[hbHB])(?i:html|body)[%b/]" % _S)
 _SCRIPT_SIGN = re.compile(rb"<!--(?:-?>)?+|-->|<(/?)script(?=[%b/>])" % _S, re.IGNORECASE)
 
 
-def parsable_size(body: bytes, most: int, tags: int) -> int:
-    """Return how many of the first `most` bytes can be parsed within the limits.
-
-    Args:
-        tags: `tree_memory.count_tags` of these bytes, or more.
-    """
-    size = min(len(body), most)
+def parsable_size(scan: TagScan, most: int) -> int:
+    """Return how many of the first `most` bytes can be parsed within the limits."""
+    body, size = scan.body, min(scan.size, most)
     if size > MAX_UNCOUNTED_BYTES:
         while _character_steps(body, size) > MAX_STEPS:
             size //= 2
         return PageCost(body, size).parsable_size()
-    if tags <= MAX_SMALL_TAGS and not _may_be_costly(body, size, tags):
+    if scan.count <= MAX_SMALL_TAGS and not _may_be_costly(scan, size):
         return size
     return PageCost(body, size).parsable_size()
 
@@ -130,19 +130,31 @@ def _character_steps(body: bytes, size: int) -> int:
     return sum(body.count(each, 0, size) * steps for each, steps in _CHARACTER_STEPS.items())
 
 
-def _may_be_costly(body: bytes, size: int, tags: int) -> bool:
+def _may_be_costly(scan: TagScan, size: int) -> bool:
     """Return whether a page of few tags may cost much by clones or by attributes."""
+    tags = scan.count
     if size > MAX_SMALL_BYTES or tags * tags > 4 * MAX_SMALL_CLONES:
-        cloned = [len(match[0]) for match in _CLONED.finditer(body, 0, size)]
-        cloned_bytes = sum(cloned)
-        if len(cloned) * tags > MAX_SMALL_CLONES or cloned_bytes * tags > MAX_SMALL_CLONED_BYTES:
+        cloned, cloned_bytes, end = 0, 0, 0
+        for at in scan.formatting():
+            if at < end:
+                # One tag within another: they are counted, since each of them may be the real one,
+                # and read again from each they would take the square of their number.
+                return True
+            found = _FORMATTING_TAG.match(scan.body, at, size)
+            if found is None:
+                continue
+            end = found.end() if found[2] is None else found.start(2)
+            if found[2] is None:
+                cloned += 1
+                cloned_bytes += end - at
+        if cloned * tags > MAX_SMALL_CLONES or cloned_bytes * tags > MAX_SMALL_CLONED_BYTES:
             return True
         if cloned_bytes > MAX_SMALL_BYTES:
             return True
     if size <= MAX_SMALL_BYTES:
         return False
-    few = _FEW_ATTRIBUTES.match(body, 0, size)
-    return few is None or few.end() < size or len(_MERGED.findall(body, 0, size)) > 8
+    few = _FEW_ATTRIBUTES.match(scan.body, 0, size)
+    return few is None or few.end() < size or scan.roots() > MAX_ROOTS
 
 
 class PageCost:

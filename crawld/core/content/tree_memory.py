@@ -11,6 +11,7 @@ per clone.
 from __future__ import annotations
 
 import math
+from functools import cached_property
 
 import numpy as np
 
@@ -37,12 +38,30 @@ _CHECK_TAGS = int(2 * math.sqrt(MAX_CLONES))
 """With fewer tags there cannot be more clones: half of them open elements, half copy them."""
 
 _TAG_SIGN = ord("<")
+_UPPER_CASE = 0xFFDFDFDF
+"""Mask of a word that makes its three letters upper case."""
+
+_HTML, _BODY = (int.from_bytes(name, "big") for name in (b"<HTM", b"<BOD"))
 _SHORT_BYTES = 4096
 
 _NAME_ENDS = tuple(b" \t\n\r\f/>")
 
-_FORMATTING = ["b", "big", "code", "em", "font", "i", "s", "small", "strike", "strong", "tt", "u"]
-"""Elements that are cloned; of `a` and `nobr` only one is open at a time."""
+_FORMATTING = [
+    "b",
+    "big",
+    "code",
+    "em",
+    "font",
+    "i",
+    "nobr",
+    "s",
+    "small",
+    "strike",
+    "strong",
+    "tt",
+    "u",
+]
+"""Elements that are cloned; of `a` only one is open at a time."""
 
 
 def working_set_bytes(size_bytes: int) -> int:
@@ -71,19 +90,67 @@ def count_tags(body: bytes, size: int) -> int:
     return int(np.count_nonzero(np.frombuffer(body, dtype=np.uint8, count=size) == _TAG_SIGN))
 
 
-def tree_limit(body: bytes, size: int, tags_at_most: int) -> int:
-    """Return how many of the leading `size` bytes make a tree of at most `TREE_BYTES`.
+class TagScan:
+    """The tags of the leading `size` bytes of a page, scanned once for all its limits.
+
+    Attributes:
+        body: the page, in UTF-8.
+        size: how many of its bytes are to be parsed at most.
+    """
+
+    def __init__(self, body: bytes, size: int) -> None:
+        self.body = body
+        self.size = size
+
+    @cached_property
+    def count(self) -> int:
+        """At least the number of tags."""
+        return count_tags(self.body, self.size)
+
+    @cached_property
+    def text(self) -> np.ndarray:
+        """The bytes."""
+        return np.frombuffer(self.body, dtype=np.uint8, count=self.size)
+
+    @cached_property
+    def starts(self) -> np.ndarray:
+        """Offsets of each `<` that four bytes follow."""
+        return np.flatnonzero(self.text[:-4] == _TAG_SIGN)
+
+    @cached_property
+    def words(self) -> np.ndarray:
+        """The sign and the three bytes after it, as a number, for each of `starts`."""
+        return self.words_at(self.starts)
+
+    def words_at(self, offsets: np.ndarray) -> np.ndarray:
+        """Return the four bytes at each offset, as a number."""
+        if not offsets.size:
+            return np.zeros(0, dtype=">u4")
+        words = np.ndarray(shape=(len(self.body) - 3,), dtype=">u4", buffer=self.body, strides=(1,))
+        found: np.ndarray = words[offsets]
+        return found
+
+    def formatting(self) -> list[int]:
+        """Return the offsets of tags that may begin a formatting element."""
+        found: list[int] = self.starts[_IS_FORMATTING[self.words & 0xFFFFFF]].tolist()
+        return found
+
+    def roots(self) -> int:
+        """Return how many tags may begin an `html` or `body` element."""
+        names = self.words & _UPPER_CASE
+        return int(np.count_nonzero((names == _HTML) | (names == _BODY)))
+
+
+def tree_limit(scan: TagScan) -> int:
+    """Return how many leading bytes of a page make a tree of at most `TREE_BYTES`.
 
     Also cuts the page where more elements are cloned than `MAX_CLONES` allows.
-
-    Args:
-        tags_at_most: `count_tags` of these bytes, or more.
     """
+    size = scan.size
     may_exceed = size * WORST_FACTOR > TREE_BYTES
-    if not may_exceed and tags_at_most < _CHECK_TAGS:
+    if not may_exceed and scan.count < _CHECK_TAGS:
         return size
-    text = np.frombuffer(body, dtype=np.uint8, count=size)
-    tags = np.flatnonzero(text[:-4] == _TAG_SIGN)
+    text, tags = scan.text, scan.starts
     most = TREE_BYTES // TAG_BYTES
     if tags.size > most:
         size = int(tags[most])
@@ -91,7 +158,7 @@ def tree_limit(body: bytes, size: int, tags_at_most: int) -> int:
     if not tags.size:
         return size
     kept, max_clones = tags.size, MAX_CLONES + size // 2
-    clones = _clones(body, tags, max_clones)
+    clones = _clones(scan, tags, max_clones)
     if clones is not None:
         kept = int(np.searchsorted(np.cumsum(clones), max_clones, "right"))
     if may_exceed:
@@ -118,15 +185,14 @@ def _name_codes() -> np.ndarray:
 _IS_FORMATTING = _name_codes()
 
 
-def _clones(body: bytes, tags: np.ndarray, most: int) -> np.ndarray | None:
+def _clones(scan: TagScan, tags: np.ndarray, most: int) -> np.ndarray | None:
     """Return at most how many formatting elements are cloned at each tag; None: few."""
-    words = np.ndarray(shape=(len(body) - 3,), dtype=">u4", buffer=body, strides=(1,))
-    found = words[tags]
+    found = scan.words[: tags.size]
     begins = _IS_FORMATTING[found & 0xFFFFFF]
     if int(np.count_nonzero(begins)) * tags.size <= most:
         return None
     closing = (found >> 16 & 0xFF) == ord("/")
-    ends = _IS_FORMATTING[words[np.minimum(tags + 1, len(body) - 4)] & 0xFFFFFF] & closing
+    ends = _IS_FORMATTING[scan.words_at(tags + 1) & 0xFFFFFF] & closing
     depth = np.cumsum(begins.astype(np.int64) - ends)
     # An end tag without a start closes nothing: measure from the lowest point so far.
     depth -= np.minimum(np.minimum.accumulate(depth), 0)

@@ -33,6 +33,11 @@ def _formatting_with_attributes(size: int) -> str:
     return _numbered(f"<b {attributes} x=#>")(size)
 
 
+def _few_tags(unit: str, rest: str) -> Callable[[int], str]:
+    """Return a function that repeats a tag so rarely that a page of 2**20 bytes is not counted."""
+    return lambda size: unit * min(6_900, size // 2 // len(unit)) + rest * (size // 2 // len(rest))
+
+
 HOSTILE_PAGES: dict[str, Callable[[int], str]] = {
     "nested": _repeat("<div>"),
     "nested lists": _repeat("<ul><li>"),
@@ -60,6 +65,8 @@ HOSTILE_PAGES: dict[str, Callable[[int], str]] = {
     "foster parents": _repeat("x<b><tr>", "<table>"),
     "clones": _clones,
     "one large clone": _one_large_clone,
+    "formatting without an end": _few_tags("<b ", "x"),
+    "formatting in quotes": _few_tags("<b a='", "'x"),
     "attributes": _numbered(" a#", "<div", ">"),
     "attributes with signs": _numbered(' a#=">"', "<div", ">"),
     "equal attributes": _repeat("a ", "<div "),

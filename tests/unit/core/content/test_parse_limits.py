@@ -14,6 +14,7 @@ from crawld.core.content.parse_limits import (
     parsable_size,
 )
 from crawld.core.content.requisites import page_requisites
+from crawld.core.content.tree_memory import TagScan
 from tests.unit.core.content.hostile_pages import HOSTILE_PAGES
 from tests.unit.steps import assert_linear
 
@@ -99,7 +100,16 @@ def test_what_is_beyond_the_limits_counts_as_one_block(kind):
 )
 def test_an_ordinary_large_page_is_parsed_whole(page):
     body = page.encode()
-    assert parsable_size(body, len(body), body.count(b"<")) == len(body)
+    assert parsable_size(TagScan(body, len(body)), len(body)) == len(body)
+
+
+def test_formatting_hidden_in_the_quotes_of_another_tag_is_counted():
+    """The first `<b` is text for Lexbor, and its quote would hide all the others."""
+    opened = "".join(f"<b a={n}>" for n in range(1_500))
+    page = f"""<p a="<b '">{opened}</p>{"<p>x" * 1_500}<p title='>'>""".encode()
+    tree, end = tree_of(page)
+    assert end < len(page)
+    assert len(tree.css("b")) <= 2 * MAX_ELEMENTS
 
 
 @pytest.mark.parametrize("seed", range(8))

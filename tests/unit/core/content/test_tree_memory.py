@@ -9,6 +9,7 @@ from crawld.core.content.tree_memory import (
     MAX_TEXT_BYTES,
     TAG_BYTES,
     TREE_BYTES,
+    TagScan,
     count_tags,
     size_within,
     tree_limit,
@@ -23,7 +24,7 @@ def repeat(part, size=MAX_TEXT_BYTES, start=PAGE):
 
 
 def limit_of(body):
-    return tree_limit(body, len(body), count_tags(body, len(body)))
+    return tree_limit(TagScan(body, len(body)))
 
 
 def distinct(count):
