@@ -44,22 +44,27 @@ def forecast_text(value: Forecast) -> RenderableType:
     lines = [
         f"{plural(value.pages, 'page')} on {plural(value.hosts, 'host')}; {known} have an exact"
         " history, the others a modeled change rate.",
+        *_assumption_lines(value),
         f"Hints ({kind}): {duration_text(hints.lag_s)} late, {hints.missed_share:.0%} of changes"
         f" missed, {1.0 - hints.trust:.0%} of hints false.",
         _sentence(value.now),
+        *_present_lines(value),
     ]
     if value.target is not None:
         lines.append(_target_sentence(value.target))
-    headings = ("budget", "delay", "requests/day", "fresh", "age", "fresh, hints", "age, hints")
+    headings = (
+        *("budget", "delay", "requests/day", "fresh", "age of stale"),
+        *("fresh, hints", "age of stale, hints"),
+    )
     rows = [
         (
             f"{point.budget:g} ×",
             _delay_text(point.delay_s),
             count_text(round(point.requests_per_day)),
-            f"{point.freshness:.1%}",
-            duration_text(point.age_s),
-            f"{point.freshness_hinted:.1%}",
-            duration_text(point.age_hinted_s),
+            _share_text(point.freshness, 1),
+            _age_text(point.stale_age_s),
+            _share_text(point.freshness_hinted, 1),
+            _age_text(point.stale_age_hinted_s),
         )
         for point in value.curve
     ]
@@ -72,7 +77,60 @@ def _delay_text(delay_s: float | None) -> str:
 
 def _sentence(now: ForecastPoint) -> str:
     at = f"At one request per {now.delay_s:.3g} s" if now.delay_s else "At the current delays"
-    return f"{at}: {now.freshness:.0%} fresh, {now.freshness_hinted:.0%} with hints."
+    plain, hinted = _share_text(now.freshness), _share_text(now.freshness_hinted)
+    return f"{at}, in the long run: {plain} fresh, {hinted} with hints."
+
+
+def _assumption_lines(value: Forecast) -> list[str]:
+    """Return what the forecast assumes, as sentences."""
+    given = value.assumptions
+    source = "by their histories and models"
+    if given.changes_per_day > given.history_changes_per_day:
+        source = (
+            f"as sources report at present; {_count_text(given.history_changes_per_day)} by their"
+            " histories and models"
+        )
+    lines = [f"Assumed: {_count_text(given.changes_per_day)} changes a day, {source}."]
+    if given.hints:
+        lines.append(f"Hints are on; polls take up to {given.poll_share:.0%} of the requests.")
+    else:
+        lines.append('No source reports changes: "with hints" is what hints would add.')
+    if given.hosts_backing_off:
+        lines.append(
+            f"{plural(given.hosts_backing_off, 'host')} in back-off now: the plain delays are"
+            " assumed."
+        )
+    return lines
+
+
+def _present_lines(value: Forecast) -> list[str]:
+    """Return how the copies are now, since the forecast is a mean over a long time."""
+    now = value.present
+    if now is None:
+        return []
+    text = f"At present: {_share_text(now.freshness)} fresh ({now.low:.0%} to {now.high:.0%})"
+    if now.known_stale >= 0.5:
+        copies = "1 copy is" if round(now.known_stale) == 1 else f"{now.known_stale:.0f} copies are"
+        text += f"; {copies} known to be stale, which takes {duration_text(now.catch_up_s)}"
+    return [f"{text}."]
+
+
+def _count_text(changes_per_day: float) -> str:
+    if changes_per_day < 9.5:
+        return f"{changes_per_day:.2g}"
+    return count_text(round(changes_per_day))
+
+
+def _share_text(share: float, digits: int = 0) -> str:
+    """Return a share in per cent; what changes is never entirely fresh."""
+    most = 1.0 - 0.5 * 10.0 ** -(digits + 2)
+    if most <= share < 1.0:
+        return f"over {1.0 - 10.0 ** -(digits + 2):.{digits}%}"
+    return f"{share:.{digits}%}"
+
+
+def _age_text(age_s: float | None) -> str:
+    return "" if age_s is None else "under 1 s" if age_s < 1.0 else duration_text(age_s)
 
 
 def _target_sentence(target: ForecastTarget) -> str:

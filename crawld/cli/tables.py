@@ -161,7 +161,7 @@ def _freshness_facts(found: FreshnessStatus, now: float) -> list[tuple[str, str]
 
 def freshness_text(found: FreshnessStatus, now: float) -> str:
     """Return the present freshness with its 95 % interval and the expectation of the model."""
-    if found.freshness is None or found.low is None or found.high is None or found.at is None:
+    if found.freshness is None or found.at is None:
         return "unknown so far"
     copies = "1 copy" if found.copies == 1 else f"{count_text(found.copies)} copies"
     shown = "" if found.shown is None else f", shown copies {found.shown:.1%}"

@@ -1,9 +1,12 @@
 """The forecast over the control socket, with hints and without."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
-from crawld.store.changes import change
+from crawld.daemon.hints.source import Hint, Poll
+from crawld.store.changes import change, hint_source
 from crawld.store.changes.change import Change
 from tests.daemon.control_client import get
 from tests.daemon.page_history import DAY_S
@@ -41,6 +44,40 @@ async def test_freshness_rises_with_the_budget_and_with_hints(daemon_with_histor
     now = [point for point in forecast["curve"] if point["budget"] == 1.0]
     assert now == [forecast["now"]]
     assert forecast["target"]["budget_hinted"] <= forecast["target"]["budget"]
+    assert forecast["now"]["stale_age_s"] > forecast["now"]["age_s"]
+
+
+async def test_a_storm_of_reports_counts_more_than_a_calm_history(daemon_with_history):
+    running = daemon_with_history
+    calm = (await get(running, "/forecast", what="s")).json()
+    assert calm["assumptions"]["reported_changes_per_day"] is None
+    assert not calm["assumptions"]["hints"]
+    row = await running.database.write(
+        hint_source.ensure, 1, 1, "recent_changes", "https://a.test/api", running.clock.now()
+    )
+    now = running.clock.now()
+    [(url,)] = await running.database.read(
+        lambda connection: connection.execute(
+            "SELECT url FROM page WHERE last_visit_at IS NOT NULL LIMIT 1"
+        ).fetchall()
+    )
+    for number in range(60):
+        at = now - 60.0 + number
+        # As if it had been copied again between the edits.
+        await running.database.write(
+            lambda connection, at=at: connection.execute(
+                "DELETE FROM hint; UPDATE page SET last_visit_at = ? WHERE url = ?", (at, url)
+            )
+        )
+        poll = Poll(at=at, hints=[Hint(url, at + 0.5, at + 0.5)], told_until=at + 1.0)
+        await running.hint_poller.accept(row, replace(poll, at=at + 1.0))
+        row = await running.database.read(hint_source.get, row.hint_source_id)
+    stormy = (await get(running, "/forecast", what="s")).json()
+    given = stormy["assumptions"]
+    assert given["hints"]
+    assert given["changes_per_day"] == given["reported_changes_per_day"]
+    assert given["changes_per_day"] > 1_000 * given["history_changes_per_day"]
+    assert stormy["now"]["freshness"] < 0.5 * calm["now"]["freshness"]
 
 
 async def test_without_observed_changes_there_is_no_forecast(edited_page):

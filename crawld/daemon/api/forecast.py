@@ -1,13 +1,15 @@
 """Forecast endpoint: freshness per request budget (`core/revisit/forecast`).
 
 The survival curves of pages come from the file: gaps between exact changes where a history is
-known, the rate of the change model elsewhere. Each host has its own budget; budgets are multiples
-of what hosts permit now. The computation runs in a thread.
+known, the rate of the change model elsewhere. If sources report more changes at present than these
+expect, all rates are raised to that. Each host has its own budget; budgets are multiples of what
+hosts permit without a back-off. The computation runs in a thread.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, Final, NamedTuple
 
@@ -24,11 +26,14 @@ from crawld.core.revisit.forecast import (
     least_budget,
     survival_curves,
 )
+from crawld.core.revisit.freshness_now import FreshnessNow
 from crawld.core.revisit.polling import combine_quality, hint_quality
 from crawld.daemon.api.schemas.forecast import (
     Forecast,
+    ForecastAssumptions,
     ForecastHints,
     ForecastPoint,
+    ForecastPresent,
     ForecastTarget,
 )
 from crawld.daemon.daemon import Daemon
@@ -79,9 +84,35 @@ class _PageSet:
     place: _SiteOnHost
     hints: HintQuality | None
 
-    def forecast(self, budget: float, hints: HintQuality | None) -> FreshnessForecast:
+    def forecast(
+        self, budget: float, hints: HintQuality | None, poll_share: float
+    ) -> FreshnessForecast:
         share = len(self.curves) / self.pages
-        return self.curves.forecast(budget * share * self.place.visits_per_s, hints)
+        visits_per_s = budget * share * self.place.visits_per_s
+        if hints is None:
+            return self.curves.forecast(visits_per_s)
+        return self.curves.forecast(visits_per_s * (1.0 - poll_share), hints)
+
+
+class _Pages(NamedTuple):
+    """A place, how many pages it has, a sample of them, and what their sources learnt."""
+
+    place: _SiteOnHost
+    pages: int
+    rows: list[PageSample]
+    sources: list[hint_source.SourceRow]
+
+
+class _Changes(NamedTuple):
+    """Changes per second of all pages of a host: by histories and models, and as reported."""
+
+    history: float
+    reported: float | None
+
+    @property
+    def factor(self) -> float:
+        """How much oftener pages change than their histories and models say, >= 1."""
+        return max((self.reported or 0.0) / self.history, 1.0) if self.history else 1.0
 
 
 def forecast_routes(daemon: Daemon) -> APIRouter:
@@ -102,26 +133,29 @@ def forecast_routes(daemon: Daemon) -> APIRouter:
         if not chosen:
             raise HTTPException(404, f"no page of {what or 'any site'} was visited yet")
         sources = await daemon.database.read(hint_source.list_sources)
-        hosts, exact, learnt, now = [], 0, 0, daemon.clock.now()
         limit = max(SAMPLE_PAGES // len(chosen), 1)
+        found = []
         for count, place in chosen:
             rows = await daemon.database.read(sample.sample, *place[:2], limit=limit)
-            curves, with_history = await daemon.start.environment.workers.run(_curves_of, rows, now)
-            learnt += sum(_is_learnt(row.record) for row in rows)
             own = [
                 row
                 for row in sources
                 if row.host_id == place.host_id and place.site_id in row.site_ids
             ]
-            hosts.append(_PageSet(curves, count, place, _combined_hints(own)))
-            exact += with_history
-        if not exact and not learnt:
+            found.append(_Pages(place, count, rows, own))
+        run = daemon.start.environment.workers.run
+        forecast = await run(
+            _forecast, what, found, daemon.clock.now(), target, _poll_share(daemon)
+        )
+        if forecast is None:
             raise HTTPException(
                 404,
                 f"how pages of {what or 'any site'} change is not known yet: none was visited"
                 " twice, and none has a history",
             )
-        return await daemon.start.environment.workers.run(_forecast, what, hosts, exact, target)
+        forecast.assumptions.hosts_backing_off = _backing_off(daemon, found)
+        forecast.present = await _present(daemon, what, found)
+        return forecast
 
     return router
 
@@ -153,10 +187,76 @@ def _combined_hints(sources: Sequence[hint_source.SourceRow]) -> HintQuality | N
     return quality
 
 
-def _curves_of(rows: Sequence[PageSample], now: float) -> tuple[SurvivalCurves, int]:
+def _poll_share(daemon: Daemon) -> float:
+    return daemon.config.jobs.poll_share
+
+
+def _backing_off(daemon: Daemon, found: Sequence[_Pages]) -> int:
+    """Return how many hosts are asked less often now than without trouble."""
+    host_ids = {each.place.host_id for each in found}
+    return sum(
+        host.delay_s() > host.base_delay_s()
+        for host in daemon.state.hosts.values()
+        if host.host_id in host_ids
+    )
+
+
+async def _present(
+    daemon: Daemon, what: str | None, found: Sequence[_Pages]
+) -> ForecastPresent | None:
+    """Return the present freshness of the sites; None for a host, and where it is not known."""
+    known = {each.site_id: each for each in await daemon.present_freshness.get()}
+    names = {site.name for site in daemon.state.sites.values()}
+    sites = [known[key] for key in {each.place.site_id for each in found} & known.keys()]
+    if not sites or (what is not None and what not in names):
+        return None
+    copies = sum(each.copies for each in sites)
+    stale = {each.site_id: each.now.reported + each.now.fan_out for each in sites}
+    speeds: dict[int, float] = defaultdict(float)
+    for each in found:
+        speeds[each.place.site_id] += each.place.visits_per_s
+
+    def mean(share: Callable[[FreshnessNow], float]) -> float:
+        return sum(each.copies * share(each.now) for each in sites) / copies
+
+    return ForecastPresent(
+        freshness=mean(lambda now: now.freshness),
+        low=mean(lambda now: now.low),
+        high=mean(lambda now: now.high),
+        known_stale=sum(stale.values()),
+        catch_up_s=max(stale[key] / speeds[key] for key in stale),
+    )
+
+
+def _changes_of(found: Sequence[_Pages]) -> dict[int, _Changes]:
+    """Return how often the pages of each host change, by histories and as sources report."""
+    history: dict[int, float] = defaultdict(float)
+    reported: dict[int, float | None] = defaultdict(lambda: None)
+    for each in found:
+        host_id = each.place.host_id
+        rates = [_mean_rate(row) for row in each.rows]
+        history[host_id] += each.pages * sum(rates) / max(len(rates), 1)
+        for row in each.sources:
+            arrivals = hint.load_reliability(row.evidence).arrivals
+            if row.kind == hint.FAN_OUT or row.told_until is None or not arrivals.is_known:
+                continue
+            shape, exposure_s = arrivals.posterior()
+            reported[host_id] = max(reported[host_id] or 0.0, shape / exposure_s)
+    return {host_id: _Changes(rate, reported[host_id]) for host_id, rate in history.items()}
+
+
+def _mean_rate(row: PageSample) -> float:
+    times = row.change_times
+    if len(times) > MIN_CHANGES and times[-1] > times[0]:
+        return (len(times) - 1) / (times[-1] - times[0])
+    return _rate(row.record)
+
+
+def _curves_of(rows: Sequence[PageSample], now: float, factor: float) -> tuple[SurvivalCurves, int]:
     gaps = [_gaps(row.change_times, now) for row in rows]
-    rates = [_rate(row.record) for row in rows]
-    curves = survival_curves(gaps, rates, [row.importance for row in rows])
+    rates = [factor * _rate(row.record) for row in rows]
+    shortened = [None if each is None else each / factor for each in gaps]
+    curves = survival_curves(shortened, rates, [row.importance for row in rows])
     return curves, sum(each is not None for each in gaps)
 
 
@@ -185,79 +285,121 @@ def _is_learnt(record: bytes | None) -> bool:
 
 
 def _forecast(
-    what: str | None, hosts: Sequence[_PageSet], exact: int, target: float | None
-) -> Forecast:
-    learnt = [host.hints for host in hosts if host.hints is not None]
-    one = learnt[0] if learnt else DEFAULT_HINTS
+    what: str | None,
+    found: Sequence[_Pages],
+    now: float,
+    target: float | None,
+    poll_share: float,
+) -> Forecast | None:
+    """Return a forecast, None if nothing is known of how pages change; runs in a thread."""
+    changes = _changes_of(found)
+    hosts, exact, learnt = [], 0, 0
+    for each in found:
+        factor = changes[each.place.host_id].factor
+        curves, with_history = _curves_of(each.rows, now, factor)
+        exact += with_history
+        learnt += sum(_is_learnt(row.record) for row in each.rows)
+        hosts.append(_PageSet(curves, each.pages, each.place, _combined_hints(each.sources)))
+    if not exact and not learnt:
+        return None
+    with_hints = [host.hints for host in hosts if host.hints is not None]
+    one = with_hints[0] if with_hints else DEFAULT_HINTS
+    told = [each.reported for each in changes.values() if each.reported is not None]
+    outcomes = _Outcomes(hosts, poll_share)
     return Forecast(
         what=what,
         hosts=len(hosts),
         pages=sum(host.pages for host in hosts),
         sampled=sum(len(host.curves) for host in hosts),
         exact=exact,
-        now=_point(hosts, 1.0),
-        curve=[_point(hosts, budget) for budget in BUDGETS],
-        target=None if target is None else _target(hosts, target),
+        now=outcomes.point(1.0),
+        curve=[outcomes.point(budget) for budget in BUDGETS],
+        target=None if target is None else outcomes.target(target),
         hints=ForecastHints(
-            learnt=bool(learnt), lag_s=one.lag_s, missed_share=one.missed_share, trust=one.trust
+            learnt=bool(with_hints), lag_s=one.lag_s, missed_share=one.missed_share, trust=one.trust
+        ),
+        assumptions=ForecastAssumptions(
+            changes_per_day=DAY_S * sum(each.history * each.factor for each in changes.values()),
+            history_changes_per_day=DAY_S * sum(each.history for each in changes.values()),
+            reported_changes_per_day=DAY_S * sum(told) if told else None,
+            hints=any(row.told_until is not None for each in found for row in each.sources),
+            poll_share=poll_share,
+            hosts_backing_off=0,
         ),
     )
 
 
-def _outcome(hosts: Sequence[_PageSet], budget: float, *, hinted: bool) -> tuple[float, float]:
-    """Return freshness and mean age (s) of all pages at a budget."""
-    forecasts = [
-        host.forecast(budget, (host.hints or DEFAULT_HINTS) if hinted else None) for host in hosts
-    ]
-    # Pages are weighted by importance, hosts by the sum over their pages.
-    weights = [host.pages * float(host.curves.weight.mean()) for host in hosts]
-    total = max(sum(weights), 1e-12)
-    pairs = list(zip(weights, forecasts, strict=True))
-    return (
-        sum(weight * one.freshness for weight, one in pairs) / total,
-        sum(weight * one.age_s for weight, one in pairs) / total,
-    )
+class _Outcomes:
+    """What budgets buy at some hosts."""
+
+    def __init__(self, hosts: Sequence[_PageSet], poll_share: float) -> None:
+        self._hosts = hosts
+        self._poll_share = poll_share
+
+    def _outcome(self, budget: float, *, hinted: bool) -> tuple[float, float]:
+        """Return freshness and mean age (s) of all pages at a budget."""
+        forecasts = [
+            host.forecast(
+                budget, (host.hints or DEFAULT_HINTS) if hinted else None, self._poll_share
+            )
+            for host in self._hosts
+        ]
+        # Pages are weighted by importance, hosts by the sum over their pages.
+        weights = [host.pages * float(host.curves.weight.mean()) for host in self._hosts]
+        total = max(sum(weights), 1e-12)
+        pairs = list(zip(weights, forecasts, strict=True))
+        return (
+            sum(weight * one.freshness for weight, one in pairs) / total,
+            sum(weight * one.age_s for weight, one in pairs) / total,
+        )
+
+    def _delay_s(self, budget: float | None) -> float | None:
+        delays = {host.place.delay_s for host in self._hosts}
+        return delays.pop() / budget if budget is not None and len(delays) == 1 else None
+
+    def point(self, budget: float) -> ForecastPoint:
+        """Return freshness and age at a budget."""
+        freshness, age_s = self._outcome(budget, hinted=False)
+        hinted, hinted_age_s = self._outcome(budget, hinted=True)
+        # A hint may be ignored, so that hints never make the forecast worse.
+        if hinted <= freshness:
+            hinted, hinted_age_s = freshness, age_s
+        return ForecastPoint(
+            budget=budget,
+            delay_s=self._delay_s(budget),
+            requests_per_day=sum(budget * DAY_S * host.place.visits_per_s for host in self._hosts),
+            freshness=freshness,
+            age_s=age_s,
+            freshness_hinted=hinted,
+            age_hinted_s=hinted_age_s,
+            stale_age_s=_stale_age_s(freshness, age_s),
+            stale_age_hinted_s=_stale_age_s(hinted, hinted_age_s),
+        )
+
+    def target(self, freshness: float) -> ForecastTarget:
+        """Return the least budgets that reach a freshness."""
+        plain, hinted = (self._budget(freshness, hinted=hinted) for hinted in (False, True))
+        if plain is not None and (hinted is None or hinted > plain):
+            hinted = plain
+        return ForecastTarget(
+            freshness=freshness,
+            budget=plain,
+            delay_s=self._delay_s(plain),
+            budget_hinted=hinted,
+            delay_hinted_s=self._delay_s(hinted),
+        )
+
+    def _budget(self, freshness: float, *, hinted: bool) -> float | None:
+        """Return the least multiple of today's budgets that reaches it; None: none does."""
+        return least_budget(
+            lambda budget: self._outcome(budget, hinted=hinted)[0],
+            freshness,
+            least=_BUDGET_LEAST,
+            most=_BUDGET_MOST,
+            precision=5e-3,
+        )
 
 
-def _delay_s(hosts: Sequence[_PageSet], budget: float | None) -> float | None:
-    delays = {host.place.delay_s for host in hosts}
-    return delays.pop() / budget if budget is not None and len(delays) == 1 else None
-
-
-def _point(hosts: Sequence[_PageSet], budget: float) -> ForecastPoint:
-    freshness, age_s = _outcome(hosts, budget, hinted=False)
-    hinted, hinted_age_s = _outcome(hosts, budget, hinted=True)
-    # A hint may be ignored, so that hints never make the forecast worse.
-    return ForecastPoint(
-        budget=budget,
-        delay_s=_delay_s(hosts, budget),
-        requests_per_day=sum(budget * DAY_S * host.place.visits_per_s for host in hosts),
-        freshness=freshness,
-        age_s=age_s,
-        freshness_hinted=max(hinted, freshness),
-        age_hinted_s=hinted_age_s if hinted > freshness else age_s,
-    )
-
-
-def _target(hosts: Sequence[_PageSet], freshness: float) -> ForecastTarget:
-    plain, hinted = (_budget(hosts, freshness, hinted=hinted) for hinted in (False, True))
-    if plain is not None and (hinted is None or hinted > plain):
-        hinted = plain
-    return ForecastTarget(
-        freshness=freshness,
-        budget=plain,
-        delay_s=_delay_s(hosts, plain),
-        budget_hinted=hinted,
-        delay_hinted_s=_delay_s(hosts, hinted),
-    )
-
-
-def _budget(hosts: Sequence[_PageSet], freshness: float, *, hinted: bool) -> float | None:
-    """Return the least multiple of today's budgets that reaches a freshness; None: none does."""
-    return least_budget(
-        lambda budget: _outcome(hosts, budget, hinted=hinted)[0],
-        freshness,
-        least=_BUDGET_LEAST,
-        most=_BUDGET_MOST,
-        precision=5e-3,
-    )
+def _stale_age_s(freshness: float, age_s: float) -> float | None:
+    """Return the mean age of the stale copies from that of all copies."""
+    return age_s / (1.0 - freshness) if freshness < 1.0 else None

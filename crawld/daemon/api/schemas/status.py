@@ -121,9 +121,9 @@ class FreshnessStatus(BaseModel):
     `freshness` is the share at the time `at`, estimated from hints, change models and visits; `low`
     and `high` its 95 % interval: in 19 of 20 cases the true share at that time lies inside.
     `modelled` is the estimate without the correction by what visits found. Copies that are known to
-    be stale count as stale in all of them. Without copies they are null. `sampled` of `copies` were
-    looked at. `shown` is the freshness of what is served and exported where pins and `settle_s`
-    hold copies back, else null. For a host there is `last_week` only.
+    be stale count as stale in all of them. Without copies nothing is known: null, from 0 to 1.
+    `sampled` of `copies` were looked at. `shown` is the freshness of what is served and exported
+    where pins and `settle_s` hold copies back, else null. For a host there is `last_week` only.
     """
 
     site: str
@@ -132,8 +132,8 @@ class FreshnessStatus(BaseModel):
     copies: int = 0
     sampled: int = 0
     freshness: float | None = None
-    low: float | None = None
-    high: float | None = None
+    low: float = 0.0
+    high: float = 1.0
     modelled: float | None = None
     stale: StaleCopies | None = None
     shown: float | None = None
