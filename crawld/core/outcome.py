@@ -28,6 +28,10 @@ PERSISTENT_RETRY_MAX_S = 60 * 86_400.0
 GONE_RETRY_S = 86_400.0
 """Wait after a `gone` outcome before the page is retired ..."""
 
+LOST_REQUISITE_RETRY_S = 20.0
+"""Wait after the first such outcome of a requisite that had a copy, four times as long after each
+further one: a wiki makes the thumbnails of a new file when a page that shows it is read."""
+
 RETIRED_RETRY_S = 30 * 86_400.0
 """... and after it is retired, because pages come back."""
 
@@ -163,6 +167,16 @@ def retry_wait_s(failure: Failure, failure_count: int, retry_after_s: float | No
     if failure in TRANSIENT:
         return float(min(RETRY_BASE_S * 2.0**steps, RETRY_MAX_S))
     return float(min(PERSISTENT_RETRY_BASE_S * 2.0**steps, PERSISTENT_RETRY_MAX_S))
+
+
+def lost_requisite_wait_s(gone_count: int) -> float:
+    """Return the wait before the next visit to a requisite that was there and is gone, seconds.
+
+    >>> [lost_requisite_wait_s(count) for count in (1, 2, 3, 99)]
+    [20.0, 80.0, 320.0, 86400.0]
+    """
+    steps = min(max(gone_count - 1, 0), 16)
+    return float(min(LOST_REQUISITE_RETRY_S * 4.0**steps, GONE_RETRY_S))
 
 
 def requisite_interval_s(age_s: float) -> float:

@@ -31,6 +31,8 @@ OVERLAP_S = 10.0
 MAX_SEEN = 5_000
 """Limit of the row ids kept; a wiki with 500 edits per second has more in the overlap."""
 
+FILE_SPACE = 6
+
 TEMPLATE_SPACES = frozenset({10, 828})
 """Namespaces of pages that other pages include: templates and modules."""
 
@@ -309,21 +311,21 @@ class PendingTemplates:
             return cls()
 
 
-def template_users_query(title: str, continuation: Parameters | None) -> Parameters:
-    """Return the request for the pages that include a template."""
-    return {
-        "list": "embeddedin",
-        "eititle": title,
-        "eilimit": "max",
-        **(continuation or {}),
-    }
+def template_users_query(
+    title: str, continuation: Parameters | None, *, is_file: bool = False
+) -> Parameters:
+    """Return the request for the pages that include a template, or show a file."""
+    if is_file:
+        query: Parameters = {"list": "imageusage", "iutitle": title, "iulimit": "max"}
+    else:
+        query = {"list": "embeddedin", "eititle": title, "eilimit": "max"}
+    return {**query, **(continuation or {})}
 
 
 def read_template_users(response: ApiResponse) -> list[str]:
-    """Return the titles of the pages that include a template."""
-    return [
-        title for row in rows_of(response.query, "embeddedin") if (title := text_of(row, "title"))
-    ]
+    """Return the titles of the pages that include a template, or show a file."""
+    rows = [row for key in ("embeddedin", "imageusage") for row in rows_of(response.query, key)]
+    return [title for row in rows if (title := text_of(row, "title"))]
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,8 +6,9 @@ Each wiki has three sources for all sites that use it, within the politeness of 
 - `probe` queries the newest revisions of known pages, 50 per request, in rounds. It finds what
   recent changes missed, and everything after a gap. If all pages fit into one request it is the
   only source asked, since it finds more at the same price.
-- `fan_out` lists pages that are possibly stale: they include an edited template, or the wiki
-  rendered them again without a new revision. The other two sources wake it.
+- `fan_out` lists pages that are possibly stale: they include an edited template or show a file that
+  was uploaded or deleted, or the wiki rendered them again without a new revision. The other two
+  sources wake it.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ from crawld.daemon.hints.wiki_removals import removal_reports
 from crawld.daemon.hints.wiki_source import LOOK_S, ClockSkew, Wiki, WikiSource
 from crawld.sources.mediawiki_api import ApiResponse, TroubleKind
 from crawld.sources.mediawiki_changes import (
+    FILE_SPACE,
     TEMPLATE_SPACES,
     ChangesCursor,
     PendingTemplates,
@@ -116,7 +118,6 @@ class WikiFinder(BackgroundWork):
 FEED_LAG_S: Final = 2.0
 """Revisions of the last seconds before a poll may be committed after it."""
 
-FILE_SPACE: Final = 6
 INTERFACE_SPACE: Final = 8
 """Namespace of the texts, styles and scripts of the wiki's own interface."""
 
@@ -162,7 +163,7 @@ class RecentChangesSource(WikiSource):
         edited = {
             each.title: skew.span(each.at)[0]
             for each in read.changed
-            if each.space in TEMPLATE_SPACES
+            if each.space in TEMPLATE_SPACES or each.space == FILE_SPACE
         }
         unlisted_since, cursor_updates = await self._sibling_updates(edited, gap=read.gap)
         self._on_changes(self.wiki.row, read.changed)
@@ -322,7 +323,9 @@ class FanOutSource(WikiSource):
         if not pending.templates:
             return Poll(at=now, cursor=row.cursor, requests=0, wait_s=IDLE_S)
         (title, at), *others = pending.templates
-        response = await self.ask(template_users_query(title, pending.continuation), row)
+        is_file = self.wiki.facts.titles.namespace_of(title) == FILE_SPACE
+        query = template_users_query(title, pending.continuation, is_file=is_file)
+        response = await self.ask(query, row)
         if isinstance(response, PollTrouble):
             if response.trouble not in (TroubleKind.BAD_CURSOR, TroubleKind.BROKEN):
                 return response

@@ -14,6 +14,7 @@ from crawld.core.outcome import (
     Judgement,
     ResponseFacts,
     judge_response,
+    lost_requisite_wait_s,
     requisite_interval_s,
     retry_wait_s,
 )
@@ -132,7 +133,8 @@ class Visit:
         if self.state is PageState.GONE:
             return self.at + RETIRED_RETRY_S
         if self.judgement.outcome in (Outcome.GONE, Outcome.SOFT_GONE):
-            return self.at + GONE_RETRY_S
+            lost = self.page.requisite and not self.first_copy
+            return self.at + (lost_requisite_wait_s(self.grace.count) if lost else GONE_RETRY_S)
         return self.at + self._requisite_rest_s() if self.page.requisite else None
 
     def _requisite_rest_s(self) -> float:

@@ -31,12 +31,15 @@ from tests.unit.store.rows import discover_in_full
 
 NOW = 1_790_000_000.0
 HOUR_S = 3_600.0
-SPACES = {0: Namespace(0, ""), 10: Namespace(10, "Template")}
+SPACES = {0: Namespace(0, ""), 6: Namespace(6, "File"), 10: Namespace(10, "Template")}
 FACTS = WikiFacts(
     "MediaWiki 1.39",
     "http://a.test",
     TitleRules(
-        article_path="/wiki/$1", script="/w/index.php", namespaces=SPACES, names={"template": 10}
+        article_path="/wiki/$1",
+        script="/w/index.php",
+        namespaces=SPACES,
+        names={"file": 6, "template": 10},
     ),
 )
 
@@ -418,3 +421,16 @@ async def test_what_waits_in_a_cursor_is_known_without_a_poll(make):
     assert is_waiting(world, "fan_out", PendingTemplates(pages=((1, NOW, NOW),)).to_json())
     assert not is_waiting(world, "fan_out", PendingTemplates().to_json())
     assert not is_waiting(world, "fan_out")
+
+
+async def test_pages_that_show_an_uploaded_file_are_possibly_stale(make):
+    world = await make()
+    poll = await world.poll(
+        "recent_changes", reply(recentchanges=[edit(1, "File:A flag.png", space=6)])
+    )
+    [(_, text)] = poll.cursor_updates
+    users = reply(imageusage=[{"title": "Page 1", "ns": 0}])
+    hinted = await world.poll("fan_out", users, cursor=text)
+    assert world.client.asked[-1]["iutitle"] == "File:A flag.png"
+    assert "eititle" not in world.client.asked[-1]
+    assert world.hinted_titles(hinted) == {"Page 1"}

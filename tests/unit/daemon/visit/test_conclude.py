@@ -248,6 +248,14 @@ class TestRetryTime:
             visit = conclude_visit(response(503, b"", [("Retry-After", text)]))
             assert visit.retry_at == NOW + wait_s
 
+    def test_a_requisite_that_was_there_is_looked_for_soon_and_then_seldom(self):
+        lost = {"requisite": True, **HELD}
+        first = conclude_visit(response(404), make_page(**lost))
+        again = conclude_visit(response(404), make_page(**lost, grace=Grace(3, NOW - 500.0)))
+        never = conclude_visit(response(404), make_page(requisite=True))
+        waits = [visit.retry_at - NOW for visit in (first, again, never)]
+        assert waits == [20.0, 1280.0, GONE_RETRY_S]
+
     def test_gone_pages_are_retried_daily_and_retired_ones_monthly(self):
         assert conclude_visit(response(404)).retry_at == NOW + GONE_RETRY_S
         nearly_over = Grace(GONE_GRACE_VISITS - 1, NOW - GONE_GRACE_S)
