@@ -8,7 +8,8 @@ API to robots and invite programs to use it.
 Each request takes a turn of its host, followed by the host's full delay. While pages are due
 too, API requests use at most a share of its turns: the next one waits `delay / share`. Otherwise
 they use all turns. Requests for what no reader misses, such as histories, take idle turns only:
-while copies of the host are known to be stale, one turn in `1 / IDLE_FLOOR`.
+while copies of the host are known to be stale, one turn in `1 / IDLE_FLOOR`, and their share of the
+turns until `CALM_S` after the last hint.
 
 Remote faults are values; only bugs and cancellation raise.
 """
@@ -48,6 +49,10 @@ AT_ONCE = 3
 IDLE_FLOOR = 0.02
 """Share of the turns of a host for requests that wait for idle ones, while copies are stale: the
 histories do not starve in a storm of edits that never ends."""
+
+CALM_S = 60.0
+"""Time without a hint before the histories take all idle turns: in a storm they keep to their
+share, so that a wiki is asked for pages rather than by its API."""
 
 LOOK_S = 1.0
 """Shortest pause before a busy host is checked again."""
@@ -160,11 +165,12 @@ class ApiClient(BackgroundWork):
             stale = idle and host.has_stale(self._state.active)
             if stale:
                 share = min(share, IDLE_FLOOR)
+            busy = stale or (idle and now < host.hinted_at + CALM_S)
             fair_at = asked_at + delay_s / share if share else now + delay_s + LOOK_S
             wanted_at = self._crawl.wanted_at(host.slot)
             # Pages that are due before the turn after next keep those turns.
             free = wanted_at is None or wanted_at > max(now, host.slot.next_at) + delay_s
-            if (free and not stale) or now >= fair_at:
+            if (free and not busy) or now >= fair_at:
                 return
             await trio.sleep(min(fair_at - now, max(delay_s, LOOK_S)))
 

@@ -57,6 +57,7 @@ class HostState:
         crawl_delay_s: the delay that its robots.txt asks for.
         group: the hosts it shares limits with; None: it has no group.
         rules: politeness rules of the strictest site with pages here.
+        hinted_at: when (trio clock) a hint of one of its pages was delivered last.
         shut_until: until when (trio clock) its pages wait and robots.txt is not fetched again.
     """
 
@@ -71,6 +72,7 @@ class HostState:
         "certificate",
         "crawl_delay_s",
         "group",
+        "hinted_at",
         "host_id",
         "pages",
         "paused",
@@ -91,6 +93,7 @@ class HostState:
         self.certificate: tuple[str, ...] = ()
         self.paused = False
         self.shut_until = -math.inf
+        self.hinted_at = -math.inf
         self._closed_until = -math.inf
         self.crawl_delay_s: float | None = None
         self._request_rate_delay_s: float | None = None

@@ -44,7 +44,8 @@ class HintDelivery(BackgroundWork):
             return
         trust = trust_of(row)
         indirect = is_indirect(row.kind, trust)
-        until = trio.current_time() + SLICE_S
+        host.hinted_at = trio.current_time()
+        until = host.hinted_at + SLICE_S
         for each in accepted:
             if (pages := host.pages.get(each.site_id)) is not None:
                 pages.add_hint(each.page_id, each.last_at, trust, indirect=indirect)
