@@ -26,7 +26,7 @@ from crawld.config.derive import (
 from crawld.config.headers import read_headers
 from crawld.config.model import Config
 from crawld.config.positions import KeyPath
-from crawld.config.seeds import BadSeed, read_seeds
+from crawld.config.seeds import BadSeed, read_seeds, read_wiki_titles
 from crawld.config.shared_titles import shared_titles
 from crawld.config.site import SiteConfig
 from crawld.config.views import read_views
@@ -139,7 +139,8 @@ def _check_seeds(
     """Check the seeds of a site; `owners` has the first site of each listed seed."""
     rules = url_scope(include=site.include, exclude=site.exclude)
     yield from _check_listed(index, site, rules, total, owners)
-    for key, path in (("seeds_file", site.seeds_file), ("titles_file", site.titles_file)):
+    titles_file = site.titles_file if site.title_url is not None else None
+    for key, path in (("seeds_file", site.seeds_file), ("titles_file", titles_file)):
         if path is not None:
             yield from _check_file(("site", index, key), site, rules, total)
     if not total.count:
@@ -201,13 +202,18 @@ def _check_views(config: Config) -> Iterator[Issue]:
 def _check_titles(config: Config) -> Iterator[Issue]:
     """Warn of titles that no wiki can have."""
     for index, site in enumerate(config.sites):
-        bad = [title for title in site.wiki_titles if cannot_be_title(title)]
+        path: KeyPath = ("site", index, "wiki_titles" if site.wiki_titles else "titles_file")
+        bad: list[str] = []
+        try:
+            bad = [title for title in read_wiki_titles(site) if cannot_be_title(title)]
+        except ConfigError as error:
+            yield Issue(path, f'site "{site.name}": {error.message}; {error.hint}')
         for title in bad[:MAX_SHOWN]:
             message = f'site "{site.name}": {title!r} cannot be the title of a wiki page; skipped'
-            yield Issue(("site", index, "wiki_titles"), message, fatal=False)
+            yield Issue(path, message, fatal=False)
         if len(bad) > MAX_SHOWN:
             message = f'site "{site.name}": {len(bad) - MAX_SHOWN} more such titles; skipped'
-            yield Issue(("site", index, "wiki_titles"), message, fatal=False)
+            yield Issue(path, message, fatal=False)
 
 
 def _check_file(path: KeyPath, site: SiteConfig, rules: Scope, total: SiteSeeds) -> Iterator[Issue]:

@@ -1,4 +1,4 @@
-"""Reads the seeds of a site: from the config, a file of URLs, a file of titles.
+"""Reads the seeds of a site, from the config, a file of URLs, a file of titles; and wiki titles.
 
 Files are read line by line and never loaded whole: a list of all titles of a large wiki has
 millions. A bad line is a value (`BadSeed`) with its position, so that it neither hides others nor
@@ -23,6 +23,9 @@ from crawld.core.wiki_title import MAX_TITLE_BYTES, NEVER_IN_TITLE, encode_title
 from crawld.errors import ConfigError, InvalidUrlError
 
 MAX_LINE_BYTES = 65_536
+
+MAX_TITLE_CHARS = 1_000
+"""Characters of a title that are kept; a title has at most 255 bytes besides its namespace."""
 
 _NO_TITLE = re.compile(f"[{NEVER_IN_TITLE}]")
 
@@ -83,9 +86,21 @@ def read_seeds(site: SiteConfig, *, max_lines: int | None = None) -> Iterator[Se
     if site.seeds_file is not None:
         for line, text in islice(text_lines(site.seeds_file, "seeds_file"), max_lines):
             yield seed_of(text, str(site.seeds_file), line)
-    if site.titles_file is not None:
+    if site.titles_file is not None and site.title_url is not None:
         for line, text in islice(text_lines(site.titles_file, "titles_file"), max_lines):
             yield title_seed(text, site, str(site.titles_file), line)
+
+
+def read_wiki_titles(site: SiteConfig) -> Iterator[str]:
+    """Yield the titles that the operator listed for a part of a wiki, as written.
+
+    Raises:
+        ConfigError: the file cannot be read.
+    """
+    yield from site.wiki_titles
+    if site.lists_titles and site.titles_file is not None:
+        for _, text in text_lines(site.titles_file, "titles_file"):
+            yield text[:MAX_TITLE_CHARS]
 
 
 def seed_of(text: str, source: str, line: int) -> Seed | BadSeed:

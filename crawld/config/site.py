@@ -60,9 +60,13 @@ class SiteConfig(ConfigTable):
     seeds_file: FilePath | None = key(
         None, "File of further seeds, one URL per line, # for comments."
     )
-    titles_file: FilePath | None = key(None, "File of page titles, one per line; needs title_url.")
+    titles_file: FilePath | None = key(
+        None,
+        "File of page titles, one per line: seeds by title_url, or without it, with api, further "
+        "wiki_titles.",
+    )
     title_url: TitleUrl | None = key(
-        None, 'URL of a title: "https://en.wikipedia.org/wiki/{title}".'
+        None, 'URL of a title in titles_file: "https://en.wikipedia.org/wiki/{title}".'
     )
     hosts: tuple[HostName, ...] = key((), "Further hosts that belong to the site.")
     subdomains: StrictBool = key(False, "Whether all subdomains of its hosts belong to it.")
@@ -195,6 +199,10 @@ class SiteConfig(ConfigTable):
         'Only titles of a MediaWiki (needs api) that begin with one of these: ["Help:", "List of '
         '"].',
     )
+    wiki_moved: Literal["follow", "leave"] = key(
+        "follow",
+        "Whether a page of these that is renamed stays under its new title (follow) or leaves.",
+    )
     wiki_talk: StrictBool = key(
         False, "Whether discussion pages of a MediaWiki (needs api) belong to the site."
     )
@@ -221,12 +229,18 @@ class SiteConfig(ConfigTable):
     @property
     def wiki_scoped(self) -> bool:
         """Whether the wiki, not links, determines which pages belong to the site."""
-        return bool(self.wiki_titles or self.wiki_categories or self.wiki_prefixes)
+        named = self.wiki_titles or self.wiki_categories or self.wiki_prefixes
+        return bool(named or self.lists_titles)
+
+    @property
+    def lists_titles(self) -> bool:
+        """Whether `titles_file` names titles of a wiki, as `wiki_titles` does, and no seeds."""
+        return self.titles_file is not None and self.title_url is None and self.api
 
     @model_validator(mode="after")
     def _has_seeds(self) -> SiteConfig:
-        if self.titles_file is not None and self.title_url is None:
-            raise ValueError("titles_file needs title_url")
+        if self.titles_file is not None and self.title_url is None and not self.api:
+            raise ValueError("titles_file needs title_url, or api = true for titles of a MediaWiki")
         if self.title_url is not None and self.titles_file is None and self.views_file is None:
             raise ValueError("title_url needs titles_file or views_file")
         if self.headers_file is None and (self.headers_origins or self.headers_over_http):
@@ -235,6 +249,11 @@ class SiteConfig(ConfigTable):
             raise ValueError(f'page_source = "{self.page_source}" needs api = true')
         if self.wiki_scoped and not self.api:
             raise ValueError("wiki_titles, wiki_categories and wiki_prefixes need api = true")
-        if not (self.seeds or self.seeds_file or self.titles_file):
+        if not (self.seeds or self.seeds_file or (self.titles_file and self.title_url)):
+            if self.wiki_scoped:
+                raise ValueError(
+                    "needs a seed on the wiki, such as its main page: titles, categories and "
+                    "prefixes do not say which wiki they belong to"
+                )
             raise ValueError("needs seeds, seeds_file or titles_file")
         return self

@@ -56,7 +56,8 @@ from crawld.daemon.jobs.retention import RetentionJob
 from crawld.daemon.jobs.runner import Job, JobRunner
 from crawld.daemon.jobs.search_index import SearchIndexJob
 from crawld.daemon.jobs.wiki_history.job import WikiHistoryJob
-from crawld.daemon.jobs.wiki_members import WikiMembersJob
+from crawld.daemon.jobs.wiki_parts.events import WikiEventsJob
+from crawld.daemon.jobs.wiki_parts.job import WikiMembersJob
 from crawld.daemon.memory_keeper import end_slow_bodies, memory_budget, return_stale_memory
 from crawld.daemon.phase import Phase
 from crawld.daemon.process import FileShares, raise_file_limit, share_files
@@ -70,9 +71,7 @@ from crawld.memory import MemoryBudget
 from crawld.net.fetcher import MAX_CONNECTIONS, Fetcher
 from crawld.net.lookup_slots import LOOKUPS_AT_ONCE
 from crawld.net.resolver import CachedResolver
-from crawld.sources.mediawiki_changes import TitleChange
 from crawld.store.changes.hint_source import SourceRow
-from crawld.store.changes.wiki import WikiRow
 from crawld.store.engine.database import Database
 from crawld.store.frontier import traffic
 
@@ -211,6 +210,7 @@ class Daemon:
         client = ApiClient(self.context, self.crawl, self.connectivity)
         self.documents = DocumentFetcher(self.context, self.crawl, self.connectivity)
         self._members = WikiMembersJob(self.context, client)
+        self._wiki_events = WikiEventsJob(self.context, client, list_again=self._list_members)
         self.hint_poller = self._hint_sources(client)
         self.crawl.robots.on_sitemaps = self.hint_poller.find_soon
         self._policy_loader = PolicyLoader(
@@ -221,7 +221,7 @@ class Daemon:
         self._turns_scope = trio.CancelScope()
 
     def _hint_sources(self, client: ApiClient) -> HintPoller:
-        wikis = WikiFinder(self.context, client, self._wiki_changed)
+        wikis = WikiFinder(self.context, client, self._wiki_events_stored)
         documents = DocumentFinder(
             self.context, self.crawl.robots, self.documents, self._accept_hints
         )
@@ -233,6 +233,7 @@ class Daemon:
             WikiHistoryJob(context, client, on_facts=self._sites_or_wikis_changed),
             HintsJob(self.hint_poller, self.database),
             self._members,
+            self._wiki_events,
             RetentionJob(context),
             AnalyseCopiesJob(context),
             RefitModelsJob(context, on_refitted=self._models_refitted),
@@ -245,10 +246,13 @@ class Daemon:
     async def _accept_hints(self, row: SourceRow, result: Poll) -> None:
         await self.hint_poller.accept(row, result)
 
-    def _wiki_changed(self, row: WikiRow, changed: Sequence[TitleChange]) -> None:
-        """List the titles of a site again if changes of its wiki may concern them."""
-        if self._members.concerns(row, changed):
-            self.jobs.run_soon(self._members.name)
+    def _wiki_events_stored(self) -> None:
+        """Let the parts of wikis follow changes that were reported."""
+        self.jobs.run_soon(self._wiki_events.name)
+
+    def _list_members(self) -> None:
+        """List the titles of parts of wikis again."""
+        self.jobs.run_soon(self._members.name)
 
     def _sites_or_wikis_changed(self) -> None:
         """Notify subscribers that a wiki was identified or sites changed."""

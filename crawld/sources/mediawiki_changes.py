@@ -19,11 +19,11 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from crawld.sources.mediawiki_api import ApiResponse, Parameters
 from crawld.sources.mediawiki_history import LogEntry, read_log_entry
-from crawld.sources.mediawiki_rows import rows_of, text_of, timestamp_of
+from crawld.sources.mediawiki_rows import flag_of, rows_of, text_of, timestamp_of
 
 OVERLAP_S = 10.0
 """Recent changes are requested from this long before the last one: wikis commit out of order."""
@@ -39,6 +39,8 @@ TEMPLATE_SPACES = frozenset({10, 828})
 _LOGS = frozenset({"delete", "move", "import", "merge", "upload"})
 """Log types whose entries change the page that a title shows."""
 
+ChangeKind = Literal["edit", "new", "log", "category"]
+
 
 class TitleChange(NamedTuple):
     """A change of the page that a title shows.
@@ -49,6 +51,11 @@ class TitleChange(NamedTuple):
         at: Unix seconds on the wiki's clock.
         number: the wiki's page id, None if the row has none.
         entry: the log entry that reports a deletion, restoration or move; None for other changes.
+        kind: `edit`, `new` (a page was created), `log`, or `category`: the title is a category
+            that a page entered or left.
+        is_redirect: whether the page is a redirect.
+        member: of a `category`, the wiki's id of that page.
+        is_rewritten: whether revisions of the past were imported, or merged into another page.
     """
 
     title: str
@@ -56,6 +63,10 @@ class TitleChange(NamedTuple):
     at: float
     number: int | None = None
     entry: LogEntry | None = None
+    kind: ChangeKind = "edit"
+    is_redirect: bool = False
+    member: int | None = None
+    is_rewritten: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +141,7 @@ def changes_query(cursor: ChangesCursor, now: float) -> Parameters:
     return {
         "curtimestamp": 1,
         "list": "recentchanges|logevents",
-        "rcprop": "ids|title|timestamp|loginfo|sizes|sha1|tags",
+        "rcprop": "ids|title|timestamp|loginfo|sizes|sha1|tags|redirect",
         "rctype": "edit|new|log|categorize",
         "rcdir": "newer",
         "rcstart": start,
@@ -218,9 +229,19 @@ class _Rows:
         if row.get("type") == "log":
             self._logged(row, "logtype", "logaction", "logparams", at)
         else:
-            # A categorization has the title of the category, but the id of the page added to it.
-            number = None if row.get("type") == "categorize" else row.get("pageid")
-            self._add(text_of(row, "title"), row.get("ns"), at, number)
+            self._edited(row, at)
+
+    def _edited(self, row: Mapping[str, object], at: float) -> None:
+        title, space, number = text_of(row, "title"), _space(row.get("ns")), row.get("pageid")
+        if row.get("type") == "categorize":
+            # It has the title of the category, but the id of the page that enters or leaves it.
+            self._add(TitleChange(title, space, at, kind="category", member=_page_id(number)))
+            return
+        kind: ChangeKind = "new" if row.get("type") == "new" else "edit"
+        is_redirect = flag_of(row, "redirect")
+        self._add(
+            TitleChange(title, space, at, _page_id(number), kind=kind, is_redirect=is_redirect)
+        )
 
     def log(self, row: Mapping[str, object]) -> None:
         """Add an entry of the log; most are also among the recent changes."""
@@ -246,27 +267,35 @@ class _Rows:
             self.logs[log_number] = at
         fields = {"type": row.get(kind), "action": row.get(action), "params": row.get(details)}
         entry = read_log_entry({**row, **fields})
-        self._add(text_of(row, "title"), row.get("ns"), at, row.get("pageid"), entry)
+        number = _page_id(row.get("pageid"))
+        rewrites = row.get(kind) in ("import", "merge")
+        title, space = text_of(row, "title"), row.get("ns")
+        self._add(
+            TitleChange(title, _space(space), at, number, entry, "log", is_rewritten=rewrites)
+        )
         more = row.get(details)
         if isinstance(more, dict):
             target = more.get("target_title", more.get("dest_title"))
             space = more.get("target_ns", more.get("dest_ns"))
             if isinstance(target, str):
-                self._add(target, space, at, None)
+                self._add(TitleChange(target, _space(space), at, kind="log", is_rewritten=rewrites))
 
-    def _add(
-        self, title: str, space: object, at: float, number: object, entry: LogEntry | None = None
-    ) -> None:
-        if title:
-            known = number if isinstance(number, int) and 0 < number < 2**63 else None
-            self.changed.append(
-                TitleChange(title, space if isinstance(space, int) else 0, at, known, entry)
-            )
+    def _add(self, change: TitleChange) -> None:
+        if change.title:
+            self.changed.append(change)
 
     def kept(self, numbers: Mapping[int, float], at: float) -> frozenset[int]:
         """Return the row ids that the next response may repeat."""
         recent = [number for number, seen in numbers.items() if seen >= at - 2 * OVERLAP_S]
         return frozenset(sorted(recent)[-MAX_SEEN:])
+
+
+def _space(number: object) -> int:
+    return number if isinstance(number, int) else 0
+
+
+def _page_id(number: object) -> int | None:
+    return number if isinstance(number, int) and 0 < number < 2**63 else None
 
 
 def _timestamp(at: float) -> str:

@@ -80,12 +80,14 @@ class LogEntry:
         at: Unix seconds.
         kind: kind of action.
         target: the new title of a move.
+        leaves_redirect: whether the former title of a move redirects to the new one.
     """
 
     log_id: int
     at: float
     kind: LogKind
     target: str | None = None
+    leaves_redirect: bool = True
 
 
 # --- requests -----------------------------------------------------------------------------------
@@ -161,9 +163,10 @@ def read_log_entry(row: Mapping[str, object]) -> LogEntry | None:
     kind, at, log_id = _log_kind(row), timestamp_of(row), row.get("logid")
     if kind is None or at is None or not isinstance(log_id, int) or not 0 <= log_id < 2**63:
         return None
-    details = row.get("params")
-    target = details.get("target_title") if isinstance(details, dict) else None
-    return LogEntry(log_id, at, kind, target if isinstance(target, str) else None)
+    found = row.get("params")
+    details: Mapping[str, object] = found if isinstance(found, dict) else {}
+    target = text_of(details, "target_title") or None
+    return LogEntry(log_id, at, kind, target, not flag_of(details, "suppressredirect"))
 
 
 def revision_kinds(revisions: Sequence[WikiRevision]) -> list[RevisionKind | None]:

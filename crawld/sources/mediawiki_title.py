@@ -124,6 +124,32 @@ class TitleRules:
             return None
         return f"{space.name}:{name}" if space.name else name
 
+    def invalid_reason(self, written: str) -> str | None:
+        """Return why a text cannot be the title of a page of this wiki; None: it can."""
+        if self.normalize(written) is not None:
+            return None
+        text = join_spaces(_MARKS.sub("", written)).removeprefix(":").strip(" ")
+        if not text:
+            return "it is empty"
+        if (prefix := self.interwiki_prefix(written)) is not None:
+            return f"{prefix}: names another wiki"
+        number, name = self._split(text)
+        if number is not None and number < 0:
+            return "a special page has no history and is not mirrored"
+        if not name or name.startswith(":"):
+            return "it has a namespace and no name"
+        if illegal := _ILLEGAL(name):
+            return f"a title cannot contain {illegal[0]!r}"
+        return f"it is longer than {MAX_TITLE_BYTES} bytes"
+
+    def interwiki_prefix(self, written: str) -> str | None:
+        """Return the prefix of another wiki that a title begins with, None if it has none."""
+        text = join_spaces(_MARKS.sub("", written)).removeprefix(":").strip(" ")
+        prefix, colon, _ = text.partition(":")
+        folded = prefix.strip(" ").lower()
+        is_other = bool(colon) and folded not in self.names and folded in self.interwiki
+        return folded if is_other else None
+
     def _split(self, text: str) -> tuple[int | None, str]:
         """Return namespace and rest of a title; the namespace is None for another wiki's prefix."""
         prefix, colon, rest = text.partition(":")

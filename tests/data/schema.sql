@@ -43,12 +43,16 @@ CREATE INDEX version_page ON version (page_id, visited_at);
 
 CREATE INDEX visit_page ON visit (page_id, visited_at);
 
+CREATE INDEX wiki_event_wiki ON wiki_event (wiki_id, wiki_event_id);
+
 CREATE INDEX wiki_page_number ON wiki_page (wiki_id, wiki_page_number)
     WHERE wiki_page_number IS NOT NULL;
 
 CREATE INDEX wiki_page_order ON wiki_page (wiki_id, page_id);
 
 CREATE INDEX wiki_page_state ON wiki_page (wiki_id, state, tries, page_id);
+
+CREATE INDEX wiki_title_title ON wiki_title (site_id, wiki_id, title);
 
 CREATE TABLE "body" (
     body_id INTEGER PRIMARY KEY,
@@ -119,9 +123,14 @@ CREATE TABLE "wiki_member" (
     site_id INTEGER NOT NULL REFERENCES site,
     wiki_id INTEGER NOT NULL REFERENCES wiki ON DELETE CASCADE,
     title TEXT NOT NULL,
-    -- when the wiki last listed it
+    reason TEXT NOT NULL
+        CHECK (reason IN ('title', 'category', 'prefix', 'redirect', 'move', 'former')),
+    -- the category, the prefix, the redirect, or the former or new title; empty for a listed title
+    via TEXT NOT NULL,
+    -- when it began to belong, and when the wiki last said so
+    since REAL NOT NULL,
     named_at REAL NOT NULL,
-    PRIMARY KEY (site_id, wiki_id, title)
+    PRIMARY KEY (site_id, wiki_id, title, reason, via)
 ) STRICT, WITHOUT ROWID;
 
 CREATE TABLE 'page_text_config'(k PRIMARY KEY, v) WITHOUT ROWID;
@@ -504,6 +513,29 @@ CREATE TABLE volatile (
     rules BLOB NOT NULL
 ) STRICT;
 
+CREATE TABLE wiki_category (
+    site_id INTEGER NOT NULL REFERENCES site,
+    wiki_id INTEGER NOT NULL REFERENCES wiki ON DELETE CASCADE,
+    category TEXT NOT NULL,
+    PRIMARY KEY (site_id, wiki_id, category)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE wiki_event (
+    wiki_event_id INTEGER PRIMARY KEY,
+    wiki_id INTEGER NOT NULL REFERENCES wiki ON DELETE CASCADE,
+    -- move: a page was renamed; category: a page entered a category or left it; page: a title was
+    -- created, deleted, restored, imported, or made a redirect
+    kind TEXT NOT NULL CHECK (kind IN ('move', 'category', 'page')),
+    -- the page, or the category
+    title TEXT NOT NULL,
+    -- of a move: the new title, and whether the old one redirects to it
+    target TEXT,
+    leaves_redirect INTEGER,
+    -- of a category: the wiki's number of the page
+    page_number INTEGER,
+    at REAL NOT NULL
+) STRICT;
+
 CREATE TABLE wiki_page (
     page_id INTEGER PRIMARY KEY REFERENCES page,
     wiki_id INTEGER NOT NULL REFERENCES wiki,
@@ -530,7 +562,7 @@ CREATE TABLE wiki_page (
     tries INTEGER NOT NULL DEFAULT 0,
     failure_count INTEGER NOT NULL DEFAULT 0,
     detail TEXT
-) STRICT;
+, read_down_to_at REAL, read_down_to_id INTEGER) STRICT;
 
 CREATE TABLE wiki_site (
     wiki_id INTEGER NOT NULL REFERENCES wiki ON DELETE CASCADE,
@@ -538,6 +570,23 @@ CREATE TABLE wiki_site (
     -- pages of the site visited before this time are in wiki_page if they have a title
     registered_until REAL NOT NULL DEFAULT 0,
     PRIMARY KEY (wiki_id, site_id)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE wiki_title (
+    site_id INTEGER NOT NULL REFERENCES site,
+    wiki_id INTEGER NOT NULL REFERENCES wiki ON DELETE CASCADE,
+    -- its place in the list, from 0
+    position INTEGER NOT NULL,
+    written TEXT NOT NULL,
+    -- in the wiki's spelling; NULL: no page of the wiki can have it
+    title TEXT,
+    outcome TEXT NOT NULL CHECK (outcome IN (
+        'unresolved', 'page', 'redirect', 'missing', 'invalid', 'interwiki', 'duplicate'
+    )),
+    -- the target of a redirect, the reason of a refusal, the first text that a duplicate repeats
+    detail TEXT NOT NULL,
+    resolved_at REAL,
+    PRIMARY KEY (site_id, wiki_id, position)
 ) STRICT, WITHOUT ROWID;
 
 CREATE UNIQUE INDEX hint_source_of_site ON hint_source (site_id, host_id, kind, url)

@@ -93,9 +93,25 @@ class MediaWiki:
         """Delete a page."""
         self._write({"action": "delete", "title": title, "reason": "deletion of a test"})
 
-    def undelete(self, title: str) -> None:
-        """Restore a deleted page with all its revisions."""
-        self._write({"action": "undelete", "title": title, "reason": "undeletion of a test"})
+    def undelete(self, title: str, *, timestamps: Sequence[str] = ()) -> None:
+        """Restore a deleted page with its revisions of some times; by default all."""
+        some = {"timestamps": "|".join(timestamps)} if timestamps else {}
+        reason = "undeletion of a test"
+        self._write({"action": "undelete", "title": title, "reason": reason, **some})
+
+    def merge(self, title: str, into: str, *, until: str = "") -> None:
+        """Merge revisions of a page up to a time, by default all, into another page."""
+        options = {"timestamp": until} if until else {}
+        self._write({"action": "mergehistory", "from": title, "to": into, **options})
+
+    def revisions(self, title: str) -> list[dict[str, Any]]:
+        """Return all revisions of a page, the newest first: `revid` and `timestamp`."""
+        asked = self.api(
+            action="query", prop="revisions", titles=title, rvprop="ids|timestamp", rvlimit=500
+        )
+        [page] = asked["query"]["pages"]
+        found: list[dict[str, Any]] = page.get("revisions", [])
+        return found
 
     def import_pages(self, pages: Sequence[WikiPage]) -> None:
         """Import pages or revisions with their own timestamps."""

@@ -42,23 +42,31 @@ async def hand_over(
         state.schedule.wake(host.slot)
 
 
-async def hand_over_members(state: CrawlState, database: Database) -> int:
+async def hand_over_members(
+    state: CrawlState, database: Database, only: frozenset[str] | None = None
+) -> int:
     """Give each site the pages of its part of a wiki that their own sites gave up; return how many.
 
     It shares those that another site still names.
+
+    Args:
+        only: titles that entered parts or left them; None: check all titles of all parts.
     """
     if len(await database.read(site_rows.list_sites, retired=True)) < 2:
         return 0
     count, slices, shared = 0, LoopSlices(), defaultdict[int, set[int]](set)
+    checked = defaultdict[int, set[int]](set)
     for (site_id, origin), part in state.wiki_scope.parts():
         heir, of_others = state.sites.get(site_id), shared[site_id]
         if heir is None:
             continue
-        urls = [url for title in part.members if (url := part.rules.url_of(title, origin))]
+        titles = part.members if only is None else only
+        urls = [url for title in titles if (url := part.rules.url_of(title, origin))]
         for some in parts_of(urls):
             hashes = array("q", map(url_hash, some))
             name = split_url(f"{origin}/").host
             for page in await database.read(_pages_of_others, name, site_id, hashes):
+                checked[site_id].add(page.page_id)
                 if not state.admits(page, heir):
                     continue
                 if not _is_free(state, page):
@@ -67,7 +75,10 @@ async def hand_over_members(state: CrawlState, database: Database) -> int:
                 await hand_over(state, database, page, heir)
                 count += 1
             await slices.pause()
-    await database.write(page_share.replace_all, shared)
+    if only is None:
+        await database.write(page_share.replace_all, shared)
+    else:
+        await database.write(page_share.replace_checked, shared, checked)
     return count
 
 

@@ -8,6 +8,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 from operator import itemgetter
+from typing import NamedTuple
+
+import apsw
 
 from crawld.core.url import split_url
 from crawld.daemon.frontier.site import ActiveSite
@@ -47,26 +50,51 @@ class WikiScope:
         """Return the sites with a known part of the wiki of an origin, the first added first."""
         return sorted(site_id for site_id, of in self._parts if of == origin)
 
+    def parts_of(self, row: WikiRow) -> dict[int, TitleScope]:
+        """Return the known parts of a wiki by site."""
+        found = {site_id: self.part(site_id, row.origin) for site_id in row.site_ids}
+        return {site_id: part for site_id, part in found.items() if part is not None}
+
     async def load(self, database: Database, sites: dict[int, ActiveSite]) -> bool:
         """Load from the file; return whether anything changed."""
         loaded: dict[tuple[int, str], TitleScope] = {}
         for row in await update_wiki_sites(database, sites):
             for site_id in row.site_ids if row.facts is not None else ():
                 part = Part(site_id, row.wiki_id)
-                members = await database.read(wiki_member.list_titles, part)
+                stored = await database.read(_stored_part, part)
                 if (site := sites.get(site_id)) is not None:
-                    loaded[site_id, row.origin] = part_of(site, row, members)
+                    loaded[site_id, row.origin] = _part_of(site, row, stored)
         changed = loaded != self._parts
         self._parts = loaded
         return changed
 
-    def set_titles(self, site_id: int, origin: str, titles: frozenset[str]) -> None:
-        """Replace the titles of a part."""
-        part = self._parts[site_id, origin]
-        self._parts[site_id, origin] = replace(part, members=titles)
+    def add_titles(self, site_id: int, origin: str, titles: frozenset[str]) -> bool:
+        """Add titles to a part; return whether some are new. A whole wiki has no members."""
+        part = self._parts.get((site_id, origin))
+        if part is None or not part.scoped or titles <= part.members:
+            return False
+        self._parts[site_id, origin] = replace(part, members=part.members | titles)
+        return True
 
 
-def part_of(site: ActiveSite, row: WikiRow, members: list[str]) -> TitleScope:
+class _StoredPart(NamedTuple):
+    """What the file has of a part: members, those that redirect, and the categories followed."""
+
+    members: frozenset[str]
+    redirects: frozenset[str]
+    followed: frozenset[str] | None
+
+
+def _stored_part(connection: apsw.Connection, part: Part) -> _StoredPart:
+    categories = wiki_member.list_categories(connection, part)
+    return _StoredPart(
+        frozenset(wiki_member.list_titles(connection, part)),
+        frozenset(wiki_member.list_redirects(connection, part)),
+        frozenset(categories) if categories else None,
+    )
+
+
+def _part_of(site: ActiveSite, row: WikiRow, stored: _StoredPart) -> TitleScope:
     """Return the part of an identified wiki that a site covers."""
     assert row.facts is not None
     rules, config = WikiFacts.from_json(row.facts).titles, site.config
@@ -75,5 +103,9 @@ def part_of(site: ActiveSite, row: WikiRow, members: list[str]) -> TitleScope:
         scoped=config.wiki_scoped,
         prefixes=normalize_prefixes(config.wiki_prefixes, rules),
         talk=config.wiki_talk,
-        members=frozenset(members),
+        members=stored.members,
+        redirects=stored.redirects,
+        has_categories=bool(config.wiki_categories),
+        followed=stored.followed,
+        follows_moves=config.wiki_moved == "follow",
     )

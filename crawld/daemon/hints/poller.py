@@ -343,6 +343,8 @@ class HintPoller(BackgroundWork):
             await self._database.write(wiki_requisite.make_due, result.requisites, result.at)
         new_hints += await self._store(row, last)
         self.delivery.confirm(row, removed)
+        if result.on_stored is not None:
+            result.on_stored()
         self.delivery.refresh(result.requisites)
         for number, _ in result.cursor_updates:
             self._poll_soon(number)

@@ -63,6 +63,7 @@ class Poll:
         found_urls: URLs that the source names; the scope of its site decides on each, as on links.
         cursor_updates: new cursors of other sources of the host, stored in the same transaction.
         also_write: further writes for that transaction.
+        on_stored: called when it is committed.
     """
 
     at: float
@@ -81,6 +82,7 @@ class Poll:
     found_urls: Sequence[str] = ()
     cursor_updates: CursorUpdates = ()
     also_write: Callable[[apsw.Connection], None] | None = None
+    on_stored: Callable[[], None] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,6 +25,7 @@ from crawld.core.url import url_hash
 from crawld.daemon.clock import Clock
 from crawld.daemon.crawl.api_client import ApiClient, api_of
 from crawld.daemon.crawl.context import BackgroundWork, CrawlContext
+from crawld.daemon.frontier.wiki_events import find_events
 from crawld.daemon.frontier.wiki_sites import update_wiki_sites
 from crawld.daemon.hints.source import CursorUpdates, Poll, PollTrouble, Source
 from crawld.daemon.hints.wiki_probe import ProbeSource
@@ -47,11 +48,19 @@ from crawld.sources.mediawiki_changes import (
 )
 from crawld.sources.mediawiki_feed import FedRevision, read_feed
 from crawld.sources.mediawiki_site import WikiFacts
-from crawld.store.changes import fan_out, hint_source, wiki_feed, wiki_page, wiki_requisite
+from crawld.store.changes import (
+    fan_out,
+    hint_source,
+    wiki_event,
+    wiki_feed,
+    wiki_page,
+    wiki_requisite,
+)
 from crawld.store.changes.change import Change
 from crawld.store.changes.hint import PageHint
 from crawld.store.changes.hint_source import SourceRow
 from crawld.store.changes.wiki import WikiRow
+from crawld.store.changes.wiki_event import WikiEvent
 from crawld.store.changes.wiki_feed import Fed, NewRevision
 from crawld.store.changes.wiki_requisite import StaleRequisite
 from crawld.store.engine.database import Database
@@ -68,11 +77,15 @@ MAX_TEMPLATE_REQUESTS: Final = 10
 """Most requests for one template (5,000 pages); the probe finds the rest."""
 
 
-OnChanges: TypeAlias = Callable[[WikiRow, Sequence[TitleChange]], None]
-"""Called with a wiki and changes that it reports."""
+FindEvents: TypeAlias = Callable[[Sequence[TitleChange]], Sequence[WikiEvent]]
+"""Returns which changes of a wiki may change the parts that its sites cover."""
 
 
-def _ignore(_: WikiRow, __: Sequence[TitleChange]) -> None:
+def _no_events(_: Sequence[TitleChange]) -> Sequence[WikiEvent]:
+    return ()
+
+
+def _ignore() -> None:
     return
 
 
@@ -82,12 +95,12 @@ class WikiFinder(BackgroundWork):
     kinds: Final = ("recent_changes", "probe", "fan_out")
 
     def __init__(
-        self, context: CrawlContext, client: ApiClient, on_changes: OnChanges = _ignore
+        self, context: CrawlContext, client: ApiClient, on_events: Callable[[], None] = _ignore
     ) -> None:
-        """Create a finder; `on_changes` is called with what the recent changes report."""
+        """Create a finder; `on_events` is called when events of wikis were stored."""
         super().__init__(context)
         self._client = client
-        self._on_changes = on_changes
+        self._on_events = on_events
 
     async def find(self) -> Sequence[Source]:
         """Return the sources of every wiki with known siteinfo."""
@@ -108,11 +121,18 @@ class WikiFinder(BackgroundWork):
             known = Wiki(row, WikiFacts.from_json(row.facts), api, sources, scoped)
             given = (known, self._database, self._client, self._clock)
             found += (
-                RecentChangesSource(*given, on_changes=self._on_changes),
+                RecentChangesSource(
+                    *given,
+                    find_events=partial(self._find_events, row),
+                    on_events=self._on_events,
+                ),
                 ProbeSource(*given),
                 FanOutSource(*given),
             )
         return found
+
+    def _find_events(self, row: WikiRow, changed: Sequence[TitleChange]) -> Sequence[WikiEvent]:
+        return find_events(changed, self._state.wiki_scope.parts_of(row).values())
 
 
 FEED_LAG_S: Final = 2.0
@@ -133,10 +153,12 @@ class RecentChangesSource(WikiSource):
         database: Database,
         client: ApiClient,
         clock: Clock,
-        on_changes: OnChanges = _ignore,
+        find_events: FindEvents = _no_events,
+        on_events: Callable[[], None] = _ignore,
     ) -> None:
         super().__init__(known, database, client, clock)
-        self._on_changes = on_changes
+        self._find_events = find_events
+        self._on_events = on_events
 
     def is_waiting(self, row: SourceRow) -> bool:
         """Whether there may be changes that nobody heard: always, after a time without a poll."""
@@ -166,7 +188,7 @@ class RecentChangesSource(WikiSource):
             if each.space in TEMPLATE_SPACES or each.space == FILE_SPACE
         }
         unlisted_since, cursor_updates = await self._sibling_updates(edited, gap=read.gap)
-        self._on_changes(self.wiki.row, read.changed)
+        events = self._find_events(read.changed)
         more = read.cursor.continuation is not None or read.cursor.unverified_at > 0.0
         changes = [
             self.change_of(each.title, each.number, skew.span(each.at)) for each in read.changed
@@ -189,7 +211,9 @@ class RecentChangesSource(WikiSource):
                 wiki_row=self.wiki.row,
                 changes=self._log_changes(read.changed),
                 fed=await self._fed(response, cursor, asked_at, whole=not more, gap=read.gap),
+                events=events,
             ),
+            on_stored=self._on_events if events else None,
         )
 
     async def _fed(
@@ -231,19 +255,23 @@ class RecentChangesSource(WikiSource):
             wiki_requisite.find_stale, self.wiki.row.site_ids, now, files=files, styles=styles
         )
 
-    def _log_changes(self, changed: Sequence[TitleChange]) -> list[tuple[int, Change]]:
-        """Return the deletions, restorations and moves by URL key, for the histories of the pages.
+    def _log_changes(self, changed: Sequence[TitleChange]) -> list[tuple[int, Change | None]]:
+        """Return what the log reports by URL key, for the histories of the pages.
 
         They stand in the file before the page is visited, so that a response without the page
         confirms a deletion at once.
         """
-        found = []
+        found: list[tuple[int, Change | None]] = []
         for each in changed:
-            if (entry := each.entry) is not None:
-                url = self.wiki.facts.titles.url_of(each.title, self.wiki.row.origin)
-                if url:
-                    row = Change(entry.at, entry.log_id, "log", entry.kind)
-                    found.append((url_hash(url), row))
+            url = self.wiki.facts.titles.url_of(each.title, self.wiki.row.origin)
+            if url is None or each.kind != "log":
+                continue
+            entry = each.entry
+            if entry is not None:
+                row = Change(entry.at, entry.log_id, "log", entry.kind)
+                found.append((url_hash(url), row))
+            elif each.is_rewritten:
+                found.append((url_hash(url), None))
         return found
 
     def _scoped_urls(self, changed: Sequence[TitleChange]) -> list[str]:
@@ -283,11 +311,13 @@ class RecentChangesSource(WikiSource):
 def _store_histories(
     connection: apsw.Connection,
     wiki_row: WikiRow,
-    changes: Sequence[tuple[int, Change]],
+    changes: Sequence[tuple[int, Change | None]],
     fed: Fed,
+    events: Sequence[WikiEvent],
 ) -> None:
     wiki_page.add_log(connection, wiki_row, changes)
     wiki_feed.store(connection, wiki_row.wiki_id, wiki_row.host_id, fed)
+    wiki_event.add(connection, wiki_row.wiki_id, events)
 
 
 def _change(fed: FedRevision) -> Change:

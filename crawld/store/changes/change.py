@@ -9,6 +9,7 @@ Two revisions may have the same time, and revision ids need not grow with time: 
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Sequence
 from typing import Any, Literal, NamedTuple
 
@@ -60,6 +61,39 @@ def copy(connection: apsw.Connection, page_id: int, from_page_id: int) -> int:
         (page_id, from_page_id),
     )
     return connection.total_changes() - before
+
+
+def delete_revisions(connection: apsw.Connection, page_id: int) -> int:
+    """Delete the revisions of a page, which belong to another page; return how many."""
+    connection.execute("DELETE FROM change WHERE page_id = ? AND source = 'revision'", (page_id,))
+    return connection.changes()
+
+
+def delete_unlisted(
+    connection: apsw.Connection,
+    page_id: int,
+    listed: Sequence[int],
+    *,
+    before: tuple[float | None, int | None],
+    since: tuple[float, int] | None,
+) -> int:
+    """Delete the revisions of a time that are not among the listed ones; return how many.
+
+    Args:
+        listed: revision ids.
+        before: time and number of the revision that ends the time.
+        since: time and number of the revision that begins it; None: no beginning.
+    """
+    sql = (
+        "DELETE FROM change WHERE page_id = ? AND source = 'revision'"
+        " AND revision_id NOT IN (SELECT value FROM json_each(?))"
+        " AND (changed_at, revision_id) < (?, ?)"
+    )
+    bindings: list[Any] = [page_id, json.dumps(list(listed)), *before]
+    if since is not None:
+        sql, bindings = f"{sql} AND (changed_at, revision_id) >= (?, ?)", [*bindings, *since]
+    connection.execute(sql, bindings)
+    return connection.changes()
 
 
 def count(connection: apsw.Connection, page_id: int) -> int:

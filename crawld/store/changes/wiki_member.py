@@ -1,10 +1,13 @@
-"""The titles of sites that are parts of a wiki."""
+"""The titles of sites that are parts of a wiki, and why each belongs there.
+
+A title may belong for several reasons; it leaves the part with the last of them.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final, NamedTuple
 
 import apsw
 
@@ -16,26 +19,170 @@ class Part(NamedTuple):
     wiki_id: int
 
 
-def put_titles(connection: apsw.Connection, part: Part, titles: Sequence[str], at: float) -> None:
-    """Store titles that the wiki lists as part of a site at a time (Unix seconds)."""
-    connection.execute(
-        "INSERT INTO wiki_member (site_id, wiki_id, title, named_at)"
-        " SELECT ?1, ?2, value, ?4 FROM json_each(?3) WHERE true"
-        " ON CONFLICT DO UPDATE SET named_at = excluded.named_at",
-        (*part, json.dumps(titles), at),
+MemberKey = tuple[str, str, str]
+"""(title, reason, via) of a reason for which a title belongs to a part."""
+
+
+class MemberRow(NamedTuple):
+    """One reason for which a title belongs to a part of a wiki.
+
+    Attributes:
+        reason: `title`, `category`, `prefix`, `redirect`, `move` or `former`.
+        via: the category, prefix, redirect, former or new title.
+        since: when it began to belong, Unix seconds.
+    """
+
+    title: str
+    reason: str
+    via: str
+    since: float
+
+
+_PUT: Final = (
+    "INSERT INTO wiki_member (site_id, wiki_id, title, reason, via, since, named_at)"
+    " SELECT ?1, ?2, value ->> 0, value ->> 1, value ->> 2, ?4, ?4 FROM json_each(?3) WHERE true"
+    " ON CONFLICT DO UPDATE SET named_at = excluded.named_at"
+)
+
+
+def put(connection: apsw.Connection, part: Part, members: Sequence[MemberKey], at: float) -> None:
+    """Store that titles belong to a part at a time (Unix seconds), and why."""
+    connection.execute(_PUT, (*part, json.dumps([list(each) for each in members]), at))
+
+
+def remove(connection: apsw.Connection, part: Part, members: Iterable[MemberKey]) -> None:
+    """Store that some reasons no longer hold."""
+    connection.executemany(
+        "DELETE FROM wiki_member WHERE site_id = ? AND wiki_id = ?"
+        " AND title = ? AND reason = ? AND via = ?",
+        [(*part, *each) for each in members],
     )
 
 
-def delete_before(connection: apsw.Connection, part: Part, before: float) -> int:
-    """Delete titles that were last listed before a time; return how many."""
+def delete_before(
+    connection: apsw.Connection, part: Part, before: float, reasons: Sequence[str]
+) -> int:
+    """Delete the reasons of some kinds that were last seen before a time; return how many."""
     connection.execute(
-        "DELETE FROM wiki_member WHERE site_id = ? AND wiki_id = ? AND named_at < ?",
-        (*part, before),
+        "DELETE FROM wiki_member WHERE site_id = ? AND wiki_id = ? AND named_at < ?"
+        " AND reason IN (SELECT value FROM json_each(?))",
+        (*part, before, json.dumps(list(reasons))),
     )
     return connection.changes()
 
 
 def list_titles(connection: apsw.Connection, part: Part) -> list[str]:
     """Return all titles of a part."""
-    sql = "SELECT title FROM wiki_member WHERE site_id = ? AND wiki_id = ?"
+    sql = "SELECT DISTINCT title FROM wiki_member WHERE site_id = ? AND wiki_id = ?"
     return [str(title) for (title,) in connection.execute(sql, part)]
+
+
+def list_redirects(connection: apsw.Connection, part: Part) -> list[str]:
+    """Return the titles of a part that lead to other titles."""
+    rows = connection.execute(
+        "SELECT DISTINCT via FROM wiki_member"
+        " WHERE site_id = ? AND wiki_id = ? AND reason = 'redirect'",
+        part,
+    )
+    return [str(title) for (title,) in rows]
+
+
+def reasons_of(connection: apsw.Connection, part: Part, title: str) -> list[MemberRow]:
+    """Return why a title belongs to a part, the oldest reason first."""
+    rows = connection.execute(
+        "SELECT title, reason, via, since FROM wiki_member"
+        " WHERE site_id = ? AND wiki_id = ? AND title = ? ORDER BY since, reason, via",
+        (*part, title),
+    )
+    return [MemberRow(*row) for row in rows]
+
+
+def list_by_reason(connection: apsw.Connection, part: Part, reason: str) -> list[MemberRow]:
+    """Return the titles that belong to a part for one kind of reason."""
+    rows = connection.execute(
+        "SELECT title, reason, via, since FROM wiki_member"
+        " WHERE site_id = ? AND wiki_id = ? AND reason = ?",
+        (*part, reason),
+    )
+    return [MemberRow(*row) for row in rows]
+
+
+def set_redirects(
+    connection: apsw.Connection, part: Part, targets: Mapping[str, Sequence[str]], at: float
+) -> None:
+    """Store where redirects of a part lead to, instead of what was known of each before.
+
+    Args:
+        targets: titles that each redirect leads to; empty: it is no redirect.
+    """
+    connection.execute(
+        "DELETE FROM wiki_member WHERE site_id = ?1 AND wiki_id = ?2 AND reason = 'redirect'"
+        " AND via IN (SELECT key FROM json_each(?3)) AND NOT EXISTS (SELECT 1 FROM"
+        " json_each(?3) AS source, json_each(source.value) AS target"
+        " WHERE source.key = via AND target.value = title)",
+        (*part, json.dumps({source: list(titles) for source, titles in targets.items()})),
+    )
+    members = [(title, "redirect", source) for source in targets for title in targets[source]]
+    put(connection, part, members, at)
+
+
+def sync_listed(connection: apsw.Connection, part: Part, at: float) -> int:
+    """Let the listed titles belong to a part, and no others for that reason; return how many left.
+
+    Titles that no page can have do not belong to it; those that are missing do.
+    """
+    listed = (
+        "SELECT title FROM wiki_title WHERE site_id = ?1 AND wiki_id = ?2 AND title IS NOT NULL"
+        " AND outcome NOT IN ('invalid', 'interwiki')"
+    )
+    connection.execute(
+        "INSERT INTO wiki_member (site_id, wiki_id, title, reason, via, since, named_at)"
+        f" SELECT ?1, ?2, title, 'title', '', ?3, ?3 FROM ({listed}) WHERE true"
+        " ON CONFLICT DO NOTHING",
+        (*part, at),
+    )
+    connection.execute(
+        "DELETE FROM wiki_member WHERE site_id = ?1 AND wiki_id = ?2 AND reason = 'title'"
+        f" AND title NOT IN ({listed})",
+        part,
+    )
+    return connection.changes()
+
+
+def remove_unfounded(connection: apsw.Connection, part: Part) -> int:
+    """Delete redirects, renames and former titles whose other title left; return how many."""
+    connection.execute(
+        "DELETE FROM wiki_member WHERE site_id = ?1 AND wiki_id = ?2"
+        " AND reason IN ('redirect', 'former') AND via NOT IN ("
+        " SELECT title FROM wiki_member WHERE site_id = ?1 AND wiki_id = ?2)",
+        part,
+    )
+    return connection.changes()
+
+
+def count_by_reason(connection: apsw.Connection, part: Part) -> dict[str, int]:
+    """Return how many titles belong to a part, by kind of reason."""
+    rows = connection.execute(
+        "SELECT reason, count(DISTINCT title) FROM wiki_member"
+        " WHERE site_id = ? AND wiki_id = ? GROUP BY reason",
+        part,
+    )
+    return {str(reason): int(count) for reason, count in rows}
+
+
+# --- followed categories --------------------------------------------------------------------------
+
+
+def set_categories(connection: apsw.Connection, part: Part, categories: Iterable[str]) -> None:
+    """Store the categories whose pages belong to a part."""
+    connection.execute("DELETE FROM wiki_category WHERE site_id = ? AND wiki_id = ?", part)
+    connection.executemany(
+        "INSERT INTO wiki_category (site_id, wiki_id, category) VALUES (?, ?, ?)",
+        [(*part, category) for category in categories],
+    )
+
+
+def list_categories(connection: apsw.Connection, part: Part) -> list[str]:
+    """Return the categories whose pages belong to a part; empty before the first listing."""
+    sql = "SELECT category FROM wiki_category WHERE site_id = ? AND wiki_id = ?"
+    return [str(category) for (category,) in connection.execute(sql, part)]

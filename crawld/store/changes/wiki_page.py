@@ -24,6 +24,9 @@ from crawld.store.changes.wiki_feed import KNOWN_UNTIL
 MAX_PARTS = 5_000
 """The most parts of one history that are read, in case the API's cursors form a cycle."""
 
+FEED_SLACK_S = 10.0
+"""Revisions that are younger than this when a history is read may be newer than the response."""
+
 State = Literal["unresolved", "open", "read", "complete", "lost", "missing", "refused"]
 
 
@@ -44,6 +47,8 @@ class WikiPageRow(NamedTuple):
     tries: int
     failure_count: int
     detail: str | None
+    read_down_to_at: float | None = None
+    read_down_to_id: int | None = None
 
 
 class ResolvedTitle(NamedTuple):
@@ -197,8 +202,11 @@ def resolve(
         shown: the response, of the time `at`.
     """
     newest = shown.latest.revision_id if shown.latest else None
-    add_changes(connection, page, [shown.latest] if shown.latest else [])
     same = page.wiki_page_number == shown.number
+    if page.wiki_page_number is not None and not same:
+        # The revisions stored so far are those of another page.
+        _count(connection, page.wiki_id, -change.delete_revisions(connection, page.page_id))
+    add_changes(connection, page, [shown.latest] if shown.latest else [])
     known = same and page.complete_until is not None and page.latest_revision_id == newest
     complete_until, capped = (
         (at, page.capped) if known else _copy_history(connection, page, shown, newest)
@@ -206,7 +214,8 @@ def resolve(
     connection.execute(
         "UPDATE wiki_page SET state = ?, wiki_page_number = ?, shown_title = ?,"
         " latest_revision_id = ?, cursor = NULL, complete_until = ?, capped = ?, tries = 0,"
-        " failure_count = 0, detail = NULL WHERE page_id = ?",
+        " failure_count = 0, detail = NULL, read_down_to_at = NULL, read_down_to_id = NULL"
+        " WHERE page_id = ?",
         (
             "open" if complete_until is None else "read",
             shown.number,
@@ -232,6 +241,7 @@ def _copy_history(
     ).fetchone()
     if twin is None:
         return None, False
+    _count(connection, page.wiki_id, -change.delete_revisions(connection, page.page_id))
     _count(connection, page.wiki_id, change.copy(connection, page.page_id, twin[0]))
     return float(twin[1]), bool(twin[2])
 
@@ -247,7 +257,9 @@ def record_part(
 ) -> None:
     """Store a part of a history and the cursor after it, in one transaction.
 
-    A history is read to its end, to the first stored change, or to the cap.
+    A history is read to its end, to the first stored change, or to the cap. One that is read
+    completely loses the stored revisions that the wiki no longer shows: those of a page that was
+    at this title before, of a deletion that was only partly restored, or merged into another page.
 
     Args:
         page: the page as it was before the request.
@@ -257,6 +269,7 @@ def record_part(
         cap: the most changes of a page that are read.
     """
     new = add_changes(connection, page, changes)
+    down_to = _remove_unlisted(connection, page, changes, at, is_last=cursor is None)
     began_at = at if page.cursor is None or page.began_at is None else page.began_at
     # A second reading ends where the first began: the part is stored already.
     known = page.complete_until is not None and not new
@@ -267,8 +280,8 @@ def record_part(
     connection.execute(
         "UPDATE wiki_page SET state = ?, cursor = ?, began_at = ?,"
         " complete_until = ifnull(?, complete_until), capped = ?, tries = tries + 1,"
-        " failure_count = CASE WHEN ? THEN 0 ELSE failure_count END, detail = NULL"
-        " WHERE page_id = ?",
+        " failure_count = CASE WHEN ? THEN 0 ELSE failure_count END, detail = NULL,"
+        " read_down_to_at = ?, read_down_to_id = ? WHERE page_id = ?",
         (
             "read" if complete else "open",
             None if complete else cursor,
@@ -277,9 +290,39 @@ def record_part(
             capped or (known and page.capped),
             # Only new changes reset the count of failures: an API may refuse its own cursors.
             complete or bool(new),
+            *((None, None) if complete else down_to),
             page.page_id,
         ),
     )
+
+
+def _remove_unlisted(
+    connection: apsw.Connection,
+    page: WikiPageRow,
+    changes: Sequence[Change],
+    at: float,
+    *,
+    is_last: bool,
+) -> tuple[float | None, int | None]:
+    """Remove the stored revisions of the time that a part covers which the part does not list.
+
+    A poll may have stored newer ones while the part was requested; they stay.
+
+    Return the time and number of the revision at which the next part begins.
+    """
+    before = (page.read_down_to_at, page.read_down_to_id)
+    if page.complete_until is not None or not (changes or is_last):
+        return before
+    until = min(((each.changed_at, each.revision_id) for each in changes), default=(0.0, 0))
+    removed = change.delete_unlisted(
+        connection,
+        page.page_id,
+        [each.revision_id for each in changes],
+        before=before if before[0] is not None else (at - FEED_SLACK_S, 0),
+        since=None if is_last else until,
+    )
+    _count(connection, page.wiki_id, -removed)
+    return until
 
 
 def mark_complete(connection: apsw.Connection, page: WikiPageRow) -> None:
@@ -316,6 +359,23 @@ def reopen(connection: apsw.Connection, page: WikiPageRow, detail: str) -> None:
     )
 
 
+_READ_AGAIN = """
+UPDATE wiki_page SET state = 'unresolved', complete_until = NULL, cursor = NULL, tries = 0,
+    failure_count = 0, read_down_to_at = NULL, read_down_to_id = NULL
+WHERE wiki_id = ?1 AND state <> 'refused' AND (page_id = ?2 OR wiki_page_number = (
+    SELECT wiki_page_number FROM wiki_page WHERE page_id = ?2
+))"""
+
+
+def read_again(connection: apsw.Connection, wiki_id: int, page_id: int) -> None:
+    """Have the history of a page, and of redirects to it, read again completely.
+
+    It was restored, imported or merged: revisions of a time that was read already may have come or
+    gone.
+    """
+    connection.execute(_READ_AGAIN, (wiki_id, page_id))
+
+
 def record_failure(
     connection: apsw.Connection,
     pages: Iterable[WikiPageRow],
@@ -343,21 +403,30 @@ def add_changes(connection: apsw.Connection, page: WikiPageRow, changes: Sequenc
 
 
 def add_log(
-    connection: apsw.Connection, wiki_row: WikiRow, changes: Sequence[tuple[int, Change]]
+    connection: apsw.Connection, wiki_row: WikiRow, changes: Sequence[tuple[int, Change | None]]
 ) -> None:
-    """Add entries of a wiki's log to its pages by URL key, also to pages not registered yet."""
+    """Add entries of a wiki's log to its pages by URL key, also to pages not registered yet.
+
+    Args:
+        changes: URL keys with entries; None: revisions were imported or merged, for which a page
+            has no change of its own.
+    """
     sql = (
         "SELECT page_id FROM page JOIN wiki_site USING (site_id)"
         " WHERE host_id = ? AND url_hash = ? AND wiki_id = ?"
     )
     for key, entry in changes:
         page_id = connection.execute(sql, (wiki_row.host_id, key, wiki_row.wiki_id)).get
-        if page_id is not None:
+        if page_id is None:
+            continue
+        if entry is not None:
             _count(connection, wiki_row.wiki_id, change.insert(connection, page_id, [entry]))
+        if entry is None or entry.kind == "restoration":
+            read_again(connection, wiki_row.wiki_id, page_id)
 
 
 def _count(connection: apsw.Connection, wiki_id: int, new: int) -> None:
-    if new:
+    if new:  # negative if revisions were removed
         connection.execute(
             "UPDATE wiki SET change_count = change_count + ? WHERE wiki_id = ?", (new, wiki_id)
         )

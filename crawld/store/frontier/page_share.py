@@ -14,12 +14,36 @@ import apsw
 
 def replace_all(connection: apsw.Connection, shared: Mapping[int, Collection[int]]) -> None:
     """Replace the pages that sites share: page_ids of other sites, by site_id."""
-    wanted = json.dumps([[site_id, page_id] for site_id in shared for page_id in shared[site_id]])
+    wanted = _pairs(shared)
     connection.execute(
         "DELETE FROM page_share WHERE (site_id, page_id)"
         " NOT IN (SELECT value ->> 0, value ->> 1 FROM json_each(?))",
         (wanted,),
     )
+    _add(connection, wanted)
+
+
+def replace_checked(
+    connection: apsw.Connection,
+    shared: Mapping[int, Collection[int]],
+    checked: Mapping[int, Collection[int]],
+) -> None:
+    """Replace the pages that sites share, as far as they were checked; both by site_id."""
+    wanted = _pairs(shared)
+    connection.execute(
+        "DELETE FROM page_share WHERE (site_id, page_id)"
+        " IN (SELECT value ->> 0, value ->> 1 FROM json_each(?1)"
+        " EXCEPT SELECT value ->> 0, value ->> 1 FROM json_each(?2))",
+        (_pairs(checked), wanted),
+    )
+    _add(connection, wanted)
+
+
+def _pairs(pages: Mapping[int, Collection[int]]) -> str:
+    return json.dumps([[site_id, page_id] for site_id in pages for page_id in pages[site_id]])
+
+
+def _add(connection: apsw.Connection, wanted: str) -> None:
     connection.execute(
         "INSERT OR IGNORE INTO page_share (site_id, page_id)"
         " SELECT value ->> 0, page_id FROM json_each(?) CROSS JOIN page ON page_id = value ->> 1"

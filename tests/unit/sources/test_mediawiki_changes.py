@@ -78,9 +78,9 @@ def test_the_log_has_what_deleted_rows_lost():
     logs = [entry(1, "delete"), entry(2, "move", params=moved), entry(3, "protect", title="No")]
     read = read_changes(answer(logs=logs), START, NOW)
     assert read.changed == [
-        TitleChange("A", 0, NOW, None, LogEntry(1, NOW, "deletion")),
-        TitleChange("A", 0, NOW, None, LogEntry(2, NOW, "move", "New")),
-        TitleChange("New", 0, NOW),
+        TitleChange("A", 0, NOW, None, LogEntry(1, NOW, "deletion"), "log"),
+        TitleChange("A", 0, NOW, None, LogEntry(2, NOW, "move", "New"), "log"),
+        TitleChange("New", 0, NOW, kind="log"),
     ]
 
 
@@ -94,7 +94,7 @@ def test_a_log_entry_among_recent_changes_counts_once():
 def test_a_categorization_is_a_change_of_the_category():
     row = edit(9, type="categorize", title="Category:C", ns=14, page=33)
     [told] = read_changes(answer(row), START, NOW).changed
-    assert told == TitleChange("Category:C", 14, NOW, None)
+    assert told == TitleChange("Category:C", 14, NOW, None, kind="category", member=33)
 
 
 def test_a_long_response_is_continued():

@@ -1,11 +1,10 @@
-"""Which URLs of a wiki belong to a site, and how the titles of a part are listed."""
+"""Which URLs of a wiki belong to a site."""
 
 from dataclasses import replace
 
 import pytest
 
-from crawld.sources.mediawiki_api import ApiResponse
-from crawld.sources.mediawiki_scope import MemberWalk, TitleScope, normalize_prefixes
+from crawld.sources.mediawiki_scope import TitleScope, normalize_prefixes
 from crawld.sources.mediawiki_title import Namespace, TitleRules
 
 NAMES = {0: "", 1: "Talk", 4: "Wiki", 10: "Template", 12: "Help", 13: "Help talk", 14: "Category"}
@@ -80,44 +79,3 @@ def test_prefixes_as_the_wiki_spells_them():
     written = ["help:inst", "list_of_", "List of ", "help:", "Category:", "[[", "ab"]
     spelt = ("Help:Inst", "List of ", "List of ", "Help:", "Category:", "Ab")
     assert normalize_prefixes(written, RULES) == spelt
-
-
-def answer(name, *rows, cursor=None):
-    return ApiResponse({name: list(rows)}, cursor)
-
-
-def in_category(title, kind="page"):
-    return {"title": title, "type": kind}
-
-
-def test_a_walk_through_cyclic_categories():
-    walk = MemberWalk.start(["physics", "Category:Maths"], 1, [], RULES)
-    assert walk.query(RULES)["cmtitle"] == "Category:Physics"
-    rows = [in_category("A"), in_category("Category:Optics", "subcat")]
-    titles, walk = walk.read(answer("categorymembers", *rows, cursor={"cmcontinue": "x"}))
-    assert titles == ["A"]
-    assert walk.query(RULES)["cmcontinue"] == "x"
-    rows = [in_category("B"), in_category("Category:Maths", "subcat"), {"title": 7}, "junk"]
-    titles, walk = walk.read(ApiResponse({"categorymembers": rows}, None))
-    assert titles == ["B"]
-    assert [title for title, _ in walk.categories] == ["Category:Maths", "Category:Optics"]
-    _, walk = walk.read(answer("categorymembers"))
-    below = [in_category("Category:Lenses", "subcat"), in_category("Category:Physics", "subcat")]
-    _, walk = walk.read(answer("categorymembers", *below))
-    assert walk.is_done  # Optics is at the depth limit
-
-
-def test_a_walk_through_prefixes():
-    walk = MemberWalk.start([], 0, ["help:inst", "list of "], RULES)
-    query = walk.query(RULES)
-    assert (query["apprefix"], query["apnamespace"]) == ("Inst", 12)
-    assert query["apfilterredir"] == "nonredirects"
-    titles, walk = walk.read(answer("allpages", {"title": "Help:Install"}))
-    assert titles == ["Help:Install"]
-    assert walk.query(RULES)["apprefix"] == "List of "
-    assert walk.skip().is_done
-
-
-def test_an_unknown_category_is_skipped():
-    walk = MemberWalk.start(["None", "Some"], 0, [], RULES).skip()
-    assert walk.query(RULES)["cmtitle"] == "Category:Some"

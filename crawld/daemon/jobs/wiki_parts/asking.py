@@ -1,0 +1,104 @@
+"""Requests about titles, 50 at once; a request that the wiki refuses is repeated with fewer."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Final, TypeAlias
+
+import trio
+
+from crawld.core.politeness import MAX_RETRY_AFTER_S
+from crawld.sources.mediawiki_api import (
+    ApiResponse,
+    ApiTrouble,
+    Parameters,
+    TroubleKind,
+    batch,
+)
+from crawld.sources.mediawiki_listed import (
+    TitleAnswer,
+    TitleOutcome,
+    read_resolved,
+    resolve_query,
+)
+from crawld.sources.mediawiki_members import MemberPage, pages_query, read_pages
+
+TITLES_AT_ONCE: Final = 50
+"""Titles per request for a client without higher limits."""
+
+MAX_PARTS: Final = 50
+"""Most responses that one question may have; a wiki that continues further is not believed."""
+
+REFUSED: Final = frozenset({TroubleKind.BROKEN, TroubleKind.TOO_MANY, TroubleKind.BAD_CURSOR})
+"""Troubles of a request, not of the wiki."""
+
+RETRY_S: Final = 1_800.0
+"""Longest time to repeat a request; then it waits for the next run."""
+
+Ask: TypeAlias = Callable[[Parameters], Awaitable[ApiResponse | ApiTrouble]]
+"""Sends a request and returns its response, or why there is none."""
+
+
+async def ask_patiently(ask: Ask, parameters: Parameters) -> ApiResponse | ApiTrouble:
+    """Ask until the wiki answers, or refuses the request, or does neither for a long time."""
+    last: ApiResponse | ApiTrouble = ApiTrouble(TroubleKind.HELD, "no turn of the host was free")
+    with trio.move_on_after(RETRY_S):
+        for attempt in itertools.count(1):
+            last = await ask(parameters)
+            if isinstance(last, ApiResponse) or last.trouble in REFUSED:
+                break
+            await trio.sleep(min(max(last.pause_s(attempt), 1.0), MAX_RETRY_AFTER_S))
+    return last
+
+
+async def resolve_titles(ask: Ask, titles: Sequence[str]) -> dict[str, TitleAnswer] | ApiTrouble:
+    """Return what the wiki says about titles, or why it does not; a refused title is invalid."""
+    found: dict[str, TitleAnswer] = {}
+    left, most = list(dict.fromkeys(titles)), TITLES_AT_ONCE
+    while left:
+        some = batch(left, most)
+        response = await ask(resolve_query(some))
+        if isinstance(response, ApiTrouble):
+            if response.trouble not in REFUSED:
+                return response
+            if len(some) > 1:
+                most = max(min(len(some) // 2, response.limit or len(some)), 1)
+                continue
+            answer = TitleAnswer(some[0], TitleOutcome.INVALID, response.detail)
+            found[some[0]] = answer
+        else:
+            found |= read_resolved(response, some)
+            for title in some:
+                unanswered = TitleAnswer(title, TitleOutcome.MISSING, "the wiki left it out")
+                found.setdefault(title, unanswered)
+        left = left[len(some) :]
+    return found
+
+
+async def ask_pages(
+    ask: Ask, categories: Sequence[str], *, titles: Sequence[str] = (), numbers: Sequence[int] = ()
+) -> list[MemberPage] | ApiTrouble:
+    """Return the state of pages, by their titles or by the wiki's numbers."""
+    found: list[MemberPage] = []
+    named: list[str] = list(dict.fromkeys([*titles, *map(str, numbers)]))
+    while named:
+        some = batch(named, TITLES_AT_ONCE)
+        named = named[len(some) :]
+        pages: list[MemberPage] = []
+        cursor: Parameters | None = None
+        for _ in range(MAX_PARTS):
+            query = (
+                pages_query(categories, numbers=map(int, some), cursor=cursor)
+                if numbers
+                else pages_query(categories, titles=some, cursor=cursor)
+            )
+            response = await ask(query)
+            if isinstance(response, ApiTrouble):
+                return response
+            pages = read_pages(response, pages)
+            cursor = response.cursor
+            if cursor is None:
+                break
+        found += pages
+    return found
