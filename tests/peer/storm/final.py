@@ -45,7 +45,8 @@ def compare(world: World, model: WikiModel, watch: Watch, touched: set[str]) -> 
         shown = watch.files[url].expectations[-1].shown
         reason = None if shown.accepts(one) else f"status {one.status}, another content"
         differences.note("file", url, reason)
-    _compare_revisions(world, touched & members, differences)
+    articles = {title for title in touched & members if model.article(title)}
+    _compare_revisions(world, articles, differences)
     return differences
 
 
@@ -121,9 +122,9 @@ def _held_revisions(world: World) -> dict[str, set[int]]:
     done = world.crawld.crawld("export", "dump", "--db", world.crawld.db, "--out", file)
     assert done.returncode == 0, done.stderr
     held: dict[str, set[int]] = {}
-    for page in ET.parse(file).getroot().iter("{*}page"):
+    for page in ET.parse(file).getroot().findall("{*}page"):
         title = page.findtext("{*}title") or ""
-        ids = {int(each.findtext("{*}id") or 0) for each in page.iter("{*}revision")}
+        ids = {int(each.findtext("{*}id") or 0) for each in page.findall("{*}revision")}
         held.setdefault(title.replace("_", " "), set()).update(ids)
     return held
 

@@ -161,8 +161,14 @@ def write_config(
         "titles": f"wiki_titles = {json.dumps(corpus.listed, ensure_ascii=False)}",
         "prefix": f"wiki_prefixes = {json.dumps([PREFIX])}\nwiki_talk = true",
     }
+    # Each site needs a seed of its own.
+    seeds = {"category": CATEGORY, "prefix": next(t for t in corpus.pages if t.startswith(PREFIX))}
     sites = [
-        _SITE.format(name=part, seed=wiki.url(), keys=keys.get(part, _WHOLE))
+        _SITE.format(
+            name=part,
+            seed=wiki.url(seeds.get(part, "Main Page")),
+            keys=keys.get(part, _WHOLE),
+        )
         for part in parts or ("whole",)
     ]
     config.write_text(_CONFIG.format(delay_s=delay_s) + "".join(sites), encoding="utf-8")
