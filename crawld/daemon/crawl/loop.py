@@ -192,7 +192,9 @@ class Crawl:
         own_at = math.inf if wanted_at is None else self._clock.to_monotonic(wanted_at)
         lent_at = self.replica_fetch.wanted_at(host)
         at = own_at if lent_at is None else min(own_at, lent_at)
-        return None if at == math.inf else max(at, host.open_at(self._clock))
+        if at == math.inf:
+            return None
+        return host.leave_turn(max(at, host.open_at(self._clock)), self.state.active)
 
     def ticket_at(self, slot: HostSlot) -> float | None:
         """Return when a request for something other than a page may use the host; None: not now.

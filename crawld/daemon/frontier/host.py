@@ -34,6 +34,9 @@ from crawld.store.frontier.host import HostUpdate
 REQUISITE_FLOOR: Final = 0.1
 """Share of the turns for requisites while edited pages wait: these come first, but not alone."""
 
+POLL_ROOM_S: Final = 0.05
+"""Time after a poll is due in which it asks for the turn that was left to it."""
+
 _LEADING: Final = {
     Rank.CONFIRM: Rank.CONFIRM,
     Rank.EDITED: Rank.NEW,
@@ -56,6 +59,7 @@ class HostState:
         certificate: names on its last certificate, if this process has seen one.
         crawl_delay_s: the delay that its robots.txt asks for.
         group: the hosts it shares limits with; None: it has no group.
+        poll_at: when (trio clock) the recent changes of its wiki are polled next.
         rules: politeness rules of the strictest site with pages here.
         hinted_at: when (trio clock) a hint of one of its pages was delivered last.
         shut_until: until when (trio clock) its pages wait and robots.txt is not fetched again.
@@ -76,6 +80,7 @@ class HostState:
         "host_id",
         "pages",
         "paused",
+        "poll_at",
         "requisites",
         "rules",
         "shut_until",
@@ -94,6 +99,7 @@ class HostState:
         self.paused = False
         self.shut_until = -math.inf
         self.hinted_at = -math.inf
+        self.poll_at = -math.inf
         self._closed_until = -math.inf
         self.crawl_delay_s: float | None = None
         self._request_rate_delay_s: float | None = None
@@ -226,6 +232,24 @@ class HostState:
     def has_many_new(self, active: set[int]) -> bool:
         """Whether an active site has more never-visited pages than it holds in memory."""
         return any(queue.more for site_id, queue in self.pages.items() if site_id in active)
+
+    def leave_turn(self, at: float, active: set[int]) -> float:
+        """Return when (trio clock) a page may have the turn of `at`.
+
+        A turn just before a poll is left to it, unless a copy is known to be stale or missing: a
+        visit on suspicion would delay the reports of edits by a whole turn.
+        """
+        poll_at = self.poll_at
+        if not at < poll_at:
+            return at
+        turn_at = max(at, self.slot.next_at, trio.current_time())
+        if not turn_at < poll_at < turn_at + self.delay_s():
+            return at
+        best = min((queue.rank for queue in _active(self.pages, active)), default=Rank.REVISIT)
+        waits = best is Rank.REVISIT and not any(
+            queue.rank < Rank.REVISIT for queue in _active(self.requisites, active)
+        )
+        return poll_at + POLL_ROOM_S if waits else at
 
     def take(
         self, now: float, active: set[int], *, requisite_share: float = 0.0

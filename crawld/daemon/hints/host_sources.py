@@ -83,6 +83,13 @@ class HostSources:
         if not polled.is_first or math.isinf(self.floor_at):
             self.floor_at = now + FLOOR_FACTOR * price_s
 
+    def first_at(self) -> float:
+        """Return when (trio's clock) the recent changes are due, −∞ if none are polled here."""
+        return min(
+            (each.next_at for each in self.polled.values() if each.is_first and each.asked),
+            default=-math.inf,
+        )
+
     @property
     def has_recent_changes(self) -> bool:
         """Whether the recent changes of a wiki are polled here."""

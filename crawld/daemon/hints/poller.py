@@ -183,6 +183,9 @@ class HintPoller(BackgroundWork):
 
     def _push(self, name: str) -> None:
         host = self._hosts[name]
+        state = self._state.hosts.get(name)
+        if state is not None:
+            state.poll_at = host.first_at()
         if not host.busy and (first := host.next(trio.current_time())) is not None:
             heapq.heappush(self._heap, (host.due_at(first), name))
             self._rescheduled.set()

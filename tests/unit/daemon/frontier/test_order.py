@@ -79,6 +79,19 @@ async def test_confirm_then_edits_then_images_then_users_of_templates_then_revis
 
 
 @on_autojump_clock
+async def test_a_page_to_be_confirmed_comes_even_when_requisites_are_owed_a_turn():
+    host = make_host(requisites=range(501, 541))
+    queue = host.pages[1]
+    for page in range(1, 31):
+        queue.add_hint(page, NOW - 5.0, 0.9)
+    host.requisites[1].retry_now(set(range(501, 541)))
+    taken = turns(host, round(1 / REQUISITE_FLOOR) - 1)
+    assert all(page < 500 for page in taken)  # the next turn is one of the requisites
+    queue.visit_next(31)
+    assert turns(host, 2, at=NOW + 20)[0] == 31
+
+
+@on_autojump_clock
 async def test_the_order_holds_over_the_sites_of_a_host():
     host = make_host((1, 2, 3))
     for page in range(1001, 1004):
@@ -152,3 +165,26 @@ async def test_a_host_tells_whether_anything_known_is_stale():
     assert not host.has_stale({1})
     host.pages[1].add_hint(3, NOW - 1.0, 0.9, indirect=True)
     assert host.has_stale({1})
+
+
+@on_autojump_clock
+async def test_the_turn_before_a_poll_is_left_to_it_unless_a_copy_is_stale():
+    host, now = make_host(requisites=(501,)), trio.current_time()
+    host.poll_at = now + 0.8  # a visit now would end its delay later
+    left_to = host.leave_turn(now, {1})
+    assert now + 0.8 < left_to < now + 0.9
+    assert host.leave_turn(now + 0.9, {1}) == now + 0.9
+    host.slot.next_at = now + 0.85
+    assert host.leave_turn(now, {1}) == now
+    host.slot.next_at = now
+    host.poll_at = now + 1.2  # there is time for both
+    assert host.leave_turn(now, {1}) == now
+    host.poll_at = now + 0.8
+    host.requisites[1].retry_now({501})
+    assert host.leave_turn(now, {1}) == now
+    assert turns(host, 1) == [501]
+    host.pages[1].add_hint(7, NOW - 1.0, 0.9, indirect=True)
+    assert host.leave_turn(now, {1}) == now
+    assert turns(host, 1) == [7]
+    host.pages[1].add_new([99])
+    assert host.leave_turn(now, {1}) == now
