@@ -104,3 +104,39 @@ def test_added():
     text = shown(tables.added_table(models.Added(site="s", admitted=0, refused=[refused])))
     assert "0 URLs admitted to s" in text
     assert "out_of_scope" in text
+
+
+def audited(**more):
+    given = {"since": 0.0, "audits": 20, "unknown": 1, "freshness": 0.9, "low": 0.7, "high": 0.97}
+    return models.AuditedFreshness(**{**given, "modelled": 0.95, **more})
+
+
+def fresh_site(**more):
+    stale = models.StaleCopies(reported=12.2, fan_out=30.0, unreported=0.4, unnoticed=1.0)
+    given = {"at": 8_999.0, "copies": 500, "sampled": 500, "freshness": 0.914, "modelled": 0.92}
+    return models.FreshnessStatus(site="docs", low=0.9, high=0.93, stale=stale, **{**given, **more})
+
+
+def test_the_status_says_how_fresh_the_copies_are_now_and_why():
+    found = fresh_site(last_day=audited(), last_week=audited(audits=0, freshness=None))
+    text = shown(tables.status_table(status(freshness=[found])))
+    assert "now 91.4% (90.0% to 93.0%), model 92.0%, of 500 copies" in text
+    assert "ago" not in text.partition("fresh docs")[2]
+    assert "12 reported and not copied yet; 30 include an edited template" in text
+    assert "asked" not in text  # less than half a copy
+    assert "1 changed, and no source reports it" in text
+    assert "90.0% (70.0% to 97.0%; 20 audits)" in text
+    assert "last week" not in text
+
+
+def test_an_old_figure_says_its_age_and_an_unknown_one_that():
+    old = tables.freshness_text(fresh_site(at=8_880.0, shown=0.5), 9_000.0)
+    assert old.endswith("of 500 copies, 2 min 00 s ago")
+    assert "shown copies 50.0%" in old
+    unknown = models.FreshnessStatus(site="docs")
+    assert tables.freshness_text(unknown, 9_000.0) == "unknown so far"
+    host = models.FreshnessStatus(site="docs", host="a.test", last_week=audited())
+    text = shown(tables.status_table(status(freshness=[unknown, host])))
+    assert "last week 90.0%" in text.partition("a.test")[2]
+    only = audited(audits=0, freshness=None, unknown=2)
+    assert tables.audited_text(only) == "unknown (2 inconclusive visits)"
