@@ -50,13 +50,27 @@ SELECT json_group_array(json(copy)) FROM (
 )
 """
 
+# Pages of other sites that the site names, too (`frontier/page_share.py`).
+_SHARED: Final = f"""
+SELECT json_group_array(json(copy)) FROM (
+    SELECT {_COPY} AS copy FROM page_share CROSS JOIN page USING (page_id)
+    LEFT JOIN model USING (page_id)
+    WHERE page_share.site_id = ?1 AND {_HELD} AND {_IS_SHOWN} LIMIT ?2
+)
+"""
+
+_IS_SHARED: Final = """EXISTS (
+    SELECT 1 FROM page_share
+    WHERE page_share.site_id = ?1 AND page_share.page_id = page.page_id
+)"""
+
 _BLOCKS: Final = f"""
 SELECT json_group_array(json(copy)) FROM (
     SELECT {_COPY} AS copy FROM json_each(?2) AS block
     CROSS JOIN page NOT INDEXED
       ON page.page_id BETWEEN block.value AND block.value + {BLOCK_PAGES - 1}
     LEFT JOIN model USING (page_id)
-    WHERE page.site_id = ?1 AND {_HELD} AND {_IS_SHOWN}
+    WHERE (page.site_id = ?1 OR {_IS_SHARED}) AND {_HELD} AND {_IS_SHOWN}
 )
 """
 
@@ -89,18 +103,20 @@ class CopySample(NamedTuple):
 def sample_copies(connection: apsw.Connection, site_id: int) -> CopySample:
     """Return all copies of a small site, a sample of those of a large one."""
     visited = connection.execute("SELECT pages_visited FROM site WHERE site_id = ?", (site_id,)).get
-    if not visited:
+    if visited is None:
         return CopySample(0, [])
-    if visited <= SAMPLE_COPIES:
-        whole = _copies(connection.execute(_ALL, (site_id, SAMPLE_COPIES)).get)
+    shared = _copies(connection.execute(_SHARED, (site_id, SAMPLE_COPIES)).get)
+    if visited + len(shared) <= SAMPLE_COPIES and len(shared) < SAMPLE_COPIES:
+        whole = _copies(connection.execute(_ALL, (site_id, SAMPLE_COPIES)).get) + shared
         return CopySample(len(whole), whole)
     last = connection.execute("SELECT max(page_id) FROM page").get
     distance = max(last // BLOCKS, BLOCK_PAGES)
     starts = json.dumps(list(range(1 + distance // 3, last + 1, distance)))
     found = _copies(connection.execute(_BLOCKS, (site_id, starts)).get)
+    copies = round(len(found) * distance / BLOCK_PAGES)
     if len(found) < LEAST_SAMPLE:
-        found = _copies(connection.execute(_ALL, (site_id, SAMPLE_COPIES)).get)
-    return CopySample(max(visited, len(found)), found)
+        found = _copies(connection.execute(_ALL, (site_id, SAMPLE_COPIES)).get) + shared
+    return CopySample(max(copies, len(found)), found)
 
 
 def _copies(text: str) -> list[SampledCopy]:

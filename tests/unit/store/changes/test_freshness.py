@@ -76,7 +76,7 @@ def test_a_sample_reads_no_more_of_a_larger_file(file_of):
 
 def test_a_large_site_is_sampled_evenly(file_of):
     taken = freshness.sample_copies(file_of(100_000), 1)
-    assert taken.copies == 50_000
+    assert taken.copies == pytest.approx(50_000, rel=0.05)
     assert len(taken.sampled) == pytest.approx(2_000, rel=0.1)
     # A page's visit is at its number: even over the file, and no requisite (odd numbers).
     at = np.array([copy.visited_at for copy in taken.sampled])
@@ -92,6 +92,31 @@ def test_a_small_part_of_a_large_file_is_read_whole(file_of):
     connection.execute("UPDATE site SET pages_visited = 50 WHERE site_id = 2")
     taken = freshness.sample_copies(connection, 2)
     assert (taken.copies, len(taken.sampled)) == (50, 50)
+
+
+def test_pages_that_a_site_shares_are_its_copies_too(file_of):
+    connection = file_of(1_000)
+    site.upsert(connection, "other", "{}", source="config", at=NOW)
+    connection.execute(
+        "INSERT INTO page_share (site_id, page_id) SELECT 2, page_id FROM page WHERE page_id < 100"
+    )
+    taken = freshness.sample_copies(connection, 2)
+    assert (taken.copies, len(taken.sampled)) == (49, 49)  # every second one is a requisite
+    large = file_of(100_000)
+    site.upsert(large, "other", "{}", source="config", at=NOW)
+    large.execute("INSERT INTO page_share (site_id, page_id) SELECT 2, page_id FROM page")
+    taken = freshness.sample_copies(large, 2)
+    assert taken.copies == pytest.approx(50_000, rel=0.05)
+    assert len(taken.sampled) == pytest.approx(2_000, rel=0.1)
+
+
+def test_copies_that_are_marked_as_removed_are_not_shown(file_of):
+    connection = file_of(1_000)
+    connection.execute(
+        "INSERT INTO removal (page_id, kind, first_at, last_at)"
+        " SELECT page_id, 'deletion', 1.0, 1.0 FROM page WHERE page_id <= 100"
+    )
+    assert len(freshness.sample_copies(connection, 1).sampled) == 450
 
 
 def test_a_copy_comes_with_its_rate_and_its_hints(connection):
