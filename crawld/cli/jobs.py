@@ -7,7 +7,7 @@ from typing import Annotated
 from urllib.parse import quote
 
 import typer
-from rich.console import RenderableType
+from rich.console import Group, RenderableType
 
 from crawld.cli.output import clean
 from crawld.cli.session import Session
@@ -15,6 +15,9 @@ from crawld.cli.tables import table
 from crawld.core.display import ago_text, count_text, duration_text
 from crawld.daemon.api.schemas import status
 from crawld.daemon.api.schemas.status import AuditStatus
+
+PROBLEMS_SHOWN = 20
+"""Titles with a problem shown per part of a wiki; `--json` has more."""
 
 
 def jobs(session: Session) -> None:
@@ -88,8 +91,9 @@ def jobs_table(found: list[status.JobStatus]) -> RenderableType:
 
 
 def wikis_table(found: list[status.WikiStatus]) -> RenderableType:
-    """Return the wikis, one per line."""
-    return table(
+    """Return the wikis, one per line; then the titles of their parts, and those with a problem."""
+    parts = [part for each in found for part in each.parts]
+    whole = table(
         ("wiki", "sites", "software", "pages", "requests", "changes", "trouble"),
         [
             (
@@ -104,6 +108,16 @@ def wikis_table(found: list[status.WikiStatus]) -> RenderableType:
             for each in found
         ],
     )
+    if not parts:
+        return whole
+    titles = table(
+        ("part of", "titles", "as listed"),
+        [(clean(part.site), _progress(part.members), _progress(part.listed)) for part in parts],
+    )
+    problems = [
+        f"{part.site}: {problem}" for part in parts for problem in part.problems[:PROBLEMS_SHOWN]
+    ]
+    return Group(whole, "", titles, *(["", *map(clean, problems)] if problems else ()))
 
 
 COMMANDS = (jobs, run_job, wikis, audit)

@@ -349,6 +349,12 @@ def _page_row(page: models.PageStatus, now: float) -> Sequence[str | Text]:
     )
 
 
+def _membership_text(page: models.PageDetail, now: float) -> str:
+    return "; ".join(
+        f"since {ago_text(each.since, now)}, {each.reason}" for each in page.memberships
+    )
+
+
 def page_table(page: models.PageDetail, now: float) -> RenderableType:
     """Return one page in detail."""
     outcome = page.last_outcome.value if page.last_outcome else "none yet"
@@ -371,6 +377,7 @@ def page_table(page: models.PageDetail, now: float) -> RenderableType:
                 ("retry", None if retry_s is None else f"in {duration_text(max(retry_s, 0.0))}"),
                 ("gone", f"{page.gone_count} times in a row" if page.gone_count else None),
                 ("moved to", clean(page.redirect_url) or None),
+                ("member", clean(_membership_text(page, now)) or None),
                 ("etag", clean(page.etag) or None),
                 ("last-modified", clean(page.last_modified) or None),
             ]

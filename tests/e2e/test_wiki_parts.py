@@ -1,5 +1,7 @@
 """A real MediaWiki of which sites mirror parts: titles, renames, categories, exact histories."""
 
+from urllib.parse import urlencode
+
 import pytest
 
 from tests.e2e.daemon_config import query_rows, site, start_daemon
@@ -68,6 +70,13 @@ def test_listed_titles_are_resolved_and_told_by_name(mirror, mediawiki):
     ]
     assert rows[3][1] == "Entry 0004"
     assert reasons(crawld, "Entry 0004") == [("redirect", "Old name")]
+    [wiki] = crawld.get("/wikis")
+    [part] = wiki["parts"]
+    assert part["listed"]["missing"] == 1
+    assert part["problems"][0] == "'entry_0001' is spelt 'Entry 0001' by the wiki"
+    assert "'Bad|title' is invalid: a title cannot contain '|'" in part["problems"]
+    detail = crawld.get("/page?" + urlencode({"url": mediawiki.url("Entry 0004")}))
+    assert [each["reason"] for each in detail["memberships"]] == ["by redirect from 'Old name'"]
     leads_to = "SELECT redirect_url FROM page WHERE url = ?"
     wanted = [(mediawiki.url("Entry 0004"),)]
     wait(crawld, lambda: query_rows(crawld, leads_to, mediawiki.url("Old name")) == wanted)

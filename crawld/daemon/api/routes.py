@@ -31,8 +31,8 @@ from crawld.daemon.api.views import (
     page_detail,
     site_status,
     visit_status,
-    wiki_statuses,
 )
+from crawld.daemon.api.wiki_views import wiki_statuses
 from crawld.daemon.daemon import Daemon
 from crawld.errors import OperatorError
 from crawld.store import visit as visit_rows

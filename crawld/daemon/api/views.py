@@ -9,14 +9,12 @@ import trio
 
 from crawld.core.page import PageState
 from crawld.core.robots import Robots
-from crawld.daemon.api import page_views
+from crawld.daemon.api import page_views, wiki_views
 from crawld.daemon.api.lookup import known_host
 from crawld.daemon.api.schemas import status
 from crawld.daemon.daemon import Daemon
 from crawld.daemon.jobs.runner import JobState
-from crawld.sources.mediawiki_site import WikiFacts
 from crawld.store import visit as visit_rows
-from crawld.store.changes import wiki
 from crawld.store.frontier import host as host_rows
 from crawld.store.frontier import refusal
 from crawld.store.frontier.host import HostRow, OriginRobots
@@ -143,7 +141,8 @@ async def page_detail(daemon: Daemon, record: PageRecord) -> status.PageDetail:
     )
     site = daemon.state.sites.get(record.site_id)
     made = {"site", "gone_count", "visits", "versions", "next_visit_at", "next_visit_why"}
-    names = status.PageDetail.model_fields.keys() - made - {"model", "noise", "validators"}
+    made |= {"model", "noise", "validators", "memberships"}
+    names = status.PageDetail.model_fields.keys() - made
     next_visit = page_views.next_visit(daemon, record)
     return status.PageDetail(
         **{name: getattr(record, name) for name in names},
@@ -152,6 +151,7 @@ async def page_detail(daemon: Daemon, record: PageRecord) -> status.PageDetail:
         model=page_views.model_status(record, daemon.clock.now()),
         noise=await page_views.noise_status(daemon, record),
         validators=page_views.validator_status(record),
+        memberships=await wiki_views.memberships(daemon, record),
         site=site.name if site else "",
         gone_count=record.grace.count,
         visits=[visit_status(row) for row in visits],
@@ -196,27 +196,3 @@ def site_names(daemon: Daemon, site_ids: Iterable[int]) -> list[str]:
     """Return the names of configured sites."""
     sites = daemon.state.sites
     return [sites[site_id].name for site_id in site_ids if site_id in sites]
-
-
-async def wiki_statuses(daemon: Daemon) -> list[status.WikiStatus]:
-    """Return every identified wiki, with its pages by state."""
-    found = []
-    for row in await daemon.database.read(wiki.list_wikis):
-        if row.api_url is None:
-            continue
-        found.append(
-            status.WikiStatus(
-                sites=site_names(daemon, row.site_ids),
-                origin=row.origin,
-                api_url=row.api_url,
-                generator=WikiFacts.from_json(row.facts).generator if row.facts else None,
-                pages=await daemon.database.read(wiki.progress, row.wiki_id),
-                request_count=row.request_count,
-                change_count=row.change_count,
-                trouble=row.trouble,
-                trouble_detail=row.trouble_detail,
-                trouble_count=row.trouble_count,
-                closed_until=row.closed_until,
-            )
-        )
-    return found

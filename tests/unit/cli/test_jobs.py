@@ -1,7 +1,7 @@
 """Tables of jobs and wikis."""
 
 from crawld.cli.jobs import jobs_table, wikis_table
-from crawld.daemon.api.schemas.status import JobStatus, WikiStatus
+from crawld.daemon.api.schemas.status import JobStatus, WikiPartStatus, WikiStatus
 from tests.unit.cli.conftest import shown
 
 
@@ -38,8 +38,19 @@ def test_a_wiki_shows_its_error():
         trouble_detail="7 s behind",
         trouble_count=1,
         closed_until=None,
+        events_waiting=0,
+        parts=[
+            WikiPartStatus(
+                site="v",
+                members={"title": 2},
+                listed={"page": 2, "invalid": 1},
+                problems=["'Bad|title' is invalid: a title cannot contain '|'"],
+            )
+        ],
     )
     text = shown(wikis_table([wiki]))
+    assert "v: 'Bad|title' is invalid: a title cannot contain '|'" in text
+    assert "2 page, 1 invalid" in text
     assert "http://a.test/w/api.php" in text
     assert "lag: 7 s behind" in text
     assert "122" in text

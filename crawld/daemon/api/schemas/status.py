@@ -336,6 +336,13 @@ class ValidatorStatus(BaseModel):
     clock_skew_s: float
 
 
+class MembershipStatus(BaseModel):
+    """A reason for which a page belongs to the part of a wiki that its site covers, since when."""
+
+    since: float
+    reason: str
+
+
 class PageDetail(BaseModel):
     """One page in full."""
 
@@ -366,6 +373,7 @@ class PageDetail(BaseModel):
     model: ModelStatus | None
     noise: NoiseStatus
     validators: ValidatorStatus
+    memberships: list[MembershipStatus]
     visits: list[VisitStatus]
     versions: list[VersionStatus]
 
@@ -398,6 +406,15 @@ class JobStatus(BaseModel):
     progress: dict[str, int]
 
 
+class WikiPartStatus(BaseModel):
+    """The titles of a part of a wiki: by reason, as listed by outcome, and those with a problem."""
+
+    site: str
+    members: dict[str, int]
+    listed: dict[str, int]
+    problems: list[str]
+
+
 class WikiStatus(BaseModel):
     """One wiki whose API gives change histories, the sites that use it, and how far it is read."""
 
@@ -412,6 +429,8 @@ class WikiStatus(BaseModel):
     trouble_detail: str | None
     trouble_count: int
     closed_until: float | None
+    events_waiting: int
+    parts: list[WikiPartStatus]
 
 
 class AddForm(Form):
