@@ -165,10 +165,12 @@ def _compare(
         return _ProbeOutcome(stored, revised=some_time)
     if newest is None or revision_id is None:
         return _ProbeOutcome(stored)
-    if copied_revision is not None:
-        return _ProbeOutcome(stored, revised=None if copied_revision == revision_id else some_time)
+    if copied_revision is not None and copied_revision != revision_id:
+        return _ProbeOutcome(stored, revised=some_time)
     first_at, last_at = skew.span(newest.at)
-    if page.revision_id is None:
+    if copied_revision is not None:
+        new = False
+    elif page.revision_id is None:
         new = last_at > page.last_visit_at
     else:
         new = revision_id != page.revision_id
@@ -178,6 +180,7 @@ def _compare(
         return _ProbeOutcome(
             stored, PageHint(page.page_id, first_at, last_at) if dated else some_time
         )
+    # A copy of the newest revision may still show an older text of a template.
     if info.touched_at is None or info.touched_at == page.touched_at:
         return _ProbeOutcome(stored)
     first_at, last_at = skew.span(info.touched_at)

@@ -347,6 +347,25 @@ async def test_a_copy_made_during_an_edit_tells_its_revision(make):
     assert world.hinted_titles(await probe(world, answer)) == {"Page 0"}
 
 
+async def test_a_copy_of_the_newest_revision_may_be_of_an_older_template(make):
+    world = await make(2)
+
+    def copy(connection):
+        for number in world.pages.values():
+            visit.record(connection, changed(number, b'{"wgRevisionId":8,'))
+
+    await world.database.write(copy)
+    # Revision 8 was saved three seconds before the visit; its wiki renders "Page 1" again later.
+    edited_at = NOW - HOUR_S - 3
+    answer = shown(world, "Page 0", revision=8, at=edited_at, touched=edited_at)
+    later = shown(world, "Page 1", revision=8, at=edited_at, touched=NOW - HOUR_S + 10)
+    answer["query"]["pages"] += later["query"]["pages"]
+    poll = await probe(world, answer)
+    assert poll.pages == []
+    [(_, text)] = poll.cursor_updates
+    assert world.hinted_titles(await world.poll("fan_out", cursor=text)) == {"Page 1"}
+
+
 async def test_probes_report_pages_that_appeared_or_disappeared(make):
     world = await make(3)
     gone = reply(pages=[{"title": title, "missing": True} for title in world.pages])
