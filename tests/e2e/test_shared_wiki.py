@@ -57,14 +57,21 @@ def is_filled(crawld, *names):
     return all(visited_titles(crawld, name) == WANTED[name] for name in names)
 
 
+INFO = "info|categories"
+
+
+def api_queries(wiki):
+    """Return the parameters of crawld's API requests."""
+    rows = [row for row in crawl_requests(wiki) if "/w/api.php" in row.target]
+    found = [parse_qs(urlsplit(row.target).query) for row in rows]
+    return [{key: values[0] for key, values in each.items()} for each in found]
+
+
 def api_kinds(wiki):
     """Count crawld's API requests by what they ask for."""
-    found = Counter()
-    for row in crawl_requests(wiki):
-        if "/w/api.php" in row.target:
-            asked = parse_qs(urlsplit(row.target).query)
-            found[asked.get("meta", asked.get("list", asked.get("prop", ["?"])))[0]] += 1
-    return found
+    return Counter(
+        each.get("meta") or each.get("list") or each.get("prop") for each in api_queries(wiki)
+    )
 
 
 def visits_of(crawld, wiki, title):
@@ -89,6 +96,12 @@ def test_three_sites_of_one_wiki_are_filled_and_share_its_sources(crawld, wiki):
         lambda _: all(visits_of(crawld, wiki, title) > before[title] for title in edited)
     )
     assert api_kinds(wiki)["siteinfo"] == 1
+    # Whether a new page belongs to a part is asked once for all of them.
+    wiki.edit("Entry 0009 and more", "a new page of a part")
+    crawld.wait_until(lambda _: "Entry_0009_and_more" in visited_titles(crawld, "prefix"))
+    asked = [each for each in api_queries(wiki) if each.get("prop", "") in ("info", INFO)]
+    named = [each.get("titles", "") for each in asked]
+    assert [each for each in named if "and more" in each] == ["Entry 0009 and more"]
 
 
 def source(crawld, kind="recent_changes"):

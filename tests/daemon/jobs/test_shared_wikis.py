@@ -1,5 +1,7 @@
 """Several sites of one scripted wiki."""
 
+from crawld.daemon.jobs.wiki_parts.asking import AskOnce
+from crawld.sources.mediawiki_api import ApiResponse, ApiTrouble, TroubleKind
 from tests.daemon.harness import until
 from tests.daemon.jobs.conftest import history
 from tests.daemon.jobs.wiki import reply
@@ -17,6 +19,30 @@ def no_changes(given):
 def part_of(wiki, *titles, name="part", **more):
     """Return a site for titles of a wiki; its only seed is that of the site `s`."""
     return {"name": name, "seeds": [wiki.url()], "api": True, "wiki_titles": titles, **more}
+
+
+class Wiki:
+    """Answers with a number that counts the requests."""
+
+    def __init__(self, *troubles):
+        self.troubles = list(troubles)
+        self.asked = []
+
+    async def ask(self, parameters):
+        self.asked.append(parameters)
+        if self.troubles:
+            return self.troubles.pop(0)
+        return ApiResponse({"number": len(self.asked)})
+
+
+async def test_a_request_that_sites_have_in_common_is_sent_once():
+    wiki = Wiki(ApiTrouble(TroubleKind.LAGGED, "7 s behind"))
+    ask = AskOnce(wiki.ask)
+    one, two = {"list": "allpages", "apprefix": "A"}, {"list": "allpages", "apprefix": "B"}
+    assert isinstance(await ask(one), ApiTrouble)  # no answer: it is sent again
+    answers = [(await ask(each)).query["number"] for each in (one, two, one, {**one})]
+    assert answers == [2, 3, 2, 2]
+    assert wiki.asked == [one, one, two]
 
 
 def users(mirror):

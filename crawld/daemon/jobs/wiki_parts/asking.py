@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Final, TypeAlias
 
@@ -33,11 +34,35 @@ MAX_PARTS: Final = 50
 REFUSED: Final = frozenset({TroubleKind.BROKEN, TroubleKind.TOO_MANY, TroubleKind.BAD_CURSOR})
 """Troubles of a request, not of the wiki."""
 
+MAX_KEPT: Final = 100
+"""Responses kept for the next site; each has up to 500 titles."""
+
 RETRY_S: Final = 1_800.0
 """Longest time to repeat a request; then it waits for the next run."""
 
 Ask: TypeAlias = Callable[[Parameters], Awaitable[ApiResponse | ApiTrouble]]
 """Sends a request and returns its response, or why there is none."""
+
+
+class AskOnce:
+    """Sends each request once, for several sites of a wiki that ask the same.
+
+    Only a few responses are kept: those of the categories and prefixes that sites have in common.
+    """
+
+    def __init__(self, ask: Ask) -> None:
+        self._ask = ask
+        self._answers: dict[str, ApiResponse] = {}
+
+    async def __call__(self, parameters: Parameters) -> ApiResponse | ApiTrouble:
+        """Return the response to a request, as it was when it was first sent."""
+        key = json.dumps(parameters, sort_keys=True)
+        if (known := self._answers.get(key)) is not None:
+            return known
+        answer = await self._ask(parameters)
+        if isinstance(answer, ApiResponse) and len(self._answers) < MAX_KEPT:
+            self._answers[key] = answer
+        return answer
 
 
 async def ask_patiently(ask: Ask, parameters: Parameters) -> ApiResponse | ApiTrouble:

@@ -11,6 +11,7 @@ The events are in the file until they are applied, so that a kill loses none.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
@@ -18,7 +19,7 @@ import structlog
 
 from crawld.daemon.crawl.api_client import ApiClient, api_of
 from crawld.daemon.crawl.context import BackgroundWork, CrawlContext
-from crawld.daemon.jobs.wiki_parts.asking import REFUSED, Ask, ask_pages, resolve_titles
+from crawld.daemon.jobs.wiki_parts.asking import REFUSED, Ask, AskOnce, ask_pages, resolve_titles
 from crawld.daemon.jobs.wiki_parts.members import PartMembers
 from crawld.sources.mediawiki_api import ApiTrouble, TroubleKind
 from crawld.sources.mediawiki_listed import TitleAnswer, TitleOutcome
@@ -58,6 +59,45 @@ RENAME_SLACK_S: Final = 1.0
 
 _OF_MISSING: Final = frozenset({MemberReason.TITLE, MemberReason.REDIRECT})
 """Reasons for which a title belongs to a part even while the wiki has no such page."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """What is asked about some events, for all sites of a wiki together.
+
+    Attributes:
+        entered: pages that entered or left categories that a site follows.
+        titles: titles that were created, deleted, restored, imported or made redirects.
+        followed: the categories that some site follows.
+    """
+
+    entered: tuple[WikiEvent, ...]
+    titles: tuple[str, ...]
+    followed: tuple[str, ...]
+
+    @classmethod
+    def about(cls, events: Sequence[WikiEvent], scopes: Sequence[TitleScope]) -> _Asked:
+        """Return what is asked for the parts of some sites."""
+        entered = (
+            each
+            for each in events
+            if each.kind == "category"
+            and each.page_number is not None
+            and any(scope.follows(each.title) for scope in scopes)
+        )
+        titles = dict.fromkeys(each.title for each in events if each.kind == "page")
+        followed = frozenset[str]().union(*(scope.followed or () for scope in scopes))
+        return cls(tuple(entered), tuple(titles), tuple(sorted(followed)))
+
+    @property
+    def entered_categories(self) -> list[str]:
+        """The categories that pages entered or left."""
+        return list(dict.fromkeys(each.title for each in self.entered))
+
+    @property
+    def numbers(self) -> list[int]:
+        """The wiki's numbers of these pages."""
+        return [each.page_number for each in self.entered if each.page_number is not None]
 
 
 class WikiEventsJob(BackgroundWork):
@@ -123,11 +163,13 @@ class WikiEventsJob(BackgroundWork):
         ask = self._ask_of(row)
         if not events or ask is None:
             return list(stored), None
-        for site_id, scope in self._state.wiki_scope.parts_of(row).items():
-            if scope.scoped:
-                trouble = await self._look(row, site_id, scope, events, ask)
-                if trouble is not None:
-                    return await self._give_up(trouble, moves, others)
+        parts = self._state.wiki_scope.parts_of(row)
+        scoped = {site_id: scope for site_id, scope in parts.items() if scope.scoped}
+        asked, ask = _Asked.about(events, list(scoped.values())), AskOnce(ask)
+        for site_id, scope in scoped.items():
+            trouble = await self._look(row, site_id, scope, asked, ask)
+            if trouble is not None:
+                return await self._give_up(trouble, moves, others)
         await self._members.refresh()
         return list(stored), None
 
@@ -202,25 +244,28 @@ class WikiEventsJob(BackgroundWork):
         row: WikiRow,
         site_id: int,
         scope: TitleScope,
-        events: Sequence[WikiEvent],
+        asked: _Asked,
         ask: Ask,
     ) -> ApiTrouble | None:
-        """Ask for the pages of some events, and let the part of a site follow; return a trouble."""
+        """Ask for the pages of some events, and let the part of a site follow; return a trouble.
+
+        The questions are those of all sites of the wiki, so that each is sent once.
+        """
         redirects: list[str] = []
-        entered = [each for each in events if each.kind == "category" and scope.follows(each.title)]
-        numbers = [each.page_number for each in entered if each.page_number is not None]
-        if numbers:
+        entered = [each for each in asked.entered if scope.follows(each.title)]
+        own = {each.page_number for each in entered}
+        if own:
+            pages = await ask_pages(ask, asked.entered_categories, numbers=asked.numbers)
+            if isinstance(pages, ApiTrouble):
+                return pages
             categories = list(dict.fromkeys(each.title for each in entered))
-            pages = await ask_pages(ask, categories, numbers=numbers)
-            if isinstance(pages, ApiTrouble):
-                return pages
+            pages = [page for page in pages if page.number in own]
             redirects += await self._set_categories(row, site_id, scope, pages, categories)
-        titles = list(dict.fromkeys(each.title for each in events if each.kind == "page"))
-        if titles:
-            followed = sorted(scope.followed or ())
-            pages = await ask_pages(ask, followed, titles=titles)
+        if asked.titles:
+            pages = await ask_pages(ask, asked.followed, titles=asked.titles)
             if isinstance(pages, ApiTrouble):
                 return pages
+            followed = sorted(scope.followed or ())
             redirects += await self._set_pages(row, site_id, scope, pages, followed)
         if redirects:
             found = await resolve_titles(ask, redirects)

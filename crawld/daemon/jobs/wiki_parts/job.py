@@ -30,6 +30,7 @@ from crawld.daemon.jobs.wiki_parts.asking import (
     REFUSED,
     TITLES_AT_ONCE,
     Ask,
+    AskOnce,
     ask_patiently,
     resolve_titles,
 )
@@ -108,8 +109,15 @@ class WikiMembersJob(BackgroundWork):
         only_titles = self._has_unresolved and now < self._walked_at + EVERY_S
         self._has_unresolved = False
         self._walked_at = self._walked_at if only_titles else now
+        # Categories and prefixes that several sites of a wiki have in common are listed once.
+        asks = {
+            row.wiki_id: AskOnce(partial(ask_patiently, partial(self._client.ask, api)))
+            for row, _ in walked
+            if (api := api_of(row, self._state.sites)) is not None
+        }
         results = [
-            await self._cover(row, site_id, only_titles=only_titles) for row, site_id in walked
+            await self._cover(row, site_id, asks.get(row.wiki_id), only_titles=only_titles)
+            for row, site_id in walked
         ]
         return "; ".join(results) if results else f"{len(scoped)} sites wait for their wikis"
 
@@ -134,13 +142,13 @@ class WikiMembersJob(BackgroundWork):
 
     # --- one part of a wiki ----------------------------------------------------------------------
 
-    async def _cover(self, row: WikiRow, site_id: int, *, only_titles: bool) -> str:
+    async def _cover(
+        self, row: WikiRow, site_id: int, ask: Ask | None, *, only_titles: bool
+    ) -> str:
         site = self._state.sites.get(site_id)
         scope = self._state.wiki_scope.part(site_id, row.origin)
-        api = api_of(row, self._state.sites)
-        if site is None or scope is None or api is None:
+        if site is None or scope is None or ask is None:
             return f"{row.origin}: siteinfo not known yet"
-        ask = partial(ask_patiently, partial(self._client.ask, api))
         part, name = Part(site_id, row.wiki_id), f"{site.name} on {row.origin}"
         await self._read_list(part, site, scope)
         await self._members.load()
