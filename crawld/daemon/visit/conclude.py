@@ -193,39 +193,34 @@ async def conclude(
         analyser: reads the body.
     """
     page, response, comparison, now = visit.page, visit.fetched, visit.comparison, visit.at
-    body_digest, visit = visit.digest, replace(visit, digest=None)
     if visit.judgement.outcome is Outcome.MOVED:
         found = await _admit_redirect(page, site, visit.judgement.detail, admission, now)
-        return replace(visit, admitted=found)
+        return replace(visit, admitted=found, digest=None)
     if visit.readable:
         content = await _content(page, site, response, comparison, analyser)
     else:
         content = unread_content(response)
     if not site.stores(content.content_type):
         judgement = Judgement(Outcome.FAILED, Failure.WRONG_TYPE, content.content_type)
-        return replace(visit, judgement=judgement, content=content)
+        return replace(visit, judgement=judgement, content=content, digest=None)
     if content.shows_url is not None and _is_in_scope(page, site, content.shows_url):
         source = Referrer(page.page_id, page.depth, seed=page.seed)
         found = await admission.admit(site, [content.shows_url], source, now)
         judgement = Judgement(Outcome.MOVED, detail=content.shows_url)
-        return replace(visit, judgement=judgement, admitted=found)
+        return replace(visit, judgement=judgement, admitted=found, digest=None)
     # Noise may name new pages too, such as a box of the latest articles.
     found = await _admit_links(page, site, content, admission, now)
     if content.noarchive:
         judgement = Judgement(Outcome.BLOCKED, Failure.ROBOTS, "noarchive")
-        return replace(visit, judgement=judgement, content=content, admitted=found)
+        return replace(visit, judgement=judgement, content=content, admitted=found, digest=None)
     if comparison is not None and comparison.same:
         judgement = Judgement(Outcome.UNCHANGED, detail=comparison.why_same)
-        return replace(
-            visit, judgement=judgement, content=content, admitted=found, digest=body_digest
-        )
-    body = await encoded(page, response, body_digest, analyser)
+        return replace(visit, judgement=judgement, content=content, admitted=found)
+    body = await encoded(page, response, visit.digest, analyser)
     needs = None
     if site.config.requisites and visit.readable:
         needs = await admit_needed(page, site, response, content, admission, analyser, now)
-    return replace(
-        visit, content=content, admitted=found, needs=needs, digest=body_digest, body=body
-    )
+    return replace(visit, content=content, admitted=found, needs=needs, body=body)
 
 
 def _is_in_scope(page: PageRecord, site: ActiveSite, url: str) -> bool:

@@ -41,11 +41,10 @@ async def conclude_requisite(
 ) -> Visit:
     """Return the visit with what the target or the content means; arguments as in `conclude`."""
     page, response, now = visit.page, visit.fetched, visit.at
-    body_digest, visit = visit.digest, replace(visit, digest=None)
     if visit.judgement.outcome is Outcome.MOVED:
         source = Referrer(page.page_id, page.depth)
         target = await admission.admit_requisites(site, [visit.judgement.detail], source, now)
-        return replace(visit, needs=target)
+        return replace(visit, needs=target, digest=None)
     declared = response.header("content-type")
     content_type = media.media_type(declared)
     if visit.readable:
@@ -53,12 +52,12 @@ async def conclude_requisite(
     content = PageContent(content_type)
     if not site.stores_requisite(content_type):
         judgement = Judgement(Outcome.FAILED, Failure.WRONG_TYPE, content_type)
-        return replace(visit, judgement=judgement, content=content)
+        return replace(visit, judgement=judgement, content=content, digest=None)
     if parse_robots_tags([response.header("x-robots-tag") or ""], PRODUCT).noarchive:
         judgement = Judgement(Outcome.BLOCKED, Failure.ROBOTS, "noarchive")
-        return replace(visit, judgement=judgement, content=content)
+        return replace(visit, judgement=judgement, content=content, digest=None)
     needs = None
     if content_type == CSS and visit.readable:
         needs = await admit_needed(page, site, response, content, admission, analyser, now)
-    body = await encoded(page, response, body_digest, analyser)
-    return replace(visit, content=content, needs=needs, digest=body_digest, body=body)
+    body = await encoded(page, response, visit.digest, analyser)
+    return replace(visit, content=content, needs=needs, body=body)
