@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import sys
+from dataclasses import asdict
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from crawld.cli.output import printable
 from crawld.config.checks import SiteSeeds
@@ -15,11 +17,18 @@ from crawld.config.site import SiteConfig
 from crawld.core.display import plural
 from crawld.errors import EXIT_OK, EXIT_OPERATOR, ConfigError
 
+if TYPE_CHECKING:
+    from crawld.cli.online_check import OnlineResult
+
 HOSTS_SHOWN = 5
 
 
-def check_config(path: Path, *, as_json: bool = False) -> int:
-    """Check a config and print its effect; return 0 if it is valid, else 2."""
+def check_config(path: Path, *, as_json: bool = False, online: bool = False) -> int:
+    """Check a config and print its effect; return 0 if it is valid, else 2.
+
+    Args:
+        online: whether wikis are asked about titles, categories and prefixes; 2 if one cannot be.
+    """
     try:
         loaded = load(path)
     except ConfigError as error:
@@ -28,11 +37,29 @@ def check_config(path: Path, *, as_json: bool = False) -> int:
         else:
             print(printable(str(error)), file=sys.stderr)
         return EXIT_OPERATOR
+    if online:
+        from crawld.cli.online_check import check_online
+
+        results = check_online(loaded)
+    else:
+        results = []
     if as_json:
-        print(json.dumps(config_summary(loaded), ensure_ascii=False, indent=2))
+        more = {"online": [asdict(each) for each in results]} if online else {}
+        print(json.dumps(config_summary(loaded) | more, ensure_ascii=False, indent=2))
     else:
         _print_summary(loaded)
-    return EXIT_OK
+        for result in results:
+            _print_result(result)
+    return EXIT_OPERATOR if any(each.failure for each in results) else EXIT_OK
+
+
+def _print_result(result: OnlineResult) -> None:
+    """Print what a wiki says about the titles of a site, every problem by name."""
+    counts = ", ".join(f"{count:,} {outcome}" for outcome, count in result.titles.items())
+    found = result.failure or ": ".join(filter(None, (result.software, counts)))
+    print(printable(f"online      {result.site}: {found}"))
+    for problem in result.problems:
+        print(printable(f"warning     {result.site}: {problem}"))
 
 
 def config_summary(loaded: LoadedConfig) -> dict[str, object]:

@@ -128,12 +128,18 @@ def demo(
 @app.command("check-config")
 @with_exit_code
 def check_config(
-    config: Annotated[Path, typer.Argument(metavar="FILE")], *, json_out: Json = False
+    config: Annotated[Path, typer.Argument(metavar="FILE")],
+    *,
+    online: Annotated[
+        bool,
+        typer.Option("--online", help="Ask wikis about titles, categories and prefixes, too."),
+    ] = False,
+    json_out: Json = False,
 ) -> int:
     """Check a config and print its effect."""
     from crawld.cli.check_config import check_config as check
 
-    return check(config, as_json=json_out)
+    return check(config, as_json=json_out, online=online)
 
 
 @app.command()

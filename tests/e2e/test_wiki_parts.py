@@ -4,7 +4,7 @@ from urllib.parse import urlencode
 
 import pytest
 
-from tests.e2e.daemon_config import query_rows, site, start_daemon
+from tests.e2e.daemon_config import query_rows, site, start_daemon, write_config
 
 
 @pytest.fixture
@@ -55,6 +55,44 @@ def copies(crawld, mediawiki, title):
 
 def wait(crawld, condition):
     crawld.wait_until(lambda _: condition())
+
+
+def test_a_config_is_checked_online(crawld, mediawiki):
+    mediawiki.edit("Old name", "#REDIRECT [[Entry 0004]]")
+    mediawiki.edit("Entry 0003", "text [[Category:Some]]")
+    mediawiki.run_jobs()
+    titles = crawld.folder / "titles.txt"
+    titles.write_text("# a list\nentry_0001\nOld name\nNo such page\nBad|title\nEntry 0001\n")
+    wiki = site(
+        mediawiki.url(),
+        name="wiki",
+        api=True,
+        host_delay_s=0.01,
+        titles_file="titles.txt",
+        wiki_categories=["Some", "None"],
+        wiki_prefixes=["Entry 00", "Nothing"],
+    )
+    path = write_config(crawld, wiki)
+    ended = crawld.crawld("check-config", "--online", path)
+    assert ended.returncode == 0, ended.stderr
+    shown = [line for line in ended.stdout.splitlines() if " wiki: " in line][1:]
+    assert shown[0].startswith("online      wiki: MediaWiki 1.")
+    assert "1 page, 1 redirect, 1 missing, 1 invalid, 1 duplicate" in shown[0]
+    assert [line.removeprefix("warning     wiki: ") for line in shown[1:]] == [
+        "'entry_0001' is spelt 'Entry 0001' by the wiki",
+        "'Old name' redirects to 'Entry 0004'",
+        "'No such page' is missing: the wiki has no such page",
+        "'Bad|title' is invalid: a title cannot contain '|'",
+        "'Entry 0001' is listed already, as 'entry_0001'",
+        "category 'Category:None' has no pages",
+        "prefix 'Nothing' has no pages",
+    ]
+    asked = [row for row in mediawiki.ledger().rows() if "api.php?format=json" in row.target]
+    assert len(asked) == 6  # siteinfo, titles, two categories, two prefixes
+    with mediawiki.lag(1_000.0):
+        ended = crawld.crawld("check-config", "--online", path)
+    assert ended.returncode == 2
+    assert "lagged" in ended.stdout
 
 
 def test_listed_titles_are_resolved_and_told_by_name(mirror, mediawiki):
