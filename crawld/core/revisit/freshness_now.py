@@ -51,8 +51,10 @@ VISITS_KEPT: Final = 120.0
 
 # Pages of a visible edit nearly all change; of another one, few do for reasons of their own. The
 # pages visited first are not typical of the rest: they waited longest, and other edits hit them.
-_VISIBLE, _INVISIBLE = (19.0, 1.0), (1.0, 9.0)
+_VISIBLE, _INVISIBLE = (39.0, 1.0), (1.0, 9.0)
 _FIRST_WEIGHT = 0.5
+# Kinds of wikis: how likely each is, and the share of the edits of templates that are visible.
+_WIKIS = ((0.98, 0.99), (0.02, 0.5))
 _FACTORS = np.array([0.25, 0.5, 1.0, 2.0, 4.0])
 _FACTOR_WEIGHTS = np.array([0.05, 0.2, 0.5, 0.2, 0.05])
 # Mostly the model explains what audits find; else a source is silent, and any share is possible.
@@ -169,11 +171,19 @@ class FanOut:
         """Sampled copies with a hint."""
         return sum(copies for copies, _ in self.waiting)
 
-    @property
-    def visible(self) -> ShareEvidence:
-        """ShareEvidence that the edit of a template changes the pages that include it."""
-        shown = sum(_visible_probability(group, LIKELY.mean) for group in self.known)
-        return ShareEvidence(LIKELY.yes + shown, LIKELY.no + len(self.known) - shown)
+    def visible(self) -> list[tuple[float, float]]:
+        """Return (probability, share of visible edits) of each kind of wiki, by what visits found.
+
+        On most wikis nearly each edit of a template changes the pages that include it; on some,
+        many edits change only its description.
+        """
+        logs = [
+            math.log(weight) + sum(_log_evidence(group, share) for group in self.known)
+            for weight, share in _WIKIS
+        ]
+        likelihood = [math.exp(each - max(logs)) for each in logs]
+        total = math.fsum(likelihood)
+        return [(each / total, share) for each, (_, share) in zip(likelihood, _WIKIS, strict=True)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -182,6 +192,7 @@ class SiteEvidence:
 
     Attributes:
         copies: number of copies. reported, quiet: a sample of them, or all.
+        covered_copies: copies of all sites that the sources report on; None: of this site only.
         known_stale: sampled copies that certainly differ.
         missed: share of changes that no source reports.
         unreported_s: time since the sources reported last, seconds; inf: there is no source.
@@ -190,6 +201,7 @@ class SiteEvidence:
 
     copies: int
     quiet: QuietCopies
+    covered_copies: int | None = None
     known_stale: int = 0
     reported: Sequence[ReportedCopies] = ()
     missed: ShareEvidence = ALL
@@ -197,6 +209,11 @@ class SiteEvidence:
     arrivals: Arrivals = field(default_factory=Arrivals)
     fan_out: FanOut = field(default_factory=FanOut)
     visits: QuietVisits = field(default_factory=QuietVisits)
+
+    @property
+    def part(self) -> float:
+        """Share of the copies that the sources report on which are in the sample."""
+        return self.sampled / max(self.covered_copies or self.copies, self.copies, 1)
 
     @property
     def sampled(self) -> int:
@@ -280,6 +297,8 @@ class _Draws:
         self._site = site
         self._rng = np.random.default_rng(_SEED)
         self._left = float(len(site.quiet))
+        chances, shares = zip(*site.fan_out.visible(), strict=True)
+        self._visible = self._rng.choice(np.array(shares), DRAWS, p=chances)
         self.reported = self._reported()
         self.fan_out = self._fan_out()
         self.unreported = self._unreported()
@@ -302,7 +321,7 @@ class _Draws:
                 stale += self._rng.binomial(each.copies, true)
         fan_out = self._site.fan_out
         for copies, group in fan_out.waiting:
-            likely = _visible_probability(group, fan_out.visible.mean)
+            likely = _visible_probability(group, self._visible)
             shown = self._rng.random(DRAWS) < likely
             stale += self._rng.binomial(copies, np.where(shown, *self._page_shares(group)))
         return stale
@@ -333,9 +352,9 @@ class _Draws:
             affected = rng.choice(np.asarray(fan_out.sizes, np.float64), DRAWS)
         else:
             affected = rng.geometric(1.0 / (1.0 + DEFAULT_FAN_OUT), DRAWS) - 1.0
-        affected *= self._site.sampled / max(self._site.copies, 1)
+        affected *= self._site.part
         affected *= self._left / max(self._site.sampled, 1)
-        shown = rng.random(DRAWS) < fan_out.visible.mean
+        shown = rng.random(DRAWS) < self._visible
         shares = self._page_shares(HintGroup(0.0))
         return np.asarray(affected * np.where(shown, *shares))
 
@@ -352,7 +371,7 @@ class _Draws:
         rate = float(site.quiet.rate.sum())
         if site.arrivals.is_known:
             shape, exposure_s = site.arrivals.posterior()
-            seen = rng.gamma(shape, 1.0 / exposure_s, DRAWS) * site.sampled / max(site.copies, 1)
+            seen = rng.gamma(shape, 1.0 / exposure_s, DRAWS) * site.part
         else:
             seen = np.full(DRAWS, rate)
         # The models tell which pages change, the reports how many do at present.
@@ -403,7 +422,7 @@ class _Draws:
     def _burst(self) -> float:
         """Return how much oftener changes are reported at present than the models expect, >= 1."""
         site = self._site
-        rate = float(site.quiet.rate.sum()) * site.copies / site.sampled
+        rate = float(site.quiet.rate.sum()) / site.part
         if not site.arrivals.is_known or rate <= 0.0:
             return 1.0
         shape, exposure_s = site.arrivals.posterior()
@@ -421,17 +440,24 @@ class _Draws:
         return np.asarray(weight / weight.sum())
 
 
-def _visible_probability(group: HintGroup, before: float) -> float:
+def _visible_probability(group: HintGroup, before: Floats) -> Floats:
     """Return the probability that a template's edit is visible, after visits to its pages."""
-    if_visible, if_not = (_log_likelihood(group, *prior) for prior in (_VISIBLE, _INVISIBLE))
-    odds_against = math.exp(min(if_not - if_visible, 500.0)) * (1.0 - before)
-    return before / (before + odds_against)
+    visible = before * _likelihood(group, *_VISIBLE)
+    return np.asarray(visible / (visible + (1.0 - before) * _likelihood(group, *_INVISIBLE)))
 
 
-def _log_likelihood(group: HintGroup, yes: float, no: float) -> float:
+def _log_evidence(group: HintGroup, share: float) -> float:
+    """Return the log likelihood of a template's visits if a share of the edits is visible."""
+    visible, not_visible = (_likelihood(group, *prior) for prior in (_VISIBLE, _INVISIBLE))
+    return math.log(share * visible + (1.0 - share) * not_visible)
+
+
+def _likelihood(group: HintGroup, yes: float, no: float) -> float:
+    """Return the likelihood of what visits to the pages of a template found, never 0."""
     real, false = _FIRST_WEIGHT * group.real, _FIRST_WEIGHT * group.false
     given = math.lgamma(yes + real) + math.lgamma(no + false) - math.lgamma(yes + no + real + false)
-    return given - math.lgamma(yes) - math.lgamma(no) + math.lgamma(yes + no)
+    prior = math.lgamma(yes) + math.lgamma(no) - math.lgamma(yes + no)
+    return max(math.exp(given - prior), 1e-60)
 
 
 def _interpolated(rate: Floats, exposure_s: Floats, factor: Floats) -> Floats:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import apsw
@@ -82,6 +82,7 @@ class _Stored:
     visits: QuietVisits
     sources: Sequence[SourceRow]
     sizes: Mapping[int, Mapping[str, int]]
+    covered_copies: int = 0
 
 
 class PresentFreshness(BackgroundWork):
@@ -160,7 +161,12 @@ def _read(connection: apsw.Connection, site_ids: Sequence[int]) -> list[_Stored]
 
 def _estimate_all(stored: Sequence[_Stored], covering: set[int], now: float) -> list[SiteEstimate]:
     found = []
-    for site in stored:
+    copies = {site.site_id: site.sample.copies for site in stored}
+    for alone in stored:
+        # A wiki reports on the pages of all its sites.
+        beside = {site_id for row in alone.sources for site_id in row.site_ids}
+        covered_copies = sum(copies.get(site_id, 0) for site_id in beside)
+        site = replace(alone, covered_copies=covered_copies)
         estimate = estimate_freshness(_evidence(site, covering, now))
         if estimate is not None:
             sample = site.sample
@@ -198,6 +204,7 @@ def _evidence(site: _Stored, covering: set[int], now: float) -> SiteEvidence:
     rates = [copy.rate or DEFAULT_PRIOR.mean for copy in quiet]
     return SiteEvidence(
         copies=max(site.sample.copies, 1),
+        covered_copies=site.covered_copies,
         known_stale=gone,
         quiet=QuietCopies(np.array(rates), covered_s, np.maximum(since_s - covered_s, 0.0)),
         reported=[

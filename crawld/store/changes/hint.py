@@ -228,7 +228,8 @@ def judge(
     """
     rows = connection.execute(_OF_PAGE, (page_id,))
     hints = {number: _Hint(*row) for number, *row in rows}
-    explained = any(hint.of_fan_out and hint.is_answered_at(visited_at) for hint in hints.values())
+    answered = [hint for hint in hints.values() if hint.is_answered_at(visited_at)]
+    explained = any(hint.of_fan_out for hint in answered)
     sources = judgement.sources or ()
     for number in dict.fromkeys((*hints, *sources)):
         hint = hints.get(number)
@@ -240,7 +241,7 @@ def judge(
             if explained:
                 untold.count_explained(connection, [number])
             else:
-                untold.add(connection, number, page_id, visited_at)
+                untold.add(connection, number, page_id, visited_at, noticed=bool(answered))
         if judgement.changed is not None and hint is not None:
             _record_judgement(connection, number, judgement, hint)
     return bool(hints)

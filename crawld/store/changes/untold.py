@@ -14,8 +14,8 @@ from typing import Final, cast
 import apsw
 
 _ADD: Final = """
-INSERT INTO untold (hint_source_id, page_id, visited_at) VALUES (?, ?, ?)
-ON CONFLICT DO UPDATE SET visited_at = excluded.visited_at, counted = 0
+INSERT INTO untold (hint_source_id, page_id, visited_at, counted) VALUES (?, ?, ?, ?)
+ON CONFLICT DO UPDATE SET visited_at = excluded.visited_at, counted = excluded.counted
 """
 
 _LATE: Final = """
@@ -41,9 +41,16 @@ ON CONFLICT DO UPDATE SET stale = stale + excluded.stale
 """
 
 
-def add(connection: apsw.Connection, hint_source_id: int, page_id: int, visited_at: float) -> None:
-    """Add a change that a visit found and a source has not reported."""
-    connection.execute(_ADD, (hint_source_id, page_id, visited_at))
+def add(
+    connection: apsw.Connection,
+    hint_source_id: int,
+    page_id: int,
+    visited_at: float,
+    *,
+    noticed: bool = False,
+) -> None:
+    """Add a change that a visit found and a source has not reported; `noticed`: another has."""
+    connection.execute(_ADD, (hint_source_id, page_id, visited_at, int(noticed)))
 
 
 def remove_reported(
@@ -61,11 +68,13 @@ def remove_reported(
         return []
     found = json.loads(connection.execute(_LATE, (json.dumps(reported), hint_source_id, at)).get)
     if found:
+        pages = json.dumps([page_id for page_id, _ in found])
         connection.execute(
             "DELETE FROM untold WHERE hint_source_id = ?"
             " AND page_id IN (SELECT value FROM json_each(?))",
-            (hint_source_id, json.dumps([page_id for page_id, _ in found])),
+            (hint_source_id, pages),
         )
+        _mark_counted(connection, pages)
     return [max(lag_s, 0.0) for _, lag_s in found]
 
 
@@ -101,8 +110,12 @@ def settle(connection: apsw.Connection, hint_source_id: int, until: float) -> in
     if unnoticed := [page_id for page_id, counted in missed if not counted]:
         pages = json.dumps(unnoticed)
         connection.execute(_UNNOTICED, (pages,))
-        connection.execute(
-            "UPDATE untold SET counted = 1 WHERE page_id IN (SELECT value FROM json_each(?))",
-            (pages,),
-        )
+        _mark_counted(connection, pages)
     return len(missed)
+
+
+def _mark_counted(connection: apsw.Connection, pages: str) -> None:
+    """Mark the changes of pages (JSON) as known, for the other sources that have not settled."""
+    connection.execute(
+        "UPDATE untold SET counted = 1 WHERE page_id IN (SELECT value FROM json_each(?))", (pages,)
+    )

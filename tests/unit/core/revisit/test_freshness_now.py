@@ -80,7 +80,7 @@ def test_the_interval_covers_as_claimed_over_all_worlds(all_probes):
 def test_each_world_is_covered(all_probes, name):
     # Probes of one world depend on each other: what misleads one misleads the next, above all
     # templates half of whose edits nobody sees.
-    assert all_probes[name].coverage >= (0.75 if name == "invisible templates" else 0.9)
+    assert all_probes[name].coverage >= (0.65 if name == "invisible templates" else 0.9)
 
 
 def test_a_storm_is_known_to_a_tenth(all_probes):
@@ -159,7 +159,7 @@ def test_changes_since_the_last_poll_are_expected():
 def test_a_pending_template_counts_as_many_pages_as_it_had():
     for size in (5.0, 50.0):
         found = estimate_freshness(site(fan_out=FanOut(pending=[size], sizes=[5.0, 50.0])))
-        assert found.fan_out == pytest.approx(0.87 * size, rel=0.1)
+        assert found.fan_out == pytest.approx(0.95 * size, rel=0.05)
     unknown = estimate_freshness(site(fan_out=FanOut(pending=[None])))
     assert 2.0 < unknown.fan_out < 12.0
     assert unknown.low < 0.9
@@ -193,6 +193,22 @@ def test_old_visits_decay():
     visits.decay()
     assert visits.count == visits.stale == visits.expected == 120.0
     assert visits.exposure_s == 600.0  # a change halves the time that was free of it
+
+
+def test_sources_of_several_sites_report_on_each_in_proportion():
+    busy = Arrivals()
+    for _ in range(60):
+        busy.add(5.0, 10.0)
+    more = {"unreported_s": 40.0, "arrivals": busy, "quiet": quiet(100, open_s=40.0)}
+    alone, one_of_four = (
+        estimate_freshness(site(covered_copies=covered, **more)) for covered in (100, 400)
+    )
+    assert one_of_four.unreported == pytest.approx(alone.unreported / 4, rel=0.15)
+    pending = FanOut(pending=[40.0])
+    alone, one_of_four = (
+        estimate_freshness(site(covered_copies=covered, fan_out=pending)) for covered in (100, 400)
+    )
+    assert one_of_four.fan_out == pytest.approx(alone.fan_out / 4, rel=0.05)
 
 
 def test_a_sample_widens_the_interval():

@@ -181,6 +181,21 @@ def test_a_change_that_no_source_reported_is_unnoticed_once(connection, pages, s
         assert freshness.quiet_visits(connection, 1).stale == 1.0
 
 
+def test_a_change_that_one_source_reported_is_not_unnoticed(connection, pages, source):
+    other = hint_source.ensure(connection, 1, 1, "probe", "https://example.org/api", NOW)
+    for each in (source, other):
+        take(connection, each, told_until=NOW - 50)
+    # The first is reported in time, the second after its visit.
+    take(connection, source, (pages[0], NOW - 20, NOW - 20), at=NOW - 15, told_until=NOW - 16)
+    for page in pages[:2]:
+        answer(connection, page, NOW - 10, source, other, changed=True)
+        visit.record(connection, unlike(page, Outcome.UNCHANGED, NOW - 10))
+    take(connection, source, (pages[1], NOW - 12, NOW - 12), told_until=NOW)
+    take(connection, other, told_until=NOW)
+    assert stored(connection, other).missed_count == 2
+    assert freshness.quiet_visits(connection, 1).stale == 0.0
+
+
 def test_reports_of_fresh_copies_arrive_at_a_rate(connection, pages, source):
     a, b, _ = pages
     take(connection, source, at=NOW - 60, told_until=NOW - 60)
