@@ -37,7 +37,7 @@ from crawld.core.revisit.visit_value import default_scale_model, page_scale_s, v
 Floats = NDArray[np.float64]
 Slots = NDArray[np.int64]
 
-INDIRECT_EVERY = 8
+INDIRECT_EVERY = 16
 """Of so many hinted pages one has an indirect hint while both kinds wait, so that the users of a
 template are not forgotten on a host with more edits than turns."""
 

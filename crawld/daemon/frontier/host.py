@@ -23,6 +23,7 @@ from crawld.core.politeness import (
     clamp_restored,
     effective_delay_s,
 )
+from crawld.core.revisit.policies_index import IndexPolicy
 from crawld.core.robots import Robots
 from crawld.daemon.clock import Clock
 from crawld.daemon.frontier.page_queue import PageQueue
@@ -228,6 +229,11 @@ class HostState:
             for site_id, queue in held.items()
             if site_id in active
         )
+
+    def edited_count(self, active: set[int]) -> int:
+        """Return how many pages of active sites wait that are reported to have changed."""
+        policies = [queue.policy for queue in _active(self.pages, active)]
+        return sum(each.hint_counts[0] for each in policies if isinstance(each, IndexPolicy))
 
     def has_many_new(self, active: set[int]) -> bool:
         """Whether an active site has more never-visited pages than it holds in memory."""

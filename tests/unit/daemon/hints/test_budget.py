@@ -14,6 +14,7 @@ from crawld.core.revisit.forecast import HintQuality
 from crawld.daemon.clock import Clock
 from crawld.daemon.crawl.context import CrawlContext
 from crawld.daemon.hints.budget import (
+    BACKLOG_PAGES,
     IDLE_FACTOR,
     MIN_SHARE,
     PollBudget,
@@ -101,10 +102,11 @@ def test_the_lag_of_a_source_excludes_the_wait_for_a_poll():
 
 @dataclass
 class Host:
-    """A host with a delay, and whether most of its pages have no copy yet."""
+    """A host with a delay, whether most of its pages have no copy yet, and its edited pages."""
 
     delay: float
     filling: bool
+    edited: int
 
     def delay_s(self):
         return self.delay
@@ -112,10 +114,13 @@ class Host:
     def has_many_new(self, active):
         return self.filling
 
+    def edited_count(self, active):
+        return self.edited
 
-def budget(estimate=None, *, share=0.25, delay_s=1.0, filling=True):
+
+def budget(estimate=None, *, share=0.25, delay_s=1.0, filling=True, edited=0):
     config = Config(jobs=JobsConfig(poll_share=share))
-    state = SimpleNamespace(hosts={"a.test": Host(delay_s, filling)}, active=frozenset())
+    state = SimpleNamespace(hosts={"a.test": Host(delay_s, filling, edited)}, active=frozenset())
     clock = Clock(wall=lambda: NOW)
     made = PollBudget(CrawlContext(state, None, clock, THREADS, None, None, lambda: config))
     if estimate is not None:
@@ -148,6 +153,11 @@ def test_a_wiki_is_polled_at_one_pace_once_it_is_mirrored(interval_s):
     assert pause_s(known, kind="feed") == max(4.0, interval_s or 4.0 * IDLE_FACTOR)
     slow = budget(PollEstimate(interval_s, 0.0, 0, 0.0, 1.0), delay_s=15.0, filling=False)
     assert pause_s(slow) == 60.0
+
+
+def test_a_wiki_is_polled_less_often_while_many_edited_pages_wait_but_within_ten_seconds():
+    assert pause_s(budget(filling=False, edited=BACKLOG_PAGES)) == 5.0
+    assert 5.0 < pause_s(budget(filling=False, edited=BACKLOG_PAGES + 1)) <= 8.5
 
 
 def test_a_wiki_is_polled_as_often_as_it_pays_while_most_pages_have_no_copy():
