@@ -70,7 +70,8 @@ async def hand_over_members(
                 if not state.admits(page, heir):
                     continue
                 if not _is_free(state, page):
-                    of_others.add(page.page_id)
+                    if part.scoped:
+                        of_others.add(page.page_id)
                     continue
                 await hand_over(state, database, page, heir)
                 count += 1

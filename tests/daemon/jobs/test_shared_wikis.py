@@ -1,7 +1,9 @@
 """Several sites of one scripted wiki."""
 
+from crawld.daemon.crawl.api_client import api_of
 from crawld.daemon.jobs.wiki_parts.asking import AskOnce
 from crawld.sources.mediawiki_api import ApiResponse, ApiTrouble, TroubleKind
+from crawld.store.changes import wiki as wiki_rows
 from tests.daemon.harness import until
 from tests.daemon.jobs.conftest import history
 from tests.daemon.jobs.wiki import reply
@@ -79,3 +81,20 @@ async def test_several_sites_ask_for_the_siteinfo_and_each_history_once(
     histories = [given["pageids"] for given in wiki.api_requests() if "pageids" in given]
     assert len(histories) == len(set(histories))
     assert mirror.rows("SELECT count(*) FROM wiki") == [(1,)]
+
+
+async def test_a_wiki_is_asked_while_one_of_its_sites_may(wiki_of, backfilling, mirror, wikis):
+    wiki = await wiki_of(PAGES, faults=[no_changes])
+    beside = [part_of(wiki, "One", name="one")]
+    daemon = await backfilling(wiki, beside=beside)
+    await until(lambda: wikis.complete(*PAGES))
+    await daemon.site_registry.set_paused("s", paused=True)
+    asked = len(wiki.api_requests())
+    daemon.jobs.run_soon("members")
+    daemon.hint_poller.poll_all()
+    await until(lambda: len(wiki.api_requests()) > asked, what="a request for the other site")
+    await daemon.site_registry.set_paused("one", paused=True)
+    row = await daemon.database.read(wiki_rows.get, 1)
+    client = daemon.hint_poller._finders[0]._client
+    held = await client.ask(api_of(row, daemon.state.sites), {"meta": "siteinfo"})
+    assert held.trouble is TroubleKind.HELD
