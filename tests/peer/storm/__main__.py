@@ -72,19 +72,22 @@ def _warm_up(storm: Storm, say: Any) -> None:
 
 def _slow_down(world: World, delay_s: float, say: Any) -> None:
     """Wait until the histories are read, then reload with the delay of the storm."""
+    known = len(world.ask("/pages?state=visited&limit=10000") or [])
+
+    def has_read_histories(jobs: Any) -> bool:
+        [progress] = [each["progress"] for each in jobs if each["name"] == "backfill"]
+        complete = int(progress.get("complete", 0))
+        return complete == progress.get("pages") and complete >= 0.8 * known
+
     try:
-        world.crawld.wait_until(_has_read_histories, "/jobs", timeout_s=HISTORIES_S)
+        world.crawld.post("/jobs/backfill/run")
+        world.crawld.wait_until(has_read_histories, "/jobs", timeout_s=HISTORIES_S)
     except ProcessError:
         say("not all histories are read before the storm")
     write_config(world.config, world.wiki, world.corpus, world.parts, delay_s)
     world.crawld.post("/reload")
     # A request of the old delay may be under way.
     world.crawld.wait_until(lambda hosts: all(h["delay_s"] == delay_s for h in hosts), "/hosts")
-
-
-def _has_read_histories(jobs: Any) -> bool:
-    [progress] = [each["progress"] for each in jobs if each["name"] == "backfill"]
-    return progress.get("pages", 0) > 0 and progress["pages"] == progress.get("complete")
 
 
 def _details(storm: Storm, differences: Differences, world: World) -> dict[str, Any]:
