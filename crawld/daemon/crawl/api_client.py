@@ -99,7 +99,7 @@ class ApiClient(BackgroundWork):
 
         Args:
             parameters: of the query.
-            due: a budget already granted the turn; do not wait for the share.
+            due: a budget already granted the turn; do not wait for the share, and come first.
             idle: wait while copies of the host are known to be stale, except for a floor.
 
         Returns:
@@ -113,7 +113,7 @@ class ApiClient(BackgroundWork):
                 return held
             if not due:
                 await self._wait_share(host, idle=idle)
-            async with self._crawl.schedule.borrow(host.slot):
+            async with self._crawl.schedule.borrow(host.slot, first=due):
                 site = self._site(api)
                 if site is None or self._held(api, host) is not None:
                     continue

@@ -235,14 +235,17 @@ class Schedule:
             self._end(slot, slot.turn)
 
     @asynccontextmanager
-    async def borrow(self, slot: HostSlot) -> AsyncIterator[None]:
+    async def borrow(self, slot: HostSlot, *, first: bool = False) -> AsyncIterator[None]:
         """Hold the host's next turn for one request.
 
         The caller sets `slot.next_at` when its request is answered, as a turn does, and holds no
         other turn. Once the schedule is stopped, this waits until it is cancelled.
+
+        Args:
+            first: whether the request comes before all others that wait for a turn.
         """
         ticket = Ticket()
-        slot.tickets.append(ticket)
+        slot.tickets.insert(0 if first else len(slot.tickets), ticket)
         self.wake(slot)
         try:
             await ticket.granted.wait()

@@ -2,8 +2,10 @@
 
 import math
 import sys
+from functools import partial
 
 import trio
+import trio.testing
 
 from crawld.daemon.schedule.schedule import (
     HORIZON_S,
@@ -339,6 +341,29 @@ async def test_a_borrowed_turn_keeps_the_delay():
         schedule.stop()
     assert borrowed_at == [10.25]  # before the second turn of its own
     assert [each.sent_at - began for each in turns.requests] == [0.0, 10.25, 20.5]
+
+
+@on_autojump_clock
+async def test_a_poll_comes_before_other_requests_that_wait_for_a_turn():
+    turns = FakeTurns({"a": HostPlan(turns=1)})
+    schedule = make_schedule(turns)
+    slot = schedule.host("a")
+    served = []
+
+    async def borrow(name, *, first=False):
+        async with schedule.borrow(slot, first=first):
+            served.append(name)
+            slot.next_at = trio.current_time() + 10.0
+
+    async with trio.open_nursery() as nursery:
+        slot.next_at = trio.current_time() + 5.0
+        for name in ("history", "members", "poll"):
+            nursery.start_soon(partial(borrow, name, first=name == "poll"))
+            await trio.testing.wait_all_tasks_blocked()
+        nursery.start_soon(schedule.run)
+        await trio.sleep(40.0)
+        schedule.stop()
+    assert served == ["poll", "history", "members"]
 
 
 @on_autojump_clock
