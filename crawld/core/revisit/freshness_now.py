@@ -49,6 +49,9 @@ MAX_TEMPLATES_DRAWN: Final = 8
 VISITS_KEPT: Final = 120.0
 """Visits to copies without a hint that the evidence represents."""
 
+# A change or so has another reason than a source's silence: one alone, found in a short time, must
+# not mean that a part of the copies is stale.
+_ODD_CHANGES = 0.15
 # Pages of a visible edit nearly all change; of another one, few do for reasons of their own. The
 # pages visited first are not typical of the rest: they waited longest, and other edits hit them.
 _VISIBLE, _INVISIBLE = (39.0, 1.0), (1.0, 9.0)
@@ -432,9 +435,8 @@ class _Draws:
         """Return the probability of each factor and excess rate (1/s), by what visits found."""
         visits = self._site.visits
         missed_share = 1.0 if np.isinf(self._site.unreported_s) else self._site.missed.mean
-        mean = (
-            _FACTORS[:, None] * missed_share * visits.expected + excesses * visits.exposure_s + 1e-9
-        )
+        explained = _FACTORS[:, None] * missed_share * visits.expected
+        mean = explained + excesses * visits.exposure_s + _ODD_CHANGES
         likelihood = visits.stale * np.log(mean) - mean
         weight = np.outer(_FACTOR_WEIGHTS, _EXCESS_WEIGHTS) * np.exp(likelihood - likelihood.max())
         return np.asarray(weight / weight.sum())

@@ -39,7 +39,7 @@ from crawld.store.changes.hint_source import SourceRow
 MAX_AGE_S: Final = 2.0
 """A figure of this age is answered again without a new estimate."""
 
-WAIT_S: Final = 0.1
+WAIT_S: Final = 0.06
 """How long an answer waits for a new estimate; after that the old one is shown, with its age."""
 
 KEPT_S, KEPT_EVERY_S = 600.0, 10.0

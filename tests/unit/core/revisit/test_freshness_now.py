@@ -185,6 +185,15 @@ def test_visits_reveal_changes_that_no_source_reports():
     assert told.modelled > 0.99
 
 
+def test_a_single_odd_change_says_little():
+    odd = QuietVisits(count=10, stale=1.0, expected=0.0, exposure_s=400.0)
+    found = estimate_freshness(site(visits=odd, quiet=quiet(100, covered_s=200.0)))
+    assert found.freshness > 0.9
+    several = QuietVisits(count=10, stale=4.0, expected=0.0, exposure_s=400.0)
+    found = estimate_freshness(site(visits=several, quiet=quiet(100, covered_s=200.0)))
+    assert found.freshness < 0.6
+
+
 def test_old_visits_decay():
     visits = QuietVisits()
     for _ in range(500):

@@ -1,0 +1,68 @@
+"""Answers about the present freshness: when a new estimate is made, and how long they wait."""
+
+import trio
+
+from crawld.daemon.crawl.context import CrawlContext
+from crawld.daemon.jobs.present_freshness import (
+    KEPT_EVERY_S,
+    KEPT_S,
+    MAX_AGE_S,
+    WAIT_S,
+    PresentFreshness,
+)
+
+
+class Counting(PresentFreshness):
+    """Estimates that take a set time and tell their number."""
+
+    def __init__(self, takes_s=0.0):
+        super().__init__(CrawlContext(*[None] * 7))
+        self.takes_s = takes_s
+        self.made = 0
+
+    async def _estimate(self):
+        await trio.sleep(self.takes_s)
+        self.made += 1
+        return [self.made]
+
+
+async def test_an_answer_does_not_wait_for_a_slow_estimate(nursery, autojump_clock):
+    slow = Counting(takes_s=5.0)
+    nursery.start_soon(slow.run)
+    began_at = trio.current_time()
+    assert await slow.get() == []
+    assert trio.current_time() - began_at == WAIT_S
+    await trio.sleep(10.0)
+    assert await slow.get() == [1]
+    await trio.sleep(200.0)
+    assert await slow.get() != [1]
+
+
+async def test_answers_share_an_estimate_for_a_while(nursery, autojump_clock):
+    quick = Counting()
+    nursery.start_soon(quick.run)
+    answers = []
+
+    async def ask():
+        answers.append(await quick.get())
+
+    async with trio.open_nursery() as at_once:
+        for _ in range(50):
+            at_once.start_soon(ask)
+    assert answers == [[1]] * 50
+    await trio.sleep(0.9 * MAX_AGE_S)
+    assert await quick.get() == [1]
+    await trio.sleep(0.2 * MAX_AGE_S)
+    assert await quick.get() == [2]
+
+
+async def test_estimates_go_on_for_a_while_and_end_when_nobody_asks(nursery, autojump_clock):
+    quick = Counting()
+    nursery.start_soon(quick.run)
+    await quick.get()
+    await trio.sleep(2 * KEPT_S)
+    made = quick.made
+    assert 0.9 * KEPT_S / KEPT_EVERY_S <= made <= 1.1 * KEPT_S / KEPT_EVERY_S
+    await trio.sleep(10 * KEPT_S)
+    assert quick.made == made
+    assert await quick.get() == [made + 1]
