@@ -200,7 +200,7 @@ async def test_an_invalid_sitemap_is_recorded_as_trouble(server, daemon, mirror,
         lambda: any(r for r in mirror.rows("SELECT trouble FROM sitemap WHERE trouble NOT NULL"))
     )
     assert trouble in mirror.rows("SELECT trouble FROM sitemap")[0][0]
-    assert "/" in visited(mirror)
+    await until(lambda: "/" in visited(mirror))
     assert running.crawl.schedule.statistics().lateness_p99_ms < 30_000
 
 
