@@ -226,22 +226,28 @@ class WikiMembersJob(BackgroundWork):
     async def _resolve_listed(self, row: WikiRow, part: Part, ask: Ask) -> str | None:
         """Resolve listed titles for a limited time; return what is left, None if nothing is."""
         until = trio.current_time() + RESOLVE_S
-        site = self._state.sites[part.site_id]
+        before: list[ListedRow] = []
+        after: list[ListedRow] = []
+        left: str | None = None
         while True:
             now = self._clock.now()
             asked = await self._database.read(
                 wiki_listed.next_unresolved, part, now - RESOLVED_FOR_S, TITLES_AT_ONCE
             )
             if not asked:
-                return None
+                break
             if trio.current_time() >= until:
-                return "titles left to resolve"
+                left = "titles left to resolve"
+                break
             titles = [each.title for each in asked if each.title is not None]
             found = await resolve_titles(ask, titles)
             if isinstance(found, ApiTrouble):
-                return f"titles left to resolve: {found.trouble}"
-            done = await self._members.store_listed(row, part.site_id, asked, found, now)
-            _log_problems(site, done, asked)
+                left = f"titles left to resolve: {found.trouble}"
+                break
+            before += asked
+            after += await self._members.store_listed(row, part.site_id, asked, found, now)
+        _log_problems(self._state.sites[part.site_id], after, before)
+        return left
 
     async def _resolve(self, row: WikiRow, part: Part, ask: Ask, titles: Iterable[str]) -> bool:
         """Admit the targets of redirects; return False if the wiki did not answer."""

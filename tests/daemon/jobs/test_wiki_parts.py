@@ -1,0 +1,97 @@
+"""Long lists of titles, and wikis whose APIs fail while they are resolved."""
+
+import pytest
+
+from tests.daemon.harness import until
+from tests.daemon.jobs.conftest import history
+from tests.daemon.jobs.wiki import error, is_for, reply
+
+
+def quiet(given):
+    """Answer requests for recent changes: there are none."""
+    return reply({"query": {}}) if "recentchanges" in given.get("list", "") else None
+
+
+@pytest.fixture
+def listing(wiki_of, daemon):
+    """Return a function that mirrors listed titles of a wiki with some pages."""
+
+    async def start(titles, *faults, pages=("Start",), **site):
+        wiki = await wiki_of({title: history(1) for title in pages}, faults=[quiet, *faults])
+        await daemon(
+            wiki.url(),
+            site={"api": True, "wiki_titles": titles, **site},
+            jobs={"backfill_every_s": 0.05, "poll_share": 1e-3, "audit_share": 0.0},
+        )
+        return wiki
+
+    return start
+
+
+def outcomes(mirror):
+    rows = mirror.rows("SELECT outcome, count(*) FROM wiki_title GROUP BY outcome")
+    return dict(rows)
+
+
+def asked(wiki):
+    """Return the titles of each request that resolves some."""
+    return [
+        given["titles"].split("|")
+        for given in wiki.api_requests()
+        if "titles" in given and is_for(given, prop="info")
+    ]
+
+
+async def test_a_long_list_is_resolved_50_at_once(listing, mirror):
+    there = [f"P{number}" for number in range(20)]
+    titles = [f"P{number}" for number in range(2_000)]
+    wiki = await listing(titles, pages=["Start", *there])
+    await until(lambda: outcomes(mirror) == {"page": 20, "missing": 1_980})
+    requests = asked(wiki)
+    assert len(requests) == 40
+    assert [title for some in requests for title in some] == titles
+    visited = "SELECT count(*) FROM page WHERE state = 'visited'"
+    await until(lambda: mirror.rows(visited) == [(21,)])
+    # Missing titles are not requested.
+    assert mirror.rows("SELECT count(*) FROM page") == [(21,)]
+    assert mirror.rows("SELECT count(*) FROM wiki_member WHERE reason = 'title'") == [(2_000,)]
+
+
+async def test_a_title_that_the_wiki_cannot_answer_is_found_alone(listing, mirror):
+    def poison(given):
+        return error("internal_api_error") if "P7" in given.get("titles", "").split("|") else None
+
+    titles = [f"P{number}" for number in range(50)]
+    await listing(titles, poison, pages=["Start", *titles])
+    await until(lambda: outcomes(mirror) == {"page": 49, "invalid": 1})
+    [(written, detail)] = mirror.rows(
+        "SELECT written, detail FROM wiki_title WHERE outcome = 'invalid'"
+    )
+    assert written == "P7"
+    assert "internal_api_error" in detail
+
+
+async def test_a_limit_of_titles_is_obeyed(listing, mirror):
+    titles = [f"P{number}" for number in range(30)]
+
+    def limited(given):
+        many = len(given.get("titles", "").split("|")) > 8
+        return error("toomanyvalues", limit=8) if many else None
+
+    wiki = await listing(titles, limited)
+    await until(lambda: outcomes(mirror) == {"missing": 30})
+    assert [len(some) for some in asked(wiki)] == [30, 8, 8, 8, 6]
+
+
+async def test_titles_wait_for_a_wiki_whose_databases_lag(listing, mirror):
+    lagging = [error("maxlag", headers={"Retry-After": "1"})]
+
+    def lag(given):
+        wanted = "titles" in given and is_for(given, prop="info")
+        return lagging.pop() if lagging and wanted else None
+
+    wiki = await listing(["P1", "P2"], lag, pages=["Start", "P1"])
+    await until(lambda: len(asked(wiki)) == 1)
+    assert outcomes(mirror) == {"unresolved": 2}
+    assert mirror.rows("SELECT count(*) FROM wiki_member") == [(2,)]
+    await until(lambda: outcomes(mirror) == {"page": 1, "missing": 1})

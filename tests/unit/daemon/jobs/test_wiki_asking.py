@@ -1,0 +1,73 @@
+"""Questions to a wiki that fails for some time."""
+
+import pytest
+import trio
+
+from crawld.daemon.jobs.wiki_parts.asking import RETRY_S, ask_pages, ask_patiently, resolve_titles
+from crawld.daemon.jobs.wiki_parts.events import MAX_RETRY_S, _retry_s
+from crawld.daemon.jobs.wiki_parts.events import RETRY_S as LEAST_S
+from crawld.sources.mediawiki_api import ApiResponse, ApiTrouble, TroubleKind
+from crawld.sources.mediawiki_members import MemberPage
+
+LAGGED = ApiTrouble(TroubleKind.LAGGED, "7 s behind", 5.0)
+CLOSED = ApiTrouble(TroubleKind.CLOSED, "readapidenied")
+ANSWER = ApiResponse({"pages": [{"title": "A", "pageid": 1}]})
+
+
+def answering(*answers):
+    """Return a question that gets these answers, then the last one again, and its parameters."""
+    asked = []
+
+    async def ask(parameters):
+        asked.append(parameters)
+        await trio.lowlevel.checkpoint()
+        return answers[min(len(asked), len(answers)) - 1]
+
+    return ask, asked
+
+
+async def test_a_lagging_wiki_is_asked_again_with_growing_pauses(autojump_clock):
+    ask, asked = answering(*[LAGGED] * 4, ANSWER)
+    began_at = trio.current_time()
+    assert await ask_patiently(ask, {}) is ANSWER
+    assert len(asked) == 5
+    assert trio.current_time() - began_at == 5.0 + 10.0 + 20.0 + 40.0
+
+
+@pytest.mark.parametrize("trouble", [LAGGED, CLOSED])
+async def test_a_wiki_that_does_not_answer_is_left_for_the_next_run(autojump_clock, trouble):
+    ask, asked = answering(trouble)
+    began_at = trio.current_time()
+    assert await ask_patiently(ask, {}) is trouble
+    assert trio.current_time() - began_at == RETRY_S
+    assert len(asked) < 12
+
+
+async def test_a_refused_question_is_not_repeated():
+    refused = ApiTrouble(TroubleKind.BROKEN, "invalidcategory")
+    ask, asked = answering(refused)
+    assert await ask_patiently(ask, {}) is refused
+    assert len(asked) == 1
+
+
+async def test_what_a_wiki_leaves_out_is_missing():
+    ask, _ = answering(ApiResponse({}))
+    found = await resolve_titles(ask, ["A"])
+    assert found["A"].outcome == "missing"
+
+
+async def test_a_state_in_several_responses_is_joined():
+    first = {"title": "A", "pageid": 1, "categories": [{"title": "Category:X"}]}
+    second = {"title": "A", "pageid": 1, "categories": [{"title": "Category:Y"}]}
+    ask, asked = answering(
+        ApiResponse({"pages": [first]}, {"clcontinue": "x"}), ApiResponse({"pages": [second]})
+    )
+    both = frozenset({"Category:X", "Category:Y"})
+    assert await ask_pages(ask, sorted(both), titles=["A"]) == [MemberPage("A", 1, False, both)]
+    assert asked[1]["clcontinue"] == "x"
+
+
+def test_pauses_before_waiting_events_are_asked_for_again():
+    assert _retry_s(LAGGED, 1) == LEAST_S
+    assert LEAST_S < _retry_s(LAGGED, 20) <= MAX_RETRY_S
+    assert _retry_s(CLOSED, 3) == 4 * 3_600.0
