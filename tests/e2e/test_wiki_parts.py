@@ -152,6 +152,9 @@ def test_renamed_pages_of_a_part_follow_with_one_history(mirror, mediawiki):
         assert copies(crawld, mediawiki, title) == 0
     mediawiki.edit("New name", "an edit after the move")
     wait(crawld, lambda: copies(crawld, mediawiki, "New name") == 3)
+    crawld.post("/drain")
+    report = crawld.crawld("doctor", "--db", crawld.db)
+    assert report.returncode == 0, report.stdout
 
 
 def test_a_renamed_page_leaves_if_configured(mirror, mediawiki):

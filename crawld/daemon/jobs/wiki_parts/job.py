@@ -220,14 +220,15 @@ class WikiMembersJob(BackgroundWork):
         rows = [_row(position, each, known) for position, each in enumerate(titles)]
         if rows != stored:
             await self._database.write(wiki_listed.replace, part, rows)
-            _log_problems(site, rows, stored)
+            problems = _Problems()
+            problems.add(rows, stored)
+            problems.log(site)
         await self._database.write(wiki_member.sync_listed, part, self._clock.now())
 
     async def _resolve_listed(self, row: WikiRow, part: Part, ask: Ask) -> str | None:
         """Resolve listed titles for a limited time; return what is left, None if nothing is."""
         until = trio.current_time() + RESOLVE_S
-        before: list[ListedRow] = []
-        after: list[ListedRow] = []
+        problems = _Problems()
         left: str | None = None
         while True:
             now = self._clock.now()
@@ -244,9 +245,9 @@ class WikiMembersJob(BackgroundWork):
             if isinstance(found, ApiTrouble):
                 left = f"titles left to resolve: {found.trouble}"
                 break
-            before += asked
-            after += await self._members.store_listed(row, part.site_id, asked, found, now)
-        _log_problems(self._state.sites[part.site_id], after, before)
+            done = await self._members.store_listed(row, part.site_id, asked, found, now)
+            problems.add(done, asked)
+        problems.log(self._state.sites[part.site_id])
         return left
 
     async def _resolve(self, row: WikiRow, part: Part, ask: Ask, titles: Iterable[str]) -> bool:
@@ -280,18 +281,27 @@ def _row(position: int, title: ListedTitle, known: dict[str, ListedRow]) -> List
     return ListedRow(position, title.written, title.title, title.outcome, title.detail, None)
 
 
-def _log_problems(site: ActiveSite, rows: Iterable[ListedRow], before: Iterable[ListedRow]) -> None:
-    """Log titles that the operator should know about, some of them by name and each once."""
-    known = {(row.written, _problem(row)) for row in before if row.resolved_at is not None}
-    found = [
-        problem
-        for row in rows
-        if row.outcome != TitleOutcome.UNRESOLVED
-        and (problem := _problem(row))
-        and (row.written, problem) not in known
-    ]
-    if found:
-        log.warning("wiki_titles", site=site.name, count=len(found), titles=found[:LOGGED_TITLES])
+class _Problems:
+    """Titles that the operator should know about: how many, and some of them by name."""
+
+    def __init__(self) -> None:
+        self._count = 0
+        self._named: list[str] = []
+
+    def add(self, rows: Iterable[ListedRow], before: Iterable[ListedRow]) -> None:
+        """Add the problems of titles that they did not have before."""
+        known = {(row.written, _problem(row)) for row in before if row.resolved_at is not None}
+        for row in rows:
+            problem = _problem(row) if row.outcome != TitleOutcome.UNRESOLVED else None
+            if problem is not None and (row.written, problem) not in known:
+                self._count += 1
+                if len(self._named) < LOGGED_TITLES:
+                    self._named.append(problem)
+
+    def log(self, site: ActiveSite) -> None:
+        """Log them, if there are some."""
+        if self._count:
+            log.warning("wiki_titles", site=site.name, count=self._count, titles=self._named)
 
 
 def _problem(row: ListedRow) -> str | None:
