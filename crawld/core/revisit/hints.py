@@ -172,6 +172,9 @@ def _confirmed(old: Belief, trust: float) -> Belief:
     return old._replace(known=old.known * doubt, earlier=old.earlier * doubt, latest=latest)
 
 
+_LATEST_AT = Belief._fields.index("latest_at")
+
+
 class HintedPages:
     """The hinted pages of one policy: slots of the policy, beliefs and visit values."""
 
@@ -265,6 +268,11 @@ class HintedPages:
         self._value[places] = value
         self._new.difference_update(self._slot[places].tolist())
         self._update_block_max(set((places // BLOCK).tolist()))
+
+    def newest(self) -> tuple[int, float]:
+        """Return the slot of the latest hint and its value; there is one."""
+        place = int(self._rows[: len(self._place), _LATEST_AT].argmax())
+        return int(self._slot[place]), float(self._value[place])
 
     def best(self) -> tuple[int, float]:
         """Return the slot of highest value and the value; (-1, −inf) if no page is hinted."""

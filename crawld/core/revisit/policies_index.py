@@ -41,6 +41,11 @@ INDIRECT_EVERY = 16
 """Of so many hinted pages one has an indirect hint while both kinds wait, so that the users of a
 template are not forgotten on a host with more edits than turns."""
 
+NEWEST_EVERY, NEWEST_MOST = 3, 100
+"""While at most so many pages have direct hints, every third of them is the one hinted last: after
+an outage readers see new edits soon, although older ones wait. With more pages the host cannot keep
+up, and fresh time is all that counts."""
+
 _NO_PAGES = hints.HintedPages()
 """The indirectly hinted pages of policies that never had one; there may be ten thousand."""
 
@@ -168,13 +173,17 @@ class IndexPolicy(PageSet):
         if not len(group):
             return slot
         self._revalue_hinted(group, at)
-        hinted, hinted_value = group.best()
+        hinted, hinted_value = group.newest() if self._takes_newest(group) else group.best()
         if slot >= 0:
             value *= float(self._silence_factors(np.array([slot]), at)[0])
         if hinted_value < value and not (group is self._indirect and len(self._hinted)):
             return slot
         self._direct_in_a_row = 0 if group is self._indirect else self._direct_in_a_row + 1
         return hinted
+
+    def _takes_newest(self, group: hints.HintedPages) -> bool:
+        turn = (self._direct_in_a_row + 1) % NEWEST_EVERY == 0
+        return turn and group is self._hinted and len(group) <= NEWEST_MOST
 
     def _next_hinted(self) -> hints.HintedPages:
         """Return the hinted pages whose turn it is: the direct ones first, with a floor."""

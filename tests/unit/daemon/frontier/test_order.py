@@ -6,7 +6,7 @@ import trio
 
 from crawld.core.politeness import DelayRules
 from crawld.core.revisit.policies import VisitObservation
-from crawld.core.revisit.policies_index import INDIRECT_EVERY
+from crawld.core.revisit.policies_index import INDIRECT_EVERY, NEWEST_EVERY
 from crawld.daemon.frontier.host import REQUISITE_FLOOR, HostState
 from crawld.daemon.frontier.page_queue import PageQueue
 from crawld.daemon.frontier.rank import Rank
@@ -188,3 +188,18 @@ async def test_the_turn_before_a_poll_is_left_to_it_unless_a_copy_is_stale():
     assert turns(host, 1) == [7]
     host.pages[1].add_new([99])
     assert host.leave_turn(now, {1}) == now
+
+
+@on_autojump_clock
+async def test_new_edits_do_not_wait_behind_all_those_of_an_outage():
+    host = make_host()
+    queue = host.pages[1]
+    for page in range(1, 31):
+        queue.add_hint(page, NOW - 60.0 + page, 0.9)
+    queue.add_hint(35, NOW, 0.9)
+    first = turns(host, NEWEST_EVERY)
+    assert 35 in first
+    queue.add_hint(36, NOW + 10.0, 0.9)
+    found = turns(host, 29, at=NOW + 10.0)
+    assert found.index(36) < NEWEST_EVERY
+    assert {*range(1, 31), 35, 36} == {*first, *found}
