@@ -19,7 +19,7 @@ from crawld.sources.mediawiki_changes import ChangesCursor, PendingTemplates, Pr
 from crawld.sources.mediawiki_site import WikiFacts
 from crawld.sources.mediawiki_title import Namespace, TitleRules
 from crawld.store import visit
-from crawld.store.changes import change, hint_source, wiki, wiki_page
+from crawld.store.changes import change, fan_out, hint_source, wiki, wiki_page
 from crawld.store.changes.wiki_page import ResolvedTitle, VisitedPage
 from crawld.store.engine.database import Database
 from crawld.store.frontier import frontier, redirect, site
@@ -422,6 +422,24 @@ async def test_users_of_an_edited_template_are_possibly_stale(make):
     hinted_titles = await world.poll("fan_out", reply(embeddedin=[]), cursor=hinted_titles.cursor)
     assert world.client.asked[-1]["eicontinue"] == "10|9"
     assert PendingTemplates.from_json(hinted_titles.cursor) == PendingTemplates()
+
+
+async def test_a_templates_pages_are_counted_and_explain_changes_since_its_edit(make):
+    world = await make(60)
+    edited = edit(1, "Template:T", NOW - 30, space=10)
+    recent = await world.poll("recent_changes", reply(recentchanges=[edited]))
+    # Until its pages are listed, its edit may explain what visits find.
+    assert recent.settled_until == NOW - 30
+    ((_, queued),) = recent.cursor_updates
+    users = [{"title": "Page 3"}, {"title": "Page 4"}]
+    listed = await world.poll("fan_out", reply(embeddedin=users), cursor=queued)
+    assert (listed.cause, {page.first_at for page in listed.pages}) == ("Template:T", {NOW - 30})
+    number = world.known.sources["fan_out"].hint_source_id
+    await world.database.write(listed.also_write)
+    assert await world.database.read(fan_out.sizes, number) == {"Template:T": 2}
+    answer = reply(recentchanges=[edited, edit(2, "Page 1")])
+    later = await world.poll("recent_changes", answer, cursor=recent.cursor)
+    assert later.settled_until is None
 
 
 async def test_a_title_maps_to_its_url_hash(make):
