@@ -5,7 +5,7 @@ What is known of a copy decides its stratum:
 1. *Reported*: a hint says that the page changed, and no visit has answered it. It is stale unless
    the hint is false; the recent share of true hints of its source says how likely that is.
 2. *Fan-out*: a template was edited, and the pages that include it are not listed yet. A template
-   affects as many pages as when it was listed last, or as many as others do.
+   affects as many pages as when it was listed last; before, any number is possible.
 3. *Unreported*: a change since the sources reported last. Their number follows from the rate of
    reports in the last minutes; a template may have been edited too.
 4. *Unnoticed*: a change that no source reports, found by a visit only. Its probability follows from
@@ -40,9 +40,6 @@ Floats = NDArray[np.float64]
 DRAWS: Final = 4_000
 _SEED = 1867
 
-DEFAULT_FAN_OUT: Final = 8.0
-"""Mean number of pages that an edited template affects, while no listing is known."""
-
 MAX_TEMPLATES_DRAWN: Final = 8
 """The most unreported edits of templates in one draw."""
 
@@ -52,6 +49,8 @@ VISITS_KEPT: Final = 120.0
 # A change or so has another reason than a source's silence: one alone, found in a short time, must
 # not mean that a part of the copies is stale.
 _ODD_CHANGES = 0.15
+# How likely a template affects as many pages as another one.
+_LIKE_OTHERS = 0.7
 # Pages of a visible edit nearly all change; of another one, few do for reasons of their own. The
 # pages visited first are not typical of the rest: they waited longest, and other edits hit them.
 _VISIBLE, _INVISIBLE = (39.0, 1.0), (1.0, 9.0)
@@ -351,12 +350,21 @@ class _Draws:
         fan_out, rng = self._site.fan_out, self._rng
         if size is not None:
             affected = np.full(DRAWS, float(size))
-        elif fan_out.sizes:
-            affected = rng.choice(np.asarray(fan_out.sizes, np.float64), DRAWS)
         else:
-            affected = rng.geometric(1.0 / (1.0 + DEFAULT_FAN_OUT), DRAWS) - 1.0
+            # Any order of magnitude, or as many as another template.
+            copies = max(self._site.covered_copies or self._site.copies, 1)
+            affected = np.exp(rng.random(DRAWS) * math.log(copies))
+            if fan_out.sizes:
+                others = rng.choice(np.asarray(fan_out.sizes, np.float64), DRAWS)
+                affected = np.where(rng.random(DRAWS) < _LIKE_OTHERS, others, affected)
         affected *= self._site.part
-        affected *= self._left / max(self._site.sampled, 1)
+        fresh = self._left / max(self._site.sampled, 1)
+        if size is not None and affected[0]:
+            # Pages that wait since its last listing are those that it affects again, or others are.
+            least = max(min(1.0 - fan_out.copies / affected[0], fresh), 0.0)
+            affected *= rng.uniform(least, fresh, DRAWS)
+        else:
+            affected *= fresh
         shown = rng.random(DRAWS) < self._visible
         shares = self._page_shares(HintGroup(0.0))
         return np.asarray(affected * np.where(shown, *shares))

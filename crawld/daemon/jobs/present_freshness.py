@@ -42,7 +42,7 @@ MAX_AGE_S: Final = 2.0
 WAIT_S: Final = 0.06
 """How long an answer waits for a new estimate; after that the old one is shown, with its age."""
 
-KEPT_S, KEPT_EVERY_S = 600.0, 10.0
+KEPT_S, KEPT_EVERY_S = 600.0, 3.0
 """So long after a question, a new estimate is made so often, so that an answer is never old."""
 
 MAX_SITES: Final = 50
@@ -101,7 +101,8 @@ class PresentFreshness(BackgroundWork):
         asked_at = -math.inf
         while True:
             repeats = trio.current_time() < asked_at + KEPT_S
-            with trio.move_on_after(KEPT_EVERY_S if repeats else math.inf):
+            rest_s = max(KEPT_EVERY_S, self._fresh_until - trio.current_time())
+            with trio.move_on_after(rest_s if repeats else math.inf):
                 await self._asked.wait()
             began_at = trio.current_time()
             if self._asked.is_set():

@@ -43,6 +43,7 @@ class WorldSettings:
         visible: share of the edits of templates that change what pages show.
         missed: share of the edits that the source does not report. hints: whether it reports any.
         outages: (from, until), seconds.
+        listing: chance of each slot to list the pages of an edited template that waits.
         prior_days: mean interval between changes that the models assume at first.
     """
 
@@ -58,6 +59,7 @@ class WorldSettings:
     silent_from: float = math.inf
     outages: tuple[tuple[float, float], ...] = ()
     poll_s: int = 5
+    listing: float = 0.3
     delay_s: int = 1
     audit_share: float = AUDIT_SHARE
     prior_days: float = 30.0
@@ -143,7 +145,7 @@ class World:
             self._visit(rng.randrange(len(self._pages)))
         elif settings.hints and self.now - self._told_until >= settings.poll_s:
             self._poll()
-        elif self._pending and rng.random() < 0.3:
+        elif self._pending and rng.random() < settings.listing:
             self._list_pages()
         else:
             hinted = [place for place, page in enumerate(self._pages) if page.hints]

@@ -25,6 +25,7 @@ WORLDS = {
     "storm": STORM,
     "bursts": WorldSettings(edits=0.8, bursts=(60.0, 180.0)),
     "invisible templates": replace(STORM, pages=300, templates=(5, 20, 80), visible=0.5),
+    "late listings": replace(STORM, template_edits=1 / 90, listing=0.05),
     "a tenth is missed": WorldSettings(missed=0.1),
     "silent source": WorldSettings(edits=0.1, silent_from=0.0),
     "no source": WorldSettings(edits=0.2, hints=False),
@@ -161,8 +162,17 @@ def test_a_pending_template_counts_as_many_pages_as_it_had():
         found = estimate_freshness(site(fan_out=FanOut(pending=[size], sizes=[5.0, 50.0])))
         assert found.fan_out == pytest.approx(0.95 * size, rel=0.05)
     unknown = estimate_freshness(site(fan_out=FanOut(pending=[None])))
-    assert 2.0 < unknown.fan_out < 12.0
-    assert unknown.low < 0.9
+    assert 10.0 < unknown.fan_out < 35.0
+    assert unknown.low < 0.4 < 0.9 < unknown.high
+
+
+def test_a_template_that_is_edited_again_counts_the_pages_that_wait_once():
+    waiting = [(40, HintGroup(1.0, 5.0, 0.0))]
+    again = FanOut(pending=[40.0], sizes=[40.0], waiting=waiting)
+    found = estimate_freshness(site(quiet=quiet(60), fan_out=again))
+    # The 40 that wait are stale; of 40 pages of the next edit most are among them.
+    assert found.fan_out < 15.0
+    assert found.low < 0.6 <= found.high
 
 
 def test_visits_to_a_templates_pages_tell_about_the_others():
