@@ -246,9 +246,11 @@ class Daemon:
     async def _accept_hints(self, row: SourceRow, result: Poll) -> None:
         await self.hint_poller.accept(row, result)
 
-    def _wiki_events_stored(self) -> None:
-        """Let the parts of wikis follow changes that were reported."""
+    def _wiki_events_stored(self, gap: bool) -> None:
+        """Let the parts of wikis follow changes that were reported, or missed."""
         self.jobs.run_soon(self._wiki_events.name)
+        if gap:
+            self._list_members()
 
     def _list_members(self) -> None:
         """List the titles of parts of wikis again."""

@@ -53,6 +53,7 @@ from crawld.store.changes import (
     hint_source,
     wiki_event,
     wiki_feed,
+    wiki_listed,
     wiki_page,
     wiki_requisite,
 )
@@ -85,7 +86,11 @@ def _no_events(_: Sequence[TitleChange]) -> Sequence[WikiEvent]:
     return ()
 
 
-def _ignore() -> None:
+OnEvents: TypeAlias = Callable[[bool], None]
+"""Called when events of a wiki were stored, with whether changes before them were missed."""
+
+
+def _ignore(_: bool) -> None:
     return
 
 
@@ -95,7 +100,7 @@ class WikiFinder(BackgroundWork):
     kinds: Final = ("recent_changes", "probe", "fan_out")
 
     def __init__(
-        self, context: CrawlContext, client: ApiClient, on_events: Callable[[], None] = _ignore
+        self, context: CrawlContext, client: ApiClient, on_events: OnEvents = _ignore
     ) -> None:
         """Create a finder; `on_events` is called when events of wikis were stored."""
         super().__init__(context)
@@ -154,7 +159,7 @@ class RecentChangesSource(WikiSource):
         client: ApiClient,
         clock: Clock,
         find_events: FindEvents = _no_events,
-        on_events: Callable[[], None] = _ignore,
+        on_events: OnEvents = _ignore,
     ) -> None:
         super().__init__(known, database, client, clock)
         self._find_events = find_events
@@ -212,8 +217,9 @@ class RecentChangesSource(WikiSource):
                 changes=self._log_changes(read.changed),
                 fed=await self._fed(response, cursor, asked_at, whole=not more, gap=read.gap),
                 events=events,
+                gap=read.gap,
             ),
-            on_stored=self._on_events if events else None,
+            on_stored=partial(self._on_events, read.gap) if events or read.gap else None,
         )
 
     async def _fed(
@@ -314,10 +320,14 @@ def _store_histories(
     changes: Sequence[tuple[int, Change | None]],
     fed: Fed,
     events: Sequence[WikiEvent],
+    *,
+    gap: bool,
 ) -> None:
     wiki_page.add_log(connection, wiki_row, changes)
     wiki_feed.store(connection, wiki_row.wiki_id, wiki_row.host_id, fed)
     wiki_event.add(connection, wiki_row.wiki_id, events)
+    if gap:
+        wiki_listed.resolve_again(connection, wiki_row.wiki_id)
 
 
 def _change(fed: FedRevision) -> Change:

@@ -79,6 +79,14 @@ def set_resolved(connection: apsw.Connection, part: Part, rows: Sequence[ListedR
     )
 
 
+def resolve_again(connection: apsw.Connection, wiki_id: int) -> None:
+    """Have the listed titles of all parts of a wiki resolved again: its changes were missed."""
+    connection.execute(
+        "UPDATE wiki_title SET resolved_at = 0 WHERE wiki_id = ? AND resolved_at IS NOT NULL",
+        (wiki_id,),
+    )
+
+
 def by_title(connection: apsw.Connection, part: Part, titles: Sequence[str]) -> list[ListedRow]:
     """Return the listed titles, without repetitions, among some in the wiki's spelling."""
     rows = connection.execute(

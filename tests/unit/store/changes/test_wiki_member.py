@@ -68,6 +68,9 @@ def test_listed_titles_belong_to_the_part(connection):
         **{"duplicate": 1, "invalid": 1, "missing": 1, "page": 1, "redirect": 1},
         "normalized": 1,
     }
+    wiki_listed.resolve_again(connection, 1)
+    again = wiki_listed.next_unresolved(connection, PART, NOW - 1e6, 10)
+    assert [row.position for row in again] == [0, 3, 4]
     wiki_listed.replace(connection, PART, rows[3:4])
     assert wiki_member.sync_listed(connection, PART, NOW) == 2
     assert titles(connection) == ["D"]
