@@ -24,7 +24,7 @@ WARM_UP_DELAY_S = 0.02
 STALLED_S = 30.0
 """Time without another right page after which the warm-up is over."""
 
-HISTORIES_S = 120.0
+HISTORIES_S = 60.0
 SHOWN = 5
 
 

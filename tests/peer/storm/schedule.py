@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 EDIT_EVERY_S = 2.0
 QUARTER_HOUR_S = 900.0
+SHORT_S = 600.0
 
 PER_QUARTER_HOUR = {
     "create": 4,
@@ -30,7 +31,7 @@ PER_QUARTER_HOUR = {
 """Changes of each kind, besides edits; a shorter storm has at least one of each."""
 
 MIDDLE_AT = (0.1, 0.35, 0.7)
-"""Edits of the template of 50 pages, as shares of the storm."""
+"""Edits of the template of 50 pages, as shares of the storm; in a short storm only the first."""
 
 WIDE_BEFORE_END_S = (660.0, 480.0)
 """Edits of the template of 200 pages, before the end; in a short storm in its first fifth."""
@@ -53,7 +54,8 @@ def make_schedule(storm_s: float, seed: int) -> list[Change]:
             changes.append(Change(rng.uniform(0.02, 0.97) * storm_s, kind))
     # Something must be deleted before it can be restored.
     changes.append(Change(0.02 * storm_s, "delete"))
-    changes += [Change(share * storm_s, "template_50") for share in MIDDLE_AT]
+    middle = MIDDLE_AT if storm_s >= SHORT_S else MIDDLE_AT[:1]
+    changes += [Change(share * storm_s, "template_50") for share in middle]
     wide = sorted({max(storm_s - before, 0.15 * storm_s) for before in WIDE_BEFORE_END_S})
     changes += [Change(at, "template_200") for at in wide]
     return sorted(changes, key=lambda change: change.at)
