@@ -35,7 +35,7 @@ class WorkerConnection(Protocol):
         ...
 
     async def aclose(self) -> None:
-        """Close the connection after the calls before this one."""
+        """Close the connection after the calls before this one; do not wait for cancelled ones."""
         ...
 
 
@@ -73,11 +73,66 @@ class Workers(Protocol):
         ...
 
 
+LEFT_S = 0.5
+"""How long the end of a connection waits for a cancelled call: one that checks ends meanwhile."""
+
+
+class AbandonedError(Exception):
+    """The caller of the call on this thread was cancelled; nobody gets its result."""
+
+
+class _Call:
+    """A call on the thread of a connection.
+
+    Attributes:
+        is_wanted: whether its caller waits; set by the event loop.
+        has_ended: whether it ended; set by the thread.
+    """
+
+    __slots__ = ("has_ended", "is_wanted")
+
+    def __init__(self) -> None:
+        self.is_wanted = True
+        self.has_ended = False
+
+    def run(self, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Run the call on this thread."""
+        _THREAD.call = self
+        try:
+            return call(*args, **kwargs)
+        finally:
+            _THREAD.call = None
+            self.has_ended = True
+
+
+class _Thread(threading.local):
+    """What this thread runs; None: no call of a connection."""
+
+    call: _Call | None = None
+
+
+_THREAD = _Thread()
+
+
+def check_wanted() -> None:
+    """Return if somebody waits for the call on this thread; long calls in Python check at each step.
+
+    SQLite checks by itself. On other threads this does nothing.
+
+    Raises:
+        AbandonedError: the caller was cancelled.
+    """
+    call = _THREAD.call
+    if call is not None and not call.is_wanted:
+        raise AbandonedError
+
+
 class ThreadConnection:
     """A connection on a thread of its own; see `WorkerConnection`."""
 
     def __init__(self, connection: apsw.AsyncConnection) -> None:
         self._connection = connection
+        self._abandoned: _Call | None = None
 
     async def run(
         self,
@@ -86,17 +141,33 @@ class ThreadConnection:
         **kwargs: P.kwargs,
     ) -> T:
         """Run the call on the thread."""
-        connection = self._connection
+        connection, under_way = self._connection, _Call()
         try:
-            return cast("T", await connection.async_run(call, connection, *args, **kwargs))
+            return cast(
+                "T", await connection.async_run(under_way.run, call, connection, *args, **kwargs)
+            )
+        except trio.Cancelled:
+            under_way.is_wanted = False
+            self._abandoned = under_way
+            raise
         except trio.TooSlowError:
             # The thread noticed a deadline first; here the scope that has it is cancelled.
             await trio.sleep_until(trio.current_effective_deadline())
             raise
 
     async def aclose(self) -> None:
-        """Close the connection and end its thread."""
-        await self._connection.aclose()
+        """Close the connection and end its thread.
+
+        A cancelled call that does not end within `LEFT_S` is left to its thread, which ends after
+        it: a computation in Python can be neither interrupted nor awaited by a daemon that stops.
+        """
+        if self._abandoned is None or self._abandoned.has_ended:
+            await self._connection.aclose()
+            return
+        with trio.move_on_after(LEFT_S) as scope:
+            await self._connection.aclose()
+        if scope.cancelled_caught:
+            self._connection.async_controller.close()
 
 
 class Threads:

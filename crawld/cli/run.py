@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import NoReturn
 
 import structlog
 import trio
@@ -10,14 +11,15 @@ import trio
 from crawld.cli.logs import configure_logs
 from crawld.config.load import LoadedConfig, load
 from crawld.daemon.daemon import Daemon, Start
+from crawld.daemon.process import end_process
 from crawld.daemon.run import run_daemon
 from crawld.errors import EXIT_OK
 
 log = structlog.get_logger(__name__)
 
 
-def run(path: Path, socket: Path | None = None) -> int:
-    """Run the daemon of a config until it is shut down; return the exit code.
+def run(path: Path, socket: Path | None = None) -> NoReturn:
+    """Run the daemon of a config until it is shut down, and end the process.
 
     Raises:
         OperatorError: the config is invalid or the database cannot be used.
@@ -28,7 +30,7 @@ def run(path: Path, socket: Path | None = None) -> int:
     for warning in loaded.warnings:
         log.warning("config", warning=warning)
     trio.run(_run, path, loaded, socket)
-    return EXIT_OK
+    end_process(EXIT_OK)
 
 
 async def _run(path: Path, loaded: LoadedConfig, socket: Path | None) -> None:

@@ -15,6 +15,7 @@ the call that runs.
 from __future__ import annotations
 
 import heapq
+import math
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import Final, TypeVar, TypeVarTuple
@@ -195,6 +196,8 @@ class Analyser:
         self._inline = FairQueue()
         self._short = FairQueue()
         self._long = FairQueue()
+        self._on_threads: set[trio.CancelScope] = set()
+        self._drop_at = math.inf
         self._pass = -1
         self._spent_s = 0.0
 
@@ -217,7 +220,7 @@ class Analyser:
             memory_bytes: what it takes at most; None: as much as parsed JSON.
 
         Raises:
-            AnalysisDroppedError: within a visit, after `drop_waiting`.
+            AnalysisDroppedError: within a visit, after `drop`.
         """
         expected_s = cost_s(size_bytes, tags)
         if await self._stays(url, expected_s):
@@ -260,8 +263,15 @@ class Analyser:
             memory_bytes=len(body),
         )
 
-    def drop_waiting(self) -> None:
-        """End the waiting of visits for their turn: the daemon stops, they are made again."""
+    def drop(self, running_until: float) -> None:
+        """Stop with the daemon: visits that are dropped are made again.
+
+        Visits wait no more for their turn. Calls on threads are abandoned at a time of trio's
+        clock, since a thread cannot be ended.
+        """
+        self._drop_at = running_until
+        for scope in self._on_threads:
+            scope.deadline = running_until
         self.memory.drop_waiting()
         self._inline.drop()
         self._short.drop()
@@ -284,11 +294,30 @@ class Analyser:
             may_drop = self.memory.in_visit()
             async with queue.place(host, estimate_s, may_drop=may_drop):
                 with self.meter.on_thread(url):
-                    result = await self._workers.run(
-                        self._marked, url, call, args, limiter=self._limiter
-                    )
+                    result = await self._unless_dropped(self._marked, url, call, args)
             self.memory.note_parsed()
             return result
+
+    async def _unless_dropped(self, call: Callable[[*Ts], T], *args: *Ts) -> T:
+        """Run a call on a thread, until it is dropped.
+
+        Every other cancellation waits for the thread, which uses the memory that the caller holds.
+
+        Raises:
+            AnalysisDroppedError: within a visit, it was dropped.
+        """
+        with trio.CancelScope(shield=True, deadline=self._drop_at) as scope:
+            self._on_threads.add(scope)
+            try:
+                return await self._workers.run(
+                    call, *args, limiter=self._limiter, abandon_on_cancel=True
+                )
+            finally:
+                self._on_threads.discard(scope)
+        if self.memory.in_visit():
+            raise AnalysisDroppedError
+        # Background work is cancelled next; it has no use for an error.
+        await trio.sleep_forever()
 
     def _marked(self, url: str, call: Callable[[*Ts], T], args: tuple[*Ts]) -> T:
         with self.marks.under(url):

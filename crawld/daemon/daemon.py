@@ -3,8 +3,9 @@
 Start: store sites and seeds ▸ load hosts and page queues ▸ start listeners ▸ serve turns. Every
 known host waits its full delay first.
 
-Shutdown: start no more turns ▸ wait for those under way ▸ commit their visits ▸ cancel everything
-else. A second signal cancels the turns too; completed fetches are still committed.
+Shutdown: start no more turns, serve no more readers ▸ wait for turns under way ▸ commit their visits
+▸ cancel everything else. A second signal cancels the turns too; completed fetches are still
+committed. Nothing waits for a thread that only computes: what it makes is made again.
 
 `Daemon.run` holds the nursery of all long-lived tasks.
 """
@@ -138,6 +139,7 @@ class Daemon:
         files: shares of connections and lookups in the limit of open files.
         started_at: Unix seconds.
         phase: `starting`, `running`, `draining` or `stopping`.
+        readers_scope: what only serves readers of the mirror; cancelled as soon as it drains.
     """
 
     def __init__(
@@ -219,6 +221,7 @@ class Daemon:
         self._allocate = AllocateJob(self.context)
         self.jobs = JobRunner(database, clock, self._jobs(client), rng=start.environment.rng)
         self._turns_scope = trio.CancelScope()
+        self.readers_scope = trio.CancelScope()
 
     def _hint_sources(self, client: ApiClient) -> HintPoller:
         wikis = WikiFinder(self.context, client, self._wiki_events_stored)
@@ -343,6 +346,7 @@ class Daemon:
             with self._turns_scope:
                 await self.crawl.schedule.run()
             self.phase = "stopping"
+            self.analyser.drop(running_until=trio.current_time())
             with trio.CancelScope(shield=True):
                 await self.crawl.recorder.drain()
             nursery.cancel_scope.cancel()
@@ -369,13 +373,15 @@ class Daemon:
         if self.phase != "draining":
             self._turns_scope.deadline = trio.current_time() + DRAIN_S
         self.phase = "draining"
+        self.readers_scope.cancel()
         self.crawl.schedule.stop()
-        self.analyser.drop_waiting()
+        self.analyser.drop(running_until=self._turns_scope.deadline)
 
     def stop_now(self) -> None:
         """Shut down without waiting for turns; completed fetches are recorded if there is space."""
         self.shutdown()
         self._turns_scope.cancel()
+        self.analyser.drop(running_until=trio.current_time())
         if self.database.stalled is not None:
             self.database.give_up()
 

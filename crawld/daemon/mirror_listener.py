@@ -31,7 +31,7 @@ KEPT_DIVISOR: Final = 32
 async def serve_web(
     daemon: Daemon, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED
 ) -> None:
-    """Serve the mirror at the configured address until cancelled; return at once without one.
+    """Serve the mirror at the configured address until the daemon drains; return at once without.
 
     Raises:
         OperatorError: the address is not available.
@@ -66,7 +66,8 @@ async def serve_web(
             daemon.analyser.marks,
             LargePages(daemon.analyser.memory.held, _kept_bytes(daemon.budget)),
         )
-        await listener.serve(app, limits, task_status)
+        with daemon.readers_scope:
+            await listener.serve(app, limits, task_status)
 
 
 def _kept_bytes(budget: MemoryBudget) -> int:

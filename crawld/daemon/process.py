@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import ctypes
 import gc
+import logging
+import os
 import resource
 import sys
 from dataclasses import dataclass
+from typing import NoReturn
 
 from crawld.memory import HEAP_BLOCK_BYTES
 
@@ -110,3 +113,16 @@ def raise_file_limit() -> int:
     most = MOST_OPEN_FILES if hard == resource.RLIM_INFINITY else min(hard, MOST_OPEN_FILES)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
     return most
+
+
+def end_process(code: int) -> NoReturn:
+    """Flush logs and output, and end the process without waiting for its threads.
+
+    Call it only when the database is closed. A thread may be in the middle of the analysis or the
+    rendering of a large page, whose result nobody waits for; it cannot be ended, and the interpreter
+    would wait for it. What a thread does to the file has ended: the close waits for every commit.
+    """
+    logging.shutdown()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)

@@ -52,6 +52,7 @@ from crawld.web.reply import (
     http_date,
 )
 from crawld.web.wiki_address import other_spelling, wiki_of
+from crawld.workers import check_wanted
 
 RENDERING_VERSION: Final = 3
 """Part of every ETag; increase it when the same version is rendered differently."""
@@ -325,6 +326,7 @@ def link_resolver(connection: apsw.Connection, selector: str) -> Locate:
     is_origin = _ORIGINS.of(connection)
 
     def locate(url: str, kind: UrlKind) -> str | None:
+        check_wanted()
         if kind is UrlKind.MENTION:
             return None
         if kind is UrlKind.LINK and not is_origin(url[: url.index("/", 8)]):

@@ -46,6 +46,9 @@ CHECKPOINT_EVERY_S: Final = 2.0
 CHECKPOINT_BYTES: Final = 8 * 1024 * 1024
 """A smaller log is not copied back yet, so that pages written often are copied only once."""
 
+CLOSE_BUSY_MS: Final = 500
+"""How long the last checkpoint waits for readers; what it leaves in the log the next start reads."""
+
 WAL_LIMIT_BYTES: Final = 64 * 1024 * 1024
 """Past this the writer truncates the log itself; a long reader can still prevent it."""
 
@@ -311,7 +314,7 @@ class Database:
         if self._checkpoints is not None:
             await self._checkpoints.aclose()
         if self._writer is not None:
-            await _exclusively(self._writer, _checkpoint, TRUNCATE)
+            await _exclusively(self._writer, _checkpoint_last)
             await self._writer.run(_close)
         self._readers, self._idle, self._brief = [], [], None
         self._writer = self._checkpoints = self._commit = self._local = None
@@ -371,6 +374,12 @@ async def _exclusively(
     """Run a function on the writer's thread between two batches."""
     async with writer.lock:
         return await writer.run(fn, *args, **kwargs)
+
+
+def _checkpoint_last(connection: apsw.Connection) -> None:
+    """Copy the log back as far as readers of other programs, or calls left on threads, allow."""
+    connection.set_busy_timeout(CLOSE_BUSY_MS)
+    _checkpoint(connection, TRUNCATE)
 
 
 def _close(connection: apsw.Connection) -> None:

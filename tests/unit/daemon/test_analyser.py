@@ -1,5 +1,6 @@
 """Which analyses run on the event loop, which on threads, and in what order."""
 
+import math
 from contextlib import contextmanager
 
 import pytest
@@ -187,7 +188,7 @@ async def test_a_stop_ends_the_waiting_of_visits_and_of_nothing_else(nursery):
     nursery.start_soon(visit, "waits")
     nursery.start_soon(run_job)
     await trio.testing.wait_all_tasks_blocked()
-    analyser.drop_waiting()
+    analyser.drop(running_until=math.inf)
     await wait_until(lambda: dropped)
     await visit("late")
     assert dropped == ["waits", "late"]
@@ -290,7 +291,7 @@ async def test_a_stop_ends_the_waiting_of_visits_for_the_event_loop(mock_clock, 
 
     def work(number):
         mock_clock.jump(PASS_S)
-        analyser.drop_waiting()
+        analyser.drop(running_until=math.inf)
         ended.append("analysed")
 
     async with trio.open_nursery() as crowd:
@@ -299,10 +300,63 @@ async def test_a_stop_ends_the_waiting_of_visits_for_the_event_loop(mock_clock, 
     assert sorted(ended) == ["analysed"] + ["dropped"] * 19
 
 
+async def test_a_stop_abandons_what_runs_on_a_thread_at_the_given_time(mock_clock, nursery):
+    workers = HeldWorkers(held=True)
+    analyser = Analyser(workers)
+    ended = []
+
+    async def visit():
+        with analyser.memory.visit(), trio.CancelScope(shield=True):
+            try:
+                await analyser.read(len, LARGE, url=url("visit"), bodies=[LARGE])
+            except AnalysisDroppedError:
+                ended.append("visit")
+
+    async def run_job():
+        try:
+            await analyser.read(len, MEDIUM, url=url("job"), bodies=[MEDIUM])
+        finally:
+            ended.append("job")
+
+    with trio.CancelScope() as everything:
+        async with trio.open_nursery() as tasks:
+            tasks.start_soon(visit)
+            tasks.start_soon(run_job)
+            await wait_until(lambda: len(workers.started) == 2)
+            analyser.drop(running_until=trio.current_time() + 5)
+            await trio.testing.wait_all_tasks_blocked()
+            assert ended == []
+            mock_clock.jump(5)
+            await wait_until(lambda: ended)
+            await trio.testing.wait_all_tasks_blocked()
+            assert ended == ["visit"]
+            everything.cancel()
+    assert ended == ["visit", "job"]
+
+
+async def test_a_cancelled_analysis_keeps_its_memory_until_its_thread_ends(nursery):
+    workers = HeldWorkers(held=True)
+    analyser = Analyser(workers)
+    with trio.CancelScope() as scope:
+
+        async def cancel():
+            await wait_until(lambda: workers.started)
+            scope.cancel()
+            await trio.testing.wait_all_tasks_blocked()
+            assert workers.at_once == 1
+            workers.go_on.set()
+
+        nursery.start_soon(cancel)
+        await analyser.read(len, LARGE, url=url("job"), bodies=[LARGE])
+        await trio.lowlevel.checkpoint()
+    assert scope.cancelled_caught
+    assert workers.at_once == 0
+
+
 async def test_after_a_stop_no_visit_begins_an_analysis_on_a_thread(nursery):
     workers = HeldWorkers()
     analyser = Analyser(workers)
-    analyser.drop_waiting()
+    analyser.drop(running_until=math.inf)
     with pytest.raises(AnalysisDroppedError), analyser.memory.visit():
         await analyser.read(len, LARGE, url=url("late"), bodies=[LARGE])
     assert workers.started == []

@@ -1,5 +1,7 @@
 """Memory of analyses: one lease for each visit, one for each analysis outside of visits."""
 
+import math
+
 import pytest
 import trio
 import trio.testing
@@ -119,7 +121,7 @@ async def test_a_stop_ends_the_waiting_of_visits_for_memory(budget, nursery):
     nursery.start_soon(visit, reserve)
     nursery.start_soon(read)
     await trio.testing.wait_all_tasks_blocked()
-    analyser.drop_waiting()
+    analyser.drop(running_until=math.inf)
     await trio.testing.wait_all_tasks_blocked()
     assert set(dropped) == {read, reserve}
     await visit(read)
