@@ -115,9 +115,10 @@ _THREAD = _Thread()
 
 
 def check_wanted() -> None:
-    """Return if somebody waits for the call on this thread; long calls in Python check at each step.
+    """Return if somebody waits for the call on this thread.
 
-    SQLite checks by itself. On other threads this does nothing.
+    Long calls in Python check at each step; SQLite checks by itself. On a thread without a
+    connection this does nothing.
 
     Raises:
         AbandonedError: the caller was cancelled.
@@ -167,7 +168,7 @@ class ThreadConnection:
         with trio.move_on_after(LEFT_S) as scope:
             await self._connection.aclose()
         if scope.cancelled_caught:
-            self._connection.async_controller.close()
+            self._connection.async_controller.close()  # type: ignore[no-untyped-call]
 
 
 class Threads:

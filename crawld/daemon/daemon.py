@@ -3,9 +3,8 @@
 Start: store sites and seeds ▸ load hosts and page queues ▸ start listeners ▸ serve turns. Every
 known host waits its full delay first.
 
-Shutdown: start no more turns, serve no more readers ▸ wait for turns under way ▸ commit their visits
-▸ cancel everything else. A second signal cancels the turns too; completed fetches are still
-committed. Nothing waits for a thread that only computes: what it makes is made again.
+Shutdown: start no more turns, serve no more readers ▸ wait for turns under way ▸ commit their
+visits ▸ cancel the rest, waiting for no thread that only computes. A second signal cancels turns.
 
 `Daemon.run` holds the nursery of all long-lived tasks.
 """
@@ -139,7 +138,7 @@ class Daemon:
         files: shares of connections and lookups in the limit of open files.
         started_at: Unix seconds.
         phase: `starting`, `running`, `draining` or `stopping`.
-        readers_scope: what only serves readers of the mirror; cancelled as soon as it drains.
+        readers_scope: what only serves readers of the mirror; cancelled when it drains.
     """
 
     def __init__(

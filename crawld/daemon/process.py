@@ -119,8 +119,8 @@ def end_process(code: int) -> NoReturn:
     """Flush logs and output, and end the process without waiting for its threads.
 
     Call it only when the database is closed. A thread may be in the middle of the analysis or the
-    rendering of a large page, whose result nobody waits for; it cannot be ended, and the interpreter
-    would wait for it. What a thread does to the file has ended: the close waits for every commit.
+    rendering of a large page, whose result nobody waits for; it cannot be ended, and the
+    interpreter would wait for it. Nothing is lost: the close of the database waits for each commit.
     """
     logging.shutdown()
     sys.stdout.flush()

@@ -1,4 +1,4 @@
-"""SIGTERM while a thread computes and does not end: the daemon ends without it, with a whole file."""
+"""SIGTERM while a thread computes without end: the daemon ends, with a whole file."""
 
 import contextlib
 import re

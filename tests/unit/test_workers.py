@@ -98,18 +98,21 @@ async def test_a_cancelled_call_ends_at_its_next_check(connection):
 
 
 async def test_a_connection_closes_without_a_cancelled_call_that_does_not_end(connection):
-    before = set(threading.enumerate())
-    go_on = threading.Event()
-    await cancel_while_it_runs(connection, go_on.wait)
+    go_on, threads = threading.Event(), []
+
+    def work():
+        threads.append(threading.current_thread())
+        go_on.wait()
+
+    await cancel_while_it_runs(connection, work)
     with trio.fail_after(30):
         await connection.aclose()
+    assert threads[0].is_alive()
     go_on.set()
-    with trio.fail_after(30):
-        while any("apsw" in each.name for each in before & set(threading.enumerate())):
-            await trio.sleep(0.01)
+    await trio.to_thread.run_sync(threads[0].join)
 
 
-async def test_a_connection_closes_after_the_calls_that_are_wanted(connection, nursery):
+async def test_a_connection_closes_after_the_calls_that_are_wanted(connection):
     begun, go_on, ended = threading.Event(), threading.Event(), []
 
     def work(_):
@@ -121,14 +124,12 @@ async def test_a_connection_closes_after_the_calls_that_are_wanted(connection, n
         await connection.aclose()
         ended.append("closed")
 
-    nursery.start_soon(connection.run, work)
-    await trio.to_thread.run_sync(begun.wait)
-    nursery.start_soon(close)
-    await trio.testing.wait_all_tasks_blocked()
-    go_on.set()
-    with trio.fail_after(30):
-        while len(ended) < 2:
-            await trio.sleep(0.01)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(connection.run, work)
+        await trio.to_thread.run_sync(begun.wait)
+        nursery.start_soon(close)
+        await trio.testing.wait_all_tasks_blocked()
+        go_on.set()
     assert ended == ["call", "closed"]
 
 

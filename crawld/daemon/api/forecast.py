@@ -145,7 +145,13 @@ def forecast_routes(daemon: Daemon) -> APIRouter:
             found.append(_Pages(place, count, rows, own))
         run = daemon.start.environment.workers.run
         forecast = await run(
-            _forecast, what, found, daemon.clock.now(), target, _poll_share(daemon)
+            _forecast,
+            what,
+            found,
+            daemon.clock.now(),
+            target,
+            _poll_share(daemon),
+            abandon_on_cancel=True,
         )
         if forecast is None:
             raise HTTPException(

@@ -205,7 +205,7 @@ class PollBudget(BackgroundWork):
             beside=min(beside, key=lambda quality: quality.missed_share, default=None),
             min_s=self.min_pause_s(row.host, 1),
         )
-        found = await self._workers.run(_estimate, given)
+        found = await self._workers.run(_estimate, given, abandon_on_cancel=True)
         if found is not None:
             interval_s, gain = found
             estimate = PollEstimate(interval_s, gain, row.hint_count, now, slots_per_s)

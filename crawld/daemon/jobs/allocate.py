@@ -148,7 +148,7 @@ class AllocateJob(BackgroundWork):
         if pages is None:
             return kept or "no page has a model yet"
         delay_s = {host.host_id: host.delay_s() for host in self._state.hosts.values()}
-        result = await self._workers.run(allocate_hosts, pages, delay_s)
+        result = await self._workers.run(allocate_hosts, pages, delay_s, abandon_on_cancel=True)
         await self._store(result, delay_s, began_at)
         await self._deliver(pages, result)
         self._pages, self._hosts = len(pages.page), len(result.hosts)
@@ -209,7 +209,9 @@ class AllocateJob(BackgroundWork):
                 wanted = (group for group in groups if group.site_id in self._state.sites)
                 slices += [_pages_of(group) for group in wanted if group.host_id in wanted_hosts]
                 await pace.rest()
-        return await self._workers.run(_concatenate, slices) if slices else None
+        if not slices:
+            return None
+        return await self._workers.run(_concatenate, slices, abandon_on_cancel=True)
 
     async def _store(self, result: AllocationResult, delay_s: dict[int, float], at: float) -> None:
         prices = list(zip(result.hosts.tolist(), result.allocation.price.tolist(), strict=True))

@@ -138,7 +138,9 @@ class PresentFreshness(BackgroundWork):
             if site_id in self._state.sites
             for number in numbers
         }
-        return await self._workers.run(_estimate_all, stored, covering, self._clock.now())
+        return await self._workers.run(
+            _estimate_all, stored, covering, self._clock.now(), abandon_on_cancel=True
+        )
 
 
 def _read(connection: apsw.Connection, site_ids: Sequence[int]) -> list[_Stored]:

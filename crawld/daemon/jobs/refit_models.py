@@ -138,7 +138,7 @@ class RefitModelsJob(BackgroundWork):
         if sum(max(len(times) - 1, 0) for times in histories) < MIN_INTERVALS:
             return
         at = self._clock.now()
-        scale = await self._workers.run(_scale_of, histories, at)
+        scale = await self._workers.run(_scale_of, histories, at, abandon_on_cancel=True)
         await self._database.write(model.put_scale, site_id, at, scale.as_dict())
         self._sites += 1
 

@@ -47,7 +47,7 @@ CHECKPOINT_BYTES: Final = 8 * 1024 * 1024
 """A smaller log is not copied back yet, so that pages written often are copied only once."""
 
 CLOSE_BUSY_MS: Final = 500
-"""How long the last checkpoint waits for readers; what it leaves in the log the next start reads."""
+"""How long the last checkpoint waits for readers; what it leaves is not lost."""
 
 WAL_LIMIT_BYTES: Final = 64 * 1024 * 1024
 """Past this the writer truncates the log itself; a long reader can still prevent it."""

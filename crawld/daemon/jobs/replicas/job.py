@@ -100,7 +100,7 @@ class ReplicasJob(BackgroundWork):
         if self._cursors is None:
             after = 0
             while pages := await self._paced.read(inputs.pages_after, after, SLICE):
-                await self._workers.run(self._search.add, pages)
+                await self._workers.run(self._search.add, pages, abandon_on_cancel=True)
                 after = pages[-1].page_id
         else:
             last = self._cursors
@@ -110,14 +110,14 @@ class ReplicasJob(BackgroundWork):
                     min(max(last.version_id, 0) + SLICE, up_to.version_id),
                 )
                 pages = await self._paced.read(inputs.pages_between, last, step)
-                await self._workers.run(self._search.add, pages)
+                await self._workers.run(self._search.add, pages, abandon_on_cancel=True)
                 last = step
         self._cursors = up_to
 
     async def _judge(self, hosts: list[SourceHost]) -> SearchResult:
         # What takes longer with more hosts runs in a thread.
         numbers, redirects = await self._database.read(_redirects, hosts)
-        suspects = await self._workers.run(self._search.suspects, redirects)
+        suspects = await self._workers.run(self._search.suspects, redirects, abandon_on_cancel=True)
         canonicals: dict[tuple[int, int], int] = {}
         for host_id in suspects:
             for name, count in (await self._canonicals_of(host_id)).items():
@@ -126,7 +126,8 @@ class ReplicasJob(BackgroundWork):
         rows = await self._database.read(replica.list_replicas)
         stale = {row.host_id: row.since for row in rows if row.status == "withdrawn"}
         return await self._workers.run(
-            lambda: self._search.judge(hosts, redirects, canonicals, stale_before=stale)
+            lambda: self._search.judge(hosts, redirects, canonicals, stale_before=stale),
+            abandon_on_cancel=True,
         )
 
     async def _canonicals_of(self, host_id: int) -> dict[str, int]:
@@ -184,7 +185,8 @@ class ReplicasJob(BackgroundWork):
             part = judgements[begin : begin + replica_pages.SLICE]
             await self._database.write(replica_pair.put_pairs, part)
         await self._database.write(replica_pair.forget_pairs, now)
-        await self._apply(await self._workers.run(plan, known), rows, now)
+        planned = await self._workers.run(plan, known, abandon_on_cancel=True)
+        await self._apply(planned, rows, now)
         if released:
             await self._database.write(replica.allow_all, allowed=False)
 
