@@ -254,8 +254,9 @@ class Daemon:
         if gap:
             self._list_members()
 
-    def _list_members(self) -> None:
+    def _list_members(self, *, later: bool = False) -> None:
         """List the titles of parts of wikis again."""
+        self._members.list_again(later=later)
         self.jobs.run_soon(self._members.name)
 
     def _sites_or_wikis_changed(self) -> None:

@@ -192,6 +192,14 @@ def test_categories_are_followed_by_the_hint(mirror, mediawiki):
     mediawiki.undelete("Entry 0006")
     wait(crawld, lambda: reasons(crawld, "Entry 0006") == [("category", "Category:Some")])
     wait(crawld, lambda: query_rows(crawld, "SELECT * FROM wiki_event") == [])
+    # A template that puts pages into the category is followed by listing it again.
+    mediawiki.edit("Template:Label", "<includeonly>[[Category:Some]]</includeonly>")
+    mediawiki.edit("Entry 0009", "text {{Label}}")
+    mediawiki.run_jobs()
+    wait(crawld, lambda: reasons(crawld, "Entry 0009") == [("category", "Category:Some")])
+    mediawiki.edit("Template:Label", "nothing")
+    mediawiki.run_jobs()
+    wait(crawld, lambda: reasons(crawld, "Entry 0009") == [])
 
 
 def test_histories_are_those_of_the_wiki_after_deletions_and_merges(mirror, mediawiki):

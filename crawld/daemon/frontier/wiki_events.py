@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from crawld.sources.mediawiki_changes import TitleChange
+from crawld.sources.mediawiki_changes import TEMPLATE_SPACES, TitleChange
 from crawld.sources.mediawiki_scope import TitleScope
 from crawld.store.changes.wiki_event import WikiEvent
 
@@ -38,6 +38,8 @@ def _event(change: TitleChange, parts: Collection[TitleScope]) -> WikiEvent | No
 
 def _concerns(change: TitleChange, part: TitleScope) -> bool:
     """Whether a page has to be asked for, since it may have entered or left a part."""
+    if change.space in TEMPLATE_SPACES and part.has_categories:
+        return True  # it may put the pages that use it into categories
     if change.kind == "edit":
         return (change.is_redirect or change.title in part.redirects) and part.has(change.title)
     # A restored or imported page brings its categories along; a created one is reported to them.

@@ -10,10 +10,10 @@ The events are in the file until they are applied, so that a kill loses none.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Final
+from typing import Final, Protocol
 
 import structlog
 
@@ -22,6 +22,7 @@ from crawld.daemon.crawl.context import BackgroundWork, CrawlContext
 from crawld.daemon.jobs.wiki_parts.asking import REFUSED, Ask, AskOnce, ask_pages, resolve_titles
 from crawld.daemon.jobs.wiki_parts.members import PartMembers
 from crawld.sources.mediawiki_api import ApiTrouble, TroubleKind
+from crawld.sources.mediawiki_changes import TEMPLATE_SPACES
 from crawld.sources.mediawiki_listed import TitleAnswer, TitleOutcome
 from crawld.sources.mediawiki_members import CATEGORY_SPACE, MemberPage, MemberReason, Membership
 from crawld.sources.mediawiki_scope import TitleScope
@@ -100,14 +101,19 @@ class _Asked:
         return [each.page_number for each in self.entered if each.page_number is not None]
 
 
+class ListAgain(Protocol):
+    """Lets whole categories be listed again."""
+
+    def __call__(self, *, later: bool = False) -> None:
+        """Request a listing; later: because of templates, which may concern categories."""
+
+
 class WikiEventsJob(BackgroundWork):
     """The `wiki_events` job."""
 
     name = "wiki_events"
 
-    def __init__(
-        self, context: CrawlContext, client: ApiClient, *, list_again: Callable[[], None]
-    ) -> None:
+    def __init__(self, context: CrawlContext, client: ApiClient, *, list_again: ListAgain) -> None:
         """Create the job; `list_again` is called when whole categories have to be listed again."""
         super().__init__(context)
         self._client = client
@@ -290,9 +296,12 @@ class WikiEventsJob(BackgroundWork):
         for page in pages:
             if page.number is None:
                 continue
-            if scope.rules.namespace_of(page.title) == CATEGORY_SPACE:
+            space = scope.rules.namespace_of(page.title)
+            if space == CATEGORY_SPACE:
                 self._list_again()  # pages below it enter or leave, too
                 continue
+            if space in TEMPLATE_SPACES:
+                self._list_again(later=True)  # so do the pages that use it
             now_in = page.categories & named
             is_in += [Membership(page.title, MemberReason.CATEGORY, each) for each in now_in]
             reasons = await self._database.read(wiki_member.reasons_of, part, page.title)

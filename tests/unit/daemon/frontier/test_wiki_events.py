@@ -52,6 +52,7 @@ def test_a_rename_concerns_every_site():
         (TitleChange("Old", 0, AT), LISTED),
         (logged("deletion", "A"), LISTED),
         (logged("restoration", "Z"), CATEGORY),
+        (TitleChange("Template:T", 10, AT), CATEGORY),
         (TitleChange("Z", 0, AT, kind="log", is_rewritten=True), CATEGORY),
     ],
 )
@@ -63,6 +64,7 @@ def test_a_page_is_asked_for(change, part):
     ("change", "part"),
     [
         (TitleChange("A", 0, AT), LISTED),
+        (TitleChange("Template:T", 10, AT), LISTED),
         (TitleChange("Z", 0, AT, kind="new"), LISTED),
         (TitleChange("Z", 0, AT, is_redirect=True), LISTED),
         (logged("restoration", "Z"), LISTED),
