@@ -30,6 +30,9 @@ KILL_EVERY_S = 120.0
 OUTAGE_AT = 0.55
 """Start of the outage, as a share of the storm."""
 
+SECOND_S = 1.05
+"""Least time between two changes: more than the resolution of MediaWiki's times."""
+
 _PAUSE_S = 0.02
 _YOUNG_S = 60.0
 _OLD_S = 180.0
@@ -83,6 +86,7 @@ class Storm:
         self._reads = 0.0
         self._sweeps = 0.0
         self._status_at = 0.0
+        self._changed_at = 0.0
 
     def expect_everything(self) -> None:
         """Expect the wiki as it is before the storm."""
@@ -158,10 +162,12 @@ class Storm:
         self._world.start_daemon(ready=False)
 
     def _change(self, kind: str, make: Callable[[], bool]) -> None:
+        # Of a page and its template that are saved in one second, the wiki itself may show the old.
+        self._read_for(self._changed_at + SECOND_S - time.time())
         images = dict(self._model.images)
         if not make():
             return
-        now = time.time()
+        self._changed_at = now = time.time()
         self.watch.note(kind, now)
         for name, content in self._model.images.items():
             if images.get(name) is not content:
