@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from typing import Concatenate, ParamSpec, Protocol, TypeVar, TypeVarTuple, cast
+from functools import partial
+from typing import Any, Concatenate, Generic, ParamSpec, Protocol, TypeVar, TypeVarTuple, cast
 
 import apsw
 import trio
@@ -81,34 +82,55 @@ class AbandonedError(Exception):
     """The caller of the call on this thread was cancelled; nobody gets its result."""
 
 
-class _Call:
-    """A call on the thread of a connection.
+class _Call(Generic[T]):
+    """A call on the thread of a connection, of which nothing is kept when its caller has it.
+
+    apsw's thread keeps its last call, result or exception until the next: of a connection that is
+    used rarely, a large page for hours. Here it gets none of them.
 
     Attributes:
         is_wanted: whether its caller waits; set by the event loop.
         has_ended: whether it ended; set by the thread.
     """
 
-    __slots__ = ("has_ended", "is_wanted")
+    __slots__ = ("_call", "_error", "_result", "has_ended", "is_wanted")
 
-    def __init__(self) -> None:
+    def __init__(self, call: Callable[[], T]) -> None:
         self.is_wanted = True
         self.has_ended = False
+        self._call: Callable[[], T] | None = call
+        self._result: T | None = None
+        self._error: BaseException | None = None
 
-    def run(self, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    def run(self) -> None:
         """Run the call on this thread."""
+        call, self._call = self._call, None
+        assert call is not None
         _THREAD.call = self
         try:
-            return call(*args, **kwargs)
+            self._result = call()
+        except BaseException as error:  # raised where the result is taken
+            self._error = error
         finally:
             _THREAD.call = None
             self.has_ended = True
+
+    def take(self) -> T:
+        """Return the result, or raise what the call raised; once."""
+        result, error = self._result, self._error
+        self._result = self._error = None
+        if error is not None:
+            try:
+                raise error
+            finally:
+                del error  # its traceback holds this frame
+        return cast("T", result)
 
 
 class _Thread(threading.local):
     """What this thread runs; None: no call of a connection."""
 
-    call: _Call | None = None
+    call: _Call[Any] | None = None
 
 
 _THREAD = _Thread()
@@ -133,7 +155,7 @@ class ThreadConnection:
 
     def __init__(self, connection: apsw.AsyncConnection) -> None:
         self._connection = connection
-        self._abandoned: _Call | None = None
+        self._abandoned: _Call[Any] | None = None
 
     async def run(
         self,
@@ -142,11 +164,11 @@ class ThreadConnection:
         **kwargs: P.kwargs,
     ) -> T:
         """Run the call on the thread."""
-        connection, under_way = self._connection, _Call()
+        connection = self._connection
+        under_way = _Call(partial(call, cast("apsw.Connection", connection), *args, **kwargs))
         try:
-            return cast(
-                "T", await connection.async_run(under_way.run, call, connection, *args, **kwargs)
-            )
+            await connection.async_run(under_way.run)
+            return under_way.take()
         except trio.Cancelled:
             under_way.is_wanted = False
             self._abandoned = under_way

@@ -11,7 +11,8 @@ hosts are under way. The healthy host, the hostile web and the daemon are proces
     sigterm_s           from SIGTERM to the end
     rss_at_rest_mb      memory of the daemon at the end of the baseline
     rss_peak_mb, rss_over_rest_mb            its largest, and the difference
-    rss_after_60s_mb    memory 60 s after the last case (not with --quick)
+    rss_after_60s_mb    memory 60 s after the last case and the last reader of a hostile page (not
+                        with --quick)
     loop_stall_max_ms   longest time the event loop stood still, by the daemon's own account
     cases_run, cases_failed
     cases_waited        those that failed once because others used the budget of memory; the
@@ -173,13 +174,21 @@ class _Measurement:
         self.outcomes.update(self._daemon, ())
         db = self._directory / "mirror.db"
         _, serve_port = self._stack.enter_context(serve_mirror(db, self._directory))
-        for name, port in (("serve", serve_port), ("web", self._web_port)):
+        self._readers = {"serve": serve_port, "web": self._web_port}
+        for name, port in self._readers.items():
             host = f"127.0.0.1:{port}"
             self._probes[name] = self._probe(over_tcp(port), host, self._healthy_targets)
-            self._probe(over_tcp(port), host, self._hostile_targets)
+        self._read_hostile_pages()
         self._watch(for_s / 4)
         self._alone = self._beside = Period(began_at, time.time())
         self._ours["rss_at_rest_mb"] = self._rss_mb[-1]
+
+    def _read_hostile_pages(self) -> None:
+        """Let readers ask both listeners for the stored copies of hostile pages."""
+        self._hostile_probes = [
+            self._probe(over_tcp(port), f"127.0.0.1:{port}", self._hostile_targets)
+            for port in self._readers.values()
+        ]
 
     def wave(self, cases: Sequence[HostileCase]) -> None:
         """Add hosts, and wait until each of them has an outcome or is late."""
@@ -198,14 +207,17 @@ class _Measurement:
         )
 
     def rest(self, for_s: float) -> None:
-        """Let the daemon crawl the healthy host alone again."""
+        """Let the daemon crawl the healthy host alone again, with readers of its pages only."""
+        for probe in self._hostile_probes:
+            probe.stop()
         self._write_config(())
         self._daemon.command("/reload")
         self._watch(for_s)
         self._ours["rss_after_60s_mb"] = self._rss_mb[-1]
 
     def stop(self, cases: Sequence[HostileCase]) -> None:
-        """Send SIGTERM while hosts are under way."""
+        """Send SIGTERM while hosts are under way, and readers ask for hostile pages."""
+        self._read_hostile_pages()
         status = self._daemon.status() or {}
         self._peak_mb = max(self._peak_mb, memory_mb(self._pid, "VmHWM"))
         stall_ms = status.get("loop_stall_max_ms")

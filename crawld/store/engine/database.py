@@ -15,6 +15,7 @@ until it has closed the last connection.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Concatenate, Final, ParamSpec, Self, TypeVar, cast
@@ -214,6 +215,12 @@ class Database:
         except (apsw.CorruptError, apsw.NotADBError, apsw.IOError, apsw.CantOpenError) as error:
             raise store_error(error, self.path) from error
 
+    async def shrink(self) -> None:
+        """Free the page caches of the readers that are idle now; the system keeps the pages."""
+        for reader in [*self._idle, *([self._brief] if self._brief is not None else [])]:
+            with contextlib.suppress(apsw.ConnectionClosedError):
+                await reader.run(_shrink)
+
     def look_up(
         self, fn: Callable[Concatenate[apsw.Connection, P], T], *args: P.args, **kwargs: P.kwargs
     ) -> T:
@@ -363,6 +370,10 @@ def _snapshot(
     finally:
         if connection.in_transaction:
             connection.execute("ROLLBACK")
+
+
+def _shrink(connection: apsw.Connection) -> None:
+    connection.execute("PRAGMA shrink_memory").fetchall()
 
 
 async def _exclusively(

@@ -43,6 +43,9 @@ ZSTD: Final = "zstd"
 _MIN_SAVING: Final = 8
 """Compressed only if it saves at least one part in this many."""
 
+_LARGE_BYTES: Final = 256 * 1024
+"""A longer body takes milliseconds to compress, a new compressor microseconds."""
+
 _local = threading.local()
 
 
@@ -75,7 +78,7 @@ def encode(content: bytes, content_digest: bytes | None = None) -> EncodedBody:
         content_digest: its digest, if the caller has it already.
     """
     key = digest(content) if content_digest is None else content_digest
-    packed = _compressor().compress(content)
+    packed = _compressor(len(content)).compress(content)
     if not saves(len(packed), len(content)):
         return EncodedBody(key, IDENTITY, len(content), content)
     return EncodedBody(key, ZSTD, len(content), packed)
@@ -134,7 +137,13 @@ def _damaged() -> CorruptDatabaseError:
     )
 
 
-def _compressor() -> zstandard.ZstdCompressor:
+def _compressor(size_bytes: int) -> zstandard.ZstdCompressor:
+    """Return the compressor of this thread; a large body gets one of its own.
+
+    A compressor keeps the memory of its largest input, some megabytes a thread.
+    """
+    if size_bytes > _LARGE_BYTES:
+        return zstandard.ZstdCompressor(level=LEVEL)
     if not hasattr(_local, "compressor"):
         _local.compressor = zstandard.ZstdCompressor(level=LEVEL)
     compressor: zstandard.ZstdCompressor = _local.compressor
