@@ -223,7 +223,7 @@ class Daemon:
         self.readers_scope = trio.CancelScope()
 
     def _hint_sources(self, client: ApiClient) -> HintPoller:
-        wikis = WikiFinder(self.context, client, self._wiki_events_stored)
+        wikis = WikiFinder(self.context, client, self._wiki_changed)
         documents = DocumentFinder(
             self.context, self.crawl.robots, self.documents, self._accept_hints
         )
@@ -248,14 +248,11 @@ class Daemon:
     async def _accept_hints(self, row: SourceRow, result: Poll) -> None:
         await self.hint_poller.accept(row, result)
 
-    def _wiki_events_stored(self, gap: bool) -> None:
-        """Let the parts of wikis follow changes that were reported, or missed."""
-        self.jobs.run_soon(self._wiki_events.name)
-        if gap:
-            self._list_members()
+    def _wiki_changed(self, gap: bool) -> None:
+        for name in (self._wiki_events.name, *([self._members.name] if gap else [])):
+            self.jobs.run_soon(name)
 
     def _list_members(self, *, later: bool = False) -> None:
-        """List the titles of parts of wikis again."""
         self._members.list_again(later=later)
         self.jobs.run_soon(self._members.name)
 
