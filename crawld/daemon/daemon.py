@@ -199,12 +199,7 @@ class Daemon:
         )
         self.freshness = FreshnessReader(database, clock)
         self.context = CrawlContext(
-            self.state,
-            database,
-            clock,
-            workers,
-            self.analyser,
-            start.environment.rng,
+            *(self.state, database, clock, workers, self.analyser, start.environment.rng),
             lambda: self._config,
         )
         self.present_freshness = PresentFreshness(self.context)
