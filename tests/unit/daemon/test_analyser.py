@@ -30,7 +30,8 @@ class HeldWorkers:
         self.at_once += 1
         self.most_at_once = max(self.most_at_once, self.at_once)
         try:
-            await self.go_on.wait()
+            with trio.CancelScope(shield=not abandon_on_cancel):
+                await self.go_on.wait()
             await trio.lowlevel.checkpoint()
             return call(*args)
         finally:
@@ -300,7 +301,7 @@ async def test_a_stop_ends_the_waiting_of_visits_for_the_event_loop(mock_clock, 
     assert sorted(ended) == ["analysed"] + ["dropped"] * 19
 
 
-async def test_a_stop_abandons_what_runs_on_a_thread_at_the_given_time(mock_clock, nursery):
+async def test_a_stop_abandons_what_runs_on_a_thread_at_the_given_time(mock_clock):
     workers = HeldWorkers(held=True)
     analyser = Analyser(workers)
     ended = []
@@ -334,21 +335,23 @@ async def test_a_stop_abandons_what_runs_on_a_thread_at_the_given_time(mock_cloc
     assert ended == ["visit", "job"]
 
 
-async def test_a_cancelled_analysis_keeps_its_memory_until_its_thread_ends(nursery):
+async def test_a_cancelled_analysis_keeps_its_memory_until_its_thread_ends():
     workers = HeldWorkers(held=True)
     analyser = Analyser(workers)
-    with trio.CancelScope() as scope:
+    scope = trio.CancelScope()
 
-        async def cancel():
-            await wait_until(lambda: workers.started)
-            scope.cancel()
-            await trio.testing.wait_all_tasks_blocked()
-            assert workers.at_once == 1
-            workers.go_on.set()
+    async def analyse():
+        with scope:
+            await analyser.read(len, LARGE, url=url("job"), bodies=[LARGE])
+            await trio.lowlevel.checkpoint()
 
-        nursery.start_soon(cancel)
-        await analyser.read(len, LARGE, url=url("job"), bodies=[LARGE])
-        await trio.lowlevel.checkpoint()
+    async with trio.open_nursery() as tasks:
+        tasks.start_soon(analyse)
+        await wait_until(lambda: workers.started)
+        scope.cancel()
+        await trio.testing.wait_all_tasks_blocked()
+        assert workers.at_once == 1
+        workers.go_on.set()
     assert scope.cancelled_caught
     assert workers.at_once == 0
 
