@@ -1,10 +1,10 @@
 """Real programs for the end-to-end tests, run as plain processes in a test's directory.
 
 `nginx.py` serves directory trees, `mediawiki.py` runs a wiki with a history, `crawld_process.py`
-runs crawld, crawlctl and the simulated web. `peers.txt` lists the programs a machine needs; `make
-peers` installs them. A test calls `require_peer("nginx")` before it uses one. If a program is
-missing, the test is skipped with the command that installs it; with `CI=true` it fails, because a
-skipped test proves nothing.
+runs crawld, crawlctl and the simulated web; `storm/` judges a mirror while its wiki changes.
+`peers.txt` lists the programs a machine needs; `make peers` installs them. A test calls
+`require_peer("nginx")` before it uses one. If a program is missing, the test is skipped with the
+command that installs it; with `CI=true` it fails, because a skipped test proves nothing.
 
 Rules for every harness here: the kernel chooses the ports and the harness binds them before the
 program starts, so no other process can take them and the first request waits in the backlog
