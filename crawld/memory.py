@@ -61,6 +61,9 @@ HEAP_BLOCK_BYTES: Final = 4 * MIB
 STALE_DIVISOR: Final = 4
 """So much of a pool, one part in this many, may be stale before it is returned at once."""
 
+KEPT_DIVISOR: Final = 16
+"""One part in this many of the limit is for what the allocators keep between used blocks."""
+
 LEAST_BODIES_BYTES: Final = 80 * MIB
 """The pool of bodies has this size where it takes half of the rest: one body of 64 MiB fits."""
 
@@ -117,7 +120,7 @@ class MemoryShares:
             records_bytes=records,
             robots_bytes=records,
             bodies_bytes=bodies,
-            analyses_bytes=rest - bodies,
+            analyses_bytes=rest - bodies - limit_bytes // KEPT_DIVISOR,
         )
 
 

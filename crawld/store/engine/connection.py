@@ -36,7 +36,7 @@ WRITER_CACHE_KIB: Final = 16 * 1024
 """Holds the inner pages of the trees at a few million pages; the leaves are in the system's cache.
 The peak memory of a crawl stays below Scrapy's."""
 
-READER_CACHE_KIB: Final = 4 * 1024
+READER_CACHE_KIB: Final = 2 * 1024
 """A reader streams; the operating system's cache serves the rest."""
 
 BUSY_MS: Final = 5000
