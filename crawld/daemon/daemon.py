@@ -84,7 +84,7 @@ DRAIN_S = 5.0
 """How long turns may take to end after a signal; an ordinary one takes less than a second."""
 
 TIDY_S = 30.0
-"""How often idle connections are closed and caches of idle readers freed."""
+"""How often what is idle is closed or dropped: connections, caches, large robots rules."""
 
 QUIET_HOURS_S = 3600.0
 """How often quiet hours are recomputed: summer time begins and ends on the hour."""
@@ -425,6 +425,7 @@ class Daemon:
             await trio.sleep(TIDY_S)
             await self.fetcher.sweep()
             await self.database.shrink()
+            self.crawl.robots.sweep()
             if self.clock.now() // QUIET_HOURS_S != hour:
                 hour = self.clock.now() // QUIET_HOURS_S
                 await self.site_registry.update_quiet_hours()

@@ -229,3 +229,22 @@ async def test_large_rules_leave_memory(serve, daemon, monkeypatch):
     await until(lambda: len(web.ledger) == 12)
     held = [running.crawl.robots.in_memory(web.url("", name)) for name in names]
     assert sum(each is not None for each in held) == 2
+
+
+@pytest.mark.parametrize(("count", "is_kept"), [(5, True), (2_000, False)])
+async def test_large_rules_that_nobody_asks_for_leave_memory(serve, daemon, count, is_kept):
+    rules = "User-agent: *\n" + "".join(f"Disallow: /page-{n:04}\n" for n in range(count))
+    web = await serve(make_site(pages=3, robots=rules))
+    running = await daemon(web.url())
+    await until(lambda: running.crawl.visitor.counts["changed"] == 3)
+    robots, origin = running.crawl.robots, web.url("")
+    running.state.hosts["a.test"].paused = True  # no turn asks for the rules
+    robots.sweep()
+    assert robots.in_memory(origin) is not None
+    robots.sweep()
+    assert (robots.in_memory(origin) is not None) == is_kept
+    found = await robots.fresh(origin)  # from the file
+    assert found is not None
+    assert not found.allowed(web.url("/page-0001"))
+    robots.sweep()
+    assert robots.in_memory(origin) is not None

@@ -38,6 +38,9 @@ CACHED_ORIGINS = 20_000
 CACHED_BYTES = 64 * 1024 * 1024
 """Memory of the parsed rules: three kilobytes an origin; the largest file takes some 20 MB."""
 
+LARGE_BYTES = 64 * 1024
+"""Larger rules leave the memory when nobody asks for them; ordinary ones take three kilobytes."""
+
 RETRY_FIRST_S = 60.0
 """First pause before a failed robots.txt is fetched again; it doubles."""
 
@@ -97,6 +100,8 @@ class RobotsCache:
         self._entries: OrderedDict[str, _CachedRobots] = OrderedDict()
         self._cached_bytes = 0
         self._max_bytes = max_bytes
+        # Origins with large rules, and whether these were used since the last sweep.
+        self._large: dict[str, bool] = {}
         self._closings: OrderedDict[str, _Closing] = OrderedDict()
 
     def in_memory(self, origin: str) -> Robots | None:
@@ -117,7 +122,17 @@ class RobotsCache:
         if entry is None or not self._is_fresh(entry.fetched_at):
             return None
         self._entries.move_to_end(origin)
+        if origin in self._large:
+            self._large[origin] = True
         return entry.robots
+
+    def sweep(self) -> None:
+        """Drop large rules that were not used since the last sweep; the file has them."""
+        for origin, was_used in list(self._large.items()):
+            if was_used:
+                self._large[origin] = False
+            else:
+                self._drop(origin)
 
     def _is_fresh(self, fetched_at: float) -> bool:
         # After the clock was set back, a time in the future does not make the rules fresh.
@@ -145,15 +160,20 @@ class RobotsCache:
         )
 
     def _keep(self, origin: str, entry: _CachedRobots) -> None:
-        if (earlier := self._entries.pop(origin, None)) is not None:
-            self._cached_bytes -= earlier.robots.size_bytes
+        self._drop(origin)
         self._entries[origin] = entry
         self._cached_bytes += entry.robots.size_bytes
+        if entry.robots.size_bytes > LARGE_BYTES:
+            self._large[origin] = True
         while len(self._entries) > CACHED_ORIGINS or (
             self._cached_bytes > self._max_bytes and len(self._entries) > 1
         ):
-            _, oldest = self._entries.popitem(last=False)
-            self._cached_bytes -= oldest.robots.size_bytes
+            self._drop(next(iter(self._entries)))
+
+    def _drop(self, origin: str) -> None:
+        self._large.pop(origin, None)
+        if (entry := self._entries.pop(origin, None)) is not None:
+            self._cached_bytes -= entry.robots.size_bytes
 
     async def fetch(
         self,
