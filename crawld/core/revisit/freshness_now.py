@@ -67,7 +67,7 @@ _EXCESS_WEIGHTS = np.array(
 
 
 class ShareEvidence(NamedTuple):
-    """ShareEvidence about a share: a Beta distribution."""
+    """Evidence about a share: a Beta distribution."""
 
     yes: float
     no: float
@@ -119,7 +119,7 @@ class QuietVisits:
 
 
 LIKELY: Final = ShareEvidence(1.8, 0.2)
-"""ShareEvidence that hints are true, before the first was judged."""
+"""Evidence that hints are true, before the first was judged."""
 
 ALL: Final = ShareEvidence(1.0, 0.0)
 
