@@ -17,8 +17,9 @@ import trio
 from crawld.bench.result import Metrics
 from crawld.config.load import load
 from crawld.core.page import Outcome, PageState
-from crawld.daemon.daemon import Daemon, Start
+from crawld.daemon.daemon import Daemon
 from crawld.daemon.run import run_daemon
+from crawld.daemon.start import Start
 from crawld.store import visit
 from crawld.store.engine.database import Database
 from crawld.store.frontier import frontier, site

@@ -26,8 +26,9 @@ from crawld.cli.logs import configure_logs
 from crawld.cli.output import console, json_text
 from crawld.config.checks import check_config
 from crawld.config.model import Config
-from crawld.daemon.daemon import Daemon, Start
+from crawld.daemon.daemon import Daemon
 from crawld.daemon.run import run_daemon
+from crawld.daemon.start import Start
 from crawld.errors import EXIT_OK, OperatorError
 from crawld.simweb.demo import make_demo_site
 from crawld.simweb.server import ServerAddress, SimWeb

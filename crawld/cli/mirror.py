@@ -19,8 +19,9 @@ from crawld.cli.summary import EXAMPLES, MirrorSummary, read_summary
 from crawld.config.checks import check_config
 from crawld.config.model import Config
 from crawld.core.display import count_text, duration_text, plural, size_text
-from crawld.daemon.daemon import Daemon, Start
+from crawld.daemon.daemon import Daemon
 from crawld.daemon.run import run_daemon
+from crawld.daemon.start import Start
 from crawld.errors import EXIT_INCOMPLETE, EXIT_OK
 
 log = structlog.get_logger(__name__)

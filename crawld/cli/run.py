@@ -10,9 +10,10 @@ import trio
 
 from crawld.cli.logs import configure_logs
 from crawld.config.load import LoadedConfig, load
-from crawld.daemon.daemon import Daemon, Start
+from crawld.daemon.daemon import Daemon
 from crawld.daemon.process import end_process
 from crawld.daemon.run import run_daemon
+from crawld.daemon.start import Start
 from crawld.errors import EXIT_OK
 
 log = structlog.get_logger(__name__)

@@ -13,8 +13,7 @@ from __future__ import annotations
 
 import contextlib
 import signal
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Awaitable, Callable, Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import Protocol, TypeAlias
@@ -22,7 +21,6 @@ from typing import Protocol, TypeAlias
 import structlog
 import trio
 
-from crawld.config.checks import SiteSeeds
 from crawld.config.derive import user_agent
 from crawld.config.load import load
 from crawld.config.model import Config
@@ -34,9 +32,7 @@ from crawld.daemon.crawl.loop import Crawl
 from crawld.daemon.crawl.policy_loader import PolicyLoader
 from crawld.daemon.crawl.restore import restore_hosts
 from crawld.daemon.crawl.site_registry import SiteRegistry
-from crawld.daemon.crawl.state import CrawlSettings
 from crawld.daemon.disk_watch import watch_space, watch_writes
-from crawld.daemon.environment import Environment
 from crawld.daemon.fetch.metered_fetcher import month_of
 from crawld.daemon.freeze_watch import Evidence, FreezeWatch
 from crawld.daemon.freshness_reader import FreshnessReader
@@ -60,14 +56,14 @@ from crawld.daemon.jobs.wiki_parts.events import WikiEventsJob
 from crawld.daemon.jobs.wiki_parts.job import WikiMembersJob
 from crawld.daemon.memory_keeper import end_slow_bodies, memory_budget, return_stale_memory
 from crawld.daemon.phase import Phase
-from crawld.daemon.process import FileShares, raise_file_limit, share_files
+from crawld.daemon.process import raise_file_limit, share_files
 from crawld.daemon.quarantine import Quarantine
 from crawld.daemon.schedule.connectivity import Connectivity
 from crawld.daemon.stall_meter import StallMeter
+from crawld.daemon.start import Start, crawl_settings
 from crawld.daemon.supervise import supervise
 from crawld.errors import ConfigError, CrawldError
 from crawld.marks import MarksFile
-from crawld.memory import MemoryBudget
 from crawld.net.fetcher import MAX_CONNECTIONS, Fetcher
 from crawld.net.lookup_slots import LOOKUPS_AT_ONCE
 from crawld.net.resolver import CachedResolver
@@ -94,31 +90,6 @@ DONE_CHECK_S = 0.1
 
 ONCE_WAIT_S = 120.0
 """A one-off mirror does not wait longer than this for a host that is closed or failing."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Start:
-    """What a daemon is started with.
-
-    Attributes:
-        config: the config in force at start.
-        seeds: its checked seeds, by site name.
-        config_path: the file to reload; None: there is none.
-        source: where the sites come from: `config` or `command_line`.
-        once: end when every admitted page was visited.
-        socket: path of the control socket; None: as configured.
-        own_process: whether the process is the daemon's alone, and ends when it freezes.
-        environment: clock, randomness, network and threads.
-    """
-
-    config: Config
-    seeds: Mapping[str, SiteSeeds]
-    config_path: Path | None = None
-    source: str = "config"
-    once: bool = False
-    socket: Path | None = None
-    own_process: bool = False
-    environment: Environment = field(default_factory=Environment)
 
 
 class Daemon:
@@ -178,7 +149,7 @@ class Daemon:
             marks=marks,
         )
         self.connectivity = Connectivity(resolver)
-        settings = _settings(start, self.budget, self.files, fresh=fresh)
+        settings = crawl_settings(start, self.budget, self.files, fresh=fresh)
         self._marks = marks
         self._evidence = evidence
         self.quarantine = Quarantine(database, clock)
@@ -274,7 +245,7 @@ class Daemon:
     @property
     def socket_path(self) -> Path:
         """The path of the control socket."""
-        return self.start.socket or socket_path(self._config)
+        return self.start.socket_path
 
     # --- life ----------------------------------------------------------------------------------
 
@@ -468,30 +439,3 @@ class ListenerTask(Protocol):
 
 Watch: TypeAlias = Callable[[Daemon], Awaitable[None]]
 """A task that runs beside a daemon, for example a progress view."""
-
-
-def socket_path(config: Config) -> Path:
-    """Return the control socket: the configured one, else beside the database."""
-    return config.daemon.socket or config.daemon.db.with_suffix(".sock")
-
-
-def _settings(
-    start: Start, budget: MemoryBudget, files: FileShares, *, fresh: bool
-) -> CrawlSettings:
-    config = start.config
-    address_delay_s = config.politeness.address_delay_s
-    if address_delay_s is None:
-        address_delay_s = config.politeness.host_delay_s / 10
-    return CrawlSettings(
-        max_in_flight=min(budget.shares.max_in_flight, files.outbound),
-        gather_s=config.store.batch_max_age_s / 2,
-        records_bytes=budget.shares.records_bytes,
-        robots_bytes=budget.shares.robots_bytes,
-        discovery_share=config.schedule.discovery_share,
-        min_revisit_s=config.schedule.min_revisit_s,
-        once=start.once,
-        address_wait_s=0.0 if fresh else address_delay_s,
-        requisite_share=config.schedule.requisite_share,
-        confirm_pages=0 if start.once else config.content.confirm_pages,
-        check_share=config.content.check_share,
-    )

@@ -6,10 +6,11 @@ import structlog
 import trio
 
 from crawld.daemon.api.server import serve_control
-from crawld.daemon.daemon import Daemon, Start, Watch
+from crawld.daemon.daemon import Daemon, Watch
 from crawld.daemon.freeze_watch import Evidence, evidence_path
 from crawld.daemon.mirror_listener import serve_web
 from crawld.daemon.process import keep_heap_memory, switch_threads_often
+from crawld.daemon.start import Start
 from crawld.marks import MarksFile, marks_path
 from crawld.store.engine.database import Database
 

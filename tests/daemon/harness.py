@@ -10,9 +10,9 @@ import trio
 from crawld.config.checks import check_config
 from crawld.config.model import Config
 from crawld.daemon.clock import Clock
-from crawld.daemon.daemon import Start
 from crawld.daemon.environment import Environment
 from crawld.daemon.run import run_daemon
+from crawld.daemon.start import Start
 from crawld.simweb.graph import SiteGraph
 from crawld.simweb.server import SimWeb
 from crawld.simweb.site import SimSite

@@ -53,6 +53,7 @@ ROOM_LAYERS = {
         ("crawl",),
         ("hints",),
         ("jobs", "environment"),
+        ("start",),
         ("daemon",),
         ("purge",),
         ("api", "mirror_listener"),
