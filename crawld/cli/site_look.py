@@ -25,6 +25,7 @@ from crawld.net.resolver import CachedResolver
 from crawld.net.robots import fetch_robots
 from crawld.sources.mediawiki_api import ApiTrouble, query_url, read_response
 from crawld.sources.mediawiki_site import SITEINFO, find_api, read_siteinfo
+from crawld.sources.mediawiki_title import CATEGORY_SPACE, SPECIAL_SPACE
 
 PAUSE_S: Final = 1.0
 """Pause between two requests."""
@@ -32,9 +33,6 @@ PAUSE_S: Final = 1.0
 MAX_REDIRECTS: Final = 5
 MAX_MEDIA_HOSTS: Final = 8
 MAXLAG_S: Final = 5.0
-
-_SPECIAL, _CATEGORY = -1, 14
-"""Numbers of namespaces; the same in every wiki."""
 
 
 def look_at(url: str, *, contact: str | None, allow_private: bool) -> SiteLook:
@@ -137,8 +135,8 @@ class _Look:
             name=str(general.get("sitename", ""))[:100],
             software=facts.generator,
             article_path=facts.titles.article_path,
-            special=names.get(_SPECIAL, "").replace(" ", "_"),
-            category=names.get(_CATEGORY, "Category"),
+            special=names.get(SPECIAL_SPACE, "").replace(" ", "_"),
+            category=names.get(CATEGORY_SPACE, "Category"),
         )
 
     async def _get(self, url: str) -> FetchResponse:

@@ -10,7 +10,7 @@ because a wiki commits rows out of order. Row ids show which rows are new.
    beyond the wiki's `curtimestamp`, and a clock that was set back causes a gap.
 4. Times are whole seconds, rounded down: a change may be at any time within its second.
 
-Source: MediaWiki, API:RecentChanges, API:Logevents, API:Info, API:Embeddedin, Manual:Namespace.
+Source: MediaWiki, API:RecentChanges, API:Logevents, API:Info, API:Embeddedin.
 """
 
 from __future__ import annotations
@@ -30,11 +30,6 @@ OVERLAP_S = 10.0
 
 MAX_SEEN = 5_000
 """Limit of the row ids kept; a wiki with 500 edits per second has more in the overlap."""
-
-FILE_SPACE = 6
-
-TEMPLATE_SPACES = frozenset({10, 828})
-"""Namespaces of pages that other pages include: templates and modules."""
 
 _LOGS = frozenset({"delete", "move", "import", "merge", "upload"})
 """Log types whose entries change the page that a title shows."""

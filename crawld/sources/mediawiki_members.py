@@ -16,9 +16,7 @@ from typing import NamedTuple
 from crawld.sources.mediawiki_api import ApiResponse, Parameters
 from crawld.sources.mediawiki_rows import flag_of, rows_of, text_of
 from crawld.sources.mediawiki_scope import normalize_prefixes
-from crawld.sources.mediawiki_title import TitleRules
-
-CATEGORY_SPACE = 14
+from crawld.sources.mediawiki_title import CATEGORY_SPACE, TitleRules
 
 MAX_CATEGORIES = 10_000
 """Categories that are followed per site; they may contain each other in cycles."""

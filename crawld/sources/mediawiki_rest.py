@@ -27,9 +27,9 @@ from crawld.core.content.markup import (
 from crawld.core.content.references import attribute_value
 from crawld.core.url import canonicalize, split_url
 from crawld.errors import InvalidUrlError
-from crawld.sources.mediawiki_title import TitleRules
+from crawld.sources.mediawiki_title import CATEGORY_SPACE, FILE_SPACE, INTERFACE_SPACE, TitleRules
 
-SKIN_SPACES = frozenset({6, 8, 14})
+SKIN_SPACES = frozenset({FILE_SPACE, INTERFACE_SPACE, CATEGORY_SPACE})
 """Namespaces of files, interface and categories, whose pages are more than their text."""
 
 MAX_HEAD_BYTES = 65_536

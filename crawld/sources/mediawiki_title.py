@@ -10,7 +10,7 @@ more than 255 bytes) gives None, never an error.
 
 The wiki has the last word: it normalizes requested titles again, and its result is used.
 
-Source: MediaWiki, Manual:Page title and Manual:$wgArticlePath.
+Source: MediaWiki, Manual:Page title, Manual:$wgArticlePath and Manual:Namespace.
 """
 
 from __future__ import annotations
@@ -24,6 +24,12 @@ from urllib.parse import parse_qsl, unquote
 from crawld.core.url import canonicalize, split_url
 from crawld.core.wiki_title import MAX_TITLE_BYTES, NEVER_IN_TITLE, encode_title, join_spaces
 from crawld.errors import InvalidUrlError
+
+SPECIAL_SPACE, FILE_SPACE, INTERFACE_SPACE, CATEGORY_SPACE = -1, 6, 8, 14
+"""Numbers of namespaces; they and the following are the same in every wiki."""
+
+TEMPLATE_SPACES = frozenset({10, 828})
+"""Namespaces of pages that other pages include: templates and modules."""
 
 _MARKS = re.compile("[\u200e\u200f\u202a-\u202e]")
 _ILLEGAL = re.compile(

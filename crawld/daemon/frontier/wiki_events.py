@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from crawld.sources.mediawiki_changes import TEMPLATE_SPACES, TitleChange
+from crawld.sources.mediawiki_changes import TitleChange
 from crawld.sources.mediawiki_scope import TitleScope
+from crawld.sources.mediawiki_title import TEMPLATE_SPACES
 from crawld.store.changes.wiki_event import WikiEvent
 
 

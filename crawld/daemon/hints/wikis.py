@@ -33,8 +33,6 @@ from crawld.daemon.hints.wiki_removals import removal_reports
 from crawld.daemon.hints.wiki_source import LOOK_S, ClockSkew, Wiki, WikiSource
 from crawld.sources.mediawiki_api import ApiResponse, TroubleKind
 from crawld.sources.mediawiki_changes import (
-    FILE_SPACE,
-    TEMPLATE_SPACES,
     ChangesCursor,
     PendingTemplates,
     ProbeProgress,
@@ -48,6 +46,7 @@ from crawld.sources.mediawiki_changes import (
 )
 from crawld.sources.mediawiki_feed import FedRevision, read_feed
 from crawld.sources.mediawiki_site import WikiFacts
+from crawld.sources.mediawiki_title import FILE_SPACE, INTERFACE_SPACE, TEMPLATE_SPACES
 from crawld.store.changes import (
     fan_out,
     hint_source,
@@ -142,9 +141,6 @@ class WikiFinder(BackgroundWork):
 
 FEED_LAG_S: Final = 2.0
 """Revisions of the last seconds before a poll may be committed after it."""
-
-INTERFACE_SPACE: Final = 8
-"""Namespace of the texts, styles and scripts of the wiki's own interface."""
 
 
 class RecentChangesSource(WikiSource):

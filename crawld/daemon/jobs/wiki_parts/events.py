@@ -22,10 +22,10 @@ from crawld.daemon.crawl.context import BackgroundWork, CrawlContext
 from crawld.daemon.jobs.wiki_parts.asking import REFUSED, Ask, AskOnce, ask_pages, resolve_titles
 from crawld.daemon.jobs.wiki_parts.members import PartMembers
 from crawld.sources.mediawiki_api import ApiTrouble, TroubleKind
-from crawld.sources.mediawiki_changes import TEMPLATE_SPACES
 from crawld.sources.mediawiki_listed import TitleAnswer, TitleOutcome
-from crawld.sources.mediawiki_members import CATEGORY_SPACE, MemberPage, MemberReason, Membership
+from crawld.sources.mediawiki_members import MemberPage, MemberReason, Membership
 from crawld.sources.mediawiki_scope import TitleScope
+from crawld.sources.mediawiki_title import CATEGORY_SPACE, TEMPLATE_SPACES
 from crawld.store.changes import wiki, wiki_event, wiki_listed, wiki_member
 from crawld.store.changes.wiki import WikiRow
 from crawld.store.changes.wiki_event import StoredEvent, WikiEvent
