@@ -16,8 +16,10 @@ from crawld.daemon.clock import Clock
 from crawld.daemon.crawl.api_client import Api, ApiClient
 from crawld.daemon.hints.source import HELD, PollTrouble
 from crawld.sources.mediawiki_api import ApiResponse, Parameters, TroubleKind
+from crawld.sources.mediawiki_history import WikiRevision
 from crawld.sources.mediawiki_site import WikiFacts
 from crawld.store.changes import hint_source, wiki_probe
+from crawld.store.changes.change import Change
 from crawld.store.changes.hint import PageHint
 from crawld.store.changes.hint_source import SourceRow
 from crawld.store.changes.wiki import WikiRow
@@ -66,6 +68,18 @@ class ClockSkew:
         skew_s = self.served_at - self.now if self.served_at is not None else 0.0
         first_at = min(at - skew_s if abs(skew_s) > SKEW_LEAST_S else at, self.now)
         return first_at, min(first_at + 1.0 + SLACK_S, self.now)
+
+
+def change_of_revision(revision: WikiRevision) -> Change:
+    """Return a revision as a change in the history of its page."""
+    return Change(
+        revision.at,
+        revision.revision_id,
+        "revision",
+        revision.kind,
+        revision.size_bytes,
+        revision.digest,
+    )
 
 
 class WikiSource:

@@ -30,7 +30,7 @@ from crawld.daemon.frontier.wiki_sites import update_wiki_sites
 from crawld.daemon.hints.source import CursorUpdates, Poll, PollTrouble, Source
 from crawld.daemon.hints.wiki_probe import ProbeSource
 from crawld.daemon.hints.wiki_removals import removal_reports
-from crawld.daemon.hints.wiki_source import LOOK_S, ClockSkew, Wiki, WikiSource
+from crawld.daemon.hints.wiki_source import LOOK_S, ClockSkew, Wiki, WikiSource, change_of_revision
 from crawld.sources.mediawiki_api import ApiResponse, TroubleKind
 from crawld.sources.mediawiki_changes import (
     ChangesCursor,
@@ -44,7 +44,7 @@ from crawld.sources.mediawiki_changes import (
     read_template_users,
     template_users_query,
 )
-from crawld.sources.mediawiki_feed import FedRevision, read_feed
+from crawld.sources.mediawiki_feed import read_feed
 from crawld.sources.mediawiki_site import WikiFacts
 from crawld.sources.mediawiki_title import FILE_SPACE, INTERFACE_SPACE, TEMPLATE_SPACES
 from crawld.store.changes import (
@@ -232,7 +232,10 @@ class RecentChangesSource(WikiSource):
         urls = [titles.url_of(title, self.wiki.row.origin) for title in feed.changed_titles]
         begins = gap or not await self.database.read(wiki_feed.is_fed, self.wiki.row.wiki_id)
         return Fed(
-            [NewRevision(each.number, each.before_id, _change(each)) for each in feed.revisions],
+            [
+                NewRevision(each.number, each.before_id, change_of_revision(each.revision))
+                for each in feed.revisions
+            ],
             {url_hash(url) for url in urls if url},
             asked_at - FEED_LAG_S if whole else None,
             asked_at if begins else None,
@@ -324,18 +327,6 @@ def _store_histories(
     wiki_event.add(connection, wiki_row.wiki_id, events)
     if gap:
         wiki_listed.resolve_again(connection, wiki_row.wiki_id)
-
-
-def _change(fed: FedRevision) -> Change:
-    revision = fed.revision
-    return Change(
-        revision.at,
-        revision.revision_id,
-        "revision",
-        revision.kind,
-        revision.size_bytes,
-        revision.digest,
-    )
 
 
 class FanOutSource(WikiSource):

@@ -23,12 +23,12 @@ import trio
 from crawld.core.politeness import MAX_RETRY_AFTER_S
 from crawld.daemon.crawl.api_client import ApiClient, api_of
 from crawld.daemon.crawl.context import BackgroundWork, CrawlContext
+from crawld.daemon.hints.wiki_source import change_of_revision
 from crawld.daemon.jobs.wiki_history.rebuild import rebuild
 from crawld.sources.mediawiki_api import ApiResponse, ApiTrouble, Parameters, TroubleKind, batch
 from crawld.sources.mediawiki_history import (
     LogEntry,
     PageInfo,
-    WikiRevision,
     history_query,
     log_query,
     read_history,
@@ -228,7 +228,7 @@ class WikiHistoryReader(BackgroundWork):
         await self._database.write(
             wiki_page.record_part,
             page,
-            [_change(revision) for revision in info.revisions],
+            [change_of_revision(revision) for revision in info.revisions],
             cursor=json.dumps(cursor) if cursor else None,
             at=self._clock.now(),
             cap=self._config().jobs.backfill_revisions,
@@ -358,24 +358,14 @@ def _store_resolved(
         if info is None:
             continue
         if info.number is not None:
-            latest = _change(info.revisions[0]) if info.revisions else None
+            revision = info.revisions[0] if info.revisions else None
+            latest = change_of_revision(revision) if revision else None
             wiki_page.resolve(connection, page, ResolvedTitle(info.number, info.title, latest), at)
         elif info.refused or info.is_shared:
             detail = info.refused or "shown from another wiki"
             wiki_page.close(connection, page, "refused", at=at, detail=detail)
         else:
             wiki_page.close(connection, page, "lost", at=at, detail="the wiki shows no page")
-
-
-def _change(revision: WikiRevision) -> Change:
-    return Change(
-        revision.at,
-        revision.revision_id,
-        "revision",
-        revision.kind,
-        revision.size_bytes,
-        revision.digest,
-    )
 
 
 def _log_summary(entries: Sequence[LogEntry]) -> str:
