@@ -17,16 +17,8 @@ from __future__ import annotations
 
 from urllib.parse import quote, unquote
 
-from crawld.core.content.markup import (
-    Attribute,
-    MarkupText,
-    StartTag,
-    attributes_of,
-    start_tags,
-)
-from crawld.core.content.references import attribute_value
-from crawld.core.url import canonicalize, split_url
-from crawld.errors import InvalidUrlError
+from crawld.core.content.references import linked_href
+from crawld.core.url import resolver, split_url
 from crawld.sources.mediawiki_title import CATEGORY_SPACE, FILE_SPACE, INTERFACE_SPACE, TitleRules
 
 SKIN_SPACES = frozenset({FILE_SPACE, INTERFACE_SPACE, CATEGORY_SPACE})
@@ -36,7 +28,6 @@ MAX_HEAD_BYTES = 65_536
 """Bytes of a page that are searched for its redirect."""
 
 _REDIRECT = "mw:PageProp/redirect"
-_LINK = frozenset({"link"})
 
 
 def parsoid_url(url: str, rules: TitleRules) -> str | None:
@@ -66,19 +57,13 @@ def redirect_of(
         body: its body.
     """
     if 300 <= status < 400 and location is not None:
-        return _page_of(location, parsoid_url(url, rules) or url, rules)
+        asked = resolver(url)(parsoid_url(url, rules) or url)
+        return _page_of(location, asked, rules) if asked else None
     if status != 200 or _REDIRECT.encode() not in body[:MAX_HEAD_BYTES]:
         return None
-    head = body[:MAX_HEAD_BYTES].decode("utf-8", "replace")
-    base = split_url(url).origin + rules.article_path.replace("$1", "")
-    for tag in start_tags(head, only=_LINK):
-        if not isinstance(tag, StartTag) or tag.name not in _LINK:
-            continue
-        attributes = attributes_of(head, tag)
-        if _value(head, attributes.get("rel")) == _REDIRECT:
-            href = _value(head, attributes.get("href"))
-            return _canonical(href, base) if href else None
-    return None
+    href = linked_href(body[:MAX_HEAD_BYTES].decode("utf-8", "replace"), {_REDIRECT.lower()})
+    base = resolver(url)(rules.article_path.replace("$1", ""))
+    return resolver(base)(href) if base and href else None
 
 
 def parsoid_revision(body: bytes) -> int | None:
@@ -96,7 +81,7 @@ def _folder(rules: TitleRules) -> str:
 
 def _page_of(location: str, base: str, rules: TitleRules) -> str | None:
     """Return the page of a redirect's target; targets outside of the interface stay as they are."""
-    target = _canonical(location, base)
+    target = resolver(base)(location)
     if target is None:
         return None
     origin = split_url(target).origin
@@ -106,14 +91,3 @@ def _page_of(location: str, base: str, rules: TitleRules) -> str | None:
         return target
     title = rules.normalize(unquote(name, errors="replace"))
     return None if title is None else rules.url_of(title, origin)
-
-
-def _canonical(reference: str, base: str) -> str | None:
-    try:
-        return canonicalize(reference, base)
-    except InvalidUrlError:
-        return None
-
-
-def _value(text: str, attribute: Attribute | None) -> str:
-    return attribute_value(MarkupText(text, None), attribute) if attribute is not None else ""

@@ -10,8 +10,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from crawld.core.content.markup import Attribute, MarkupText, StartTag, attributes_of, start_tags
-from crawld.core.content.references import attribute_value
+from crawld.core.content.references import linked_href
 from crawld.core.url import resolver
 from crawld.sources.mediawiki_site import WikiFacts, shown_revision
 
@@ -28,7 +27,7 @@ _COMMONS = re.compile(
     r"https?://creativecommons\.org/(?:licenses/([a-z-]+)/([0-9.]+)|publicdomain/(zero|mark))",
     re.IGNORECASE,
 )
-_LINK = frozenset({"link"})
+_LICENSE_RELS = frozenset({"license", "copyright"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,18 +71,8 @@ def read_attribution(
 
 
 def _license_url(url: str, head: str) -> str | None:
-    for tag in start_tags(head, only=_LINK):
-        if not isinstance(tag, StartTag) or tag.name not in _LINK:
-            continue
-        attributes = attributes_of(head, tag)
-        rels = _value(head, attributes.get("rel")).lower().split()
-        if "license" in rels or "copyright" in rels:
-            return resolver(url)(_value(head, attributes.get("href")))
-    return None
-
-
-def _value(text: str, attribute: Attribute | None) -> str:
-    return attribute_value(MarkupText(text, None), attribute) if attribute is not None else ""
+    href = linked_href(head, _LICENSE_RELS)
+    return resolver(url)(href) if href is not None else None
 
 
 def license_name(url: str, wiki: WikiFacts | None = None) -> str:

@@ -3,7 +3,8 @@
 `url_locations` returns the positions of the URLs of a page, for `rewrite`, and `css_references` the
 URLs of a style sheet. Tag and attribute names come from the WHATWG HTML Standard (its index of
 attributes), with the obsolete ones that pages still use, and from SVG 2. `url_syntax` reads
-attributes that contain more than one URL. `base_of` returns the base element's URL.
+attributes that contain more than one URL. `base_of` returns the base element's URL, `linked_href`
+that of a link element.
 
 Invariants: as in `markup`: linear time, ascending offsets, nothing raises.
 """
@@ -11,7 +12,7 @@ Invariants: as in `markup`: linear time, ascending offsets, nothing raises.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from enum import Enum, auto
 from typing import NamedTuple
 
@@ -149,6 +150,8 @@ PRELOADED = {
 }
 """Purpose of a preloaded URL by the attribute `as`."""
 
+_LINK = frozenset({"link"})
+_LINK_ATTRIBUTES = frozenset({"rel", "href"})
 _TAGS = frozenset({*URL_ATTRIBUTES, "link", "meta", "base", "style"})
 _NAMES = frozenset(
     {
@@ -298,6 +301,26 @@ def base_of(source: MarkupText, *, xml: bool = False) -> str | None:
             and location.attribute is not None
         ):
             return attribute_value(source, location.attribute).strip()
+    return None
+
+
+def linked_href(text: str, rels: Collection[str]) -> str | None:
+    """Return the href of the first link element with one of some relations, as written.
+
+    Args:
+        text: the head of a page, decoded or as latin-1.
+        rels: relations in lower case; the page may write them in any.
+
+    Returns:
+        "" if that element has no href; None if there is no such element.
+    """
+    for tag in start_tags(text, only=_LINK):
+        if not isinstance(tag, StartTag) or tag.name not in _LINK:
+            continue
+        attributes = attributes_of(text, tag, _LINK_ATTRIBUTES)
+        if not set(_value(text, attributes, "rel").split()).isdisjoint(rels):
+            href = attributes.get("href")
+            return attribute_value(MarkupText(text, None), href) if href is not None else ""
     return None
 
 

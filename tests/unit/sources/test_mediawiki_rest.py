@@ -1,5 +1,7 @@
 """The Parsoid and mobile forms of a wiki page."""
 
+from dataclasses import replace
+
 import pytest
 
 from crawld.sources.mediawiki_rest import mobile_url, parsoid_revision, parsoid_url, redirect_of
@@ -91,6 +93,14 @@ def test_a_redirect_leads_to_the_page_of_its_target(status, location, body, targ
 )
 def test_what_is_no_redirect(status, location, body):
     assert redirect_of(f"{SITE}/wiki/R", RULES, status, location, body) is None
+
+
+def test_a_wiki_with_paths_too_long_for_a_url_has_no_redirects():
+    path = f"/{'a' * 9_000}"
+    rules = replace(RULES, article_path=f"{path}/$1")
+    assert redirect_of(f"{SITE}/w/index.php?title=R", rules, 200, None, OLD) is None
+    rules = replace(RULES, script=f"{path}/index.php")
+    assert redirect_of(f"{SITE}/wiki/R", rules, 307, "../A/html", b"") is None
 
 
 @pytest.mark.parametrize(

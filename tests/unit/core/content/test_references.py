@@ -3,7 +3,7 @@
 import pytest
 
 from crawld.core.content.markup import start_tags, unescape
-from crawld.core.content.references import css_references
+from crawld.core.content.references import css_references, linked_href
 from crawld.core.content.url_kind import UrlKind
 from crawld.core.content.url_syntax import css_unescape, refresh_url_span, srcset_url_spans
 from tests.unit.core.content.page_urls import urls_of
@@ -201,6 +201,19 @@ def test_work_is_linear(part):
     assert sum(1 for _ in start_tags(page)) <= len(page)
     assert len(urls_of(page.encode())) <= len(page)
     assert len(list(css_references(page))) <= len(page)
+
+
+@pytest.mark.parametrize(
+    ("page", "href"),
+    [
+        ("<a rel=license href=a><LINK REL='other License' HREF=' x&amp;y '>", " x&y "),
+        ("<link rel=copyright><link rel=license href=x>", ""),
+        ("<link rel=stylesheet href=x><link href=y>", None),
+        ("rel=license href=x", None),
+    ],
+)
+def test_a_link_element_is_found_by_its_relation(page, href):
+    assert linked_href(page, {"license", "copyright"}) == href
 
 
 def test_kinds_are_strings():
