@@ -8,7 +8,9 @@ Everything is read from the stored page and the wiki's stored description, witho
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from crawld.core.content.references import linked_href
 from crawld.core.url import resolver
@@ -47,21 +49,31 @@ class Attribution:
     history_url: str | None = None
 
 
+FindWiki: TypeAlias = Callable[[], WikiFacts | None]
+"""Returns the wiki that a page belongs to; None: it is not known to be one's."""
+
+
+def _no_wiki() -> WikiFacts | None:
+    return None
+
+
 def read_attribution(
-    url: str, text: str, revision_id: int | None, wiki: WikiFacts | None = None
+    url: str, text: str, revision_id: int | None, find_wiki: FindWiki = _no_wiki
 ) -> Attribution:
     """Return the attribution of a page, decoded or as latin-1.
 
     Args:
         revision_id: its revision if the API of the wiki reported it.
-        wiki: the wiki it is a page of, if that is known.
+        find_wiki: asked only if the page names no license, or one without a known name.
     """
     head = text[:HEAD_CHARACTERS]
     lowered = head.lower()
     licensed = any(sign in lowered for sign in _LICENSE_SIGNS)
     license_url = _license_url(url, head) if licensed else None
-    if license_url is None and wiki is not None:
-        license_url = wiki.license_url or None
+    wiki = None
+    if license_url is None or not _COMMONS.match(license_url):
+        wiki = find_wiki()
+        license_url = license_url or (wiki.license_url if wiki is not None else None) or None
     history_url = None
     if any(sign in lowered for sign in _MEDIAWIKI_SIGNS):
         history_url = f"{url}{'&' if '?' in url else '?'}action=history"

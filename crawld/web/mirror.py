@@ -15,6 +15,7 @@ import hashlib
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 import apsw
@@ -312,7 +313,10 @@ def _banner(connection: apsw.Connection, copy: ServedCopy, body: bytes) -> str:
         page.url,
         row.visited_at,
         read_attribution(
-            page.url, body.decode("latin-1"), revision_id, wiki_of(connection, page.url)
+            page.url,
+            body.decode("latin-1"),
+            revision_id,
+            partial(wiki_of, connection, page.url),
         ),
         gone=copy.served.gone,
         missing_at=copy.missing_at,

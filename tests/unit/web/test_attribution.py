@@ -44,13 +44,20 @@ PARSOID = """<html prefix="mw: http://mediawiki.org/rdf/"
 
 
 def test_an_article_of_parsoid_names_revision_authors_and_the_license_of_its_wiki():
-    found = read_attribution("https://a.org/wiki/B", PARSOID, None, WIKI)
+    found = read_attribution("https://a.org/wiki/B", PARSOID, None, lambda: WIKI)
     assert found.revision_id == 126
     assert found.history_url == "https://a.org/wiki/B?action=history"
     assert (found.license, found.license_url) == ("Our own license", "https://a.org/ours")
 
 
 def test_the_license_of_the_page_precedes_that_of_its_wiki():
+    asked = []
     page = "<link rel=license href='https://creativecommons.org/licenses/by/4.0/'>"
-    found = read_attribution("https://a.org/wiki/B", page, None, WIKI)
-    assert found.license == "CC BY 4.0"
+    found = read_attribution("https://a.org/wiki/B", page, None, lambda: asked.append(1))
+    assert (found.license, asked) == ("CC BY 4.0", [])
+
+
+def test_a_license_without_a_known_name_is_called_as_its_wiki_does():
+    page = "<link rel=license href='/ours'>"
+    found = read_attribution("https://a.org/wiki/B", page, None, lambda: WIKI)
+    assert (found.license, found.license_url) == ("Our own license", "https://a.org/ours")
