@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from hashlib import blake2b
 from itertools import islice
 
 import numpy as np
@@ -36,6 +37,7 @@ class PageViews:
         others: weight of a page that the file does not name: that of the page read least.
         bad: lines that could not be used, the first few.
         bad_count: how many they are.
+        digest: of hashes and weights, 16 bytes.
     """
 
     hashes: npt.NDArray[np.int64]
@@ -43,6 +45,7 @@ class PageViews:
     others: float = 1.0
     bad: tuple[BadSeed, ...] = field(default=())
     bad_count: int = 0
+    digest: bytes = b""
 
     def weight(self, url: str) -> float:
         """Return the weight of a canonical URL."""
@@ -89,7 +92,9 @@ def read_views(
     totals = np.bincount(inverse, weights=views)
     shares = np.maximum(totals / max(float(totals.mean()), 1.0), LEAST_WEIGHT)
     weights = shares.astype(np.float32)
-    return PageViews(hashes, weights, float(weights.min()), tuple(bad), bad_count)
+    digest = blake2b(hashes.tobytes(), digest_size=16)
+    digest.update(weights.tobytes())
+    return PageViews(hashes, weights, float(weights.min()), tuple(bad), bad_count, digest.digest())
 
 
 def _read_lines(site: SiteConfig, max_lines: int | None) -> Iterator[tuple[int, int] | BadSeed]:

@@ -90,8 +90,7 @@ class ActiveSite:
         written = repr([each.model_dump() for each in self.config.weights]).encode()
         digest = blake2b(written, digest_size=16)
         if self.views is not None:
-            digest.update(self.views.hashes.tobytes())
-            digest.update(self.views.weights.tobytes())
+            digest.update(self.views.digest)
         return digest.digest()
 
     def importance(self, url: str) -> float:

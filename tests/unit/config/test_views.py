@@ -77,3 +77,11 @@ def test_the_order_of_lines_does_not_matter_and_the_mean_is_one(tmp_path_factory
     assert first.weights.min() >= LEAST_WEIGHT * 0.999
     if sum(count for _, count in lines) >= len(first.hashes):
         assert 1.0 <= float(first.weights.mean()) + 1e-3 <= 1.02
+
+
+def test_the_digest_tells_weights_apart_and_not_their_order(read):
+    digests = [
+        read(text).digest for text in ("A 1\nB 2\n", "B 2\nA 1\n", "A 2\nB 1\n", "A 1\nC 2\n")
+    ]
+    assert digests[0] == digests[1]
+    assert len(set(digests)) == 3
