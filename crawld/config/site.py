@@ -66,7 +66,8 @@ class SiteConfig(ConfigTable):
         "wiki_titles.",
     )
     title_url: TitleUrl | None = key(
-        None, 'URL of a title in titles_file: "https://en.wikipedia.org/wiki/{title}".'
+        None,
+        'URL of a title in titles_file and views_file: "https://en.wikipedia.org/wiki/{title}".',
     )
     hosts: tuple[HostName, ...] = key((), "Further hosts that belong to the site.")
     subdomains: StrictBool = key(False, "Whether all subdomains of its hosts belong to it.")
@@ -218,7 +219,6 @@ class SiteConfig(ConfigTable):
     api: StrictBool = key(
         False, "Whether the MediaWiki API that its pages link to is queried for changed pages."
     )
-
     page_source: Literal["skin", "mobile", "parsoid"] = key(
         "skin",
         'Form of a MediaWiki\'s pages (needs api): "skin" as readers see them, "mobile" their view '
