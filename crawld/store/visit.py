@@ -192,7 +192,7 @@ def record_in_parts(connection: apsw.Connection, visit: VisitRecord) -> InParts[
     if old is None:
         return RecordResult(None, None, [])
     state, site_id, host_id, origin_id, is_requisite = old
-    version_id = _store_version(connection, visit)
+    version_id = yield from _store_version(connection, visit)
     _update_page(connection, visit, version_id)
     if not is_requisite:
         removal.record_visit(connection, visit.page_id, visit.outcome, visit.visited_at)
@@ -253,10 +253,10 @@ def record_all(connection: apsw.Connection, visits: Sequence[VisitRecord]) -> li
     return [record(connection, visit) for visit in visits]
 
 
-def _store_version(connection: apsw.Connection, visit: VisitRecord) -> int | None:
+def _store_version(connection: apsw.Connection, visit: VisitRecord) -> InParts[int | None]:
     if visit.outcome is not Outcome.CHANGED or visit.body is None or visit.response is None:
         return None
-    body_id = body.ensure(connection, visit.body)
+    body_id = yield from body.ensure_in_parts(connection, visit.body)
     return version.insert(connection, visit.page_id, visit.visited_at, body_id, visit.response)
 
 

@@ -47,7 +47,7 @@ from crawld.store.engine.connection import (
     stall_text,
     store_error,
 )
-from crawld.store.engine.in_parts import InParts, finish
+from crawld.store.engine.in_parts import Apart, InParts, finish
 from crawld.workers import Workers
 
 P = ParamSpec("P")
@@ -150,14 +150,22 @@ class Writer:
             call = cast("InParts[object]", fn(self.connection, *args, **kwargs))
             under_way = True
             while under_way:
+                apart = None
                 try:
-                    next(call)
+                    apart = next(call)
                 except StopIteration as end:
                     results.append(end.value)
                     under_way = False
-                if trio.current_time() >= until:
+                if apart is not None:
+                    await self.run(_call, apart)
+                    until = trio.current_time() + SLICE_S
+                elif trio.current_time() >= until:
                     await trio.lowlevel.checkpoint()
                     until = trio.current_time() + SLICE_S
+
+
+def _call(_connection: apsw.Connection, call: Apart) -> None:
+    call()
 
 
 def _execute(connection: apsw.Connection, statement: str) -> None:

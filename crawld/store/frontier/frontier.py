@@ -205,7 +205,7 @@ def discover_in_parts(
             done += len(part)
             if done >= PART_ROWS:
                 done = 0
-                yield
+                yield None
     call.count_requisites()
     yield from refusal.record_in_parts(connection, call.refused)
     yield from page_counts.count_moves_in_parts(connection, call.moves)

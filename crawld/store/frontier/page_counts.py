@@ -51,4 +51,4 @@ def count_moves_in_parts(connection: apsw.Connection, moves: Iterable[Move]) -> 
     for done, (host_id, steps) in enumerate(hosts.items(), 1):
         connection.execute(_ADD_HOST, (*steps, host_id))
         if done % PART_ROWS == 0:
-            yield
+            yield None

@@ -78,7 +78,7 @@ def record_in_parts(connection: apsw.Connection, refusals: Iterable[Refusal]) ->
         ).get
         is_new |= refused == count
         if done % PART_ROWS == 0:
-            yield
+            yield None
     if is_new:
         _remove_oldest(connection)
 

@@ -8,6 +8,9 @@ A body may be a delta: a zstd frame whose dictionary is another body, its base, 
 too. Reading follows the bases to a body that is no delta and decodes from there. `delta` decides
 which bodies become deltas and bounds the chains; this module only reads and writes them.
 
+Large data are written and read by SQLite's blob functions. A statement would hold two more copies
+of them, one of them until the next use of the statement, and copy them with the interpreter locked.
+
 Invariants: a body is read with the digest it was stored under, or reading raises; a chain has at
 most `MAX_LINKS` links. Two threads must not use one `ZstdCompressor` at a time, so each has its
 own.
@@ -18,12 +21,14 @@ from __future__ import annotations
 import hashlib
 import threading
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final, NamedTuple
 
 import apsw
 import zstandard
 
 from crawld.errors import CorruptDatabaseError
+from crawld.store.engine.in_parts import InParts, finish
 
 LEVEL: Final = 3
 """53 µs for a 26 KB page at a quarter of its size; higher levels cost more than they save."""
@@ -44,7 +49,8 @@ _MIN_SAVING: Final = 8
 """Compressed only if it saves at least one part in this many."""
 
 _LARGE_BYTES: Final = 256 * 1024
-"""A longer body takes milliseconds to compress, a new compressor microseconds."""
+"""A longer body takes milliseconds to compress, a new compressor microseconds; and milliseconds to
+copy, where opening it as a blob takes microseconds."""
 
 _local = threading.local()
 
@@ -159,14 +165,49 @@ def _decompressor() -> zstandard.ZstdDecompressor:
 
 def ensure(connection: apsw.Connection, encoded: EncodedBody) -> int:
     """Return the body_id of a body; store the body if it is new."""
+    return finish(ensure_in_parts(connection, encoded))
+
+
+def ensure_in_parts(connection: apsw.Connection, encoded: EncodedBody) -> InParts[int]:
+    """Do the same as `ensure`, with a large body stored apart."""
     known = connection.execute("SELECT body_id FROM body WHERE digest = ?", (encoded.digest,)).get
     if known is not None:
         return int(known)
-    connection.execute(
-        "INSERT INTO body (digest, encoding, size_bytes, data) VALUES (?, ?, ?, ?)",
-        (encoded.digest, encoded.encoding, encoded.size_bytes, encoded.data),
-    )
+    if len(encoded.data) > _LARGE_BYTES:
+        yield partial(_insert_large, connection, encoded)
+    else:
+        connection.execute(_INSERT, _bindings(encoded, encoded.data))
     return connection.last_insert_rowid()
+
+
+_INSERT: Final = "INSERT INTO body (digest, encoding, size_bytes, data) VALUES (?, ?, ?, ?)"
+
+
+def _bindings(encoded: EncodedBody, data: bytes | apsw.zeroblob) -> tuple[object, ...]:
+    return encoded.digest, encoded.encoding, encoded.size_bytes, data
+
+
+def _insert_large(connection: apsw.Connection, encoded: EncodedBody) -> None:
+    connection.execute(_INSERT, _bindings(encoded, apsw.zeroblob(len(encoded.data))))
+    _write_data(connection, connection.last_insert_rowid(), encoded.data)
+
+
+def _write_data(connection: apsw.Connection, body_id: int, data: bytes) -> None:
+    with connection.blob_open("main", "body", "data", body_id, True) as blob:
+        blob.write(data)
+
+
+def put_encoding(
+    connection: apsw.Connection, body_id: int, encoding: str, base_id: int | None, data: bytes
+) -> None:
+    """Store a body in another form; nothing happens if it no longer exists."""
+    is_large = len(data) > _LARGE_BYTES
+    connection.execute(
+        "UPDATE body SET encoding = ?, base_id = ?, data = ? WHERE body_id = ?",
+        (encoding, base_id, apsw.zeroblob(len(data)) if is_large else data, body_id),
+    )
+    if is_large and connection.changes():
+        _write_data(connection, body_id, data)
 
 
 class _Link(NamedTuple):
@@ -177,7 +218,11 @@ class _Link(NamedTuple):
     data: bytes
 
 
-_LINK: Final = f"SELECT {', '.join(_Link._fields)} FROM body WHERE body_id = ?"
+_LINK: Final = f"""
+SELECT digest, encoding, size_bytes, base_id,
+    CASE WHEN length(data) <= {_LARGE_BYTES} THEN data END
+FROM body WHERE body_id = ?
+"""
 
 
 def read(connection: apsw.Connection, body_id: int) -> bytes | None:
@@ -207,6 +252,14 @@ def _chain(connection: apsw.Connection, body_id: int) -> list[_Link]:
             return links
         if row is None or len(links) == MAX_LINKS:
             raise _damaged()
+        if row[-1] is None:
+            row = (*row[:-1], _read_data(connection, following))
         links.append(_Link(*row))
         following = links[-1].base_id
     return links
+
+
+def _read_data(connection: apsw.Connection, body_id: int) -> bytes:
+    with connection.blob_open("main", "body", "data", body_id, False) as blob:
+        data: bytes = blob.read()
+    return data

@@ -156,10 +156,8 @@ def apply(connection: apsw.Connection, compaction: Compaction) -> None:
 
 def put_encodings(connection: apsw.Connection, encodings: Sequence[Reencoding]) -> None:
     """Store bodies in their new forms; one that no longer exists is skipped."""
-    connection.executemany(
-        "UPDATE body SET encoding = ?, base_id = ?, data = ? WHERE body_id = ?",
-        [(each.encoding, each.base_id, each.data, each.body_id) for each in encodings],
-    )
+    for each in encodings:
+        body.put_encoding(connection, each.body_id, each.encoding, each.base_id, each.data)
 
 
 class DeltaChains:

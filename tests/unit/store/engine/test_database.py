@@ -307,6 +307,22 @@ async def test_calls_in_parts_beside_a_failing_one_are_committed(database, nurse
     assert await database.read(count) == 2
 
 
+async def test_what_a_call_yields_runs_on_a_thread_before_its_next_part(database, nursery):
+    await nursery.start(database.run_writer)
+    order = []
+
+    def in_parts(connection, key):
+        order.append((key, threading.get_ident()))
+        yield lambda: order.append(("apart", threading.get_ident()))
+        order.append((key, threading.get_ident()))
+        return put(connection, key)
+
+    assert await database.write_each(in_parts, ["a"]) == ["a"]
+    loop = threading.get_ident()
+    assert [name for name, _ in order] == ["a", "apart", "a"]
+    assert [thread == loop for _, thread in order] == [True, False, True]
+
+
 async def test_a_brief_read_waits_for_no_other_read(database):
     release, begun = threading.Event(), [trio.Event() for _ in range(READERS)]
     token = trio.lowlevel.current_trio_token()

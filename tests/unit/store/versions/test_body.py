@@ -1,6 +1,7 @@
 import os
 import threading
 
+import apsw
 import pytest
 
 from crawld.errors import CorruptDatabaseError
@@ -56,3 +57,48 @@ def test_damaged_bytes_are_an_error(connection, damage):
 
 def test_a_missing_body_is_none(connection):
     assert body.read(connection, 7) is None
+
+
+LARGE = os.urandom(3_000_000)
+
+
+def peak_bytes(call):
+    """Return what a call returns, and the most memory that SQLite took meanwhile."""
+    before = apsw.memory_used()
+    apsw.memory_high_water(True)
+    result = call()
+    return result, apsw.memory_high_water() - before
+
+
+def test_sqlite_copies_no_large_body(connection):
+    connection.execute("PRAGMA cache_size = -64")
+    encoded = body.encode(LARGE)
+    body_id, taken_bytes = peak_bytes(lambda: body.ensure(connection, encoded))
+    content, read_bytes = peak_bytes(lambda: body.read(connection, body_id))
+    assert content == LARGE
+    assert max(taken_bytes, read_bytes) < len(LARGE) / 4
+
+
+def test_a_large_body_is_replaced_by_its_delta_and_back(connection):
+    base_id = body.ensure(connection, body.encode(LARGE))
+    changed = LARGE[:-1] + b"!"
+    body_id = body.ensure(connection, body.encode(changed))
+    delta = body.encode_delta(changed, LARGE)
+    body.put_encoding(connection, body_id, body.ZSTD, base_id, delta)
+    assert body.read(connection, body_id) == changed
+    body.put_encoding(connection, body_id, body.IDENTITY, None, changed)
+    assert body.read(connection, body_id) == changed
+    assert connection.execute("SELECT base_id FROM body WHERE body_id = ?", (body_id,)).get is None
+
+
+def test_a_body_that_is_gone_gets_no_encoding(connection):
+    body.put_encoding(connection, 7, body.IDENTITY, None, LARGE)
+    assert body.read(connection, 7) is None
+
+
+def test_only_a_large_body_is_stored_apart(connection):
+    small, large = (body.encode(LARGE[:size]) for size in (100_000, 1_000_000))
+    assert [*body.ensure_in_parts(connection, small)] == []
+    (apart,) = body.ensure_in_parts(connection, large)
+    apart()
+    assert connection.execute("SELECT count(*) FROM body").get == 2
