@@ -112,6 +112,15 @@ def list_problems(connection: apsw.Connection, part: Part, limit: int) -> list[L
     return [ListedRow(*row) for row in connection.execute(sql, (*part, limit))]
 
 
+def count_unresolved(connection: apsw.Connection) -> int:
+    """Return how many listed titles of the parts of all sites are unresolved."""
+    sql = (
+        "SELECT count(*) FROM wiki_site CROSS JOIN wiki_title USING (site_id, wiki_id)"
+        " WHERE outcome = 'unresolved'"
+    )
+    return int(connection.execute(sql).get)
+
+
 def count_outcomes(connection: apsw.Connection, part: Part) -> dict[str, int]:
     """Return how many listed titles have each outcome, and how many the wiki spells otherwise."""
     rows: list[Any] = connection.execute(

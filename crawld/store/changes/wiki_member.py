@@ -77,6 +77,15 @@ def list_titles(connection: apsw.Connection, part: Part) -> list[str]:
     return [str(title) for (title,) in connection.execute(sql, part)]
 
 
+def count_titles(connection: apsw.Connection) -> int:
+    """Return the number of titles of the parts of all sites; one of two parts counts twice."""
+    sql = (
+        "SELECT count(*) FROM (SELECT DISTINCT site_id, wiki_id, title"
+        " FROM wiki_site CROSS JOIN wiki_member USING (site_id, wiki_id))"
+    )
+    return int(connection.execute(sql).get)
+
+
 def list_redirects(connection: apsw.Connection, part: Part) -> list[str]:
     """Return the titles of a part that lead to other titles."""
     rows = connection.execute(

@@ -144,12 +144,10 @@ class WikiMembersJob(BackgroundWork):
 
     async def progress(self) -> dict[str, int]:
         """Return the number of titles of such sites, and of those that are not resolved yet."""
-        rows = await self._database.read(wiki.list_wikis)
-        parts = [Part(site_id, row.wiki_id) for row in rows for site_id in row.site_ids]
-        titles = [await self._database.read(wiki_member.list_titles, part) for part in parts]
-        outcomes = [await self._database.read(wiki_listed.count_outcomes, part) for part in parts]
-        unresolved = sum(each.get(TitleOutcome.UNRESOLVED, 0) for each in outcomes)
-        return {"titles": sum(map(len, titles)), "unresolved": unresolved}
+        return {
+            "titles": await self._database.read(wiki_member.count_titles),
+            "unresolved": await self._database.read(wiki_listed.count_unresolved),
+        }
 
     async def load(self) -> None:
         """Load the stored titles; check pages again that were checked without them.
@@ -159,7 +157,7 @@ class WikiMembersJob(BackgroundWork):
         await self._members.load()
         self._members.forget_touched()
         await hand_over_members(self._state, self._database)
-        self._has_unresolved = (await self.progress())["unresolved"] > 0
+        self._has_unresolved = await self._database.read(wiki_listed.count_unresolved) > 0
 
     # --- one part of a wiki ----------------------------------------------------------------------
 

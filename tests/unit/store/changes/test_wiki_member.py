@@ -95,3 +95,17 @@ def test_events_wait_in_their_order(connection):
     ]
     wiki_event.remove(connection, [1, 2])
     assert wiki_event.count(connection, 1) == 1
+
+
+def test_titles_are_counted_for_the_sites_of_a_wiki_only(connection):
+    rows = [ListedRow(n, title, title, "unresolved", "", None) for n, title in enumerate("ABC")]
+    wiki_listed.replace(connection, PART, [*rows[:2], rows[2]._replace(outcome="page")])
+    wiki_member.sync_listed(connection, PART, NOW)
+    wiki_member.put(connection, PART, [("A", "prefix", "A")], NOW)
+
+    def counts():
+        return wiki_member.count_titles(connection), wiki_listed.count_unresolved(connection)
+
+    assert counts() == (0, 0)
+    connection.execute("INSERT INTO wiki_site (wiki_id, site_id) VALUES (1, 1)")
+    assert counts() == (3, 2)
