@@ -333,8 +333,9 @@ class Daemon:
 
         Turns that take longer than `DRAIN_S` are cancelled, since a server may trickle for minutes.
         """
-        if self.phase != "draining":
-            self._turns_scope.deadline = trio.current_time() + DRAIN_S
+        if self.phase in ("draining", "stopping"):
+            return
+        self._turns_scope.deadline = trio.current_time() + DRAIN_S
         self.phase = "draining"
         self.readers_scope.cancel()
         self.crawl.schedule.stop()

@@ -37,6 +37,23 @@ async def test_a_response_that_does_not_end_holds_no_shutdown(serve, daemon, mon
         await until(lambda: running.phase == "stopping")
 
 
+async def test_a_signal_during_the_end_does_not_begin_it_again(mirror):
+    phases = []
+
+    async def watch(daemon):
+        daemon.shutdown()
+        try:
+            await trio.sleep_forever()
+        finally:
+            phases.append(daemon.phase)
+            daemon.stop_now()
+            phases.append(daemon.phase)
+
+    with trio.fail_after(TIMEOUT_S):
+        await run_daemon(mirror.make_start("http://a.test/", once=False), watch)
+    assert phases == ["stopping", "stopping"]
+
+
 async def test_a_bug_behind_the_socket_is_reported_and_logged(daemon):
     async def bug() -> None:
         raise RuntimeError("a bug")
