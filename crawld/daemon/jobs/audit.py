@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
+from itertools import accumulate
 from typing import Final, NamedTuple
 
 import structlog
@@ -57,10 +58,17 @@ _STALE_OUTCOMES: Final = frozenset(
 
 
 class _Site(NamedTuple):
-    """A site to draw from: audits per second, and copies by host."""
+    """A site to draw from.
+
+    Attributes:
+        rate: audits per second.
+        hosts: its hosts with their copies.
+        sums: copies of each host and of those before it.
+    """
 
     rate: float
     hosts: tuple[tuple[HostState, CopyCount], ...]
+    sums: tuple[int, ...]
 
 
 class AuditJob(BackgroundWork):
@@ -121,7 +129,10 @@ class AuditJob(BackgroundWork):
                 if held.host_id in hosts and site is not None and not site.paused:
                     by_site[held.site_id].append((hosts[held.host_id], held))
             await slices.pause()
-        return [_Site(self._rate(each), tuple(each)) for each in by_site.values()]
+        return [
+            _Site(self._rate(each), tuple(each), tuple(accumulate(held.pages for _, held in each)))
+            for each in by_site.values()
+        ]
 
     def _rate(self, hosts: list[tuple[HostState, CopyCount]]) -> float:
         """Return audits per second: on each host at most the configured share of its requests."""
@@ -135,17 +146,17 @@ class AuditJob(BackgroundWork):
     async def _draw_until(
         self, count_at: float, sites: list[_Site], nursery: trio.Nursery, found: list[AuditResult]
     ) -> None:
-        total = math.fsum(site.rate for site in sites)
+        # A draw is a binary search: a site may have 100,000 hosts.
+        rates = list(accumulate(site.rate for site in sites))
+        total = rates[-1] if rates else 0.0
         while True:
             at = trio.current_time() + poisson_gap_s(total, self._rng.random())
             # The process has no memory: a time beyond `count_at` may be drawn again after it.
             await trio.sleep_until(min(at, count_at))
             if at >= count_at:
                 return
-            (site,) = self._rng.choices(sites, [each.rate for each in sites])
-            (host_and_count,) = self._rng.choices(
-                site.hosts, [held.pages for _, held in site.hosts]
-            )
+            (site,) = self._rng.choices(sites, cum_weights=rates)
+            (host_and_count,) = self._rng.choices(site.hosts, cum_weights=site.sums)
             position = self._rng.randrange(host_and_count[1].pages)
             nursery.start_soon(self._audit, *host_and_count, position, found)
 
