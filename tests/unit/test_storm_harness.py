@@ -17,6 +17,7 @@ from tests.peer.storm.model import PARTS, WikiModel, normalized
 from tests.peer.storm.reader import Seen, see
 from tests.peer.storm.report import early_requests, percentile
 from tests.peer.storm.schedule import make_schedule
+from tests.peer.storm.status_probe import true_freshness
 from tests.peer.storm.watch import Shown, Watch
 
 
@@ -77,6 +78,27 @@ def test_a_later_copy_counts_for_all_earlier_edits(model, watch):
     assert watched.is_right
     watched.judge(seen({"a a a": 2}), 12.0)
     assert watched.relapses == 1
+
+
+def test_the_truth_counts_what_a_reader_opens_as_current(model, watch):
+    held = ("A", "B", "C", "D", "E")
+    for title in held[2:]:
+        model.pages[title] = member(f"{title} {title} {title}")
+    watch.note("edit", 1.0)
+    reads = {
+        "A": seen({"a a a": 0}),
+        "B": seen({"other": 0}),
+        "C": seen({"C C C": 0}, is_redirected=True),
+        "D": seen({"D D D": 0}, is_marked=True),
+        "E": seen(status=404),
+    }
+    for title, read in reads.items():
+        watch.by_title[title].judge(read, 2.0)
+    urls = {watch.by_title[title].url for title in held}
+    # A redirect shows a copy that is counted already; a marked one nobody takes for the page.
+    assert true_freshness(watch, urls) == 0.5
+    assert true_freshness(watch, urls - {watch.by_title["B"].url}) == 1.0
+    assert true_freshness(watch, set()) is None
 
 
 def test_a_swap_needs_the_other_page(model, watch):

@@ -1,4 +1,8 @@
-"""What the daemon says about the freshness of its copies, and what is true at that time."""
+"""What the daemon says about the freshness of its copies, and what is true at that time.
+
+Both count what a reader can open and takes for a page as it is now: not a copy that is marked as
+deleted or moved, and no redirect, since it shows another copy, which is counted already.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +17,7 @@ class StatusProbe:
     """One answer of the daemon about one site.
 
     Attributes:
-        truth: share of its pages that show a reader what the wiki shows.
+        truth: share of the copies that it shows which equal what the wiki shows.
         low, high: interval of the measured freshness.
         modelled: by the change model; None: not said.
     """
@@ -44,8 +48,12 @@ def probe_status(world: World, watch: Watch, at: float) -> list[StatusProbe]:
 
 def _truth(world: World, watch: Watch, site: str) -> float | None:
     listed = world.ask(f"/pages?site={site}&state=visited&limit=1000")
-    if listed is None:
-        return None
-    held = {each["url"] for each in listed}
-    own = [each.is_right for each in watch.by_title.values() if each.url in held]
-    return sum(own) / len(own) if own else None
+    return None if listed is None else true_freshness(watch, {each["url"] for each in listed})
+
+
+def true_freshness(watch: Watch, urls: set[str]) -> float | None:
+    """Return the share of the copies at some URLs that are right; None if no copy is shown."""
+    right = [
+        each.is_right for each in watch.by_title.values() if each.url in urls and each.is_shown
+    ]
+    return sum(right) / len(right) if right else None

@@ -76,6 +76,7 @@ class Watched:
     Attributes:
         fulfilled: how many of them the mirror has shown.
         is_right: whether the last read satisfied the newest.
+        is_shown: whether the last read showed a page of its own, as current.
         probe_at, probed_at: times of the next read and of the last.
         relapses: how often a read was wrong after it had been right.
     """
@@ -85,6 +86,7 @@ class Watched:
     expectations: list[Expectation] = field(default_factory=list)
     fulfilled: int = 0
     is_right: bool = False
+    is_shown: bool = False
     probe_at: float = 0.0
     probed_at: float = 0.0
     relapses: int = 0
@@ -113,6 +115,7 @@ class Watched:
     def judge(self, seen: Seen, at: float) -> None:
         """Take a read into account."""
         was_right, self.is_right, self.probed_at = self.is_right, False, at
+        self.is_shown = seen.is_current and not seen.is_redirected
         for place in range(len(self.expectations) - 1, -1, -1):
             if self.expectations[place].shown.accepts(seen):
                 for each in self.expectations[self.fulfilled : place + 1]:
