@@ -9,7 +9,7 @@ from functools import partial
 from crawld.core.change.history import Observation
 from crawld.core.change.model import PageModel
 from crawld.core.change.prior import Gamma
-from crawld.core.page import Outcome
+from crawld.core.page import Outcome, PageState
 from crawld.core.revisit.policies import VisitObservation
 from crawld.daemon.visit.conclude import Visit
 from crawld.daemon.visit.content import PageContent
@@ -106,6 +106,8 @@ def hint_judgement_of(visit: Visit, sources: tuple[int, ...] | None) -> HintJudg
     outcome, page = visit.judgement.outcome, visit.page
     if page.last_visit_at is None or outcome in (Outcome.FAILED, Outcome.BLOCKED):
         return None
+    if page.state is PageState.DISCOVERED:
+        return None  # its history is that of another URL: the page was renamed
     changed: bool | None
     if outcome in _DISAPPEARED:
         changed = page.last_outcome is not outcome
@@ -113,6 +115,9 @@ def hint_judgement_of(visit: Visit, sources: tuple[int, ...] | None) -> HintJudg
         changed = False
     else:
         changed = None if visit.same is None else not visit.same
+    if page.requisite and sources is not None:
+        # Sources report pages, not what pages are shown with: they miss nothing there.
+        sources = ()
     rate = _model_of(page).rate
     expected = -math.expm1(-rate * max(visit.at - page.last_visit_at, 0.0))
     return HintJudgement(sources, page.last_visit_at, changed, expected)

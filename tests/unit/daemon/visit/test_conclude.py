@@ -393,6 +393,23 @@ def test_a_history_read_during_a_visit_is_kept():
     assert (after.first_at, after.changed) == (history_times[0], 1)
 
 
+def test_no_source_misses_the_change_of_a_requisite():
+    # A style that changed is no page that the recent changes of a wiki should have named.
+    for requisite, judged in ((0, (4, 5)), (1, ())):
+        page = make_page(**HELD, last_visit_at=NOW - 60.0, requisite=requisite)
+        visit = conclude_visit(response(), page)
+        record = record_of(visit, VisitFeedback(), HostUpdate(), NO_CAPS, (4, 5))
+        assert record.hint_judgement.sources == judged
+        assert record.hint_judgement.changed
+
+
+def test_no_source_misses_the_change_of_a_renamed_page():
+    # Its history came with it: no visit of this URL was before.
+    renamed = make_page(**HELD, last_visit_at=NOW - 60.0, state=PageState.DISCOVERED)
+    visit = conclude_visit(response(), renamed)
+    assert record_of(visit, VisitFeedback(), HostUpdate(), NO_CAPS, (4,)).hint_judgement is None
+
+
 def test_a_record_does_not_hold_the_parsed_page_in_memory():
     visit = conclude_visit(response(), make_page(**HELD))
     reachable, seen = [record_of(visit, VisitFeedback(), HostUpdate(), NO_CAPS)], set()
