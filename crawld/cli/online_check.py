@@ -10,11 +10,12 @@ import sys
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Final
 
 import trio
 
-from crawld.cli.output import printable
+from crawld.cli.polite_requests import PoliteRequests, is_same_domain, open_fetcher
 from crawld.config.derive import allows_private, headers_origins, host_delay_s, user_agent
 from crawld.config.headers import read_headers
 from crawld.config.load import LoadedConfig
@@ -22,14 +23,11 @@ from crawld.config.model import Config
 from crawld.config.seeds import BadSeed, read_seeds, read_wiki_titles
 from crawld.config.site import SiteConfig
 from crawld.core.content import html
-from crawld.core.robots import Robots, RobotsVerdict
-from crawld.core.url import canonicalize, registrable_domain, split_url
+from crawld.core.url import split_url
 from crawld.daemon.jobs.wiki_parts.asking import REFUSED, TITLES_AT_ONCE, resolve_titles
-from crawld.errors import ConfigError, InvalidUrlError, OperatorError
-from crawld.net.exchange import FetchFailure, FetchRequest, FetchResponse, SecretHeaders
+from crawld.errors import ConfigError, OperatorError
+from crawld.net.exchange import SecretHeaders
 from crawld.net.fetcher import Fetcher
-from crawld.net.resolver import CachedResolver
-from crawld.net.robots import fetch_robots
 from crawld.sources.mediawiki_api import (
     ApiResponse,
     ApiTrouble,
@@ -43,8 +41,6 @@ from crawld.sources.mediawiki_rows import rows_of
 from crawld.sources.mediawiki_scope import normalize_prefixes
 from crawld.sources.mediawiki_site import SITEINFO, WikiFacts, find_api, read_siteinfo
 from crawld.sources.mediawiki_title import TitleRules
-
-MAX_REDIRECTS: Final = 5
 
 ATTEMPTS: Final = 2
 """Requests before a wiki that lags or fails is reported."""
@@ -78,22 +74,15 @@ def check_online(loaded: LoadedConfig) -> list[OnlineResult]:
 
 
 async def _check(config: Config, sites: Sequence[SiteConfig]) -> list[OnlineResult]:
-    resolver = CachedResolver(hosts=config.dns.hosts)
-    fetcher = Fetcher(user_agent=user_agent(config), resolver=resolver)
     results = []
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(resolver.run)
-        try:
-            for site in sites:
-                result = OnlineResult(site.name)
-                try:
-                    await _WikiCheck(config, site, fetcher, result).run()
-                except (OperatorError, ConfigError) as error:
-                    result.failure = error.message
-                results.append(result)
-        finally:
-            await fetcher.aclose()
-            nursery.cancel_scope.cancel()
+    async with open_fetcher(config) as fetcher:
+        for site in sites:
+            result = OnlineResult(site.name)
+            try:
+                await _WikiCheck(config, site, fetcher, result).run()
+            except (OperatorError, ConfigError) as error:
+                result.failure = error.message
+            results.append(result)
     return results
 
 
@@ -105,12 +94,17 @@ class _WikiCheck:
     ) -> None:
         self._config = config
         self._site = site
-        self._fetcher = fetcher
         self._result = result
-        self._delay_s = host_delay_s(config, site)
-        self._robots: dict[str, Robots] = {}
+        self._requests = PoliteRequests(
+            fetcher,
+            user_agent(config),
+            delay_s=host_delay_s(config, site),
+            permits_private=partial(allows_private, site),
+            obeys_delay=config.politeness.respect_crawl_delay,
+            headers_of=self._headers,
+            proxy=site.proxy,
+        )
         self._api = ""
-        self._sent = 0
 
     async def run(self) -> None:
         """Find the wiki by a seed; ask for titles, categories and prefixes."""
@@ -125,11 +119,11 @@ class _WikiCheck:
         for seed in read_seeds(self._site):
             if isinstance(seed, BadSeed):
                 continue
-            url, response = await self._page(seed.url)
+            url, response = await self._requests.get_page(seed.url)
             api = find_api(html.parse(response.body), url)
             if api is None:
                 raise OperatorError(f"{url} is no page of a MediaWiki that names its API")
-            if registrable_domain(split_url(api).host) != registrable_domain(split_url(url).host):
+            if not is_same_domain(api, url):
                 raise OperatorError(f"{url} names an API of another domain: {api[:200]}")
             self._api = api
             try:
@@ -137,23 +131,6 @@ class _WikiCheck:
             except ValueError as error:
                 raise OperatorError(f"{api} does not describe a MediaWiki: {error}") from error
         raise OperatorError("the site has no seed")
-
-    async def _page(self, url: str) -> tuple[str, FetchResponse]:
-        for _ in range(MAX_REDIRECTS + 1):
-            robots = await self._robots_of(split_url(url).origin)
-            if not robots.allowed(url):
-                raise OperatorError(f"robots.txt forbids {url}")
-            response = await self._get(url)
-            location = response.header("location") if 300 <= response.status < 400 else None
-            if location is None:
-                if response.status != 200:
-                    raise OperatorError(f"{url} has status {response.status}")
-                return url, response
-            try:
-                url = canonicalize(location, url)
-            except InvalidUrlError as error:
-                raise OperatorError(f"{url} redirects to {location[:200]!r}") from error
-        raise OperatorError(f"{url}: more than {MAX_REDIRECTS} redirects")
 
     # --- titles, categories, prefixes ----------------------------------------------------------
 
@@ -214,11 +191,11 @@ class _WikiCheck:
 
     async def _ask(self, parameters: Parameters) -> ApiResponse | ApiTrouble:
         url = query_url(self._api, parameters, maxlag_s=self._config.jobs.api_maxlag_s)
-        robots = await self._robots_of(split_url(url).origin)
+        robots = await self._requests.robots_of(split_url(url).origin)
         if robots.names_agent and not robots.allowed(url):
             raise OperatorError(f"robots.txt names crawld and forbids {self._api}")
         for attempt in range(1, ATTEMPTS + 1):
-            got = await self._get(url)
+            got = await self._requests.get(url)
             found = read_response(
                 got.status,
                 got.header("retry-after"),
@@ -234,33 +211,6 @@ class _WikiCheck:
             await trio.sleep(pause_s)
         raise AssertionError("unreachable")
 
-    async def _robots_of(self, origin: str) -> Robots:
-        if origin not in self._robots:
-            found = await fetch_robots(
-                self._fetcher.fetch, origin, wait_turn=self._wait, permits_private=self._permits
-            )
-            if found.verdict is RobotsVerdict.CLOSED:
-                raise OperatorError(f"{origin}/robots.txt cannot be fetched: {found.detail}")
-            robots = Robots.parse(found.text or b"", user_agent(self._config))
-            if self._config.politeness.respect_crawl_delay:
-                self._delay_s = max(self._delay_s, robots.crawl_delay_s or 0.0)
-            self._robots[origin] = robots
-        return self._robots[origin]
-
-    async def _get(self, url: str) -> FetchResponse:
-        await self._wait(url)
-        request = FetchRequest(
-            url=url,
-            headers=self._headers(url),
-            permits_private=self._permits,
-            proxy=self._site.proxy,
-            cut=True,
-        )
-        response = await self._fetcher.fetch(request)
-        if isinstance(response, FetchFailure):
-            raise OperatorError(f"{url[:200]}: {response.failure}: {response.detail}")
-        return response
-
     def _headers(self, url: str) -> SecretHeaders:
         site, origin = self._site, split_url(url).origin
         if site.headers_file is None or origin not in headers_origins(
@@ -268,15 +218,6 @@ class _WikiCheck:
         ):
             return ()
         return read_headers(site.headers_file).pairs
-
-    async def _wait(self, url: str) -> None:
-        if self._sent:
-            await trio.sleep(self._delay_s)
-        self._sent += 1
-        print(f"asking for {printable(url[:120])}", file=sys.stderr)
-
-    def _permits(self, host: str) -> bool:
-        return allows_private(self._site, host)
 
 
 def _answered(
