@@ -252,7 +252,7 @@ def find_differences(wiki: MediaWiki, db: Path, titles: Sequence[str]) -> dict[s
             )
         }
         for title in titles:
-            fetched = _fetch(wiki.url(title))
+            fetched = fetch(wiki.url(title))
             version_id, outcome = held.get(wiki.url(title), (None, None))
             if fetched is None:
                 if outcome not in ("gone", "soft_gone", None):
@@ -268,7 +268,8 @@ def find_differences(wiki: MediaWiki, db: Path, titles: Sequence[str]) -> dict[s
     return found
 
 
-def _fetch(url: str) -> bytes | None:
+def fetch(url: str) -> bytes | None:
+    """Return what a server itself shows at a URL, without a proxy; None for a 404."""
     request = urllib.request.Request(url, headers={"User-Agent": "judge"})
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     try:

@@ -10,6 +10,8 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, TypeVar
 
+import apsw
+
 import crawld
 
 _PACKAGE = str(Path(crawld.__file__).parent)
@@ -73,6 +75,23 @@ def count_steps(call: Callable[..., object], *args: Any, **kwargs: Any) -> int:
         sys.setprofile(old_profile)
         if collects:
             gc.enable()
+    return steps
+
+
+def sql_steps(connection: apsw.Connection, call: Callable[..., object], *args: Any) -> int:
+    """Return the steps of SQLite's virtual machine in `call(connection, *args)`."""
+    steps = 0
+
+    def count() -> bool:
+        nonlocal steps
+        steps += 1
+        return False
+
+    connection.set_progress_handler(count, 1)
+    try:
+        call(connection, *args)
+    finally:
+        connection.set_progress_handler(None)
     return steps
 
 

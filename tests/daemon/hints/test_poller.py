@@ -4,6 +4,7 @@ import time
 
 import pytest
 import trio
+from trio.testing import wait_all_tasks_blocked
 
 from crawld.daemon.hints.source import HELD, Hint, Poll, PollTrouble
 from crawld.daemon.run import run_daemon
@@ -314,7 +315,7 @@ async def test_removed_sources_are_not_polled(start_sources, mirror):
     daemon.hint_poller.find_soon()
     await until(lambda: not daemon.hint_poller.poll_all())
     polls = len(source.polls)
-    await trio.sleep(0.05)
+    await wait_all_tasks_blocked()
     assert len(source.polls) <= polls + 1
 
 

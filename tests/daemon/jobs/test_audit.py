@@ -4,7 +4,6 @@ import random
 from dataclasses import replace
 
 import pytest
-import trio
 
 from crawld.config.model import Config, JobsConfig
 from crawld.core.audit import wilson_interval
@@ -54,7 +53,8 @@ async def test_the_estimate_matches_the_true_freshness(serve, daemon, mirror, au
     while sum(audits(mirror)[:2]) < 120:
         rows = mirror.rows("SELECT url, last_visit_at FROM page WHERE state = 'visited'")
         truth.append(freshness_by_fetch_time(site, dict(rows), wall.at).freshness)
-        await trio.sleep(0.05)
+        sampled_at = wall.at
+        await until(lambda at=sampled_at: wall.at >= at + 3.0, what="three requests")
     fresh, stale, unknown, expected = audits(mirror)
     low, high = wilson_interval(fresh, fresh + stale, level=0.9999)
     assert low - 0.05 < sum(truth) / len(truth) < high + 0.05

@@ -25,6 +25,7 @@ from tests.peer.nginx import NginxOptions
 from tests.peer.process import ManagedProcess
 from tests.peer.storm.corpus import CATEGORY, CATEGORY_DEPTH, PREFIX, STYLE, Corpus, style_text
 from tests.peer.storm.reader import MirrorReader
+from tests.peer.wiki_editor import fetch
 
 RETRY_AFTER_S = 10
 PHP_PROCESSES = 4
@@ -93,16 +94,7 @@ class World:
 
     def fetch(self, url: str) -> bytes | None:
         """Return what the wiki itself shows at a URL, None for a 404; not through the outage."""
-        address = self.wiki.editors_origin + url.removeprefix(self.wiki.origin)
-        opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-        try:
-            with opener.open(address, timeout=60) as answer:
-                return bytes(answer.read())
-        except urllib.error.HTTPError as error:
-            error.close()
-            if error.code == 404:
-                return None
-            raise
+        return fetch(self.wiki.editors_origin + url.removeprefix(self.wiki.origin))
 
     def ask(self, path: str) -> Any:
         """Return an answer of the control socket; None if the daemon does not answer."""

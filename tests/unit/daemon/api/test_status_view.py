@@ -8,6 +8,7 @@ from crawld.daemon.api.status_view import _read
 from crawld.store.engine import migrate
 from crawld.store.engine.connection import open_connection
 from crawld.store.frontier import site
+from tests.unit.steps import sql_steps
 from tests.unit.store.rows import NOW
 
 HOSTS = """
@@ -31,23 +32,6 @@ def grow(connection, count):
         connection.execute(sql, (count,) if "?1" in sql else ())
 
 
-def steps_of(connection, fn):
-    """Return the number of steps of SQLite's virtual machine in a call."""
-    steps = 0
-
-    def count():
-        nonlocal steps
-        steps += 1
-        return False
-
-    connection.set_progress_handler(count, 1)
-    try:
-        fn(connection)
-    finally:
-        connection.set_progress_handler(None)
-    return steps
-
-
 @pytest.fixture
 def steps_at(tmp_path):
     """Return a function: the steps of the status in a file with so many hosts and pages."""
@@ -58,7 +42,7 @@ def steps_at(tmp_path):
         with closing(open_connection(path)) as connection, connection:
             site.upsert(connection, "s", "{}", source="config", at=NOW)
             grow(connection, count)
-            return steps_of(connection, _read)
+            return sql_steps(connection, _read)
 
     return steps_at
 

@@ -11,6 +11,7 @@ from crawld.store.changes import fan_out, freshness, hint_source, model
 from crawld.store.engine import migrate
 from crawld.store.engine.connection import open_connection
 from crawld.store.frontier import frontier, site
+from tests.unit.steps import sql_steps
 from tests.unit.store.rows import NOW, found
 
 HOST = "INSERT INTO host (host_id, host, added_at) VALUES (1, 'a.test', 0)"
@@ -47,30 +48,13 @@ def file_of(tmp_path):
             pass
 
 
-def steps_of(connection, fn, *arguments):
-    """Return the number of steps of SQLite's virtual machine in a call."""
-    steps = 0
-
-    def count():
-        nonlocal steps
-        steps += 1
-        return False
-
-    connection.set_progress_handler(count, 1)
-    try:
-        fn(connection, *arguments)
-    finally:
-        connection.set_progress_handler(None)
-    return steps
-
-
 def test_a_sample_reads_no_more_of_a_larger_file(file_of):
     few, many = file_of(1_000), file_of(100_000)
     # 500 copies are all read; of 50,000 no more than a sample may be.
-    per_copy = steps_of(few, freshness.sample_copies, 1) / 500
-    steps = steps_of(many, freshness.sample_copies, 1)
+    per_copy = sql_steps(few, freshness.sample_copies, 1) / 500
+    steps = sql_steps(many, freshness.sample_copies, 1)
     assert steps < 2.0 * per_copy * freshness.BLOCKS * freshness.BLOCK_PAGES
-    again = steps_of(file_of(200_000), freshness.sample_copies, 1)
+    again = sql_steps(file_of(200_000), freshness.sample_copies, 1)
     assert again == pytest.approx(steps, rel=0.05)
 
 
