@@ -9,11 +9,12 @@ because nobody edits that fast. (b) Two visits: a difference four times in a row
 if whole blocks would be left out). A rule whose blocks differ in less than a quarter of its
 observations no longer holds.
 
-Rules of a *host* are learned from all its pages. They hold if at least three pages agree, and
-either four in five observations differed or the same change was seen on three pages in a row: the
-text of a template, such as a date stamp, changes everywhere at once. Such a change is detected
-before any single page could prove it, while scores that editors change on some pages keep their
-digits.
+Rules of a *host* are learned from all its pages. They hold if at least three pages differed again,
+at once after an earlier difference, in four of five observations: that all pages differ once shows
+only that their template was edited. Numbers alone are also masked if the same change was seen
+three times in a row, as a date stamp changes everywhere at once; no page could prove it so early,
+while scores that editors change on some pages keep their digits. Pages whose changes a source
+reports do without: the source tells an edited template from a date stamp.
 
 Invariants: rules never leave out more than half of the text of the page they are learned from (a
 page that differs in every byte remains a changing page); nothing is quadratic in the blocks.
@@ -88,26 +89,52 @@ class ReadingPair:
         Call it for every reading with a body, even an equal one: unchanged blocks are evidence too.
         The readings of a `pair` are one host delay apart, so that no edit lies between.
         """
-        observed = self._observe_all(known, page_bit=1)
-        rules = [_confirm(rule, pair=pair and differs) for rule, differs in observed]
+        rules = []
+        for before in self._candidates(known):
+            rule, differs = _observe(before, self.old, self.new, self._indices)
+            if differs:
+                rule = replace(rule, pages=1)
+            if _is_kept(rule):
+                rules.append(_confirm(rule, pair=pair and differs))
         return _best_rules(rules, self.new, self._indices[1], MAX_RULES)
 
-    def learn_host(self, known: VolatileRules, *, page_key: int) -> VolatileRules:
+    def learn_host(
+        self,
+        known: VolatileRules,
+        *,
+        page_key: int,
+        own: VolatileRules,
+        pair: bool = False,
+        reported: bool = False,
+    ) -> VolatileRules:
         """Return the rules of the host after this comparison of one of its pages.
 
-        `page_key` is any number that identifies the page on its host.
+        Args:
+            page_key: any number that identifies the page on its host.
+            own: rules of the page before this comparison: which blocks differed the last time.
+            pair: whether the readings are one host delay apart.
+            reported: whether a source reports the changes of the page.
         """
         page_bit = 1 << (crc32(str(page_key).encode()) & 15)
-        rules = [_confirm_for_host(rule) for rule, _ in self._observe_all(known, page_bit=page_bit)]
+        again = {rule.key for rule in own.rules if rule.streak}
+        rules = []
+        for before in self._candidates(known):
+            rule, differs = _observe(before, self.old, self.new, self._indices)
+            # A change that is rare but the same on all pages may only mask numbers: a new slogan in
+            # its own container is an edit.
+            alike = not reported and rule.cover == Cover.WORDING
+            if differs and (pair or rule.key in again or (alike and rule.repeats > before.repeats)):
+                rule = replace(rule, pages=rule.pages | page_bit)
+            elif differs:  # an edit, for all we know
+                rule = replace(rule, seen=before.seen, differed=before.differed)
+            if _is_kept(rule):
+                rules.append(_confirm_for_host(rule, alike=alike))
         return _best_rules(rules, self.new, self._indices[1], MAX_HOST_RULES)
 
-    def _observe_all(
-        self, known: VolatileRules, *, page_bit: int
-    ) -> list[tuple[VolatileRule, bool]]:
-        """Return new rules for what differs, and the known ones with one more observation.
+    def _candidates(self, known: VolatileRules) -> list[VolatileRule]:
+        """Return new rules for what differs, and the known ones.
 
-        Each comes with whether its blocks differed this time. The newest are first, so that the
-        oldest rules with little evidence are dropped.
+        The newest are first, so that the oldest rules with little evidence are dropped.
         """
         rules = {rule.key: rule for rule in known.rules}
         proposals = {rule.key: rule for rule in self._proposals}
@@ -119,14 +146,12 @@ class ReadingPair:
             for key, rule in proposals.items()
             if key not in rules
         ]
-        observed = [
-            _observe(rule, self.old, self.new, self._indices) for rule in [*unseen, *rules.values()]
-        ]
-        return [
-            (replace(rule, pages=rule.pages | page_bit) if differs else rule, differs)
-            for rule, differs in observed
-            if rule.differed * 8 >= rule.seen or rule.repeats >= HOST_REPEATS
-        ]
+        return [*unseen, *rules.values()]
+
+
+def _is_kept(rule: VolatileRule) -> bool:
+    """Whether a rule has enough evidence to be observed further."""
+    return rule.differed * 8 >= rule.seen or rule.repeats >= HOST_REPEATS
 
 
 def _rank(rule: VolatileRule) -> tuple[bool, int]:
@@ -164,13 +189,15 @@ def _confirm(rule: VolatileRule, *, pair: bool) -> VolatileRule:
     return replace(rule, confirmed=proven or (rule.confirmed and rule.differed * 4 >= rule.seen))
 
 
-def _confirm_for_host(rule: VolatileRule) -> VolatileRule:
-    everywhere = rule.seen >= HOST_OBSERVATIONS and rule.differed >= HOST_SHARE * rule.seen
-    # A change that is rare but the same on all pages may only mask numbers: a new slogan in its own
-    # container is an edit.
-    alike = rule.repeats >= HOST_REPEATS and rule.cover == Cover.WORDING
-    agreed = rule.pages.bit_count() >= HOST_PAGES and (everywhere or alike)
-    return replace(rule, confirmed=agreed or (rule.confirmed and rule.differed * 2 >= rule.seen))
+def _confirm_for_host(rule: VolatileRule, *, alike: bool) -> VolatileRule:
+    everywhere = (
+        rule.pages.bit_count() >= HOST_PAGES
+        and rule.seen >= HOST_OBSERVATIONS
+        and rule.differed >= HOST_SHARE * rule.seen
+    )
+    stamp = alike and rule.repeats >= HOST_REPEATS
+    holds = rule.confirmed and rule.differed * 2 >= rule.seen
+    return replace(rule, confirmed=everywhere or stamp or holds)
 
 
 def _best_rules(

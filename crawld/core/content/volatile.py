@@ -73,7 +73,7 @@ class VolatileRule:
         differed: observations that differed.
         streak: number of the last observations in a row that differed.
         confirmed: whether the rule applies.
-        pages: bit set of hashed keys of the pages it differed on.
+        pages: bit set of hashed keys of the pages whose differences counted.
         change_hash: hash of the last change of its blocks, before and after.
         repeats: number of observations in a row that repeated this change.
     """
@@ -119,6 +119,10 @@ class VolatileRules:
         """Return only the confirmed rules."""
         return VolatileRules(tuple(rule for rule in self.rules if rule.confirmed))
 
+    def rested(self) -> VolatileRules:
+        """Return the rules after a reading in which no block differed, without counting it."""
+        return VolatileRules(tuple(replace(rule, streak=0) for rule in self.rules))
+
     def to_bytes(self) -> bytes:
         """Return the stored form: 25 bytes a rule."""
         return b"".join(
@@ -141,6 +145,9 @@ class VolatileRules:
                 if cover in _COVERS
             )
         )
+
+
+NO_RULES = VolatileRules()
 
 
 def _joined(a: VolatileRule, b: VolatileRule) -> VolatileRule:

@@ -39,9 +39,11 @@ from crawld.core.content.blocks import Blocks
 from crawld.core.content.fingerprint import cleaned_digest
 from crawld.core.content.noise_learning import ReadingPair
 from crawld.core.content.tree_memory import count_tags
-from crawld.core.content.volatile import VolatileRules, cleaned
+from crawld.core.content.volatile import NO_RULES, VolatileRules, cleaned
+from crawld.core.page import Outcome
 from crawld.daemon.analyser import INLINE_S, Analyser, cost_s
 from crawld.daemon.frontier.site import ActiveSite
+from crawld.daemon.visit.validators import RequestMode
 from crawld.errors import CrawldError
 from crawld.memory import FREE_BYTES
 from crawld.net.exchange import FetchFailure, FetchResponse
@@ -138,6 +140,8 @@ class ComparisonBasis:
         threshold: weighted difference from which the page counts as changed.
         pair: whether both bodies were fetched one host delay apart.
         expected: whether a hint made the visit, or a replica answered it: no evidence of noise.
+        reported: whether a source reports the changes of the page.
+        certain: whether a wiki reported the change: whatever differs is one.
     """
 
     held: StoredCopy
@@ -147,6 +151,8 @@ class ComparisonBasis:
     threshold: float = 0.0
     pair: bool = False
     expected: bool = False
+    reported: bool = False
+    certain: bool = False
     max_links: int = 10_000
 
     @property
@@ -160,7 +166,13 @@ class ComparisonBasis:
         return ComparisonBasis(
             held=self.held,
             rules=readings.learn(self.rules, pair=self.pair),
-            template=readings.learn_host(self.template, page_key=self.page_id),
+            template=readings.learn_host(
+                self.template,
+                page_key=self.page_id,
+                own=self.rules,
+                pair=self.pair,
+                reported=self.reported,
+            ),
             page_id=self.page_id,
             threshold=self.threshold,
         )
@@ -191,6 +203,9 @@ def compare(body: bytes, content_type: str | None, basis: ComparisonBasis) -> Bo
         cleaned_as = cleaned_digest(cleaned(analysis.blocks, known))
     # Paragraphs that only swapped places have rsync difference 0: the digests decide.
     equal = not difference and cleaned_as == cleaned_digest(cleaned(old, known))
+    if equal and basis.certain and old.texts != analysis.blocks.texts:
+        # A rule may have come from an edit: the wiki knows better.
+        equal, difference = False, difference_of(old, analysis.blocks, NO_RULES)
     return BodyComparison(
         digest=analysis.digest,
         same=equal or 0.0 < difference < basis.threshold,
@@ -218,6 +233,15 @@ def learn_unchanged(
 
 def _if_new(before: VolatileRules, after: VolatileRules) -> bytes | None:
     return None if before == after else after.to_bytes()
+
+
+def rules_before(page: PageRecord, stored: bytes) -> VolatileRules:
+    """Return the noise rules of a page before a visit, from their stored form.
+
+    A 304 says that nothing changed by itself: what differs now did not differ every time.
+    """
+    rules = VolatileRules.from_bytes(stored)
+    return rules.rested() if page.last_outcome is Outcome.NOT_MODIFIED else rules
 
 
 def wants_pair(page: PageRecord, template: Template, *, streak: int, confirm_pages: int) -> bool:
@@ -270,16 +294,13 @@ class ChangeDetector:
         page: PageRecord,
         site: ActiveSite,
         response: FetchResponse | FetchFailure,
-        *,
-        pair: bool,
-        expected: bool = False,
+        mode: RequestMode,
     ) -> BodyComparison | None:
         """Compare a body with the copy held; None if the response has no body.
 
         Args:
             page: the page before the visit.
-            pair: whether the copy held was fetched one host delay ago.
-            expected: whether a hint made the visit, or a replica answered it.
+            mode: how it was requested.
         """
         if isinstance(response, FetchFailure) or response.status not in (200, 203):
             return None
@@ -299,8 +320,10 @@ class ChangeDetector:
             template=VolatileRules.from_bytes(self.template(page.host_id).rules),
             page_id=page.page_id,
             threshold=site.config.change_threshold,
-            pair=pair,
-            expected=expected,
+            pair=mode.pair and not mode.hinted,
+            expected=mode.hinted or mode.from_replica,
+            reported=mode.reported,
+            certain=mode.certain,
             max_links=site.max_links_per_page,
         )
         content_type = response.header("content-type")
@@ -363,7 +386,7 @@ class ChangeDetector:
             return None
 
     def _rules(self, page: PageRecord) -> VolatileRules:
-        return VolatileRules.from_bytes(self._database.look_up(volatile.of_page, page.page_id))
+        return rules_before(page, self._database.look_up(volatile.of_page, page.page_id))
 
     def template(self, host_id: int) -> Template:
         """Return the noise rules learnt for all pages of a host."""

@@ -62,8 +62,15 @@ class VisitLearning:
         self._pairs.discard(page.page_id)
         # A second fetch that comes too late is a visit like any other.
         mode = self.validators.request_mode(page, pair=pair and is_pair(page, now, delay_s))
-        hinted = covered and self._database.look_up(hint.has_hint, page.page_id)
-        return replace(mode, hinted=True) if hinted else mode
+        if not covered:
+            return mode
+        reporter = self._database.look_up(hint.reporter_of, page.page_id)
+        return replace(
+            mode,
+            reported=True,
+            hinted=reporter is not None,
+            certain=reporter is hint.Reporter.WIKI,
+        )
 
     async def compare(
         self,
@@ -75,13 +82,7 @@ class VisitLearning:
         """Compare the body of a response with the copy held; None without a body."""
         if page.requisite:
             return None  # its digest is enough: nobody reads it
-        return await self.detector.compare(
-            page,
-            site,
-            response,
-            pair=mode.pair and not mode.hinted,
-            expected=mode.hinted or mode.from_replica,
-        )
+        return await self.detector.compare(page, site, response, mode)
 
     def learn(self, visit: Visit) -> VisitFeedback:
         """Learn from a visit; return the feedback to record with it."""

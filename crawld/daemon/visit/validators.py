@@ -31,14 +31,19 @@ class RequestMode:
     Attributes:
         check: whether they are left out on purpose, to test the trust in the server.
         pair: whether the copy held was fetched one host delay ago.
-        hinted: whether a hint says that the page changed; a difference is then no noise.
+        reported: whether hint sources report the changes of the page.
+        hinted: whether a hint says that the page changed; a difference is then no evidence of
+            noise.
+        certain: whether a wiki gave that hint: any difference is then a change.
         from_replica: whether a replica is asked; its header says nothing of the page's origin.
     """
 
     sent: Validators = NO_VALIDATORS
     check: bool = False
     pair: bool = False
+    reported: bool = False
     hinted: bool = False
+    certain: bool = False
     from_replica: bool = False
 
     @property

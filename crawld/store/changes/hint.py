@@ -16,6 +16,7 @@ import json
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from enum import Enum
 from typing import Final, NamedTuple
 
 import apsw
@@ -379,10 +380,23 @@ def pages_visited_before(
     return [HeldPage(*row) for row in rows]
 
 
-def has_hint(connection: apsw.Connection, page_id: int) -> bool:
-    """Return whether some source reports a change of a page since its last visit."""
-    row = connection.execute("SELECT 1 FROM hint WHERE page_id = ? LIMIT 1", (page_id,)).fetchone()
-    return row is not None
+class Reporter(Enum):
+    """Who reports a change of a page since its last visit."""
+
+    SOURCE = "source"
+    WIKI = "wiki"
+
+
+def reporter_of(connection: apsw.Connection, page_id: int) -> Reporter | None:
+    """Return who reports a change of a page since its last visit, a wiki before other sources."""
+    by_wiki = connection.execute(
+        "SELECT max(wiki_id IS NOT NULL) FROM hint JOIN hint_source USING (hint_source_id)"
+        " WHERE page_id = ?",
+        (page_id,),
+    ).get
+    if by_wiki is None:
+        return None
+    return Reporter.WIKI if by_wiki else Reporter.SOURCE
 
 
 def count_by_source(connection: apsw.Connection) -> dict[int, int]:

@@ -10,7 +10,7 @@ from crawld.core.content.analysis import difference_of, read_blocks
 from crawld.core.content.blocks import Blocks
 from crawld.core.content.fingerprint import digest
 from crawld.core.content.noise_learning import ReadingPair
-from crawld.core.content.volatile import VolatileRules
+from crawld.core.content.volatile import NO_RULES, VolatileRules
 from tests.unit.core.content.noisy_site import Page
 from tests.unit.steps import assert_linear
 
@@ -31,7 +31,7 @@ def crawl(seed: int) -> Counter:
         first = read_blocks(page.render(noise, at))
         second = read_blocks(page.render(noise, at + HOST_DELAY_S))
         rules[key] = ReadingPair.of(first, second).learn(rules[key], pair=True)
-        host = ReadingPair.of(first, second).learn_host(host, page_key=key)
+        host = ReadingPair.of(first, second).learn_host(host, page_key=key, own=NO_RULES, pair=True)
         last.append((second, b""))
     for number in range(1, ROUNDS + 1):
         for key, page in enumerate(pages):
@@ -44,8 +44,9 @@ def crawl(seed: int) -> Counter:
             count["found" if kind else "false"] += found
             count["missed " + str(kind)] += bool(kind) and not found
             count["exact"] += digest(body) != last[key][1]
-            rules[key] = ReadingPair.of(old, new).learn(rules[key])
-            host = ReadingPair.of(old, new).learn_host(host, page_key=key)
+            readings = ReadingPair.of(old, new)
+            host = readings.learn_host(host, page_key=key, own=rules[key])
+            rules[key] = readings.learn(rules[key])
             last[key] = (new, digest(body))
     count["most bytes"] = max(len(r.to_bytes()) for r in rules)
     return count
@@ -109,6 +110,14 @@ def test_an_advertisement_without_container_is_a_slot():
     assert difference_of(third, inserted, rules) > 0
 
 
+def test_pairs_of_five_pages_prove_noise_of_the_host():
+    host = VolatileRules()
+    for key in range(5):
+        old, new = blocks(f"{STABLE}<div>Ad {key}</div>", f"{STABLE}<div>Buy {key} cakes</div>")
+        host = ReadingPair.of(old, new).learn_host(host, page_key=key, own=NO_RULES, pair=True)
+        assert len(host.confirmed().rules) == (key == 4)
+
+
 def test_a_page_that_is_all_noise_stays_a_changing_page():
     rng = random.Random(5)
     readings = blocks(*(f"<p>{rng.random()} {rng.choice('abcdefgh') * 9}</p>" for _ in range(12)))
@@ -120,6 +129,7 @@ def test_a_page_that_is_all_noise_stays_a_changing_page():
 
 def test_edited_scores_are_not_a_template():
     rng, host = random.Random(3), VolatileRules()
+    own = [VolatileRules()] * 20
     for number in range(200):
         score = [rng.randint(0, 9), rng.randint(0, 9)]
         edited = score if rng.random() > 0.3 else [score[0] + 10, score[1]]
@@ -127,7 +137,72 @@ def test_edited_scores_are_not_a_template():
         old, new = blocks(body.format(STABLE, score, 1), body.format(STABLE, edited, 1))
         if number > 20 and edited != score:
             assert difference_of(old, new, host) > 0
-        host = ReadingPair.of(old, new).learn_host(host, page_key=number % 20)
+        readings, key = ReadingPair.of(old, new), number % 20
+        host = readings.learn_host(host, page_key=key, own=own[key])
+        own[key] = readings.learn(own[key])
+
+
+def learn_host_of(readings, *, rules=None, own=None, reported=True):
+    """Return the rules of the host, and of each page, after one more reading of each page."""
+    host, own = rules or VolatileRules(), own or [VolatileRules()] * len(readings)
+    for key, (old, new) in enumerate(readings):
+        pair = ReadingPair.of(*blocks(old, new))
+        host = pair.learn_host(host, page_key=key, own=own[key], reported=reported)
+        own[key] = pair.learn(own[key])
+    return host, own
+
+
+BOXES = (
+    "<div class=box>Box of page {page}, in all {edit} words</div>",
+    "<div>{edit} words about the box</div>",
+    "<p>{edit}</p>",
+)
+
+
+@pytest.mark.parametrize("box", BOXES)
+@pytest.mark.parametrize("reported", [True, False])
+def test_one_edit_of_a_template_is_no_noise(box, reported):
+    def reading(page, edit):
+        return f"<p>Text {'of ' * page}it.</p>{STABLE}{box.format(page=page, edit=edit)}<hr>End"
+
+    host, own = learn_host_of(
+        [(reading(page, "old"), reading(page, "new")) for page in range(40)], reported=reported
+    )
+    assert difference_of(*blocks(reading(50, "old"), reading(50, "new")), host) > 0
+    # Nor are later ones, if the pages answered 304 in between.
+    for old, new in itertools.pairwise(["new", "next", "further", "latest"]):
+        host, own = learn_host_of(
+            [(reading(page, old), reading(page, new)) for page in range(40)],
+            rules=host,
+            own=[each.rested() for each in own],
+            reported=reported,
+        )
+    assert difference_of(*blocks(reading(50, "a"), reading(50, "b")), host) > 0
+    assert not host.confirmed().rules
+
+
+@pytest.mark.parametrize("reported", [True, False])
+def test_numbers_of_all_pages_are_a_stamp_unless_a_source_tells(reported):
+    def reading(page, day):
+        return f"{STABLE}<p>Text {'of ' * page}a page.</p><p>Printed on day {day}</p>"
+
+    host, own = learn_host_of([(reading(p, 1), reading(p, 2)) for p in range(9)], reported=reported)
+    host, _ = learn_host_of([(reading(p, 2), reading(p, 2)) for p in range(5)], rules=host, own=own)
+    assert (difference_of(*blocks(reading(50, 1), reading(50, 2)), host) > 0) is reported
+    assert difference_of(*blocks(reading(50, 1), reading(51, 1)), host) > 0
+
+
+@pytest.mark.parametrize("box", BOXES)
+def test_what_differs_again_on_three_pages_is_noise_of_the_host(box):
+    def reading(page, edit):
+        return f"<p>Text {'of ' * page}it.</p>{STABLE}{box.format(page=page, edit=edit)}<hr>End"
+
+    host, own = None, None
+    for old, new in itertools.pairwise(["apple", "pear", "plum", "grape"]):
+        host, own = learn_host_of(
+            [(reading(p, old), reading(p, new)) for p in range(5)], rules=host, own=own
+        )
+    assert difference_of(*blocks(reading(50, "fig"), reading(50, "kiwi")), host) == 0
 
 
 def test_rules_survive_storage_and_joining():
@@ -165,6 +240,6 @@ def test_the_work_on_many_blocks_of_one_place_is_linear(text):
     def learn(blocks):
         pair = ReadingPair.of(*blocks)
         rules = pair.learn(VolatileRules(), pair=True)
-        pair.learn_host(pair.learn(rules, pair=True), page_key=1)
+        pair.learn_host(pair.learn(rules, pair=True), page_key=1, own=rules)
 
     assert_linear(readings, learn, size=600, doublings=2)

@@ -1,11 +1,13 @@
 """Comparison of a body with the copy held: changed, only noise, or below the threshold."""
 
+import itertools
 import os
 import random
 
 import pytest
 
 from crawld.core.content.volatile import VolatileRules
+from crawld.core.page import Outcome
 from crawld.daemon.visit.change_detection import (
     MAX_SPARE_S,
     SPARE_SHARE,
@@ -15,6 +17,7 @@ from crawld.daemon.visit.change_detection import (
     is_pair,
     is_quick,
     learn_unchanged,
+    rules_before,
     wants_pair,
 )
 from crawld.simweb.article import make_article
@@ -92,6 +95,27 @@ def test_a_pair_proves_noise_at_once_and_edits_still_count():
     assert compare(later, HTML, make_basis(old, rules=rules)).same
     edited = page(TEXT.replace("banks", "shores", 1), "<p>Viewed 4711 times</p>")
     assert not compare(edited, HTML, make_basis(old, rules=rules)).same
+
+
+def test_what_a_wiki_reports_is_a_change_whatever_the_rules_say():
+    old, new = (page(TEXT, f"<p>Viewed {n} times</p>") for n in (10, 11))
+    rules = VolatileRules.from_bytes(compare(new, HTML, make_basis(old, pair=True)).rules)
+    reported = make_basis(old, rules=rules, expected=True, certain=True)
+    assert compare(new, HTML, make_basis(old, rules=rules, expected=True)).same
+    found = compare(new, HTML, reported)
+    assert not found.same
+    assert found.difference > 0.0
+    assert compare(old + b"<!-- cached -->", HTML, reported).same
+
+
+@pytest.mark.parametrize("between", [Outcome.UNCHANGED, Outcome.NOT_MODIFIED])
+def test_edits_with_a_304_between_them_are_no_noise(between):
+    stored, bodies = b"", [page(TEXT, f"<p>Score {n} points</p>") for n in range(7)]
+    for old, new in itertools.pairwise(bodies):
+        rules = rules_before(make_record(last_outcome=between), stored)
+        found = compare(new, HTML, make_basis(old, rules=rules))
+        stored = found.rules if found.rules is not None else stored
+    assert found.same is (between is not Outcome.NOT_MODIFIED)
 
 
 def test_noise_rules_end_when_their_blocks_stay_unchanged():

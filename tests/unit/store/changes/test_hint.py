@@ -283,3 +283,13 @@ def test_a_deleted_page_loses_its_hints(connection, pages, source):
     connection.execute("DELETE FROM page")
     assert outstanding(connection) == []
     assert connection.execute("SELECT count(*) FROM untold").get == 0
+
+
+def test_a_wiki_that_reports_a_change_comes_before_other_sources(connection, pages, source):
+    connection.execute("INSERT INTO wiki (wiki_id, origin_id, looked_at) VALUES (1, 1, 0)")
+    wiki = hint_source.ensure_of_wiki(connection, 1, 1, "fan_out", "https://example.org/api", NOW)
+    a, b, c = pages
+    take(connection, source, (a, NOW - 20, NOW - 20), (b, NOW - 20, NOW - 20))
+    take(connection, wiki, (b, NOW - 20, NOW - 20))
+    reporters = [hint.reporter_of(connection, page) for page in (a, b, c)]
+    assert reporters == [hint.Reporter.SOURCE, hint.Reporter.WIKI, None]
