@@ -287,6 +287,7 @@ def test_a_deleted_page_loses_its_hints(connection, pages, source):
 
 def test_a_wiki_that_reports_a_change_comes_before_other_sources(connection, pages, source):
     connection.execute("INSERT INTO wiki (wiki_id, origin_id, looked_at) VALUES (1, 1, 0)")
+    connection.execute("INSERT INTO wiki_site (wiki_id, site_id) VALUES (1, 1)")
     wiki = hint_source.ensure_of_wiki(connection, 1, 1, "fan_out", "https://example.org/api", NOW)
     a, b, c = pages
     take(connection, source, (a, NOW - 20, NOW - 20), (b, NOW - 20, NOW - 20))
