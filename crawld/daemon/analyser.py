@@ -22,12 +22,13 @@ from typing import Final, TypeVar, TypeVarTuple
 
 import trio
 
-from crawld.core.content.tree_memory import count_tags
+from crawld.core.content.tree_memory import analysable_size, analysis_bytes, count_tags
 from crawld.core.url import split_url
 from crawld.daemon.analysis_memory import (
     PARSED_PER_BYTE,
     AnalysisDroppedError,
     AnalysisMemory,
+    CopyMemory,
     bodies_bytes,
 )
 from crawld.daemon.analysis_time import NOTED_S, AnalysisTime
@@ -81,6 +82,12 @@ LONG_BYTES: Final = int(LONG_S / BYTE_S)
 def cost_s(size_bytes: int, tags: int = 0) -> float:
     """Return about how long the analysis of a body takes."""
     return BYTE_S * size_bytes + TAG_S * tags
+
+
+def weigh(body: bytes, most_bytes: int) -> tuple[int, int]:
+    """Return how much of a body can be analysed within so much memory, and what that takes."""
+    size = analysable_size(body, most_bytes)
+    return size, min(analysis_bytes(body, size), most_bytes)
 
 
 class FairQueue:
@@ -250,6 +257,26 @@ class Analyser:
         if await self._stays(url, expected_s):
             return self._run_here(call, args, url, expected_s)
         return await self._run_on_thread(call, args, url, expected_s, bodies_bytes(bodies))
+
+    async def read_copy(
+        self, call: Callable[[bytes], T], body: bytes, memory: CopyMemory, *, url: str
+    ) -> T:
+        """Run a call on a stored body, or on as much of it as there is memory for; see `run`.
+
+        Args:
+            memory: from `AnalysisMemory.copy`.
+        """
+        most_bytes = memory.left_bytes
+        if most_bytes is None:
+            return await self.read(call, body, url=url, bodies=(body,))
+        weighed_bytes = len(body) // PACKED_PER_PARSED
+        size, needed_bytes = await self.run(
+            weigh, body, most_bytes, url=url, size_bytes=weighed_bytes, memory_bytes=0
+        )
+        await memory.hold(needed_bytes)
+        part = body if size == len(body) else body[:size]
+        tags = count_tags(part, size)
+        return await self.run(call, part, url=url, size_bytes=size, tags=tags, memory_bytes=0)
 
     async def pack(self, call: Callable[[*Ts], T], *args: *Ts, url: str, body: bytes) -> T:
         """Run a call that hashes or compresses a body; see `run`."""

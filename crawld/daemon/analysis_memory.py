@@ -15,10 +15,13 @@ from typing import Final
 import trio
 
 from crawld.core.content.tree_memory import size_within, working_set_bytes
-from crawld.memory import MemoryBudget, MemoryLease
+from crawld.memory import FREE_BYTES, MemoryBudget, MemoryLease
 
 PARSED_PER_BYTE: Final = 24
 """Most bytes of parsed JSON or XML per byte."""
+
+COPY_FACTOR: Final = 2
+"""A stored copy takes its size, and so much again while it is decoded or cut."""
 
 OVERDRAFT: Final = 2
 """Two pages are compared if they take at most so many times the pool; the estimate is a bound, and
@@ -41,6 +44,26 @@ class VisitMemory:
     def __init__(self) -> None:
         self.lease: MemoryLease | None = None
         self.has_parsed = False
+
+
+class CopyMemory:
+    """What one stored copy and its analysis hold, outside of visits.
+
+    Attributes:
+        left_bytes: how much its analysis may take; None: any amount.
+    """
+
+    __slots__ = ("_lease", "_size_bytes", "left_bytes")
+
+    def __init__(self, lease: MemoryLease | None, size_bytes: int, left_bytes: int | None) -> None:
+        self._lease = lease
+        self._size_bytes = size_bytes
+        self.left_bytes = left_bytes
+
+    async def hold(self, analysis_bytes: int) -> None:
+        """Hold memory for the analysis, beside the copy."""
+        if self._lease is not None:
+            await self._lease.grow(self._size_bytes + analysis_bytes)
 
 
 _VISIT: ContextVar[VisitMemory | None] = ContextVar("visit", default=None)
@@ -100,6 +123,27 @@ class AnalysisMemory:
         finally:
             if lease is not None and not kept:
                 lease.release()
+
+    @asynccontextmanager
+    async def copy(self, size_bytes: int, host: str = "") -> AsyncIterator[CopyMemory | None]:
+        """Hold memory to read one stored copy outside of visits; None: it is too large.
+
+        A small copy takes no lease. The caller holds no other, and analyses with
+        `Analyser.read_copy` only.
+        """
+        if self._pool is None or size_bytes <= FREE_BYTES:
+            yield CopyMemory(None, size_bytes, None)
+            return
+        left_bytes = self._pool.largest_bytes - COPY_FACTOR * size_bytes
+        if left_bytes <= 0:
+            yield None
+            return
+        lease = self._pool.lease(host)
+        try:
+            await lease.grow(COPY_FACTOR * size_bytes)
+            yield CopyMemory(lease, COPY_FACTOR * size_bytes, left_bytes)
+        finally:
+            lease.release()
 
     async def reserve(self, *sizes_bytes: int) -> bool:
         """Hold memory to compare two bodies of these sizes in a visit; False: they are too large.

@@ -20,6 +20,7 @@ TREE_BYTES = 160 * 2**20
 
 TAG_BYTES = 500
 ATTRIBUTE_BYTES = 250
+CLONE_BYTES = 650
 WORST_FACTOR = 130
 """Most bytes of a tree per byte of source, clones excepted: an attribute takes two."""
 
@@ -78,6 +79,29 @@ def size_within(memory_bytes: int) -> int:
     while size_bytes > 1 and working_set_bytes(size_bytes) > memory_bytes:
         size_bytes //= 2
     return size_bytes
+
+
+def analysis_bytes(body: bytes, size: int) -> int:
+    """Return the most memory that the analysis of the leading `size` bytes of a page takes.
+
+    By its tags, where `working_set_bytes` goes by its length: an article takes a fifth of that.
+    """
+    scan = TagScan(body, size)
+    tags = scan.starts
+    tree_bytes = TAG_BYTES * scan.count
+    if tags.size:
+        tree_bytes += ATTRIBUTE_BYTES * int(_attributes(scan.text, tags).sum())
+        clones = _clones(scan, tags, 0)
+        tree_bytes += CLONE_BYTES * (0 if clones is None else int(clones.sum()))
+    return min(tree_bytes, WORST_FACTOR * size, TREE_BYTES) + TEXT_FACTOR * size
+
+
+def analysable_size(body: bytes, memory_bytes: int) -> int:
+    """Return how many leading bytes of a page can be analysed within so much memory."""
+    size = min(len(body), MAX_TEXT_BYTES)
+    while size > _SHORT_BYTES and analysis_bytes(body, size) > memory_bytes:
+        size //= 2
+    return size
 
 
 def count_tags(body: bytes, size: int) -> int:

@@ -39,6 +39,9 @@ GAP_PAUSE_FACTOR: Final = 2.0
 
 MAX_TOUCHED: Final = 20_000
 
+MAX_COPY_BYTES: Final = 4 * 2**20
+"""Larger copies are not searched for the revision that they name."""
+
 _GONE = (Outcome.GONE, Outcome.SOFT_GONE)
 
 
@@ -140,7 +143,10 @@ def _revisions(connection: apsw.Connection, pages: Sequence[ProbePage]) -> dict[
     """Return the revisions that copies name, by page; on a reader's thread."""
     found = {}
     for page in pages:
-        copy = version.read_copy(connection, page.version_id) if page.version_id else None
+        version_id = page.version_id or 0
+        if not 0 < version.body_bytes(connection, version_id) <= MAX_COPY_BYTES:
+            continue
+        copy = version.read_copy(connection, version_id)
         if copy is None or not copy.readable:
             continue
         if (revision_id := shown_revision(copy.body)) is not None:

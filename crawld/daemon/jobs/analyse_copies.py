@@ -2,11 +2,13 @@
 
 It analyses versions in order of arrival, a few in one transaction, and rests three times as long as
 it works. Copies that their visit analysed are skipped: those compared with an earlier
-copy, and first copies of an idle crawl.
+copy, and first copies of an idle crawl. So are copies that are too large for the memory for
+analyses: the digest of a part is not the digest of the copy.
 """
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Final, NamedTuple
 
 import apsw
@@ -66,22 +68,26 @@ class AnalyseCopiesJob(BackgroundWork):
         )
         if up_to is None:
             return False
+        damaged = self._damaged
         read = [found for copy in copies if (found := await self._analyse(copy)) is not None]
         await self._database.write(unanalysed.put, read, up_to=up_to)
         self._analysed += len(read)
-        if len(read) < len(copies):
-            self._damaged += len(copies) - len(read)
+        if self._damaged > damaged:
             log.error("copies_unreadable", up_to=up_to, hint="crawld doctor")
         return True
 
     async def _analyse(self, copy: UnanalysedCopy) -> ContentIdentity | None:
-        """Analyse a copy; None if it cannot be read."""
-        found = await self._database.read(_read, copy)
-        if found is None:
-            return None
-        return await self._analyser.read(
-            _identity, copy, found, url=copy.url, bodies=(found.copy.body,)
-        )
+        """Analyse a copy; None if it cannot be read, or is too large."""
+        size_bytes = self._database.look_up(version.body_bytes, copy.version_id)
+        async with self._analyser.memory.copy(size_bytes) as memory:
+            if memory is None:
+                return None
+            found = await self._database.read(_read, copy)
+            if found is None:
+                self._damaged += 1
+                return None
+            identify = partial(_identity, copy, found)
+            return await self._analyser.read_copy(identify, found.copy.body, memory, url=copy.url)
 
 
 class _StoredCopy(NamedTuple):
@@ -101,7 +107,10 @@ def _read(connection: apsw.Connection, copy: UnanalysedCopy) -> _StoredCopy | No
     return _StoredCopy(kept, rules | template)
 
 
-def _identity(copy: UnanalysedCopy, found: _StoredCopy) -> ContentIdentity:
+def _identity(copy: UnanalysedCopy, found: _StoredCopy, body: bytes) -> ContentIdentity | None:
+    """Return the identity of a copy; None if there is memory for a part of its body only."""
+    if len(body) < len(found.copy.body):
+        return None
     blocks = read_blocks(*found.copy)
     steady = cleaned(blocks, found.rules)
     return ContentIdentity(copy.version_id, cleaned_digest(steady), sketch(blocks.visible_text()))

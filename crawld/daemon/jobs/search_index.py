@@ -1,11 +1,13 @@
 """The `search` job: add new copies to the full-text index, slice by slice.
 
-A slice is read on a reader's thread, analysed page by page, and stored in one short transaction.
-The job rests as long as it works, so it takes at most half of a core.
+The copies of a slice are read one by one, each within the memory for analyses, and their words are
+stored in one short transaction. The job rests as long as it works, so it takes at most half of a
+core. Of a page that is too large for the memory the leading part is indexed.
 """
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Final
 
 import trio
@@ -13,7 +15,7 @@ import trio
 from crawld.daemon.crawl.context import BackgroundWork, CrawlContext
 from crawld.daemon.pacing import Pace
 from crawld.store.versions import search_index
-from crawld.store.versions.search_index import CopySlice, IndexSlice
+from crawld.store.versions.search_index import CopySlice, CopyToIndex, IndexedPage, IndexSlice
 
 EVERY_S: Final = 60.0
 """Longest time until a new copy can be found."""
@@ -45,13 +47,17 @@ class SearchIndexJob(BackgroundWork):
     async def _words(self, found: CopySlice) -> IndexSlice:
         entries = []
         for copy in found.copies:
-            entries.append(
-                await self._analyser.read(
-                    search_index.words_of, copy, url=copy.url, bodies=(copy.content,)
-                )
-            )
+            entries.append(await self._read(copy))
             await trio.lowlevel.checkpoint()
         return IndexSlice(tuple(entries), found.up_to)
+
+    async def _read(self, copy: CopyToIndex) -> IndexedPage:
+        words_of = partial(search_index.words_of, copy)
+        async with self._analyser.memory.copy(copy.size_bytes) as memory:
+            if memory is None:
+                return words_of(b"")
+            content = await self._database.read(search_index.read_content, copy)
+            return await self._analyser.read_copy(words_of, content, memory, url=copy.url)
 
     async def progress(self) -> dict[str, int]:
         """Return pages indexed since the start, and how many copies wait."""

@@ -210,6 +210,12 @@ def put_encoding(
         _write_data(connection, body_id, data)
 
 
+def size_of(connection: apsw.Connection, body_id: int) -> int:
+    """Return the decoded size of a body, 0 if the body_id does not exist."""
+    size_bytes = connection.execute("SELECT size_bytes FROM body WHERE body_id = ?", (body_id,)).get
+    return int(size_bytes or 0)
+
+
 class _Link(NamedTuple):
     digest: bytes
     encoding: str

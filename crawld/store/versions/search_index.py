@@ -31,6 +31,12 @@ SLICE_COPIES: Final = 64
 
 SLICE_BYTES: Final = 4 * 2**20
 
+SNIPPET_BYTES: Final = 256 * 1024
+"""Leading bytes of a copy in which its snippet is looked for."""
+
+SNIPPET_COPY_BYTES: Final = 4 * 2**20
+"""A larger copy is listed without a snippet."""
+
 MERGE_PAGES: Final = 500
 """Pages of the index rewritten in one slice: some 2 MB, 50 ms."""
 
@@ -51,14 +57,15 @@ class CopyToIndex(NamedTuple):
     """A copy whose text is to be indexed.
 
     Attributes:
-        content: the decoded body.
+        size_bytes: length of the decoded body.
     """
 
     page_id: int
     version_id: int
     url: str
     title: str | None
-    content: bytes
+    body_id: int
+    size_bytes: int
     content_type: str | None
 
 
@@ -92,9 +99,10 @@ class Hit(NamedTuple):
 
 
 _NEW: Final = f"""
-SELECT version.version_id, version.page_id, body_id, {COPY_TYPE}, title, url,
+SELECT version.version_id, version.page_id, body_id, size_bytes, {COPY_TYPE}, title, url,
        page.version_id = version.version_id AND requisite = 0
-FROM version CROSS JOIN page USING (page_id) WHERE version.version_id > ?
+FROM version CROSS JOIN page USING (page_id) CROSS JOIN body USING (body_id)
+WHERE version.version_id > ?
 ORDER BY version.version_id LIMIT ?
 """
 
@@ -103,23 +111,34 @@ def next_copies(connection: apsw.Connection, *, limit: int = SLICE_COPIES) -> Co
     """Return the next copies to index, None if there is no new copy; changes nothing."""
     after = int(meta.get(connection, CURSOR) or 0)
     copies: list[CopyToIndex] = []
-    up_to, read_bytes = after, 0
-    for version_id, page_id, body_id, content_type, title, url, wanted in connection.execute(
+    up_to, left_bytes = after, SLICE_BYTES
+    for version_id, page_id, body_id, size, content_type, title, url, wanted in connection.execute(
         _NEW, (after, limit)
     ):
         up_to = version_id
         if wanted and _is_text(content_type):
-            content = _content(connection, body_id)
-            read_bytes += len(content)
-            copies.append(CopyToIndex(page_id, version_id, url, title, content, content_type))
-        if read_bytes > SLICE_BYTES:
+            left_bytes -= size
+            copies.append(CopyToIndex(page_id, version_id, url, title, body_id, size, content_type))
+        if left_bytes < 0:
             break
     return CopySlice(tuple(copies), up_to) if up_to > after else None
 
 
-def words_of(copy: CopyToIndex) -> IndexedPage:
+def read_content(connection: apsw.Connection, copy: CopyToIndex) -> bytes:
+    """Return the decoded body of a copy, empty if it is damaged or gone."""
+    return _content(connection, copy.body_id)
+
+
+def _content(connection: apsw.Connection, body_id: int) -> bytes:
+    try:
+        return body.read(connection, body_id) or b""
+    except CorruptDatabaseError:
+        return b""  # doctor reports the damage; the page is indexed without words
+
+
+def words_of(copy: CopyToIndex, content: bytes) -> IndexedPage:
     """Return the words of a copy; pure, for any thread."""
-    text = searchable_text(read_blocks(copy.content, copy.content_type))
+    text = searchable_text(read_blocks(content, copy.content_type))
     words = separate_characters(copy.title or ""), separate_characters(text)
     return IndexedPage(copy.page_id, copy.version_id, *words)
 
@@ -129,18 +148,12 @@ def plan(connection: apsw.Connection, *, limit: int = SLICE_COPIES) -> IndexSlic
     found = next_copies(connection, limit=limit)
     if found is None:
         return None
-    return IndexSlice(tuple(words_of(copy) for copy in found.copies), found.up_to)
+    pages = (words_of(copy, read_content(connection, copy)) for copy in found.copies)
+    return IndexSlice(tuple(pages), found.up_to)
 
 
 def _is_text(content_type: str | None) -> bool:
     return content_type in (media.HTML, media.XHTML, media.PLAIN)
-
-
-def _content(connection: apsw.Connection, body_id: int) -> bytes:
-    try:
-        return body.read(connection, body_id) or b""
-    except CorruptDatabaseError:
-        return b""  # doctor reports the damage; the page is indexed without words
 
 
 def apply(connection: apsw.Connection, work: IndexSlice) -> None:
@@ -218,7 +231,7 @@ def _pieces(
     content_type: str | None,
     words: tuple[str, ...],
 ) -> list[tuple[str, bool]]:
-    if body_id is None:
+    if body_id is None or body.size_of(connection, body_id) > SNIPPET_COPY_BYTES:
         return []
-    content = _content(connection, body_id)
+    content = _content(connection, body_id)[:SNIPPET_BYTES]
     return snippet(searchable_text(read_blocks(content, content_type)), words)

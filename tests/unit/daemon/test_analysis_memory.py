@@ -6,9 +6,9 @@ import pytest
 import trio
 import trio.testing
 
-from crawld.core.content.tree_memory import working_set_bytes
+from crawld.core.content.tree_memory import analysis_bytes, working_set_bytes
 from crawld.daemon.analyser import Analyser
-from crawld.daemon.analysis_memory import AnalysisDroppedError, AnalysisMemory
+from crawld.daemon.analysis_memory import COPY_FACTOR, AnalysisDroppedError, AnalysisMemory
 from crawld.memory import LEAST_BYTES, MIB, MemoryBudget, MemoryShares
 from crawld.workers import THREADS
 
@@ -68,6 +68,49 @@ async def test_small_pages_take_no_lease(budget):
         assert analyser.memory.ends_visit()
     assert held == 0
     assert not analyser.memory.ends_visit()
+
+
+async def read_copy(analyser, body, call):
+    async with analyser.memory.copy(len(body)) as memory:
+        assert memory is not None
+        return await analyser.read_copy(call, body, memory, url=URL)
+
+
+async def test_a_stored_copy_holds_memory_with_its_analysis(budget):
+    analyser = Analyser(THREADS, budget=budget)
+    held = await read_copy(analyser, LARGE, lambda _: budget.analyses.used_bytes)
+    assert held == COPY_FACTOR * len(LARGE) + analysis_bytes(LARGE, len(LARGE))
+    assert await read_copy(analyser, b"<p>x", lambda _: budget.used_bytes) == 0
+    assert budget.used_bytes == 0
+
+
+async def test_of_a_copy_that_is_too_large_a_part_is_analysed_or_nothing():
+    budget = make_budget(LEAST_BYTES)
+    analyser, most_bytes = Analyser(THREADS, budget=budget), budget.analyses.largest_bytes
+    body = b"<p a b c>" * 100_000
+    size = await read_copy(analyser, body, len)
+    assert 0 < size < len(body)
+    assert COPY_FACTOR * len(body) + analysis_bytes(body, size) <= most_bytes
+    async with analyser.memory.copy(most_bytes) as memory:
+        assert memory is None
+    assert budget.used_bytes == 0
+
+
+async def test_a_stored_copy_waits_for_memory(budget, nursery):
+    analyser = Analyser(THREADS, budget=budget)
+    held, sizes = await fill(budget), []
+
+    async def read():
+        sizes.append(await read_copy(analyser, LARGE, len))
+
+    nursery.start_soon(read)
+    await trio.testing.wait_all_tasks_blocked()
+    assert (sizes, budget.waiting) == ([], 1)
+    held.clear()
+    with trio.fail_after(30):
+        while not sizes:
+            await trio.testing.wait_all_tasks_blocked(0.01)
+    assert (sizes, budget.used_bytes) == ([len(LARGE)], 0)
 
 
 async def test_an_analysis_waits_for_memory(budget, nursery):

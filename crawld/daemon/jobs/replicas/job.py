@@ -40,6 +40,9 @@ SLICE: Final = 2_000
 COPIES_PER_HOST: Final = 30
 """Copies of a host whose canonical links are read."""
 
+MAX_COPY_BYTES: Final = 4 * 2**20
+"""Larger copies are not looked at."""
+
 HEAD_BYTES: Final = 64 * 1024
 """Part of a body that is searched for a canonical link."""
 
@@ -290,6 +293,8 @@ def _count_canonicals(
     counts: dict[str, int] = {}
     for url, version_id in copies:
         try:
+            if version.body_bytes(connection, version_id) > MAX_COPY_BYTES:
+                continue
             kept = version.read_copy(connection, version_id)
             # Most pages have no canonical link; this check takes a tenth of the time of a parse.
             if kept is None or b"canonical" not in kept.body[:HEAD_BYTES].lower():
@@ -297,7 +302,7 @@ def _count_canonicals(
             if not kept.readable:
                 continue
             with marks.under(url):
-                named = parse_html(kept.body).canonical
+                named = parse_html(kept.body[: 2 * HEAD_BYTES]).canonical
             target = canonicalize(named, url) if named else None
         except (CorruptDatabaseError, InvalidUrlError):
             continue

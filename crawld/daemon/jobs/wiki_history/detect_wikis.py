@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import structlog
 
@@ -105,14 +106,21 @@ class _Detector:
     async def _find_api(self, samples: Iterable[SamplePage]) -> str | None:
         """Return the API that stored pages name."""
         for sample in samples:
-            copy = await self.database.read(version.read_copy, sample.version_id)
-            if copy is None or not copy.readable:
-                continue
-            url, body = sample.url, copy.body
-            api_url = await self.analyser.read(_api_of, body, url, url=url, bodies=(body,))
+            api_url = await self._read_api(sample)
             if api_url is not None:
                 return api_url
         return None
+
+    async def _read_api(self, sample: SamplePage) -> str | None:
+        size_bytes = self.database.look_up(version.body_bytes, sample.version_id)
+        async with self.analyser.memory.copy(size_bytes) as memory:
+            if memory is None:
+                return None
+            copy = await self.database.read(version.read_copy, sample.version_id)
+            if copy is None or not copy.readable:
+                return None
+            find = partial(_api_of, url=sample.url)
+            return await self.analyser.read_copy(find, copy.body, memory, url=sample.url)
 
 
 def _api_of(body: bytes, url: str) -> str | None:

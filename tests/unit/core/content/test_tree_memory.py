@@ -10,6 +10,8 @@ from crawld.core.content.tree_memory import (
     TAG_BYTES,
     TREE_BYTES,
     TagScan,
+    analysable_size,
+    analysis_bytes,
     count_tags,
     size_within,
     tree_limit,
@@ -116,3 +118,19 @@ def test_what_fits_is_as_large_as_possible_within_a_factor_of_two(memory_mb):
     size = size_within(memory_mb * 2**20)
     assert working_set_bytes(size) <= memory_mb * 2**20 < working_set_bytes(2 * size)
     assert size_within(2**40) == MAX_TEXT_BYTES
+
+
+def test_an_article_takes_less_than_its_length_tells():
+    body = (
+        b"<p>Twelve words of prose stand in this paragraph, which is not marked up.</p>\n" * 20_000
+    )
+    assert analysis_bytes(body, len(body)) < working_set_bytes(len(body)) / 3
+    assert analysis_bytes(b"<p a b c>" * 100_000, 900_000) == working_set_bytes(900_000)
+
+
+@pytest.mark.parametrize("part", [b"<p>word</p>", b"<p a b c>", b"<b>x<p>", b"a "])
+def test_the_part_that_fits_takes_no_more_than_the_memory(part):
+    body = part * 2_000_000
+    size = analysable_size(body, 20 * 2**20)
+    assert 0 < size < len(body)
+    assert analysis_bytes(body, size) <= 20 * 2**20 < analysis_bytes(body, min(2 * size, 2**23))
