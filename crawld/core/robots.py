@@ -21,9 +21,9 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
-from crawld.core.robots_rules import RobotsRules
+from crawld.core.robots_rules import RobotsRules, deciding_rule
 from crawld.core.url import target_of
 
 ROBOTS_MAX_BYTES = 500 * 1024
@@ -125,14 +125,14 @@ class Robots:
             agent: our product token, or a User-Agent header that starts with it.
         """
         found = _sort_lines(_lines(text), _product_token(agent))
-        group = found.ours if found.named else found.for_any
+        group = found.group
         return cls(
             crawl_delay_s=_last_valid(_seconds, group.delays),
             request_rate_delay_s=_last_valid(_seconds_per_request, group.rates),
             visit_time=_closed_span(_last_valid(_visit_time, group.visits)),
             sitemaps=tuple(found.sitemaps),
             names_agent=found.named,
-            rules=RobotsRules(group.rules),
+            rules=RobotsRules((each.allows, each.value) for each in group.rules),
         )
 
     @classmethod
@@ -153,13 +153,47 @@ class Robots:
         return not self._closed if self.rules is None else self.rules.allow(target)
 
 
+class RobotsLine(NamedTuple):
+    """The line of a robots.txt that decides about a URL; numbers begin at 1."""
+
+    number: int
+    text: str
+    allows: bool
+
+
+def deciding_line(text: bytes | str, agent: str, url: str) -> RobotsLine | None:
+    """Return the first line that decides about a canonical URL for our agent.
+
+    None if no rule matches, so that the URL is allowed; if it is forbidden nevertheless, a limit of
+    `robots_rules.py` decides.
+
+    Args:
+        agent: our product token, or a User-Agent header that starts with it.
+    """
+    lines = _lines(text)
+    rules = _sort_lines(lines, _product_token(agent)).group.rules
+    numbers = [each.number for each in rules]
+    at = deciding_rule([(each.allows, each.value) for each in rules], target_of(url))
+    if at is None:
+        return None
+    written = next(line.text for line in lines if line.number == numbers[at])
+    return RobotsLine(numbers[at], written, rules[at].allows)
+
+
 def _product_token(agent: str) -> str:
     found = _TOKEN.match(agent.strip())
     return found[0].lower() if found else ""
 
 
-def _lines(text: bytes | str) -> list[str]:
-    """Return the decoded lines, without comments, blank lines and control characters."""
+class _Line(NamedTuple):
+    """A line without its comment and control characters; `number` counts from 1."""
+
+    number: int
+    text: str
+
+
+def _lines(text: bytes | str) -> list[_Line]:
+    """Return the decoded lines, without those that are blank."""
     body = text.encode(errors="replace") if isinstance(text, str) else text
     if len(body) > ROBOTS_MAX_BYTES:
         head = body[:ROBOTS_MAX_BYTES]
@@ -169,7 +203,7 @@ def _lines(text: bytes | str) -> list[str]:
     wide = body.startswith((b"\xff\xfe", b"\xfe\xff"))
     decoded = body.decode("utf-16" if wide else "utf-8", errors="replace")
     lines = (line.partition("#")[0].strip() for line in _LINE_END.split(_JUNK.sub("", decoded)))
-    return [line for line in lines if line]
+    return [_Line(number, line) for number, line in enumerate(lines, 1) if line]
 
 
 def _directive(line: str) -> tuple[str, str] | None:
@@ -188,20 +222,28 @@ def _directive(line: str) -> tuple[str, str] | None:
     return None
 
 
+class _Rule(NamedTuple):
+    """An allow or disallow rule as written, and its line."""
+
+    allows: bool
+    value: str
+    number: int
+
+
 @dataclass(slots=True)
 class _GroupLines:
-    """The values of the lines of a group; `rules` has whether each allows."""
+    """The rules of a group, and the values of its other lines."""
 
-    rules: list[tuple[bool, str]] = field(default_factory=list)
+    rules: list[_Rule] = field(default_factory=list)
     delays: list[str] = field(default_factory=list)
     rates: list[str] = field(default_factory=list)
     visits: list[str] = field(default_factory=list)
 
-    def add(self, kind: str, value: str) -> None:
+    def add(self, kind: str, value: str, number: int) -> None:
         if not value:
             return
         if kind in ("allow", "disallow"):
-            self.rules.append((kind == "allow", value))
+            self.rules.append(_Rule(kind == "allow", value, number))
         else:
             {"delay": self.delays, "rate": self.rates, "visit": self.visits}[kind].append(value)
 
@@ -215,11 +257,16 @@ class _SortedLines:
     sitemaps: dict[str, None]
     named: bool = False
 
+    @property
+    def group(self) -> _GroupLines:
+        """The group that counts for us."""
+        return self.ours if self.named else self.for_any
 
-def _sort_lines(lines: Iterable[str], token: str) -> _SortedLines:
+
+def _sort_lines(lines: Iterable[_Line], token: str) -> _SortedLines:
     found = _SortedLines(_GroupLines(), _GroupLines(), {})
     for_us = for_all = in_heading = False
-    for line in lines:
+    for number, line in lines:
         kind, value = _directive(line) or ("", "")
         if kind == "agent":
             # Agent lines in a row share the rules below them; an unknown line does not separate
@@ -236,9 +283,9 @@ def _sort_lines(lines: Iterable[str], token: str) -> _SortedLines:
         elif kind:
             in_heading = False
             if for_us:
-                found.ours.add(kind, value)
+                found.ours.add(kind, value, number)
             if for_all:
-                found.for_any.add(kind, value)
+                found.for_any.add(kind, value, number)
     return found
 
 

@@ -28,7 +28,7 @@ from __future__ import annotations
 import re
 from array import array
 from bisect import bisect_right
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import re2
@@ -221,12 +221,14 @@ class RobotsRules:
 
     def allow(self, target: str) -> bool:
         """Return whether the path and query of a canonical URL may be fetched."""
+        return self.rank(target) % 2 == 1
+
+    def rank(self, target: str) -> int:
+        """Return the highest rank of the rules that match the path and query of a URL."""
         if not _PLAIN_TARGET(target):
             target = _normal_target(target)
         rank = max(self._prefix_rank(target), self._exact.get(target, _NO_RULE))
-        if self._globs:
-            rank = self._glob_rank(target, rank)
-        return rank % 2 == 1
+        return self._glob_rank(target, rank) if self._globs else rank
 
     def _prefix_rank(self, target: str) -> int:
         prefixes = self._prefixes
@@ -252,6 +254,27 @@ class RobotsRules:
             if matches:
                 return glob.rank
         return rank
+
+
+def deciding_rule(rules: Sequence[tuple[bool, str]], target: str) -> int | None:
+    """Return the place of the first rule that decides about the path and query of a URL.
+
+    None if no rule matches, or if a limit decides.
+    """
+    rank = RobotsRules(rules).rank(target)
+    if rank == _NO_RULE:
+        return None
+    plain = target if _PLAIN_TARGET(target) else _normal_target(target)
+    for at, (allow, text) in enumerate(rules):
+        # Most rules are ruled out by their text before the first `*`, without being compiled.
+        possible = any(
+            2 * len(pattern) + allow == rank
+            and plain.startswith(pattern.partition("*")[0].removesuffix("$"))
+            for pattern in _patterns(text, allow=allow)
+        )
+        if possible and RobotsRules([(allow, text)]).rank(target) == rank:
+            return at
+    return None
 
 
 class _Literals:

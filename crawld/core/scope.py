@@ -117,6 +117,18 @@ class Scope:
             return "include"
         return None
 
+    def excluding_rule(self, url: str) -> int | None:
+        """Return the place in `exclude` of the first rule that excludes a canonical URL, or None.
+
+        For explanations: `refusal` needs no such search.
+        """
+        path_at = url.index("/", 8)
+        for at, rule in enumerate(self.exclude):
+            compiled = _compile_rules((rule,))
+            if compiled is not None and compiled.matches(url, path_at):
+                return at
+        return None
+
     def _below(self, host: str) -> bool:
         _, dot, parent = host.partition(".")
         while dot:

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from protego import Protego
 
 from crawld.core import robots_rules
-from crawld.core.robots import Robots
+from crawld.core.robots import Robots, deciding_line
 from crawld.core.robots_rules import FEW_GLOBS, RobotsRules
 
 ORIGIN = "http://a.org"
@@ -70,6 +70,33 @@ def test_rules_beyond_the_limit_never_open_a_url(rules, target):
     assert whole.allow(target) or not cut.allow(target)
     assert whole.ignored == 0
     assert cut.kept + cut.ignored == whole.kept
+
+
+@given(RULES, TARGETS)
+def test_the_deciding_line_decides(rules, target):
+    lines = [
+        "User-agent: *",
+        *(f"{'Allow' if allow else 'Disallow'}: {text}" for allow, text in rules),
+    ]
+    url, agent = ORIGIN + target, "crawld"
+
+    def allowed(kept):
+        return Robots.parse("\n".join(kept), agent).allowed(url)
+
+    found = deciding_line("\n".join(lines), agent, url)
+    if target == "/robots.txt":
+        return
+    if found is None:
+        assert allowed(lines)
+        return
+    at = found.number - 1
+    assert found.allows == allowed(lines)
+    assert found.text == lines[at].partition("#")[0].strip()
+    # Alone it decides the same; without it and its repetitions another line does, or none.
+    assert allowed([lines[0], lines[at]]) == found.allows
+    rest = [line if line.split(":", 1)[1:] != lines[at].split(":", 1)[1:] else "" for line in lines]
+    other = deciding_line("\n".join(rest), agent, url)
+    assert other is None or other.number != found.number
 
 
 DIRECTIVES = st.sampled_from(

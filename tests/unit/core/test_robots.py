@@ -7,7 +7,9 @@ from crawld.core.robots import (
     ROBOTS_MAX_BYTES,
     Robots,
     RobotsDirectives,
+    RobotsLine,
     RobotsVerdict,
+    deciding_line,
     judge_status,
     parse_robots_tags,
 )
@@ -222,4 +224,40 @@ def test_parse_robots_tags(values, expected):
     words = expected.split()
     assert parse_robots_tags(values, AGENT) == RobotsDirectives(
         nofollow="nofollow" in words, noindex="noindex" in words, noarchive="noarchive" in words
+    )
+
+
+LINES = """\
+\ufeff# a comment
+
+User-agent: other
+Disallow: /
+
+User-agent: *\r
+Disallow: /private/  # not for you\r
+Disallow: /private/
+Allow: /private/ok
+Disallow: /*.pdf$
+"""
+
+
+@pytest.mark.parametrize(
+    ("target", "line"),
+    [
+        ("/private/x", RobotsLine(7, "Disallow: /private/", False)),
+        ("/private/ok", RobotsLine(9, "Allow: /private/ok", True)),
+        ("/a.pdf", RobotsLine(10, "Disallow: /*.pdf$", False)),
+        ("/a.pdf?x", None),
+    ],
+)
+def test_the_line_that_decides_is_numbered_as_in_the_file(target, line):
+    assert deciding_line(LINES.encode(), AGENT, f"https://example.org{target}") == line
+
+
+def test_the_lines_of_the_group_for_us_decide():
+    named = LINES + "\nUser-agent: crawld\nDisallow: /x\n"
+    url = "https://example.org/private/x"
+    assert deciding_line(named, AGENT, url) is None
+    assert deciding_line(named, AGENT, "https://example.org/x") == RobotsLine(
+        13, "Disallow: /x", False
     )

@@ -109,3 +109,17 @@ def test_an_error_names_the_invalid_rule(kind, pattern, message):
     with pytest.raises(ConfigError, match=message) as caught:
         ScopeRule(kind, pattern)
     assert caught.value.hint
+
+
+def test_the_first_rule_that_excludes_a_url_is_named():
+    rules = (
+        ScopeRule("prefix", "/a/"),
+        ScopeRule("glob", "*.pdf"),
+        ScopeRule("regex", "[?&]print="),
+        ScopeRule("prefix", "/a/b"),
+    )
+    scope = Scope(exclude=rules, hosts=frozenset({"a.org"}))
+    for target, at in [("/a/b", 0), ("/x.pdf", 1), ("/x?print=1", 2), ("/x", None)]:
+        url = f"https://a.org{target}"
+        assert scope.excluding_rule(url) == at
+        assert (scope.refusal(url, "a.org", 0) == "exclude") == (at is not None)
