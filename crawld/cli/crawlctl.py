@@ -19,7 +19,17 @@ from urllib.parse import quote
 import typer
 from pydantic import TypeAdapter
 
-from crawld.cli import forecast, hints, history, jobs, quarantine, replicas, retention, tables
+from crawld.cli import (
+    forecast,
+    hints,
+    history,
+    jobs,
+    quarantine,
+    replicas,
+    retention,
+    tables,
+    why,
+)
 from crawld.cli.client import Client, socket_path
 from crawld.cli.output import console, printable_json, with_exit_code
 from crawld.cli.session import Session
@@ -151,6 +161,7 @@ def host(session: Session, name: Annotated[str, typer.Argument(metavar="HOST")])
 
 
 for function in (
+    *why.COMMANDS,
     *history.COMMANDS,
     *forecast.COMMANDS,
     *jobs.COMMANDS,

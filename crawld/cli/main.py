@@ -216,6 +216,30 @@ def doctor(
 
 @app.command()
 @with_exit_code
+def why(
+    url: Annotated[str, typer.Argument(metavar="URL")],
+    *,
+    db: Db = DEFAULT_DB,
+    config: Annotated[
+        Path | None,
+        typer.Option(
+            "--config",
+            "-c",
+            metavar="FILE",
+            help="Config, for limits and lines.",
+            show_default=False,
+        ),
+    ] = None,
+    json_out: Json = False,
+) -> int:
+    """Tell why a URL was (not) fetched, and when it will be; with a daemon: crawlctl why."""
+    from crawld.cli.offline_why import why as explain
+
+    return explain(db, url, config, as_json=json_out)
+
+
+@app.command()
+@with_exit_code
 def purge(
     urls: Annotated[list[str], typer.Argument(metavar="URL...")],
     *,

@@ -132,6 +132,20 @@ def canonicalize_given(raw: str) -> str:
     return canonical
 
 
+def suggest_url(raw: str, error: InvalidUrlError) -> str:
+    """Return what to write instead of a text that is no URL: with https://, or as its error says.
+
+    >>> suggest_url("docs.example.org/a", InvalidUrlError("no scheme"))
+    'did you mean https://docs.example.org/a?'
+    """
+    if "://" not in raw[:MAX_URL_LENGTH] and "@" not in raw and "." in raw:
+        try:
+            return f"did you mean {canonicalize(f'https://{raw.strip()}')[:_SHOWN]}?"
+        except InvalidUrlError:
+            pass
+    return error.hint
+
+
 def hide_credentials(text: str) -> str:
     """Return a text that may be a URL, without what may be a user name and password in it.
 

@@ -32,6 +32,7 @@ from crawld.daemon.api.views import (
     site_status,
     visit_status,
 )
+from crawld.daemon.api.why import why_routes
 from crawld.daemon.api.wiki_views import wiki_statuses
 from crawld.daemon.daemon import Daemon
 from crawld.errors import OperatorError
@@ -52,7 +53,7 @@ def routes(daemon: Daemon) -> APIRouter:
     _lifecycle(router, daemon)
     for topic in (
         *(history_routes, forecast_routes, retention_routes),
-        *(audit_routes, replica_routes, hint_routes, quarantine_routes),
+        *(audit_routes, replica_routes, hint_routes, quarantine_routes, why_routes),
     ):
         router.include_router(topic(daemon))
     return router

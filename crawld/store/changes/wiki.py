@@ -89,6 +89,12 @@ def of_origin(connection: apsw.Connection, origin_id: int) -> WikiRow | None:
     return _row(row) if row else None
 
 
+def by_origin(connection: apsw.Connection, origin: str) -> WikiRow | None:
+    """Return the wiki of an origin by its name, None if the origin was never examined."""
+    row = connection.execute(f"{_WIKI} WHERE origin = ?", (origin,)).fetchone()
+    return _row(row) if row else None
+
+
 def update_sites(
     connection: apsw.Connection,
     wiki_id: int,

@@ -426,6 +426,19 @@ def list_discovered(
     return [DiscoveredPage(*row) for row in rows]
 
 
+def count_before(connection: apsw.Connection, page_id: int, most: int) -> int:
+    """Return how many never-visited pages of its site and host come before one; at most `most`."""
+    count: int = connection.execute(
+        "SELECT count(*) FROM (SELECT 1 FROM page AS wanted CROSS JOIN page"
+        " ON page.requisite = wanted.requisite AND page.host_id = wanted.host_id"
+        " AND page.site_id = wanted.site_id AND page.state = 'discovered'"
+        " AND (page.depth, page.page_id) < (wanted.depth, wanted.page_id)"
+        " WHERE wanted.page_id = ? LIMIT ?)",
+        (page_id, most),
+    ).get
+    return count
+
+
 def counts(connection: apsw.Connection, site_id: int | None = None) -> dict[PageState, int]:
     """Return the number of pages in each state, of one site or of all; reads only counters."""
     columns = ", ".join(f"total({column})" for column in page_counts.COLUMNS.values())
@@ -436,11 +449,20 @@ def counts(connection: apsw.Connection, site_id: int | None = None) -> dict[Page
     return {state: int(pages) for state, pages in zip(page_counts.COLUMNS, row, strict=True)}
 
 
+# One look into the index for each host, however many seeds it has.
+_SEED_HOSTS: Final = """
+WITH RECURSIVE seeded(host_id) AS (
+    SELECT min(host_id) FROM page WHERE seed = 1 AND site_id = ?1
+    UNION ALL
+    SELECT (SELECT min(host_id) FROM page
+            WHERE seed = 1 AND site_id = ?1 AND page.host_id > seeded.host_id)
+    FROM seeded WHERE host_id IS NOT NULL
+)
+SELECT host FROM seeded CROSS JOIN host USING (host_id) ORDER BY host
+"""
+
+
 def seed_hosts(connection: apsw.Connection, site_id: int) -> list[str]:
     """Return the hosts that have a seed of a site, in the order of their names."""
-    rows = connection.execute(
-        "SELECT DISTINCT host FROM page JOIN host USING (host_id)"
-        " WHERE seed = 1 AND page.site_id = ? ORDER BY host",
-        (site_id,),
-    )
+    rows = connection.execute(_SEED_HOSTS, (site_id,))
     return [str(host) for (host,) in rows]

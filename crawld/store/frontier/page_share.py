@@ -55,3 +55,11 @@ def _add(connection: apsw.Connection, wanted: str) -> None:
 def counts(connection: apsw.Connection) -> dict[int, int]:
     """Return how many pages of other sites each site shares, by site_id."""
     return dict(connection.execute("SELECT site_id, count(*) FROM page_share GROUP BY site_id"))
+
+
+def sites_of(connection: apsw.Connection, page_id: int) -> list[int]:
+    """Return the sites, other than its own, that name a page."""
+    rows = connection.execute(
+        "SELECT site_id FROM page_share WHERE page_id = ? ORDER BY site_id", (page_id,)
+    )
+    return [int(site_id) for (site_id,) in rows]

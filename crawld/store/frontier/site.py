@@ -83,6 +83,12 @@ def by_name(connection: apsw.Connection, name: str) -> SiteRow | None:
     return _row(row) if row else None
 
 
+def get(connection: apsw.Connection, site_id: int) -> SiteRow | None:
+    """Return a site by its number, None if it is not known."""
+    row = connection.execute(f"{_ROW} WHERE site_id = ?", (site_id,)).fetchone()
+    return _row(row) if row else None
+
+
 def list_sites(connection: apsw.Connection, *, retired: bool = False) -> list[SiteRow]:
     """Return the sites in the order they were added, retired ones only on demand."""
     where = "" if retired else " WHERE definition IS NOT NULL"

@@ -7,8 +7,16 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable
+from typing import NamedTuple
 
 import apsw
+
+
+class Tombstone(NamedTuple):
+    """When a URL was purged (Unix seconds), and why, in the operator's words."""
+
+    purged_at: float
+    reason: str | None
 
 
 def _digest(url: str) -> bytes:
@@ -38,6 +46,13 @@ def exists(connection: apsw.Connection, url: str) -> bool:
     """Return whether a URL has a tombstone."""
     found = connection.execute("SELECT 1 FROM tombstone WHERE url_digest = ?", (_digest(url),))
     return found.get is not None
+
+
+def get(connection: apsw.Connection, url: str) -> Tombstone | None:
+    """Return the tombstone of a URL, None if it has none."""
+    sql = "SELECT purged_at, reason FROM tombstone WHERE url_digest = ?"
+    row = connection.execute(sql, (_digest(url),)).fetchone()
+    return Tombstone(*row) if row else None
 
 
 def select(connection: apsw.Connection, urls: Iterable[str]) -> list[str]:

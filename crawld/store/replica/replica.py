@@ -49,17 +49,23 @@ class ReplicaRow(NamedTuple):
     suspended: int
 
 
-_LIST: Final = """
+_ROWS: Final = """
 SELECT replica.host_id, host.host, canonical_id, canonical.host, status, reason, since, sampled_at,
        awaited, look_at, sampled, agreed, lag_s, host.pages_suspended
 FROM replica JOIN host USING (host_id) JOIN host AS canonical ON canonical.host_id = canonical_id
-ORDER BY canonical.host, host.host
 """
 
 
 def list_replicas(connection: apsw.Connection) -> list[ReplicaRow]:
     """Return every replica, grouped by canonical host."""
-    return [ReplicaRow(*row) for row in connection.execute(_LIST)]
+    rows = connection.execute(f"{_ROWS} ORDER BY canonical.host, host.host")
+    return [ReplicaRow(*row) for row in rows]
+
+
+def of_host(connection: apsw.Connection, host_id: int) -> ReplicaRow | None:
+    """Return the row of a host, None if it is no replica."""
+    row = connection.execute(f"{_ROWS} WHERE replica.host_id = ?", (host_id,)).fetchone()
+    return ReplicaRow(*row) if row else None
 
 
 def put_replica(

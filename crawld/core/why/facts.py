@@ -1,0 +1,249 @@
+"""What is known about a URL: the facts from which the answer is composed.
+
+They are collected by `crawld/daemon/api/why_facts.py`, from the file alone or with what the running
+daemon knows. Times are Unix seconds; None means unknown or none.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+from crawld.core.page import Failure, Outcome, PageState
+
+AHEAD_SHOWN: Final = 1_000
+"""Pages before a never-visited one that are counted at most."""
+
+
+class ConfigPlace(NamedTuple):
+    """A line of a config file."""
+
+    file: str
+    line: int
+
+    @property
+    def text(self) -> str:
+        """The place as editors and compilers write it."""
+        return f"{self.file}:{self.line}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SiteFacts:
+    """The site of a URL: that of its page, else the one whose scope fits best.
+
+    Attributes:
+        configured: whether it is still crawled.
+        refusal: why its scope refuses the URL, as `Scope.refusal` or `refuses_requisite` names it.
+        rule: the exclude rule that refuses it.
+        place: the line of that rule or key, else of the site.
+        wiki_refusal: why the wiki's titles refuse it.
+        trap: the trap that the URL looks like.
+        max_depth, max_pages, max_pages_per_host, monthly_bytes: its limits.
+        pages: how many it has; requisites, if the URL is one.
+        received_bytes: this month.
+        shared_with: other sites that name the page.
+    """
+
+    name: str
+    source: str = "config"
+    configured: bool = True
+    paused: bool = False
+    refusal: str | None = None
+    rule: str | None = None
+    place: ConfigPlace | None = None
+    wiki_refusal: str | None = None
+    trap: str | None = None
+    max_depth: int | None = None
+    max_pages: int | None = None
+    pages: int = 0
+    max_pages_per_host: int | None = None
+    monthly_bytes: int | None = None
+    received_bytes: int = 0
+    min_revisit_s: float = 0.0
+    policy: str = "index"
+    shared_with: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RobotsFacts:
+    """What the robots.txt of the URL's origin says.
+
+    Attributes:
+        verdict: `open`, `rules` or `closed`; None: it was never read.
+        allowed: whether its rules allow the URL; None: not known.
+        line, text: the line that decides, and its number from 1; None: no line matches.
+    """
+
+    url: str
+    verdict: str | None = None
+    status: int | None = None
+    fetched_at: float | None = None
+    allowed: bool | None = None
+    line: int | None = None
+    text: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostFacts:
+    """The host of the URL.
+
+    Attributes:
+        pages, visited: known pages, and those that were visited.
+        closed_until: end of a Retry-After.
+        backoff_level: doublings of the delay after trouble at `backoff_at`.
+        delay_s, base_delay_s: delay between requests with and without back-off.
+        quiet_until: end of the quiet hours that have begun.
+        robots_closed_until: until when its pages wait because robots.txt cannot be read.
+        next_at: earliest time of the next request by its delay; None: only the daemon knows.
+        located: whether an address of it was ever known.
+        vanishing_since: since when its pages disappear in masses.
+    """
+
+    name: str
+    paused: bool = False
+    pages: int = 0
+    visited: int = 0
+    closed_until: float | None = None
+    backoff_level: int = 0
+    backoff_at: float | None = None
+    delay_s: float = 0.0
+    base_delay_s: float = 0.0
+    quiet_until: float | None = None
+    robots_closed_until: float | None = None
+    next_at: float | None = None
+    located: bool = True
+    vanishing_since: float | None = None
+
+
+class ReplicaFacts(NamedTuple):
+    """The host is a replica of another: `pruned`, `held` for the operator, or `withdrawn`."""
+
+    canonical_host: str
+    status: str
+    since: float
+    reason: str
+
+
+class HintFacts(NamedTuple):
+    """A source reports a change at a time."""
+
+    source: str
+    at: float
+
+
+class VisitFacts(NamedTuple):
+    """One visit."""
+
+    at: float
+    outcome: Outcome
+    failure: str | None
+    detail: str | None
+    status: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PageFacts:
+    """The page of the URL.
+
+    Attributes:
+        found_on: URL of the page that named it.
+        ahead: never-visited pages of its site and host that come before it, at most `AHEAD_SHOWN`.
+        quarantined: the step that must not be done with its bytes.
+        hints: newest first; `visits` too.
+        change: its change model in words.
+        copy_id: the copy that readers see; `copy_note`: what they see of it.
+        removal: `deletion` or `move`, as its wiki reports, at a time, and where it was moved to.
+    """
+
+    state: PageState
+    depth: int
+    seed: bool
+    requisite: bool
+    title: str | None
+    discovered_at: float
+    found_on: str | None
+    last_visit_at: float | None
+    last_change_at: float | None
+    last_outcome: Outcome | None
+    last_failure: str | None
+    visit_count: int
+    change_count: int
+    failure_count: int
+    gone_count: int
+    retry_at: float | None
+    redirect_url: str | None
+    ahead: int = 0
+    quarantined: str | None = None
+    hints: tuple[HintFacts, ...] = ()
+    visits: tuple[VisitFacts, ...] = ()
+    change: str = ""
+    copy_id: int | None = None
+    copy_note: str = ""
+    removal: str | None = None
+    removed_at: float | None = None
+    moved_to: str | None = None
+
+    @property
+    def failing(self) -> bool:
+        """Whether the last visit brought no answer about the page."""
+        return self.last_outcome in (Outcome.FAILED, Outcome.BLOCKED)
+
+    @property
+    def robots_excluded(self) -> bool:
+        """Whether robots.txt forbade it when its turn came."""
+        return self.state is PageState.EXCLUDED and self.last_failure in (None, Failure.ROBOTS)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartFacts:
+    """The URL as a page of a wiki of which the site covers a part.
+
+    Attributes:
+        title: the title that the URL shows; None: it shows none, or the wiki is not known yet.
+        known: whether the wiki has been asked about itself.
+        reasons: why the title belongs to the part; empty: it does not.
+    """
+
+    title: str | None
+    known: bool
+    reasons: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LiveFacts:
+    """What only the running daemon knows.
+
+    Attributes:
+        pauses: why everything is paused: `operator`, `drain`, `disk`, `disk_room`, `network`.
+        stopping: whether it is shutting down.
+        once: whether it visits each page once.
+    """
+
+    pauses: frozenset[str] = frozenset()
+    stopping: bool = False
+    once: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UrlFacts:
+    """All facts about a URL.
+
+    Attributes:
+        now: the time of the answer.
+        purged_at, purge_reason: if the operator deleted it for good.
+        sites: names of the sites that are crawled.
+        live: None: the file alone was read.
+    """
+
+    url: str
+    now: float
+    robots: RobotsFacts
+    host: HostFacts
+    purged_at: float | None = None
+    purge_reason: str | None = None
+    site: SiteFacts | None = None
+    page: PageFacts | None = None
+    replica: ReplicaFacts | None = None
+    part: PartFacts | None = None
+    sites: tuple[str, ...] = ()
+    live: LiveFacts | None = None

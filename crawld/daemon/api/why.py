@@ -1,0 +1,85 @@
+"""Answer why a URL was, or was not, fetched: from the file, and what only the daemon knows."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import apsw
+import trio
+from fastapi import APIRouter
+from starlette.exceptions import HTTPException
+
+from crawld.config.places import read_places
+from crawld.core.url import canonicalize_given, suggest_url
+from crawld.core.why.facts import LiveFacts, UrlFacts
+from crawld.daemon.api.schemas.why import Why
+from crawld.daemon.api.why_answer import answer
+from crawld.daemon.api.why_facts import Question, read_facts
+from crawld.daemon.daemon import Daemon
+from crawld.errors import InvalidUrlError
+
+
+def why_routes(daemon: Daemon) -> APIRouter:
+    """Return the route."""
+    router = APIRouter()
+
+    @router.get("/why")
+    async def why(url: str) -> Why:
+        """Why a URL was (not) fetched, when it will be, and why then; also for unknown URLs."""
+        wanted = _canonical(url)
+        path = daemon.start.config_path
+        places = None if path is None else await daemon.context.workers.run(read_places, path)
+        now = daemon.clock.now()
+        question = Question(wanted, daemon.state.sites, daemon.config, places, now)
+        facts = await daemon.database.read(_read, question, daemon)
+        return answer(_with_live(facts, daemon))
+
+    return router
+
+
+def _canonical(url: str) -> str:
+    """Return a URL in canonical form; respond 422 with a suggestion if it is invalid."""
+    try:
+        return canonicalize_given(url)
+    except InvalidUrlError as error:
+        raise HTTPException(422, f"{error.message}; {suggest_url(url, error)}") from error
+
+
+def _read(connection: apsw.Connection, question: Question, daemon: Daemon) -> UrlFacts:
+    with daemon.analyser.marks.under(question.url):
+        return read_facts(connection, question)
+
+
+def _with_live(facts: UrlFacts, daemon: Daemon) -> UrlFacts:
+    """Add what only the running daemon knows."""
+    live = LiveFacts(
+        pauses=daemon.crawl.schedule.pauses,
+        stopping=daemon.phase in ("draining", "stopping"),
+        once=daemon.state.settings.once,
+    )
+    host = daemon.state.hosts.get(facts.host.name)
+    if host is None:
+        return replace(facts, live=live)
+    clock = daemon.clock
+    origin = facts.robots.url.removesuffix("/robots.txt")
+    robots_until = max(daemon.crawl.robots.closed_until(origin), host.shut_until)
+    closed_until = host.backoff.closed_until
+    rested_at = host.rested_at(clock)
+    quiet_until = None if rested_at == -math.inf else clock.to_wall(rested_at)
+    if quiet_until is not None and closed_until is not None and quiet_until <= closed_until + 1.0:
+        quiet_until = None
+    is_closed = robots_until > trio.current_time()
+    known = replace(
+        facts.host,
+        paused=host.paused,
+        closed_until=closed_until,
+        backoff_level=host.backoff.level,
+        delay_s=host.delay_s(),
+        base_delay_s=host.base_delay_s(),
+        quiet_until=quiet_until,
+        robots_closed_until=clock.to_wall(robots_until) if is_closed else None,
+        next_at=clock.to_wall(host.slot.next_at) if math.isfinite(host.slot.next_at) else None,
+        located=facts.host.located or host.slot.address is not None,
+    )
+    return replace(facts, live=live, host=known)

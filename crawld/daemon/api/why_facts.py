@@ -1,0 +1,371 @@
+"""Collect the facts about a URL from the file; the daemon adds what only it knows.
+
+Everything is looked up by key, so that the cost does not depend on how many pages there are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+import apsw
+
+from crawld.config.model import Config
+from crawld.config.places import ConfigPlaces
+from crawld.core.change.model import PageModel
+from crawld.core.display import time_text
+from crawld.core.page import Outcome, PageState
+from crawld.core.politeness import Backoff, base_delay_s, clamp_restored
+from crawld.core.robots import Robots, RobotsVerdict, deciding_line
+from crawld.core.traps import detect_trap
+from crawld.core.url import Url, split_url, url_hash
+from crawld.core.why.facts import (
+    AHEAD_SHOWN,
+    ConfigPlace,
+    HintFacts,
+    HostFacts,
+    PageFacts,
+    PartFacts,
+    ReplicaFacts,
+    RobotsFacts,
+    SiteFacts,
+    UrlFacts,
+    VisitFacts,
+)
+from crawld.core.why.words import change_words
+from crawld.daemon.fetch.metered_fetcher import month_of
+from crawld.daemon.frontier.site import ActiveSite
+from crawld.daemon.visit.content import PRODUCT
+from crawld.sources.mediawiki_members import MemberReason, Membership
+from crawld.sources.mediawiki_scope import TitleScope, normalize_prefixes
+from crawld.sources.mediawiki_site import WikiFacts
+from crawld.store import visit as visit_rows
+from crawld.store.changes import hint, wiki, wiki_member
+from crawld.store.changes.wiki_member import Part
+from crawld.store.frontier import frontier, page_share, quarantine, tombstone, traffic
+from crawld.store.frontier import host as host_rows
+from crawld.store.frontier import page as page_rows
+from crawld.store.frontier import site as site_rows
+from crawld.store.frontier.host import HostRow, OriginRobots
+from crawld.store.frontier.page import PageRecord
+from crawld.store.mirror.selection import Reason, ShownCopy, select_copy
+from crawld.store.replica import replica as replica_rows
+
+VISITS_SHOWN: Final = 5
+"""Last visits in an answer."""
+
+LINK_DEPTH: Final = 1
+"""Depth at which a URL is judged that nobody knows: as a link on a seed."""
+
+_BY_FIT: Final = (None, "wiki", "include", "exclude", "depth", "host", "scheme")
+"""Refusals of a scope, the one of the best fitting site first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A URL, and the configuration in force.
+
+    Attributes:
+        url: canonical.
+        sites: the sites under crawl by number.
+        places: lines of the config file; None: there is none.
+        now: Unix seconds.
+    """
+
+    url: str
+    sites: Mapping[int, ActiveSite]
+    config: Config
+    places: ConfigPlaces | None
+    now: float
+
+
+def read_facts(connection: apsw.Connection, question: Question) -> UrlFacts:
+    """Return what the file tells about a URL."""
+    url, now = question.url, question.now
+    parts = split_url(url)
+    purged = tombstone.get(connection, url)
+    record = page_rows.by_url(connection, parts.host, url_hash(url), url)
+    row = host_rows.by_name(connection, parts.host)
+    site = _site_of(connection, question, parts, record)
+    stored = host_rows.origin_robots(connection, parts.origin)
+    replica = replica_rows.of_host(connection, row.host_id) if row is not None else None
+    part = _part(connection, site, url) if site is not None else None
+    return UrlFacts(
+        url=url,
+        now=now,
+        purged_at=purged.purged_at if purged else None,
+        purge_reason=purged.reason if purged else None,
+        robots=_robots(connection, parts, stored),
+        host=_host(parts.host, row, site, stored, now),
+        site=_site_facts(connection, question, parts, record, site),
+        page=_page(connection, record, now) if record is not None else None,
+        replica=None
+        if replica is None
+        else ReplicaFacts(replica.canonical_host, replica.status, replica.since, replica.reason),
+        part=part,
+        sites=tuple(sorted(each.name for each in question.sites.values())),
+    )
+
+
+# --- the site ---------------------------------------------------------------------------------
+
+
+def _site_of(
+    connection: apsw.Connection, question: Question, parts: Url, record: PageRecord | None
+) -> ActiveSite | None:
+    """Return the site of a page, or the one that fits a URL best that is no page yet."""
+    if record is not None:
+        return question.sites.get(record.site_id)
+
+    def fit(site: ActiveSite) -> int:
+        refusal = site.scope.refusal(question.url, parts.host, LINK_DEPTH)
+        if refusal is None and _wiki_refusal(connection, site, question.url) is not None:
+            refusal = "wiki"
+        return _BY_FIT.index(refusal)
+
+    return min(question.sites.values(), key=fit, default=None)
+
+
+def _site_facts(
+    connection: apsw.Connection,
+    question: Question,
+    parts: Url,
+    record: PageRecord | None,
+    site: ActiveSite | None,
+) -> SiteFacts | None:
+    if site is None:
+        gone = site_rows.get(connection, record.site_id) if record is not None else None
+        return SiteFacts(name=gone.name, source=gone.source, configured=False) if gone else None
+    row = site_rows.get(connection, site.site_id)
+    url = question.url
+    if record is not None and record.requisite:
+        refusal = site.refuses_requisite(url, parts.host)
+    else:
+        depth = LINK_DEPTH if record is None else record.depth
+        refusal = site.scope.refusal(url, parts.host, depth)
+    at = site.scope.excluding_rule(url) if refusal == "exclude" else None
+    rule = None if at is None else site.config.exclude[at]
+    wiki_refusal = _wiki_refusal(connection, site, url)
+    limit = site.config.max_pages
+    shared = page_share.sites_of(connection, record.page_id) if record is not None else []
+    received = traffic.of_month(connection, month_of(question.now))
+    return SiteFacts(
+        name=site.name,
+        source=row.source if row is not None else "config",
+        paused=site.paused,
+        refusal=refusal,
+        rule=rule,
+        place=_place(question.places, site, refusal, wiki_refusal, at),
+        wiki_refusal=wiki_refusal,
+        trap=detect_trap(url, site.traps, question.now),
+        max_depth=site.config.max_depth,
+        max_pages=limit,
+        pages=row.page_count if row is not None else 0,
+        max_pages_per_host=site.traps.max_pages_per_host,
+        monthly_bytes=site.config.monthly_bytes,
+        received_bytes=received.get(site.site_id, 0),
+        min_revisit_s=question.config.schedule.min_revisit_s,
+        policy=site.policy,
+        shared_with=tuple(question.sites[each].name for each in shared if each in question.sites),
+    )
+
+
+def _place(
+    places: ConfigPlaces | None,
+    site: ActiveSite,
+    refusal: str | None,
+    wiki_refusal: str | None,
+    at: int | None,
+) -> ConfigPlace | None:
+    """Return the line of the rule or key that refuses a URL, else that of the site."""
+    if places is None:
+        return None
+    if refusal == "exclude" and at is not None:
+        return places.site_key(site.name, "exclude", at, value=site.config.exclude[at])
+    key = {"include": "include", "depth": "max_depth", "requisite": "requisites"}.get(refusal or "")
+    if key is None and wiki_refusal == "wiki_part":
+        named = ("wiki_titles", "wiki_categories", "wiki_prefixes", "titles_file")
+        key = next((each for each in named if getattr(site.config, each)), None)
+    return places.site(site.name) if key is None else places.site_key(site.name, key)
+
+
+# --- wikis ------------------------------------------------------------------------------------
+
+
+def _wiki_refusal(connection: apsw.Connection, site: ActiveSite, url: str) -> str | None:
+    """Return why the titles of a wiki refuse a URL, as `WikiScope.refusal` does."""
+    if not site.config.api:
+        return None
+    found = _title_scope(connection, site, url)
+    if found is not None:
+        return found.refusal(url)
+    return "wiki_part" if site.config.wiki_scoped else None
+
+
+def _title_scope(connection: apsw.Connection, site: ActiveSite, url: str) -> TitleScope | None:
+    """Return the part of a wiki that a site covers, with the title of one URL alone."""
+    row = wiki.by_origin(connection, split_url(url).origin)
+    if row is None or row.facts is None or site.site_id not in row.site_ids:
+        return None
+    rules = WikiFacts.from_json(row.facts).titles
+    title = rules.title_of(url)
+    part = Part(site.site_id, row.wiki_id)
+    named = title is not None and wiki_member.reasons_of(connection, part, title)
+    return TitleScope(
+        rules,
+        scoped=site.config.wiki_scoped,
+        prefixes=normalize_prefixes(site.config.wiki_prefixes, rules),
+        talk=site.config.wiki_talk,
+        members=frozenset({title} if named and title is not None else ()),
+    )
+
+
+def _part(connection: apsw.Connection, site: ActiveSite, url: str) -> PartFacts | None:
+    if not site.config.wiki_scoped:
+        return None
+    scope = _title_scope(connection, site, url)
+    row = wiki.by_origin(connection, split_url(url).origin)
+    if scope is None or row is None:
+        return PartFacts(title=None, known=False)
+    title = scope.rules.title_of(url)
+    if title is None:
+        return PartFacts(title=None, known=True)
+    found = wiki_member.reasons_of(connection, Part(site.site_id, row.wiki_id), title)
+    reasons = [Membership(each.title, MemberReason(each.reason), each.via).text for each in found]
+    if not reasons and title.startswith(scope.prefixes):
+        reasons = ["by its prefix"]
+    return PartFacts(title=title, known=True, reasons=tuple(reasons))
+
+
+# --- robots.txt and host ------------------------------------------------------------------------
+
+
+def _robots(connection: apsw.Connection, parts: Url, stored: OriginRobots | None) -> RobotsFacts:
+    file_url = f"{parts.origin}/robots.txt"
+    if stored is None:
+        return RobotsFacts(url=file_url)
+    allowed: bool | None = True
+    line = None
+    if (
+        stored.verdict is RobotsVerdict.CLOSED
+        or quarantine.step_of_url(connection, file_url) is not None
+    ):
+        allowed = None
+    elif stored.verdict is RobotsVerdict.RULES and stored.text:
+        allowed = Robots.parse(stored.text, PRODUCT).allowed(parts.canonical)
+        line = deciding_line(stored.text, PRODUCT, parts.canonical)
+    decides = line if line is not None and line.allows == allowed else None
+    return RobotsFacts(
+        url=file_url,
+        verdict=stored.verdict.value,
+        status=stored.status,
+        fetched_at=stored.fetched_at,
+        allowed=allowed,
+        line=decides.number if decides else None,
+        text=decides.text[:200] if decides else None,
+    )
+
+
+def _host(
+    name: str,
+    row: HostRow | None,
+    site: ActiveSite | None,
+    stored: OriginRobots | None,
+    now: float,
+) -> HostFacts:
+    """Return the host as the file knows it."""
+    base_s = 0.0
+    quiet_until = None
+    if site is not None:
+        crawl_delay_s = stored.crawl_delay_s if stored and site.respect_crawl_delay else None
+        base_s = base_delay_s(site.rules, crawl_delay_s, None)
+        quiet_until = site.rules.quiet_hours.open_at(now)
+    if row is None:
+        return HostFacts(name=name, delay_s=base_s, base_delay_s=base_s, quiet_until=quiet_until)
+    backoff = clamp_restored(Backoff(row.backoff_level, row.backoff_at, row.closed_until), now)
+    return HostFacts(
+        name=name,
+        paused=row.paused,
+        pages=row.page_count,
+        visited=row.pages_visited,
+        closed_until=backoff.closed_until,
+        backoff_level=backoff.level,
+        backoff_at=backoff.at,
+        delay_s=backoff.delay_s(base_s),
+        base_delay_s=base_s,
+        quiet_until=quiet_until,
+        located=row.address is not None or stored is not None,
+        vanishing_since=row.vanishing_since,
+    )
+
+
+# --- the page -----------------------------------------------------------------------------------
+
+
+def _page(connection: apsw.Connection, record: PageRecord, now: float) -> PageFacts:
+    page_id = record.page_id
+    found_on = None
+    if record.referrer_id is not None:
+        referrer = page_rows.for_visit(connection, record.referrer_id)
+        found_on = referrer.url if referrer is not None else None
+    visits = visit_rows.of_page(connection, page_id, limit=VISITS_SHOWN)
+    shown = select_copy(connection, page_id, now)
+    removal = shown.removal if shown is not None else None
+    waits = record.state is PageState.DISCOVERED
+    return PageFacts(
+        state=record.state,
+        depth=record.depth,
+        seed=record.seed,
+        requisite=record.requisite,
+        title=record.title,
+        discovered_at=record.discovered_at,
+        found_on=found_on,
+        last_visit_at=record.last_visit_at,
+        last_change_at=record.last_change_at,
+        last_outcome=record.last_outcome,
+        last_failure=record.last_failure,
+        visit_count=record.visit_count,
+        change_count=record.change_count,
+        failure_count=record.failure_count,
+        gone_count=record.grace.count,
+        retry_at=record.retry_at,
+        redirect_url=record.redirect_url,
+        ahead=frontier.count_before(connection, page_id, AHEAD_SHOWN) if waits else 0,
+        quarantined=quarantine.step_of_page(connection, page_id, record.url),
+        hints=tuple(HintFacts(*each) for each in hint.of_page(connection, page_id)),
+        visits=tuple(
+            VisitFacts(each.visited_at, each.outcome, each.failure, each.detail, each.status)
+            for each in visits
+        ),
+        change="" if record.requisite else change_words(_model(record.model)),
+        copy_id=shown.version_id if shown is not None else None,
+        copy_note=_copy_note(record, shown),
+        removal=removal.kind if removal is not None else None,
+        removed_at=removal.at if removal is not None else None,
+        moved_to=removal.target_url if removal is not None else None,
+    )
+
+
+def _model(stored: bytes | None) -> PageModel | None:
+    try:
+        return PageModel.from_bytes(stored) if stored is not None else None
+    except ValueError:
+        return None
+
+
+def _copy_note(record: PageRecord, shown: ShownCopy | None) -> str:
+    """Return what readers of the mirror see of a page."""
+    if shown is not None and shown.withheld:
+        return "withheld from readers, since the original is gone (deleted_pages of its site)"
+    if shown is None or shown.version_id is None:
+        forbids = record.last_outcome is Outcome.BLOCKED and record.last_failure == "robots"
+        return "none: the page forbids copies of itself (noarchive)" if forbids else "none stored"
+    if shown.reason is Reason.PINNED:
+        return "an older one, pinned by the operator (crawlctl pin --release)"
+    if shown.reason is Reason.SETTLED:
+        return "an older one, until the newest has been current for settle_s of its site"
+    if shown.gone or shown.removal is not None:
+        return "the last one, shown with the note that the original is gone"
+    since = record.last_change_at
+    return "the newest" if since is None else f"the newest, stored {time_text(since)}"
