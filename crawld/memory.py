@@ -11,6 +11,7 @@ The limit is divided at the start (`MemoryShares`):
     waiters    a piece of body that a waiting fetch has already decoded
     records    links and small copies that wait for their commit (`daemon/visit/recorder.py`)
     robots     rules of robots.txt files (`daemon/fetch/robots_cache.py`)
+    replies    copies that the web listener keeps rendered or sends (`daemon/mirror_listener.py`)
     bodies     the rest of larger bodies, by leases
     analyses   trees and texts of larger pages, by leases
 
@@ -90,6 +91,7 @@ class MemoryShares:
         max_waiting: fetches of these that may wait for memory.
         records_bytes: records that may wait for their commit.
         robots_bytes: rules of robots.txt files.
+        replies_bytes: copies that readers are sent, and rendered pages that are kept for them.
         bodies_bytes: the pool of bodies.
         analyses_bytes: the pool of analyses.
     """
@@ -99,12 +101,17 @@ class MemoryShares:
     max_waiting: int
     records_bytes: int
     robots_bytes: int
+    replies_bytes: int
     bodies_bytes: int
     analyses_bytes: int
 
     @classmethod
-    def of(cls, limit_bytes: int, max_in_flight: int) -> MemoryShares:
-        """Divide a limit; `max_in_flight` is lowered if they took more than an eighth."""
+    def of(cls, limit_bytes: int, max_in_flight: int, *, has_readers: bool = False) -> MemoryShares:
+        """Divide a limit; `max_in_flight` is lowered if they took more than an eighth.
+
+        Args:
+            has_readers: whether the daemon serves the mirror, too.
+        """
         limit_bytes = max(limit_bytes, LEAST_BYTES)
         in_flight = min(max_in_flight, limit_bytes // 8 // FETCH_BYTES)
         records = min(limit_bytes // 16, MOST_RECORD_BYTES)
@@ -113,14 +120,16 @@ class MemoryShares:
         # A few of the largest bodies suffice; trees are larger.
         rest = limit_bytes - fixed
         bodies = max(rest // 3, min(rest // 2, LEAST_BODIES_BYTES))
+        replies = limit_bytes // 16 if has_readers else 0
         return cls(
             limit_bytes=limit_bytes,
             max_in_flight=in_flight,
             max_waiting=waiting,
             records_bytes=records,
             robots_bytes=records,
+            replies_bytes=replies,
             bodies_bytes=bodies,
-            analyses_bytes=rest - bodies - limit_bytes // KEPT_DIVISOR,
+            analyses_bytes=rest - bodies - replies - limit_bytes // KEPT_DIVISOR,
         )
 
 

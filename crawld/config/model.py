@@ -67,7 +67,8 @@ class DaemonConfig(ConfigTable):
     )
     max_memory: MemorySize | None = key(
         None,
-        "Memory for fetched bodies, their decompression and analysis, and records that wait, "
+        "Memory for fetched bodies, their decompression and analysis, records that wait, and pages "
+        "of the web listener, which shows no copy that is larger than a twentieth of it, "
         'beyond what an idle daemon takes: "512 MiB", "2 GB" or a number of bytes, at least '
         "64 MiB; larger pages wait for their share, small ones never do; unset: a quarter of the "
         "memory of the machine or of its control group.",
@@ -300,7 +301,8 @@ class WebConfig(ConfigTable):
     )
     max_waiting_bytes: Annotated[int, Field(strict=True, ge=MIB, le=2**40)] = key(
         64 * MIB,
-        "Most bytes of pages that wait in memory for slow readers; beyond it, the slowest is cut.",
+        "Most bytes of pages that wait in memory for slow readers; beyond it, the slowest is cut; "
+        "no more than a twentieth of max_memory.",
         restart=True,
     )
 

@@ -14,7 +14,7 @@ from typing import Final
 
 import trio
 
-from crawld.core.content.tree_memory import size_within, working_set_bytes
+from crawld.core.content.tree_memory import comparison_bytes, size_within, working_set_bytes
 from crawld.memory import FREE_BYTES, MemoryBudget, MemoryLease
 
 PARSED_PER_BYTE: Final = 24
@@ -204,8 +204,3 @@ class AnalysisMemory:
 def bodies_bytes(bodies: Sequence[bytes]) -> int:
     """Return the most memory that the analysis of bodies takes."""
     return sum(working_set_bytes(len(body)) for body in bodies)
-
-
-def comparison_bytes(*sizes_bytes: int) -> int:
-    """Return the most memory that reading and comparing bodies of these sizes takes."""
-    return sum(working_set_bytes(size) + size for size in sizes_bytes)

@@ -32,7 +32,9 @@ def memory_budget(config: Config) -> MemoryBudget:
     limit_bytes = config.daemon.max_memory
     if limit_bytes is None:
         limit_bytes = max(machine_memory_bytes() // DEFAULT_SHARE, LEAST_BYTES)
-    shares = MemoryShares.of(limit_bytes, config.daemon.max_in_flight)
+    shares = MemoryShares.of(
+        limit_bytes, config.daemon.max_in_flight, has_readers=config.web.listen is not None
+    )
     wanted_bytes = config.fetch.max_body_bytes
     budget = MemoryBudget(shares, max_body_bytes=wanted_bytes, returns_stale=True)
     limit_mb = limit_bytes // MIB

@@ -13,19 +13,19 @@ import structlog
 import trio
 
 from crawld.config.values import parse_listen
+from crawld.daemon.analysis_memory import OVERDRAFT
 from crawld.daemon.daemon import Daemon
-from crawld.memory import MemoryBudget
 from crawld.net.server_limits import ServerLimits
 from crawld.store.engine.database import Database
 from crawld.web.allowed_hosts import listener_hosts
 from crawld.web.app import MirrorApp
-from crawld.web.large_pages import KEPT_BYTES, LargePages
+from crawld.web.large_pages import KEPT_BYTES, RENDERING_FACTOR, LargePages
 from crawld.web.mirror import DisplayOptions
 
 log = structlog.get_logger(__name__)
 
-KEPT_DIVISOR: Final = 32
-"""Rendered pages are kept in one part in this many of the memory limit."""
+KEPT_DIVISOR: Final = 4
+"""Rendered pages are kept in one part in this many of the memory for replies."""
 
 
 async def serve_web(
@@ -42,11 +42,19 @@ async def serve_web(
         return
     listener = daemon.network.listen_tcp(*parse_listen(web.listen))
     log.info("web", url=listener.url)
-    options = DisplayOptions(banner=web.banner, scripts=web.scripts)
+    shares = daemon.budget.shares
+    kept_bytes = min(KEPT_BYTES, shares.replies_bytes // KEPT_DIVISOR)
+    sent_bytes = shares.replies_bytes - kept_bytes
+    options = DisplayOptions(
+        banner=web.banner,
+        scripts=web.scripts,
+        most_bytes=sent_bytes,
+        most_rewritten_bytes=daemon.budget.analyses.largest_bytes // RENDERING_FACTOR,
+    )
     limits = ServerLimits(
         max_connections=daemon.files.web,
         max_client_connections=web.max_client_connections,
-        max_waiting_bytes=web.max_waiting_bytes,
+        max_waiting_bytes=min(web.max_waiting_bytes, sent_bytes),
     )
     hosts = listener_hosts(web.hosts)
     open_database = partial(
@@ -64,15 +72,14 @@ async def serve_web(
             _log_failure,
             hosts,
             daemon.analyser.marks,
-            LargePages(daemon.analyser.memory.held, _kept_bytes(daemon.budget)),
+            LargePages(
+                daemon.analyser.memory.held,
+                kept_bytes,
+                most_bytes=OVERDRAFT * daemon.budget.analyses.size_bytes,
+            ),
         )
         with daemon.readers_scope:
             await listener.serve(app, limits, task_status)
-
-
-def _kept_bytes(budget: MemoryBudget) -> int:
-    """Return how much of the memory rendered pages may take while nobody reads them."""
-    return min(KEPT_BYTES, budget.shares.limit_bytes // KEPT_DIVISOR)
 
 
 def _log_failure(target: str, error: BaseException) -> None:

@@ -36,7 +36,7 @@ from crawld.web.address import CURRENT, mirror_path, parse_address, parse_select
 from crawld.web.allowed_hosts import AllowedHosts, host_name
 from crawld.web.large_pages import LargePages
 from crawld.web.mirror import DisplayOptions, find_page, page_reply, redirect
-from crawld.web.pages import STYLE, error_page, not_an_address, render_page
+from crawld.web.pages import STYLE, error_page, not_an_address, render_page, too_large
 from crawld.web.reply import Postponed, Reply, Request, header, headers, http_date, split_query
 
 PAGES_PER_LIST: Final = 200
@@ -117,6 +117,8 @@ class MirrorApp:
         try:
             reply = await self._database.read(self._route, request, may_postpone=True)
             if isinstance(reply, Postponed):
+                if not self._large.admits(reply):
+                    return too_large("These copies are")
                 made = await self._large.reply(
                     reply, partial(self._apart.read, self._route, request, may_postpone=False)
                 )
@@ -150,7 +152,7 @@ class MirrorApp:
         path, parameters = split_query(target)
         route = _ROUTES.get(path.rstrip("/") or "/")
         if may_postpone and route is MirrorApp._search:
-            return Postponed()  # reads the found pages for their snippets
+            return Postponed(memory_bytes=search_index.SNIPPETS_BYTES)
         if route is not None:
             return route(self, connection, dict(parameters))
         if path.startswith("/site/"):

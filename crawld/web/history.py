@@ -22,6 +22,7 @@ import apsw
 from crawld.core.content.analysis import read_blocks
 from crawld.core.content.blocks import Blocks
 from crawld.core.content.page_diff import diff_pages
+from crawld.core.content.tree_memory import comparison_bytes
 from crawld.core.content.words import Hunk
 from crawld.marks import NO_MARKS, Marks
 from crawld.store.changes import volatile
@@ -89,7 +90,7 @@ def show_diff(
         return error_page(404, "No such version", "The page has no version with this number.")
     size_bytes = old.size_bytes + new.size_bytes
     if may_postpone and size_bytes > INLINE_BYTES:
-        return Postponed(size_bytes=size_bytes)
+        return Postponed(memory_bytes=comparison_bytes(old.size_bytes, new.size_bytes))
     raw = match[3] is not None
     rules = () if raw else volatile.rules_for(connection, page.page_id)
     with marks.under(page.url):

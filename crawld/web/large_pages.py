@@ -18,6 +18,9 @@ from crawld.web.reply import Postponed, Rendered, Reply
 INLINE_BYTES: Final = 128 * 1024
 """Stored pages up to this size are rendered in a few milliseconds, with their look-up."""
 
+INLINE_FILE_BYTES: Final = 1024 * 1024
+"""Other copies, which are sent as they are, are read with their look-up up to this size."""
+
 KEPT_BYTES: Final = 32 * 1024 * 1024
 """Rendered pages that are kept, in all, where no memory budget says less."""
 
@@ -26,6 +29,9 @@ MAX_WAITING: Final = 128
 
 RENDERING_FACTOR: Final = 12
 """Most bytes that a rendering takes per byte read: a page takes two to five, of short links ten."""
+
+READING_FACTOR: Final = 2
+"""The same of a copy that is sent as it is: its stored and its decoded bytes."""
 
 Render = Callable[[], Awaitable[Reply | Postponed]]
 Hold = Callable[[int], AbstractAsyncContextManager[None]]
@@ -51,22 +57,34 @@ class _Rendering:
 class LargePages:
     """The rendered large pages, and those being rendered, by ETag."""
 
-    def __init__(self, hold: Hold = unlimited, kept_bytes: int = KEPT_BYTES) -> None:
+    def __init__(
+        self,
+        hold: Hold = unlimited,
+        kept_bytes: int = KEPT_BYTES,
+        *,
+        most_bytes: int | None = None,
+    ) -> None:
         """Keep nothing yet.
 
         Args:
             hold: the memory of one rendering.
             kept_bytes: rendered pages that are kept, in all.
+            most_bytes: what one rendering may take; None: any amount.
         """
         self.waiting = 0
         self._hold = hold
         self._max_kept_bytes = kept_bytes
+        self._most_bytes = most_bytes
         self._kept: dict[str, Rendered] = {}  # the least recently rendered first
         self._under_way: dict[str, _Rendering] = {}
 
     def find(self, etag: str) -> Rendered | None:
         """Return a rendered page; None: render it. May be called from any thread."""
         return self._kept.get(etag)
+
+    def admits(self, postponed: Postponed) -> bool:
+        """Whether there can be enough memory for a response."""
+        return self._most_bytes is None or postponed.memory_bytes <= self._most_bytes
 
     async def reply(self, postponed: Postponed, render: Render) -> Reply | None:
         """Return the response to a postponed request; None if too many readers wait.
@@ -105,7 +123,7 @@ class LargePages:
         return reply
 
     async def _make(self, postponed: Postponed, render: Render) -> Reply:
-        async with self._hold(RENDERING_FACTOR * postponed.size_bytes):
+        async with self._hold(postponed.memory_bytes):
             reply = await render()
         assert isinstance(reply, Reply)
         return reply

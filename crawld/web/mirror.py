@@ -38,8 +38,13 @@ from crawld.store.versions.version import VersionRow
 from crawld.web import security
 from crawld.web.address import MirrorAddress, mirror_path
 from crawld.web.attribution import read_attribution
-from crawld.web.large_pages import INLINE_BYTES
-from crawld.web.pages import banner, missing_page, withheld_page
+from crawld.web.large_pages import (
+    INLINE_BYTES,
+    INLINE_FILE_BYTES,
+    READING_FACTOR,
+    RENDERING_FACTOR,
+)
+from crawld.web.pages import banner, missing_page, too_large, withheld_page
 from crawld.web.reply import (
     Header,
     Postponed,
@@ -99,10 +104,22 @@ class DisplayOptions:
     Attributes:
         banner: add a line with source, time, revision and license.
         scripts: run scripts of mirrored pages, each page in an origin of its own.
+        most_bytes: larger copies are not shown; None: all are.
+        most_rewritten_bytes: larger pages are shown as their source; None: none are.
     """
 
     banner: bool = True
     scripts: bool = True
+    most_bytes: int | None = None
+    most_rewritten_bytes: int | None = None
+
+    def shows(self, size_bytes: int) -> bool:
+        """Whether a copy of a size is shown."""
+        return self.most_bytes is None or size_bytes <= self.most_bytes
+
+    def rewrites(self, size_bytes: int) -> bool:
+        """Whether a page of a size is rewritten."""
+        return self.most_rewritten_bytes is None or size_bytes <= self.most_rewritten_bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,7 +237,11 @@ def _copy_reply(
     lines = _headers(copy, display, etag)
     if etag_matches(etag, request.headers.get("if-none-match")):
         return Reply(304, b"", lines)
-    large = copy.row.size_bytes > INLINE_BYTES and copy.row.response.content_type in _REWRITTEN
+    size_bytes, content_type = copy.row.size_bytes, copy.row.response.content_type
+    if not display.shows(size_bytes):
+        return too_large(f"This copy, {size_bytes // 1_000_000} MB, is")
+    rewritten = content_type in _REWRITTEN and display.rewrites(size_bytes)
+    large = rewritten and size_bytes > INLINE_BYTES
 
     def finish(rendered: Rendered) -> Reply:
         sent = [*lines, header("content-type", rendered.content_type)]
@@ -228,8 +249,11 @@ def _copy_reply(
         return apply_range(reply, request, etag)
 
     rendered = find_rendered(etag) if large and find_rendered is not None else None
-    if large and find_rendered is not None and rendered is None:
-        return Postponed(etag, finish, copy.row.size_bytes)
+    if find_rendered is not None and rendered is None:
+        if large:
+            return Postponed(etag, finish, RENDERING_FACTOR * size_bytes)
+        if size_bytes > INLINE_FILE_BYTES:
+            return Postponed(memory_bytes=READING_FACTOR * size_bytes)
     if rendered is None:
         body = version.read_body(connection, copy.row.version_id) or b""
         rendered = Rendered(etag, *_render(connection, copy, body, display))
@@ -250,6 +274,7 @@ def copy_etag(copy: ServedCopy, display: DisplayOptions) -> str:
         copy.address.selector.text,
         display.banner,
         display.scripts,
+        display.rewrites(copy.row.size_bytes),
     )
     digest = hashlib.blake2b(repr(parts).encode(), digest_size=10)
     return f'"{digest.hexdigest()}"'
@@ -287,7 +312,8 @@ def _render(
 ) -> tuple[str, bytes]:
     """Return the Content-Type and the body to send."""
     content_type = copy.row.response.content_type or media.BINARY
-    if content_type == UNANALYSED:
+    is_source = content_type in _REWRITTEN and not display.rewrites(len(body))
+    if content_type == UNANALYSED or is_source:
         return media.PLAIN, body
     locate = link_resolver(connection, copy.link_selector)
     charset = copy.row.response.charset

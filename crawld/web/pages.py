@@ -117,6 +117,12 @@ def error_page(status: int, title: str, text: str) -> Reply:
     return render_page("error.html", status, title=title, text=text)
 
 
+def too_large(what: str) -> Reply:
+    """Return the page in place of copies for which there is no memory; `what` begins a sentence."""
+    text = f"{what} too large for the memory of this daemon ([daemon] max_memory)."
+    return error_page(503, "Too large", f"{text} The command crawld serve shows all copies.")
+
+
 def not_an_address() -> Reply:
     """Return the page for a target that is not the address of a page."""
     return error_page(404, "No such page", "This is not a valid page address.")

@@ -66,12 +66,12 @@ class Postponed:
     Attributes:
         etag: that of the page it shows, if it is one.
         finish: makes the response once that page is rendered.
-        size_bytes: what is read for it from the file, about.
+        memory_bytes: what it takes at most until it is sent.
     """
 
     etag: str | None = None
     finish: Callable[[Rendered], Reply] | None = None
-    size_bytes: int = 0
+    memory_bytes: int = 0
 
 
 def http_date(at: float) -> str:

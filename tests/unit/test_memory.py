@@ -264,13 +264,15 @@ async def test_bytes_that_return_by_themselves_are_never_stale():
 
 @pytest.mark.parametrize("limit_mb", [64, 100, 256, 512, 4096, 2**20])
 @pytest.mark.parametrize("in_flight", [1, 512, 20_000])
-def test_shares_are_no_more_than_the_limit(limit_mb, in_flight):
-    shares = MemoryShares.of(limit_mb * MIB, in_flight)
+@pytest.mark.parametrize("has_readers", [False, True])
+def test_shares_are_no_more_than_the_limit(limit_mb, in_flight, has_readers):
+    shares = MemoryShares.of(limit_mb * MIB, in_flight, has_readers=has_readers)
     fixed = shares.max_in_flight * FETCH_BYTES + shares.max_waiting * WAITER_BYTES
     parts = (
         fixed
         + shares.records_bytes
         + shares.robots_bytes
+        + shares.replies_bytes
         + shares.bodies_bytes
         + shares.analyses_bytes
     )
@@ -279,7 +281,8 @@ def test_shares_are_no_more_than_the_limit(limit_mb, in_flight):
     assert 1 <= shares.max_in_flight <= in_flight
     assert shares.max_waiting >= 1
     assert shares.bodies_bytes >= limit_mb * MIB / 5
-    assert shares.analyses_bytes >= limit_mb * MIB / 4
+    assert shares.analyses_bytes >= limit_mb * MIB / 5
+    assert (shares.replies_bytes > 0) == has_readers
 
 
 def test_fewer_fetches_are_in_flight_where_there_is_little_memory():

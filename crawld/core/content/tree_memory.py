@@ -73,6 +73,11 @@ def working_set_bytes(size_bytes: int) -> int:
     return tree_bytes + max(TEXT_FACTOR * text_bytes, size_bytes)
 
 
+def comparison_bytes(*sizes_bytes: int) -> int:
+    """Return the most memory that reading and comparing bodies of these sizes takes."""
+    return sum(working_set_bytes(size) + size for size in sizes_bytes)
+
+
 def size_within(memory_bytes: int) -> int:
     """Return how many leading bytes of a page can be analysed within so much memory."""
     size_bytes = MAX_TEXT_BYTES

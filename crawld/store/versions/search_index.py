@@ -18,6 +18,7 @@ import apsw
 from crawld.core.content import media
 from crawld.core.content.analysis import read_blocks
 from crawld.core.content.search import parse_query, searchable_text, separate_characters, snippet
+from crawld.core.content.tree_memory import analysable_size
 from crawld.core.display import SHOWN_TITLE_CHARACTERS
 from crawld.core.page import PageState
 from crawld.errors import CorruptDatabaseError
@@ -31,11 +32,15 @@ SLICE_COPIES: Final = 64
 
 SLICE_BYTES: Final = 4 * 2**20
 
-SNIPPET_BYTES: Final = 256 * 1024
-"""Leading bytes of a copy in which its snippet is looked for."""
-
 SNIPPET_COPY_BYTES: Final = 4 * 2**20
 """A larger copy is listed without a snippet."""
+
+SNIPPET_ANALYSIS_BYTES: Final = 12 * 2**20
+"""A snippet is looked for in so much of a copy as can be analysed in this memory: in all of an
+article of 500 KB."""
+
+SNIPPETS_BYTES: Final = SNIPPET_ANALYSIS_BYTES + 2 * SNIPPET_COPY_BYTES
+"""Memory of the snippets of a list of hits, which are made one after the other."""
 
 MERGE_PAGES: Final = 500
 """Pages of the index rewritten in one slice: some 2 MB, 50 ms."""
@@ -233,5 +238,6 @@ def _pieces(
 ) -> list[tuple[str, bool]]:
     if body_id is None or body.size_of(connection, body_id) > SNIPPET_COPY_BYTES:
         return []
-    content = _content(connection, body_id)[:SNIPPET_BYTES]
+    content = _content(connection, body_id)
+    content = content[: analysable_size(content, SNIPPET_ANALYSIS_BYTES)]
     return snippet(searchable_text(read_blocks(content, content_type)), words)

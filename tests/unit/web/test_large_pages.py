@@ -14,7 +14,7 @@ from crawld.store.engine.database import Database
 from crawld.web import large_pages
 from crawld.web.allowed_hosts import AllowedHosts
 from crawld.web.app import MirrorApp
-from crawld.web.large_pages import INLINE_BYTES, RENDERING_FACTOR, LargePages
+from crawld.web.large_pages import INLINE_BYTES, LargePages
 from crawld.web.mirror import DisplayOptions
 from crawld.web.reply import Postponed, Rendered, Reply
 from tests.unit.web.conftest import NOW
@@ -66,7 +66,7 @@ async def serve(mirror, tmp_path, nursery):
     """Return a function that serves the mirror."""
     async with AsyncExitStack() as stack:
 
-        async def start():
+        async def start(display=None, **limits):
             mirror.connection.wal_checkpoint()
             opened = [
                 await stack.enter_async_context(
@@ -80,9 +80,10 @@ async def serve(mirror, tmp_path, nursery):
                 opened[0],
                 apart,
                 lambda: NOW + 1,
-                DisplayOptions(),
+                display or DisplayOptions(),
                 lambda *each: errors.append(each),
                 AllowedHosts(()),
+                large=LargePages(**limits),
             )
             server = HttpServer(app, ServerLimits())
             (listener,) = await trio.open_tcp_listeners(0, host="127.0.0.1")
@@ -230,6 +231,47 @@ async def test_a_page_too_large_to_keep_goes_to_all_who_wait_for_it(nursery):
     assert pages.find("e") is None
 
 
+async def test_a_page_that_is_too_large_to_be_rewritten_is_shown_as_its_source(mirror, serve):
+    mirror.page("https://example.org/large", PAGE)
+    mirror.page("https://example.org/small", LINKS)
+    served = await serve(DisplayOptions(most_rewritten_bytes=MIB))
+    status, head, body = await served.get("/https/example.org/large")
+    assert (status, body) == (200, PAGE.encode())
+    assert b"content-type: text/plain" in head
+    assert served.apart.reads == 1
+    assert b"/https/example.org/i.png" in (await served.get("/https/example.org/small"))[2]
+    whole = await serve(DisplayOptions())
+    assert (await whole.get("/https/example.org/large"))[2] != body
+
+
+async def test_a_copy_that_is_too_large_to_be_sent_is_not_read(mirror, serve):
+    mirror.page("https://example.org/large", PAGE)
+    mirror.page("https://example.org/file", "x" * 2 * MIB, kind="application/octet-stream")
+    served = await serve(DisplayOptions(most_bytes=MIB))
+    for name in ("large", "file"):
+        status, _, body = await served.get(f"/https/example.org/{name}")
+        assert (status, b"max_memory" in body) == (503, True)
+    assert served.apart.reads == 0
+
+
+async def test_a_large_file_is_read_apart(mirror, serve):
+    mirror.page("https://example.org/file", "x" * 2 * MIB, kind="application/octet-stream")
+    mirror.page("https://example.org/image", "x" * (MIB // 2), kind="application/octet-stream")
+    served = await serve()
+    assert len((await served.get("/https/example.org/image"))[2]) == MIB // 2
+    assert served.apart.reads == 0
+    assert len((await served.get("/https/example.org/file"))[2]) == 2 * MIB
+    assert served.apart.reads == 1
+
+
+async def test_versions_that_are_too_large_are_not_compared(mirror, serve):
+    page_id = mirror.page("https://example.org/a", PAGE)
+    mirror.changed(page_id, PAGE + "<p>two", at=NOW + 1, kind="text/html", title="t")
+    served = await serve(most_bytes=100 * MIB)
+    status, _, body = await served.get("/diff/1..2/https/example.org/a")
+    assert (status, b"max_memory" in body, served.apart.reads) == (503, True, 0)
+
+
 async def test_a_rendering_waits_for_memory(nursery):
     shares = MemoryShares.of(LEAST_BYTES, 1)
     budget = MemoryBudget(shares, max_body_bytes=64 * MIB)
@@ -240,17 +282,17 @@ async def test_a_rendering_waits_for_memory(nursery):
         held.append(budget.analyses.used_bytes)
         return Reply(200, rendered=Rendered("e", "text/html", b"body"))
 
-    async def ask(size_bytes):
-        await pages.reply(Postponed("e", lambda _: Reply(200), size_bytes), render)
+    async def ask(memory_bytes):
+        await pages.reply(Postponed("e", lambda _: Reply(200), memory_bytes), render)
 
     other = budget.analyses.lease()
     await other.grow(shares.analyses_bytes)
-    nursery.start_soon(ask, MIB)
+    nursery.start_soon(ask, 12 * MIB)
     await trio.testing.wait_all_tasks_blocked()
     assert (held, budget.waiting) == ([], 1)
     other.release()
     await trio.testing.wait_all_tasks_blocked()
-    assert held == [RENDERING_FACTOR * MIB]
+    assert held == [12 * MIB]
     assert budget.used_bytes == 0
 
 
