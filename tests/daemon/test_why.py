@@ -117,7 +117,7 @@ def causes(found):
         ("/a/b/a/b/a/b/a/b/a/b", "trap", "repeats itself"),
         ("/lost", "retry", "did not find it (1 time in a row)"),
         ("/film", "retry", "media type that the site does not store (not accepted: video/mp4)"),
-        ("/old", "redirect", "/ok, which has the copies"),
+        ("/old", "redirect", "/ok; ask about that URL"),
         ("/ok", "rests", "rests for 1 h 00 min after a visit"),
         ("/new", "unknown", "Site s would take it"),
         ("/private/new", "robots", 'line 4: "Disallow: /private/"'),
@@ -154,11 +154,15 @@ async def test_a_url_out_of_every_site_or_malformed_is_told_what_to_do(started):
         assert "pw" not in response.json()["error"]
 
 
-async def test_depth_caps_and_include_rules_name_their_limits(started):
-    running, web = await started(site={"max_pages": 7, "include": ["regex:.*", "prefix:/none"]})
+async def test_a_cap_is_named_and_the_last_link_that_it_refused(started, mirror):
+    running, web = await started(site={"max_pages": 7, "max_depth": 2})
     found = await why(running, web.url("/deeper"))
     assert causes(found)[:2] == ["cap", "unknown"]
     assert "Site s has its 7 pages (max_pages)." in found["answer"]
+    # The last link that the cap refused is known by name.
+    [(example,)] = mirror.rows("SELECT example FROM refusal WHERE reason = 'site_cap'")
+    texts = [each["text"] for each in (await why(running, example))["causes"]]
+    assert any("as many pages as max_pages allows" in text for text in texts)
 
 
 async def test_a_page_beyond_the_depth_or_the_include_rules_says_so(started, mirror, capsys):
@@ -250,6 +254,15 @@ async def test_a_replica_names_the_host_that_is_visited_instead(started, mirror,
         assert causes(found)[0] == "replica"
         assert "a.test shows what b.test shows" in found["answer"]
         assert found["host"]["replica_of"] == "b.test"
+
+
+async def test_a_redirect_out_of_the_mirror_says_that_its_target_is_none(started, site):
+    site.faults["/old"] = fault.redirect("http://c.test/", status=301)
+    running, web = await started()
+    found = await why(running, web.url("/old"))
+    assert causes(found)[0] == "redirect"
+    assert "redirects to http://c.test/, which is no page of the mirror" in found["answer"]
+    assert causes(await why(running, "http://c.test/"))[0] == "no_site"
 
 
 async def test_a_purged_url_is_told_with_the_operators_reason(started):

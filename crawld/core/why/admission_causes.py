@@ -7,7 +7,7 @@ from crawld.core.page import PageState
 from crawld.core.why.cause import Effect, VisitCause
 from crawld.core.why.facts import SiteFacts, UrlFacts
 from crawld.core.why.found_cause import FoundCause
-from crawld.core.why.words import moment, removal_words, trap_words
+from crawld.core.why.words import moment, refusal_words, removal_words, trap_words
 
 _Text = tuple[str, str]
 
@@ -56,7 +56,7 @@ def scope(facts: UrlFacts) -> FoundCause | None:
     if page is not None and page.seed and not page.requisite:
         return None  # a seed is visited wherever it is
     text, remedy = _scope_words(facts, site)
-    return FoundCause(VisitCause.SCOPE, Effect.BLOCKS, text, remedy, place=site.place)
+    return FoundCause(VisitCause.SCOPE, Effect.BLOCKS, text, remedy, place=site.rule_place)
 
 
 def _scope_words(facts: UrlFacts, site: SiteFacts) -> _Text:
@@ -120,7 +120,7 @@ def wiki_part(facts: UrlFacts) -> FoundCause | None:
     else:
         text = f"{title} is not in the part of the wiki that site {site.name} covers."
         remedy = f"{keys} of site {site.name}"
-    return FoundCause(VisitCause.WIKI_PART, Effect.BLOCKS, text, remedy, place=site.place)
+    return FoundCause(VisitCause.WIKI_PART, Effect.BLOCKS, text, remedy, place=site.rule_place)
 
 
 def trap(facts: UrlFacts) -> FoundCause | None:
@@ -162,6 +162,8 @@ def replica(facts: UrlFacts) -> FoundCause | None:
         f"{facts.host.name} shows what {replica.canonical_host} shows, so its pages rest since "
         f"{time_text(replica.since)} and that host is visited instead."
     )
+    if replica.canonical_url is not None:
+        text += f" Its copy there: {replica.canonical_url}"
     hosts = f"{facts.host.name} {replica.canonical_host}"
     remedy = f"crawlctl replicas reject {hosts}, if they differ"
     return FoundCause(VisitCause.REPLICA, Effect.BLOCKS, text, remedy)
@@ -175,7 +177,7 @@ def cap(facts: UrlFacts) -> FoundCause | None:
     if site.max_pages is not None and site.pages >= site.max_pages:
         text = f"Site {site.name} has its {plural(site.max_pages, 'page')} (max_pages)."
         remedy = f"raise max_pages of site {site.name}"
-        return FoundCause(VisitCause.CAP, Effect.BLOCKS, text, remedy, place=site.place)
+        return FoundCause(VisitCause.CAP, Effect.BLOCKS, text, remedy, place=site.cap_place)
     most = site.max_pages_per_host
     if most is not None and host.pages >= most:
         text = f"The host {host.name} has its {plural(most, 'page')} (max_pages_per_host)."
@@ -189,7 +191,11 @@ def unknown(facts: UrlFacts) -> FoundCause | None:
     """It was never seen."""
     if facts.page is not None:
         return None
-    text = "It was never seen: no page that was read names it, no seed, no sitemap."
+    if facts.refused is None:
+        text = "It was never seen: no page that was read names it, no seed, no sitemap."
+    else:
+        when = moment(facts.refused.at, facts.now)
+        text = f"A link to it was refused {when}: {refusal_words(facts.refused.reason)}."
     remedy = ""
     if facts.site is not None:
         text += f" Site {facts.site.name} would take it."

@@ -35,7 +35,9 @@ class SiteFacts:
         configured: whether it is still crawled.
         refusal: why its scope refuses the URL, as `Scope.refusal` or `refuses_requisite` names it.
         rule: the exclude rule that refuses it.
-        place: the line of that rule or key, else of the site.
+        place: its line in the config.
+        rule_place: the line of the rule or key that refuses the URL.
+        cap_place: the line of `max_pages`.
         wiki_refusal: why the wiki's titles refuse it.
         trap: the trap that the URL looks like.
         max_depth, max_pages, max_pages_per_host, monthly_bytes: its limits.
@@ -51,6 +53,8 @@ class SiteFacts:
     refusal: str | None = None
     rule: str | None = None
     place: ConfigPlace | None = None
+    rule_place: ConfigPlace | None = None
+    cap_place: ConfigPlace | None = None
     wiki_refusal: str | None = None
     trap: str | None = None
     max_depth: int | None = None
@@ -116,12 +120,22 @@ class HostFacts:
 
 
 class ReplicaFacts(NamedTuple):
-    """The host is a replica of another: `pruned`, `held` for the operator, or `withdrawn`."""
+    """The host is a replica of another: `pruned`, `held` for the operator, or `withdrawn`.
+
+    `canonical_url` is the page with the copy there.
+    """
 
     canonical_host: str
     status: str
     since: float
+    canonical_url: str | None = None
+
+
+class RefusalFacts(NamedTuple):
+    """A link to the URL was refused, for a reason as the status counts it."""
+
     reason: str
+    at: float
 
 
 class HintFacts(NamedTuple):
@@ -149,6 +163,7 @@ class PageFacts:
         found_on: URL of the page that named it.
         ahead: never-visited pages of its site and host that come before it, at most `AHEAD_SHOWN`.
         quarantined: the step that must not be done with its bytes.
+        redirect_known: whether the target of its redirect is a page.
         hints: newest first; `visits` too.
         change: its change model in words.
         copy_id: the copy that readers see; `copy_note`: what they see of it.
@@ -172,6 +187,7 @@ class PageFacts:
     gone_count: int
     retry_at: float | None
     redirect_url: str | None
+    redirect_known: bool = False
     ahead: int = 0
     quarantined: str | None = None
     hints: tuple[HintFacts, ...] = ()
@@ -231,6 +247,7 @@ class UrlFacts:
     Attributes:
         now: the time of the answer.
         purged_at, purge_reason: if the operator deleted it for good.
+        refused: the last refusal of a link to it that is still known.
         sites: names of the sites that are crawled.
         live: None: the file alone was read.
     """
@@ -245,5 +262,6 @@ class UrlFacts:
     page: PageFacts | None = None
     replica: ReplicaFacts | None = None
     part: PartFacts | None = None
+    refused: RefusalFacts | None = None
     sites: tuple[str, ...] = ()
     live: LiveFacts | None = None

@@ -105,7 +105,7 @@ def gone(facts: UrlFacts) -> FoundCause | None:
 def visited_once(facts: UrlFacts) -> FoundCause | None:
     """This run visits each page once."""
     page, live = facts.page, facts.live
-    if live is None or not live.once or page is None or page.last_visit_at is None:
+    if live is None or not live.once or page is None or page.last_visit_at is None or page.failing:
         return None
     text = "This run visits each page once (--once), and it was visited."
     return FoundCause(VisitCause.VISITED_ONCE, Effect.BLOCKS, text, "crawld mirror without --once")
@@ -226,7 +226,8 @@ def redirect(facts: UrlFacts) -> FoundCause | None:
     page = facts.page
     if page is None or page.redirect_url is None:
         return None
-    text = f"It redirects to {page.redirect_url}, which has the copies; ask about that URL."
+    known = "" if page.redirect_known else ", which is no page of the mirror"
+    text = f"It redirects to {page.redirect_url}{known}; ask about that URL."
     return FoundCause(VisitCause.REDIRECT, Effect.FETCHED, text)
 
 
@@ -294,6 +295,9 @@ def queued(facts: UrlFacts) -> FoundCause | None:
         return None
     if page.state is not PageState.VISITED or page.failing:
         return None
+    if page.requisite:
+        text = "Its host gives images, styles, scripts and fonts a share of its requests."
+        return FoundCause(VisitCause.QUEUED, Effect.FETCHED, text, "[schedule] requisite_share")
     chosen = {
         "index": "the page whose visit gains most freshness",
         "uniform": "the page unvisited for the longest time",

@@ -25,6 +25,24 @@ _TRAPS: Final[Mapping[str, tuple[str, str]]] = {
     "calendar": ("its date is far from today, as in endless calendars", "max_calendar_run"),
 }
 
+_REFUSALS: Final[Mapping[str, str]] = {
+    "site_cap": "its site had as many pages as max_pages allows",
+    "host_cap": "its host had as many pages as max_pages_per_host allows",
+    "requisite_cap": "its site had as many files as max_requisites allows",
+    "collision": "another URL has the same key (64 bits)",
+    "max_links_per_page": "the page has more links than max_links_per_page",
+    "max_hosts_per_page": "the page names too many hosts",
+    "robots": "robots.txt forbade it",
+    "exclude": "a rule of exclude matched",
+    "include": "no rule of include matched",
+    "depth": "it was too many links from a seed (max_depth)",
+    "host": "its host did not belong to the site",
+    "requisite_host": "its host may not serve images, styles, scripts and fonts",
+    "wiki_part": "its title was not in the part of the wiki",
+    "wiki_talk": "it is a discussion page of a wiki",
+    "wiki_view": "it is a view of a wiki page",
+}
+
 _FAILURES: Final[Mapping[str, str]] = {
     Failure.DNS: "the name of its host was not found",
     Failure.ADDRESS_REFUSED: "its host has a private address, which the site does not allow",
@@ -77,6 +95,11 @@ def moment(at: float, now: float) -> str:
 def trap_words(trap: str) -> tuple[str, str]:
     """Return why a URL looks like a trap, and the key of [frontier] that limits it, or ""."""
     return _TRAPS.get(trap, (trap.replace("_", " "), ""))
+
+
+def refusal_words(reason: str) -> str:
+    """Return why a link was refused."""
+    return _REFUSALS.get(reason) or trap_words(reason)[0]
 
 
 def failure_words(failure: str | None, detail: str | None) -> str:

@@ -11,7 +11,7 @@ from fastapi import APIRouter
 from starlette.exceptions import HTTPException
 
 from crawld.config.places import read_places
-from crawld.core.url import canonicalize_given, suggest_url
+from crawld.core.url import canonicalize_given, split_url, suggest_url
 from crawld.core.why.facts import LiveFacts, UrlFacts
 from crawld.daemon.api.schemas.why import Why
 from crawld.daemon.api.why_answer import answer
@@ -47,7 +47,8 @@ def _canonical(url: str) -> str:
 
 
 def _read(connection: apsw.Connection, question: Question, daemon: Daemon) -> UrlFacts:
-    with daemon.analyser.marks.under(question.url):
+    # What takes long is the robots.txt, as where it is fetched.
+    with daemon.analyser.marks.under(f"{split_url(question.url).origin}/robots.txt"):
         return read_facts(connection, question)
 
 

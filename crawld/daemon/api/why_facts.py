@@ -27,6 +27,7 @@ from crawld.core.why.facts import (
     HostFacts,
     PageFacts,
     PartFacts,
+    RefusalFacts,
     ReplicaFacts,
     RobotsFacts,
     SiteFacts,
@@ -46,10 +47,12 @@ from crawld.store.changes.wiki_member import Part
 from crawld.store.frontier import frontier, page_share, quarantine, tombstone, traffic
 from crawld.store.frontier import host as host_rows
 from crawld.store.frontier import page as page_rows
+from crawld.store.frontier import refusal as refusal_rows
 from crawld.store.frontier import site as site_rows
 from crawld.store.frontier.host import HostRow, OriginRobots
 from crawld.store.frontier.page import PageRecord
 from crawld.store.mirror.selection import Reason, ShownCopy, select_copy
+from crawld.store.replica import pages as replica_pages
 from crawld.store.replica import replica as replica_rows
 
 VISITS_SHOWN: Final = 5
@@ -102,8 +105,14 @@ def read_facts(connection: apsw.Connection, question: Question) -> UrlFacts:
         page=_page(connection, record, now) if record is not None else None,
         replica=None
         if replica is None
-        else ReplicaFacts(replica.canonical_host, replica.status, replica.since, replica.reason),
+        else ReplicaFacts(
+            replica.canonical_host,
+            replica.status,
+            replica.since,
+            replica_pages.canonical_url(connection, url),
+        ),
         part=part,
+        refused=_refusal(connection, parts) if record is None else None,
         sites=tuple(sorted(each.name for each in question.sites.values())),
     )
 
@@ -156,7 +165,9 @@ def _site_facts(
         paused=site.paused,
         refusal=refusal,
         rule=rule,
-        place=_place(question.places, site, refusal, wiki_refusal, at),
+        place=question.places.site(site.name) if question.places else None,
+        rule_place=_rule_place(question.places, site, refusal, wiki_refusal, at),
+        cap_place=question.places.site_key(site.name, "max_pages") if question.places else None,
         wiki_refusal=wiki_refusal,
         trap=detect_trap(url, site.traps, question.now),
         max_depth=site.config.max_depth,
@@ -171,7 +182,7 @@ def _site_facts(
     )
 
 
-def _place(
+def _rule_place(
     places: ConfigPlaces | None,
     site: ActiveSite,
     refusal: str | None,
@@ -331,6 +342,7 @@ def _page(connection: apsw.Connection, record: PageRecord, now: float) -> PageFa
         gone_count=record.grace.count,
         retry_at=record.retry_at,
         redirect_url=record.redirect_url,
+        redirect_known=_is_page(connection, record.redirect_url),
         ahead=frontier.count_before(connection, page_id, AHEAD_SHOWN) if waits else 0,
         quarantined=quarantine.step_of_page(connection, page_id, record.url),
         hints=tuple(HintFacts(*each) for each in hint.of_page(connection, page_id)),
@@ -345,6 +357,20 @@ def _page(connection: apsw.Connection, record: PageRecord, now: float) -> PageFa
         removed_at=removal.at if removal is not None else None,
         moved_to=removal.target_url if removal is not None else None,
     )
+
+
+def _is_page(connection: apsw.Connection, url: str | None) -> bool:
+    if url is None:
+        return False
+    return page_rows.by_url(connection, split_url(url).host, url_hash(url), url) is not None
+
+
+def _refusal(connection: apsw.Connection, parts: Url) -> RefusalFacts | None:
+    """Return the last refusal of a URL, if it is the example of its count."""
+    for each in refusal_rows.of_host(connection, parts.host):
+        if each.example == parts.canonical:
+            return RefusalFacts(each.reason, each.last_at)
+    return None
 
 
 def _model(stored: bytes | None) -> PageModel | None:

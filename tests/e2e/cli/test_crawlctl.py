@@ -10,6 +10,7 @@ import pytest
 
 from crawld.cli import crawlctl
 from crawld.daemon.api.schemas.status import Status
+from crawld.daemon.api.schemas.why import Why
 from tests.e2e.cli.conftest import wait_for_lines
 
 COMMANDS = sorted(
@@ -80,6 +81,25 @@ def test_tables_for_people(ctl, running):
     assert "500 ms" in ctl("host", "127.0.0.1").out
     assert running.url in ctl("page", running.url).out
     assert ctl("log").code == 0
+
+
+def test_why_of_a_running_daemon_and_of_its_file(ctl, command, running):
+    unknown = f"{running.url}none"
+    online = Why.model_validate(parsed(ctl("why", unknown, "--json")))
+    offline = command("crawld", "why", unknown, "--db", running.db, "--json")
+    beside = Why.model_validate(parsed(offline))
+    assert (online.live, beside.live) == (True, False)
+    assert (online.causes[0].cause, beside.causes[0].cause) == ("unknown", "unknown")
+    assert "crawlctl add --site 127.0.0.1 URL" in ctl("why", unknown).out
+    ended = ctl("why", "127.0.0.1/x")
+    assert ended.code == 2
+    assert "did you mean https://127.0.0.1/x?" in ended.err
+    ctl("pause", "--host", "127.0.0.1")
+    text = ctl("why", running.url).out
+    assert "It is not fetched now. Its host 127.0.0.1 is paused." in text
+    assert max(map(len, text.splitlines())) <= 80
+    ctl("resume", "--host", "127.0.0.1")
+    assert "is paused" not in ctl("why", running.url).out
 
 
 def test_global_options_before_and_after_the_command(command, running):

@@ -15,6 +15,7 @@ from crawld.core.why.facts import (
     LiveFacts,
     PageFacts,
     PartFacts,
+    RefusalFacts,
     ReplicaFacts,
     RobotsFacts,
     SiteFacts,
@@ -117,7 +118,7 @@ ALONE = {
     VisitCause.SITE_REMOVED: (FACTS, of_site(configured=False)),
     VisitCause.TRAP: (UNSEEN, of_site(trap="repetition")),
     VisitCause.REPLICA: (
-        replace(FACTS, replica=ReplicaFacts("b.test", "pruned", NOW - 9.0, "equal texts")),
+        replace(FACTS, replica=ReplicaFacts("b.test", "pruned", NOW - 9.0)),
         of_page(state=PageState.SUSPENDED),
     ),
     VisitCause.CAP: (UNSEEN, of_site(max_pages=5, pages=5)),
@@ -157,6 +158,8 @@ def test_each_other_cause_decides_where_it_applies(cause):
 
 @given(st.sets(st.sampled_from(sorted(OF_VISITED, key=ORDER.index)), min_size=1))
 def test_the_first_of_any_causes_decides_and_the_others_follow_in_order(chosen):
+    if VisitCause.RETRY in chosen:
+        chosen = chosen - {VisitCause.VISITED_ONCE}  # failed pages are tried again
     facts = FACTS
     for cause in chosen:
         facts = OF_VISITED[cause](facts)
@@ -205,6 +208,26 @@ def test_a_title_that_left_its_part_is_told_apart_from_one_that_never_was_in_it(
     assert '"Old name" is not in the part' in find_causes(never)[0].text
     unasked = replace(never, part=PartFacts(title=None, known=False))
     assert "has not been asked yet" in find_causes(unasked)[0].text
+
+
+def test_a_link_that_was_refused_tells_why():
+    refused = replace(UNSEEN, refused=RefusalFacts("site_cap", NOW - 60.0))
+    text = find_causes(refused)[0].text
+    assert text.startswith("A link to it was refused 1 min 00 s ago")
+    assert "as many pages as max_pages allows" in text
+
+
+def test_a_redirect_out_of_the_mirror_says_so():
+    moved = of_page(redirect_url="http://b.test/")(FACTS)
+    assert "http://b.test/, which is no page of the mirror" in find_causes(moved)[0].text
+    known = of_page(redirect_known=True)(moved)
+    assert "no page" not in find_causes(known)[0].text
+
+
+def test_a_run_that_visits_once_tries_a_failed_page_again():
+    once = of_live(once=True)(FACTS)
+    assert causes(once)[0] is VisitCause.VISITED_ONCE
+    assert causes(OF_VISITED[VisitCause.RETRY](once))[0] is VisitCause.RETRY
 
 
 def test_a_seed_is_visited_outside_of_the_scope_of_its_site():

@@ -8,7 +8,7 @@ from crawld.core.page import Failure, Outcome
 from crawld.core.traps import DEFAULT_LIMITS
 from crawld.core.why import words
 from crawld.core.why.facts import VisitFacts
-from crawld.core.why.words import change_words, moment, trap_words, visit_words
+from crawld.core.why.words import change_words, moment, refusal_words, trap_words, visit_words
 
 DAY_S = 86_400.0
 BEGIN = 1_700_000_000.0
@@ -64,6 +64,19 @@ def test_every_trap_has_words_and_an_existing_key():
         assert text != name.replace("_", " ")
         assert not key or hasattr(DEFAULT_LIMITS, key)
     assert set(words._TRAPS) == names
+
+
+@pytest.mark.parametrize(
+    "reason",
+    [
+        *("site_cap", "host_cap", "requisite_cap", "collision", "max_links_per_page", "robots"),
+        *("max_hosts_per_page", "exclude", "include", "depth", "host", "requisite_host"),
+        *("wiki_part", "wiki_talk", "wiki_view", "length", "calendar"),
+    ],
+)
+def test_every_refusal_has_words(reason):
+    assert refusal_words(reason) != reason
+    assert len(refusal_words(reason).split()) > 2
 
 
 def test_a_moment_of_another_century_has_a_text():

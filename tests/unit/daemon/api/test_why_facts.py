@@ -7,7 +7,7 @@ import pytest
 from crawld.config.model import Config
 from crawld.config.site import SiteConfig
 from crawld.daemon.api.why_answer import answer
-from crawld.daemon.api.why_facts import Question, read_facts
+from crawld.daemon.api.why_facts import VISITS_SHOWN, Question, read_facts
 from crawld.daemon.frontier.site import activate
 from crawld.store.engine import migrate
 from crawld.store.engine.connection import open_connection
@@ -18,6 +18,7 @@ from tests.unit.store.rows import NOW
 
 SITE = SiteConfig(name="s", seeds=("http://a.test/",), exclude=("prefix:/no/",))
 URL = "http://a.test/x"
+VISITED = "http://a.test/visited"
 # Pages of one host, half of them never visited, with visits; as many titles, hints and seeds.
 GROW = (
     """
@@ -33,6 +34,11 @@ GROW = (
     "INSERT INTO wiki_member SELECT 1, 1, page_id, 'title', '', 1.0, 1.0 FROM page",
 )
 
+# As many visits of one page as there are pages.
+OFTEN = """
+INSERT INTO visit (page_id, visited_at, outcome) SELECT 2, page_id, 'unchanged' FROM page
+"""
+
 
 @pytest.fixture
 def opened(tmp_path):
@@ -47,11 +53,15 @@ def opened(tmp_path):
         with connection:
             for name in ("s", "t"):
                 site.upsert(connection, name, SITE.model_dump_json(), source="config", at=NOW)
-            found = [Discovery.of(URL, site_id=1, at=NOW, depth=9)]
+            found = [Discovery.of(each, site_id=1, at=NOW, depth=9) for each in (URL, VISITED)]
             frontier.discover(connection, found)
             connection.execute("INSERT INTO wiki (origin_id, looked_at) VALUES (1, 1.0)")
             for sql in GROW:
                 connection.execute(sql.format(count=count))
+            connection.execute(OFTEN)
+            connection.execute(
+                "UPDATE page SET state = 'visited', last_visit_at = 1 WHERE page_id = 2"
+            )
         return connection
 
     yield open_file
@@ -66,15 +76,19 @@ def question_of(url):
     return Question(url, {1: active}, config, None, NOW)
 
 
-@pytest.mark.parametrize(
-    "url", [URL, "http://a.test/1", "http://a.test/never", "http://other.test/"]
-)
+@pytest.mark.parametrize("url", [URL, VISITED, "http://a.test/never", "http://other.test/"])
 def test_the_cost_does_not_depend_on_the_number_of_pages(opened, url):
     few, many = (
         sql_steps(opened(count), read_facts, question_of(url)) for count in (2_000, 32_000)
     )
     assert many <= 1.1 * few + 200, (few, many)
     assert many < 20_000
+
+
+def test_only_the_last_visits_are_shown(opened):
+    found = answer(read_facts(opened(2_000), question_of(VISITED)))
+    assert found.page is not None
+    assert len(found.page.visits) == VISITS_SHOWN
 
 
 def test_the_seeds_of_a_site_are_not_counted_to_find_their_hosts(opened):
