@@ -43,6 +43,15 @@ Places = NDArray[np.int64]
 SAME_CHANGE_S = 60.0
 """Hints closer in time than this report the same change."""
 
+PROMPT_S, BELATED_S = 20.0, 45.0
+"""A page is due `PROMPT_S` after its change was reported. A change that was itself reported late,
+such as one of an outage, may wait once more as long as it has, up to `BELATED_S`: new edits do not
+wait behind all those of an outage, and these are read soon, too."""
+
+SAME_TIME_S = 1.0
+"""Pages due so soon after one another are visited in the order of their values: one poll reported
+them."""
+
 BLOCK = 512
 """Pages valued at once; with more hinted pages, the next block follows at a later pick."""
 
@@ -63,6 +72,11 @@ _INITIAL_ROOM = 16
 _LIVELIER_PER_HINT = 0.2
 _LEAST = 1e-12
 _NO_VALUE = -math.inf
+
+
+def due_time(changed_at: float, reported_at: float) -> float:
+    """Return until when a page should be visited that changed and was reported at some times."""
+    return reported_at + min(max(reported_at - changed_at, PROMPT_S), BELATED_S)
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,9 +186,6 @@ def _confirmed(old: Belief, trust: float) -> Belief:
     return old._replace(known=old.known * doubt, earlier=old.earlier * doubt, latest=latest)
 
 
-_LATEST_AT = Belief._fields.index("latest_at")
-
-
 class HintedPages:
     """The hinted pages of one policy: slots of the policy, beliefs and visit values."""
 
@@ -184,6 +195,7 @@ class HintedPages:
         self._slot = np.zeros(0, np.int64)
         self._rows = np.zeros((0, len(Belief._fields)))
         self._value = np.zeros(0)
+        self._due_at = np.zeros(0)
         self._block_max = np.full(1, _NO_VALUE)
         self._new: set[int] = set()
         self._next_block = 0
@@ -200,37 +212,44 @@ class HintedPages:
         place = self._place.get(slot)
         return None if place is None else Belief(*self._rows[place].tolist())
 
-    def put(self, slot: int, belief: Belief) -> None:
-        """Add a page, or replace its belief; it is valued at the next pick."""
+    def put(self, slot: int, belief: Belief, due_at: float) -> None:
+        """Add a page, or replace its belief; it is valued at the next pick.
+
+        Args:
+            due_at: until when it should be visited; a page that is held keeps an earlier time.
+        """
         place = self._place.get(slot)
         if place is None:
             place = self._place[slot] = len(self._place)
             if place == len(self._slot):
                 self._extend(max(place, _INITIAL_ROOM))
-            self._slot[place] = slot
+            self._slot[place], self._due_at[place] = slot, due_at
         self._rows[place] = belief
+        self._due_at[place] = min(due_at, self._due_at[place])
         self._new.add(slot)
 
-    def discard(self, slot: int) -> Belief | None:
-        """Remove a page; return its belief."""
+    def discard(self, slot: int) -> tuple[Belief, float] | None:
+        """Remove a page; return its belief and until when it should be visited."""
         place = self._place.pop(slot, None)
         if place is None:
             return None
         self._new.discard(slot)
-        belief = Belief(*self._rows[place].tolist())
+        belief, due_at = Belief(*self._rows[place].tolist()), float(self._due_at[place])
         end = len(self._place)
         if place != end:
             moved = int(self._slot[end])
             self._slot[place], self._place[moved] = moved, place
             self._rows[place], self._value[place] = self._rows[end], self._value[end]
+            self._due_at[place] = self._due_at[end]
         self._value[end] = _NO_VALUE
         self._update_block_max({place // BLOCK, end // BLOCK})
-        return belief
+        return belief, due_at
 
     def _extend(self, more: int) -> None:
         self._slot = np.concatenate([self._slot, np.zeros(more, np.int64)])
         self._rows = np.concatenate([self._rows, np.zeros((more, len(Belief._fields)))])
         self._value = np.concatenate([self._value, np.full(more, _NO_VALUE)])
+        self._due_at = np.concatenate([self._due_at, np.zeros(more)])
         blocks = -(-len(self._slot) // BLOCK) - len(self._block_max)
         self._block_max = np.concatenate([self._block_max, np.full(blocks, _NO_VALUE)])
 
@@ -269,10 +288,17 @@ class HintedPages:
         self._new.difference_update(self._slot[places].tolist())
         self._update_block_max(set((places // BLOCK).tolist()))
 
-    def newest(self) -> tuple[int, float]:
-        """Return the slot of the latest hint and its value; there is one."""
-        place = int(self._rows[: len(self._place), _LATEST_AT].argmax())
-        return int(self._slot[place]), float(self._value[place])
+    @property
+    def due_at(self) -> float:
+        """The earliest time until which a page should be visited; ∞ if no page is hinted."""
+        return float(self._due_at[: len(self._place)].min(initial=math.inf))
+
+    def first_due(self) -> int:
+        """Return the page that is due first; of those due with it, the one of highest value."""
+        held = len(self._place)
+        due_at = self._due_at[:held]
+        places = np.flatnonzero(due_at <= due_at.min() + SAME_TIME_S)
+        return int(self._slot[places[self._value[places].argmax()]])
 
     def best(self) -> tuple[int, float]:
         """Return the slot of highest value and the value; (-1, −inf) if no page is hinted."""

@@ -111,7 +111,13 @@ class Policy(Protocol):
         ...
 
     def record_hint(
-        self, page: int, at: float, *, trust: float = 1.0, indirect: bool = False
+        self,
+        page: int,
+        at: float,
+        *,
+        trust: float = 1.0,
+        indirect: bool = False,
+        due_at: float | None = None,
     ) -> None:
         """Record a report that the page changed.
 
@@ -119,6 +125,7 @@ class Policy(Protocol):
             trust: share of the source's hints that are true (`change/reliability.py`), in [0, 1];
                 at 0 the hint has no effect.
             indirect: whether something that the page includes has changed, not the page itself.
+            due_at: until when the page should be visited (`hints.due_time`).
         """
         ...
 
@@ -176,7 +183,13 @@ class PageSet:
         """Ignore the importance."""
 
     def record_hint(
-        self, page: int, at: float, *, trust: float = 1.0, indirect: bool = False
+        self,
+        page: int,
+        at: float,
+        *,
+        trust: float = 1.0,
+        indirect: bool = False,
+        due_at: float | None = None,
     ) -> None:
         """Ignore the hint."""
 

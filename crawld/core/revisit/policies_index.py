@@ -5,6 +5,11 @@ unchanged before the others; then the page of highest value among the waiting pa
 (`index_queue.py`) and the hinted pages (`hints.py`), whose value is how long they will stay fresh.
 The policy learns from every visit.
 
+Pages that are reported to have changed come before all others, in the order in which they are due:
+a reader waits for each of them, so none is passed over for one of higher value. Only when they come
+faster than they are visited, their values decide, and then one turn in `DUE_EVERY` is for the page
+that has waited longest.
+
 Hints lower the value of pages without hints and are weighted by their reliability. Hints of trust 0
 change nothing. Pages of which something included changed, such as a template, come after the pages
 that changed themselves, but have every `INDIRECT_EVERY`th turn of the hinted pages.
@@ -41,10 +46,16 @@ INDIRECT_EVERY = 16
 """Of so many hinted pages one has an indirect hint while both kinds wait, so that the users of a
 template are not forgotten on a host with more edits than turns."""
 
-NEWEST_EVERY, NEWEST_MOST = 3, 100
-"""While at most so many pages have direct hints, every third of them is the one hinted last: after
-an outage readers see new edits soon, although older ones wait. With more pages the host cannot keep
-up, and fresh time is all that counts."""
+MAX_URGENCY = 4.0
+"""A page of importance 4 is due after a quarter of the time, one of importance 1/4 after four times
+of it."""
+
+OVERDUE_S = 120.0
+"""When a page is overdue for so long, the host cannot keep up: fresh time is all that counts."""
+
+DUE_EVERY = 3
+"""Of so many pages reported to have changed one is that which is due first, when the host cannot
+keep up."""
 
 _NO_PAGES = hints.HintedPages()
 """The indirectly hinted pages of policies that never had one; there may be ten thousand."""
@@ -67,8 +78,8 @@ class IndexPolicy(PageSet):
         self._hinted = hints.HintedPages()
         self._indirect = _NO_PAGES
         self._direct_in_a_row = 0
-        self._in_flight: dict[int, tuple[hints.HintedPages, Belief] | None] = {}
-        self._late_hints: dict[int, tuple[float, float, bool]] = {}
+        self._in_flight: dict[int, tuple[hints.HintedPages, Belief, float] | None] = {}
+        self._late_hints: dict[int, tuple[float, float, bool, float]] = {}
         self._clock = MonotonicClock()
         self._new_count = 0.0
 
@@ -173,17 +184,21 @@ class IndexPolicy(PageSet):
         if not len(group):
             return slot
         self._revalue_hinted(group, at)
-        hinted, hinted_value = group.newest() if self._takes_newest(group) else group.best()
-        if slot >= 0:
-            value *= float(self._silence_factors(np.array([slot]), at)[0])
-        if hinted_value < value and not (group is self._indirect and len(self._hinted)):
-            return slot
+        if group is self._hinted and self._follows_due_times(at):
+            hinted = group.first_due()
+        else:
+            hinted, hinted_value = group.best()
+            if slot >= 0:
+                value *= float(self._silence_factors(np.array([slot]), at)[0])
+            if hinted_value < value and not (group is self._indirect and len(self._hinted)):
+                return slot
         self._direct_in_a_row = 0 if group is self._indirect else self._direct_in_a_row + 1
         return hinted
 
-    def _takes_newest(self, group: hints.HintedPages) -> bool:
-        turn = (self._direct_in_a_row + 1) % NEWEST_EVERY == 0
-        return turn and group is self._hinted and len(group) <= NEWEST_MOST
+    def _follows_due_times(self, at: float) -> bool:
+        """Whether the edited page that is due first comes next, whatever its value."""
+        keeps_up = at - self._hinted.due_at <= OVERDUE_S
+        return keeps_up or (self._direct_in_a_row + 1) % DUE_EVERY == 0
 
     def _next_hinted(self) -> hints.HintedPages:
         """Return the hinted pages whose turn it is: the direct ones first, with a floor."""
@@ -218,8 +233,8 @@ class IndexPolicy(PageSet):
         self._pages.set_visit(slot, at)
         self._queue.push_visited(slot)
         if slot in self._late_hints:
-            hinted_at, trust, indirect = self._late_hints.pop(slot)
-            self.record_hint(page, hinted_at, trust=trust, indirect=indirect)
+            hinted_at, trust, indirect, due_at = self._late_hints.pop(slot)
+            self.record_hint(page, hinted_at, trust=trust, indirect=indirect, due_at=due_at)
 
     def _learn(self, slot: int, at: float, observation: VisitObservation | None) -> None:
         visited_at, age, scale = self._pages.state(slot)
@@ -244,8 +259,8 @@ class IndexPolicy(PageSet):
             return
         hinted = self._in_flight.pop(slot)
         if hinted is not None:
-            group, belief = hinted
-            group.put(slot, belief)
+            group, belief, due_at = hinted
+            group.put(slot, belief, due_at)
         elif math.isinf(self._pages.state(slot)[0]):
             self._queue.restore_new(slot)
         else:
@@ -264,12 +279,23 @@ class IndexPolicy(PageSet):
         self._coverage = Coverage(missed_share, lag_s)
 
     @property
+    def due_at(self) -> float:
+        """Until when the first page reported to have changed should be visited; ∞ without one."""
+        return self._hinted.due_at - self._clock.lead
+
+    @property
     def hint_counts(self) -> tuple[int, int]:
         """Waiting pages with a hint that they changed themselves, and with an indirect one only."""
         return len(self._hinted), len(self._indirect)
 
     def record_hint(
-        self, page: int, at: float, *, trust: float = 1.0, indirect: bool = False
+        self,
+        page: int,
+        at: float,
+        *,
+        trust: float = 1.0,
+        indirect: bool = False,
+        due_at: float | None = None,
     ) -> None:
         """Record a change reported after the last visit; older reports are dropped.
 
@@ -283,10 +309,12 @@ class IndexPolicy(PageSet):
         visited_at, age, scale = self._pages.state(slot)
         if changed_at <= visited_at:
             return
+        due_at = hints.due_time(at, at) if due_at is None else due_at
         if slot in self._in_flight:
-            late = (at, trust, indirect)
+            late = (at, trust, indirect, due_at)
             known = self._late_hints.get(slot, late)
-            self._late_hints[slot] = (*max(late[:2], known[:2]), indirect and known[2])
+            newest = max(late[:2], known[:2])
+            self._late_hints[slot] = (*newest, indirect and known[2], min(due_at, known[3]))
             return
         if math.isinf(visited_at) and age == 0.0:
             return
@@ -308,7 +336,12 @@ class IndexPolicy(PageSet):
             group = self._hinted
         if slot not in group:
             self._withdraw(slot)
-        group.put(slot, belief)
+        group.put(slot, belief, due_at + self._clock.lead + self._defer_s(slot))
+
+    def _defer_s(self, slot: int) -> float:
+        """Return how much later a page of small importance is due; negative: sooner."""
+        urgency = min(max(float(self._pages.weight[slot]), 1.0 / MAX_URGENCY), MAX_URGENCY)
+        return hints.PROMPT_S * (1.0 / urgency - 1.0)
 
     def belief(self, page: int) -> Belief | None:
         """Return the belief about a page after its hints; None if it has no hint."""
@@ -338,10 +371,10 @@ class IndexPolicy(PageSet):
         )
         group.set_values(places, self._pages.weight[slots] * value)
 
-    def _withdraw(self, slot: int) -> tuple[hints.HintedPages, Belief] | None:
-        """Remove a page from the queue or the hinted pages; return where its belief was, if any."""
+    def _withdraw(self, slot: int) -> tuple[hints.HintedPages, Belief, float] | None:
+        """Remove a page from the queue or the hinted pages; return its place in these, if any."""
         self._queue.remove(slot)
         for group in (self._hinted, self._indirect):
-            if (belief := group.discard(slot)) is not None:
-                return group, belief
+            if (held := group.discard(slot)) is not None:
+                return group, *held
         return None

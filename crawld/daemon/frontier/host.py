@@ -23,7 +23,7 @@ from crawld.core.politeness import (
     clamp_restored,
     effective_delay_s,
 )
-from crawld.core.revisit.policies_index import IndexPolicy
+from crawld.core.revisit.policies_index import OVERDUE_S, IndexPolicy
 from crawld.core.robots import Robots
 from crawld.daemon.clock import Clock
 from crawld.daemon.frontier.page_queue import PageQueue
@@ -306,6 +306,8 @@ class HostState:
             ranks = [queue.rank for queue in queues]
             last = _LEADING[min(ranks)]
             leading = [queue for queue, rank in zip(queues, ranks, strict=True) if rank <= last]
+            if last is _LEADING[Rank.EDITED]:
+                leading = _first_due(leading, now)
             if len(leading) < len(queues) and (taken := self._take_of(leading, now)) is not None:
                 return taken
         return self._take_of(queues, now)
@@ -318,6 +320,17 @@ class HostState:
                 self._turn += offset + 1
                 return pages, page
         return None
+
+
+def _first_due(queues: Sequence[PageQueue], now: float) -> list[PageQueue]:
+    """Return the queue whose edited page is due first, and those with new pages only.
+
+    Sites that fell far behind take turns with the others, so that these do not wait for them.
+    """
+    due_at = [queue.due_at(now) if queue.rank is Rank.EDITED else -math.inf for queue in queues]
+    first = min((at for at in due_at if at > -math.inf), default=math.inf)
+    last = math.inf if first < now - OVERDUE_S else first
+    return [queue for queue, at in zip(queues, due_at, strict=True) if at <= last]
 
 
 def _active(held: dict[int, PageQueue], active: set[int]) -> list[PageQueue]:

@@ -217,6 +217,12 @@ class PageQueue:
             return Rank.NEW
         return Rank.AFFECTED if affected else Rank.REVISIT
 
+    def due_at(self, now: float) -> float:
+        """Return until when (Unix seconds) the first edited page should be visited, or infinity."""
+        self._wake_rested(now)
+        due_at = self._policy.due_at if isinstance(self._policy, IndexPolicy) else math.inf
+        return min(due_at, now) if self._retries.has_recalled else due_at
+
     def wanted_at(self, now: float) -> float | None:
         """Return when (Unix seconds) some page may be visited at the earliest; None: never."""
         if self._ahead or self.more or self._again:
@@ -271,8 +277,7 @@ class PageQueue:
             if observation is not None:
                 self._policy.record_visit(page, visited_at, observation)
             if (late := self._hints.pop(page, None)) is not None:
-                at, trust, indirect = late
-                self._policy.record_hint(page, at, trust=trust, indirect=indirect)
+                late.record(self._policy, page)
             self._selectable += 1
 
     def _take_new(self) -> int | None:
@@ -380,7 +385,6 @@ class PageQueue:
                 self.more = True
 
     def _out_of_policy(self) -> set[int]:
-        """Return the visited pages that are not in the policy."""
         return set(self._resting).union(self._in_flight, self._again, self._retries)
 
     def drop(self, page: int) -> None:
@@ -396,29 +400,28 @@ class PageQueue:
     # --- hints ---------------------------------------------------------------------------------
 
     def add_hint(
-        self, page: int, changed_at: float, trust: float, *, indirect: bool = False
+        self,
+        page: int,
+        changed_at: float,
+        trust: float,
+        *,
+        indirect: bool = False,
+        due_at: float | None = None,
     ) -> None:
         """Add a hint that a visited page changed; a reliable one ends its rest.
 
-        Args:
-            trust: probability that the source is right, in [0, 1].
-            indirect: whether only something that the page includes has changed.
+        Args: as of `Policy.record_hint`.
         """
+        given = LateHint(changed_at, trust, indirect, due_at)
         if page in self._policy:
-            self._policy.record_hint(page, changed_at, trust=trust, indirect=indirect)
+            given.record(self._policy, page)
         else:
-            late = LateHint(changed_at, trust, indirect)
-            self._hints[page] = late.joined(self._hints.get(page))
+            self._hints[page] = given.joined(self._hints.get(page))
         if trust >= RELIABLE_TRUST:
             self._resting.hinted(page, changed_at)
 
     def set_coverage(self, missed_share: float, lag_s: float) -> None:
-        """Set how completely hints cover the changes of these pages.
-
-        Args:
-            missed_share: share of the changes without a hint, in [0, 1].
-            lag_s: time from a change to its hint.
-        """
+        """Set which share of the changes has no hint, and the lag of hints in seconds."""
         if isinstance(self._policy, IndexPolicy):
             self._policy.set_coverage(missed_share, lag_s)
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from crawld.core.revisit.policies import VisitObservation
+from crawld.core.revisit.policies import Policy, VisitObservation
 
 RECALLED_AT = 0.0
 """Retry time of pages that are due at once, before all others (Unix seconds)."""
@@ -41,13 +41,21 @@ class LateHint(NamedTuple):
     changed_at: float
     trust: float
     indirect: bool
+    due_at: float | None = None
+
+    def record(self, policy: Policy, page: int) -> None:
+        """Pass it to a policy that holds the page."""
+        policy.record_hint(
+            page, self.changed_at, trust=self.trust, indirect=self.indirect, due_at=self.due_at
+        )
 
     def joined(self, other: LateHint | None) -> LateHint:
-        """Return one hint for both: the newest, and direct if one of them is."""
+        """Return one hint for both: the newest, direct if one of them is, due with the first."""
         if other is None:
             return self
-        newest = max(self, other)
-        return newest._replace(indirect=self.indirect and other.indirect)
+        newest = max(self, other, key=lambda hint: hint[:2])
+        due_at = min((at for at in (self.due_at, other.due_at) if at is not None), default=None)
+        return newest._replace(indirect=self.indirect and other.indirect, due_at=due_at)
 
 
 class RevisitQueue:

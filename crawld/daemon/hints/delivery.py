@@ -13,6 +13,7 @@ from typing import Final
 import trio
 
 from crawld.core.page import Outcome
+from crawld.core.revisit.hints import due_time
 from crawld.daemon.crawl.context import BackgroundWork
 from crawld.daemon.frontier.page_queue import RELIABLE_TRUST
 from crawld.store.changes import hint, hint_source
@@ -45,10 +46,11 @@ class HintDelivery(BackgroundWork):
         trust = trust_of(row)
         indirect = is_indirect(row.kind, trust)
         host.hinted_at = trio.current_time()
-        until = host.hinted_at + SLICE_S
+        now, until = self._clock.now(), host.hinted_at + SLICE_S
         for each in accepted:
             if (pages := host.pages.get(each.site_id)) is not None:
-                pages.add_hint(each.page_id, each.last_at, trust, indirect=indirect)
+                due_at = due_time(each.first_at, now)
+                pages.add_hint(each.page_id, each.last_at, trust, indirect=indirect, due_at=due_at)
             if trio.current_time() >= until:
                 await trio.lowlevel.checkpoint()
                 until = trio.current_time() + SLICE_S
@@ -115,7 +117,11 @@ class HintDelivery(BackgroundWork):
                 for row in known:
                     number = row.hint_source_id
                     pages.add_hint(
-                        row.page_id, row.last_at, trust[number], indirect=indirect[number]
+                        row.page_id,
+                        row.last_at,
+                        trust[number],
+                        indirect=indirect[number],
+                        due_at=due_time(row.first_at, row.heard_at),
                     )
                 count += len(known)
                 await trio.lowlevel.checkpoint()

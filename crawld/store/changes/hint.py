@@ -322,13 +322,20 @@ def dump_reliability(evidence: Reliability) -> str:
 
 
 class OutstandingHint(NamedTuple):
-    """A hint that no visit has answered yet, with the host and site of its page."""
+    """A hint that no visit has answered yet, with the host and site of its page.
+
+    Attributes:
+        first_at, last_at: the earliest and the latest change reported.
+        heard_at: when the first of them was reported.
+    """
 
     page_id: int
     host_id: int
     site_id: int
     hint_source_id: int
+    first_at: float
     last_at: float
+    heard_at: float
     change_count: int
 
 
@@ -337,7 +344,7 @@ def list_outstanding(
 ) -> list[OutstandingHint]:
     """Return hints in the order of (page_id, hint_source_id), after the one in `after`."""
     rows = connection.execute(
-        "SELECT page_id, host_id, site_id, hint_source_id, last_at, told"
+        "SELECT page_id, host_id, site_id, hint_source_id, first_at, last_at, heard_at, told"
         " FROM hint CROSS JOIN page USING (page_id)"
         " WHERE (page_id, hint_source_id) > (?, ?) ORDER BY page_id, hint_source_id LIMIT ?",
         (*after, limit),
