@@ -9,7 +9,8 @@ Each request takes a turn of its host, followed by the host's full delay. While 
 too, API requests use at most a share of its turns: the next one waits `delay / share`. Otherwise
 they use all turns. Requests for what no reader misses, such as histories, take idle turns only:
 while copies of the host are known to be stale, one turn in `1 / IDLE_FLOOR`, and their share of the
-turns until `CALM_S` after the last hint.
+turns until `CALM_S` after the last hint. Edited pages come before requests, except for polls of the
+recent changes, which report them; each request has a time for which it gives way.
 
 Remote faults are values; only bugs and cancellation raise.
 """
@@ -54,6 +55,9 @@ CALM_S = 60.0
 """Time without a hint before the histories take all idle turns: in a storm they keep to their
 share, so that a wiki is asked for pages rather than by its API."""
 
+PATIENCE_S = 20.0
+"""How long edited pages come before a request, which no budget granted."""
+
 LOOK_S = 1.0
 """Shortest pause before a busy host is checked again."""
 
@@ -93,18 +97,27 @@ class ApiClient(BackgroundWork):
         self._warned: set[tuple[str, str]] = set()
 
     async def ask(
-        self, api: Api, parameters: Parameters, *, due: bool = False, idle: bool = False
+        self,
+        api: Api,
+        parameters: Parameters,
+        *,
+        due: bool = False,
+        idle: bool = False,
+        patience_s: float | None = None,
     ) -> ApiResponse | ApiTrouble:
         """Send one API request, as soon as politeness and the share of the host's turns allow.
 
         Args:
             parameters: of the query.
-            due: a budget already granted the turn; do not wait for the share, and come first.
+            due: a budget already granted the turn; do not wait for the share.
             idle: wait while copies of the host are known to be stale, except for a floor.
+            patience_s: how long edited pages come first; None: `PATIENCE_S`, or not at all if due.
 
         Returns:
             The response, or the reason why there is none. `HELD` and `FORBIDDEN` cost no request.
         """
+        if patience_s is None:
+            patience_s = 0.0 if due else PATIENCE_S
         url = query_url(api.url, parameters, maxlag_s=self._config().jobs.api_maxlag_s)
         rules_of = next(iter(api.site_ids), 0)  # for a host that has no pages
         host = await self._state.ensure_host(split_url(api.url).host, rules_of)
@@ -113,7 +126,9 @@ class ApiClient(BackgroundWork):
                 return held
             if not due:
                 await self._wait_share(host, idle=idle)
-            async with self._crawl.schedule.borrow(host.slot, first=due):
+            async with self._crawl.schedule.borrow(
+                host.slot, first=due and not patience_s, patience_s=patience_s
+            ):
                 site = self._site(api)
                 if site is None or self._held(api, host) is not None:
                     continue

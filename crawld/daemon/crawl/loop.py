@@ -206,6 +206,14 @@ class Crawl:
             return None
         return max(slot.next_at, host.rested_at(self._clock))
 
+    def is_urgent(self, slot: HostSlot) -> bool:
+        """Whether a page may be visited now whose copy a reader sees wrong."""
+        host = self.state.hosts[slot.host]
+        if not host.has_edited(self._clock.now(), self.state.active):
+            return False
+        wanted_at = self.wanted_at(slot)
+        return wanted_at is not None and wanted_at <= max(trio.current_time(), slot.next_at)
+
     def turn_ended(self, slot: HostSlot) -> None:
         """Wake the other hosts of the group whose turn ended."""
         host = self.state.hosts.get(slot.host)

@@ -230,6 +230,13 @@ class HostState:
             if site_id in active
         )
 
+    def has_edited(self, now: float, active: set[int]) -> bool:
+        """Whether a page of an active site waits that is to be confirmed, or was edited."""
+        return any(
+            queue.rank is Rank.CONFIRM or queue.due_at(now) < math.inf
+            for queue in _active(self.pages, active)
+        )
+
     def edited_count(self, active: set[int]) -> int:
         """Return how many pages of active sites wait that are reported to have changed."""
         policies = [queue.policy for queue in _active(self.pages, active)]

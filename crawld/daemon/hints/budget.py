@@ -160,6 +160,11 @@ class PollBudget(BackgroundWork):
         host = self._state.hosts.get(host_name)
         return host is not None and host.has_stale(self._state.active)
 
+    def has_edited(self, host_name: str) -> bool:
+        """Whether pages of a host wait that were edited: their visits come before listings."""
+        host = self._state.hosts.get(host_name)
+        return host is not None and host.has_edited(self._clock.now(), self._state.active)
+
     async def run(self) -> None:
         """Update the coverage that policies assume and the estimates, until cancelled."""
         while True:

@@ -6,8 +6,11 @@ import math
 from typing import Final
 
 from crawld.daemon.hints.source import Source
-from crawld.sources.mediawiki_changes import ProbeProgress
+from crawld.sources.mediawiki_changes import PendingTemplates, ProbeProgress
 from crawld.store.changes.hint_source import SourceRow
+
+HELD_PAUSE_S: Final = 15.0
+"""Pause before a source that must not be asked now is tried again, if its host names no time."""
 
 FIRST_KIND: Final = "recent_changes"
 """The kind of source that is polled before all others of its host: it shows all that changed."""
@@ -18,6 +21,15 @@ of one of them is worth more."""
 
 MAX_PATIENCE_S: Final = 600.0
 """Longest wait of such a source, so that a storm of edits does not put it off for ever."""
+
+LISTING_KIND: Final = "fan_out"
+"""The kind of source that waits while edited pages do: what it lists is visited after them."""
+
+LISTING_PATIENCE_S: Final = 20.0
+"""Longest wait of such a source."""
+
+LOOK_S: Final = 1.0
+"""Pause before it is checked again whether edited pages wait."""
 
 FLOOR_FACTOR: Final = 5.0
 """The recent changes delay the next poll of another source at most so many times longer than the
@@ -95,21 +107,33 @@ class HostSources:
         """Whether the recent changes of a wiki are polled here."""
         return any(each.is_first and each.asked for each in self.polled.values())
 
-    def puts_off(self, polled: ScheduledSource, row: SourceRow, now: float, *, stale: bool) -> bool:
-        """Return whether a source waits for better work on its host.
+    def puts_off(
+        self, polled: ScheduledSource, row: SourceRow, now: float, *, stale: bool, edited: bool
+    ) -> float | None:
+        """Return how long a source waits for better work on its host, seconds; None: it does not.
 
         Args:
             row: the row of the source as stored now.
             now: trio's clock.
             stale: whether copies of the host are known to be stale.
+            edited: whether edited pages wait.
         """
-        patient = row.kind == PATIENT_KIND and not ProbeProgress.from_json(row.cursor).urgent
-        if not (patient and stale and self.has_recent_changes):
+        pause_s, most_s = None, 0.0
+        if row.kind == PATIENT_KIND and stale and not ProbeProgress.from_json(row.cursor).urgent:
+            pause_s, most_s = HELD_PAUSE_S, MAX_PATIENCE_S
+        elif row.kind == LISTING_KIND and edited and _asks(row):
+            pause_s, most_s = LOOK_S, LISTING_PATIENCE_S
+        if pause_s is None or not self.has_recent_changes:
             polled.put_off_at = None
-            return False
+            return None
         if polled.put_off_at is None:
             polled.put_off_at = now
-        waits = now - polled.put_off_at < MAX_PATIENCE_S
-        if not waits:
+        if now - polled.put_off_at >= most_s:
             polled.put_off_at = None
-        return waits
+            return None
+        return pause_s
+
+
+def _asks(row: SourceRow) -> bool:
+    """Whether the next poll of a listing sends a request, rather than report known pages."""
+    return not PendingTemplates.from_json(row.cursor).pages

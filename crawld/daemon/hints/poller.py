@@ -2,7 +2,8 @@
 
 The database holds when each source is due. One source of a host is polled at a time: the recent
 changes of a wiki when they are due, else the one that is due first. All others together keep to the
-share of the host's requests that polls may use. A probe waits while copies are known to be stale.
+share of the host's requests that polls may use. A probe waits while copies are known to be stale, a
+listing while edited pages wait, both for a limited time.
 After a failure a source waits for a back-off that doubles, or as long as the server asks; a restart
 does not shorten it. Each stream has a task that reconnects.
 
@@ -29,7 +30,7 @@ from crawld.daemon.frontier.admission import Referrer
 from crawld.daemon.frontier.site import ActiveSite
 from crawld.daemon.hints.budget import PollBudget
 from crawld.daemon.hints.delivery import SLICE_S, HintDelivery
-from crawld.daemon.hints.host_sources import HostSources, ScheduledSource
+from crawld.daemon.hints.host_sources import HELD_PAUSE_S, HostSources, ScheduledSource
 from crawld.daemon.hints.source import HELD, Finder, Hint, Poll, PollTrouble, Source, Stream
 from crawld.store.changes import hint, hint_source, wiki_requisite
 from crawld.store.changes.hint import PageHint, PollResult, UrlHint
@@ -45,9 +46,6 @@ FIND_EVERY_S: Final = 600.0
 FIRST_PAUSE_S: Final = 60.0
 MAX_PAUSE_S: Final = 86_400.0
 """Back-off after a failure: the first, doubled with each failure in a row, and the longest."""
-
-HELD_PAUSE_S: Final = 15.0
-"""Pause before a source that must not be asked now is tried again, if its host names no time."""
 
 MIN_HELD_PAUSE_S: Final = 1.0
 
@@ -210,8 +208,10 @@ class HintPoller(BackgroundWork):
         planned_at = polled.next_at
         try:
             row = await self._database.read(hint_source.get, number)
-            if host.puts_off(polled, row, trio.current_time(), stale=self.budget.has_stale(name)):
-                pause_s = HELD_PAUSE_S
+            stale, edited = self.budget.has_stale(name), self.budget.has_edited(name)
+            wait_s = host.puts_off(polled, row, polled_at, stale=stale, edited=edited)
+            if wait_s is not None:
+                pause_s = wait_s
             else:
                 result = await polled.source.poll(row)
                 polled_at = trio.current_time()

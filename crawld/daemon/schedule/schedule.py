@@ -82,6 +82,9 @@ class Turns(Protocol):
     def ticket_at(self, slot: HostSlot) -> float | None:
         """Return when a request other than for a page may use the host; None: not now."""
 
+    def is_urgent(self, slot: HostSlot) -> bool:
+        """Whether a page may be visited now that comes before patient requests."""
+
     def address_delay_s(self, slot: HostSlot) -> float:
         """Return the least time between two requests to the address of the host."""
 
@@ -235,7 +238,9 @@ class Schedule:
             self._end(slot, slot.turn)
 
     @asynccontextmanager
-    async def borrow(self, slot: HostSlot, *, first: bool = False) -> AsyncIterator[None]:
+    async def borrow(
+        self, slot: HostSlot, *, first: bool = False, patience_s: float = 0.0
+    ) -> AsyncIterator[None]:
         """Hold the host's next turn for one request.
 
         The caller sets `slot.next_at` when its request is answered, as a turn does, and holds no
@@ -243,8 +248,9 @@ class Schedule:
 
         Args:
             first: whether the request comes before all others that wait for a turn.
+            patience_s: how long urgent pages of the host come first.
         """
-        ticket = Ticket()
+        ticket = Ticket(trio.current_time() + patience_s)
         slot.tickets.insert(0 if first else len(slot.tickets), ticket)
         self.wake(slot)
         try:
@@ -382,8 +388,9 @@ class Schedule:
 
     async def _take_turn(self, slot: HostSlot, turn: Turn) -> None:
         try:
-            if slot.tickets:
-                ticket = slot.tickets.pop(0)
+            ticket = self._next_ticket(slot)
+            if ticket is not None:
+                slot.tickets.remove(ticket)
                 ticket.granted.set()
                 await ticket.done.wait()
             else:
@@ -420,8 +427,15 @@ class Schedule:
 
     # --- the heap ------------------------------------------------------------------------------
 
+    def _next_ticket(self, slot: HostSlot) -> Ticket | None:
+        """Return the ticket whose turn comes next; None: a page comes before all of them."""
+        if not slot.tickets or not self._turns.is_urgent(slot):
+            return slot.tickets[0] if slot.tickets else None
+        now = trio.current_time()
+        return next((each for each in slot.tickets if each.patient_until <= now), None)
+
     def _wanted_at(self, slot: HostSlot) -> float | None:
-        if slot.tickets:
+        if self._next_ticket(slot) is not None:
             return self._turns.ticket_at(slot)
         return self._turns.wanted_at(slot)
 

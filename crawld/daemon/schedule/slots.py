@@ -25,13 +25,18 @@ class AddressSlot:
 
 
 class Ticket:
-    """A turn lent to a request that is not for a page: a robots.txt redirect, a poll."""
+    """A turn lent to a request that is not for a page: a robots.txt redirect, a poll.
 
-    __slots__ = ("done", "granted")
+    Attributes:
+        patient_until: until when (trio clock) urgent pages come first.
+    """
 
-    def __init__(self) -> None:
+    __slots__ = ("done", "granted", "patient_until")
+
+    def __init__(self, patient_until: float) -> None:
         self.granted = trio.Event()
         self.done = trio.Event()
+        self.patient_until = patient_until
 
 
 class Turn:
@@ -52,7 +57,7 @@ class HostSlot:
         planned_at: when the running turn was due.
         address: its last known IP address, None if unknown.
         locating: whether its address is being looked up, or waits to be.
-        tickets: borrowed turns, served before pages.
+        tickets: borrowed turns, served before pages unless these are urgent.
         turn: the turn under way, None if there is none.
     """
 

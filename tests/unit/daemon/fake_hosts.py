@@ -78,6 +78,9 @@ class FakeTurns:
     def ticket_at(self, slot):
         return max(slot.next_at, self.plans[slot.host].open_at)
 
+    def is_urgent(self, slot):
+        return False
+
     def address_delay_s(self, slot):
         return self.plans[slot.host].address_delay_s
 

@@ -51,6 +51,9 @@ MAX_RETRY_S: Final = 600.0
 
 _CLOSED: Final = frozenset({TroubleKind.CLOSED, TroubleKind.FORBIDDEN, TroubleKind.NOT_JSON})
 
+PATIENCE_S: Final = 10.0
+"""How long edited pages come before a question: a page that enters a part is copied in time."""
+
 MAX_REFUSALS: Final = 3
 """Refusals of a question about events, in a row; then they are left to the `members` job."""
 
@@ -190,7 +193,9 @@ class WikiEventsJob(BackgroundWork):
 
     def _ask_of(self, row: WikiRow) -> Ask | None:
         api = api_of(row, self._state.sites)
-        return partial(self._client.ask, api, due=True) if api is not None else None
+        if api is None:
+            return None
+        return partial(self._client.ask, api, due=True, patience_s=PATIENCE_S)
 
     # --- renames ---------------------------------------------------------------------------------
 

@@ -1,16 +1,18 @@
 """Which source of a host is polled next, and which one waits."""
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
 
 from crawld.daemon.hints.host_sources import (
     FLOOR_FACTOR,
+    LISTING_PATIENCE_S,
     MAX_PATIENCE_S,
     HostSources,
     ScheduledSource,
 )
-from crawld.sources.mediawiki_changes import ProbeProgress
+from crawld.sources.mediawiki_changes import PendingTemplates, ProbeProgress
 
 PRICE_S = 4.0
 """A request a second at a share of a quarter."""
@@ -85,7 +87,8 @@ def test_a_source_without_requests_waits_for_no_budget():
 
 def puts_off(host, probe, now, *, stale=True, urgent=False):
     cursor = ProbeProgress(urgent=urgent).to_json()
-    return host.puts_off(probe, row(2, "probe", cursor), now, stale=stale)
+    wait_s = host.puts_off(probe, row(2, "probe", cursor), now, stale=stale, edited=False)
+    return wait_s is not None
 
 
 def test_a_probe_waits_while_copies_are_stale_but_not_for_ever():
@@ -98,4 +101,22 @@ def test_a_probe_waits_while_copies_are_stale_but_not_for_ever():
     answers = [puts_off(host, probe, 15.0 * turn) for turn in range(100)]
     assert answers.count(False) == pytest.approx(1500.0 / MAX_PATIENCE_S, abs=1)
     assert answers[0]
-    assert not host.puts_off(changes, row(1, "recent_changes"), 0.0, stale=True)
+    waits = host.puts_off(changes, row(1, "recent_changes"), 0.0, stale=True, edited=True)
+    assert waits is None
+
+
+def test_a_listing_waits_while_edited_pages_do_but_not_for_ever():
+    host = HostSources()
+    add(host, 1, "recent_changes", 0.0).asked = True
+    listing = add(host, 2, "fan_out", 0.0)
+    templates = PendingTemplates((("Template:Box", 1.0),))
+
+    def wait_s(now, *, edited=True, pending=templates):
+        given = row(2, "fan_out", pending.to_json())
+        return host.puts_off(listing, given, now, stale=True, edited=edited)
+
+    assert wait_s(0.0, edited=False) is None
+    assert wait_s(0.0, pending=replace(templates, pages=((1, 1.0, 1.0),))) is None
+    answers = [wait_s(1.0 * second) for second in range(210)]
+    assert answers.count(None) == pytest.approx(210 / LISTING_PATIENCE_S, abs=1)
+    assert 0 < answers[0] <= 2.0
