@@ -6,7 +6,7 @@ or by becoming a redirect. Renames concern every site: the history follows to th
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from crawld.sources.mediawiki_changes import TitleChange
 from crawld.sources.mediawiki_scope import TitleScope
@@ -20,15 +20,27 @@ def find_events(changed: Sequence[TitleChange], parts: Collection[TitleScope]) -
     Args:
         parts: the parts of the wiki that its sites cover.
     """
-    found = (_event(each, parts) for each in changed)
+    # A page that enters a category is edited as a rule. By its title it is asked for together with
+    # all other titles; the wiki takes no numbers beside titles.
+    titles = {each.number: each.title for each in changed if each.kind in ("edit", "new")}
+    moved = {each.title for each in changed if each.entry and each.entry.kind == "move"}
+    found = (_event(each, parts, titles, moved) for each in changed)
     return list(dict.fromkeys(event for event in found if event is not None))
 
 
-def _event(change: TitleChange, parts: Collection[TitleScope]) -> WikiEvent | None:
+def _event(
+    change: TitleChange,
+    parts: Collection[TitleScope],
+    titles: Mapping[int | None, str],
+    moved: Collection[str],
+) -> WikiEvent | None:
     title, entry = change.title, change.entry
     if change.kind == "category":
         if change.member is None or not any(part.follows(title) for part in parts):
             return None
+        member = titles.get(change.member)
+        if member is not None and member not in moved:
+            return WikiEvent("page", member, change.at)
         return WikiEvent("category", title, change.at, page_number=change.member)
     if entry is not None and entry.kind == "move" and entry.target is not None:
         return WikiEvent("move", title, change.at, entry.target, entry.leaves_redirect)

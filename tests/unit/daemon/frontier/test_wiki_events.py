@@ -44,6 +44,20 @@ def test_a_rename_concerns_every_site():
 
 
 @pytest.mark.parametrize(
+    ("moves", "event"),
+    [
+        ([], WikiEvent("page", "Z", AT)),
+        ([logged("move", "Z", "Y")], WikiEvent("category", "Category:X", AT, page_number=7)),
+    ],
+)
+def test_an_edited_page_that_enters_a_category_is_asked_for_by_its_title(moves, event):
+    edit = TitleChange("Z", 0, AT, number=7)
+    other = TitleChange("W", 0, AT, number=8)
+    found = find_events([edit, other, category("Category:X"), *moves], [CATEGORY])
+    assert next(each for each in found if each.kind != "move") == event
+
+
+@pytest.mark.parametrize(
     ("change", "part"),
     [
         (TitleChange("A", 0, AT, kind="new"), LISTED),
