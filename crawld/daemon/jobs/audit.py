@@ -4,7 +4,8 @@ Times and draws follow `crawld/core/audit.py`, which explains why the estimate h
 conditions require of the daemon:
 
 1. Audit times are independent of the crawl; their rate depends on delays and page counts only. For
-   a site it is as high as `audit_share` of the requests of each of its hosts allows.
+   a site it is as high as `audit_share` of the requests of each of its hosts allows; the sites of
+   a host share it.
 2. The page is drawn at the audit time, among all copies of the site in the database.
 3. The page gets the next slot of its host, before the policy's choice, even if it was visited a
    moment ago. If a visit is under way, that visit is the sample.
@@ -17,7 +18,8 @@ Otherwise an audit is a normal visit: the copy is fresh after it and the model l
 from __future__ import annotations
 
 import math
-from collections import defaultdict
+from collections import Counter, defaultdict
+from collections.abc import Mapping
 from itertools import accumulate
 from typing import Final, NamedTuple
 
@@ -129,19 +131,32 @@ class AuditJob(BackgroundWork):
                 if held.host_id in hosts and site is not None and not site.paused:
                     by_site[held.site_id].append((hosts[held.host_id], held))
             await slices.pause()
+        sharing = Counter(host.host_id for each in by_site.values() for host, _ in each)
         return [
-            _Site(self._rate(each), tuple(each), tuple(accumulate(held.pages for _, held in each)))
+            _Site(
+                self._rate(each, sharing),
+                tuple(each),
+                tuple(accumulate(held.pages for _, held in each)),
+            )
             for each in by_site.values()
         ]
 
-    def _rate(self, hosts: list[tuple[HostState, CopyCount]]) -> float:
-        """Return audits per second: on each host at most the configured share of its requests."""
+    def _rate(self, hosts: list[tuple[HostState, CopyCount]], sharing: Mapping[int, int]) -> float:
+        """Return audits per second: on each host at most the configured share of its requests.
+
+        Args:
+            hosts: of a site, with its copies there.
+            sharing: how many sites share the audits of each host.
+        """
         pages = sum(held.pages for _, held in hosts)
         share = self._config().jobs.audit_share
         return min(
-            share * pages / (held.pages * max(host.base_delay_s(), self._least_delay_s))
+            share / sharing[host.host_id] * pages / (held.pages * self._slot_s(host))
             for host, held in hosts
         )
+
+    def _slot_s(self, host: HostState) -> float:
+        return max(host.base_delay_s(), self._least_delay_s)
 
     async def _draw_until(
         self, count_at: float, sites: list[_Site], nursery: trio.Nursery, found: list[AuditResult]
