@@ -1,7 +1,8 @@
 """Load hosts and page queues from the file at start.
 
 Nothing needs repair: pages that a killed process had in flight still wait in the file. Every known
-host waits its full delay first, since the last request of that process may not have been committed.
+host waits its full delay first, since the last request of that process may not have been committed:
+it was sent before this process took the lock of the file, which is what counts.
 The first turns are spread a little, so that thousands of hosts do not come due at once.
 """
 
@@ -27,7 +28,7 @@ async def restore_hosts(state: CrawlState, database: Database, clock: Clock) -> 
     if not state.settings.once:
         _restore_revisits(state, await database.read(load.load_revisits), hosts, clock.now())
     await _restore_retries(state, database, hosts, clock.now())
-    _first_waits(state, hosts, clock)
+    _first_waits(state, hosts, database.opened_at)
     await state.schedule.wake_all()
 
 
@@ -83,8 +84,7 @@ async def _restore_retries(
             pages.load_retry(row.page_id, at)
 
 
-def _first_waits(state: CrawlState, hosts: dict[int, HostState], clock: Clock) -> None:
-    began = clock.monotonic()
+def _first_waits(state: CrawlState, hosts: dict[int, HostState], began: float) -> None:
     # The longest delay that any site asks for on an address shared by hosts.
     delays = [site.rules.effective_address_delay_s for site in state.sites.values()]
     state.schedule.hold_addresses(max(delays, default=0.0) if hosts else 0.0)

@@ -62,6 +62,8 @@ class Database:
         workers: runs everything here that leaves the event loop.
         warning: a problem with the location of the file, for the operator; None: there is none.
         migrated: the migrations applied to an older file, one line each.
+        opened_at: when (trio's clock) its lock was taken: no process that had it before runs any
+            more.
     """
 
     def __init__(
@@ -71,6 +73,7 @@ class Database:
         self.workers = workers
         self.warning = warning
         self.migrated: list[str] = []
+        self.opened_at = trio.current_time()
         self._lock = lock
         self._writer: Writer | None = None
         self._commit: GroupCommit | None = None
