@@ -215,7 +215,8 @@ class Daemon:
         await self.hint_poller.accept(row, result)
 
     def _wiki_changed(self, gap: bool) -> None:
-        for name in (self._wiki_events.name, *([self._members.name] if gap else [])):
+        names = (self._wiki_events.name, "backfill", *([self._members.name] if gap else []))
+        for name in names:
             self.jobs.run_soon(name)
 
     def _list_members(self, *, later: bool = False) -> None:

@@ -51,7 +51,7 @@ IDLE_FLOOR = 0.02
 """Share of the turns of a host for requests that wait for idle ones, while copies are stale: the
 histories do not starve in a storm of edits that never ends."""
 
-CALM_S = 60.0
+CALM_S = 20.0
 """Time without a hint before the histories take all idle turns: in a storm they keep to their
 share, so that a wiki is asked for pages rather than by its API."""
 

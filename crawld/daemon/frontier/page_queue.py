@@ -408,10 +408,7 @@ class PageQueue:
         indirect: bool = False,
         due_at: float | None = None,
     ) -> None:
-        """Add a hint that a visited page changed; a reliable one ends its rest.
-
-        Args: as of `Policy.record_hint`.
-        """
+        """Add a hint that a visited page changed (`Policy.record_hint`); a reliable one ends its rest."""
         given = LateHint(changed_at, trust, indirect, due_at)
         if page in self._policy:
             given.record(self._policy, page)

@@ -86,7 +86,8 @@ def _no_events(_: Sequence[TitleChange]) -> Sequence[WikiEvent]:
 
 
 OnEvents: TypeAlias = Callable[[bool], None]
-"""Called when events of a wiki were stored, with whether changes before them were missed."""
+"""Called when events or log entries of a wiki were stored, with whether changes before them were
+missed."""
 
 
 def _ignore(_: bool) -> None:
@@ -189,7 +190,7 @@ class RecentChangesSource(WikiSource):
             if each.space in TEMPLATE_SPACES or each.space == FILE_SPACE
         }
         unlisted_since, cursor_updates = await self._sibling_updates(edited, gap=read.gap)
-        events = self._find_events(read.changed)
+        events, logged = self._find_events(read.changed), self._log_changes(read.changed)
         more = read.cursor.continuation is not None or read.cursor.unverified_at > 0.0
         changes = [
             self.change_of(each.title, each.number, skew.span(each.at)) for each in read.changed
@@ -210,12 +211,12 @@ class RecentChangesSource(WikiSource):
             also_write=partial(
                 _store_histories,
                 wiki_row=self.wiki.row,
-                changes=self._log_changes(read.changed),
+                changes=logged,
                 fed=await self._fed(response, cursor, asked_at, whole=not more, gap=read.gap),
                 events=events,
                 gap=read.gap,
             ),
-            on_stored=partial(self._on_events, read.gap) if events or read.gap else None,
+            on_stored=partial(self._on_events, read.gap) if events or logged or read.gap else None,
         )
 
     async def _fed(

@@ -16,6 +16,10 @@ import apsw
 from crawld.store.changes import change
 from crawld.store.changes.change import Change
 
+REOPENED_TRIES: Final = -1
+"""Requests of a page that was moved, restored, imported or edited unseen: it is read before pages
+that were never read, since readers see its history with a hole."""
+
 
 class NewRevision(NamedTuple):
     """A new revision of a page of a wiki.
@@ -56,13 +60,13 @@ UPDATE wiki_page SET state = 'read', latest_revision_id = ?,
     complete_until = max(complete_until, ?) WHERE page_id = ?
 """
 
-_REOPEN: Final = """
-UPDATE wiki_page SET state = 'unresolved', tries = 0, failure_count = 0
+_REOPEN: Final = f"""
+UPDATE wiki_page SET state = 'unresolved', tries = {REOPENED_TRIES}, failure_count = 0
 WHERE page_id = ? AND state IN ('read', 'complete')
 """
 
-_REOPEN_TITLES: Final = """
-UPDATE wiki_page SET state = 'unresolved', tries = 0, failure_count = 0
+_REOPEN_TITLES: Final = f"""
+UPDATE wiki_page SET state = 'unresolved', tries = {REOPENED_TRIES}, failure_count = 0
 WHERE wiki_id = ?1 AND state IN ('read', 'complete', 'refused') AND page_id IN (
     SELECT page_id FROM json_each(?3) CROSS JOIN page
       ON page.host_id = ?2 AND page.url_hash = value)

@@ -19,7 +19,7 @@ import apsw
 from crawld.store.changes import change
 from crawld.store.changes.change import Change
 from crawld.store.changes.wiki import WikiRow
-from crawld.store.changes.wiki_feed import KNOWN_UNTIL
+from crawld.store.changes.wiki_feed import KNOWN_UNTIL, REOPENED_TRIES
 
 MAX_PARTS = 5_000
 """The most parts of one history that are read, in case the API's cursors form a cycle."""
@@ -122,7 +122,7 @@ def register(
             "INSERT INTO wiki_page (page_id, wiki_id, title, state)"
             " VALUES (?1, ?2, ?3, 'unresolved') ON CONFLICT DO UPDATE SET"
             " wiki_id = excluded.wiki_id, title = excluded.title, state = 'unresolved',"
-            " tries = 0, failure_count = 0 WHERE wiki_id <> excluded.wiki_id"
+            f" tries = {REOPENED_TRIES}, failure_count = 0 WHERE wiki_id <> excluded.wiki_id"
             " OR title <> excluded.title"
             f" OR (state = 'complete' AND {KNOWN_UNTIL} < ?4)"
             " OR (state = 'refused' AND complete_until < ?4)"
@@ -137,8 +137,9 @@ def register(
     return unresolved
 
 
-_REOPEN_GONE = """
-UPDATE wiki_page SET state = 'unresolved', tries = 0, failure_count = 0 WHERE page_id IN (
+_REOPEN_GONE = f"""
+UPDATE wiki_page SET state = 'unresolved', tries = {REOPENED_TRIES}, failure_count = 0
+WHERE page_id IN (
     SELECT page_id FROM wiki JOIN origin USING (origin_id)
     JOIN page ON page.host_id = origin.host_id AND gone_count > 0
     JOIN wiki_page USING (page_id) WHERE wiki.wiki_id = ?1 AND wiki_page.wiki_id = ?1
@@ -159,7 +160,7 @@ def reopen_gone(connection: apsw.Connection, wiki_id: int, now: float) -> int:
 def list_in_state(
     connection: apsw.Connection, wiki_id: int, state: State, *, limit: int = 1
 ) -> list[WikiPageRow]:
-    """Return pages in a state, those with the fewest requests first.
+    """Return pages in a state: those to be read again, then those with the fewest requests.
 
     Pages of sites that no longer use the wiki are left out.
     """
@@ -213,9 +214,9 @@ def resolve(
     )
     connection.execute(
         "UPDATE wiki_page SET state = ?, wiki_page_number = ?, shown_title = ?,"
-        " latest_revision_id = ?, cursor = NULL, complete_until = ?, capped = ?, tries = 0,"
-        " failure_count = 0, detail = NULL, read_down_to_at = NULL, read_down_to_id = NULL"
-        " WHERE page_id = ?",
+        " latest_revision_id = ?, cursor = NULL, complete_until = ?, capped = ?,"
+        " tries = min(tries, 0), failure_count = 0, detail = NULL, read_down_to_at = NULL,"
+        " read_down_to_id = NULL WHERE page_id = ?",
         (
             "open" if complete_until is None else "read",
             shown.number,
@@ -353,15 +354,16 @@ def close(
 def reopen(connection: apsw.Connection, page: WikiPageRow, detail: str) -> None:
     """Resolve a title again: its page was moved or deleted while it was being read."""
     connection.execute(
-        "UPDATE wiki_page SET state = 'unresolved', cursor = NULL, tries = 0, detail = ?"
+        "UPDATE wiki_page SET state = 'unresolved', cursor = NULL,"
+        f" tries = {REOPENED_TRIES}, detail = ?"
         " WHERE page_id = ?",
         (detail, page.page_id),
     )
 
 
-_READ_AGAIN = """
-UPDATE wiki_page SET state = 'unresolved', complete_until = NULL, cursor = NULL, tries = 0,
-    failure_count = 0, read_down_to_at = NULL, read_down_to_id = NULL
+_READ_AGAIN = f"""
+UPDATE wiki_page SET state = 'unresolved', complete_until = NULL, cursor = NULL,
+    tries = {REOPENED_TRIES}, failure_count = 0, read_down_to_at = NULL, read_down_to_id = NULL
 WHERE wiki_id = ?1 AND state <> 'refused' AND (page_id = ?2 OR wiki_page_number = (
     SELECT wiki_page_number FROM wiki_page WHERE page_id = ?2
 ))"""

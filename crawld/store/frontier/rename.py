@@ -14,6 +14,7 @@ from typing import Any, Final, NamedTuple
 import apsw
 
 from crawld.core.url import split_url, url_hash
+from crawld.store.changes.wiki_feed import REOPENED_TRIES
 
 _FIND: Final = """
 SELECT page_id FROM page WHERE host_id = (SELECT host_id FROM host WHERE host = ?1)
@@ -102,8 +103,8 @@ def apply(connection: apsw.Connection, site_id: int, renames: Sequence[Rename]) 
         if old_id not in moved:
             continue
         connection.execute(
-            "UPDATE wiki_page SET title = ?, state = 'unresolved', tries = 0, failure_count = 0,"
-            " cursor = NULL WHERE page_id = ?",
+            "UPDATE wiki_page SET title = ?, state = 'unresolved', failure_count = 0,"
+            f" tries = {REOPENED_TRIES}, cursor = NULL WHERE page_id = ?",
             (rename.new_title, new_id),
         )
         if old_id not in received and not _has_copy(connection, old_id):

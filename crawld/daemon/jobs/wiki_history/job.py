@@ -12,6 +12,7 @@ from collections.abc import Callable
 import structlog
 import trio
 
+from crawld.core.url import split_url
 from crawld.daemon.crawl.api_client import ApiClient
 from crawld.daemon.crawl.context import BackgroundWork, CrawlContext
 from crawld.daemon.jobs.wiki_history.detect_wikis import find_wikis, has_unseen_sites
@@ -23,6 +24,13 @@ log = structlog.get_logger(__name__)
 
 RUN_S = 1_800.0
 """Longest run; wikis are detected between runs."""
+
+ACTIVE_EVERY_S = 20.0
+"""Pause between runs while a wiki reports changes: its new, moved and restored pages are read soon.
+A run with nothing to read sends no request."""
+
+ACTIVE_FOR_S = 60.0
+"""Time after a report of a change in which a wiki counts as active."""
 
 FIRST_COPY_WAIT_S = 15.0
 """Pause while a site has no copy yet, so that its wiki is detected with the first page."""
@@ -42,17 +50,26 @@ class WikiHistoryJob(BackgroundWork):
         self._on_facts = on_facts
         # Before the first run since the start it is not known.
         self._has_unseen_sites = True
+        self._hosts: frozenset[str] = frozenset()
 
     @property
     def every_s(self) -> float:
         """Pause between two runs, seconds."""
         every_s = self._config().jobs.backfill_every_s
-        return min(every_s, FIRST_COPY_WAIT_S) if self._has_unseen_sites else every_s
+        if self._has_unseen_sites:
+            return min(every_s, FIRST_COPY_WAIT_S)
+        return min(every_s, ACTIVE_EVERY_S) if self._is_active() else every_s
+
+    def _is_active(self) -> bool:
+        since = trio.current_time() - ACTIVE_FOR_S
+        hosts = self._state.hosts
+        return any(name in hosts and hosts[name].hinted_at > since for name in self._hosts)
 
     async def run(self) -> str:
         """Read histories until nothing is left or the run is over."""
         rows = await find_wikis(self._state, self._database, self._clock, self._analyser)
         self._has_unseen_sites = await has_unseen_sites(self._state, self._database)
+        self._hosts = frozenset(split_url(f"{row.origin}/").host for row in rows)
         deadline = trio.current_time() + RUN_S
         failures: list[str] = []
         async with trio.open_nursery() as nursery:
