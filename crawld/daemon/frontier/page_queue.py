@@ -408,7 +408,7 @@ class PageQueue:
         indirect: bool = False,
         due_at: float | None = None,
     ) -> None:
-        """Add a hint that a visited page changed (`Policy.record_hint`); a reliable one ends its rest."""
+        """Add a hint about a visited page, as `Policy.record_hint`; a reliable one ends a rest."""
         given = LateHint(changed_at, trust, indirect, due_at)
         if page in self._policy:
             given.record(self._policy, page)

@@ -102,3 +102,25 @@ def test_a_redirect_to_a_page_that_is_known_has_its_revisions_only(connection, p
     shown = ResolvedTitle(7, "A", Change(NOW - 97, 3))
     wiki_page.resolve(connection, row(connection, new.page_id), shown, NOW + 60)
     assert numbers(connection, new.page_id) == [3, 2, 1]
+
+
+def test_a_page_that_is_read_again_comes_before_pages_that_were_never_read(connection, page):
+    [other] = frontier.discover(connection, [found("b")])
+    connection.execute(
+        "INSERT INTO wiki_page (page_id, wiki_id, title, state, wiki_page_number)"
+        " VALUES (?, 1, 'B', 'complete', 8)",
+        (other.page_id,),
+    )
+    connection.execute("UPDATE wiki_page SET state = 'unresolved', tries = 0 WHERE title = 'A'")
+
+    def first(state):
+        return wiki_page.list_in_state(connection, 1, state)[0].title
+
+    assert first("unresolved") == "A"
+    wiki_page.read_again(connection, 1, other.page_id)
+    assert first("unresolved") == "B"
+    for waiting in wiki_page.list_in_state(connection, 1, "unresolved", limit=9):
+        number = 7 if waiting.title == "A" else 8
+        shown = ResolvedTitle(number, waiting.title, Change(NOW, 9))
+        wiki_page.resolve(connection, waiting, shown, NOW + 60)
+    assert first("open") == "B"
