@@ -54,7 +54,7 @@ def why(db: Path, url: str, config: Path | None, *, as_json: bool) -> int:
         raise InvalidUrlError(error.message, hint=suggest_url(url, error)) from None
     settings = load(config).config if config is not None else Config()
     places = read_places(config) if config is not None else None
-    asked = Question(wanted, {}, settings, places, time.time())
+    asked = Question(url, wanted, {}, settings, places, time.time())
     not_known = ONLY_LIVE if config is not None else (*ONLY_LIVE, DEFAULTS)
     found = answer(trio.run(_read, db, asked), not_known)
     print(json_text(found.model_dump(mode="json")) if as_json else printable(why_text(found)))

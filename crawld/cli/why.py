@@ -13,7 +13,7 @@ from crawld.cli.output import clean, console
 from crawld.cli.session import Session
 from crawld.core.display import ago_text, duration_text, plural, time_text
 from crawld.core.why.cause import Effect
-from crawld.daemon.api.schemas.why import Why, WhyCause, WhyPage, WhyPlace, WhyRobots
+from crawld.daemon.api.schemas.why import Why, WhyCause, WhyPage, WhyPlace, WhyRobots, WhySite
 
 WIDTH = 80
 """Columns of the text, of a wider terminal too."""
@@ -35,7 +35,10 @@ def _width() -> int:
 def why_text(answer: Why, width: int = WIDTH) -> str:
     """Return an answer as text; only words longer than a line, such as URLs, exceed the width."""
     first, *others = answer.causes
-    lines = [clean(answer.url), "", *_wrapped(answer.answer, width)]
+    lines = [clean(answer.url)]
+    if answer.given != answer.url:
+        lines += _wrapped(f"(the canonical form of {answer.given})", width)
+    lines += ["", *_wrapped(answer.answer, width)]
     lines += _facts(_under(first), width, indent="  ")
     lines += ["", *_facts(_rows(answer), width)]
     if others:
@@ -54,7 +57,7 @@ def _under(cause: WhyCause) -> Iterator[tuple[str, str]]:
     if cause.place is not None:
         yield "by", _place_text(cause.place)
     if cause.remedy:
-        yield "change it" if cause.effect is not Effect.FETCHED else "see", cause.remedy
+        yield "to change" if cause.effect is not Effect.FETCHED else "see", cause.remedy
 
 
 def _rows(answer: Why) -> Iterator[tuple[str, str]]:
@@ -66,6 +69,7 @@ def _rows(answer: Why) -> Iterator[tuple[str, str]]:
         shared = f"; also named by {', '.join(site.shared_with)}" if site.shared_with else ""
         fits = "" if answer.known else " (fits best)"
         yield "site", f"{site.name}{fits}{state}{place}{shared}"
+        yield "scope", _scope_text(site)
     if answer.part is not None and answer.part.title is not None:
         reasons = "; ".join(answer.part.reasons) or "not in the part of the wiki"
         yield "wiki title", f"{answer.part.title}: {reasons}"
@@ -74,6 +78,15 @@ def _rows(answer: Why) -> Iterator[tuple[str, str]]:
         yield "host", _host_text(answer)
     if answer.page is not None:
         yield from _page_rows(answer.page, answer.at)
+
+
+def _scope_text(site: WhySite) -> str:
+    if site.refusal is not None:
+        rule = f' by "{site.rule}"' if site.rule is not None else ""
+        return f"refused ({site.refusal.replace('_', ' ')}){rule}"
+    rule = f' by "{site.rule}"' if site.rule is not None else ""
+    limit = f" of at most {site.max_pages:,}" if site.max_pages is not None else ""
+    return f"admitted{rule}; the site has {plural(site.pages_in_all, 'page')}{limit}"
 
 
 def _robots_text(robots: WhyRobots, now: float) -> str:

@@ -122,12 +122,14 @@ class Scope:
 
         For explanations: `refusal` needs no such search.
         """
-        path_at = url.index("/", 8)
-        for at, rule in enumerate(self.exclude):
-            compiled = _compile_rules((rule,))
-            if compiled is not None and compiled.matches(url, path_at):
-                return at
-        return None
+        return _first_match(self.exclude, url)
+
+    def including_rule(self, url: str) -> int | None:
+        """Return the place in `include` of the first rule that includes a canonical URL, or None.
+
+        Without include rules everything is included.
+        """
+        return _first_match(self.include, url)
 
     def _below(self, host: str) -> bool:
         _, dot, parent = host.partition(".")
@@ -136,6 +138,15 @@ class Scope:
                 return True
             _, dot, parent = parent.partition(".")
         return False
+
+
+def _first_match(rules: tuple[ScopeRule, ...], url: str) -> int | None:
+    path_at = url.index("/", 8)
+    for at, rule in enumerate(rules):
+        compiled = _compile_rules((rule,))
+        if compiled is not None and compiled.matches(url, path_at):
+            return at
+    return None
 
 
 def _compile_rules(rules: tuple[ScopeRule, ...]) -> _CompiledRules | None:

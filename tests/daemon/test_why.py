@@ -93,7 +93,7 @@ async def why_offline(mirror, url, capsys, config=None):
 
     assert await trio.to_thread.run_sync(run) == 0
     out = capsys.readouterr().out  # the daemon logs there, too
-    found, _ = json.JSONDecoder().raw_decode(out[out.index('{\n  "url"') :])
+    found, _ = json.JSONDecoder().raw_decode(out[out.index('{\n  "given"') :])
     assert_fits(found)
     return found
 
@@ -152,6 +152,20 @@ async def test_a_url_out_of_every_site_or_malformed_is_told_what_to_do(started):
         assert response.status_code == 422
         assert fix in response.json()["error"]
         assert "pw" not in response.json()["error"]
+
+
+async def test_the_canonical_form_and_the_rule_of_the_scope_are_told(started):
+    running, web = await started(site={"include": ["regex:/$", "regex:/o"]})
+    given = web.url("/x/%2e%2e/%6fk#part").replace("http:", "HTTP:")
+    found = await why(running, given)
+    assert (found["given"], found["url"]) == (given, web.url("/ok"))
+    assert (found["site"]["refusal"], found["site"]["rule"]) == (None, "regex:/o")
+    text = why_text(Why.model_validate(found))
+    assert f"{web.url('/ok')}\n(the canonical form of" in text
+    assert 'admitted by "regex:/o"' in text
+    out = await why(running, web.url("/deep"))
+    assert causes(out)[0] == "scope"
+    assert "matches none of the include rules of site s" in out["answer"]
 
 
 async def test_a_cap_is_named_and_the_last_link_that_it_refused(started, mirror):

@@ -34,7 +34,7 @@ class SiteFacts:
     Attributes:
         configured: whether it is still crawled.
         refusal: why its scope refuses the URL, as `Scope.refusal` or `refuses_requisite` names it.
-        rule: the exclude rule that refuses it.
+        rule: the exclude rule that refuses it, or the include rule that admits it.
         place: its line in the config.
         rule_place: the line of the rule or key that refuses the URL.
         cap_place: the line of `max_pages`.
@@ -245,6 +245,7 @@ class UrlFacts:
     """All facts about a URL.
 
     Attributes:
+        given: the URL as it was asked for; `url` is its canonical form.
         now: the time of the answer.
         purged_at, purge_reason: if the operator deleted it for good.
         refused: the last refusal of a link to it that is still known.
@@ -252,6 +253,7 @@ class UrlFacts:
         live: None: the file alone was read.
     """
 
+    given: str
     url: str
     now: float
     robots: RobotsFacts

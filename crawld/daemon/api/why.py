@@ -31,7 +31,7 @@ def why_routes(daemon: Daemon) -> APIRouter:
         path = daemon.start.config_path
         places = None if path is None else await daemon.context.workers.run(read_places, path)
         now = daemon.clock.now()
-        question = Question(wanted, daemon.state.sites, daemon.config, places, now)
+        question = Question(url, wanted, daemon.state.sites, daemon.config, places, now)
         facts = await daemon.database.read(_read, question, daemon)
         return answer(_with_live(facts, daemon))
 

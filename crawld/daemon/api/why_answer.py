@@ -32,6 +32,7 @@ def answer(facts: UrlFacts, not_known: Sequence[str] = ()) -> schemas.Why:
     at = next_visit_at(facts, found)
     site, host, page, robots = facts.site, facts.host, facts.page, facts.robots
     return schemas.Why(
+        given=facts.given,
         url=facts.url,
         at=facts.now,
         live=facts.live is not None,
@@ -44,6 +45,11 @@ def answer(facts: UrlFacts, not_known: Sequence[str] = ()) -> schemas.Why:
         if site is None
         else schemas.WhySite(
             name=site.name,
+            refusal=site.refusal or site.wiki_refusal,
+            rule=site.rule,
+            pages_in_all=site.pages,
+            max_pages=site.max_pages,
+            max_pages_per_host=site.max_pages_per_host,
             source=site.source,
             configured=site.configured,
             paused=site.paused,
@@ -131,6 +137,7 @@ def _page(page: PageFacts) -> schemas.WhyPage:
         version_id=page.copy_id,
         copy_text=page.copy_note,
         change=page.change,
+        hints=[schemas.WhyHint(source=each.source, at=each.at) for each in page.hints],
         visits=[
             schemas.WhyVisit(
                 visited_at=each.at,

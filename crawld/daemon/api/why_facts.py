@@ -70,12 +70,13 @@ class Question:
     """A URL, and the configuration in force.
 
     Attributes:
-        url: canonical.
+        given: as it was asked for; `url` is its canonical form.
         sites: the sites under crawl by number.
         places: lines of the config file; None: there is none.
         now: Unix seconds.
     """
 
+    given: str
     url: str
     sites: Mapping[int, ActiveSite]
     config: Config
@@ -95,6 +96,7 @@ def read_facts(connection: apsw.Connection, question: Question) -> UrlFacts:
     replica = replica_rows.of_host(connection, row.host_id) if row is not None else None
     part = _part(connection, site, url) if site is not None else None
     return UrlFacts(
+        given=question.given,
         url=url,
         now=now,
         purged_at=purged.purged_at if purged else None,
@@ -155,6 +157,8 @@ def _site_facts(
         refusal = site.scope.refusal(url, parts.host, depth)
     at = site.scope.excluding_rule(url) if refusal == "exclude" else None
     rule = None if at is None else site.config.exclude[at]
+    if refusal is None and (included := site.scope.including_rule(url)) is not None:
+        rule = site.config.include[included]
     wiki_refusal = _wiki_refusal(connection, site, url)
     limit = site.config.max_pages
     shared = page_share.sites_of(connection, record.page_id) if record is not None else []

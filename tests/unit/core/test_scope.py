@@ -122,4 +122,5 @@ def test_the_first_rule_that_excludes_a_url_is_named():
     for target, at in [("/a/b", 0), ("/x.pdf", 1), ("/x?print=1", 2), ("/x", None)]:
         url = f"https://a.org{target}"
         assert scope.excluding_rule(url) == at
+        assert Scope(include=rules, hosts=frozenset({"a.org"})).including_rule(url) == at
         assert (scope.refusal(url, "a.org", 0) == "exclude") == (at is not None)

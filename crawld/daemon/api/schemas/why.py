@@ -36,9 +36,18 @@ class WhyCause(BaseModel):
 
 
 class WhySite(BaseModel):
-    """The site of the page; of an unknown URL the site that fits best."""
+    """The site of the page; of an unknown URL the site that fits best.
+
+    `refusal` is why its scope refuses the URL, null if it admits it; `rule` is the exclude rule
+    that refuses it or the include rule that admits it, if there is one.
+    """
 
     name: str
+    refusal: str | None
+    rule: str | None
+    pages_in_all: int
+    max_pages: int | None
+    max_pages_per_host: int | None
     source: str
     configured: bool
     paused: bool
@@ -76,6 +85,13 @@ class WhyHost(BaseModel):
     replica_status: str | None
 
 
+class WhyHint(BaseModel):
+    """A report of a change that no visit has answered yet."""
+
+    source: str
+    at: float
+
+
 class WhyVisit(BaseModel):
     """One visit, with its outcome in words."""
 
@@ -108,6 +124,7 @@ class WhyPage(BaseModel):
     version_id: int | None
     copy_text: str
     change: str
+    hints: list[WhyHint]
     visits: list[WhyVisit]
 
 
@@ -121,11 +138,13 @@ class WhyPart(BaseModel):
 class Why(BaseModel):
     """Why a URL was (not) fetched, when it will be, and why then.
 
+    `url` is the canonical form of what was `given`.
     `answer` is the first of `causes` in words: they are in the order in which they decide.
     `next_visit_at` is the earliest time of the next visit, null if none is planned. `live` tells
     whether the running daemon answered; `not_known` lists what only it knows.
     """
 
+    given: str
     url: str
     at: float
     live: bool

@@ -44,6 +44,7 @@ PAGE = PageFacts(
     redirect_url=None,
 )
 FACTS = UrlFacts(
+    given="http://a.test/x",
     url="http://a.test/x",
     now=NOW,
     robots=RobotsFacts(url="http://a.test/robots.txt", verdict="rules", allowed=True),

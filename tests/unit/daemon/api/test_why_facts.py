@@ -73,7 +73,7 @@ def opened(tmp_path):
 def question_of(url):
     config = Config()
     active = activate(config, SITE, ["a.test"], ["http://a.test"], site_id=1, paused=False, now=NOW)
-    return Question(url, {1: active}, config, None, NOW)
+    return Question(url, url, {1: active}, config, None, NOW)
 
 
 @pytest.mark.parametrize("url", [URL, VISITED, "http://a.test/never", "http://other.test/"])
