@@ -275,7 +275,7 @@ class Analyser:
         )
         await memory.hold(needed_bytes)
         part = body if size == len(body) else body[:size]
-        tags = count_tags(part, size)
+        tags = count_tags(part, size) if size <= LONG_BYTES else 0
         return await self.run(call, part, url=url, size_bytes=size, tags=tags, memory_bytes=0)
 
     async def pack(self, call: Callable[[*Ts], T], *args: *Ts, url: str, body: bytes) -> T:

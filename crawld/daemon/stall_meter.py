@@ -60,7 +60,7 @@ class StallMeter(trio.abc.Instrument):
     Attributes:
         passes: passes so far.
         page: the page that the step under way analyses; set by the analyser.
-        longest: the longest stall since the start.
+        longest: the longest stall since `forget`.
     """
 
     def __init__(self) -> None:
@@ -103,6 +103,11 @@ class StallMeter(trio.abc.Instrument):
             yield
         finally:
             del self._on_threads[serial]
+
+    def forget(self) -> None:
+        """Forget what was measured so far: a start holds the loop, and nobody waits for it."""
+        self.longest = NO_STALL
+        self._windows = [NO_STALL, NO_STALL]
 
     @property
     def recent(self) -> Stall:

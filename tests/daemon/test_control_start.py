@@ -4,6 +4,7 @@ import gc
 
 from crawld.daemon.api import server
 from crawld.daemon.process import COLLECTOR_THRESHOLDS
+from crawld.daemon.stall_meter import StallMeter
 from crawld.net.network import SystemNetwork
 from tests.daemon.control_client import get
 
@@ -25,11 +26,12 @@ async def test_the_socket_appears_after_the_long_steps_of_a_start(daemon, monkey
         assert gc.get_threshold() == COLLECTOR_THRESHOLDS
         return listen(*arguments)
 
+    monkeypatch.setattr(StallMeter, "forget", lambda _: steps.append("stalls are forgotten"))
     monkeypatch.setattr(server, "control_app", control_app)
     monkeypatch.setattr(server, "_answer_once", answer_once)
     monkeypatch.setattr(SystemNetwork, "listen_unix", staticmethod(listen_unix))
     running = await daemon("http://a.test/")
-    assert steps == ["application", "/status", "socket"]
+    assert steps == ["application", "/status", "stalls are forgotten", "socket"]
     assert (await get(running, "/status")).status_code == 200
 
 

@@ -27,6 +27,9 @@ MAX_TERMS = 32
 
 SNIPPET_CHARACTERS = 240
 
+_ENTITY_CHARACTERS = 5
+"""Most characters that Lexbor writes for one."""
+
 _UNSPACED = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7a3\uf900-\ufaff\u0e00-\u0eff"
 _CHARACTER = re.compile(f"[{_UNSPACED}]")
 _KIND = re.compile(r"(?:h[1-6]|pre): |[*|>] ")
@@ -48,12 +51,32 @@ class Query(NamedTuple):
 
 def searchable_text(blocks: Blocks) -> str:
     """Return the visible text of a page without its title, one line for each block."""
-    lines = (
-        resolve_entities(_KIND.sub("", TARGET.sub("", block), count=1))
-        for block in blocks.texts
-        if not block.startswith("title: ")
-    )
+    lines: list[str] = []
+    left = MAX_TEXT
+    for block in blocks.texts:
+        if left <= 0:
+            break
+        if not block.startswith("title: "):
+            lines.append(_plain_text(block, left))
+            left -= len(lines[-1]) + 1
     return "\n".join(lines)[:MAX_TEXT]
+
+
+def _plain_text(block: str, most: int) -> str:
+    """Return at least the first `most` characters of the text of a block."""
+    kind = _KIND.match(block)
+    start = end = kind.end() if kind else 0
+    pieces: list[str] = []
+    left = _ENTITY_CHARACTERS * most
+    for target in TARGET.finditer(block, start):
+        end = target.start()
+        pieces.append(block[start:end])
+        left -= end - start
+        start = target.end()
+        if left <= 0:
+            break
+    pieces.append(block[start : start + max(left, 0)])
+    return resolve_entities("".join(pieces))
 
 
 def separate_characters(text: str) -> str:

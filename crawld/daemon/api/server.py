@@ -152,6 +152,8 @@ async def serve_control(
     app = WholeBodies(control_app(daemon))
     await _answer_once(app, "/status")
     tune_collector()
+    await trio.lowlevel.checkpoint()  # the meter has noticed it when the next pass begins
+    daemon.stall_meter.forget()
     group = daemon.config.daemon.socket_group
     listener = daemon.network.listen_unix(daemon.socket_path, group)
     limits = replace(LIMITS, max_connections=daemon.files.control)

@@ -263,7 +263,8 @@ def wants_pair(page: PageRecord, template: Template, *, streak: int, confirm_pag
 
 def is_quick(body: bytes) -> bool:
     """Whether a body is so small that it is read although nobody waits for the result."""
-    return cost_s(len(body), count_tags(body, len(body))) <= QUICK_S
+    size = len(body)
+    return cost_s(size) <= QUICK_S and cost_s(size, count_tags(body, size)) <= QUICK_S
 
 
 def _chance(page: PageRecord) -> int:

@@ -29,6 +29,17 @@ async def test_the_longest_step_of_a_pass_is_blamed_with_its_page(mock_clock):
     assert meter.longest.by == "turn of a.test: http://a.test/x"
 
 
+async def test_stalls_of_the_start_are_forgotten(mock_clock):
+    meter = StallMeter()
+    with meter.installed():
+        await stop_the_loop(meter, mock_clock, 0.2)
+        await trio.lowlevel.checkpoint()
+        meter.forget()
+        assert (meter.longest.duration_s, meter.recent.duration_s) == (0.0, 0.0)
+        await run_in("turn of a.test", stop_the_loop, meter, mock_clock, 0.1)
+    assert meter.longest.by == meter.recent.by == "turn of a.test"
+
+
 async def test_a_page_is_blamed_for_the_step_that_analysed_it_only(mock_clock):
     meter, task = StallMeter(), trio.lowlevel.current_task()
     with meter.installed():

@@ -163,7 +163,7 @@ class QuarantineReleaseForm(Form):
 class Status(BaseModel):
     """The daemon at a glance.
 
-    `loop_stall_max_ms` is the longest time that the event loop stood still since the start, and
+    `loop_stall_max_ms` is the longest time that the event loop stood still after the start, and
     `loop_stall_by` the task and page that held it; the `recent` ones are those of the last five to
     ten minutes. `quarantined` pages are stored without analysis; `quarantined_pages` are the newest
     of them, and suspects.

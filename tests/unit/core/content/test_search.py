@@ -6,12 +6,21 @@ from hypothesis import strategies as st
 
 from crawld.core.content.analysis import read_blocks
 from crawld.core.content.search import (
+    MAX_TEXT,
     SNIPPET_CHARACTERS,
     parse_query,
     searchable_text,
     separate_characters,
     snippet,
 )
+
+
+def test_the_text_of_a_long_block_is_cut_in_characters():
+    line = b"<p>" + b"one <a href='/x'>two</a> &amp; | three " * 40_000
+    assert (
+        searchable_text(read_blocks(line, "text/html"))
+        == ("one two & | three " * 40_000)[:MAX_TEXT]
+    )
 
 
 def test_searchable_text_has_no_kinds_or_targets():

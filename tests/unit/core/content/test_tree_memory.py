@@ -1,5 +1,7 @@
 """How much of a page is parsed so that its tree stays within its memory."""
 
+import tracemalloc
+
 import pytest
 
 from crawld.core.content import html
@@ -134,3 +136,13 @@ def test_the_part_that_fits_takes_no_more_than_the_memory(part):
     size = analysable_size(body, 20 * 2**20)
     assert 0 < size < len(body)
     assert analysis_bytes(body, size) <= 20 * 2**20 < analysis_bytes(body, min(2 * size, 2**23))
+
+
+def test_counting_the_tags_of_a_large_page_takes_no_memory():
+    body = b"<p>word" * 2_000_000
+    tracemalloc.start()
+    try:
+        assert count_tags(body, len(body)) == 2_000_000
+        assert tracemalloc.get_traced_memory()[1] < len(body) / 10
+    finally:
+        tracemalloc.stop()
