@@ -73,7 +73,7 @@ def moved_api_url(api_url: str, location: str) -> str | None:
 
 SITEINFO: Mapping[str, str] = {
     "meta": "siteinfo",
-    "siprop": "general|namespaces|namespacealiases|interwikimap|rightsinfo",
+    "siprop": "general|namespaces|namespacealiases|interwikimap|rightsinfo|statistics",
 }
 """The `siteinfo` request."""
 
@@ -88,6 +88,7 @@ class WikiFacts:
         titles: how it spells titles.
         license: name of the license of its texts, "" if it names none.
         license_url: http or https URL of that license, "" if it names none.
+        articles: number of its content pages, about; 0: not known.
     """
 
     generator: str
@@ -95,6 +96,7 @@ class WikiFacts:
     titles: TitleRules
     license: str = ""
     license_url: str = ""
+    articles: int = 0
 
     def to_json(self) -> str:
         """Return the stored form."""
@@ -114,6 +116,7 @@ class WikiFacts:
                 "main_page": titles.main_page,
                 "license": self.license,
                 "license_url": self.license_url,
+                "articles": self.articles,
             },
             ensure_ascii=False,
         )
@@ -131,7 +134,9 @@ class WikiFacts:
             main_page=stored["main_page"],
         )
         rights = stored.get("license", ""), stored.get("license_url", "")
-        return cls(stored["generator"], stored["server"], titles, *rights)
+        return cls(
+            stored["generator"], stored["server"], titles, *rights, stored.get("articles", 0)
+        )
 
 
 def read_siteinfo(query: Mapping[str, object]) -> WikiFacts:
@@ -158,7 +163,14 @@ def read_siteinfo(query: Mapping[str, object]) -> WikiFacts:
         main_page=_text(general, "mainpage") if root not in (None, False) else None,
     )
     server = _text(general, "server")
-    return WikiFacts(generator, server, titles, *_rights(query.get("rightsinfo"), server))
+    rights = _rights(query.get("rightsinfo"), server)
+    return WikiFacts(generator, server, titles, *rights, _articles(query.get("statistics")))
+
+
+def _articles(statistics: object) -> int:
+    """Return the number of content pages, 0 if the wiki does not tell."""
+    articles = statistics.get("articles") if isinstance(statistics, dict) else None
+    return max(articles, 0) if isinstance(articles, int) else 0
 
 
 def _rights(rights: object, server: str) -> tuple[str, str]:

@@ -453,6 +453,15 @@ CREATE TABLE template (
     confirmations INTEGER NOT NULL DEFAULT 0
 ) STRICT;
 
+CREATE TABLE template_use (
+    hint_source_id INTEGER PRIMARY KEY REFERENCES hint_source ON DELETE CASCADE,
+    surveyed_at REAL NOT NULL,
+    -- content pages of the whole wiki
+    articles INTEGER NOT NULL,
+    -- an object: number of pages by title, of those that most pages use
+    uses TEXT NOT NULL
+) STRICT;
+
 CREATE TABLE tombstone (
     -- blake2b of the canonical URL, 16 bytes
     url_digest BLOB PRIMARY KEY,

@@ -5,7 +5,7 @@ What is known of a copy decides its stratum:
 1. *Reported*: a hint says that the page changed, and no visit has answered it. It is stale unless
    the hint is false; the recent share of true hints of its source says how likely that is.
 2. *Fan-out*: a template was edited, and the pages that include it are not listed yet. A template
-   affects as many pages as when it was listed last; before, any number is possible.
+   affects as many pages as when it was listed last, or as `template_sizes` expects.
 3. *Unreported*: a change since the sources reported last. Their number follows from the rate of
    reports in the last minutes; a template may have been edited too.
 4. *Unnoticed*: a change that no source reports, found by a visit only. Its probability follows from
@@ -49,8 +49,6 @@ VISITS_KEPT: Final = 120.0
 # A change or so has another reason than a source's silence: one alone, found in a short time, must
 # not mean that a part of the copies is stale.
 _ODD_CHANGES = 0.15
-# How likely a template affects as many pages as another one.
-_LIKE_OTHERS = 0.7
 # Pages of a visible edit nearly all change; of another one, few do for reasons of their own. The
 # pages visited first are not typical of the rest: they waited longest, and other edits hit them.
 _VISIBLE, _INVISIBLE = (39.0, 1.0), (1.0, 9.0)
@@ -150,20 +148,34 @@ class QuietCopies:
         return len(self.rate)
 
 
+class EditedTemplate(NamedTuple):
+    """A template that was edited and not listed since.
+
+    Attributes:
+        pages: how many pages of all sites it affects; if that is not known, likely numbers.
+        waiting: sampled copies among them that wait since it was listed last.
+    """
+
+    pages: float | Sequence[float]
+    waiting: int = 0
+
+
 @dataclass(frozen=True, slots=True)
 class FanOut:
     """Edits of templates.
 
     Attributes:
-        pending: pages of each template that was edited and not listed; None: not known.
+        pending: templates that were edited and not listed.
         sizes: pages of each template as last listed.
+        others: equally likely numbers of pages of a template that was never listed.
         edits: how often templates are edited.
         waiting: sampled copies with a hint, by template.
         known: all templates listed lately, and what visits to their pages found.
     """
 
-    pending: Sequence[float | None] = ()
+    pending: Sequence[EditedTemplate] = ()
     sizes: Sequence[float] = ()
+    others: Sequence[float] = ()
     edits: Arrivals = field(default_factory=Arrivals)
     waiting: Sequence[tuple[int, HintGroup]] = ()
     known: Sequence[HintGroup] = ()
@@ -341,31 +353,32 @@ class _Draws:
     def _fan_out(self) -> Floats:
         """Return stale copies, now without a hint, of templates whose edit is known."""
         stale = np.zeros(DRAWS)
-        for size in self._site.fan_out.pending:
-            stale += self._pages_of_template(size)
+        for template in self._site.fan_out.pending:
+            pages = np.atleast_1d(np.asarray(template.pages, np.float64))
+            stale += self._changed_pages(self._rng.choice(pages, DRAWS), template.waiting)
         return self._among_fresh(stale, np.zeros(DRAWS))
 
-    def _pages_of_template(self, size: float | None) -> Floats:
-        """Return stale copies due to the edit of one template."""
-        fan_out, rng = self._site.fan_out, self._rng
-        if size is not None:
-            affected = np.full(DRAWS, float(size))
-        else:
-            # Any order of magnitude, or as many as another template.
-            copies = max(self._site.covered_copies or self._site.copies, 1)
-            affected = np.exp(rng.random(DRAWS) * math.log(copies))
-            if fan_out.sizes:
-                others = rng.choice(np.asarray(fan_out.sizes, np.float64), DRAWS)
-                affected = np.where(rng.random(DRAWS) < _LIKE_OTHERS, others, affected)
-        affected *= self._site.part
-        fresh = self._left / max(self._site.sampled, 1)
-        if size is not None and affected[0]:
-            # Pages that wait since its last listing are those that it affects again, or others are.
-            least = max(min(1.0 - fan_out.copies / affected[0], fresh), 0.0)
-            affected *= rng.uniform(least, fresh, DRAWS)
-        else:
-            affected *= fresh
-        shown = rng.random(DRAWS) < self._visible
+    def _changed_pages(self, affected: Floats, waiting: int = 0) -> Floats:
+        """Return fresh copies that edits of templates change, which affect so many pages.
+
+        Args:
+            affected: pages of all sites; those of the sample are any of them.
+            waiting: sampled copies among them that wait already.
+        """
+        site, rng = self._site, self._rng
+        sampled = site.sampled
+        covered = max(site.covered_copies or site.copies, site.copies, sampled)
+        pages = np.minimum(np.rint(affected), covered).astype(np.int64)
+        here = rng.hypergeometric(pages, covered - pages, sampled)
+        others = np.maximum(here - waiting, 0)
+        # The other pages are any of those that do not wait for this template.
+        rest = max(sampled - waiting, int(self._left))
+        others = np.minimum(others, rest)
+        return self._shown(rng.hypergeometric(others, rest - others, int(self._left)))
+
+    def _shown(self, affected: NDArray[np.int64]) -> Floats:
+        """Return how many of the affected copies show the edit."""
+        shown = self._rng.random(DRAWS) < self._visible
         shares = self._page_shares(HintGroup(0.0))
         return np.asarray(affected * np.where(shown, *shares))
 
@@ -398,8 +411,15 @@ class _Draws:
         shape, exposure_s = fan_out.edits.posterior()
         window_s = min(self._site.unreported_s, 1e9)
         edits = rng.poisson(rng.gamma(shape, 1.0 / exposure_s, DRAWS) * window_s)
+        # A template that was listed before is edited again, or another one is.
+        again = len(fan_out.sizes) / (len(fan_out.sizes) + 1.0)
+        others = np.asarray(fan_out.others or (1.0, float(self._site.copies)))
         for number in range(min(int(edits.max()), MAX_TEMPLATES_DRAWN)):
-            stale += np.where(edits > number, self._pages_of_template(None), 0.0)
+            size = rng.choice(others, DRAWS)
+            if fan_out.sizes:
+                listed = rng.choice(np.asarray(fan_out.sizes, np.float64), DRAWS)
+                size = np.where(rng.random(DRAWS) < again, listed, size)
+            stale += np.where(edits > number, self._changed_pages(size), 0.0)
         return stale
 
     def _unnoticed(self) -> tuple[Floats, float]:

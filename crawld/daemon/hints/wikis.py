@@ -28,6 +28,7 @@ from crawld.daemon.crawl.context import BackgroundWork, CrawlContext
 from crawld.daemon.frontier.wiki_events import find_events
 from crawld.daemon.frontier.wiki_sites import update_wiki_sites
 from crawld.daemon.hints.source import CursorUpdates, Poll, PollTrouble, Source
+from crawld.daemon.hints.template_survey import survey
 from crawld.daemon.hints.wiki_probe import ProbeSource
 from crawld.daemon.hints.wiki_removals import removal_reports
 from crawld.daemon.hints.wiki_source import LOOK_S, ClockSkew, Wiki, WikiSource, change_of_revision
@@ -349,7 +350,7 @@ class FanOutSource(WikiSource):
             wait_s = None if pending.templates else IDLE_S
             return Poll(at=now, pages=pages, cursor=rest.to_json(), requests=0, wait_s=wait_s)
         if not pending.templates:
-            return Poll(at=now, cursor=row.cursor, requests=0, wait_s=IDLE_S)
+            return await survey(self, row)
         (title, at), *others = pending.templates
         is_file = self.wiki.facts.titles.namespace_of(title) == FILE_SPACE
         query = template_users_query(title, pending.continuation, is_file=is_file)

@@ -21,6 +21,7 @@ from crawld.core.change.prior import DEFAULT_PRIOR
 from crawld.core.change.reliability import HintGroup, Reliability
 from crawld.core.page import Outcome
 from crawld.core.revisit.freshness_now import (
+    EditedTemplate,
     FanOut,
     FreshnessNow,
     QuietCopies,
@@ -30,11 +31,14 @@ from crawld.core.revisit.freshness_now import (
     SiteEvidence,
     estimate_freshness,
 )
+from crawld.core.revisit.template_sizes import LikelySizes
 from crawld.daemon.crawl.context import BackgroundWork, CrawlContext
 from crawld.sources.mediawiki_changes import PendingTemplates
-from crawld.store.changes import fan_out, freshness, hint, hint_source
+from crawld.store.changes import fan_out, freshness, hint, hint_source, template_use
+from crawld.store.changes.fan_out import ListedTemplate
 from crawld.store.changes.freshness import CopyHint, CopySample, SampledCopy
 from crawld.store.changes.hint_source import SourceRow
+from crawld.store.changes.template_use import Survey
 
 MAX_AGE_S: Final = 2.0
 """A figure of this age is answered again without a new estimate."""
@@ -81,7 +85,8 @@ class _Stored:
     sample: CopySample
     visits: QuietVisits
     sources: Sequence[SourceRow]
-    sizes: Mapping[int, Mapping[str, int]]
+    listed: Mapping[int, Mapping[str, ListedTemplate]]
+    surveys: Mapping[int, Survey | None]
     covered_copies: int = 0
 
 
@@ -145,18 +150,17 @@ class PresentFreshness(BackgroundWork):
 
 def _read(connection: apsw.Connection, site_ids: Sequence[int]) -> list[_Stored]:
     sources = hint_source.list_sources(connection)
-    sizes = {
-        row.hint_source_id: fan_out.sizes(connection, row.hint_source_id)
-        for row in sources
-        if row.kind == hint.FAN_OUT
-    }
+    listing = [row.hint_source_id for row in sources if row.kind == hint.FAN_OUT]
+    listed = {number: fan_out.listed(connection, number) for number in listing}
+    surveys = {number: template_use.get(connection, number) for number in listing}
     return [
         _Stored(
             site_id,
             freshness.sample_copies(connection, site_id),
             freshness.quiet_visits(connection, site_id),
             [row for row in sources if site_id in row.site_ids],
-            sizes,
+            listed,
+            surveys,
         )
         for site_id in site_ids
     ]
@@ -164,7 +168,8 @@ def _read(connection: apsw.Connection, site_ids: Sequence[int]) -> list[_Stored]
 
 def _estimate_all(stored: Sequence[_Stored], covering: set[int], now: float) -> list[SiteEstimate]:
     found = []
-    copies = {site.site_id: site.sample.copies for site in stored}
+    # A page of several sites belongs to one of them.
+    copies = {site.site_id: site.sample.own_copies for site in stored}
     for alone in stored:
         # A wiki reports on the pages of all its sites.
         beside = {site_id for row in alone.sources for site_id in row.site_ids}
@@ -264,18 +269,30 @@ def _fan_out(
     if not rows:
         return FanOut()
     row = max(rows, key=lambda each: each.hint_count)
-    sizes, source = site.sizes.get(row.hint_source_id, {}), known[row.hint_source_id]
+    number, source = row.hint_source_id, known[row.hint_source_id]
+    listed = site.listed.get(number, {})
+    sizes = {title: each.pages for title, each in listed.items()}
     edits = source.arrivals
     if edits.is_known and row.last_poll_at is not None:
         edits.add(0.0, max(now - row.last_poll_at, 0.0))
     groups = {group.heard_at: group for group in source.groups}
     pending = PendingTemplates.from_json(row.cursor)
+    waiting = Counter({heard_at: count for (_, heard_at), count in by_listing.items()})
+    copies = max(site.covered_copies, site.sample.copies, 1)
+    survey = site.surveys.get(number) or Survey(0.0, 0, {})
+    likely = LikelySizes(sizes, survey.uses, copies=copies, articles=survey.articles)
+
+    def edited(title: str) -> EditedTemplate:
+        known = listed.get(title)
+        return EditedTemplate(likely.of(title), waiting[known.at] if known else 0)
+
     return FanOut(
         pending=[
-            *(sizes.get(title) for title, _ in pending.templates),
-            *([float(len(pending.pages))] if pending.pages else []),
+            *(edited(title) for title, _ in pending.templates),
+            *([EditedTemplate(float(len(pending.pages)))] if pending.pages else []),
         ],
         sizes=[float(size) for size in sizes.values()],
+        others=likely.of_any(),
         edits=edits,
         waiting=[
             (copies, groups.get(heard_at, HintGroup(heard_at)))

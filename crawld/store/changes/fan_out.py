@@ -5,7 +5,7 @@ The next edit of the template probably affects as many, before its pages are lis
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, NamedTuple
 
 import apsw
 
@@ -41,9 +41,16 @@ def record(
     )
 
 
-def sizes(connection: apsw.Connection, hint_source_id: int) -> dict[str, int]:
-    """Return the number of affected pages by template."""
+class ListedTemplate(NamedTuple):
+    """How many pages of the mirror a template affects, and when they were listed."""
+
+    pages: int
+    at: float
+
+
+def listed(connection: apsw.Connection, hint_source_id: int) -> dict[str, ListedTemplate]:
+    """Return the listed templates of a source by title."""
     rows = connection.execute(
-        "SELECT cause, pages FROM fan_out WHERE hint_source_id = ?", (hint_source_id,)
+        "SELECT cause, pages, listed_at FROM fan_out WHERE hint_source_id = ?", (hint_source_id,)
     )
-    return {str(cause): int(pages) for cause, pages in rows}
+    return {str(cause): ListedTemplate(int(pages), float(at)) for cause, pages, at in rows}

@@ -37,7 +37,7 @@ _CURRENT: Final = (
     f"length(record) = {RECORD_DTYPE.itemsize} AND hex(substr(record, 1, 1)) = '{VERSION:02X}'"
 )
 _COPY: Final = f"""json_array(
-    page.last_visit_at, page.last_outcome,
+    page.last_visit_at, page.last_outcome, page.site_id = ?1,
     CASE WHEN {_CURRENT} THEN hex(substr(record, {_RATE_AT + 1}, 4)) END,
     json((SELECT json_group_array(json_array(hint_source_id, first_at, last_at, heard_at))
         FROM hint WHERE hint.page_id = page.page_id))
@@ -85,10 +85,15 @@ class CopyHint(NamedTuple):
 
 
 class SampledCopy(NamedTuple):
-    """A copy: its last visit, changes per second by its model (None: no model), and its hints."""
+    """A copy: its last visit, changes per second by its model (None: no model), and its hints.
+
+    Attributes:
+        is_own: whether the page is not one of another site, which shares it.
+    """
 
     visited_at: float
     outcome: str | None
+    is_own: bool
     rate: float | None
     hints: tuple[CopyHint, ...]
 
@@ -98,6 +103,12 @@ class CopySample(NamedTuple):
 
     copies: int
     sampled: list[SampledCopy]
+
+    @property
+    def own_copies(self) -> int:
+        """Number of copies that are not those of another site, about."""
+        own = sum(copy.is_own for copy in self.sampled)
+        return round(self.copies * own / max(len(self.sampled), 1))
 
 
 def sample_copies(connection: apsw.Connection, site_id: int) -> CopySample:
@@ -124,10 +135,11 @@ def _copies(text: str) -> list[SampledCopy]:
         SampledCopy(
             visited_at,
             outcome,
+            bool(is_own),
             None if rate is None else struct.unpack("<f", bytes.fromhex(rate))[0],
             tuple(CopyHint(*hint) for hint in hints),
         )
-        for visited_at, outcome, rate, hints in json.loads(text)
+        for visited_at, outcome, is_own, rate, hints in json.loads(text)
         if visited_at is not None
     ]
 

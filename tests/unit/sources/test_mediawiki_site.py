@@ -165,3 +165,17 @@ def test_the_license_of_the_wiki(rights, known):
     facts = read_siteinfo({**siteinfo(), "rightsinfo": rights})
     assert (facts.license, facts.license_url) == known
     assert WikiFacts.from_json(facts.to_json()) == facts
+
+
+@pytest.mark.parametrize(
+    ("statistics", "articles"),
+    [
+        ({"pages": 140, "articles": 109}, 109),
+        ({"articles": -3}, 0),
+        ({"articles": "x"}, 0),
+        ([], 0),
+    ],
+)
+def test_the_number_of_articles_is_kept(statistics, articles):
+    facts = read_siteinfo({**siteinfo(), "statistics": statistics})
+    assert facts.articles == WikiFacts.from_json(facts.to_json()).articles == articles

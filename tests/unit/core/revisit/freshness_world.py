@@ -21,6 +21,7 @@ from crawld.core.change.model import PageModel
 from crawld.core.change.prior import Gamma
 from crawld.core.change.reliability import HintGroup, Reliability
 from crawld.core.revisit.freshness_now import (
+    EditedTemplate,
     FanOut,
     QuietCopies,
     QuietVisits,
@@ -28,6 +29,7 @@ from crawld.core.revisit.freshness_now import (
     ShareEvidence,
     SiteEvidence,
 )
+from crawld.core.revisit.template_sizes import like_others
 
 AUDIT_SHARE = 0.02
 
@@ -93,6 +95,7 @@ class World:
         self._template_log: list[tuple[float, int]] = []
         self._pending: list[tuple[float, int]] = []
         self._sizes: dict[int, float] = {}
+        self._listed_at: dict[int, float] = {}
         self._source = {"edits": Reliability(), "fan_out": Reliability()}
         self._template_arrivals = Arrivals()
         self._untold: dict[int, float] = {}
@@ -181,6 +184,7 @@ class World:
     def _list_pages(self) -> None:
         at, number = self._pending.pop(0)
         self._sizes[number] = float(len(self._templates[number]))
+        self._listed_at[number] = self.now
         for place in self._templates[number]:
             page = self._pages[place]
             if at > page.visited_at:
@@ -235,8 +239,15 @@ class World:
             unreported_s=self.now - told if self.settings.hints else math.inf,
             arrivals=edits.arrivals,
             fan_out=FanOut(
-                pending=[self._sizes.get(number) for _, number in self._pending],
+                pending=[
+                    EditedTemplate(
+                        self._sizes.get(number, self._likely_sizes()),
+                        waiting[self._listed_at.get(number, -1.0)],
+                    )
+                    for _, number in self._pending
+                ],
                 sizes=list(self._sizes.values()),
+                others=self._likely_sizes(),
                 edits=self._template_arrivals,
                 waiting=[
                     (copies, groups.get(heard_at, HintGroup(heard_at)))
@@ -246,6 +257,9 @@ class World:
             ),
             visits=self._quiet_visits,
         )
+
+    def _likely_sizes(self) -> list[float]:
+        return like_others(list(self._sizes.values()), len(self._pages))
 
 
 def _poisson(rng: random.Random, mean: float) -> int:

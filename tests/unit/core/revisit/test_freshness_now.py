@@ -9,6 +9,7 @@ import pytest
 from crawld.core.change.arrivals import Arrivals
 from crawld.core.change.reliability import HintGroup
 from crawld.core.revisit.freshness_now import (
+    EditedTemplate,
     FanOut,
     QuietCopies,
     QuietVisits,
@@ -17,6 +18,7 @@ from crawld.core.revisit.freshness_now import (
     SiteEvidence,
     estimate_freshness,
 )
+from crawld.core.revisit.template_sizes import like_others
 from tests.unit.core.revisit.freshness_world import World, WorldSettings
 
 STORM = WorldSettings(pages=500, edits=0.5, templates=(5, 50, 200), template_edits=1 / 120)
@@ -159,20 +161,45 @@ def test_changes_since_the_last_poll_are_expected():
 
 def test_a_pending_template_counts_as_many_pages_as_it_had():
     for size in (5.0, 50.0):
-        found = estimate_freshness(site(fan_out=FanOut(pending=[size], sizes=[5.0, 50.0])))
+        known = FanOut(pending=[EditedTemplate(size)], sizes=[5.0, 50.0])
+        found = estimate_freshness(site(fan_out=known))
         assert found.fan_out == pytest.approx(0.95 * size, rel=0.05)
-    unknown = estimate_freshness(site(fan_out=FanOut(pending=[None])))
+    unknown = estimate_freshness(
+        site(fan_out=FanOut(pending=[EditedTemplate(like_others([], 100.0))]))
+    )
     assert 10.0 < unknown.fan_out < 35.0
     assert unknown.low < 0.4 < 0.9 < unknown.high
 
 
 def test_a_template_that_is_edited_again_counts_the_pages_that_wait_once():
     waiting = [(40, HintGroup(1.0, 5.0, 0.0))]
-    again = FanOut(pending=[40.0], sizes=[40.0], waiting=waiting)
+    again = FanOut(pending=[EditedTemplate(40.0, 40)], sizes=[40.0], waiting=waiting)
     found = estimate_freshness(site(quiet=quiet(60), fan_out=again))
     # The 40 that wait are stale; of 40 pages of the next edit most are among them.
     assert found.fan_out < 15.0
     assert found.low < 0.6 <= found.high
+
+
+def test_the_pages_of_a_template_are_not_shared_evenly_by_the_sites_of_a_wiki():
+    # Of 50 pages among 200, 18 to 32 belong to one of two sites.
+    pending = FanOut(pending=[EditedTemplate(50.0)])
+    whole = estimate_freshness(site(fan_out=pending))
+    half = estimate_freshness(site(covered_copies=200, fan_out=pending))
+    assert whole.high - whole.low < 0.1
+    assert half.low < 0.71
+    assert half.high > 0.81
+    assert half.fan_out == pytest.approx(0.5 * whole.fan_out, rel=0.05)
+
+
+def test_the_next_edit_is_of_a_template_that_was_listed_or_of_another_one():
+    often = Arrivals()
+    for _ in range(60):
+        often.add(1.0, 30.0)
+    more = {"unreported_s": 30.0, "quiet": quiet(100, open_s=30.0)}
+    small = FanOut(sizes=[2.0] * 30, others=[2.0] * 4, edits=often)
+    surprises = FanOut(sizes=[2.0] * 2, others=[80.0] * 4, edits=often)
+    assert estimate_freshness(site(fan_out=small, **more)).low > 0.9
+    assert estimate_freshness(site(fan_out=surprises, **more)).low < 0.4
 
 
 def test_visits_to_a_templates_pages_tell_about_the_others():
@@ -223,7 +250,7 @@ def test_sources_of_several_sites_report_on_each_in_proportion():
         estimate_freshness(site(covered_copies=covered, **more)) for covered in (100, 400)
     )
     assert one_of_four.unreported == pytest.approx(alone.unreported / 4, rel=0.15)
-    pending = FanOut(pending=[40.0])
+    pending = FanOut(pending=[EditedTemplate(40.0)])
     alone, one_of_four = (
         estimate_freshness(site(covered_copies=covered, fan_out=pending)) for covered in (100, 400)
     )

@@ -436,7 +436,8 @@ async def test_a_templates_pages_are_counted_and_explain_changes_since_its_edit(
     assert (listed.cause, {page.first_at for page in listed.pages}) == ("Template:T", {NOW - 30})
     number = world.known.sources["fan_out"].hint_source_id
     await world.database.write(listed.also_write)
-    assert await world.database.read(fan_out.sizes, number) == {"Template:T": 2}
+    counted = await world.database.read(fan_out.listed, number)
+    assert counted == {"Template:T": (2, listed.at)}
     answer = reply(recentchanges=[edited, edit(2, "Page 1")])
     later = await world.poll("recent_changes", answer, cursor=recent.cursor)
     assert later.settled_until is None

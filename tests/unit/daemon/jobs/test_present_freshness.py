@@ -1,8 +1,11 @@
 """Answers about the present freshness: when a new estimate is made, and how long they wait."""
 
+import pytest
 import trio
 
+from crawld.core.revisit.freshness_now import QuietVisits
 from crawld.daemon.crawl.context import CrawlContext
+from crawld.daemon.jobs import present_freshness
 from crawld.daemon.jobs.present_freshness import (
     KEPT_EVERY_S,
     KEPT_S,
@@ -10,6 +13,11 @@ from crawld.daemon.jobs.present_freshness import (
     WAIT_S,
     PresentFreshness,
 )
+from crawld.sources.mediawiki_changes import PendingTemplates
+from crawld.store.changes import hint
+from crawld.store.changes.fan_out import ListedTemplate
+from crawld.store.changes.freshness import CopySample, SampledCopy
+from crawld.store.changes.hint_source import SourceRow
 
 
 class Counting(PresentFreshness):
@@ -66,3 +74,28 @@ async def test_estimates_go_on_for_a_while_and_end_when_nobody_asks(nursery, aut
     await trio.sleep(10 * KEPT_S)
     assert quick.made == made
     assert await quick.get() == [made + 1]
+
+
+def test_a_page_of_two_sites_counts_once_among_those_that_a_source_covers():
+    # Ten pages of one site, five of them another site's, too: the source covers ten.
+    now = 1_000.0
+    own, shared = (SampledCopy(1.0, "changed", is_own, 1e-9, ()) for is_own in (True, False))
+    source = SourceRow(**dict.fromkeys(SourceRow._fields))._replace(
+        hint_source_id=7, kind=hint.FAN_OUT, hint_count=0, site_ids=(1, 2)
+    )
+    pending = PendingTemplates((("Template:T", now),))
+    listed = {7: {"Template:T": ListedTemplate(10, 1.0)}}
+    stored = [
+        present_freshness._Stored(
+            site_id,
+            CopySample(len(copies), copies),
+            QuietVisits(),
+            [source._replace(cursor=pending.to_json())],
+            listed,
+            {7: None},
+        )
+        for site_id, copies in ((1, [own] * 10), (2, [shared] * 5))
+    ]
+    whole, part = present_freshness._estimate_all(stored, set(), now)
+    assert whole.now.fan_out == pytest.approx(9.7, abs=0.3)
+    assert part.now.fan_out == pytest.approx(4.85, abs=0.2)

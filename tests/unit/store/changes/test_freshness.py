@@ -7,7 +7,8 @@ import pytest
 
 from crawld.core.change.model import PageModel
 from crawld.core.revisit.freshness_now import VISITS_KEPT, QuietVisits
-from crawld.store.changes import fan_out, freshness, hint_source, model
+from crawld.store.changes import fan_out, freshness, hint_source, model, template_use
+from crawld.store.changes.template_use import Survey
 from crawld.store.engine import migrate
 from crawld.store.engine.connection import open_connection
 from crawld.store.frontier import frontier, site
@@ -86,6 +87,10 @@ def test_pages_that_a_site_shares_are_its_copies_too(file_of):
     )
     taken = freshness.sample_copies(connection, 2)
     assert (taken.copies, len(taken.sampled)) == (49, 49)  # every second one is a requisite
+    # Each of them belongs to the first site only.
+    assert taken.own_copies == 0
+    whole = freshness.sample_copies(connection, 1)
+    assert whole.own_copies == whole.copies == 500
     large = file_of(100_000)
     site.upsert(large, "other", "{}", source="config", at=NOW)
     large.execute("INSERT INTO page_share (site_id, page_id) SELECT 2, page_id FROM page")
@@ -139,11 +144,24 @@ def test_templates_keep_the_size_of_their_last_listing(connection):
     fan_out.record(connection, number, "Template:A", 500, NOW)
     fan_out.record(connection, number, "Template:A", 30, NOW, continued=True)
     fan_out.record(connection, number, "Template:B", 7, NOW)
-    assert fan_out.sizes(connection, number) == {"Template:A": 530, "Template:B": 7}
+    listed = fan_out.listed(connection, number)
+    assert listed == {"Template:A": (530, NOW), "Template:B": (7, NOW)}
     fan_out.record(connection, number, "Template:A", 4, NOW + 1.0)
     for other in range(fan_out.MAX_CAUSES - 1):
         fan_out.record(connection, number, f"Template:{other}", 1, NOW + 1.0)
-    sizes = fan_out.sizes(connection, number)
-    assert sizes["Template:A"] == 4
-    assert len(sizes) == fan_out.MAX_CAUSES
-    assert "Template:B" not in sizes
+    listed = fan_out.listed(connection, number)
+    assert listed["Template:A"] == (4, NOW + 1.0)
+    assert len(listed) == fan_out.MAX_CAUSES
+    assert "Template:B" not in listed
+
+
+def test_the_last_answer_of_a_wiki_about_its_templates_is_kept(connection):
+    frontier.discover(connection, [found("a")])
+    number = hint_source.ensure(connection, 1, 1, "fan_out", "u", NOW).hint_source_id
+    assert template_use.get(connection, number) is None
+    assert template_use.surveyed_at(connection, number) is None
+    for at, uses in ((NOW, {"Template:A": 3}), (NOW + 9.0, {"Template:B": 4, "File:C.png": 2})):
+        survey = Survey(at, 100, uses)
+        template_use.put(connection, hint_source_id=number, survey=survey)
+        assert template_use.get(connection, number) == survey
+        assert template_use.surveyed_at(connection, number) == at
