@@ -145,8 +145,9 @@ def _facts(rows: Iterable[tuple[str, str]], width: int, indent: str = "") -> lis
     """Return labels and values, the values wrapped in their column."""
     lines = []
     for label, value in rows:
-        start = f"{indent}{label:<{LABEL_COLUMNS - len(indent)}}"
-        lines += _wrapped(value, width, " " * LABEL_COLUMNS, start)
+        columns = LABEL_COLUMNS + len(indent)
+        start = f"{indent}{label:<{LABEL_COLUMNS}}"
+        lines += _wrapped(value, width, " " * columns, start)
     return lines
 
 

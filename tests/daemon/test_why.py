@@ -131,6 +131,7 @@ async def test_the_first_cause_is_named_online_and_offline(
     assert causes(found)[0] == cause
     assert words in found["causes"][0]["text"]
     assert words in found["answer"]
+    assert ("would take it" in str(found["causes"])) == (path == "/new")
     offline = await why_offline(mirror, web.url(path), capsys)
     assert (offline["causes"][0]["cause"], offline["live"]) == (cause, False)
     assert words in offline["answer"]
@@ -312,6 +313,7 @@ async def test_a_page_that_was_removed_or_reported_changed_says_by_whom(started,
 
 async def test_a_page_that_waits_for_its_first_visit_tells_its_place(started, mirror, capsys):
     running, web = await started(settle=False, politeness={"host_delay_s": 3_600.0})
+    await until(lambda: running.site_registry.seeded)
     paths = ("/ok", "/lost", "/old", "/film", "/deep")
     await post(running, "/add", urls=[web.url(path) for path in paths], site="s")
     # The first request is for robots.txt; the next one is an hour later.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from crawld.core.display import plural, time_text
 from crawld.core.page import PageState
 from crawld.core.why.cause import Effect, VisitCause
@@ -197,7 +199,11 @@ def unknown(facts: UrlFacts) -> FoundCause | None:
         when = moment(facts.refused.at, facts.now)
         text = f"A link to it was refused {when}: {refusal_words(facts.refused.reason)}."
     remedy = ""
-    if facts.site is not None:
+    if facts.site is not None and not any(rule(facts) for rule in REFUSALS):
         text += f" Site {facts.site.name} would take it."
         remedy = f"crawlctl add --site {facts.site.name} URL"
     return FoundCause(VisitCause.UNKNOWN, Effect.BLOCKS, text, remedy)
+
+
+REFUSALS: Final = (no_site, scope, wiki_part, trap, robots, replica, cap)
+"""What keeps a URL from becoming a page."""
