@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
-
-import httpx
+from urllib.parse import urlencode
 
 from crawld.errors import CrawldError, OperatorError, UnreachableError
+from crawld.net.unix_http import UnixHttpError, send_request
 
 SOCKET_VARIABLE = "CRAWLD_SOCKET"
 DEFAULT_SOCKET = Path("crawld.sock")
@@ -26,22 +27,10 @@ def socket_path(socket: Path | None, db: Path | None) -> Path:
 
 
 class Client:
-    """A connection to one daemon; a context manager."""
+    """Sends requests to one daemon."""
 
     def __init__(self, socket: Path) -> None:
         self.socket = socket
-        self._http = httpx.Client(
-            transport=httpx.HTTPTransport(uds=str(socket)),
-            base_url="http://crawld",
-            timeout=TIMEOUT_S,
-            trust_env=False,
-        )
-
-    def __enter__(self) -> Client:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._http.close()
 
     def get(self, path: str, **query: object) -> bytes:
         """Send a GET request and return the response body; parameters of None are left out.
@@ -51,7 +40,7 @@ class Client:
             OperatorError: the daemon refuses the request.
         """
         params = {name: str(value) for name, value in query.items() if value is not None}
-        return self._send(self._http.build_request("GET", path, params=params))
+        return self._send("GET", f"{path}?{urlencode(params)}" if params else path)
 
     def post(self, path: str, form: dict[str, object], *, patient: bool = False) -> bytes:
         """Send a POST request and return the response body; arguments of None are left out.
@@ -63,44 +52,44 @@ class Client:
             OperatorError: the daemon refuses the request.
         """
         content = {name: value for name, value in form.items() if value is not None}
-        timeout = httpx.Timeout(TIMEOUT_S, read=None) if patient else httpx.Timeout(TIMEOUT_S)
-        return self._send(self._http.build_request("POST", path, json=content, timeout=timeout))
+        body = json.dumps(content).encode()
+        return self._send("POST", path, body, timeout_s=None if patient else TIMEOUT_S)
 
-    def _send(self, request: httpx.Request) -> bytes:
+    def _send(
+        self,
+        method: str,
+        target: str,
+        body: bytes | None = None,
+        timeout_s: float | None = TIMEOUT_S,
+    ) -> bytes:
+        headers = {"Content-Type": "application/json"} if body is not None else {}
         try:
-            response = self._http.send(request)
-        except httpx.ConnectError as error:
-            raise self._unreachable(error) from error
-        except httpx.TimeoutException as error:
+            response = send_request(self.socket, method, target, body, headers, timeout_s=timeout_s)
+        except TimeoutError as error:
             raise UnreachableError(
                 f"the daemon on {self.socket} does not respond", hint="see its log"
             ) from error
-        except httpx.TransportError as error:
+        except UnixHttpError as error:
             raise UnreachableError(
                 f"{self.socket} is not the socket of a crawld daemon, or it closed: {error}",
                 hint="give the socket of the daemon: --socket PATH",
             ) from error
-        if response.is_success:
-            return response.content
-        raise response_error(response.status_code, response.content)
+        except OSError as error:
+            raise self._unreachable(error) from error
+        if 200 <= response.status < 300:
+            return response.body
+        raise response_error(response.status, response.body)
 
-    def _unreachable(self, error: httpx.ConnectError) -> UnreachableError:
-        cause = _system_error(error)
-        if isinstance(cause, PermissionError):
+    def _unreachable(self, error: OSError) -> UnreachableError:
+        if isinstance(error, PermissionError):
             hint = "only the owner and the group in [daemon] socket_group may use it"
         else:
             hint = (
                 "start one: crawld run -c FILE, or crawld mirror URL; "
                 f"or give its socket: --socket PATH, --db FILE or {SOCKET_VARIABLE}"
             )
-        why = f" ({cause.strerror or cause})" if cause else ""
-        return UnreachableError(f"no daemon responds on {self.socket}{why}", hint=hint)
-
-
-def _system_error(error: BaseException | None) -> OSError | None:
-    while error is not None and not isinstance(error, OSError):
-        error = error.__cause__ or error.__context__
-    return error
+        why = error.strerror or error
+        return UnreachableError(f"no daemon responds on {self.socket} ({why})", hint=hint)
 
 
 def response_error(status: int, body: bytes) -> CrawldError:
@@ -118,7 +107,7 @@ def response_error(status: int, body: bytes) -> CrawldError:
 def _read_problem(body: bytes) -> tuple[str, str]:
     """Return the message and the hint of an error response."""
     try:
-        problem = httpx.Response(200, content=body).json()
+        problem = json.loads(body)
     except ValueError:
         return body[:200].decode("utf-8", "replace"), ""
     if not isinstance(problem, dict):

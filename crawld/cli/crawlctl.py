@@ -9,15 +9,15 @@ from __future__ import annotations
 import contextlib
 import functools
 import inspect
+import json
 import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any, cast, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, cast, get_type_hints
 from urllib.parse import quote
 
 import typer
-from pydantic import TypeAdapter
 
 from crawld.cli import (
     forecast,
@@ -30,13 +30,16 @@ from crawld.cli import (
     tables,
     why,
 )
-from crawld.cli.client import Client, socket_path
+from crawld.cli.light_commands import LightCommand, LightGroup
 from crawld.cli.output import console, printable_json, with_exit_code
+from crawld.cli.response import read_response
 from crawld.cli.session import Session
 from crawld.core.display import iso_text
 from crawld.core.page import Outcome, PageState
-from crawld.daemon.api.schemas import status as models
 from crawld.errors import EXIT_OK, EXIT_OPERATOR
+
+if TYPE_CHECKING:
+    from crawld.daemon.api.schemas import status as models
 
 FOLLOW_INTERVAL_S = 0.5
 """Time between two polls of `log --follow`."""
@@ -60,9 +63,11 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 GLOBAL_OPTIONS = {"socket": Socket, "db": Db, "json_out": Json}
 
 app = typer.Typer(
+    cls=LightGroup,
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
+    add_completion=False,
+    rich_markup_mode=None,
     help="Control a running crawld.",
 )
 
@@ -89,13 +94,15 @@ def command(function: Callable[..., int | None]) -> Callable[..., None]:
             given.pop(name) or before
             for name, before in zip(GLOBAL_OPTIONS, context.obj, strict=True)
         ]
+        from crawld.cli.client import Client, socket_path
+
         socket, db, json_out = cast("tuple[Path | None, Path | None, bool]", common)
-        with Client(socket_path(socket, db)) as client:
-            return function(Session(client, json_out), **given)
+        client = Client(socket_path(socket, db))
+        return function(Session(client, json_out), **given)
 
     _set_signature(run, function)
     registered = with_exit_code(run)
-    app.command()(registered)
+    app.command(cls=LightCommand)(registered)
     return registered
 
 
@@ -132,13 +139,13 @@ Limit = Annotated[int, typer.Option("--limit", min=1, max=10_000, help="Maximum 
 @command
 def status(session: Session) -> None:
     """Show the state of the daemon."""
-    session.show(session.client.get("/status"), models.Status, tables.status_table)
+    session.show(session.client.get("/status"), tables.status_table)
 
 
 @command
 def sites(session: Session) -> None:
     """List the sites and their progress."""
-    session.show(session.client.get("/sites"), list[models.SiteStatus], tables.sites_table)
+    session.show(session.client.get("/sites"), tables.sites_table)
 
 
 @command
@@ -150,14 +157,14 @@ def hosts(
 ) -> None:
     """List the hosts: pages, politeness, back-off."""
     response = session.client.get("/hosts", after=after, limit=limit)
-    session.show(response, list[models.HostStatus], tables.hosts_table)
+    session.show(response, tables.hosts_table)
 
 
 @command
 def host(session: Session, name: Annotated[str, typer.Argument(metavar="HOST")]) -> None:
     """Show one host in detail, with robots.txt and refused URLs."""
     response = session.client.get(f"/hosts/{quote(name, safe='')}")
-    session.show(response, models.HostDetail, lambda value: tables.host_table(value, time.time()))
+    session.show(response, functools.partial(tables.host_table, now=time.time()))
 
 
 for function in (
@@ -188,8 +195,7 @@ def pages(
     """List pages, filtered by site, host or state."""
     asked = {"site": site, "host": host, "state": state and state.value}
     response = session.client.get("/pages", **asked, after=after, limit=limit)
-    now = time.time()
-    session.show(response, list[models.PageStatus], lambda value: tables.pages_table(value, now))
+    session.show(response, functools.partial(tables.pages_table, now=time.time()))
 
 
 @command
@@ -220,7 +226,7 @@ def add(
         "max_pages": max_pages,
         "allow_private": allow_private,
     }
-    added = session.show(session.client.post("/add", form), models.Added, tables.added_table)
+    added = session.show(session.client.post("/add", form), tables.added_table)
     return EXIT_OK if added.admitted else EXIT_OPERATOR
 
 
@@ -265,11 +271,11 @@ def drain(session: Session) -> None:
 def reload(session: Session) -> None:
     """Reload the config; an invalid config changes nothing."""
     response = session.client.post("/reload", {}, patient=True)
-    session.show(
-        response,
-        models.Reloaded,
-        lambda reloaded: f"reloaded; changed: {', '.join(reloaded.changed) or 'nothing'}",
-    )
+    session.show(response, _reloaded_text)
+
+
+def _reloaded_text(reloaded: models.Reloaded) -> str:
+    return f"reloaded; changed: {', '.join(reloaded.changed) or 'nothing'}"
 
 
 @command
@@ -311,10 +317,10 @@ def log(
 def _print_visits(body: bytes, *, as_json: bool) -> int | None:
     """Print visits, one per line, and return the id of the last."""
     out = console()
-    visits = TypeAdapter(list[models.VisitStatus]).validate_json(body)
+    visits: list[models.VisitStatus] = read_response(body)
     for visit in visits:
         if as_json:
-            print(printable_json(visit.model_dump_json()))
+            print(printable_json(json.dumps(visit, ensure_ascii=False, separators=(",", ":"))))
         else:
             out.print(tables.log_line(visit, iso_text(visit.visited_at)), soft_wrap=True)
     sys.stdout.flush()

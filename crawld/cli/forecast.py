@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Group, RenderableType
@@ -12,7 +12,9 @@ from crawld.cli import tables
 from crawld.cli.output import clean
 from crawld.cli.session import Session
 from crawld.core.display import count_text, duration_text, plural
-from crawld.daemon.api.schemas.forecast import Forecast, ForecastPoint, ForecastTarget
+
+if TYPE_CHECKING:
+    from crawld.daemon.api.schemas.forecast import Forecast, ForecastPoint, ForecastTarget
 
 
 def forecast(
@@ -31,7 +33,7 @@ def forecast(
 ) -> None:
     """Show expected freshness and age per request budget, with and without hints."""
     response = session.client.get("/forecast", what=what, target=target)
-    value = session.show(response, Forecast, forecast_text)
+    value = session.show(response, forecast_text)
     if svg is not None:
         _draw(value, svg)
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import time
+from functools import partial
+from typing import TYPE_CHECKING
 
 from rich.console import RenderableType
 
@@ -10,13 +12,15 @@ from crawld.cli.output import clean
 from crawld.cli.session import Session
 from crawld.cli.tables import table
 from crawld.core.display import ago_text, count_text, duration_text
-from crawld.daemon.api.schemas.hints import HintSourceStatus
+
+if TYPE_CHECKING:
+    from crawld.daemon.api.schemas.hints import HintSourceStatus
 
 
 def hints(session: Session) -> None:
     """List the sources of change hints: reliability, lag, requests, gain."""
     response = session.client.get("/hints")
-    session.show(response, list[HintSourceStatus], lambda found: hints_table(found, time.time()))
+    session.show(response, partial(hints_table, now=time.time()))
 
 
 def hints_table(found: list[HintSourceStatus], now: float) -> RenderableType:

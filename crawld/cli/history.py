@@ -5,7 +5,8 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Iterable, Sequence
-from typing import Annotated
+from functools import partial
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Group, RenderableType
@@ -14,16 +15,17 @@ from rich.text import Text
 from crawld.cli import tables
 from crawld.cli.output import clean
 from crawld.cli.session import Session
-from crawld.core.content.words import Op
 from crawld.core.display import count_text, duration_text, iso_text, plural, size_text
-from crawld.daemon.api.schemas.history import Diff, DiffHunk, DiffPiece, History, VersionDetail
-from crawld.daemon.api.schemas.status import PageDetail, VersionStatus
+
+if TYPE_CHECKING:
+    from crawld.daemon.api.schemas.history import Diff, DiffHunk, DiffPiece, History, VersionDetail
+    from crawld.daemon.api.schemas.status import VersionStatus
 
 EDGE_CHARACTERS = 120
 """Characters of unchanged text shown on each side of a change."""
 
-_STYLES = {Op.SAME: "", Op.REMOVED: "red strike", Op.ADDED: "green bold"}
-_MARKS = {Op.SAME: ("", ""), Op.REMOVED: ("[-", "-]"), Op.ADDED: ("{+", "+}")}
+_STYLES = {"same": "", "removed": "red strike", "added": "green bold"}
+_MARKS = {"same": ("", ""), "removed": ("[-", "-]"), "added": ("{+", "+}")}
 
 
 Url = Annotated[str, typer.Argument(metavar="URL")]
@@ -51,9 +53,9 @@ def page(
         return
     response = session.client.get("/page", url=url, at=at)
     if at is None:
-        session.show(response, PageDetail, lambda value: tables.page_table(value, time.time()))
+        session.show(response, partial(tables.page_table, now=time.time()))
     else:
-        session.show(response, VersionDetail, version_table)
+        session.show(response, version_table)
 
 
 def history(
@@ -68,7 +70,7 @@ def history(
 ) -> None:
     """List the stored versions of a page, newest first."""
     response = session.client.get("/history", url=url, before=before, limit=limit)
-    session.show(response, History, lambda value: history_table(value, time.time()))
+    session.show(response, partial(history_table, now=time.time()))
 
 
 def diff(
@@ -88,7 +90,7 @@ def diff(
     """Show the word difference of two versions; default: the last two."""
     response = session.client.get("/diff", url=url, a=a, b=b, raw="true" if raw else None)
     color = sys.stdout.isatty()
-    session.show(response, Diff, lambda value: diff_text(value, color=color))
+    session.show(response, partial(diff_text, color=color))
 
 
 def _time_text(at: float) -> str:
@@ -182,7 +184,7 @@ def _hunk(hunk: DiffHunk, *, color: bool) -> Iterable[RenderableType]:
 def _printable(piece: DiffPiece, *, first: bool, last: bool) -> str:
     """Return a piece as printable text; long unchanged text is cut."""
     text = "\n".join(clean(line) for line in piece.text.split("\n"))
-    if piece.op is not Op.SAME:
+    if piece.op != "same":
         return text
     head = 0 if first else EDGE_CHARACTERS
     tail = 0 if last else EDGE_CHARACTERS

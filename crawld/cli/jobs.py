@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 from urllib.parse import quote
 
 import typer
@@ -13,8 +13,10 @@ from crawld.cli.output import clean
 from crawld.cli.session import Session
 from crawld.cli.tables import table
 from crawld.core.display import ago_text, count_text, duration_text
-from crawld.daemon.api.schemas import status
-from crawld.daemon.api.schemas.status import AuditStatus
+
+if TYPE_CHECKING:
+    from crawld.daemon.api.schemas import status
+    from crawld.daemon.api.schemas.status import AuditStatus
 
 PROBLEMS_SHOWN = 20
 """Titles with a problem shown per part of a wiki; `--json` has more."""
@@ -22,7 +24,7 @@ PROBLEMS_SHOWN = 20
 
 def jobs(session: Session) -> None:
     """List the jobs: last run, next run, progress."""
-    session.show(session.client.get("/jobs"), list[status.JobStatus], jobs_table)
+    session.show(session.client.get("/jobs"), jobs_table)
 
 
 def run_job(session: Session, name: Annotated[str, typer.Argument(metavar="NAME")]) -> None:
@@ -33,7 +35,7 @@ def run_job(session: Session, name: Annotated[str, typer.Argument(metavar="NAME"
 
 def wikis(session: Session) -> None:
     """List the MediaWikis whose API is used, and the progress of reading their histories."""
-    session.show(session.client.get("/wikis"), list[status.WikiStatus], wikis_table)
+    session.show(session.client.get("/wikis"), wikis_table)
 
 
 def audit(
@@ -44,7 +46,7 @@ def audit(
 ) -> None:
     """Show the freshness measured by random visits, per day."""
     response = session.client.get("/audits", site=site, days=days)
-    session.show(response, list[AuditStatus], audits_table)
+    session.show(response, audits_table)
 
 
 def audits_table(found: list[AuditStatus]) -> RenderableType:

@@ -13,12 +13,15 @@ from typing import Annotated
 import typer
 
 from crawld.cli.formats import ExportFormat, ImportFormat
+from crawld.cli.light_commands import LightCommand, LightGroup
 from crawld.cli.output import missing_extra, with_exit_code
 
 app = typer.Typer(
+    cls=LightGroup,
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
+    add_completion=False,
+    rich_markup_mode=None,
     help="An embedded crawler daemon: one process, one SQLite file, a fresh and polite mirror.",
 )
 
@@ -27,7 +30,7 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 DEFAULT_DB = Path("crawld.db")
 
 
-@app.command()
+@app.command(cls=LightCommand)
 @with_exit_code
 def run(
     config: Annotated[Path, typer.Option("--config", "-c", metavar="FILE", help="Config file.")],
@@ -51,7 +54,7 @@ def run(
     return run_config(config, socket)
 
 
-@app.command()
+@app.command(cls=LightCommand)
 @with_exit_code
 def mirror(
     urls: Annotated[list[str], typer.Argument(metavar="URL...", help="Seeds.")],
@@ -105,7 +108,7 @@ def mirror(
     return mirror_config(config, once=once, as_json=json_out)
 
 
-@app.command()
+@app.command(cls=LightCommand)
 @with_exit_code
 def demo(
     *,
@@ -125,7 +128,7 @@ def demo(
     return show(db=db, seconds=seconds, seed=seed, as_json=json_out)
 
 
-@app.command("check-config")
+@app.command("check-config", cls=LightCommand)
 @with_exit_code
 def check_config(
     config: Annotated[Path, typer.Argument(metavar="FILE")],
@@ -142,7 +145,7 @@ def check_config(
     return check(config, as_json=json_out, online=online)
 
 
-@app.command()
+@app.command(cls=LightCommand)
 @with_exit_code
 def init(
     places: Annotated[
@@ -163,7 +166,7 @@ def init(
     return write(places or (), contact=contact, allow_private=allow_private)
 
 
-@app.command()
+@app.command(cls=LightCommand)
 @with_exit_code
 def migrate(*, db: Db = DEFAULT_DB) -> int:
     """Migrate a database to the schema of this version, after a backup."""
@@ -172,7 +175,7 @@ def migrate(*, db: Db = DEFAULT_DB) -> int:
     return offline.migrate(db)
 
 
-@app.command()
+@app.command(cls=LightCommand)
 @with_exit_code
 def backup(
     target: Annotated[Path, typer.Argument(metavar="TARGET", help="Backup; must not exist.")],
@@ -185,7 +188,7 @@ def backup(
     return offline.backup(db, target)
 
 
-@app.command()
+@app.command(cls=LightCommand)
 @with_exit_code
 def restore(
     copy: Annotated[Path, typer.Argument(metavar="COPY", help="A file made by crawld backup.")],
@@ -198,7 +201,7 @@ def restore(
     return offline.restore(db, copy)
 
 
-@app.command()
+@app.command(cls=LightCommand)
 @with_exit_code
 def doctor(
     *,
@@ -214,7 +217,7 @@ def doctor(
     return offline.doctor(db, repair=repair, as_json=json_out)
 
 
-@app.command()
+@app.command(cls=LightCommand)
 @with_exit_code
 def why(
     url: Annotated[str, typer.Argument(metavar="URL")],
@@ -258,7 +261,7 @@ def purge(
     return offline.purge(db, urls, reason, as_json=json_out)
 
 
-@app.command()
+@app.command(cls=LightCommand)
 @with_exit_code
 def serve(
     *,
@@ -286,7 +289,7 @@ def serve(
     return serve_mirror(db, listen, display, hosts=host or (), as_json=json_out)
 
 
-@app.command()
+@app.command(cls=LightCommand)
 @with_exit_code
 def index(
     *,
@@ -299,7 +302,7 @@ def index(
     return update_index(db, rebuild=rebuild)
 
 
-@app.command()
+@app.command(cls=LightCommand)
 @with_exit_code
 def export(
     form: Annotated[ExportFormat, typer.Argument(help="Format.")],
@@ -324,7 +327,7 @@ def export(
     return write(form, db, out, since=since, table=table, title=title, as_json=json_out)
 
 
-@app.command("import")
+@app.command("import", cls=LightCommand)
 @with_exit_code
 def import_(
     origin: Annotated[ImportFormat, typer.Argument(metavar="warc|zim|urls", help="Format.")],
@@ -345,7 +348,7 @@ def import_(
     return import_files(origin, files, db, site=site, base=base, as_json=json_out)
 
 
-@app.command()
+@app.command(cls=LightCommand)
 @with_exit_code
 def bench(
     name: Annotated[str, typer.Argument(help="Benchmark.")],
@@ -363,6 +366,7 @@ def bench(
 
 @app.command(
     "lab",
+    cls=LightCommand,
     add_help_option=False,
     context_settings={"allow_extra_args": True, "ignore_unknown_options": True},
 )
@@ -376,7 +380,7 @@ def lab(context: typer.Context) -> None:
     lab_app(context.args, prog_name="crawld lab")
 
 
-@app.command()
+@app.command(cls=LightCommand)
 @with_exit_code
 def version() -> None:
     """Print the version."""

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import time
 from enum import StrEnum
-from typing import Annotated
+from functools import partial
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import RenderableType
@@ -13,7 +14,9 @@ from crawld.cli import tables
 from crawld.cli.output import clean
 from crawld.cli.session import Session
 from crawld.core.display import ago_text
-from crawld.daemon.api.schemas.status import QuarantinedPage
+
+if TYPE_CHECKING:
+    from crawld.daemon.api.schemas.status import QuarantinedPage
 
 
 class QuarantineAction(StrEnum):
@@ -30,9 +33,7 @@ def quarantine(session: Session, action: Action = None, url: Url = None) -> None
     """List pages that froze or killed the process, stored without analysis; release URL."""
     if action is None:
         response = session.client.get("/quarantine")
-        session.show(
-            response, list[QuarantinedPage], lambda rows: quarantine_table(rows, time.time())
-        )
+        session.show(response, partial(quarantine_table, now=time.time()))
         return
     if url is None:
         raise typer.BadParameter("URL is missing")

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import time
 from enum import StrEnum
-from typing import Annotated
+from functools import partial
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Group, RenderableType
@@ -14,7 +15,9 @@ from crawld.cli import tables
 from crawld.cli.output import clean
 from crawld.cli.session import Session
 from crawld.core.display import ago_text, count_text, duration_text
-from crawld.daemon.api.schemas.replicas import PairStatus, Replicas, ReplicaStatus
+
+if TYPE_CHECKING:
+    from crawld.daemon.api.schemas.replicas import PairStatus, Replicas, ReplicaStatus
 
 
 class Action(StrEnum):
@@ -54,7 +57,7 @@ def replicas(
         return
     if action is Action.LIST:
         response = session.client.get("/replicas", host=host)
-        session.show(response, Replicas, lambda found: replicas_table(found, time.time()))
+        session.show(response, partial(replicas_table, now=time.time()))
         return
     if host is None:
         raise typer.BadParameter(f"HOST is missing: crawlctl replicas {action.value} HOST")

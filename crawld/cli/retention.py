@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import sys
 import time
-from typing import Annotated
+from functools import partial
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Group, RenderableType
@@ -14,7 +15,9 @@ from crawld.cli.history import When
 from crawld.cli.output import clean
 from crawld.cli.session import Session
 from crawld.core.display import ago_text, count_text, size_text
-from crawld.daemon.api.schemas.retention import PinStatus, PurgeReport, PurgeStatus, QuotaStatus
+
+if TYPE_CHECKING:
+    from crawld.daemon.api.schemas.retention import PinStatus, PurgeReport, PurgeStatus, QuotaStatus
 
 Url = Annotated[str | None, typer.Argument(metavar="URL", show_default=False)]
 
@@ -31,7 +34,7 @@ def pin(
         if at is not None or release:
             raise typer.BadParameter("URL is missing")
         response = session.client.get("/pins")
-        session.show(response, list[PinStatus], lambda pins: pins_table(pins, time.time()))
+        session.show(response, partial(pins_table, now=time.time()))
         return
     form: dict[str, object] = {"url": url, "at": at, "release": release}
     session.show_done(session.client.post("/pin", form))
@@ -54,13 +57,13 @@ def purge(
         confirm_purge(urls)
     form: dict[str, object] = {"urls": urls, "reason": reason, "release": release}
     response = session.client.post("/purge", form, patient=True)
-    session.show(response, PurgeReport, release_text if release else purge_table)
+    session.show(response, release_text if release else purge_table)
 
 
 def retention(session: Session) -> None:
     """Show quota use, and which copies the next retention run deletes."""
     response = session.client.get("/retention")
-    session.show(response, list[QuotaStatus], retention_table)
+    session.show(response, retention_table)
 
 
 def retention_table(quotas: list[QuotaStatus]) -> RenderableType:

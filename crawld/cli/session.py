@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
-from pydantic import TypeAdapter
-from rich.console import RenderableType
-
-from crawld.cli.client import Client
 from crawld.cli.output import console, printable_json
-from crawld.daemon.api.schemas.status import Done
+from crawld.cli.response import read_response
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from crawld.cli.client import Client
+    from crawld.daemon.api.schemas.status import Done
 
 T = TypeVar("T")
 
@@ -23,9 +25,16 @@ class Session:
     client: Client
     as_json: bool
 
-    def show(self, body: bytes, kind: type[T], render: Callable[[T], RenderableType]) -> T:
-        """Print a response body as JSON or rendered; return the parsed value."""
-        value = TypeAdapter(kind).validate_json(body)
+    def show(self, body: bytes, render: Callable[[T], RenderableType]) -> T:
+        """Print a response body as JSON or rendered; return the value that was rendered.
+
+        Args:
+            render: takes the model of the response, or its JSON as records.
+
+        Raises:
+            OperatorError: the body is not JSON, or lacks what `render` reads.
+        """
+        value: T = read_response(body)
         if self.as_json:
             print(printable_json(body.decode()))
         else:
@@ -34,4 +43,8 @@ class Session:
 
     def show_done(self, body: bytes) -> None:
         """Print the result of a command."""
-        self.show(body, Done, lambda done: done.done)
+        self.show(body, _done_text)
+
+
+def _done_text(done: Done) -> str:
+    return done.done

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from rich.console import Group, RenderableType
 from rich.table import Table
@@ -12,8 +13,10 @@ from crawld.cli.output import clean
 from crawld.core.change.classes import DAY_S
 from crawld.core.display import ago_text, count_text, duration_text, plural, size_text
 from crawld.core.page import Outcome, PageState
-from crawld.daemon.api.schemas import status as models
-from crawld.daemon.api.schemas.status import AuditedFreshness, FreshnessStatus
+
+if TYPE_CHECKING:
+    from crawld.daemon.api.schemas import status as models
+    from crawld.daemon.api.schemas.status import AuditedFreshness, FreshnessStatus
 
 OUTCOME_STYLES: Mapping[Outcome, str] = {
     Outcome.CHANGED: "green",
@@ -60,12 +63,12 @@ def facts(pairs: Iterable[tuple[str, str | Text | None]]) -> Table:
 
 def outcome_text(outcome: Outcome | None) -> Text:
     """Return an outcome in its color."""
-    return Text("-") if outcome is None else Text(outcome.value, OUTCOME_STYLES[outcome])
+    return Text("-") if outcome is None else Text(str(outcome), OUTCOME_STYLES[outcome])
 
 
 def counts_text(counts: Mapping[PageState, int] | Mapping[Outcome, int]) -> str:
     """Return the counts above 0 as text."""
-    named = [f"{count_text(n)} {word.value.replace('_', ' ')}" for word, n in counts.items() if n]
+    named = [f"{count_text(n)} {str(word).replace('_', ' ')}" for word, n in counts.items() if n]
     return ", ".join(named) or "none"
 
 
@@ -340,7 +343,7 @@ def pages_table(pages: Sequence[models.PageStatus], now: float) -> RenderableTyp
 def _page_row(page: models.PageStatus, now: float) -> Sequence[str | Text]:
     return (
         str(page.page_id),
-        page.state.value,
+        str(page.state),
         str(page.depth),
         outcome_text(page.last_outcome),
         ago_text(page.last_visit_at, now),
@@ -357,7 +360,7 @@ def _membership_text(page: models.PageDetail, now: float) -> str:
 
 def page_table(page: models.PageDetail, now: float) -> RenderableType:
     """Return one page in detail."""
-    outcome = page.last_outcome.value if page.last_outcome else "none yet"
+    outcome = str(page.last_outcome) if page.last_outcome else "none yet"
     visits = f"{count_text(page.visit_count)}, {count_text(page.change_count)} stored a version"
     retry_s = None if page.retry_at is None else page.retry_at - now
     parts: list[RenderableType] = [
@@ -366,7 +369,7 @@ def page_table(page: models.PageDetail, now: float) -> RenderableType:
                 ("url", clean(page.url)),
                 ("title", clean(page.title) or None),
                 ("site", page.site),
-                ("state", page.state.value),
+                ("state", str(page.state)),
                 ("depth", "seed" if page.seed else str(page.depth)),
                 ("importance", f"{page.importance:g}"),
                 ("discovered", ago_text(page.discovered_at, now)),
@@ -468,7 +471,7 @@ def log_line(visit: models.VisitStatus, at: str) -> Text:
     """Return one visit as a line of the log."""
     why = " ".join(clean(each) for each in (visit.failure, visit.detail) if each)
     line = Text(f"{at} ")
-    line.append(f"{visit.outcome.value:<12}", OUTCOME_STYLES[visit.outcome])
+    line.append(f"{visit.outcome!s:<12}", OUTCOME_STYLES[visit.outcome])
     line.append(f" {visit.status or '-':>3} {size_text(visit.wire_bytes):>9}  {clean(visit.url)}")
     return line.append(f" ({why})") if why else line
 

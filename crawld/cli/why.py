@@ -5,7 +5,8 @@ from __future__ import annotations
 import sys
 import textwrap
 from collections.abc import Iterable, Iterator
-from typing import Annotated
+from functools import partial
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -13,7 +14,9 @@ from crawld.cli.output import clean, console
 from crawld.cli.session import Session
 from crawld.core.display import ago_text, duration_text, plural, time_text
 from crawld.core.why.cause import Effect
-from crawld.daemon.api.schemas.why import Why, WhyCause, WhyPage, WhyPlace, WhyRobots, WhySite
+
+if TYPE_CHECKING:
+    from crawld.daemon.api.schemas.why import Why, WhyCause, WhyPage, WhyPlace, WhyRobots, WhySite
 
 WIDTH = 80
 """Columns of the text, of a wider terminal too."""
@@ -23,9 +26,7 @@ LABEL_COLUMNS = 12
 
 def why(session: Session, url: Annotated[str, typer.Argument(metavar="URL")]) -> None:
     """Tell why a URL was (not) fetched, when it will be, and what would change that."""
-    session.show(
-        session.client.get("/why", url=url), Why, lambda answer: why_text(answer, _width())
-    )
+    session.show(session.client.get("/why", url=url), partial(why_text, width=_width()))
 
 
 def _width() -> int:
@@ -57,7 +58,7 @@ def _under(cause: WhyCause) -> Iterator[tuple[str, str]]:
     if cause.place is not None:
         yield "by", _place_text(cause.place)
     if cause.remedy:
-        yield "to change" if cause.effect is not Effect.FETCHED else "see", cause.remedy
+        yield "to change" if cause.effect != Effect.FETCHED else "see", cause.remedy
 
 
 def _rows(answer: Why) -> Iterator[tuple[str, str]]:

@@ -1,10 +1,8 @@
 """The path of the socket, and the errors of failed requests."""
 
-import gc
 import json
 import socket
 import threading
-import warnings
 from pathlib import Path
 
 import pytest
@@ -55,16 +53,9 @@ def test_a_refusal_without_json():
 
 def unreachable(path):
     """Send a request to a socket without a daemon; return message and hint."""
-    with warnings.catch_warnings():
-        # httpcore leaves a failed socket to the garbage collector
-        warnings.simplefilter("ignore", ResourceWarning)
-        with Client(path) as client:
-            try:
-                client.get("/status")
-            except UnreachableError as error:
-                texts = error.message, error.hint
-        gc.collect()
-    return texts
+    with pytest.raises(UnreachableError) as raised:
+        Client(path).get("/status")
+    return raised.value.message, raised.value.hint
 
 
 @pytest.mark.parametrize(
