@@ -34,6 +34,7 @@ from crawld.cli.light_commands import LightCommand, LightGroup
 from crawld.cli.output import console, printable_json, with_exit_code
 from crawld.cli.response import read_response
 from crawld.cli.session import Session
+from crawld.cli.version import print_version
 from crawld.core.display import iso_text
 from crawld.core.page import Outcome, PageState
 from crawld.errors import EXIT_OK, EXIT_OPERATOR
@@ -66,7 +67,6 @@ app = typer.Typer(
     cls=LightGroup,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
-    add_completion=False,
     rich_markup_mode=None,
     help="Control a running crawld.",
 )
@@ -79,6 +79,10 @@ def global_options(
     socket: Socket = None,
     db: Db = None,
     json_out: Json = False,
+    version: Annotated[
+        bool,
+        typer.Option("--version", help="Print the version.", callback=print_version, is_eager=True),
+    ] = False,
 ) -> None:
     """Control a running crawld."""
     context.obj = (socket, db, json_out)

@@ -6,7 +6,6 @@ loop, a database and a parser.
 
 from __future__ import annotations
 
-from importlib.metadata import version as version_of
 from pathlib import Path
 from typing import Annotated
 
@@ -15,12 +14,12 @@ import typer
 from crawld.cli.formats import ExportFormat, ImportFormat
 from crawld.cli.light_commands import LightCommand, LightGroup
 from crawld.cli.output import missing_extra, with_exit_code
+from crawld.cli.version import print_version, version_text
 
 app = typer.Typer(
     cls=LightGroup,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
-    add_completion=False,
     rich_markup_mode=None,
     help="An embedded crawler daemon: one process, one SQLite file, a fresh and polite mirror.",
 )
@@ -28,6 +27,17 @@ app = typer.Typer(
 Db = Annotated[Path, typer.Option("--db", help="Database.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 DEFAULT_DB = Path("crawld.db")
+
+
+@app.callback()
+def global_options(
+    *,
+    version: Annotated[
+        bool,
+        typer.Option("--version", help="Print the version.", callback=print_version, is_eager=True),
+    ] = False,
+) -> None:
+    """Take the options before the command."""
 
 
 @app.command(cls=LightCommand)
@@ -384,7 +394,7 @@ def lab(context: typer.Context) -> None:
 @with_exit_code
 def version() -> None:
     """Print the version."""
-    print(f"crawld {version_of('crawld')}")
+    print(f"crawld {version_text()}")
 
 
 def main() -> None:

@@ -89,7 +89,7 @@ def loaded(module, *arguments):
 @pytest.mark.parametrize(
     "line",
     [
-        *("--help", "status", "status --help", "page https://a.test/"),
+        *("--help", "--version", "status", "status --help", "page https://a.test/"),
         *("pages --state visited --limit 5", "forecast --target 0.9", "log --outcome failed"),
         *("add https://a.test/ --delay 2", "purge --yes https://a.test/", "hints", "replicas"),
     ],
@@ -102,7 +102,7 @@ def test_crawlctl_loads_neither_the_daemon_nor_what_it_is_made_of(line, tmp_path
     assert rooms <= {"cli", "core", "errors", "net"}
 
 
-@pytest.mark.parametrize("line", ["--help", "mirror --help", "bench --help"])
+@pytest.mark.parametrize("line", ["--help", "--version", "mirror --help", "bench --help"])
 def test_the_help_of_crawld_loads_nothing_else(line):
     modules = loaded("crawld.cli.main", *line.split())
     assert "crawld.cli.main" in modules or "crawld.cli.light_commands" in modules
