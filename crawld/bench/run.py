@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Protocol, cast
 
 from crawld.errors import OperatorError
+from crawld.extras import install_command
 
 Progress = Callable[[str], None]
 
@@ -57,6 +58,6 @@ def run(name: str, *, quick: bool, progress: Progress) -> dict[str, object]:
             raise
         raise OperatorError(
             f"the benchmark {name} needs the package {error.name}",
-            hint="pip install 'crawld[bench]'",
+            hint=install_command("bench"),
         ) from None
     return cast("Benchmark", module).run(quick=quick, progress=progress)

@@ -11,6 +11,7 @@ from typing import Annotated
 
 import typer
 
+from crawld.bench.run import BENCHMARKS
 from crawld.cli.formats import ExportFormat, ImportFormat
 from crawld.cli.light_commands import LightCommand, LightGroup
 from crawld.cli.output import missing_extra, with_exit_code
@@ -361,7 +362,12 @@ def import_(
 @app.command(cls=LightCommand)
 @with_exit_code
 def bench(
-    name: Annotated[str, typer.Argument(help="Benchmark.")],
+    name: Annotated[
+        str,
+        typer.Argument(
+            help=f"One of {', '.join(BENCHMARKS)}.", autocompletion=lambda: list(BENCHMARKS)
+        ),
+    ],
     *,
     json_out: Json = False,
     quick: Annotated[bool, typer.Option("--quick", help="Short run of a few seconds.")] = False,

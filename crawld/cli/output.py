@@ -21,6 +21,7 @@ from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 
 from crawld.errors import EXIT_OK, CrawldError, OperatorError, StoreError
+from crawld.extras import install_command
 
 P = ParamSpec("P")
 E = TypeVar("E", bound=BaseException)
@@ -150,7 +151,7 @@ def missing_extra(error: ModuleNotFoundError, extra: str) -> OperatorError:
     """Return the error for a command whose optional packages are not installed."""
     return OperatorError(
         f"this command needs {error.name}, which is not installed",
-        hint=f"pip install 'crawld[{extra}]'",
+        hint=install_command(extra),
     )
 
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from crawld.errors import OperatorError
+from crawld.extras import install_command
 
 _STYLES = ("o-", "s-", "^-", "D-", "v-", "P-", "X-", "<-", ">-", "*-", "h-")
 _BOUNDS = ("bound", "unpolite", "POLITE", "UNPOLITE", "OPT_POLITE")
@@ -34,7 +35,7 @@ def plot_freshness(
         import matplotlib as mpl
     except ModuleNotFoundError as error:
         raise OperatorError(
-            "plots need matplotlib, which is not installed", hint="pip install 'crawld[lab]'"
+            "plots need matplotlib, which is not installed", hint=install_command("lab")
         ) from error
     mpl.use("svg")
     from matplotlib import pyplot as plt
