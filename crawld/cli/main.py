@@ -252,7 +252,7 @@ def why(
     return explain(db, url, config, as_json=json_out)
 
 
-@app.command()
+@app.command(cls=LightCommand)
 @with_exit_code
 def purge(
     urls: Annotated[list[str], typer.Argument(metavar="URL...")],

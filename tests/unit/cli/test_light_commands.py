@@ -91,7 +91,12 @@ def loaded(module, *arguments):
     [
         *("--help", "--version", "status", "status --help", "page https://a.test/"),
         *("pages --state visited --limit 5", "forecast --target 0.9", "log --outcome failed"),
-        *("add https://a.test/ --delay 2", "purge --yes https://a.test/", "hints", "replicas"),
+        *(
+            "add https://a.test/ --delay 2",
+            "purge --yes https://a.test/",
+            "hints",
+            "why https://a.test/",
+        ),
     ],
 )
 def test_crawlctl_loads_neither_the_daemon_nor_what_it_is_made_of(line, tmp_path):
