@@ -12,6 +12,7 @@ from crawld.config.load import load
 from crawld.core.page import PageState
 from crawld.daemon.api.schemas.why import Why
 from crawld.daemon.run import run_daemon
+from crawld.daemon.schedule import connectivity
 from crawld.simweb import fault
 from crawld.store.changes import wiki_member
 from crawld.store.changes.wiki_member import Part
@@ -242,7 +243,7 @@ async def test_what_is_paused_is_named_and_how_to_resume_it(started, mirror, cap
     await post(running, "/pause", site="s")
     assert await first() == ("site_paused", "crawlctl resume --site s")
     assert causes(await why_offline(mirror, url, capsys))[:2] == ["site_paused", "host_paused"]
-    running.crawl.schedule.pause("network")
+    running.crawl.schedule.pause(connectivity.PAUSE)
     assert (await first())[0] == "network_down"
     running.crawl.schedule.pause("disk_room")
     assert (await first())[0] == "disk"

@@ -5,6 +5,8 @@ See `causes.py` for their order.
 
 from __future__ import annotations
 
+from typing import Final
+
 from crawld.core.display import count_text, duration_text, plural, size_text, time_text
 from crawld.core.page import GONE_GRACE_S, GONE_GRACE_VISITS, Outcome, PageState
 from crawld.core.why.cause import Effect, VisitCause
@@ -13,6 +15,9 @@ from crawld.core.why.found_cause import FoundCause
 from crawld.core.why.words import failure_remedy, failure_words, moment, removal_words
 
 # --- what is paused ---------------------------------------------------------------------------
+
+FAULT_PAUSES: Final = frozenset({"disk", "disk_room", "network"})
+"""Reasons of a pause that are faults; any other is the operator's."""
 
 
 def stopping(facts: UrlFacts) -> FoundCause | None:
@@ -26,7 +31,7 @@ def stopping(facts: UrlFacts) -> FoundCause | None:
 
 def everything_paused(facts: UrlFacts) -> FoundCause | None:
     """The operator paused everything."""
-    if facts.live is None or not facts.live.pauses & {"operator", "drain"}:
+    if facts.live is None or not facts.live.pauses - FAULT_PAUSES:
         return None
     return FoundCause(
         VisitCause.EVERYTHING_PAUSED, Effect.BLOCKS, "Everything is paused.", "crawlctl resume"

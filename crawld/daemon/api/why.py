@@ -12,7 +12,7 @@ from starlette.exceptions import HTTPException
 
 from crawld.config.places import read_places
 from crawld.core.url import canonicalize_given, split_url, suggest_url
-from crawld.core.why.facts import LiveFacts, UrlFacts
+from crawld.core.why.facts import LiveFacts, SiteFacts, UrlFacts
 from crawld.daemon.api.schemas.why import Why
 from crawld.daemon.api.why_answer import answer
 from crawld.daemon.api.why_facts import Question, read_facts
@@ -59,15 +59,17 @@ def _with_live(facts: UrlFacts, daemon: Daemon) -> UrlFacts:
         stopping=daemon.phase in ("draining", "stopping"),
         once=daemon.state.settings.once,
     )
+    facts = replace(facts, live=live, site=_with_traffic(facts.site, daemon))
     host = daemon.state.hosts.get(facts.host.name)
     if host is None:
-        return replace(facts, live=live)
+        return facts
     clock = daemon.clock
     origin = facts.robots.url.removesuffix("/robots.txt")
     robots_until = max(daemon.crawl.robots.closed_until(origin), host.shut_until)
     closed_until = host.backoff.closed_until
     rested_at = host.rested_at(clock)
-    quiet_until = None if rested_at == -math.inf else clock.to_wall(rested_at)
+    # Quiet hours end on a minute; the way there and back over trio's clock is off by less.
+    quiet_until = None if rested_at == -math.inf else float(round(clock.to_wall(rested_at)))
     if quiet_until is not None and closed_until is not None and quiet_until <= closed_until + 1.0:
         quiet_until = None
     is_closed = robots_until > trio.current_time()
@@ -83,4 +85,12 @@ def _with_live(facts: UrlFacts, daemon: Daemon) -> UrlFacts:
         next_at=clock.to_wall(host.slot.next_at) if math.isfinite(host.slot.next_at) else None,
         located=facts.host.located or host.slot.address is not None,
     )
-    return replace(facts, live=live, host=known)
+    return replace(facts, host=known)
+
+
+def _with_traffic(site: SiteFacts | None, daemon: Daemon) -> SiteFacts | None:
+    """Add the bytes that the file does not count yet."""
+    for site_id, active in daemon.state.sites.items():
+        if site is not None and active.name == site.name:
+            return replace(site, received_bytes=daemon.state.traffic.of(site_id))
+    return site
