@@ -2,6 +2,8 @@
 
 import gc
 
+from pydantic import TypeAdapter
+
 from crawld.daemon.api import server
 from crawld.daemon.process import COLLECTOR_THRESHOLDS
 from crawld.daemon.stall_meter import StallMeter
@@ -49,3 +51,31 @@ async def test_the_request_of_nobody_is_answered(daemon):
 
     await server._answer_once(observed, "/status")
     assert sent[0]["status"] == 200
+
+
+async def test_a_failure_that_every_route_declares_costs_no_validator(daemon, monkeypatch):
+    made = []
+    make = TypeAdapter.__init__
+
+    def counted(self, *arguments, **options):
+        made.append(arguments)
+        make(self, *arguments, **options)
+
+    running = await daemon("http://a.test/")
+    monkeypatch.setattr(TypeAdapter, "__init__", counted)
+    app = server.control_app(running)
+    await server._answer_once(app, "/status")
+    at_start = len(made)
+    described = app.openapi()
+    operations = [each for path in described["paths"].values() for each in path.values()]
+    # Each route declares seven failures.
+    assert at_start < 6 * len(operations)
+    schemas = described["components"]["schemas"]
+    assert schemas["Problem"]["required"] == ["error"]
+    assert schemas["InvalidRequest"]["properties"].keys() == {"error", "hint", "detail"}
+    assert "InvalidField" in schemas
+    for operation in operations:
+        for status in ("400", "404", "409", "413", "422", "500", "503"):
+            name = "InvalidRequest" if status == "422" else "Problem"
+            content = operation["responses"][status]["content"]["application/json"]
+            assert content["schema"] == {"$ref": f"#/components/schemas/{name}"}

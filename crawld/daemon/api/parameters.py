@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Annotated, Any, Final
 
 from fastapi import Query
+from pydantic import BaseModel
+from pydantic.json_schema import models_json_schema
 
 from crawld.daemon.api.schemas.status import InvalidRequest, Problem
 
@@ -14,13 +16,35 @@ MAX_ROW_ID: Final = 2**63 - 1
 After = Annotated[int, Query(ge=0, le=MAX_ROW_ID)]
 Limit = Annotated[int, Query(ge=1, le=10_000)]
 
+_SCHEMAS: Final = "#/components/schemas/"
+
+
+def _failure(description: str, schema: type[BaseModel] = Problem) -> dict[str, Any]:
+    """Describe a failure by the name of its schema.
+
+    FastAPI would make a validator of each schema for each route, 300 in all, and never use them.
+    """
+    reference = {"$ref": _SCHEMAS + schema.__name__}
+    return {"description": description, "content": {"application/json": {"schema": reference}}}
+
+
 RESPONSES: Final[dict[int | str, dict[str, Any]]] = {
-    400: {"model": Problem, "description": "The request body is not JSON"},
-    404: {"model": Problem, "description": "A page, host, site or job is not known"},
-    409: {"model": Problem, "description": "The daemon cannot do this now"},
-    413: {"model": Problem, "description": "The request body is too long"},
-    422: {"model": InvalidRequest, "description": "A parameter or a field is not valid"},
-    500: {"model": Problem, "description": "A bug: the log has the traceback"},
-    503: {"model": Problem, "description": "The database cannot be used, or too many requests"},
+    400: _failure("The request body is not JSON"),
+    404: _failure("A page, host, site or job is not known"),
+    409: _failure("The daemon cannot do this now"),
+    413: _failure("The request body is too long"),
+    422: _failure("A parameter or a field is not valid", InvalidRequest),
+    500: _failure("A bug: the log has the traceback"),
+    503: _failure("The database cannot be used, or too many requests"),
 }
 """The failures that every route may answer with."""
+
+
+def add_failure_schemas(described: dict[str, Any]) -> None:
+    """Add the schemas that `RESPONSES` names to an OpenAPI description."""
+    _, found = models_json_schema(
+        [(Problem, "serialization"), (InvalidRequest, "serialization")],
+        ref_template=_SCHEMAS + "{model}",
+    )
+    components = described.setdefault("components", {})
+    components["schemas"] = dict(sorted((components.get("schemas", {}) | found["$defs"]).items()))

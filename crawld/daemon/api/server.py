@@ -7,6 +7,7 @@ password. The socket is bound while the database lock is held (see `crawld.net.l
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import structlog
 import trio
@@ -16,6 +17,7 @@ from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from crawld.daemon.api.parameters import add_failure_schemas
 from crawld.daemon.api.routes import routes
 from crawld.daemon.daemon import MAX_CONTROL_CONNECTIONS, Daemon
 from crawld.daemon.process import tune_collector
@@ -37,7 +39,7 @@ MAX_BODY_BYTES = 4 * 1024 * 1024
 
 def control_app(daemon: Daemon) -> FastAPI:
     """Return the ASGI application of the control socket."""
-    app = FastAPI(
+    app = _ControlApp(
         title="crawld control socket",
         version=daemon.version,
         docs_url=None,
@@ -49,6 +51,14 @@ def control_app(daemon: Daemon) -> FastAPI:
     app.add_exception_handler(HTTPException, _http_error)
     app.add_exception_handler(Exception, _failed)
     return app
+
+
+class _ControlApp(FastAPI):
+    def openapi(self) -> dict[str, Any]:
+        """Describe the application, with the failures that no route declares as a model."""
+        if self.openapi_schema is None:
+            add_failure_schemas(super().openapi())
+        return super().openapi()
 
 
 class WholeBodies:
