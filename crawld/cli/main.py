@@ -13,6 +13,7 @@ import typer
 
 from crawld.bench.run import BENCHMARKS
 from crawld.cli.formats import ExportFormat, ImportFormat
+from crawld.cli.imports import uncollected
 from crawld.cli.light_commands import LightCommand, LightGroup
 from crawld.cli.output import missing_extra, with_exit_code
 from crawld.cli.version import print_version, version_text
@@ -60,7 +61,8 @@ def run(
         from crawld.cli.supervise import supervise as run_supervised
 
         return run_supervised(config, socket)
-    from crawld.cli.run import run as run_config
+    with uncollected():
+        from crawld.cli.run import run as run_config
 
     return run_config(config, socket)
 
@@ -101,8 +103,9 @@ def mirror(
     json_out: Json = False,
 ) -> int:
     """Mirror URLs without a config and keep the mirror fresh until Ctrl-C."""
-    from crawld.cli.mirror import mirror as mirror_config
-    from crawld.config.command_line import from_command_line
+    with uncollected():
+        from crawld.cli.mirror import mirror as mirror_config
+        from crawld.config.command_line import from_command_line
 
     config = from_command_line(
         urls,

@@ -17,10 +17,6 @@ from crawld.daemon.analysis_memory import OVERDRAFT
 from crawld.daemon.daemon import Daemon
 from crawld.net.server_limits import ServerLimits
 from crawld.store.engine.database import Database
-from crawld.web.allowed_hosts import listener_hosts
-from crawld.web.app import MirrorApp
-from crawld.web.large_pages import KEPT_BYTES, RENDERING_FACTOR, LargePages
-from crawld.web.mirror import DisplayOptions
 
 log = structlog.get_logger(__name__)
 
@@ -40,6 +36,12 @@ async def serve_web(
     if web.listen is None:
         task_status.started()
         return
+    # Most daemons have no such listener; its templates take a thirtieth of a start.
+    from crawld.web.allowed_hosts import listener_hosts
+    from crawld.web.app import MirrorApp
+    from crawld.web.large_pages import KEPT_BYTES, RENDERING_FACTOR, LargePages
+    from crawld.web.mirror import DisplayOptions
+
     listener = daemon.network.listen_tcp(*parse_listen(web.listen))
     log.info("web", url=listener.url)
     shares = daemon.budget.shares

@@ -26,9 +26,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
-import dns.asyncresolver
-import dns.exception
-import dns.resolver
 import trio
 
 from crawld.net.address import literal_address
@@ -149,15 +146,23 @@ def _getaddrinfo(host: str) -> tuple[str, ...]:
 
 
 class NameserverLookup:
-    """Queries given name servers (IP addresses) over UDP and TCP."""
+    """Queries given name servers (IP addresses) over UDP and TCP.
+
+    Its library is imported here, since few daemons use it and it takes a thirtieth of a start.
+    """
 
     def __init__(self, nameservers: Sequence[str], port: int = 53) -> None:
+        import dns.asyncresolver
+
         self._resolver = dns.asyncresolver.Resolver(configure=False)
         self._resolver.nameservers = list(nameservers)
         self._resolver.port = port
 
     async def look_up(self, host: str) -> tuple[tuple[str, ...], float]:
         """Query A and AAAA records; see `Lookup`."""
+        import dns.exception
+        import dns.resolver
+
         try:
             answers = await self._resolver.resolve_name(host, lifetime=LOOKUP_S)
         except (dns.resolver.NXDOMAIN, dns.resolver.NoAnswer) as error:

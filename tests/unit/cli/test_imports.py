@@ -1,0 +1,27 @@
+"""What a start imports, and how."""
+
+import gc
+import subprocess
+import sys
+
+from crawld.cli.imports import uncollected
+
+
+def test_nothing_is_collected_while_a_program_is_imported():
+    frozen = gc.get_freeze_count()
+    try:
+        with uncollected():
+            assert not gc.isenabled()
+        assert gc.isenabled()
+        assert gc.get_freeze_count() > frozen
+    finally:
+        gc.unfreeze()
+
+
+def test_a_daemon_imports_neither_templates_nor_a_resolver_that_it_may_not_use():
+    code = "import crawld.daemon.run, sys; print(*sys.modules)"
+    modules = subprocess.run(
+        [sys.executable, "-c", code], check=True, capture_output=True, text=True
+    ).stdout.split()
+    assert "crawld.daemon.mirror_listener" in modules
+    assert not {"crawld.web.app", "jinja2", "dns"} & {*modules}
