@@ -24,6 +24,10 @@ class FairOrder:
         self._finish_of[owner] = place
         return place
 
+    def again(self, place: float) -> float:
+        """Return the place of a request that was served and could not be used."""
+        return min(place, self._served_until)
+
     def served(self, place: float) -> None:
         """A place was served."""
         self._served_until = max(self._served_until, place)

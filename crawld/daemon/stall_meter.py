@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final
 
 import structlog
@@ -143,7 +143,7 @@ class StallMeter(trio.abc.Instrument):
         if now - self._step_at >= NOTED_S:
             self._note_step(now)
         if now - self._pass_at >= NOTED_S:
-            self._add(replace(self._step, duration_s=now - self._pass_at), now)
+            self._add(Stall(now - self._pass_at, self._step.by), now)
         self._step, self._task, self.page = NO_STALL, None, None
         self._wake_at = now + timeout
 
@@ -162,8 +162,10 @@ class StallMeter(trio.abc.Instrument):
 
     def _add(self, stall: Stall, now: float) -> None:
         self._turn_window(now)
+        if stall.duration_s <= self._windows[1].duration_s and stall.duration_s < LOGGED_S:
+            return  # as nearly all
         if not stall.by:
-            stall = replace(stall, by="many short steps")
+            stall = Stall(stall.duration_s, "many short steps")
         if stall.duration_s > self._windows[1].duration_s:
             self._windows[1] = stall
         if stall.duration_s > self.longest.duration_s:

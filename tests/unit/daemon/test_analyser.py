@@ -10,6 +10,7 @@ import trio.testing
 from crawld.daemon.analyser import INLINE_S, PASS_S, Analyser, cost_s
 from crawld.daemon.analysis_memory import AnalysisDroppedError
 from crawld.daemon.analysis_time import REMEMBERED_S
+from crawld.daemon.stall_meter import StallMeter
 
 URL = "http://{}.test/page"
 SMALL, MEDIUM, LARGE = b"<p>x", b"<td>x" * 20_000, b"x" * 8_000_000
@@ -199,7 +200,8 @@ async def test_a_stop_ends_the_waiting_of_visits_and_of_nothing_else(nursery):
 
 
 async def test_other_tasks_run_between_many_small_analyses(mock_clock, nursery):
-    analyser = Analyser(HeldWorkers())
+    meter = StallMeter()
+    analyser = Analyser(HeldWorkers(), meter=meter)
     runs = []
 
     def work():
@@ -209,13 +211,57 @@ async def test_other_tasks_run_between_many_small_analyses(mock_clock, nursery):
     async def analyse(number):
         await analyser.read(work, url=url(f"h{number}"), bodies=[SMALL])
 
-    for number in range(20):
-        nursery.start_soon(analyse, number)
-    while runs.count("analysis") < 20:
-        runs.append("other")
-        await trio.lowlevel.checkpoint()
+    with meter.installed():
+        for number in range(20):
+            nursery.start_soon(analyse, number)
+        while runs.count("analysis") < 20:
+            runs.append("other")
+            await trio.lowlevel.checkpoint()
     # Their estimates are far too low here, so that one runs in each pass, before or after "other".
     assert "analysis analysis analysis" not in " ".join(runs)
+
+
+async def test_calls_that_waited_share_the_time_of_a_pass(mock_clock, nursery):
+    """Each pass of the event loop costs; a crawl at full speed must not make one for each page."""
+    meter = StallMeter()
+    analyser = Analyser(HeldWorkers(), meter=meter)
+    runs = []
+
+    async def analyse(number):
+        await analyser.read(mock_clock.jump, PASS_S / 20, url=url(f"h{number}"), bodies=[SMALL])
+        runs.append(meter.passes)
+
+    with meter.installed():
+        for number in range(100):
+            nursery.start_soon(analyse, number)
+        while len(runs) < 100:
+            await trio.lowlevel.checkpoint()
+    # 5 passes have the time; some more pass while they wait.
+    assert max(runs) - min(runs) <= 20
+    assert max(map(runs.count, runs)) <= 21
+
+
+async def test_a_call_whose_pass_has_no_time_left_keeps_its_place(mock_clock, nursery):
+    meter = StallMeter()
+    analyser = Analyser(HeldWorkers(), meter=meter)
+    order = []
+
+    async def analyse(number, took_s):
+        await analyser.read(mock_clock.jump, took_s, url=url(f"h{number}"), bodies=[SMALL])
+        order.append(number)
+
+    with meter.installed():
+        nursery.start_soon(analyse, "first", PASS_S)
+        await wait_until(lambda: order == ["first"])
+        for number in range(30):
+            nursery.start_soon(analyse, number, PASS_S)
+        await trio.lowlevel.checkpoint()
+        for number in range(30, 1_000):
+            nursery.start_soon(analyse, number, PASS_S / 20)
+        await wait_until(lambda: len(order) == 1_001)
+    assert len(set(order)) == 1_001
+    # Of the long calls that wait one runs in each pass, and at most 15 short ones before it.
+    assert {*range(30)} < {*order[: 31 + 30 * 15]}
 
 
 async def test_pages_that_overrun_send_the_next_of_their_domain_to_a_thread(mock_clock, nursery):
