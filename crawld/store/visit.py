@@ -25,9 +25,17 @@ from crawld.store.changes import hint, model, volatile, wiki_page
 from crawld.store.changes.hint import HintJudgement
 from crawld.store.changes.volatile import Template
 from crawld.store.engine.in_parts import InParts, finish
-from crawld.store.frontier import frontier, page_counts, redirect, refusal, removal, requisite
+from crawld.store.frontier import (
+    frontier,
+    page_counts,
+    redirect,
+    refusal,
+    removal,
+    requisite,
+    tombstone,
+)
 from crawld.store.frontier import host as host_rows
-from crawld.store.frontier.frontier import NO_CAPS, Caps, Discovery, NewPage
+from crawld.store.frontier.frontier import NO_CAPS, Caps, Discovery, Known, NewPage
 from crawld.store.frontier.host import HostUpdate
 from crawld.store.frontier.refusal import Refusal
 from crawld.store.versions import body, version
@@ -149,7 +157,11 @@ class RecordResult:
     quiet_site_id: int | None = None
 
 
-_OLD: Final = "SELECT state, site_id, host_id, origin_id, requisite FROM page WHERE page_id = ?"
+_OLD: Final = f"""
+SELECT state, site_id, host_id, origin_id, requisite, host, {removal.IS_REMOVED},
+       {tombstone.ANY_EXISTS}
+FROM page JOIN host USING (host_id) WHERE page_id = ?
+"""
 
 _INSERT: Final = """
 INSERT INTO visit (page_id, visited_at, outcome, failure, detail, status, http_version, reason,
@@ -191,25 +203,18 @@ def record_in_parts(connection: apsw.Connection, visit: VisitRecord) -> InParts[
     old = connection.execute(_OLD, (visit.page_id,)).fetchone()
     if old is None:
         return RecordResult(None, None, [])
-    state, site_id, host_id, origin_id, is_requisite = old
+    state, site_id, host_id, origin_id, is_requisite, host, is_removed, tombstones = old
     version_id = yield from _store_version(connection, visit)
     _update_page(connection, visit, version_id)
-    if not is_requisite:
+    if is_removed and not is_requisite:
         removal.record_visit(connection, visit.page_id, visit.outcome, visit.visited_at)
     visit_id = _insert(connection, visit, version_id)
     _store_evidence(connection, visit, host_id, origin_id)
-    host_rows.record_visit(
-        connection,
-        visit.fetched_host_id or host_id,
-        visit.host,
-        changed=visit.outcome is Outcome.CHANGED,
-        failed=visit.outcome is Outcome.FAILED,
-        wire_bytes=visit.wire_bytes,
-    )
-    if state != visit.state and not is_requisite:
-        page_counts.count_moves(connection, [(site_id, host_id, PageState(state), visit.state)])
-    new_pages = yield from _store_requisites(connection, visit)
-    found = yield from frontier.discover_in_parts(connection, visit.discoveries, visit.caps)
+    moved = state != visit.state and not is_requisite
+    _count(connection, visit, site_id, host_id, PageState(state) if moved else visit.state)
+    known = Known({host: host_id}, bool(tombstones))
+    new_pages = yield from _store_requisites(connection, visit, known)
+    found = yield from frontier.discover_in_parts(connection, visit.discoveries, visit.caps, known)
     new_pages += found.new
     if visit.renamed and visit.redirect_url is not None:
         redirect.transfer_history(connection, visit.page_id, visit.redirect_url, visit.visited_at)
@@ -260,10 +265,34 @@ def _store_version(connection: apsw.Connection, visit: VisitRecord) -> InParts[i
     return version.insert(connection, visit.page_id, visit.visited_at, body_id, visit.response)
 
 
-def _store_requisites(connection: apsw.Connection, visit: VisitRecord) -> InParts[list[NewPage]]:
+def _count(
+    connection: apsw.Connection, visit: VisitRecord, site_id: int, host_id: int, before: PageState
+) -> None:
+    """Count the visit on the host that was fetched, and the page's change of state."""
+    fetched_host_id = visit.fetched_host_id or host_id
+    steps: list[int] = []
+    if before is not visit.state and fetched_host_id == host_id:
+        steps = page_counts.steps_of(before, visit.state)
+        page_counts.count_on_site(connection, site_id, steps)
+    elif before is not visit.state:
+        page_counts.count_moves(connection, [(site_id, host_id, before, visit.state)])
+    host_rows.record_visit(
+        connection,
+        fetched_host_id,
+        visit.host,
+        changed=visit.outcome is Outcome.CHANGED,
+        failed=visit.outcome is Outcome.FAILED,
+        wire_bytes=visit.wire_bytes,
+        steps=steps,
+    )
+
+
+def _store_requisites(
+    connection: apsw.Connection, visit: VisitRecord, known: Known
+) -> InParts[list[NewPage]]:
     if visit.requisites is None:
         return []
-    found = yield from frontier.discover_in_parts(connection, visit.requisites, visit.caps)
+    found = yield from frontier.discover_in_parts(connection, visit.requisites, visit.caps, known)
     requisite.put(connection, visit.page_id, found.known_ids)
     return found.new
 

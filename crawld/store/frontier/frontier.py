@@ -181,6 +181,21 @@ def discover(
     return finish(discover_in_parts(connection, found, caps)).new
 
 
+class Known(NamedTuple):
+    """What the caller of `discover_in_parts` has read in the same transaction.
+
+    Attributes:
+        host_ids: host_id by name, of some hosts.
+        tombstones: whether there is any tombstone; None: not read.
+    """
+
+    host_ids: Mapping[str, int] = {}
+    tombstones: bool | None = None
+
+
+NOTHING_KNOWN: Final = Known()
+
+
 class Discovered(NamedTuple):
     """The result for the URLs of a page: the new pages, and the page_ids of all known now."""
 
@@ -189,7 +204,10 @@ class Discovered(NamedTuple):
 
 
 def discover_in_parts(
-    connection: apsw.Connection, found: Sequence[Discovery], caps: Caps = NO_CAPS
+    connection: apsw.Connection,
+    found: Sequence[Discovery],
+    caps: Caps = NO_CAPS,
+    known: Known = NOTHING_KNOWN,
 ) -> InParts[Discovered]:
     """Do the same as `discover`, for pages or requisites, in parts."""
     if not found:
@@ -197,7 +215,7 @@ def discover_in_parts(
     by_host: dict[str, list[Discovery]] = defaultdict(list)
     for one in found:
         by_host[one.host].append(one)
-    call, done = _Admission(connection, caps), 0
+    call, done = _Admission(connection, caps, known), 0
     for name, group in by_host.items():
         for at in range(0, len(group), PART_ROWS):
             part = group[at : at + PART_ROWS]
@@ -215,7 +233,7 @@ def discover_in_parts(
 class _Admission:
     """The state of one call of `discover`: pages added, URLs refused, and counts so far."""
 
-    def __init__(self, connection: apsw.Connection, caps: Caps) -> None:
+    def __init__(self, connection: apsw.Connection, caps: Caps, known: Known) -> None:
         self.new: list[NewPage] = []
         self.refused: list[Refusal] = []
         self.moves: list[page_counts.Move] = []
@@ -224,14 +242,19 @@ class _Admission:
         self._caps = caps
         self._origins: dict[str, int] = {}
         self._retired: dict[int, bool] = {}
-        self._tombstones = tombstone.any_exists(connection)
+        self._host_ids = known.host_ids
+        self._tombstones = known.tombstones
+        if self._tombstones is None:
+            self._tombstones = tombstone.any_exists(connection)
         # stored counts before this call, and what this call added to them
         self._before: dict[tuple[str, int], int] = {}
         self._added: dict[tuple[str, int], int] = defaultdict(int)
 
     def take(self, name: str, group: list[Discovery]) -> None:
         """Handle some discoveries of one host."""
-        host_id = host_rows.ensure(self._connection, name, group[0].at)
+        host_id = self._host_ids.get(name)
+        if host_id is None:
+            host_id = host_rows.ensure(self._connection, name, group[0].at)
         known = self._known(host_id, group)
         for one in group:
             old = known.get(one.url_hash)

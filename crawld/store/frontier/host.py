@@ -6,12 +6,14 @@ belongs to an origin (RFC 9309, section 2.3).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import astuple, dataclass
 from typing import NamedTuple
 
 import apsw
 
 from crawld.core.robots import RobotsVerdict
+from crawld.store.frontier import page_counts
 
 
 def ensure(connection: apsw.Connection, host: str, at: float) -> int:
@@ -58,6 +60,7 @@ _VISITED = """
 UPDATE host SET visit_count = visit_count + 1, change_count = change_count + ?,
     failure_count = failure_count + ?, wire_bytes = wire_bytes + ?
 """
+_VISITED_AND_COUNTED = f"{_VISITED}, {page_counts.SET}"
 _FETCHED = """last_fetch_at = coalesce(?, last_fetch_at), address = coalesce(?, address),
     backoff_level = ?, backoff_at = ?, closed_until = ?,
     clock_skew_s = coalesce(?, clock_skew_s), certificate = coalesce(?, certificate)"""
@@ -71,14 +74,20 @@ def record_visit(
     changed: bool,
     failed: bool,
     wire_bytes: int,
+    steps: Sequence[int] = (),
 ) -> None:
-    """Count one visit on its host and store the politeness state after it."""
-    counts = (changed, failed, wire_bytes)
+    """Count one visit on its host and store the politeness state after it.
+
+    Args:
+        steps: changes of the counters of its pages (`page_counts.SET`), if there are any.
+    """
+    sql = _VISITED_AND_COUNTED if steps else _VISITED
+    counts = (changed, failed, wire_bytes, *steps)
     if update is None:
-        connection.execute(f"{_VISITED} WHERE host_id = ?", (*counts, host_id))
+        connection.execute(f"{sql} WHERE host_id = ?", (*counts, host_id))
     else:
         values = (*counts, *_values(update), host_id)
-        connection.execute(f"{_VISITED}, {_FETCHED} WHERE host_id = ?", values)
+        connection.execute(f"{sql}, {_FETCHED} WHERE host_id = ?", values)
 
 
 def record_request(connection: apsw.Connection, host_id: int, update: HostUpdate) -> None:

@@ -9,7 +9,7 @@ pages and repairs them.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 import apsw
@@ -21,12 +21,28 @@ STATES: Final = tuple(PageState)
 
 COLUMNS: Final = {state: f"pages_{state.value}" for state in STATES}
 
-_SET: Final = ", ".join(f"{column} = {column} + ?" for column in COLUMNS.values())
-_ADD_SITE: Final = f"UPDATE site SET {_SET} WHERE site_id = ?"
-_ADD_HOST: Final = f"UPDATE host SET {_SET} WHERE host_id = ?"
+SET: Final = ", ".join(f"{column} = {column} + ?" for column in COLUMNS.values())
+"""Assignments that add a step to each counter of a row, in the order of `STATES`."""
+
+_ADD_SITE: Final = f"UPDATE site SET {SET} WHERE site_id = ?"
+_ADD_HOST: Final = f"UPDATE host SET {SET} WHERE host_id = ?"
 
 Move = tuple[int, int, PageState | None, PageState | None]
 """site_id, host_id, state before (None: a new page), state after (None: left the site)."""
+
+
+def steps_of(before: PageState | None, after: PageState | None) -> list[int]:
+    """Return the step of each counter for a page that changes its state; see `Move`."""
+    steps = [0] * len(STATES)
+    for state, step in ((before, -1), (after, 1)):
+        if state is not None:
+            steps[STATES.index(state)] += step
+    return steps
+
+
+def count_on_site(connection: apsw.Connection, site_id: int, steps: Sequence[int]) -> None:
+    """Update the counters of a site alone; those of the host are in the statement of its visit."""
+    connection.execute(_ADD_SITE, (*steps, site_id))
 
 
 def count_moves(connection: apsw.Connection, moves: Iterable[Move]) -> None:

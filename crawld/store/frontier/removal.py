@@ -45,8 +45,11 @@ class RemovedPage(NamedTuple):
 WITHHOLD: Final = "withhold"
 """Value of the site key `deleted_pages` that withholds copies whose originals are gone."""
 
+IS_REMOVED: Final = "EXISTS (SELECT 1 FROM removal WHERE removal.page_id = page.page_id)"
+"""Condition on a row of `page`: its wiki reports it as deleted or moved away."""
+
 IS_WITHHELD: Final = f"""(
-    (page.state = 'gone' OR EXISTS (SELECT 1 FROM removal WHERE removal.page_id = page.page_id))
+    (page.state = 'gone' OR {IS_REMOVED})
     AND (SELECT json_extract(definition, '$.deleted_pages') FROM site
          WHERE site.site_id = page.site_id) IS '{WITHHOLD}'
 )"""
@@ -119,7 +122,10 @@ def _retire(
 def record_visit(
     connection: apsw.Connection, page_id: int, outcome: Outcome, visited_at: float
 ) -> None:
-    """End the removal of a page that a visit found; a redirect is what a move leaves behind."""
+    """End the removal of a page that a visit found; a redirect is what a move leaves behind.
+
+    Nearly every page has none, so a caller that knows this (`IS_REMOVED`) saves the call.
+    """
     if outcome in _GONE or outcome in _UNCLEAR:
         return
     since = visited_at if outcome is Outcome.MOVED else None

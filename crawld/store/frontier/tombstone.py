@@ -7,9 +7,12 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import apsw
+
+ANY_EXISTS: Final = "EXISTS (SELECT 1 FROM tombstone)"
+"""Condition: there is any tombstone."""
 
 
 class Tombstone(NamedTuple):
@@ -39,7 +42,7 @@ def delete(connection: apsw.Connection, url: str) -> bool:
 
 def any_exists(connection: apsw.Connection) -> bool:
     """Return whether there is any tombstone."""
-    return connection.execute("SELECT 1 FROM tombstone LIMIT 1").get is not None
+    return bool(connection.execute(f"SELECT {ANY_EXISTS}").get)
 
 
 def exists(connection: apsw.Connection, url: str) -> bool:

@@ -1,8 +1,10 @@
+from dataclasses import replace
+
 import pytest
 
 from crawld.core.page import Grace, Outcome, PageState
 from crawld.store import visit as visits
-from crawld.store.frontier import frontier, host, page
+from crawld.store.frontier import frontier, host, page, tombstone
 from crawld.store.frontier.frontier import Caps
 from crawld.store.frontier.host import HostUpdate
 from crawld.store.frontier.refusal import Refusal
@@ -219,3 +221,63 @@ def test_a_link_named_twice_far_apart_is_one_page(connection, page_id):
     twice = [found("same"), *(found(str(number)) for number in range(100)), found("same")]
     record = unlike(page_id, Outcome.NOT_MODIFIED, NOW + 1, discoveries=twice)
     assert len(visits.record(connection, record).new_pages) == 101
+
+
+@pytest.fixture
+def statements(connection):
+    """The statements executed since, one after the other."""
+    seen = []
+
+    def note(_cursor, sql, _bindings):
+        seen.append(" ".join(sql.split()))
+        return True
+
+    connection.set_exec_trace(note)
+    yield seen
+    connection.set_exec_trace(None)
+
+
+def test_a_visit_executes_few_statements(connection, statements):
+    """Each costs 10 µs, half a per cent of a visit; one more needs a reason."""
+    [new] = frontier.discover(connection, [found("a")])
+    links = [found("a"), found("c")]
+    visits.record(connection, changed(new.page_id, b"first", discoveries=links))
+    statements.clear()
+    later = changed(new.page_id, b"second", NOW + 9, discoveries=links, requisites=[found("c")])
+    visits.record(connection, later)
+    # The page; the digest; body, version, page, visit, host; known requisites, known links, which
+    # requisites.
+    assert len(statements) == 10, statements
+    statements.clear()
+    visits.record(connection, unlike(new.page_id, Outcome.NOT_MODIFIED, NOW + 10))
+    assert len(statements) == 4, statements
+
+
+def test_a_first_visit_counts_its_page_in_the_statement_of_its_host(connection, statements):
+    [new] = frontier.discover(connection, [found("a")])
+    statements.clear()
+    visits.record(connection, changed(new.page_id, b"first"))
+    assert [sql.split(" SET ")[0] for sql in statements if sql.startswith("UPDATE")] == [
+        "UPDATE page",
+        "UPDATE site",
+        "UPDATE host",
+    ]
+    assert connection.execute("SELECT pages_discovered, pages_visited FROM host").get == (0, 1)
+    assert connection.execute("SELECT visit_count, wire_bytes FROM host").get == (1, 100)
+    statements.clear()
+    # The counters of its pages belong to the host of the page, the visit to that of the replica.
+    other_id = host.ensure(connection, "copy.example.org", NOW)
+    gone = unlike(new.page_id, Outcome.GONE, NOW + 1, state=PageState.GONE)
+    visits.record(connection, replace(gone, fetched_host_id=other_id))
+    counted = "SELECT host, visit_count, pages_visited, pages_gone FROM host ORDER BY host_id"
+    assert connection.execute(counted).fetchall() == [
+        ("example.org", 1, 0, 1),
+        ("copy.example.org", 1, 0, 0),
+    ]
+
+
+def test_a_tombstone_is_noticed_by_the_visit_that_links_to_it(connection, page_id):
+    tombstone.put(connection, found("c").url, NOW, None)
+    links = [found("b"), found("c")]
+    recorded = visits.record(connection, changed(page_id, b"first", discoveries=links))
+    assert [new.url for new in recorded.new_pages] == [found("b").url]
