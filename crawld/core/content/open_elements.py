@@ -32,6 +32,7 @@ _INTEGRATION = _names("foreignobject desc title annotation-xml mi mo mn ms mtext
 _WALLS = _MARKERS | _INTEGRATION | {b"table", b"select"}
 _TABLE_WALLS = _names("table template") | FOREIGN | _INTEGRATION
 _SECTIONS = _names("tbody thead tfoot")
+_BETWEEN_CELLS = _SECTIONS | _names("table tr colgroup")
 _TABLE_PARTS = _SECTIONS | _names("caption colgroup tr td th")
 _CLOSES_P = _names(
     "address article aside blockquote center details dialog dir div dl fieldset figcaption figure "
@@ -123,6 +124,16 @@ class OpenElements:
     def is_unclear(self) -> bool:
         """Return whether raw text here may be read as markup."""
         return not self.certain or self._foreign > 0 or self._counts[b"select"] > 0
+
+    def has_table(self) -> bool:
+        """Return whether a table is surely open, or may be where none is closed any more."""
+        return self.certain and self._counts[b"table"] > 0
+
+    def fosters(self) -> bool:
+        """Return whether a text here may be moved before a table."""
+        if not self.certain:
+            return self._counts[b"table"] > 0
+        return bool(self._stack) and self._stack[-1].name in _BETWEEN_CELLS
 
     def add_start(self, name: bytes, attributes: bytes, count: int, *, empty: bool = False) -> None:
         """Add a start tag with `count` attributes; `empty` if it ends itself with `/>`."""

@@ -33,6 +33,7 @@ from crawld.core.content.open_elements import (
     SINGLE,
     OpenElements,
 )
+from crawld.core.content.text_merging import MAX_COPIED_BYTES, TextMerging, may_merge_much
 from crawld.core.content.tree_memory import TagScan
 
 MAX_PARSE_BYTES = 8 * 2**20
@@ -121,7 +122,9 @@ def parsable_size(scan: TagScan, most: int) -> int:
         while _character_steps(body, size) > MAX_STEPS:
             size //= 2
         return PageCost(body, size).parsable_size()
-    if scan.count <= MAX_SMALL_TAGS and not _may_be_costly(scan, size):
+    if scan.count <= MAX_SMALL_TAGS and not (
+        _may_be_costly(scan, size) or may_merge_much(scan, size)
+    ):
         return size
     return PageCost(body, size).parsable_size()
 
@@ -164,6 +167,7 @@ class PageCost:
         self._body = body
         self._size = size
         self._open = OpenElements()
+        self._texts = TextMerging(self._open)
         self._elements = 0
         self._names: set[bytes] = set()
         self._merged = Counter[bytes]()
@@ -186,6 +190,8 @@ class PageCost:
                 text_start = token.end()
                 if token.lastindex is None:
                     self._open.steps += _SIGN_STEPS
+                    if text_start - token.start() > 1:
+                        self._texts.add_comment()
                 elif token.lastindex == 3:
                     position = self._add_tag(token)
                 else:
@@ -193,6 +199,7 @@ class PageCost:
                 if (
                     self._open.steps > MAX_STEPS
                     or self._elements + self._open.clones > MAX_ELEMENTS
+                    or self._texts.copied_bytes > MAX_COPIED_BYTES
                 ):
                     return token.start()
                 if position is not None:
@@ -201,8 +208,9 @@ class PageCost:
         return self._size
 
     def _add_text(self, start: int, end: int) -> None:
-        if not self._open.in_body:
-            self._open.in_body = not self._body[start:end].isspace()
+        is_blank = self._body[start:end].isspace()
+        self._open.in_body = self._open.in_body or not is_blank
+        self._texts.add_text(end - start, is_blank=is_blank)
         self._open.add_text()
 
     def _add_tag(self, token: re.Match[bytes]) -> int | None:
@@ -216,10 +224,12 @@ class PageCost:
             self._add_name(name)
         found = self._open
         if closing:
+            self._texts.add_end(name, attributes)
             found.add_end(name)
             self._elements += name in _MADE_BY_END_TAGS
         else:
             may_be_empty = attributes[-1:] == b"/" and (found.has_foreign() or name in FOREIGN)
+            self._texts.add_start(name)
             found.add_start(name, attributes, count, empty=may_be_empty and _is_empty(attributes))
             self._elements += 1
         if not closing and name in RAW and not found.is_foreign():

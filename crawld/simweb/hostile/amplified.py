@@ -114,6 +114,8 @@ CASES: tuple[HostileCase, ...] = (
     _large("large-formatting", lambda: _repeated("<p><b><i><u><font size=1>")),
     _large("large-adoption", lambda: _repeated("<a><b><p></a></b>")),
     _large("large-foster", lambda: itertools.chain((b"<table>",), _repeated("x<b>y"))),
+    _large("large-ignored-tags", lambda: _repeated("</q a=b>x")),
+    _large("large-ignored-cells", lambda: _repeated("<td a=b>x<tr>y")),
     _large("large-less-than", lambda: _repeated("<")),
     _large("large-ampersands", lambda: _repeated("&")),
     _large("large-entities", lambda: _repeated("&NotEqualTilde;")),
