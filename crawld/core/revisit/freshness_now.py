@@ -34,6 +34,7 @@ from numpy.typing import NDArray
 from crawld.core.audit import LEVEL
 from crawld.core.change.arrivals import RECENT_S, Arrivals
 from crawld.core.change.reliability import HintGroup
+from crawld.core.revisit.quiet_visits import QuietVisits
 
 Floats = NDArray[np.float64]
 
@@ -42,9 +43,6 @@ _SEED = 1867
 
 MAX_TEMPLATES_DRAWN: Final = 8
 """The most unreported edits of templates in one draw."""
-
-VISITS_KEPT: Final = 120.0
-"""Visits to copies without a hint that the evidence represents."""
 
 # A change or so has another reason than a source's silence: one alone, found in a short time, must
 # not mean that a part of the copies is stale.
@@ -74,46 +72,6 @@ class ShareEvidence(NamedTuple):
     def mean(self) -> float:
         """Expected share."""
         return self.yes / (self.yes + self.no)
-
-
-@dataclass(slots=True)
-class QuietVisits:
-    """Visits to copies without a hint, audits included; older ones decay.
-
-    Attributes:
-        stale: visits that found a change. expected: how many the models expected.
-        exposure_s: time between each visit and the one before, summed, seconds; that of a visit
-            that found a change counts half.
-        count: number of visits.
-    """
-
-    count: float = 0.0
-    stale: float = 0.0
-    expected: float = 0.0
-    exposure_s: float = 0.0
-
-    def add(self, *, changed: bool, expected: float, exposure_s: float) -> None:
-        """Add a visit; whether its change is `stale` is counted apart, by `stale`.
-
-        A change that a source reports a little later, or that a template's edit explains, was not
-        unnoticed: that is known some time after the visit.
-
-        Args:
-            changed: whether it found a change.
-            expected: changes that its model expected, reported or not.
-            exposure_s: time since the visit before, seconds.
-        """
-        self.count += 1.0
-        self.expected += expected
-        # A change happened at any time between the two visits.
-        self.exposure_s += exposure_s * (0.5 if changed else 1.0)
-
-    def decay(self) -> float:
-        """Forget old visits beyond `VISITS_KEPT`; return the factor that was applied."""
-        keep = min(1.0, VISITS_KEPT / max(self.count, 1.0))
-        self.count, self.stale = self.count * keep, self.stale * keep
-        self.expected, self.exposure_s = self.expected * keep, self.exposure_s * keep
-        return keep
 
 
 LIKELY: Final = ShareEvidence(1.8, 0.2)
@@ -153,10 +111,12 @@ class EditedTemplate(NamedTuple):
 
     Attributes:
         pages: how many pages of all sites it affects; if that is not known, likely numbers.
-        waiting: sampled copies among them that wait since it was listed last.
+        older: sampled copies without a hint that were not visited since its edit.
+        waiting: sampled copies among its pages that wait since it was listed last.
     """
 
     pages: float | Sequence[float]
+    older: int
     waiting: int = 0
 
 
@@ -355,26 +315,29 @@ class _Draws:
         stale = np.zeros(DRAWS)
         for template in self._site.fan_out.pending:
             pages = np.atleast_1d(np.asarray(template.pages, np.float64))
-            stale += self._changed_pages(self._rng.choice(pages, DRAWS), template.waiting)
-        return self._among_fresh(stale, np.zeros(DRAWS))
+            pages = self._rng.choice(pages, DRAWS)
+            more = self._changed_pages(pages, template.older, template.waiting)
+            # Some of its pages are those of another template.
+            stale += self._among_fresh(more, stale)
+        return stale
 
-    def _changed_pages(self, affected: Floats, waiting: int = 0) -> Floats:
-        """Return fresh copies that edits of templates change, which affect so many pages.
+    def _changed_pages(self, affected: Floats, older: int, waiting: int = 0) -> Floats:
+        """Return the copies that an edit of a template changes, which affects so many pages.
 
         Args:
             affected: pages of all sites; those of the sample are any of them.
-            waiting: sampled copies among them that wait already.
+            older: fresh copies that were not visited since the edit.
+            waiting: sampled copies among the affected that wait already.
         """
         site, rng = self._site, self._rng
         sampled = site.sampled
         covered = max(site.covered_copies or site.copies, site.copies, sampled)
         pages = np.minimum(np.rint(affected), covered).astype(np.int64)
         here = rng.hypergeometric(pages, covered - pages, sampled)
-        others = np.maximum(here - waiting, 0)
         # The other pages are any of those that do not wait for this template.
-        rest = max(sampled - waiting, int(self._left))
-        others = np.minimum(others, rest)
-        return self._shown(rng.hypergeometric(others, rest - others, int(self._left)))
+        rest = max(sampled - waiting, older)
+        others = np.minimum(np.maximum(here - waiting, 0), rest)
+        return self._shown(rng.hypergeometric(others, rest - others, older))
 
     def _shown(self, affected: NDArray[np.int64]) -> Floats:
         """Return how many of the affected copies show the edit."""
@@ -419,7 +382,8 @@ class _Draws:
             if fan_out.sizes:
                 listed = rng.choice(np.asarray(fan_out.sizes, np.float64), DRAWS)
                 size = np.where(rng.random(DRAWS) < again, listed, size)
-            stale += np.where(edits > number, self._changed_pages(size), 0.0)
+            more = self._changed_pages(size, int(self._left))
+            stale += np.where(edits > number, self._among_fresh(more, stale), 0.0)
         return stale
 
     def _unnoticed(self) -> tuple[Floats, float]:

@@ -15,7 +15,7 @@ import trio
 
 from crawld.config.model import HostGroupConfig
 from crawld.core.page import Outcome, PageState
-from crawld.core.revisit.freshness_now import QuietVisits
+from crawld.core.revisit.quiet_visits import QuietVisits
 from crawld.core.url import split_url
 from crawld.daemon.clock import Clock
 from crawld.daemon.fetch.metered_fetcher import TrafficMeter

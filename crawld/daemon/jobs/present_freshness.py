@@ -23,14 +23,15 @@ from crawld.core.page import Outcome
 from crawld.core.revisit.freshness_now import (
     EditedTemplate,
     FanOut,
+    Floats,
     FreshnessNow,
     QuietCopies,
-    QuietVisits,
     ReportedCopies,
     ShareEvidence,
     SiteEvidence,
     estimate_freshness,
 )
+from crawld.core.revisit.quiet_visits import QuietVisits
 from crawld.core.revisit.template_sizes import LikelySizes
 from crawld.daemon.crawl.context import BackgroundWork, CrawlContext
 from crawld.sources.mediawiki_changes import PendingTemplates
@@ -207,6 +208,7 @@ def _evidence(site: _Stored, covering: set[int], now: float) -> SiteEvidence:
             by_listing[named.hint_source_id, named.heard_at] += 1
         else:
             by_source[named.hint_source_id] += 1
+    visited_at = np.array([copy.visited_at for copy in quiet])
     since_s = np.array([max(now - copy.visited_at, 0.0) for copy in quiet])
     covered_s = np.array([max(told_until - copy.visited_at, 0.0) for copy in quiet])
     rates = [copy.rate or DEFAULT_PRIOR.mean for copy in quiet]
@@ -225,7 +227,7 @@ def _evidence(site: _Stored, covering: set[int], now: float) -> SiteEvidence:
             key=lambda arrivals: arrivals.recent,
             default=Reliability().arrivals,
         ),
-        fan_out=_fan_out(site, known, by_listing, now),
+        fan_out=_fan_out(site, known, by_listing, visited_at, now),
         visits=site.visits,
     )
 
@@ -263,6 +265,7 @@ def _fan_out(
     site: _Stored,
     known: Mapping[int, Reliability],
     by_listing: Mapping[tuple[int, float], int],
+    visited_at: Floats,
     now: float,
 ) -> FanOut:
     rows = [row for row in site.sources if row.kind == hint.FAN_OUT]
@@ -282,14 +285,16 @@ def _fan_out(
     survey = site.surveys.get(number) or Survey(0.0, 0, {})
     likely = LikelySizes(sizes, survey.uses, copies=copies, articles=survey.articles)
 
-    def edited(title: str) -> EditedTemplate:
-        known = listed.get(title)
-        return EditedTemplate(likely.of(title), waiting[known.at] if known else 0)
+    def edited(title: str, at: float) -> EditedTemplate:
+        before = listed.get(title)
+        older = int(np.count_nonzero(visited_at <= at))
+        return EditedTemplate(likely.of(title), older, waiting[before.at] if before else 0)
 
+    touched = EditedTemplate(float(len(pending.pages)), len(visited_at))
     return FanOut(
         pending=[
-            *(edited(title) for title, _ in pending.templates),
-            *([EditedTemplate(float(len(pending.pages)))] if pending.pages else []),
+            *(edited(title, at) for title, at in pending.templates),
+            *([touched] if pending.pages else []),
         ],
         sizes=[float(size) for size in sizes.values()],
         others=likely.of_any(),

@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 import apsw
 
 from crawld.core.change.record import RECORD_DTYPE, VERSION
-from crawld.core.revisit.freshness_now import QuietVisits
+from crawld.core.revisit.quiet_visits import QuietVisits
 
 SAMPLE_COPIES: Final = 2_000
 """Copies that are all read; of more, a sample of about as many."""

@@ -24,11 +24,11 @@ from crawld.core.revisit.freshness_now import (
     EditedTemplate,
     FanOut,
     QuietCopies,
-    QuietVisits,
     ReportedCopies,
     ShareEvidence,
     SiteEvidence,
 )
+from crawld.core.revisit.quiet_visits import QuietVisits
 from crawld.core.revisit.template_sizes import like_others
 
 AUDIT_SHARE = 0.02
@@ -242,9 +242,10 @@ class World:
                 pending=[
                     EditedTemplate(
                         self._sizes.get(number, self._likely_sizes()),
+                        sum(page.visited_at <= at for page in quiet),
                         waiting[self._listed_at.get(number, -1.0)],
                     )
-                    for _, number in self._pending
+                    for at, number in self._pending
                 ],
                 sizes=list(self._sizes.values()),
                 others=self._likely_sizes(),

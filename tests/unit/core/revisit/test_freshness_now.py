@@ -12,12 +12,12 @@ from crawld.core.revisit.freshness_now import (
     EditedTemplate,
     FanOut,
     QuietCopies,
-    QuietVisits,
     ReportedCopies,
     ShareEvidence,
     SiteEvidence,
     estimate_freshness,
 )
+from crawld.core.revisit.quiet_visits import QuietVisits
 from crawld.core.revisit.template_sizes import like_others
 from tests.unit.core.revisit.freshness_world import World, WorldSettings
 
@@ -161,11 +161,11 @@ def test_changes_since_the_last_poll_are_expected():
 
 def test_a_pending_template_counts_as_many_pages_as_it_had():
     for size in (5.0, 50.0):
-        known = FanOut(pending=[EditedTemplate(size)], sizes=[5.0, 50.0])
+        known = FanOut(pending=[EditedTemplate(size, 100)], sizes=[5.0, 50.0])
         found = estimate_freshness(site(fan_out=known))
         assert found.fan_out == pytest.approx(0.95 * size, rel=0.05)
     unknown = estimate_freshness(
-        site(fan_out=FanOut(pending=[EditedTemplate(like_others([], 100.0))]))
+        site(fan_out=FanOut(pending=[EditedTemplate(like_others([], 100.0), 100)]))
     )
     assert 10.0 < unknown.fan_out < 35.0
     assert unknown.low < 0.4 < 0.9 < unknown.high
@@ -173,16 +173,30 @@ def test_a_pending_template_counts_as_many_pages_as_it_had():
 
 def test_a_template_that_is_edited_again_counts_the_pages_that_wait_once():
     waiting = [(40, HintGroup(1.0, 5.0, 0.0))]
-    again = FanOut(pending=[EditedTemplate(40.0, 40)], sizes=[40.0], waiting=waiting)
+    again = FanOut(pending=[EditedTemplate(40.0, 60, 40)], sizes=[40.0], waiting=waiting)
     found = estimate_freshness(site(quiet=quiet(60), fan_out=again))
     # The 40 that wait are stale; of 40 pages of the next edit most are among them.
     assert found.fan_out < 15.0
     assert found.low < 0.6 <= found.high
 
 
+def test_copies_made_since_the_edit_of_a_template_show_it():
+    for older in (0, 30, 100):
+        pending = FanOut(pending=[EditedTemplate(80.0, older)])
+        found = estimate_freshness(site(fan_out=pending))
+        assert found.fan_out == pytest.approx(0.95 * 0.8 * older, rel=0.05)
+
+
+def test_a_page_of_two_edited_templates_is_stale_once():
+    pending = FanOut(pending=[EditedTemplate(80.0, 100), EditedTemplate(50.0, 100)])
+    found = estimate_freshness(site(fan_out=pending))
+    # Any of the pages: one half of the fifth that the first leaves.
+    assert found.fan_out == pytest.approx(0.97 * 90.0, rel=0.05)
+
+
 def test_the_pages_of_a_template_are_not_shared_evenly_by_the_sites_of_a_wiki():
     # Of 50 pages among 200, 18 to 32 belong to one of two sites.
-    pending = FanOut(pending=[EditedTemplate(50.0)])
+    pending = FanOut(pending=[EditedTemplate(50.0, 100)])
     whole = estimate_freshness(site(fan_out=pending))
     half = estimate_freshness(site(covered_copies=200, fan_out=pending))
     assert whole.high - whole.low < 0.1
@@ -250,7 +264,7 @@ def test_sources_of_several_sites_report_on_each_in_proportion():
         estimate_freshness(site(covered_copies=covered, **more)) for covered in (100, 400)
     )
     assert one_of_four.unreported == pytest.approx(alone.unreported / 4, rel=0.15)
-    pending = FanOut(pending=[EditedTemplate(40.0)])
+    pending = FanOut(pending=[EditedTemplate(40.0, 100)])
     alone, one_of_four = (
         estimate_freshness(site(covered_copies=covered, fan_out=pending)) for covered in (100, 400)
     )

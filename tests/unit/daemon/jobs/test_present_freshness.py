@@ -3,7 +3,7 @@
 import pytest
 import trio
 
-from crawld.core.revisit.freshness_now import QuietVisits
+from crawld.core.revisit.quiet_visits import QuietVisits
 from crawld.daemon.crawl.context import CrawlContext
 from crawld.daemon.jobs import present_freshness
 from crawld.daemon.jobs.present_freshness import (

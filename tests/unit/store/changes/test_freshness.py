@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from crawld.core.change.model import PageModel
-from crawld.core.revisit.freshness_now import VISITS_KEPT, QuietVisits
+from crawld.core.revisit.quiet_visits import VISITS_KEPT, QuietVisits
 from crawld.store.changes import fan_out, freshness, hint_source, model, template_use
 from crawld.store.changes.template_use import Survey
 from crawld.store.engine import migrate
