@@ -2,26 +2,36 @@
 
 The rate of the last minutes predicts the changes that no poll has reported yet. Edits come in
 bursts, so recent evidence weighs most; the rate of the last day is the prior of it, so that a quiet
-source with a short memory is not taken for an active one.
+source with a short memory is not taken for an active one. Evidence that makes what was reported
+just now improbable is from before a burst: as far as that is likely, it is forgotten.
 
-Source: Gamma-Poisson updates with exponential forgetting.
+Source: Gamma-Poisson updates with exponential forgetting; change points by Bayes' rule with one run
+length (Adams & MacKay 2007).
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from math import exp
+from math import exp, lgamma, log
 from typing import Any, Final
 
 RECENT_S: Final = 300.0
 LONG_S: Final = 86_400.0
 """Time constants of the two memories."""
 
-PRIOR_S: Final = 60.0
+PRIOR_S: Final = 20.0
 """Exposure that the long-run rate is worth beside that of the last minutes."""
 
+CHANGE_S: Final = 1_800.0
+"""Mean time between two bursts, if nothing is known."""
+
+MAX_LOG_ODDS: Final = 50.0
+
 _PRIOR_COUNT = 0.5
+
+# Rates that a new burst may have: any order of magnitude about a change per ten seconds.
+_NEW_SHAPE, _NEW_S = 0.3, 3.0
 
 
 @dataclass(slots=True)
@@ -40,6 +50,9 @@ class Arrivals:
 
     def add(self, count: float, span_s: float) -> None:
         """Add events of a span of time, and decay the old evidence; `span_s` >= 0."""
+        if self.is_known and span_s > 0.0:
+            kept = 1.0 - self._change_probability(count, span_s)
+            self.recent, self.recent_s = kept * self.recent, kept * self.recent_s
         recent, long = exp(-span_s / RECENT_S), exp(-span_s / LONG_S)
         self.recent = self.recent * recent + count
         self.recent_s = self.recent_s * recent + RECENT_S * (1.0 - recent)
@@ -59,10 +72,18 @@ class Arrivals:
         ...     calm.add(0.0, 60.0); busy.add(30.0, 60.0)
         >>> shape, exposure_s = busy.posterior()
         >>> round(shape / exposure_s, 2), calm.posterior()[0] < 0.01
-        (0.54, True)
+        (0.55, True)
         """
         long = (self.long + _PRIOR_COUNT) / (self.long_s + PRIOR_S)
         return self.recent + PRIOR_S * long, self.recent_s + PRIOR_S
+
+    def _change_probability(self, count: float, span_s: float) -> float:
+        """Return how likely the rate has changed, by the events of a span of time."""
+        before = min(1.0 - exp(-span_s / CHANGE_S), 0.5)
+        same = _log_predictive(count, span_s, *self.posterior())
+        other = _log_predictive(count, span_s, _NEW_SHAPE, _NEW_S)
+        odds = same - other + log((1.0 - before) / before)
+        return 1.0 / (1.0 + exp(min(odds, MAX_LOG_ODDS)))
 
     def as_dict(self) -> dict[str, Any]:
         """Return plain values for JSON."""
@@ -73,3 +94,10 @@ class Arrivals:
         """Return the value of `as_dict`; KeyError, TypeError or ValueError for other values."""
         names = ("recent", "recent_s", "long", "long_s")
         return cls(*(float(values[name]) for name in names))
+
+
+def _log_predictive(count: float, span_s: float, shape: float, exposure_s: float) -> float:
+    """Return the log probability of a number of events, up to a constant of the number."""
+    total_s = exposure_s + span_s
+    known = lgamma(shape + count) - lgamma(shape)
+    return known + shape * log(exposure_s / total_s) + count * log(span_s / total_s)

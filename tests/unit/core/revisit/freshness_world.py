@@ -43,6 +43,7 @@ class WorldSettings:
             the calm around it, seconds; edits happen in bursts only.
         templates: pages that each template affects. template_edits: edits of templates.
         visible: share of the edits of templates that change what pages show.
+        calm_until: when the edits begin, seconds.
         missed: share of the edits that the source does not report. hints: whether it reports any.
         outages: (from, until), seconds.
         listing: chance of each slot to list the pages of an edited template that waits.
@@ -53,6 +54,7 @@ class WorldSettings:
     edits: float = 0.3
     zipf: float = 0.8
     bursts: tuple[float, float] | None = None
+    calm_until: float = 0.0
     templates: tuple[int, ...] = ()
     template_edits: float = 0.0
     visible: float = 1.0
@@ -121,7 +123,7 @@ class World:
 
     def _edit(self) -> None:
         settings, rng = self.settings, self._rng
-        rate = settings.edits
+        rate = settings.edits * (self.now >= settings.calm_until)
         if settings.bursts is not None:
             mean_s = settings.bursts[0 if self._bursting else 1]
             if rng.random() < 1.0 / mean_s:

@@ -92,6 +92,17 @@ def test_a_storm_is_known_to_a_tenth(all_probes):
     assert np.mean(all_probes["no source"].width) <= 0.2
 
 
+def test_a_sudden_storm_is_covered_from_its_second_poll():
+    inside = []
+    for seed in range(30):
+        world = World(WorldSettings(pages=100, edits=0.5, calm_until=FROM_S), seed)
+        for since_s in (12.0, 24.0, 36.0, 48.0, 60.0):
+            world.run(FROM_S + since_s)
+            says = estimate_freshness(world.evidence())
+            inside.append(says.low - 1e-9 <= world.truth <= says.high + 1e-9)
+    assert np.mean(inside) >= 0.93
+
+
 def test_a_pooled_figure_of_the_past_would_not_cover():
     """The figure of the past: the share that audits found, whatever is known of the present."""
 
