@@ -278,10 +278,15 @@ def registrable_domain(host: str) -> str:
     """
     if ":" in host or _IPV4(host):
         return host
-    domain: str | None = _suffixes().privatesuffix(host)
-    return domain or host
+    return private_suffix(host) or host
+
+
+def private_suffix(host: str) -> str | None:
+    """Return the registrable domain of a host name; None if it is a public suffix itself."""
+    found: str | None = _suffixes().privatesuffix(host)
+    return found
 
 
 @cache
 def _suffixes() -> PublicSuffixList:
-    return PublicSuffixList()
+    return PublicSuffixList()  # 10,000 rules: read when they are needed, and once

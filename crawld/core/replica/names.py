@@ -13,16 +13,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from publicsuffixlist import PublicSuffixList
 
 from crawld.core.replica.hosts import Ids, Keys
 from crawld.core.replica.vectors import Vectors, weighted_vectors
+from crawld.core.url import private_suffix
 
 LETTERS = 64
 """Letters compared: the bits of a machine word. A longer name is cut on the left."""
 
 _ALPHABET = {letter: at + 1 for at, letter in enumerate("abcdefghijklmnopqrstuvwxyz0123456789-._")}
-_SUFFIXES = PublicSuffixList()
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,23 +101,23 @@ def difference_in_words(one: str, other: str) -> str | None:
     ):
         return "names differ by the top-level domain"
     if same_owner(one, other):
-        return f"both under {_SUFFIXES.privatesuffix(one)}"
+        return f"both under {private_suffix(one)}"
     return None
 
 
 def same_owner(one: str, other: str) -> bool:
     """Whether two names are under one registered domain, and so of one owner."""
-    domain = _SUFFIXES.privatesuffix(one)
-    return domain is not None and domain == _SUFFIXES.privatesuffix(other)
+    domain = private_suffix(one)
+    return domain is not None and domain == private_suffix(other)
 
 
 def registered_label(name: str) -> str:
     """Return the label before the public suffix of a name; empty if there is none."""
-    return (_SUFFIXES.privatesuffix(name) or "").partition(".")[0]
+    return (private_suffix(name) or "").partition(".")[0]
 
 
 def _subdomain(name: str) -> str:
-    domain = _SUFFIXES.privatesuffix(name) or name
+    domain = private_suffix(name) or name
     return name.removesuffix(domain).removeprefix("www.")
 
 
