@@ -6,15 +6,16 @@ five times as much, and an index.
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Iterable
 
 import apsw
-import numpy as np
 
 
 def put(connection: apsw.Connection, page_id: int, requisites: Iterable[int]) -> None:
     """Store which requisites the last copy of a page needs."""
-    packed = np.unique(np.fromiter(requisites, dtype="<i8")).tobytes()
+    numbers = sorted(set(requisites))
+    packed = struct.pack(f"<{len(numbers)}q", *numbers)
     connection.execute(
         "INSERT OR REPLACE INTO requisite_use (page_id, requisites) VALUES (?, ?)",
         (page_id, packed),
