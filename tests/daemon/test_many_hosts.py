@@ -7,6 +7,8 @@ import trio
 
 from crawld.config.checks import check_config
 from crawld.config.model import Config
+from crawld.daemon.frontier import domain_hosts
+from crawld.daemon.frontier.admission import DOMAIN_FULL, Referrer
 from crawld.daemon.pacing import PART_ITEMS, SLICE_PARTS
 from tests.daemon.harness import make_site, until, until_done
 
@@ -114,3 +116,16 @@ async def test_many_sites_are_adopted_in_few_transactions(daemon, mirror, monkey
     assert stored[0][1] == 0
     assert stored[1:] == [(name, 1) for name in active]
     assert len(mirror.rows("SELECT 1 FROM page WHERE seed")) == SITES + 1
+
+
+async def test_the_known_hosts_of_a_domain_are_counted(many_hosts, monkeypatch):
+    monkeypatch.setattr(domain_hosts, "MAX_HOSTS_PER_DOMAIN", 3)
+    state = many_hosts.state
+    for number in range(3):
+        state.enter_host(10 + HOSTS + number, f"{number}.domain.test")
+    (site,) = state.sites.values()
+    state.sites[site.site_id] = site = site.with_host("new.domain.test").with_host("2.domain.test")
+    urls = ["http://new.domain.test/", "http://2.domain.test/"]
+    admitted = await state.admit(site, urls, Referrer(None, 1))
+    assert [each.url for each in admitted.found] == urls[1:]
+    assert [each.reason for each in admitted.refusals] == [DOMAIN_FULL]

@@ -21,6 +21,7 @@ from crawld.daemon.clock import Clock
 from crawld.daemon.fetch.metered_fetcher import TrafficMeter
 from crawld.daemon.fetch.page_forms import PageForms
 from crawld.daemon.frontier.admission import Admission, Admitted, KnownRobots, Referrer
+from crawld.daemon.frontier.domain_hosts import DomainHosts
 from crawld.daemon.frontier.host import HostState
 from crawld.daemon.frontier.page_queue import PageQueue
 from crawld.daemon.frontier.site import ActiveSite
@@ -112,7 +113,8 @@ class CrawlState:
         self.groups: tuple[GroupState, ...] = ()
         self.caps = Caps()
         self.wiki_scope = WikiScope()
-        self.admission = Admission(known_robots, self.wiki_scope)
+        self._domain_hosts = DomainHosts(self.hosts)
+        self.admission = Admission(known_robots, self.wiki_scope, self._domain_hosts)
         self.page_forms = PageForms(self.wiki_scope, known_robots)
         self.traffic = TrafficMeter()
         self.vanishing: dict[str, float] = {}
@@ -226,6 +228,7 @@ class CrawlState:
         if host is None:
             slot = self.schedule.host(name, first_wait_s=first_wait_s)
             host = self.hosts[name] = HostState(host_id, slot)
+            self._domain_hosts.add(name)
             host.group = group_of(self.groups, slot)
         return host
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from crawld.core.robots import Robots
 from crawld.core.traps import detect_trap
 from crawld.core.url import Url, split_url, url_hash
+from crawld.daemon.frontier.domain_hosts import DomainHosts
 from crawld.daemon.frontier.site import ActiveSite
 from crawld.daemon.frontier.wiki_scope import WikiScope
 from crawld.daemon.pacing import LoopSlices, parts_of
@@ -28,6 +29,12 @@ takes 4 KB of memory, a lookup and a robots.txt. The next visit adds as many aga
 
 TOO_MANY_HOSTS = "max_hosts_per_page"
 """The reason of the URLs beyond."""
+
+DOMAIN_FULL = "max_hosts_per_domain"
+"""The reason of URLs of new hosts in a domain of which many hosts are known."""
+
+_PASSING = frozenset({TOO_MANY_HOSTS, DOMAIN_FULL})
+"""Reasons that need not hold when a URL is named again."""
 
 DEPTH_SHIFT = 40
 """Shift of the depth in a 64-bit key, clear of the low bits that hold the site."""
@@ -88,8 +95,14 @@ class Admitted:
 class Admission:
     """Admits URLs for all sites."""
 
-    def __init__(self, known_robots: KnownRobots, wikis: WikiScope | None = None) -> None:
+    def __init__(
+        self,
+        known_robots: KnownRobots,
+        wikis: WikiScope | None = None,
+        domain_hosts: DomainHosts | None = None,
+    ) -> None:
         self._known_robots = known_robots
+        self._domain_hosts = domain_hosts or DomainHosts()
         self._wikis = wikis or WikiScope()
         self._recent = RecentUrls()
         self._refused_requisites = RecentUrls()
@@ -122,7 +135,7 @@ class Admission:
                 if (key in recent or key ^ too_deep in recent) and not source.seed:
                     continue
                 reason = self._judge(site, url, hashed, source, now, admitted)
-                if reason != TOO_MANY_HOSTS:
+                if reason not in _PASSING:
                     recent.add(key ^ too_deep if reason == "depth" else key)
             await slices.pause()
         return admitted
@@ -165,10 +178,12 @@ class Admission:
         return None
 
     def _limit(self, url: str, parsed: Url, admitted: Admitted) -> str | None:
-        """Return why robots.txt or the limit of hosts refuses a link or a requisite, else None."""
+        """Return why robots.txt or a limit of hosts refuses a link or a requisite, else None."""
         robots = self._known_robots(parsed.origin)
         if robots is not None and not robots.allowed(url):
             return "robots"
+        if not self._domain_hosts.takes(parsed.host):
+            return DOMAIN_FULL
         return None if admitted.takes(parsed.host) else TOO_MANY_HOSTS
 
     async def admit_requisites(
@@ -188,7 +203,7 @@ class Admission:
                 if key in refused:
                     continue
                 reason = self._judge_requisite(site, url, hashed, source, now, admitted)
-                if reason not in (None, TOO_MANY_HOSTS):
+                if reason is not None and reason not in _PASSING:
                     refused.add(key)
             await slices.pause()
         return admitted

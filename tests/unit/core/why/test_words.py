@@ -70,7 +70,8 @@ def test_every_trap_has_words_and_an_existing_key():
     "reason",
     [
         *("site_cap", "host_cap", "requisite_cap", "collision", "max_links_per_page", "robots"),
-        *("max_hosts_per_page", "exclude", "include", "depth", "host", "requisite_host"),
+        *("max_hosts_per_page", "max_hosts_per_domain", "requisite_host", "host"),
+        *("exclude", "include", "depth"),
         *("wiki_part", "wiki_talk", "wiki_view", "length", "calendar"),
     ],
 )

@@ -6,12 +6,14 @@ import trio
 from crawld.core.robots import Robots
 from crawld.core.url import canonicalize
 from crawld.daemon.frontier.admission import (
+    DOMAIN_FULL,
     MAX_HOSTS_PER_PAGE,
     TOO_MANY_HOSTS,
     Admission,
     RecentUrls,
     Referrer,
 )
+from crawld.daemon.frontier.domain_hosts import MAX_HOSTS_PER_DOMAIN, DomainHosts
 from tests.unit.daemon.site_values import make_site
 
 NOW = 1_780_000_000.0
@@ -55,6 +57,20 @@ async def test_scope_and_traps_decide_admission(admission, site, url, reason):
         assert (found, reasons) == ([canonicalize(url, HOME)], set())
     else:
         assert (found, reasons) == ([], {reason})
+
+
+async def test_a_full_domain_gets_no_more_hosts():
+    known: dict[str, None] = {}
+    domain_hosts = DomainHosts(known)
+    admission = Admission(lambda origin: None, domain_hosts=domain_hosts)
+    for number in range(MAX_HOSTS_PER_DOMAIN):
+        known[f"{number}.a.test"] = None
+        domain_hosts.add(f"{number}.a.test")
+    site = make_site(seeds=[HOME], hosts=["b.test"], subdomains=True)
+    urls = ["http://new.a.test/", "http://7.a.test/", "http://new.b.test/"]
+    assert await admit(admission, site, *urls) == (urls[1:], {DOMAIN_FULL})
+    # Seeds are the operator's; and nothing of it is remembered.
+    assert await admit(admission, site, urls[0], seed=True) == (urls[:1], set())
 
 
 async def test_a_page_adds_urls_of_few_hosts_at_a_visit(admission):
