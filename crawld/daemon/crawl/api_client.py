@@ -24,6 +24,7 @@ import structlog
 import trio
 
 from crawld.core.url import split_url
+from crawld.daemon.crawl.api_shared import WaitingQuestions
 from crawld.daemon.crawl.context import BackgroundWork, CrawlContext
 from crawld.daemon.crawl.loop import Crawl
 from crawld.daemon.fetch.request import stays_open
@@ -61,6 +62,9 @@ PATIENCE_S = 20.0
 LOOK_S = 1.0
 """Shortest pause before a busy host is checked again."""
 
+_REFUSALS = frozenset({TroubleKind.BROKEN, TroubleKind.TOO_MANY, TroubleKind.BAD_CURSOR})
+"""Troubles of a request, not of the wiki."""
+
 MAX_WARNED = 1_000
 """Warnings remembered, so that each is logged once."""
 
@@ -95,6 +99,7 @@ class ApiClient(BackgroundWork):
         self._at_once = trio.CapacityLimiter(AT_ONCE)
         self._asked_at: dict[str, float] = {}
         self._warned: set[tuple[str, str]] = set()
+        self._questions = WaitingQuestions()
 
     async def ask(
         self,
@@ -104,6 +109,8 @@ class ApiClient(BackgroundWork):
         due: bool = False,
         idle: bool = False,
         patience_s: float | None = None,
+        waits_s: float = 0.0,
+        takes_along: bool = False,
     ) -> ApiResponse | ApiTrouble:
         """Send one API request, as soon as politeness and the share of the host's turns allow.
 
@@ -112,15 +119,18 @@ class ApiClient(BackgroundWork):
             due: a budget already granted the turn; do not wait for the share.
             idle: wait while copies of the host are known to be stale, except for a floor.
             patience_s: how long edited pages come first; None: `PATIENCE_S`, or not at all if due.
+            waits_s: how long it waits for a request that takes it along, while edited pages wait.
+            takes_along: whether it takes one along.
 
         Returns:
             The response, or the reason why there is none. `HELD` and `FORBIDDEN` cost no request.
         """
         if patience_s is None:
             patience_s = 0.0 if due else PATIENCE_S
-        url = query_url(api.url, parameters, maxlag_s=self._config().jobs.api_maxlag_s)
         rules_of = next(iter(api.site_ids), 0)  # for a host that has no pages
         host = await self._state.ensure_host(split_url(api.url).host, rules_of)
+        if waits_s and (shared := await self._wait_shared(api, host, parameters, waits_s)):
+            return shared
         while True:
             if (held := self._held(api, host)) is not None:
                 return held
@@ -137,11 +147,19 @@ class ApiClient(BackgroundWork):
                 if robots is None:
                     await self._crawl.robots_fetch.fetch(host, site, origin)
                     continue
-                if robots.names_agent and not robots.allowed(url):
+                if robots.names_agent and not robots.allowed(self._url(api, parameters)):
                     return ApiTrouble(
                         TroubleKind.FORBIDDEN, "robots.txt names crawld and forbids it"
                     )
-                return await self._ask_now(api, host, site, url)
+                # Rules for crawld are checked for each request, so none takes another along.
+                takes_along = takes_along and not robots.names_agent
+                response = await self._send(api, host, site, parameters, takes_along=takes_along)
+                if response is not None:
+                    return response
+                takes_along = False
+
+    def _url(self, api: Api, parameters: Parameters) -> str:
+        return query_url(api.url, parameters, maxlag_s=self._config().jobs.api_maxlag_s)
 
     # --- permission ----------------------------------------------------------------------------
 
@@ -188,6 +206,51 @@ class ApiClient(BackgroundWork):
             if (free and not busy) or now >= fair_at:
                 return
             await trio.sleep(min(fair_at - now, max(delay_s, LOOK_S)))
+
+    # --- two queries in one request --------------------------------------------------------------
+
+    async def _wait_shared(
+        self, api: Api, host: HostState, parameters: Parameters, waits_s: float
+    ) -> ApiResponse | None:
+        """Wait for a request that takes a query along, while edited pages want all turns."""
+        until = trio.current_time() + waits_s
+        question = self._questions.add(api.url, parameters)
+        try:
+            while not question.ended.is_set():
+                left_s = until - trio.current_time()
+                if left_s <= 0.0 or not self._crawl.is_urgent(host.slot):
+                    break
+                with trio.move_on_after(min(left_s, LOOK_S)):
+                    await question.ended.wait()
+        finally:
+            self._questions.remove(api.url, question)
+        return question.response
+
+    async def _send(
+        self,
+        api: Api,
+        host: HostState,
+        site: ActiveSite,
+        parameters: Parameters,
+        *,
+        takes_along: bool,
+    ) -> ApiResponse | ApiTrouble | None:
+        """Send a request, which may take a question along; return its response.
+
+        None: the wiki refused it, perhaps because of the question, which is now asked alone.
+        """
+        joined, question = parameters, None
+        if takes_along:
+            joined, question = self._questions.join(api.url, parameters)
+        if question is None:
+            return await self._ask_now(api, host, site, self._url(api, parameters))
+        try:
+            response = await self._ask_now(api, host, site, self._url(api, joined))
+            if isinstance(response, ApiResponse):
+                return question.answer(response, parameters)
+            return None if response.trouble in _REFUSALS else response
+        finally:
+            question.ended.set()
 
     # --- one request ---------------------------------------------------------------------------
 

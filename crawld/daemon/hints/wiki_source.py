@@ -104,9 +104,16 @@ class WikiSource:
         """The host of the API."""
         return split_url(self.wiki.api.url).host
 
-    async def ask(self, query: Parameters, row: SourceRow) -> ApiResponse | PollTrouble:
-        """Send one API request; the budget has already allowed it."""
-        response = await self.client.ask(self.wiki.api, query, due=True)
+    async def ask(
+        self, query: Parameters, row: SourceRow, *, takes_along: bool = False
+    ) -> ApiResponse | PollTrouble:
+        """Send one API request; the budget has already allowed it.
+
+        Args:
+            takes_along: whether it takes a question along that waits.
+        """
+        api = self.wiki.api
+        response = await self.client.ask(api, query, due=True, takes_along=takes_along)
         if isinstance(response, ApiResponse):
             return response
         if response.trouble is TroubleKind.HELD:

@@ -174,7 +174,7 @@ class RecentChangesSource(WikiSource):
             return Poll(at=asked_at, cursor=row.cursor, requests=0, wait_s=LOOK_S)
         in_doubt = cursor.unverified_at > 0.0 and cursor.continuation is None
         query = oldest_query() if in_doubt else changes_query(cursor, asked_at)
-        response = await self.ask(query, row)
+        response = await self.ask(query, row, takes_along=True)
         if isinstance(response, PollTrouble):
             if response.trouble == TroubleKind.BAD_CURSOR:
                 whole = replace(cursor, continuation=None).to_json()

@@ -51,8 +51,11 @@ MAX_RETRY_S: Final = 600.0
 
 _CLOSED: Final = frozenset({TroubleKind.CLOSED, TroubleKind.FORBIDDEN, TroubleKind.NOT_JSON})
 
-PATIENCE_S: Final = 10.0
-"""How long edited pages come before a question: a page that enters a part is copied in time."""
+SHARED_WAIT_S: Final = 10.0
+"""How long a question waits for the next poll, which takes it along, while edited pages wait."""
+
+PATIENCE_S: Final = 5.0
+"""How long edited pages come before a question after that: a new member is copied in time."""
 
 MAX_REFUSALS: Final = 3
 """Refusals of a question about events, in a row; then they are left to the `members` job."""
@@ -195,7 +198,9 @@ class WikiEventsJob(BackgroundWork):
         api = api_of(row, self._state.sites)
         if api is None:
             return None
-        return partial(self._client.ask, api, due=True, patience_s=PATIENCE_S)
+        return partial(
+            self._client.ask, api, due=True, patience_s=PATIENCE_S, waits_s=SHARED_WAIT_S
+        )
 
     # --- renames ---------------------------------------------------------------------------------
 

@@ -55,8 +55,9 @@ class ScriptedClient:
     waiting: list = field(default_factory=list)
     asked: list = field(default_factory=list)
 
-    async def ask(self, api, query, *, due):
+    async def ask(self, api, query, *, due, takes_along=False):
         assert due
+        assert takes_along == ("recentchanges" in query.get("list", ""))
         self.asked.append(query)
         given = self.waiting.pop(0)
         if isinstance(given, ApiTrouble):

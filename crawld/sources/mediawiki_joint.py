@@ -1,0 +1,54 @@
+"""Two queries to a MediaWiki API in one request: a list of changes, and the state of some titles.
+
+A request may name several modules; the response has the rows of each under its own key. The
+parameters of a module, and what continues it, begin with its prefix of two letters.
+
+Source: MediaWiki, API:Query, API:Continue, API:Etiquette ("combine things into one request").
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Final
+
+from crawld.sources.mediawiki_api import ApiResponse, Parameters
+
+_LISTS_OF_MODULES: Final = frozenset({"list", "prop", "meta"})
+"""Parameters whose values are joined."""
+
+_OF_ALL_MODULES: Final = _LISTS_OF_MODULES | {"continue", "curtimestamp"}
+"""Parameters without a prefix."""
+
+_PREFIX_LENGTH: Final = 2
+
+
+def join_queries(first: Parameters, second: Parameters) -> Parameters | None:
+    """Return a query for both, None if they contradict each other.
+
+    Both are at their beginning: one that continues skips modules which the other needs.
+    """
+    if "continue" in first or "continue" in second or "generator" in {*first, *second}:
+        return None
+    joined = dict(first)
+    for key, value in second.items():
+        if key not in joined:
+            joined[key] = value
+        elif key in _LISTS_OF_MODULES:
+            joined[key] = f"{joined[key]}|{value}"
+        elif joined[key] != value:
+            return None
+    return joined
+
+
+def split_response(response: ApiResponse, first: Parameters) -> tuple[ApiResponse, bool]:
+    """Return the response to the first of two joined queries, and whether the second is complete.
+
+    The rows of the second are beside those of the first.
+    """
+    if response.cursor is None:
+        return response, True
+    prefixes = {key[:_PREFIX_LENGTH] for key in first if key not in _OF_ALL_MODULES}
+    names = response.cursor.keys() - {"continue"}
+    own = {name for name in names if name[:_PREFIX_LENGTH] in prefixes}
+    cursor = {key: value for key, value in response.cursor.items() if key in own | {"continue"}}
+    return replace(response, cursor=cursor if own else None), own == names

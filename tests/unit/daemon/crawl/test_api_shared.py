@@ -1,0 +1,120 @@
+"""A question to a wiki goes along with the next poll of its recent changes."""
+
+from types import SimpleNamespace
+from urllib.parse import parse_qs
+
+import pytest
+import trio
+
+from crawld.config.model import Config
+from crawld.daemon.clock import Clock
+from crawld.daemon.crawl.api_client import Api, ApiClient
+from crawld.daemon.crawl.context import CrawlContext
+from crawld.sources.mediawiki_api import ApiResponse, ApiTrouble, TroubleKind
+from crawld.sources.mediawiki_changes import ChangesCursor, changes_query
+from crawld.sources.mediawiki_members import pages_query
+from tests.unit.daemon.fake_hosts import on_autojump_clock
+
+API = Api((1,), "https://wiki.test/w/api.php")
+CHANGES = changes_query(ChangesCursor(at=1_780_000_000.0), 1_780_000_000.0)
+QUESTION = pages_query(["Category:A"], titles=["X", "Y"])
+PAGES = [{"title": "X", "pageid": 1}]
+
+
+class Client(ApiClient):
+    """A client that records its requests and gets scripted responses."""
+
+    def __init__(self, responses, *, urgent=True):
+        self.urgent = urgent
+        crawl = SimpleNamespace(is_urgent=lambda slot: self.urgent)
+        super().__init__(CrawlContext(None, None, Clock(), None, None, None, Config), crawl, None)
+        self.responses = responses
+        self.asked = []
+
+    async def _ask_now(self, api, host, site, url):
+        self.asked.append(parse_qs(url.partition("?")[2]))
+        return self.responses.pop(0)
+
+    async def poll(self):
+        host = SimpleNamespace(slot=None)
+        return await self._send(API, host, None, CHANGES, takes_along=True)
+
+    async def question(self, *, waits_s=10.0):
+        host = SimpleNamespace(slot=None)
+        return await self._wait_shared(API, host, QUESTION, waits_s)
+
+
+async def ask_beside(client, polls):
+    """Return the response to a question that waits while the recent changes are polled."""
+    found = []
+
+    async def ask():
+        found.append((await client.question(), trio.current_time()))
+
+    polled = []
+    began_at = trio.current_time()
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(ask)
+        for _ in range(polls):
+            await trio.sleep(4.0)
+            polled.append(await client.poll())
+    [(response, at)] = found
+    return response, at - began_at, polled
+
+
+@on_autojump_clock
+async def test_a_question_and_a_poll_take_one_request():
+    rows = {"recentchanges": [], "logevents": [], "pages": PAGES}
+    cursor = {"rccontinue": "1|2", "continue": "-||info"}
+    client = Client([ApiResponse(rows, cursor, served_at=5.0), ApiResponse({}, None)])
+    response, waited_s, polled = await ask_beside(client, 2)
+    assert response.query["pages"] == PAGES
+    assert response.cursor is None
+    assert waited_s == 4.0
+    assert polled[0].cursor == cursor
+    assert client.asked[0]["list"] == ["recentchanges|logevents"]
+    assert client.asked[0]["titles"] == ["X|Y"]
+    assert "titles" not in client.asked[1]
+
+
+@on_autojump_clock
+async def test_a_question_whose_response_is_not_complete_is_asked_alone():
+    cursor = {"clcontinue": "3", "continue": "||info"}
+    client = Client([ApiResponse({"pages": PAGES}, cursor)])
+    response, waited_s, polled = await ask_beside(client, 1)
+    assert (response, waited_s) == (None, 4.0)
+    assert polled[0].cursor is None
+
+
+@pytest.mark.parametrize(
+    ("trouble", "repeated"), [(TroubleKind.TOO_MANY, True), (TroubleKind.UNAVAILABLE, False)]
+)
+@on_autojump_clock
+async def test_a_question_does_not_fail_a_poll(trouble, repeated):
+    failed = ApiTrouble(trouble, "no")
+    client = Client([failed])
+    response, _, polled = await ask_beside(client, 1)
+    assert response is None
+    assert polled == [None if repeated else failed]  # None: it is sent again without a question
+
+
+@on_autojump_clock
+async def test_without_a_poll_a_question_waits_for_a_limited_time():
+    began_at = trio.current_time()
+    assert await Client([]).question() is None
+    assert trio.current_time() - began_at == 10.0
+
+
+@on_autojump_clock
+async def test_a_question_waits_only_while_edited_pages_do():
+    began_at = trio.current_time()
+    assert await Client([], urgent=False).question() is None
+    assert trio.current_time() == began_at
+    client = Client([ApiResponse({}, None)])
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(client.question)
+        await trio.sleep(3.5)
+        client.urgent = False
+        await trio.sleep(2.0)
+        await client.poll()
+    assert "titles" not in client.asked[0]
