@@ -250,12 +250,14 @@ class HostState:
         """Return when (trio clock) a page may have the turn of `at`.
 
         A turn just before a poll is left to it, unless a copy is known to be stale or missing: a
-        visit on suspicion would delay the reports of edits by a whole turn.
+        visit on suspicion would delay the reports of edits by a whole turn. A turn at the time of
+        the poll is left to it in any case.
         """
-        poll_at = self.poll_at
+        poll_at, turn_at = self.poll_at, max(at, self.slot.next_at, trio.current_time())
+        if poll_at <= turn_at < poll_at + POLL_ROOM_S:
+            return poll_at + POLL_ROOM_S  # both are due now, as at the end of a Retry-After
         if not at < poll_at:
             return at
-        turn_at = max(at, self.slot.next_at, trio.current_time())
         if not turn_at < poll_at < turn_at + self.delay_s():
             return at
         best = min((queue.rank for queue in _active(self.pages, active)), default=Rank.REVISIT)

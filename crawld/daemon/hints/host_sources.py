@@ -42,7 +42,8 @@ class ScheduledSource:
     Attributes:
         next_at: when it is due (trio's clock).
         allowed_at: from when it may be polled.
-        put_off_at: since when it is due but waits for better work; None: it does not wait.
+        put_off_at: since when it is due but waits for better work, or waited for its budget before;
+            None: it does not wait.
         asked: whether its last poll sent a request.
     """
 
@@ -127,7 +128,7 @@ class HostSources:
             polled.put_off_at = None
             return None
         if polled.put_off_at is None:
-            polled.put_off_at = now
+            polled.put_off_at = min(polled.next_at, now)  # it may have waited for its budget
         if now - polled.put_off_at >= most_s:
             polled.put_off_at = None
             return None

@@ -342,8 +342,6 @@ class HintPoller(BackgroundWork):
             cursor_updates=result.cursor_updates,
             also_write=writes,
         )
-        if result.requisites:  # before the cursor moves: a kill in between repeats the poll
-            await self._database.write(wiki_requisite.make_due, result.requisites, result.at)
         new_hints += await self._store(row, last)
         self.delivery.confirm(row, removed)
         if result.on_stored is not None:
@@ -423,6 +421,8 @@ def _write_beside(
     """Write what a poll reported beside its hints; collect the pages to be confirmed as removed."""
     # A transaction that fails is tried again.
     removed[:] = removal.report(connection, host_id, result.removals)
+    if result.requisites:
+        wiki_requisite.make_due(connection, result.requisites, result.at)
     if result.also_write is not None:
         result.also_write(connection)
 

@@ -179,7 +179,7 @@ async def test_the_turn_before_a_poll_is_left_to_it_unless_a_copy_is_stale():
     left_to = host.leave_turn(now, {1})
     assert now + 0.8 < left_to < now + 0.9
     assert host.leave_turn(now + 0.9, {1}) == now + 0.9
-    host.slot.next_at = now + 0.85
+    host.slot.next_at = now + 0.88
     assert host.leave_turn(now, {1}) == now
     host.slot.next_at = now
     host.poll_at = now + 1.2  # there is time for both
@@ -214,6 +214,15 @@ class Arrivals:
         (page,) = turns(self.host, 1, at=at)
         self.waits += [at - edited_at for edited_at in self.waiting.pop(page, ())]
         return page
+
+
+@on_autojump_clock
+async def test_when_a_host_opens_the_poll_comes_before_pages_known_to_be_stale():
+    host, now = make_host(), trio.current_time()
+    host.pages[1].add_hint(7, NOW - 1.0, 0.9)
+    host.poll_at = opens_at = now + 10.0
+    assert opens_at < host.leave_turn(opens_at, {1}) < opens_at + 0.1
+    assert host.leave_turn(opens_at + 0.2, {1}) == opens_at + 0.2  # the poll did not come
 
 
 @on_autojump_clock

@@ -98,7 +98,10 @@ def test_a_probe_waits_while_copies_are_stale_but_not_for_ever():
     changes.asked = True
     assert not puts_off(host, probe, 0.0, stale=False)
     assert not puts_off(host, probe, 0.0, urgent=True)
-    answers = [puts_off(host, probe, 15.0 * turn) for turn in range(100)]
+    answers = []
+    for turn in range(100):
+        probe.next_at = 15.0 * turn
+        answers.append(puts_off(host, probe, probe.next_at))
     assert answers.count(False) == pytest.approx(1500.0 / MAX_PATIENCE_S, abs=1)
     assert answers[0]
     waits = host.puts_off(changes, row(1, "recent_changes"), 0.0, stale=True, edited=True)
@@ -117,6 +120,11 @@ def test_a_listing_waits_while_edited_pages_do_but_not_for_ever():
 
     assert wait_s(0.0, edited=False) is None
     assert wait_s(0.0, pending=replace(templates, pages=((1, 1.0, 1.0),))) is None
-    answers = [wait_s(1.0 * second) for second in range(210)]
+    answers = []
+    for second in range(210):
+        answers.append(wait_s(1.0 * second))
+        listing.next_at = second + 1.0
     assert answers.count(None) == pytest.approx(210 / LISTING_PATIENCE_S, abs=1)
     assert 0 < answers[0] <= 2.0
+    listing.next_at = 300.0  # then it waited for its budget
+    assert wait_s(300.0 + LISTING_PATIENCE_S) is None
