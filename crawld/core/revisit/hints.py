@@ -43,7 +43,7 @@ Places = NDArray[np.int64]
 SAME_CHANGE_S = 60.0
 """Hints closer in time than this report the same change."""
 
-PROMPT_S, BELATED_S = 20.0, 45.0
+PROMPT_S, BELATED_S = 15.0, 45.0
 """A page is due `PROMPT_S` after its change was reported. A change that was itself reported late,
 such as one of an outage, may wait once more as long as it has, up to `BELATED_S`: new edits do not
 wait behind all those of an outage, and these are read soon, too."""

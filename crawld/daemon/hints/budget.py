@@ -65,7 +65,7 @@ IDLE_FACTOR: Final = 20.0
 PROMPT_KINDS: Final = frozenset({"recent_changes", "probe"})
 """Kinds of sources whose poll reports the changes of a whole wiki, or of a small one."""
 
-BACKLOG_PAGES: Final = 8
+BACKLOG_PAGES: Final = 5
 BACKLOG_FACTOR: Final = 1.6
 """While more edited pages wait than this, a wiki is polled so many times less often: its turns go
 to the visits, and a deletion is still seen within 10 s at the default `min_poll_s`."""
