@@ -189,7 +189,7 @@ class Daemon:
         self.readers_scope = trio.CancelScope()
 
     def _hint_sources(self, client: ApiClient) -> HintPoller:
-        wikis = WikiFinder(self.context, client, self._wiki_changed)
+        wikis = WikiFinder(self.context, client, self._wiki_changed, self._accept_hints)
         documents = DocumentFinder(
             self.context, self.crawl.robots, self.documents, self._accept_hints
         )

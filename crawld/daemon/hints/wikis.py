@@ -27,12 +27,12 @@ from crawld.daemon.crawl.api_client import ApiClient, api_of
 from crawld.daemon.crawl.context import BackgroundWork, CrawlContext
 from crawld.daemon.frontier.wiki_events import find_events
 from crawld.daemon.frontier.wiki_sites import update_wiki_sites
-from crawld.daemon.hints.source import CursorUpdates, Poll, PollTrouble, Source
+from crawld.daemon.hints.source import AcceptPoll, CursorUpdates, Poll, PollTrouble, Source
 from crawld.daemon.hints.template_survey import survey
 from crawld.daemon.hints.wiki_probe import ProbeSource
 from crawld.daemon.hints.wiki_removals import removal_reports
 from crawld.daemon.hints.wiki_source import LOOK_S, ClockSkew, Wiki, WikiSource, change_of_revision
-from crawld.sources.mediawiki_api import ApiResponse, TroubleKind
+from crawld.sources.mediawiki_api import ApiResponse, Parameters, TroubleKind
 from crawld.sources.mediawiki_changes import (
     ChangesCursor,
     PendingTemplates,
@@ -46,6 +46,7 @@ from crawld.sources.mediawiki_changes import (
     template_users_query,
 )
 from crawld.sources.mediawiki_feed import read_feed
+from crawld.sources.mediawiki_joint import join_queries, split_response
 from crawld.sources.mediawiki_site import WikiFacts
 from crawld.sources.mediawiki_title import FILE_SPACE, INTERFACE_SPACE, TEMPLATE_SPACES
 from crawld.store.changes import (
@@ -78,6 +79,9 @@ MAX_TEMPLATE_REQUESTS: Final = 10
 """Most requests for one template (5,000 pages); the probe finds the rest."""
 
 
+_REFUSALS: Final = frozenset({TroubleKind.BAD_CURSOR, TroubleKind.BROKEN, TroubleKind.TOO_MANY})
+"""Troubles of a request, not of the wiki."""
+
 FindEvents: TypeAlias = Callable[[Sequence[TitleChange]], Sequence[WikiEvent]]
 """Returns which changes of a wiki may change the parts that its sites cover."""
 
@@ -101,12 +105,22 @@ class WikiFinder(BackgroundWork):
     kinds: Final = ("recent_changes", "probe", "fan_out")
 
     def __init__(
-        self, context: CrawlContext, client: ApiClient, on_events: OnEvents = _ignore
+        self,
+        context: CrawlContext,
+        client: ApiClient,
+        on_events: OnEvents = _ignore,
+        accept: AcceptPoll | None = None,
     ) -> None:
-        """Create a finder; `on_events` is called when events of wikis were stored."""
+        """Create a finder.
+
+        Args:
+            on_events: called when events of wikis were stored.
+            accept: stores what the poll of a source reports for another one.
+        """
         super().__init__(context)
         self._client = client
         self._on_events = on_events
+        self._accept = accept
 
     async def find(self) -> Sequence[Source]:
         """Return the sources of every wiki with known siteinfo."""
@@ -131,6 +145,7 @@ class WikiFinder(BackgroundWork):
                     *given,
                     find_events=partial(self._find_events, row),
                     on_events=self._on_events,
+                    accept=self._accept,
                 ),
                 ProbeSource(*given),
                 FanOutSource(*given),
@@ -158,10 +173,14 @@ class RecentChangesSource(WikiSource):
         clock: Clock,
         find_events: FindEvents = _no_events,
         on_events: OnEvents = _ignore,
+        accept: AcceptPoll | None = None,
     ) -> None:
+        """Create the source; `accept` stores the listings that its polls take along."""
         super().__init__(known, database, client, clock)
         self._find_events = find_events
         self._on_events = on_events
+        self._accept = accept
+        self._fan_out = FanOutSource(known, database, client, clock)
 
     def is_waiting(self, row: SourceRow) -> bool:
         """Whether there may be changes that nobody heard: always, after a time without a poll."""
@@ -174,7 +193,7 @@ class RecentChangesSource(WikiSource):
             return Poll(at=asked_at, cursor=row.cursor, requests=0, wait_s=LOOK_S)
         in_doubt = cursor.unverified_at > 0.0 and cursor.continuation is None
         query = oldest_query() if in_doubt else changes_query(cursor, asked_at)
-        response = await self.ask(query, row, takes_along=True)
+        response = await self._ask_with_listing(query, row)
         if isinstance(response, PollTrouble):
             if response.trouble == TroubleKind.BAD_CURSOR:
                 whole = replace(cursor, continuation=None).to_json()
@@ -219,6 +238,25 @@ class RecentChangesSource(WikiSource):
             ),
             on_stored=partial(self._on_events, read.gap) if events or logged or read.gap else None,
         )
+
+    async def _ask_with_listing(
+        self, query: Parameters, row: SourceRow
+    ) -> ApiResponse | PollTrouble:
+        """Send a request that also asks for the users of the next edited template."""
+        listing = await self._fan_out.next_listing() if self._accept is not None else None
+        joined = join_queries(query, listing[1]) if listing is not None else None
+        if self._accept is None or listing is None or joined is None:
+            return await self.ask(query, row, takes_along=True)
+        response = await self.ask(joined, row, takes_along=True)
+        if isinstance(response, PollTrouble):
+            # The template may be why the wiki refuses both: it is asked for alone.
+            refused = response.trouble in _REFUSALS
+            return await self.ask(query, row) if refused else response
+        fan_out_row, listing_query = listing
+        of_listing, _ = split_response(response, listing_query)
+        listed = await self._fan_out.read_listing(fan_out_row, of_listing)
+        await self._accept(fan_out_row, replace(listed, requests=0))
+        return split_response(response, query)[0]
 
     async def _fed(
         self,
@@ -351,15 +389,35 @@ class FanOutSource(WikiSource):
             return Poll(at=now, pages=pages, cursor=rest.to_json(), requests=0, wait_s=wait_s)
         if not pending.templates:
             return await survey(self, row)
-        (title, at), *others = pending.templates
-        is_file = self.wiki.facts.titles.namespace_of(title) == FILE_SPACE
-        query = template_users_query(title, pending.continuation, is_file=is_file)
-        response = await self.ask(query, row)
+        response = await self.ask(self._listing_query(pending), row)
         if isinstance(response, PollTrouble):
             if response.trouble not in (TroubleKind.BAD_CURSOR, TroubleKind.BROKEN):
                 return response
+            (title, _), *others = pending.templates
             log.warning("wiki_template_skipped", title=title, why=response.trouble)
             return Poll(at=now, cursor=PendingTemplates(tuple(others)).to_json())
+        return await self.read_listing(row, response)
+
+    async def next_listing(self) -> tuple[SourceRow, Parameters] | None:
+        """Return the query for the users of the next template, None if none waits for its first.
+
+        The row of the source comes with it, as it is stored now.
+        """
+        row = await self.database.read(hint_source.get, self.row.hint_source_id)
+        pending = PendingTemplates.from_json(row.cursor)
+        if pending.pages or pending.continuation or not pending.templates:
+            return None
+        return row, self._listing_query(pending)
+
+    def _listing_query(self, pending: PendingTemplates) -> Parameters:
+        title, _ = pending.templates[0]
+        is_file = self.wiki.facts.titles.namespace_of(title) == FILE_SPACE
+        return template_users_query(title, pending.continuation, is_file=is_file)
+
+    async def read_listing(self, row: SourceRow, response: ApiResponse) -> Poll:
+        """Return the pages that a response to the query of `row` reports."""
+        pending = PendingTemplates.from_json(row.cursor)
+        (title, at), *others = pending.templates
         now, asked = self.clock.now(), pending.requests + 1
         changes = [self.change_of(user, None, (at, now)) for user in read_template_users(response)]
         more = response.cursor is not None and asked < MAX_TEMPLATE_REQUESTS

@@ -123,6 +123,8 @@ class ScriptedWiki:
             return reply({"batchcomplete": True, "query": self._siteinfo()})
         if given.get("list") == "logevents":
             return reply({"batchcomplete": True, "query": {"logevents": []}})
+        if given.get("list") == "querypage":
+            return reply({"batchcomplete": True, "query": {"querypage": {"results": []}}})
         if "titles" in given:
             return self._titles(given["titles"].split("|"))
         return self._history(int(given["pageids"]), given.get("rvcontinue"))
