@@ -6,14 +6,14 @@ from crawld.sources.mediawiki_api import ApiTrouble, TroubleKind
 from crawld.sources.mediawiki_usage import USAGE_LISTS
 from crawld.store.changes import template_use
 from crawld.store.changes.template_use import Survey
-from tests.unit.daemon.hints.test_wikis import NOW, make, reply  # noqa: F401
+from tests.unit.daemon.hints.scripted_wiki import NOW, reply
 
 
 def used(value, title):
     return reply(querypage={"results": [{"value": value, "title": title}]})
 
 
-async def test_a_wiki_is_asked_once_a_day_how_many_pages_use_its_templates(make):  # noqa: F811
+async def test_a_wiki_is_asked_once_a_day_how_many_pages_use_its_templates(make):
     world = await make(60)
     number = world.known.sources["fan_out"].hint_source_id
     poll = await world.poll("fan_out", used("46", "Template:T"), used("4", "File:F.png"))
@@ -29,7 +29,7 @@ async def test_a_wiki_is_asked_once_a_day_how_many_pages_use_its_templates(make)
     assert (await world.poll("fan_out", used("47", "Template:T"), used("4", "A"))).requests == 2
 
 
-async def test_a_wiki_that_does_not_tell_is_asked_again_in_an_hour(make):  # noqa: F811
+async def test_a_wiki_that_does_not_tell_is_asked_again_in_an_hour(make):
     world = await make(60)
     refused = {"error": {"code": "unknown_qppage", "info": "no"}}
     poll = await world.poll("fan_out", refused, refused)
@@ -40,5 +40,5 @@ async def test_a_wiki_that_does_not_tell_is_asked_again_in_an_hour(make):  # noq
     assert (await world.poll("fan_out", held)).trouble == HELD
 
 
-async def test_a_small_wiki_is_not_asked_about_its_templates(make):  # noqa: F811
+async def test_a_small_wiki_is_not_asked_about_its_templates(make):
     assert (await (await make(3)).poll("fan_out")).requests == 0

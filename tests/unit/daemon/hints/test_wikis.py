@@ -1,173 +1,27 @@
 """The three hint sources of a MediaWiki, with valid and invalid API responses."""
 
-import json
-from dataclasses import dataclass, field
-from datetime import UTC, datetime
-
 import pytest
 
 from crawld.core.page import Outcome, PageState
 from crawld.core.url import url_hash
-from crawld.daemon.clock import Clock
-from crawld.daemon.crawl.api_client import Api
 from crawld.daemon.hints.source import HELD, Poll, PollTrouble
-from crawld.daemon.hints.wiki_probe import ProbeSource
-from crawld.daemon.hints.wiki_source import Wiki
-from crawld.daemon.hints.wikis import FanOutSource, RecentChangesSource
-from crawld.sources.mediawiki_api import ApiTrouble, TroubleKind, read_response
+from crawld.sources.mediawiki_api import ApiTrouble, TroubleKind
 from crawld.sources.mediawiki_changes import ChangesCursor, PendingTemplates, ProbeProgress
-from crawld.sources.mediawiki_site import WikiFacts
-from crawld.sources.mediawiki_title import Namespace, TitleRules
 from crawld.store import visit
-from crawld.store.changes import change, fan_out, hint_source, wiki, wiki_page
-from crawld.store.changes.wiki_page import ResolvedTitle, VisitedPage
-from crawld.store.engine.database import Database
-from crawld.store.frontier import frontier, redirect, site
-from crawld.store.versions import body as body_rows
-from crawld.store.versions import response
+from crawld.store.changes import change, fan_out
+from crawld.store.frontier import redirect
 from crawld.store.visit import VisitRecord
+from tests.unit.daemon.hints.scripted_wiki import (
+    HOUR_S,
+    NOW,
+    changed,
+    edit,
+    is_waiting,
+    iso_time,
+    reply,
+)
 from tests.unit.daemon.site_values import make_discovery
 from tests.unit.store.rows import discover_in_full
-
-NOW = 1_790_000_000.0
-HOUR_S = 3_600.0
-SPACES = {0: Namespace(0, ""), 6: Namespace(6, "File"), 10: Namespace(10, "Template")}
-FACTS = WikiFacts(
-    "MediaWiki 1.39",
-    "http://a.test",
-    TitleRules(
-        article_path="/wiki/$1",
-        script="/w/index.php",
-        namespaces=SPACES,
-        names={"file": 6, "template": 10},
-    ),
-)
-
-
-def iso_time(at):
-    return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
-@dataclass
-class ScriptedClient:
-    """An API client with scripted responses, parsed as real ones."""
-
-    waiting: list = field(default_factory=list)
-    asked: list = field(default_factory=list)
-
-    async def ask(self, api, query, *, due, takes_along=False):
-        assert due
-        self.asked.append(query)
-        given = self.waiting.pop(0)
-        if isinstance(given, ApiTrouble):
-            return given
-        status, body = given if isinstance(given, tuple) else (200, given)
-        text = body if isinstance(body, str) else json.dumps(body)
-        return read_response(status, None, text.encode(), now=NOW)
-
-
-def reply(at=NOW, cursor=None, **query):
-    answer = {"curtimestamp": iso_time(at), "query": query}
-    return {**answer, "continue": cursor} if cursor else {**answer, "batchcomplete": True}
-
-
-def edit(number, title, at=NOW - 5, page=0, space=0):
-    values = {"type": "edit", "rcid": number, "title": title, "ns": space, "pageid": page}
-    return {**values, "timestamp": iso_time(at)}
-
-
-def is_waiting(world, kind, cursor=None):
-    return world.sources[kind].is_waiting(world.known.sources[kind]._replace(cursor=cursor))
-
-
-class World:
-    """A database with a wiki of some pages, its sources and a scripted client."""
-
-    def __init__(self, database, known, pages):
-        self.database = database
-        self.known = known
-        self.pages = pages
-        self.client = ScriptedClient()
-        self.sources = {
-            kind: make(known, database, self.client, Clock(wall=lambda: NOW))
-            for kind, make in (
-                ("recent_changes", RecentChangesSource),
-                ("probe", ProbeSource),
-                ("fan_out", FanOutSource),
-            )
-        }
-
-    async def poll(self, kind, *answers, cursor=None):
-        """Poll a source once from a cursor."""
-        self.client.waiting[:] = answers
-        row = self.known.sources[kind]._replace(cursor=cursor)
-        return await self.sources[kind].poll(row)
-
-    def hinted_titles(self, poll):
-        """Return the titles for which a poll gives hints."""
-        titles = {number: title for title, number in self.pages.items()}
-        return {titles[page.page_id] for page in poll.pages}
-
-
-def changed(page_id, content):
-    """Return a visit an hour ago that stored a copy."""
-    return VisitRecord(
-        page_id=page_id,
-        visited_at=NOW - HOUR_S,
-        outcome=Outcome.CHANGED,
-        state=PageState.VISITED,
-        response=response.StoredResponse(status=200, http_version="HTTP/1.1", headers=b""),
-        body=body_rows.encode(content),
-    )
-
-
-def prepare(connection, count):
-    site.upsert(connection, "s", "{}", source="config", at=NOW)
-    titles = [f"Page {number}" for number in range(count)]
-    new = frontier.discover(
-        connection, [make_discovery(f"/wiki/{title.replace(' ', '_')}") for title in titles]
-    )
-    for page in new:
-        record = VisitRecord(
-            page_id=page.page_id,
-            visited_at=NOW - HOUR_S,
-            outcome=Outcome.UNCHANGED,
-            state=PageState.VISITED,
-        )
-        visit.record(connection, record)
-    wiki.record_detection(connection, 1, 1, NOW, "http://a.test/w/api.php")
-    wiki.set_facts(connection, 1, FACTS.to_json(), NOW)
-    seen = [
-        (VisitedPage(page.page_id, page.url, NOW - HOUR_S, None), title)
-        for page, title in zip(new, titles, strict=True)
-    ]
-    wiki_page.register(connection, 1, 1, seen, NOW)
-    for number, row in enumerate(wiki_page.list_in_state(connection, 1, "unresolved", limit=count)):
-        # The last title redirects to the first.
-        shown = 100 if number == count - 1 else 100 + number
-        wiki_page.resolve(connection, row, ResolvedTitle(shown, row.title, None), NOW)
-    [row] = wiki.list_wikis(connection)
-    kinds = ("recent_changes", "probe", "fan_out")
-    sources = {
-        kind: hint_source.ensure_of_wiki(
-            connection, row.wiki_id, row.host_id, kind, row.api_url, NOW
-        )
-        for kind in kinds
-    }
-    known = Wiki(row, FACTS, Api(row.site_ids, row.api_url), sources)
-    return known, {title: page.page_id for page, title in zip(new, titles, strict=True)}
-
-
-@pytest.fixture
-async def make(tmp_path):
-    """Return a function that makes a world of some pages."""
-    async with await Database.open(tmp_path / "w.db") as database:
-
-        async def start(pages=60):
-            known, numbers = await database.write(prepare, pages)
-            return World(database, known, numbers)
-
-        yield start
 
 
 async def test_edits_give_hints_for_titles_and_their_redirects(make):
@@ -441,67 +295,6 @@ async def test_a_templates_pages_are_counted_and_explain_changes_since_its_edit(
     answer = reply(recentchanges=[edited, edit(2, "Page 1")])
     later = await world.poll("recent_changes", answer, cursor=recent.cursor)
     assert later.settled_until is None
-
-
-def set_cursor(connection, number, cursor):
-    connection.execute(
-        "UPDATE hint_source SET cursor = ? WHERE hint_source_id = ?", (cursor, number)
-    )
-
-
-@pytest.fixture
-async def listing_world(make):
-    """Return a wiki whose edited templates wait, and what polls report for their source."""
-    world = await make(60)
-    number = world.known.sources["fan_out"].hint_source_id
-    reported = []
-
-    async def accept(row, poll):
-        assert row.hint_source_id == number
-        reported.append(poll)
-        await world.database.write(set_cursor, number, poll.cursor)
-
-    pending = PendingTemplates((("Template:A", NOW - 30), ("Template:B", NOW - 20)))
-    await world.database.write(set_cursor, number, pending.to_json())
-    world.sources["recent_changes"] = RecentChangesSource(
-        world.known, world.database, world.client, Clock(wall=lambda: NOW), accept=accept
-    )
-    return world, reported
-
-
-async def test_a_poll_takes_the_listing_of_an_edited_template_along(listing_world):
-    world, reported = listing_world
-    users = [{"title": "Page 3"}, {"title": "Page 4"}]
-    edited = edit(1, "Template:C", NOW - 10, space=10)
-    poll = await world.poll("recent_changes", reply(recentchanges=[edited], embeddedin=users))
-    [query] = world.client.asked
-    assert query["list"] == "recentchanges|logevents|embeddedin"
-    assert query["eititle"] == "Template:A"
-    assert world.hinted_titles(reported[0]) == {"Page 3", "Page 4"}
-    [(_, text)] = poll.cursor_updates
-    waiting = [title for title, _ in PendingTemplates.from_json(text).templates]
-    assert waiting == ["Template:B", "Template:C"]  # the listing was stored before
-
-
-async def test_each_part_of_a_poll_continues_alone(listing_world):
-    world, reported = listing_world
-    cursor = {"rccontinue": "1|2", "eicontinue": "10|9", "continue": "-||logevents"}
-    poll = await world.poll("recent_changes", reply(cursor=cursor, embeddedin=[]))
-    own = {"rccontinue": "1|2", "continue": "-||logevents"}
-    assert ChangesCursor.from_json(poll.cursor).continuation == own
-    rest = PendingTemplates.from_json(reported[0].cursor)
-    assert rest.continuation == {"eicontinue": "10|9", "continue": "-||logevents"}
-    poll = await world.poll("recent_changes", reply(recentchanges=[]), cursor=poll.cursor)
-    assert "eititle" not in world.client.asked[-1]
-
-
-async def test_a_listing_that_the_wiki_refuses_does_not_fail_the_poll(listing_world):
-    world, reported = listing_world
-    refused = ApiTrouble(TroubleKind.BROKEN, "invalidtitle")
-    poll = await world.poll("recent_changes", refused, reply(recentchanges=[edit(2, "Page 1")]))
-    assert world.hinted_titles(poll) == {"Page 1"}
-    assert "eititle" not in world.client.asked[-1]
-    assert reported == []
 
 
 async def test_a_title_maps_to_its_url_hash(make):
