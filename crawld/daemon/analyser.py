@@ -22,7 +22,8 @@ from typing import Final, TypeVar, TypeVarTuple
 
 import trio
 
-from crawld.core.content.tree_memory import analysable_size, analysis_bytes, count_tags
+from crawld.core.content.page_memory import analysable_size, analysis_bytes
+from crawld.core.content.tree_memory import count_tags
 from crawld.core.url import split_url
 from crawld.daemon.analysis_memory import (
     PARSED_PER_BYTE,

@@ -12,18 +12,19 @@ from __future__ import annotations
 
 from collections import defaultdict
 
+from crawld.core.content.tag_syntax import RAW
+
 
 def _names(text: str) -> frozenset[bytes]:
     return frozenset(text.encode().split())
 
 
-_VOID = _names(
+VOID = _names(
     "area base basefont bgsound br col embed frame frameset hr image img input keygen link meta "
     "param source track wbr"
 )
 SINGLE = _names("html head body")
-_FORMATTING = _names("a b big code em font i nobr s small strike strong tt u")
-RAW = _names("script style textarea title xmp iframe noembed noframes")
+FORMATTING = _names("a b big code em font i nobr s small strike strong tt u")
 HEADING = b"h1"  # h1 to h6 close each other
 HEADINGS = _names("h2 h3 h4 h5 h6")
 _MARKERS = _names("td th caption applet object marquee template")
@@ -31,18 +32,18 @@ FOREIGN = _names("svg math")
 _INTEGRATION = _names("foreignobject desc title annotation-xml mi mo mn ms mtext")
 _WALLS = _MARKERS | _INTEGRATION | {b"table", b"select"}
 _TABLE_WALLS = _names("table template") | FOREIGN | _INTEGRATION
-_SECTIONS = _names("tbody thead tfoot")
-_BETWEEN_CELLS = _SECTIONS | _names("table tr colgroup")
-_TABLE_PARTS = _SECTIONS | _names("caption colgroup tr td th")
-_CLOSES_P = _names(
+SECTIONS = _names("tbody thead tfoot")
+_BETWEEN_CELLS = SECTIONS | _names("table tr colgroup")
+_TABLE_PARTS = SECTIONS | _names("caption colgroup tr td th")
+CLOSES_P = _names(
     "address article aside blockquote center details dialog dir div dl fieldset figcaption figure "
     "footer header hgroup main menu nav ol p search section summary ul h1 pre listing form table "
     "hr xmp plaintext li dd dt"
 )
-_SCOPED = (_CLOSES_P - _names("table hr xmp plaintext")) | _names(
+_SCOPED = (CLOSES_P - _names("table hr xmp plaintext")) | _names(
     "button applet marquee object select"
 )
-_SPECIAL = (
+SPECIAL = (
     _SCOPED | _WALLS | _TABLE_PARTS | RAW | _names("frameset noscript plaintext") | FOREIGN
 ) - _names("dialog")
 _ENDS_SELECT = _names("select input textarea keygen")
@@ -52,23 +53,31 @@ _BREAKS_OUT = _names(
 )
 _ALONE = _names("a nobr")  # the next closes the last
 _CLOSING_OTHERS = (
-    _CLOSES_P | _TABLE_PARTS | _ENDS_SELECT | _ALONE | _names("button option optgroup rb rp rt rtc")
+    CLOSES_P | _TABLE_PARTS | _ENDS_SELECT | _ALONE | _names("button option optgroup rb rp rt rtc")
 )
+WALLS = (
+    _WALLS
+    | _TABLE_PARTS
+    | _names("math head frameset frame plaintext input keygen textarea noframes col")
+)
+"""What may ignore tags, or bounds the search of an end tag for its start."""
+
+CLOSING_STARTS = (SPECIAL | _CLOSING_OTHERS) - FORMATTING
+"""What is special, or may close an element before it opens its own."""
+
 _RUBY = _names("rb rp rt rtc")
-_IMPLIED = _RUBY | _names("dd dt li optgroup option p")
+IMPLIED = _RUBY | _names("dd dt li optgroup option p")
 _LIST_ITEM, _TERMS = _names("li"), _names("dd dt")
-_ITEM_STOPS = _SPECIAL - _names("address div p")
-_IN_HEAD = _names(
+_ITEM_STOPS = SPECIAL - _names("address div p")
+IN_HEAD = _names(
     "html head base basefont bgsound link meta noframes noscript script style template title"
 )
 # What opens without the active formatting elements around it.
 _WITHOUT_FORMATTING = (
-    (_CLOSES_P | _TABLE_PARTS | _RUBY | RAW | _names("base link meta param source track template"))
+    (CLOSES_P | _TABLE_PARTS | _RUBY | RAW | _names("base link meta param source track template"))
     - _names("xmp")
 ) | _names("noscript frameset col")
-HTML_NAMES = (
-    _VOID | SINGLE | _FORMATTING | _SPECIAL | _BREAKS_OUT | _RUBY | _names("option optgroup")
-)
+HTML_NAMES = VOID | SINGLE | FORMATTING | SPECIAL | _BREAKS_OUT | _RUBY | _names("option optgroup")
 
 
 _CLONE_STEPS, _COMPARED_STEPS, _ADOPTION_ROUNDS = 40, 6, 8
@@ -138,7 +147,7 @@ class OpenElements:
     def add_start(self, name: bytes, attributes: bytes, count: int, *, empty: bool = False) -> None:
         """Add a start tag with `count` attributes; `empty` if it ends itself with `/>`."""
         self.steps += len(self._stack)
-        if not self.in_body and (self._counts[b"template"] or name not in _IN_HEAD):
+        if not self.in_body and (self._counts[b"template"] or name not in IN_HEAD):
             self.in_body = True
         if self._foreign and self.is_foreign():
             if name not in _BREAKS_OUT:
@@ -159,9 +168,9 @@ class OpenElements:
             return
         if self._formatting and name not in _WITHOUT_FORMATTING:
             self.add_text()
-        if name in _VOID or (name in RAW and self.certain):
+        if name in VOID or (name in RAW and self.certain):
             return
-        if name in _FORMATTING:
+        if name in FORMATTING:
             self.steps += len(self._formatting) * (_COMPARED_STEPS + count * count)
             self._push(name, attributes)
         else:
@@ -177,14 +186,14 @@ class OpenElements:
         if stack[-1].name == name:
             self._forget(self._pop())
             return
-        self.steps += len(stack) * (_ADOPTION_ROUNDS if name in _FORMATTING else 1)
+        self.steps += len(stack) * (_ADOPTION_ROUNDS if name in FORMATTING else 1)
         if self.is_foreign():
             self._close_foreign(name)
             return
-        if name in _FORMATTING:
+        if name in FORMATTING:
             self._adopt(name)
             return
-        stops = _SPECIAL
+        stops = SPECIAL
         if name in _TABLE_PARTS or name == b"table":
             stops = _TABLE_WALLS
         elif name == b"template":
@@ -195,7 +204,7 @@ class OpenElements:
         if found is None or stack[found].name != name:
             return
         if name == b"form":
-            self._pop_while_last(_IMPLIED)
+            self._pop_while_last(IMPLIED)
             self._remove(found)
         else:
             self._pop_to(found)
@@ -214,7 +223,7 @@ class OpenElements:
         if counts[b"select"] and name in _ENDS_SELECT:
             self.certain = False
             return True
-        if name in _CLOSES_P and (found := self._in_scope(b"p")) is not None:
+        if name in CLOSES_P and (found := self._in_scope(b"p")) is not None:
             self._pop_to(found)
         if name in _TABLE_PARTS or name == b"table":
             return self._close_cells(name)
@@ -233,7 +242,7 @@ class OpenElements:
         elif name == b"optgroup":
             self._pop_if_last(frozenset([b"option"]))
         elif name in _RUBY and self._in_scope(b"ruby") is not None:
-            self._pop_while_last(_IMPLIED)
+            self._pop_while_last(IMPLIED)
         elif name in _ALONE:
             self._adopt(name)
 
@@ -263,7 +272,7 @@ class OpenElements:
                 self._pop_to(at)
             return True
         kept = at + 1
-        if name in (b"tr", b"td", b"th") and names[:1] and names[0] in _SECTIONS:
+        if name in (b"tr", b"td", b"th") and names[:1] and names[0] in SECTIONS:
             kept += 1
             names = names[1:]
         if name in (b"td", b"th") and names[:1] == [b"tr"]:
@@ -338,7 +347,7 @@ class OpenElements:
         if found is None:
             return
         if not self._stack[found].is_clone:  # Lexbor may open a clone later than the model
-            while len(self._stack) > found + 1 and self._stack[-1].name not in _SPECIAL:
+            while len(self._stack) > found + 1 and self._stack[-1].name not in SPECIAL:
                 self._pop()
         self._remove(found)
 

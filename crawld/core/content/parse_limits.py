@@ -24,17 +24,30 @@ from __future__ import annotations
 import re
 from collections import Counter
 
+import numpy as np
+
+from crawld.core.content.clone_memory import CloneMemory, has_few_clones
+from crawld.core.content.formatting_model import FormattingModel
+from crawld.core.content.markup_scan import MarkupScan
 from crawld.core.content.open_elements import (
     FOREIGN,
     HEADING,
     HEADINGS,
     HTML_NAMES,
-    RAW,
     SINGLE,
     OpenElements,
 )
+from crawld.core.content.tag_syntax import (
+    ATTRIBUTE,
+    ATTRIBUTE_NAME,
+    BLANKS,
+    NAME,
+    RAW,
+    TOKEN,
+    raw_end,
+)
 from crawld.core.content.text_merging import MAX_COPIED_BYTES, TextMerging, may_merge_much
-from crawld.core.content.tree_memory import TagScan
+from crawld.core.content.tree_memory import TagScan, cloned_budget_bytes
 
 MAX_PARSE_BYTES = 8 * 2**20
 """Bytes parsed of one page; a tree takes about 15 times its source."""
@@ -52,11 +65,8 @@ MAX_SMALL_BYTES, MAX_SMALL_TAGS = 2**15, 7_000
 MAX_UNCOUNTED_BYTES = 2**20
 """Larger pages are always counted: Lexbor takes up to 25 ns for a byte, whatever it is."""
 
-MAX_SMALL_CLONES = 640_000
-"""Clones that a page of few tags may create: half of its tags in each block of the other half."""
-
-MAX_SMALL_CLONED_BYTES = 2**25
-"""Bytes of attributes that these clones may copy."""
+MAX_TINY = 60_000
+"""Tags times bytes of a page that cannot take much, whatever it contains."""
 
 MAX_ROOTS = 8
 """Tags of `html` and `body` in a page that need not be counted: their attributes merge into one
@@ -72,6 +82,7 @@ _MAX_USUAL_ATTRIBUTES = 2_000
 _ATTRIBUTES_TO_COUNT = 200
 """With this many attributes for each tag, the square of their number costs less than parsing."""
 
+_MAX_LONG_TAGS = 50
 _NAMES_PER_BUCKET = 4
 
 
@@ -86,78 +97,72 @@ KNOWN = HTML_NAMES | frozenset(
 )
 """Frequent names of tags and attributes, in no particular order: they cost no search."""
 
-_S = rb"\t\n\f\r "
-# Tags by the HTML standard's tokenizer: a quote counts only where a value begins, and `>` or `<`
-# inside quotes are text. Possessive, and each token consumes what it has read: linear.
-_ATTRIBUTE = (
-    rb"[^%b/>][^%b/>=]*+(?:[%b]*+=[%b]*+(?:\"[^\"]*+(?:\"|\Z)|'[^']*+(?:'|\Z)|[^%b>\"'][^%b>]*+)?+)?+"
-    % ((_S,) * 6)
-)
-_ATTRIBUTES = rb"(?:[%b/]++|%b)*+" % (_S, _ATTRIBUTE)
-_NAME = rb"[a-zA-Z][^%b/>]*+" % _S
-_TOKEN = re.compile(
-    rb"<(?:(/?+)(%b)(%b)(?:>|\Z)|!--(?:-?>|.*?(?:--!?>|\Z))|(!\[CDATA\[)|[!?/][^>]*+|)"
-    % (_NAME, _ATTRIBUTES),
-    re.DOTALL,
-)
-_ATTRIBUTE_NAME = re.compile(
-    _ATTRIBUTE.replace(rb"[^%b/>][^%b/>=]*+" % (_S, _S), rb"([^%b/>][^%b/>=]*+)" % (_S, _S), 1)
-)
 _FEW_ATTRIBUTES = re.compile(
     rb"(?:[^<]++|<(?![A-Za-z])|<%b(?:[%b/]*+%b){0,%d}+(?![%b/]*+[^%b/>]))*+"
-    % (_NAME, _S, _ATTRIBUTE, _ATTRIBUTES_TO_COUNT, _S, _S)
+    % (NAME, BLANKS, ATTRIBUTE, _ATTRIBUTES_TO_COUNT, BLANKS, BLANKS)
 )
-# A formatting element with attributes; the second group is its text and end tag if it has no more.
-_FORMATTING_TAG = re.compile(
-    rb"<((?i:b|i|u|s|em|tt|big|code|font|nobr|small|strike|strong))"
-    rb"[%b/]%b(?:>([^<]*+</(?i:\1)[%b/>])?+|\Z)" % (_S, _ATTRIBUTES, _S)
-)
-_SCRIPT_SIGN = re.compile(rb"<!--(?:-?>)?+|-->|<(/?)script(?=[%b/>])" % _S, re.IGNORECASE)
 
 
 def parsable_size(scan: TagScan, most: int) -> int:
     """Return how many of the first `most` bytes can be parsed within the limits."""
-    body, size = scan.body, min(scan.size, most)
+    size = min(scan.size, most)
     if size > MAX_UNCOUNTED_BYTES:
-        while _character_steps(body, size) > MAX_STEPS:
+        while _character_steps(scan.body, size) > MAX_STEPS:
             size //= 2
-        return PageCost(body, size).parsable_size()
-    if scan.count <= MAX_SMALL_TAGS and not (
-        _may_be_costly(scan, size) or may_merge_much(scan, size)
+    elif scan.count * size <= MAX_TINY or (
+        scan.count <= MAX_SMALL_TAGS and _is_small(scan, size) and not may_merge_much(scan, size)
     ):
         return size
-    return PageCost(body, size).parsable_size()
+    elif scan.count <= MAX_SMALL_TAGS and size <= MAX_SMALL_BYTES:
+        return size_within_clones(scan, size)
+    return PageCost(scan.body, size_within_clones(scan, size)).parsable_size()
+
+
+def _is_small(scan: TagScan, size: int) -> bool:
+    """Return whether a page of few tags surely costs little by clones and by attributes."""
+    budget_bytes = cloned_budget_bytes(size)
+    if size <= MAX_SMALL_BYTES and has_few_clones(scan, size, budget_bytes):
+        return True
+    tags = MarkupScan(scan, size)
+    clones = CloneMemory(tags)
+    if clones.exceeds(budget_bytes):
+        return False
+    return size <= MAX_SMALL_BYTES or (
+        clones.kept_bytes <= MAX_SMALL_BYTES
+        and tags.roots <= MAX_ROOTS
+        and _has_few_attributes(tags)
+    )
+
+
+def size_within_clones(scan: TagScan, size: int) -> int:
+    """Return how many leading bytes can be parsed before their clones exceed their memory."""
+    budget_bytes = cloned_budget_bytes(size)
+    clones = CloneMemory(MarkupScan(scan, size))
+    if not clones.exceeds(budget_bytes):
+        return size
+    model = FormattingModel(scan.body, size, budget_bytes)
+    if model.is_exact or model.cloned_bytes > budget_bytes:
+        return model.position
+    return clones.limit(model.position, budget_bytes - model.cloned_bytes)
 
 
 def _character_steps(body: bytes, size: int) -> int:
     return sum(body.count(each, 0, size) * steps for each, steps in _CHARACTER_STEPS.items())
 
 
-def _may_be_costly(scan: TagScan, size: int) -> bool:
-    """Return whether a page of few tags may cost much by clones or by attributes."""
-    tags = scan.count
-    if size > MAX_SMALL_BYTES or tags * tags > 4 * MAX_SMALL_CLONES:
-        cloned, cloned_bytes, end = 0, 0, 0
-        for at in scan.formatting():
-            if at < end:
-                # One tag within another: they are counted, since each of them may be the real one,
-                # and read again from each they would take the square of their number.
-                return True
-            found = _FORMATTING_TAG.match(scan.body, at, size)
-            if found is None:
-                continue
-            end = found.end() if found[2] is None else found.start(2)
-            if found[2] is None:
-                cloned += 1
-                cloned_bytes += end - at
-        if cloned * tags > MAX_SMALL_CLONES or cloned_bytes * tags > MAX_SMALL_CLONED_BYTES:
-            return True
-        if cloned_bytes > MAX_SMALL_BYTES:
-            return True
-    if size <= MAX_SMALL_BYTES:
-        return False
-    few = _FEW_ATTRIBUTES.match(scan.body, 0, size)
-    return few is None or few.end() < size or scan.roots() > MAX_ROOTS
+def _has_few_attributes(tags: MarkupScan) -> bool:
+    """Return whether no tag has more than `_ATTRIBUTES_TO_COUNT`, each of two bytes at least."""
+    if not tags.odd.any():
+        long = np.flatnonzero(tags.ends - tags.starts > 2 * _ATTRIBUTES_TO_COUNT)
+        long = long[tags.is_tag[long]]
+        if long.size <= _MAX_LONG_TAGS:
+            spans = zip(tags.starts[long].tolist(), tags.ends[long].tolist(), strict=True)
+            return all(
+                len(ATTRIBUTE_NAME.findall(tags.body, start, end)) <= _ATTRIBUTES_TO_COUNT
+                for start, end in spans
+            )
+    few = _FEW_ATTRIBUTES.match(tags.body, 0, tags.size)
+    return few is not None and few.end() == tags.size
 
 
 class PageCost:
@@ -183,7 +188,7 @@ class PageCost:
         position: int | None = 0
         text_start = 0
         while position is not None:
-            tokens, position = _TOKEN.finditer(self._body, position, self._size), None
+            tokens, position = TOKEN.finditer(self._body, position, self._size), None
             for token in tokens:
                 if token.start() != text_start:
                     self._add_text(text_start, token.start())
@@ -240,7 +245,7 @@ class PageCost:
         """Add the attributes of a tag; return how many there are."""
         names = self._known_attributes.get(attributes)
         if names is None:
-            names = [each.lower() for each in _ATTRIBUTE_NAME.findall(attributes)]
+            names = [each.lower() for each in ATTRIBUTE_NAME.findall(attributes)]
             if len(attributes) < 64:
                 self._known_attributes[attributes] = names
         for each in names:
@@ -261,10 +266,7 @@ class PageCost:
 
     def _after_raw(self, name: bytes, start: int) -> int:
         """Return the offset after the raw text of an element."""
-        end = _script_end(self._body, start) if name == b"script" else None
-        if end is None:
-            found = _RAW_END[name].search(self._body, start, self._size)
-            end = found.start() if found else self._size
+        end = raw_end(self._body, name, start, self._size)
         if self._open.is_unclear() and self._body.find(b"<", start, end) >= 0:
             # The text is markup if this is within svg, or if a select leaves the element out.
             self._open.certain = False
@@ -282,29 +284,9 @@ class PageCost:
         return bogus
 
 
-_RAW_END = {name: re.compile(rb"</%b(?=[%b/>])" % (name, _S), re.IGNORECASE) for name in RAW}
-
-
 def _is_empty(attributes: bytes) -> bool:
     """Return whether the slash at the end of a tag is not part of an attribute's value."""
     end = 0
-    for match in _ATTRIBUTE_NAME.finditer(attributes):
+    for match in ATTRIBUTE_NAME.finditer(attributes):
         end = match.end()
     return end < len(attributes)
-
-
-def _script_end(body: bytes, start: int) -> int | None:
-    """Return the offset of the end tag of a script, None if it has none.
-
-    Source: WHATWG HTML Standard 13.2.5.17: within `<!--`, a `<script>` has its own end tag.
-    """
-    escaped = doubly = False
-    for sign in _SCRIPT_SIGN.finditer(body, start):
-        slash = sign[1]
-        if slash is None:
-            escaped, doubly = sign[0] == b"<!--" or (doubly and sign[0][:1] == b"<"), False
-        elif slash and not doubly:
-            return sign.start()
-        else:
-            doubly = escaped and not slash
-    return None

@@ -17,7 +17,8 @@ from typing import Final
 
 import numpy as np
 
-from crawld.core.content.open_elements import RAW, SINGLE, OpenElements
+from crawld.core.content.open_elements import SINGLE, OpenElements
+from crawld.core.content.tag_syntax import RAW
 from crawld.core.content.tree_memory import TagScan
 
 MAX_COPIED_BYTES: Final = 16 * 2**20

@@ -22,6 +22,9 @@ def _nested(tag: str, count: int) -> bytes:
     return html(f"<{tag}>" * count + "deep inside" + f"</{tag}>" * count)
 
 
+_ATTRIBUTES = _each("a{0} ", 1_999)
+_TITLE = f"title='{'x' * 300_000}'"
+
 CASES: tuple[HostileCase, ...] = (
     page("refresh-blanks", lambda: _meta(" " * 400 + "'a'b'"), quick=True),
     page("refresh-blanks-4096", lambda: _meta(" " * 4080 + "'a'b'")),
@@ -59,6 +62,16 @@ CASES: tuple[HostileCase, ...] = (
     page("formatting-attributes", lambda: html(_each("<font size={0}><p>", 10_000))),
     page("formatting-adoption", lambda: html("<a><b><div>" * 5_000 + "</a></b>" * 5_000)),
     page("formatting-misnested", lambda: html("<b><i><p></b></i>" * 20_000)),
+    page("formatting-stray-ends", lambda: html(_each("<i a{0}></b>", 5_000) + "<p>x" * 5_000)),
+    page("clones-of-a-link", lambda: html(f"<p><a {_ATTRIBUTES}></p>" + "<p>x</p>" * 2_000)),
+    page("clones-of-a-title", lambda: html(f"<p><a {_TITLE}></p>" + "<p>x</p>" * 2_000)),
+    page("clones-adopted", lambda: html(f"<i {_TITLE}>" + "<div>" * 2_000 + "</i>" * 2_000)),
+    page("clones-adopted-links", lambda: html(f"<a {_ATTRIBUTES}>" + "<div>" * 900 + "<a>" * 900)),
+    page("clones-in-svg", lambda: html(f"<b {_ATTRIBUTES}><svg><desc>" + "<p>x" * 2_000)),
+    page(
+        "clones-hidden-by-svg",
+        lambda: html(f"<svg><desc><style><p title='</style><b {_ATTRIBUTES}>" + "<p>x" * 2_000),
+    ),
     page("foster-parents", lambda: html("<table>" + "x<b>y" * 60_000)),
     page("foster-links", lambda: html("<table>" + "<a href=/x>x" * 30_000)),
     page("table-cells", lambda: html("<table>" + ("<tr>" + "<td>1" * 500) * 2_000)),

@@ -17,8 +17,8 @@ import apsw
 
 from crawld.core.content import media
 from crawld.core.content.analysis import read_blocks
+from crawld.core.content.page_memory import analysable_size
 from crawld.core.content.search import parse_query, searchable_text, separate_characters, snippet
-from crawld.core.content.tree_memory import analysable_size
 from crawld.core.display import SHOWN_TITLE_CHARACTERS
 from crawld.core.page import PageState
 from crawld.errors import CorruptDatabaseError

@@ -6,7 +6,8 @@ import pytest
 import trio
 import trio.testing
 
-from crawld.core.content.tree_memory import analysis_bytes, working_set_bytes
+from crawld.core.content.page_memory import analysis_bytes
+from crawld.core.content.tree_memory import working_set_bytes
 from crawld.daemon.analyser import Analyser
 from crawld.daemon.analysis_memory import COPY_FACTOR, AnalysisDroppedError, AnalysisMemory
 from crawld.memory import LEAST_BYTES, MIB, MemoryBudget, MemoryShares

@@ -4,16 +4,13 @@ import tracemalloc
 
 import pytest
 
-from crawld.core.content import html
+from crawld.core.content.page_memory import analysable_size, analysis_bytes
 from crawld.core.content.tree_memory import (
     ATTRIBUTE_BYTES,
-    MAX_CLONES,
     MAX_TEXT_BYTES,
     TAG_BYTES,
     TREE_BYTES,
     TagScan,
-    analysable_size,
-    analysis_bytes,
     count_tags,
     size_within,
     tree_limit,
@@ -29,11 +26,6 @@ def repeat(part, size=MAX_TEXT_BYTES, start=PAGE):
 
 def limit_of(body):
     return tree_limit(TagScan(body, len(body)))
-
-
-def distinct(count):
-    """Return formatting elements that the parser clones: no three are equal."""
-    return b"<p>" + b"".join(b"<b a=%d>" % number for number in range(count))
 
 
 @pytest.mark.parametrize(
@@ -68,32 +60,6 @@ def test_a_page_is_cut_where_its_tree_reaches_the_limit(part, cost_bytes):
     tags = body.count(b"<", 0, limit_of(body))
     assert tags * cost_bytes == pytest.approx(TREE_BYTES, rel=0.35)
     assert tags * cost_bytes <= TREE_BYTES * 1.01
-
-
-def test_clones_of_open_formatting_elements_count():
-    opened, paragraphs = 1000, 2000
-    body = distinct(opened) + b"<p>x" * paragraphs
-    parsed = limit_of(body)
-    clones = body.count(b"<p>x", 0, parsed) * opened
-    assert clones == pytest.approx(MAX_CLONES + len(body) // 2, abs=opened)
-    assert html.parse(body).parsed_bytes <= parsed
-
-
-def test_end_tags_without_a_start_hide_no_clones():
-    opened, ended = 1000, b"</b>" * 2000
-    body = ended + distinct(opened) + b"<p>x" * 2000
-    clones = body.count(b"<p>x", 0, limit_of(body)) * opened
-    assert clones == pytest.approx(MAX_CLONES + len(body) // 2, abs=opened)
-
-
-def test_formatting_elements_that_are_closed_have_no_clones():
-    body = PAGE + b"<p>".join([b"<b a=1><i>x</i></b>"] * 20_000)
-    assert limit_of(body) == len(body)
-
-
-def test_unclosed_links_have_no_clones():
-    body = PAGE + b"<a name=x><p>" * 5_000
-    assert limit_of(body) == len(body)
 
 
 @pytest.mark.parametrize("body", [b"", b"<", b"<p", b"<" * 5000, b"<p " * 5000, b"<b>" * 5000])
