@@ -140,8 +140,9 @@ class SiteConfig(ConfigTable):
     )
     deleted_pages: DeletedPages = key(
         "mark",
-        "Copies of pages that are gone, or that their wiki reports as deleted or moved away: mark: "
-        "shown with a note; withhold: readers and exports get a note (status 410) instead.",
+        "Copies of pages that are gone, that their wiki reports as deleted or moved away, or that "
+        "left the part of it that is mirrored: mark: shown with a note; withhold: readers and "
+        "exports get a note (status 410) instead.",
     )
     weights: tuple[Weight, ...] = key(
         (),
@@ -205,7 +206,9 @@ class SiteConfig(ConfigTable):
         "Whether a page of these that is renamed stays under its new title (follow) or leaves.",
     )
     wiki_talk: StrictBool = key(
-        False, "Whether discussion pages of a MediaWiki (needs api) belong to the site."
+        False,
+        "Whether discussion pages of a MediaWiki (needs api) belong to the site; in a part of a "
+        "wiki, those of its pages.",
     )
     proxy: ProxyUrl | None = key(
         None,

@@ -13,6 +13,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from crawld.sources.mediawiki_api import ApiResponse, Parameters
+from crawld.sources.mediawiki_members import has_talk
 from crawld.sources.mediawiki_rows import flag_of, rows_of, text_of
 from crawld.sources.mediawiki_title import TitleRules
 
@@ -78,12 +79,19 @@ class TitleAnswer(NamedTuple):
         outcome: what it is.
         detail: the reason of a refusal, else empty.
         steps: titles that its redirects lead to, in their order.
+        has_talk: whether the page at their end has a discussion.
     """
 
     title: str
     outcome: TitleOutcome
     detail: str = ""
     steps: tuple[str, ...] = ()
+    has_talk: bool = False
+
+    @property
+    def end(self) -> str:
+        """The title at the end of its redirects."""
+        return self.steps[-1] if self.steps else self.title
 
 
 def sort_titles(written: Iterable[str], rules: TitleRules) -> Iterator[ListedTitle]:
@@ -105,7 +113,7 @@ def sort_titles(written: Iterable[str], rules: TitleRules) -> Iterator[ListedTit
 
 def resolve_query(titles: Iterable[str]) -> Parameters:
     """Return the request that resolves some titles."""
-    return {"prop": "info", "redirects": 1, "titles": "|".join(titles)}
+    return {"prop": "info", "inprop": "talkid", "redirects": 1, "titles": "|".join(titles)}
 
 
 def read_resolved(response: ApiResponse, titles: Iterable[str]) -> dict[str, TitleAnswer]:
@@ -124,7 +132,7 @@ def read_resolved(response: ApiResponse, titles: Iterable[str]) -> dict[str, Tit
             steps.append(end)
         answer = _outcome(title, end, tuple(steps), pages.get(end), end in elsewhere)
         if answer is not None:
-            found[written] = answer
+            found[written] = answer._replace(has_talk=has_talk(pages.get(end, {})))
     return found
 
 

@@ -8,7 +8,7 @@ Source: MediaWiki, API:Categorymembers, API:Allpages, API:Info, API:Categories.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import NamedTuple
@@ -71,10 +71,12 @@ class Found(NamedTuple):
     Attributes:
         members: the titles with their reasons.
         redirects: titles among them that redirect, so that their targets have to be asked for.
+        discussed: titles among them that have a discussion.
     """
 
     members: list[Membership]
     redirects: list[str]
+    discussed: list[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +116,7 @@ class MemberWalk:
 
     def query(self, rules: TitleRules) -> Parameters:
         """Return the next request."""
-        parameters: dict[str, str | int] = {"prop": "info"}
+        parameters: dict[str, str | int] = {"prop": "info", "inprop": "talkid"}
         if self.categories:
             parameters |= {
                 "generator": "categorymembers",
@@ -142,7 +144,8 @@ class MemberWalk:
             below = []
         members = [title for title, _ in rows if title and title not in below]
         redirects = [title for title, row in rows if title and flag_of(row, "redirect")]
-        found = Found([Membership(title, reason, self.subject) for title in members], redirects)
+        named = [Membership(title, reason, self.subject) for title in members]
+        found = Found(named, redirects, [title for title, row in rows if title and has_talk(row)])
         if not self.categories:
             rest = self.prefixes if response.cursor else self.prefixes[1:]
             return found, replace(self, prefixes=rest, cursor=response.cursor)
@@ -183,12 +186,14 @@ class MemberPage(NamedTuple):
         number: its page id, None if it is missing.
         is_redirect: whether it leads to another title.
         categories: those of the categories asked for that it is in.
+        has_talk: whether it has a discussion.
     """
 
     title: str
     number: int | None
     is_redirect: bool
     categories: frozenset[str]
+    has_talk: bool = False
 
 
 def pages_query(
@@ -205,7 +210,7 @@ def pages_query(
         cursor: where the response before ended; `read_pages` adds what it continues.
     """
     by_number = "|".join(map(str, numbers))
-    parameters: dict[str, str | int] = {"prop": "info"}
+    parameters: dict[str, str | int] = {"prop": "info", "inprop": "talkid"}
     if categories:
         parameters |= {"prop": "info|categories", "cllimit": "max"}
         if len(categories) <= MAX_NAMED:
@@ -225,5 +230,12 @@ def read_pages(response: ApiResponse, before: Sequence[MemberPage] = ()) -> list
         categories |= known.get(title, frozenset())
         page_id = number if is_there and isinstance(number, int) else None
         if title or page_id:
-            found.append(MemberPage(title, page_id, flag_of(row, "redirect"), categories))
+            is_redirect = flag_of(row, "redirect")
+            found.append(MemberPage(title, page_id, is_redirect, categories, has_talk(row)))
     return found
+
+
+def has_talk(row: Mapping[str, object]) -> bool:
+    """Return whether the page of a row has a discussion (`inprop=talkid`)."""
+    number = row.get("talkid")
+    return isinstance(number, int) and number > 0

@@ -11,7 +11,7 @@ Source: MediaWiki, Manual:Namespace (talk namespaces have odd numbers).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from crawld.sources.mediawiki_title import TitleRules
@@ -25,12 +25,13 @@ class TitleScope:
         rules: how the wiki spells titles.
         scoped: whether only a part of the wiki belongs to the site.
         prefixes: beginnings of titles, in the wiki's spelling.
-        talk: whether discussions belong to the site.
+        talk: whether discussions belong to the site: in a part, those of its pages.
         members: titles that the wiki listed.
         redirects: those of them that lead to other titles.
         has_categories: whether the operator named categories.
         followed: categories whose pages belong to the site; None: not known yet.
         follows_moves: whether a page that is renamed stays in the site.
+        is_listed: whether the titles are known; false before the first listing.
     """
 
     rules: TitleRules
@@ -42,10 +43,24 @@ class TitleScope:
     has_categories: bool = False
     followed: frozenset[str] | None = None
     follows_moves: bool = True
+    is_listed: bool = True
 
     def has(self, title: str) -> bool:
         """Whether a title in the wiki's spelling belongs to the part of the wiki."""
-        return not self.scoped or title in self.members or title.startswith(self.prefixes)
+        if not self.scoped or self._names(title):
+            return True
+        subject = self.rules.subject_of(title) if self.talk else None
+        return subject is not None and self._names(subject)
+
+    def _names(self, title: str) -> bool:
+        return title in self.members or title.startswith(self.prefixes)
+
+    def with_talk(self, titles: Iterable[str]) -> list[str]:
+        """Return titles with their discussions, if these belong to the site."""
+        found = list(titles)
+        if self.talk:
+            found += [talk for title in found if (talk := self.rules.talk_of(title)) is not None]
+        return found
 
     def follows(self, category: str) -> bool:
         """Whether the pages of a category belong to the part; before the first listing, maybe."""

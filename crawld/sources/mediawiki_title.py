@@ -99,6 +99,20 @@ class TitleRules:
         """Return the namespace number of a title in this wiki's spelling."""
         return self._split(title)[0] or 0
 
+    def talk_of(self, title: str) -> str | None:
+        """Return the title of the discussion of a page; None: of discussions, and without one."""
+        number, name = self._split(title)
+        talk = self.namespaces.get(number + 1) if number is not None and number >= 0 else None
+        return f"{talk.name}:{name}" if talk is not None and talk.number % 2 == 1 else None
+
+    def subject_of(self, title: str) -> str | None:
+        """Return the title of the page that a title discusses; None: it is no discussion."""
+        number, name = self._split(title)
+        if number is None or number < 0 or number % 2 == 0:
+            return None
+        space = self.namespaces.get(number - 1)
+        return f"{space.name}:{name}" if space is not None and space.name else name
+
     def _written(self, path: str, query: str) -> str | None:
         if path == self.script:
             return _of_query(query)

@@ -27,6 +27,7 @@ from crawld.store.changes.volatile import Template
 from crawld.store.engine.in_parts import InParts, finish
 from crawld.store.frontier import (
     frontier,
+    left_pages,
     page_counts,
     redirect,
     refusal,
@@ -158,7 +159,7 @@ class RecordResult:
 
 
 _OLD: Final = f"""
-SELECT state, site_id, host_id, origin_id, requisite, host, {removal.IS_REMOVED},
+SELECT state, site_id, host_id, origin_id, requisite, left_at, host, {removal.IS_REMOVED},
        {tombstone.ANY_EXISTS}
 FROM page JOIN host USING (host_id) WHERE page_id = ?
 """
@@ -203,11 +204,13 @@ def record_in_parts(connection: apsw.Connection, visit: VisitRecord) -> InParts[
     old = connection.execute(_OLD, (visit.page_id,)).fetchone()
     if old is None:
         return RecordResult(None, None, [])
-    state, site_id, host_id, origin_id, is_requisite, host, is_removed, tombstones = old
+    state, site_id, host_id, origin_id, is_requisite, left_at, host, is_removed, tombstones = old
     version_id = yield from _store_version(connection, visit)
     _update_page(connection, visit, version_id)
     if is_removed and not is_requisite:
         removal.record_visit(connection, visit.page_id, visit.outcome, visit.visited_at)
+    if left_at is not None:
+        left_pages.record_visit(connection, visit.page_id, visit.outcome, visit.visited_at)
     visit_id = _insert(connection, visit, version_id)
     _store_evidence(connection, visit, host_id, origin_id)
     moved = state != visit.state and not is_requisite

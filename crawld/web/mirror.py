@@ -149,6 +149,16 @@ class ServedCopy:
         """What the wiki reports about the page; None: it is there, or this is an old copy."""
         return None if self.address.selector.text else self.served.removal
 
+    @property
+    def left_at(self) -> float | None:
+        """When the page left the mirrored part of its wiki; None: it did not, or this is old."""
+        return None if self.address.selector.text else self.served.left_at
+
+    @property
+    def leads_to(self) -> str | None:
+        """The page to which the original redirects now; a copy is shown if the mirror lacks it."""
+        return None if self.address.selector.text else self.served.redirect_url
+
 
 def page_reply(
     connection: apsw.Connection,
@@ -180,10 +190,12 @@ def page_reply(
     if found is None:
         return missing_page(address)
     if found.withheld:
-        return withheld_page(address, found.removal)
+        return withheld_page(address, found.removal, left_at=found.left_at)
     target = None if address.selector.version_id is not None else found.redirect_url
     if target is not None and is_shown(connection, target):
         return redirect(mirror_path(target, address.selector.text))
+    if target is not None and found.withholds:
+        return withheld_page(address, None, target)
     row = _select_version(connection, page, found, address)
     if row is None:
         first_at = lookup.first_copy_at(connection, page.page_id)
@@ -270,6 +282,8 @@ def copy_etag(copy: ServedCopy, display: DisplayOptions) -> str:
         copy.served.gone,
         copy.missing_at,
         copy.removal,
+        copy.left_at,
+        copy.leads_to,
         copy.served.reason,
         copy.address.selector.text,
         display.banner,
@@ -347,6 +361,8 @@ def _banner(connection: apsw.Connection, copy: ServedCopy, body: bytes) -> str:
         gone=copy.served.gone,
         missing_at=copy.missing_at,
         removal=copy.removal,
+        left_at=copy.left_at,
+        leads_to=copy.leads_to,
         pinned=copy.served.reason is Reason.PINNED,
     )
 

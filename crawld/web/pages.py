@@ -105,10 +105,27 @@ def missing_page(
     )
 
 
-def withheld_page(address: MirrorAddress, removal: Removal | None) -> Reply:
-    """Return the note in place of a copy that is withheld because its original is gone."""
+def withheld_page(
+    address: MirrorAddress,
+    removal: Removal | None,
+    target: str | None = None,
+    *,
+    left_at: float | None = None,
+) -> Reply:
+    """Return the note in place of a copy that is withheld because its original is gone, or left.
+
+    Args:
+        target: the page to which the original redirects.
+        left_at: when it left the mirrored part of its wiki, Unix seconds.
+    """
     return render_page(
-        "withheld.html", 410, security.MISSING_PAGE, url=address.url, removal=removal
+        "withheld.html",
+        410,
+        security.MISSING_PAGE,
+        url=address.url,
+        removal=removal,
+        target=target,
+        left_at=left_at,
     )
 
 
@@ -136,6 +153,8 @@ def banner(
     gone: bool = False,
     missing_at: float | None = None,
     removal: Removal | None = None,
+    left_at: float | None = None,
+    leads_to: str | None = None,
     pinned: bool = False,
 ) -> str:
     """Return the banner of a mirrored page: source, time, revision and license.
@@ -146,17 +165,20 @@ def banner(
         gone: whether the page was retired.
         missing_at: when it was not found at its site, Unix seconds; None: the last visit found it.
         removal: what the wiki of the page reports about it.
+        left_at: when it left the mirrored part of its wiki, Unix seconds.
+        leads_to: the page to which it redirects, of which the mirror has no copy.
     """
     parts = [f"Copy of {_link(url, readable_url(url))} made {time_text(at)}"]
     if removal is not None:
-        parts.append(f"<b style='{_BOLD_STYLE}'>{_removal_text(removal)}</b>")
+        parts.append(_bold(_removal_text(removal)))
         if removal.target_url is not None:
             parts.append(_link(mirror_path(removal.target_url), "its new place"))
     elif gone:
-        parts.append(f"<b style='{_BOLD_STYLE}'>the original is gone</b>")
+        parts.append(_bold("the original is gone"))
     elif missing_at is not None:
-        text = f"the original was not found {time_text(missing_at)}"
-        parts.append(f"<b style='{_BOLD_STYLE}'>{text}</b>")
+        parts.append(_bold(f"the original was not found {time_text(missing_at)}"))
+    else:
+        parts += _whereabouts(left_at, leads_to)
     if pinned:
         parts.append("pinned by the operator")
     if attribution.revision_id is not None:
@@ -170,6 +192,20 @@ def banner(
         f"<crawld-banner role=note style='{_BANNER_STYLE}'><style>{_PAGE_STYLE}</style>"
         f"{' · '.join(parts)}</crawld-banner>"
     )
+
+
+def _whereabouts(left_at: float | None, leads_to: str | None) -> list[str]:
+    """Return what is known of an original that is there, but no longer what the copy shows."""
+    if leads_to is not None:
+        link = _link(leads_to, readable_url(leads_to))
+        return [f"{_bold('the original redirects to')} {link}"]
+    if left_at is not None:
+        return [_bold(f"no longer in the mirrored part since {time_text(left_at)}")]
+    return []
+
+
+def _bold(text: str) -> str:
+    return f"<b style='{_BOLD_STYLE}'>{text}</b>"
 
 
 def _removal_text(removal: Removal) -> str:

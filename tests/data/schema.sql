@@ -10,6 +10,8 @@ CREATE INDEX page_excluded ON page (origin_id) WHERE state = 'excluded';
 CREATE INDEX page_held ON page (site_id, host_id)
     WHERE state = 'visited' AND version_id IS NOT NULL AND requisite = 0;
 
+CREATE INDEX page_left ON page (site_id) WHERE left_at IS NOT NULL;
+
 CREATE INDEX page_redirect ON page (host_id) WHERE redirect_url IS NOT NULL;
 
 CREATE INDEX page_retry ON page (retry_at) WHERE retry_at IS NOT NULL;
@@ -289,7 +291,7 @@ CREATE TABLE page (
     url TEXT NOT NULL,
     redirect_url TEXT,
     title TEXT
-, cleaned_digest BLOB, sketch BLOB, change_streak INTEGER NOT NULL DEFAULT 0, requisite INTEGER NOT NULL DEFAULT 0) STRICT;
+, cleaned_digest BLOB, sketch BLOB, change_streak INTEGER NOT NULL DEFAULT 0, requisite INTEGER NOT NULL DEFAULT 0, left_at REAL) STRICT;
 
 CREATE TABLE page_share (
     -- the other site

@@ -60,7 +60,7 @@ async def hand_over_members(
         heir, of_others = state.sites.get(site_id), shared[site_id]
         if heir is None:
             continue
-        titles = part.members if only is None else only
+        titles = part.with_talk(part.members if only is None else only)
         urls = [url for title in titles if (url := part.rules.url_of(title, origin))]
         for some in parts_of(urls):
             hashes = array("q", map(url_hash, some))

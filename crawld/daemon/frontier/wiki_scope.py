@@ -17,7 +17,7 @@ from crawld.daemon.frontier.site import ActiveSite
 from crawld.daemon.frontier.wiki_sites import update_wiki_sites
 from crawld.sources.mediawiki_scope import TitleScope, normalize_prefixes
 from crawld.sources.mediawiki_site import WikiFacts
-from crawld.store.changes import wiki_member
+from crawld.store.changes import wiki_listed, wiki_member
 from crawld.store.changes.wiki import WikiRow
 from crawld.store.changes.wiki_member import Part
 from crawld.store.engine.database import Database
@@ -69,8 +69,17 @@ class WikiScope:
         return changed
 
     def add_titles(self, site_id: int, origin: str, titles: frozenset[str]) -> bool:
-        """Add titles to a part; return whether some are new. A whole wiki has no members."""
+        """Add titles to a part; return whether some are new. A whole wiki has no members.
+
+        Discussions belong to it with the pages that they discuss.
+        """
         part = self._parts.get((site_id, origin))
+        if part is not None and part.talk:
+            titles = frozenset(
+                title
+                for title in titles
+                if part.rules.subject_of(title) is None or not part.has(title)
+            )
         if part is None or not part.scoped or titles <= part.members:
             return False
         self._parts[site_id, origin] = replace(part, members=part.members | titles)
@@ -78,11 +87,18 @@ class WikiScope:
 
 
 class _StoredPart(NamedTuple):
-    """What the file has of a part: members, those that redirect, and the categories followed."""
+    """What the file has of a part.
+
+    Attributes:
+        redirects: those of the members that redirect.
+        followed: the categories followed, None before the first listing.
+        has_list: whether it has the operator's list of titles.
+    """
 
     members: frozenset[str]
     redirects: frozenset[str]
     followed: frozenset[str] | None
+    has_list: bool
 
 
 def _stored_part(connection: apsw.Connection, part: Part) -> _StoredPart:
@@ -91,6 +107,7 @@ def _stored_part(connection: apsw.Connection, part: Part) -> _StoredPart:
         frozenset(wiki_member.list_titles(connection, part)),
         frozenset(wiki_member.list_redirects(connection, part)),
         frozenset(categories) if categories else None,
+        wiki_listed.has_rows(connection, part),
     )
 
 
@@ -108,4 +125,6 @@ def _part_of(site: ActiveSite, row: WikiRow, stored: _StoredPart) -> TitleScope:
         has_categories=bool(config.wiki_categories),
         followed=stored.followed,
         follows_moves=config.wiki_moved == "follow",
+        is_listed=(stored.followed is not None or not config.wiki_categories)
+        and (stored.has_list or not (config.wiki_titles or config.lists_titles)),
     )

@@ -29,8 +29,11 @@ LEAST_SAMPLE: Final = 200
 _RATE_AT: Final = RECORD_DTYPE.fields["rate"][1]  # type: ignore[index]
 _HELD: Final = "page.state = 'visited' AND page.version_id IS NOT NULL AND page.requisite = 0"
 
-# A copy that is marked as removed, or withheld, is not shown as the page.
-_IS_SHOWN: Final = "NOT EXISTS (SELECT 1 FROM removal WHERE removal.page_id = page.page_id)"
+# A copy that is marked as removed or as outside of its part, or withheld, is not shown as the page.
+_IS_SHOWN: Final = (
+    "page.left_at IS NULL"
+    " AND NOT EXISTS (SELECT 1 FROM removal WHERE removal.page_id = page.page_id)"
+)
 
 # One JSON text: on a thread each step of a statement would wait for the interpreter lock.
 _CURRENT: Final = (

@@ -96,6 +96,12 @@ def by_title(connection: apsw.Connection, part: Part, titles: Sequence[str]) -> 
     return [ListedRow(*row) for row in rows]
 
 
+def has_rows(connection: apsw.Connection, part: Part) -> bool:
+    """Return whether the list of a part is stored."""
+    sql = "SELECT EXISTS (SELECT 1 FROM wiki_title WHERE site_id = ? AND wiki_id = ?)"
+    return bool(connection.execute(sql, part).get)
+
+
 def first_title(connection: apsw.Connection, part: Part, title: str) -> ListedRow | None:
     """Return the first listed title in the wiki's spelling, None if there is none."""
     rows = connection.execute(

@@ -6,7 +6,7 @@ A title may belong for several reasons; it leaves the part with the last of them
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
 import apsw
@@ -118,21 +118,25 @@ def list_by_reason(connection: apsw.Connection, part: Part, reason: str) -> list
 
 def set_redirects(
     connection: apsw.Connection, part: Part, targets: Mapping[str, Sequence[str]], at: float
-) -> None:
+) -> set[str]:
     """Store where redirects of a part lead to, instead of what was known of each before.
 
     Args:
         targets: titles that each redirect leads to; empty: it is no redirect.
+
+    Returns:
+        The titles to which they lead no more.
     """
-    connection.execute(
+    ended = connection.execute(
         "DELETE FROM wiki_member WHERE site_id = ?1 AND wiki_id = ?2 AND reason = 'redirect'"
         " AND via IN (SELECT key FROM json_each(?3)) AND NOT EXISTS (SELECT 1 FROM"
         " json_each(?3) AS source, json_each(source.value) AS target"
-        " WHERE source.key = via AND target.value = title)",
+        " WHERE source.key = via AND target.value = title) RETURNING title",
         (*part, json.dumps({source: list(titles) for source, titles in targets.items()})),
-    )
+    ).fetchall()
     members = [(title, "redirect", source) for source in targets for title in targets[source]]
     put(connection, part, members, at)
+    return {str(title) for (title,) in ended}
 
 
 def sync_listed(connection: apsw.Connection, part: Part, at: float) -> int:
@@ -158,15 +162,23 @@ def sync_listed(connection: apsw.Connection, part: Part, at: float) -> int:
     return connection.changes()
 
 
-def remove_unfounded(connection: apsw.Connection, part: Part) -> int:
-    """Delete redirects, renames and former titles whose other title left; return how many."""
-    connection.execute(
+def remove_unfounded(
+    connection: apsw.Connection, part: Part, left: Collection[str] | None = None
+) -> set[str]:
+    """Delete redirects and former titles whose other title left; return these titles.
+
+    Args:
+        left: other titles that may have left; None: any.
+    """
+    rows = connection.execute(
         "DELETE FROM wiki_member WHERE site_id = ?1 AND wiki_id = ?2"
         " AND reason IN ('redirect', 'former') AND via NOT IN ("
-        " SELECT title FROM wiki_member WHERE site_id = ?1 AND wiki_id = ?2)",
-        part,
-    )
-    return connection.changes()
+        " SELECT title FROM wiki_member WHERE site_id = ?1 AND wiki_id = ?2"
+        " AND (?3 IS NULL OR title IN (SELECT value FROM json_each(?3))))"
+        " AND (?3 IS NULL OR via IN (SELECT value FROM json_each(?3))) RETURNING title",
+        (*part, None if left is None else json.dumps(list(left))),
+    ).fetchall()
+    return {str(title) for (title,) in rows}
 
 
 def count_by_reason(connection: apsw.Connection, part: Part) -> dict[str, int]:

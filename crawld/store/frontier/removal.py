@@ -49,11 +49,12 @@ IS_REMOVED: Final = "EXISTS (SELECT 1 FROM removal WHERE removal.page_id = page.
 """Condition on a row of `page`: its wiki reports it as deleted or moved away."""
 
 IS_WITHHELD: Final = f"""(
-    (page.state = 'gone' OR {IS_REMOVED})
+    (page.state = 'gone' OR page.left_at IS NOT NULL OR {IS_REMOVED})
     AND (SELECT json_extract(definition, '$.deleted_pages') FROM site
          WHERE site.site_id = page.site_id) IS '{WITHHOLD}'
 )"""
-"""Condition on a row of `page`: its site shows no copy because the original is gone."""
+"""Condition on a row of `page`: its site shows no copy because the original is gone, or
+left the mirrored part of its wiki."""
 
 _PAGE: Final = """
 SELECT page_id, site_id, state, last_visit_at, last_outcome FROM page

@@ -13,7 +13,8 @@ revert. If the exact history of the page is known (`change`), times and texts ar
 revisions, else those of the copies and their bodies.
 
 Gone pages keep their last good copy, marked as gone, unless their site withholds such copies: then
-nothing is shown of them, at no time. So do pages that their wiki reports as deleted or moved away.
+nothing is shown of them, at no time. So do pages that their wiki reports as deleted or moved away,
+and pages that left the mirrored part of their wiki.
 A purged page has no row and therefore no copy. With `at` the copy at that time is selected: later
 copies and pins are ignored, but how long a text was current is judged by everything known now.
 """
@@ -62,7 +63,9 @@ class ShownCopy(NamedTuple):
         redirect_url: target of the redirect, if the page was one when last fetched; shown instead
             of the copy if possible.
         removal: what the wiki reports about the page, None if it reports it as there.
-        withheld: whether its site shows no copy because the original is gone.
+        left_at: when the page left the mirrored part of its wiki, Unix seconds; None: it did not.
+        withheld: whether its site shows no copy because the original is gone, or left.
+        withholds: whether its site shows no copies of pages whose originals are gone.
     """
 
     version_id: int | None
@@ -71,7 +74,9 @@ class ShownCopy(NamedTuple):
     gone: bool
     redirect_url: str | None
     removal: Removal | None = None
+    left_at: float | None = None
     withheld: bool = False
+    withholds: bool = False
 
 
 class _Copy(NamedTuple):
@@ -96,7 +101,7 @@ _PAGE: Final = """
 SELECT state, redirect_url, pin.version_id,
        ifnull(json_extract(definition, '$.settle_s'), 0.0),
        json_extract(definition, '$.deleted_pages'),
-       removal.kind, removal.first_at, removal.target_url
+       page.left_at, removal.kind, removal.first_at, removal.target_url
 FROM page CROSS JOIN site USING (site_id) LEFT JOIN pin USING (page_id)
 LEFT JOIN removal USING (page_id) WHERE page_id = ?
 """
@@ -129,12 +134,17 @@ def select_copy(
     page = connection.execute(_PAGE, (page_id,)).fetchone()
     if page is None:
         return None
-    deleted_pages, *removed = page[4:]
+    deleted_pages, left_at, *removed = page[4:]
     removal = Removal(*removed) if removed[0] is not None else None
-    if deleted_pages == WITHHOLD and (removal or page[0] == PageState.GONE):
-        return ShownCopy(None, Reason.NEWEST, None, True, None, removal, withheld=True)
+    withholds = deleted_pages == WITHHOLD
+    gone = page[0] == PageState.GONE
+    if withholds and (removal or gone or left_at is not None):
+        is_gone = gone or removal is not None
+        return ShownCopy(None, Reason.NEWEST, None, is_gone, None, removal, left_at, withheld=True)
     shown = _select(connection, page_id, page[:4], now, at)
-    return shown if removal is None or at is not None else shown._replace(removal=removal)
+    if at is None:
+        shown = shown._replace(removal=removal, left_at=left_at, withholds=withholds)
+    return shown
 
 
 def _select(

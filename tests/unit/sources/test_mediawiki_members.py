@@ -77,7 +77,8 @@ def test_the_state_of_pages():
     assert (query["titles"], query["clcategories"]) == ("One|Two", "Category:A|Category:B")
     many = [f"Category:{number}" for number in range(MAX_NAMED + 1)]
     assert "clcategories" not in pages_query(many, numbers=[7, 8])
-    assert pages_query([], numbers=[7, 8]) == {"prop": "info", "pageids": "7|8"}
+    wanted = {"prop": "info", "inprop": "talkid", "pageids": "7|8"}
+    assert pages_query([], numbers=[7, 8]) == wanted
     first = page("One", pageid=7, categories=[{"title": "Category:A"}])
     before = read_pages(answer(first, {"pageid": 9, "missing": True}, page("Two", missing=True)))
     assert before == [

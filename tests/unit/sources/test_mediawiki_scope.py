@@ -55,6 +55,34 @@ def test_discussions_belong_if_wanted():
 
 
 @pytest.mark.parametrize(
+    ("title", "is_in"),
+    [
+        ("Talk:Zürich", True),
+        ("Talk:List of lists", True),
+        ("Help talk:A", True),
+        ("Help talk:Inst", True),
+        ("Talk:Zurich", False),
+        ("Help talk:B", False),
+        ("Wiki talk:Zürich", False),
+    ],
+)
+def test_discussions_belong_to_a_part_with_their_pages(title, is_in):
+    assert replace(SCOPED, talk=True).has(title) == is_in
+    assert not SCOPED.has(title)
+
+
+def test_titles_have_their_discussions():
+    titles = ["Zürich", "Help:A", "Talk:B", "Template:C", "Category:D"]
+    assert SCOPED.with_talk(titles) == titles
+    # Two of the namespaces have no discussions here.
+    wanted = [*titles, "Talk:Zürich", "Help talk:A"]
+    assert replace(SCOPED, talk=True).with_talk(titles) == wanted
+    assert RULES.subject_of("Talk:Zürich") == "Zürich"
+    assert RULES.subject_of("Help talk:A") == "Help:A"
+    assert RULES.subject_of("Help:A") is RULES.subject_of("Special:Talk") is None
+
+
+@pytest.mark.parametrize(
     ("target", "reason"),
     [
         ("/wiki/Z%C3%BCrich", None),

@@ -127,6 +127,7 @@ class WikiEventsJob(BackgroundWork):
         self._list_again = list_again
         self._pause_s = FIRST_S
         self._failures = 0
+        self._is_settled = False
 
     @property
     def every_s(self) -> float:
@@ -135,6 +136,9 @@ class WikiEventsJob(BackgroundWork):
 
     async def run(self) -> str:
         """Apply what is stored."""
+        if not self._is_settled:  # a kill may have come between an event and its consequences
+            await self._members.settle()
+            self._is_settled = True
         applied, trouble = 0, None
         for row in await self._database.read(wiki.list_wikis):
             while trouble is None:
@@ -322,6 +326,9 @@ class WikiEventsJob(BackgroundWork):
             ]
         await self._members.put(row, site_id, is_in, self._clock.now())
         await self._members.remove(row, site_id, is_out)
+        entered = {each.title for each in is_in}
+        discussed = [page.title for page in pages if page.has_talk and page.title in entered]
+        await self._members.admit_talk(row, site_id, discussed)
         return [page.title for page in pages if page.is_redirect and page.categories & named]
 
     async def _set_pages(
@@ -351,6 +358,8 @@ class WikiEventsJob(BackgroundWork):
                 await self._members.put(row, site_id, members, now)
             elif scope.has(title):
                 await self._members.admit(row, site_id, [title])
+            if page.has_talk and (prefix is not None or scope.has(title)):
+                await self._members.admit_talk(row, site_id, [title])
             if title in scope.redirects or (page.is_redirect and scope.has(title)):
                 redirects.append(title)
             else:

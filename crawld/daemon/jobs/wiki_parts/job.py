@@ -155,9 +155,12 @@ class WikiMembersJob(BackgroundWork):
         Sites get the pages of their parts that other sites gave up.
         """
         await self._members.load()
-        self._members.forget_touched()
         await hand_over_members(self._state, self._database)
         self._has_unresolved = await self._database.read(wiki_listed.count_unresolved) > 0
+
+    async def _settle(self) -> None:
+        await self._members.settle()
+        self._has_unresolved = (await self.progress())["unresolved"] > 0
 
     # --- one part of a wiki ----------------------------------------------------------------------
 
@@ -177,7 +180,7 @@ class WikiMembersJob(BackgroundWork):
             if only_titles:
                 return f"{name}: {unresolved}"
         walked = await self._walk(row, site, scope, ask)
-        await self.load()
+        await self._settle()
         return f"{name}: {walked}" + (f", {unresolved}" if unresolved else "")
 
     async def _walk(self, row: WikiRow, site: ActiveSite, scope: TitleScope, ask: Ask) -> str:
@@ -204,6 +207,7 @@ class WikiMembersJob(BackgroundWork):
                 continue
             found, walk = walk.read(response)
             await self._members.put(row, part.site_id, found.members, began_at)
+            await self._members.admit_talk(row, part.site_id, found.discussed)
             fresh = [title for title in found.redirects if title not in resolved]
             if not await self._resolve(row, part, ask, fresh):
                 return f"interrupted after {requests} requests"
@@ -211,7 +215,7 @@ class WikiMembersJob(BackgroundWork):
         reasons = (MemberReason.CATEGORY, MemberReason.PREFIX)
         gone = await self._database.write(wiki_member.delete_before, part, began_at, reasons)
         gone += await self._end_moves(part, scope)
-        gone += await self._database.write(wiki_member.remove_unfounded, part)
+        gone += len(await self._database.write(wiki_member.remove_unfounded, part))
         now = trio.current_time()
         self._walk_s = now - started_at
         self._rested_at = now + max(REST_FACTOR * self._walk_s, MIN_REST_S)

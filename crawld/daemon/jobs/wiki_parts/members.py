@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from crawld.daemon.crawl.context import BackgroundWork, CrawlContext
 from crawld.daemon.crawl.hand_over import hand_over_members
+from crawld.daemon.crawl.left_pages import mark_left_pages
 from crawld.daemon.frontier.admission import Referrer
+from crawld.daemon.frontier.site import ActiveSite
 from crawld.sources.mediawiki_listed import TitleAnswer, TitleOutcome
 from crawld.sources.mediawiki_members import MemberReason, Membership
+from crawld.sources.mediawiki_scope import TitleScope
 from crawld.store.changes import wiki_listed, wiki_member
 from crawld.store.changes.wiki import WikiRow
 from crawld.store.changes.wiki_listed import ListedRow
@@ -26,18 +30,35 @@ class PartMembers(BackgroundWork):
         super().__init__(context)
         self._is_stale = False
         self._touched: set[str] = set()
+        self._left = defaultdict[Part, set[str]](set)
 
     async def refresh(self) -> None:
-        """Load the stored titles if some left, or if redirects changed; hand their pages over."""
+        """Load the stored titles if some left, or if redirects changed; hand their pages over.
+
+        Those of no part are marked.
+        """
+        for part, left in self._left.items():
+            while left:  # redirects lead out of the part, and these may redirect as well
+                left = await self._database.write(wiki_member.remove_unfounded, part, left)
+                self._touched |= left
+        self._left.clear()
         if self._is_stale:
             await self.load()
         if self._touched:
             touched, self._touched = frozenset(self._touched), set()
             await hand_over_members(self._state, self._database, touched)
+            await mark_left_pages(self._state, self._database, self._clock, touched)
 
-    def forget_touched(self) -> None:
-        """Forget which titles entered or left: all pages are handed over."""
+    async def settle(self) -> None:
+        """Load the stored titles and compare all pages of all parts with them.
+
+        Sites get the pages of their parts that other sites gave up; pages of no part are marked.
+        """
+        await self.load()
         self._touched.clear()
+        self._left.clear()
+        await hand_over_members(self._state, self._database)
+        await mark_left_pages(self._state, self._database, self._clock)
 
     async def load(self) -> None:
         """Load the stored titles; check pages again that were checked without them."""
@@ -72,7 +93,20 @@ class PartMembers(BackgroundWork):
             return
         if self._state.wiki_scope.add_titles(site_id, row.origin, frozenset(whole)):
             self._reconsider_pages()
-        urls = [url for title in whole if (url := scope.rules.url_of(title, row.origin))]
+        await self._enter(row, site, scope, whole)
+
+    async def admit_talk(self, row: WikiRow, site_id: int, titles: Iterable[str]) -> None:
+        """Add the discussions of some pages of a part to the frontier, if they belong to it."""
+        site = self._state.sites.get(site_id)
+        scope = self._state.wiki_scope.part(site_id, row.origin)
+        if site is not None and scope is not None and scope.talk:
+            found = {talk for title in titles if (talk := scope.rules.talk_of(title)) is not None}
+            await self._enter(row, site, scope, sorted(found))
+
+    async def _enter(
+        self, row: WikiRow, site: ActiveSite, scope: TitleScope, titles: Sequence[str]
+    ) -> None:
+        urls = [url for title in titles if (url := scope.rules.url_of(title, row.origin))]
         for start in range(0, len(urls), ADMITTED_AT_ONCE):
             some = urls[start : start + ADMITTED_AT_ONCE]
             await self._state.admit(site, some, Referrer(None, 0))
@@ -81,8 +115,10 @@ class PartMembers(BackgroundWork):
         """Let reasons end; `refresh` lets the titles leave whose last one did."""
         if members:
             self._is_stale = True
-            self._touched.update(member.title for member in members)
             part = Part(site_id, row.wiki_id)
+            titles = {member.title for member in members}
+            self._touched |= titles
+            self._left[part] |= titles
             await self._database.write(wiki_member.remove, part, members)
 
     async def set_redirects(
@@ -105,8 +141,13 @@ class PartMembers(BackgroundWork):
             )
             targets |= {each.title: () for each in former if each.title in targets}
         self._is_stale = True
-        await self._database.write(wiki_member.set_redirects, part, targets, at)
+        ended = await self._database.write(wiki_member.set_redirects, part, targets, at)
+        self._touched |= ended
+        self._left[part] |= ended
         await self.admit(row, site_id, [title for titles in targets.values() for title in titles])
+        await self.admit_talk(
+            row, site_id, [answer.end for answer in found.values() if answer.has_talk]
+        )
 
     async def store_listed(
         self,

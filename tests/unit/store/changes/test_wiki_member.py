@@ -42,7 +42,7 @@ def test_a_redirect_gets_new_targets(connection):
     ]
     assert titles(connection) == ["New"]
     assert wiki_member.list_redirects(connection, PART) == ["Old"]
-    assert wiki_member.remove_unfounded(connection, PART) == 1  # "Old" is no member
+    assert wiki_member.remove_unfounded(connection, PART) == {"New"}  # "Old" is no member
 
 
 def test_listed_titles_belong_to_the_part(connection):

@@ -7,7 +7,7 @@ from crawld.core.url import url_hash
 from crawld.store import visit
 from crawld.store.changes import change
 from crawld.store.changes.change import Change
-from crawld.store.frontier import frontier, removal, site
+from crawld.store.frontier import frontier, left_pages, removal, site
 from crawld.store.frontier.removal import RemovalReport
 from crawld.store.mirror import walk
 from crawld.store.mirror.selection import (
@@ -241,6 +241,23 @@ def test_a_site_may_withhold_copies_of_removed_pages_at_all_times(connection, pa
     report_removal(connection, "a", None, NOW + 20)
     assert select_copy(connection, page, NOW + 21).version_id is not None
     assert len(next(walk.outlines(connection, NOW + 21))) == 1
+
+
+def test_a_page_that_left_its_part_is_marked_until_a_visit_after_its_return(connection, page):
+    held = copy(connection, page, b"one", NOW)
+    left_pages.put(connection, [page], NOW + 9)
+    left_pages.put(connection, [page], NOW + 12)
+    now = select_copy(connection, page, NOW + 10)
+    assert (now.version_id, now.left_at, now.withheld) == (held, NOW + 9, False)
+    assert select_copy(connection, page, NOW + 10, NOW + 1).left_at is None
+    configure(connection, deleted_pages="withhold")
+    assert select_copy(connection, page, NOW + 10).withheld
+    assert removal.is_withheld(connection, page)
+    # A visit that was under way as it left is none after its return.
+    copy(connection, page, b"two", NOW + 8)
+    assert select_copy(connection, page, NOW + 10).withheld
+    copy(connection, page, b"three", NOW + 20)
+    assert select_copy(connection, page, NOW + 21).left_at is None
 
 
 def test_a_site_withholds_pages_that_visits_found_gone(connection, page):
