@@ -52,6 +52,7 @@ from crawld.daemon.jobs.retention import RetentionJob
 from crawld.daemon.jobs.runner import Job, JobRunner
 from crawld.daemon.jobs.search_index import SearchIndexJob
 from crawld.daemon.jobs.wiki_history.job import WikiHistoryJob
+from crawld.daemon.jobs.wiki_parts.categories import WikiCategoriesJob
 from crawld.daemon.jobs.wiki_parts.events import WikiEventsJob
 from crawld.daemon.jobs.wiki_parts.job import WikiMembersJob
 from crawld.daemon.memory_keeper import end_slow_bodies, memory_budget, return_stale_memory
@@ -177,7 +178,12 @@ class Daemon:
         client = ApiClient(self.context, self.crawl, self.connectivity)
         self.documents = DocumentFetcher(self.context, self.crawl, self.connectivity)
         self._members = WikiMembersJob(self.context, client)
-        self._wiki_events = WikiEventsJob(self.context, client, list_again=self._list_members)
+        self._wiki_categories = WikiCategoriesJob(
+            self.context, client, list_again=self._list_members
+        )
+        self._wiki_events = WikiEventsJob(
+            self.context, client, list_again=self._list_members, doubt=self._doubt_categories
+        )
         self.hint_poller = self._hint_sources(client)
         self.crawl.robots.on_sitemaps = self.hint_poller.find_soon
         self._policy_loader = PolicyLoader(
@@ -202,6 +208,7 @@ class Daemon:
             HintsJob(self.hint_poller, self.database),
             self._members,
             self._wiki_events,
+            self._wiki_categories,
             RetentionJob(context),
             AnalyseCopiesJob(context),
             RefitModelsJob(context, on_refitted=self._models_refitted),
@@ -219,9 +226,12 @@ class Daemon:
         for name in names:
             self.jobs.run_soon(name)
 
-    def _list_members(self, *, later: bool = False) -> None:
-        self._members.list_again(later=later)
+    def _list_members(self) -> None:
         self.jobs.run_soon(self._members.name)
+
+    def _doubt_categories(self, wiki_id: int) -> None:
+        self._wiki_categories.doubt(wiki_id)
+        self.jobs.run_soon(self._wiki_categories.name)
 
     def _sites_or_wikis_changed(self) -> None:
         """Notify subscribers that a wiki was identified or sites changed."""

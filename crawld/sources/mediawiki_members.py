@@ -176,6 +176,22 @@ def normalize_categories(categories: Sequence[str], rules: TitleRules) -> list[s
     return list(dict.fromkeys(title for title in whole if title))
 
 
+def count_query(categories: Iterable[str]) -> Parameters:
+    """Return the request for the sizes of categories, at most `MAX_NAMED`."""
+    return {"prop": "categoryinfo", "titles": "|".join(categories)}
+
+
+def read_counts(response: ApiResponse, categories: Iterable[str]) -> dict[str, int]:
+    """Return how many pages each category has, subcategories left out; 0 if it is empty."""
+    found = dict.fromkeys(categories, 0)
+    for row in rows_of(response.query, "pages"):
+        sizes, title = row.get("categoryinfo"), text_of(row, "title")
+        if isinstance(sizes, dict) and title in found:
+            counts = (sizes.get("pages"), sizes.get("files"))
+            found[title] = sum(each for each in counts if isinstance(each, int))
+    return found
+
+
 # --- single pages ---------------------------------------------------------------------------------
 
 

@@ -191,6 +191,16 @@ def count_by_reason(connection: apsw.Connection, part: Part) -> dict[str, int]:
     return {str(reason): int(count) for reason, count in rows}
 
 
+def count_by_category(connection: apsw.Connection, part: Part) -> dict[str, int]:
+    """Return how many titles belong to a part by each category."""
+    rows = connection.execute(
+        "SELECT via, count(*) FROM wiki_member"
+        " WHERE site_id = ? AND wiki_id = ? AND reason = 'category' GROUP BY via",
+        part,
+    )
+    return {str(via): int(count) for via, count in rows}
+
+
 # --- followed categories --------------------------------------------------------------------------
 
 

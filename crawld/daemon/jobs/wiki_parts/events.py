@@ -10,10 +10,10 @@ The events are in the file until they are applied, so that a kill loses none.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Final, Protocol
+from typing import Final
 
 import structlog
 
@@ -107,24 +107,31 @@ class _Asked:
         return [each.page_number for each in self.entered if each.page_number is not None]
 
 
-class ListAgain(Protocol):
-    """Lets whole categories be listed again."""
-
-    def __call__(self, *, later: bool = False) -> None:
-        """Request a listing; later: because of templates, which may concern categories."""
-
-
 class WikiEventsJob(BackgroundWork):
     """The `wiki_events` job."""
 
     name = "wiki_events"
 
-    def __init__(self, context: CrawlContext, client: ApiClient, *, list_again: ListAgain) -> None:
-        """Create the job; `list_again` is called when whole categories have to be listed again."""
+    def __init__(
+        self,
+        context: CrawlContext,
+        client: ApiClient,
+        *,
+        list_again: Callable[[], None],
+        doubt: Callable[[int], None],
+    ) -> None:
+        """Create the job.
+
+        Args:
+            list_again: called when whole parts have to be listed again.
+            doubt: called with the number of a wiki when pages may enter or leave categories
+                without a report: a template was edited.
+        """
         super().__init__(context)
         self._client = client
         self._members = PartMembers(context)
         self._list_again = list_again
+        self._doubt = doubt
         self._pause_s = FIRST_S
         self._failures = 0
         self._is_settled = False
@@ -175,12 +182,14 @@ class WikiEventsJob(BackgroundWork):
             await self._rename(row, site_id, scope, [each.event for each in moves])
         if moves:
             await self._members.refresh()
-        events = [each.event for each in others]
+        parts = self._state.wiki_scope.parts_of(row)
+        scoped = {site_id: scope for site_id, scope in parts.items() if scope.scoped}
+        if any(_is_template(each.event, scoped.values()) for each in stored):
+            self._doubt(row.wiki_id)
+        events = [each.event for each in others if _is_asked(each.event, scoped.values())]
         ask = self._ask_of(row)
         if not events or ask is None:
             return list(stored), None
-        parts = self._state.wiki_scope.parts_of(row)
-        scoped = {site_id: scope for site_id, scope in parts.items() if scope.scoped}
         asked, ask = _Asked.about(events, list(scoped.values())), AskOnce(ask)
         for site_id, scope in scoped.items():
             trouble = await self._look(row, site_id, scope, asked, ask)
@@ -315,7 +324,7 @@ class WikiEventsJob(BackgroundWork):
                 self._list_again()  # pages below it enter or leave, too
                 continue
             if space in TEMPLATE_SPACES:
-                self._list_again(later=True)  # so do the pages that use it
+                self._doubt(row.wiki_id)  # so do the pages that use it
             now_in = page.categories & named
             is_in += [Membership(page.title, MemberReason.CATEGORY, each) for each in now_in]
             reasons = await self._database.read(wiki_member.reasons_of, part, page.title)
@@ -373,6 +382,22 @@ class WikiEventsJob(BackgroundWork):
         listed = await self._database.read(wiki_listed.by_title, part, list(found))
         if listed:
             await self._members.store_listed(row, site_id, listed, found, self._clock.now())
+
+
+def _is_template(event: WikiEvent, parts: Iterable[TitleScope]) -> bool:
+    """Whether the pages that use a changed template may enter or leave a part."""
+    return event.kind != "category" and any(
+        part.has_categories and part.rules.namespace_of(event.title) in TEMPLATE_SPACES
+        for part in parts
+    )
+
+
+def _is_asked(event: WikiEvent, parts: Iterable[TitleScope]) -> bool:
+    """Whether the wiki has to be asked about an event; templates concern only other pages."""
+    return event.kind != "page" or any(
+        part.has(event.title) or part.rules.namespace_of(event.title) not in TEMPLATE_SPACES
+        for part in parts
+    )
 
 
 def _membership(row: MemberRow) -> Membership:

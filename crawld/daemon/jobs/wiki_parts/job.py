@@ -6,9 +6,8 @@ redirects, and their targets belong to the part too. Titles that a complete walk
 the site: their pages are no longer visited, their copies stay. An interrupted walk removes nothing
 and starts over.
 
-A walk starts every hour, since some wikis do not report who enters a category, soon after a
-followed category got a subcategory, and some time after templates were edited, which may put the
-pages that use them into categories. Listed titles are resolved once, then when the wiki reports
+A walk starts every hour, since some wikis do not report who enters a category, and soon after a
+followed category got a subcategory. Listed titles are resolved once, then when the wiki reports
 them, and again after a week; what was resolved is stored, so that 50,000 titles survive restarts.
 """
 
@@ -60,12 +59,6 @@ REST_FACTOR: Final = 5.0
 MIN_REST_S: Final = 5.0
 """Least rest after a walk."""
 
-LATER_FACTOR: Final = 20.0
-"""Rest before a walk for edited templates, as a multiple of the last walk: 5 % of the slots."""
-
-LATER_S: Final = 10.0
-"""Least rest before such a walk; the wiki needs time to find the pages that use a template."""
-
 RESOLVED_FOR_S: Final = 7 * 86_400.0
 """Age from which a listed title is resolved again."""
 
@@ -91,9 +84,6 @@ class WikiMembersJob(BackgroundWork):
         self._waits = False
         self._has_unresolved = False
         self._rested_at = self._walked_at = -math.inf
-        self._walk_s = 0.0
-        self._hurry = trio.Event()
-        self._is_later = False
 
     @property
     def every_s(self) -> float:
@@ -103,10 +93,6 @@ class WikiMembersJob(BackgroundWork):
     async def run(self) -> str:
         """Walk every wiki that a site covers in part."""
         await trio.sleep_until(self._rested_at)
-        if self._is_later:
-            with trio.move_on_after(max(LATER_FACTOR * self._walk_s, LATER_S)):
-                await self._hurry.wait()
-        self._hurry, self._is_later = trio.Event(), False
         await self.load()
         scoped = {number for number, site in self._state.sites.items() if _is_walked(site)}
         rows = await self._database.read(wiki.list_wikis)
@@ -134,13 +120,6 @@ class WikiMembersJob(BackgroundWork):
             for row, site_id in walked
         ]
         return "; ".join(results) if results else f"{len(scoped)} sites wait for their wikis"
-
-    def list_again(self, *, later: bool) -> None:
-        """Let the next run begin when the last one has rested; later: leave the wiki some time."""
-        if later:
-            self._is_later = True
-        else:
-            self._hurry.set()
 
     async def progress(self) -> dict[str, int]:
         """Return the number of titles of such sites, and of those that are not resolved yet."""
@@ -217,8 +196,7 @@ class WikiMembersJob(BackgroundWork):
         gone += await self._end_moves(part, scope)
         gone += len(await self._database.write(wiki_member.remove_unfounded, part))
         now = trio.current_time()
-        self._walk_s = now - started_at
-        self._rested_at = now + max(REST_FACTOR * self._walk_s, MIN_REST_S)
+        self._rested_at = now + max(REST_FACTOR * (now - started_at), MIN_REST_S)
         return f"{requests} requests, {gone} titles removed"
 
     async def _end_moves(self, part: Part, scope: TitleScope) -> int:

@@ -1,0 +1,236 @@
+"""The `categories` job: find pages that edited templates put into categories, or took out of them.
+
+A wiki reports who enters a category only for edits of the page itself, and some wikis never do. The
+pages that use an edited template change when the wiki's own jobs have rendered them, some seconds
+or minutes later. So the sizes of the followed categories are asked for several times after such an
+edit, 50 in a request, and only those whose size does not agree with the part are listed.
+
+After a start they are asked for once: a kill forgets which edits wait.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Final
+
+import structlog
+import trio
+
+from crawld.daemon.crawl.api_client import ApiClient, api_of
+from crawld.daemon.crawl.context import BackgroundWork, CrawlContext
+from crawld.daemon.jobs.wiki_parts.asking import Ask, AskOnce, resolve_titles
+from crawld.daemon.jobs.wiki_parts.members import PartMembers
+from crawld.sources.mediawiki_api import ApiTrouble, batch
+from crawld.sources.mediawiki_members import (
+    MAX_NAMED,
+    MemberReason,
+    Membership,
+    MemberWalk,
+    count_query,
+    read_counts,
+)
+from crawld.sources.mediawiki_scope import TitleScope
+from crawld.store.changes import wiki, wiki_member
+from crawld.store.changes.wiki import WikiRow
+from crawld.store.changes.wiki_member import Part
+
+log = structlog.get_logger(__name__)
+
+IDLE_S: Final = 3_600.0
+"""Pause without a doubt."""
+
+FIRST_S: Final = 5.0
+"""Pause after a start."""
+
+CHECKS_S: Final = (6.0, 18.0, 45.0, 120.0)
+"""When sizes are asked for after the edit of a template; the wiki's jobs need some time."""
+
+JOINED_S: Final = 4.0
+"""A check does the work of those that are due this soon after it."""
+
+REST_FACTOR: Final = 8.0
+"""Rest after a check, as a multiple of its duration."""
+
+RETRY_S: Final = 30.0
+"""Pause before a wiki that did not answer is asked again."""
+
+MAX_CHECKED: Final = 500
+"""Followed categories that are checked; of more, the whole part is listed again."""
+
+
+class WikiCategoriesJob(BackgroundWork):
+    """The `categories` job."""
+
+    name = "categories"
+
+    def __init__(
+        self, context: CrawlContext, client: ApiClient, *, list_again: Callable[[], None]
+    ) -> None:
+        """Create the job; `list_again` is called when whole parts have to be listed again."""
+        super().__init__(context)
+        self._client = client
+        self._members = PartMembers(context)
+        self._list_again = list_again
+        self._due: dict[int, list[float]] = {}
+        self._rested_at = -math.inf
+        self._has_run = False
+        # Sizes that a wiki keeps may be wrong by some pages; they stay wrong.
+        self._excess = defaultdict[tuple[int, str], int](int)
+
+    @property
+    def every_s(self) -> float:
+        """Pause between two runs, seconds."""
+        if not self._has_run:
+            return FIRST_S
+        due_at = min((times[0] for times in self._due.values() if times), default=math.inf)
+        pause_s = max(due_at, self._rested_at) - trio.current_time()
+        return min(max(pause_s, 0.0), IDLE_S)
+
+    def doubt(self, wiki_id: int) -> None:
+        """Note that the followed categories of a wiki may change in the next minutes."""
+        now, due = trio.current_time(), self._due.setdefault(wiki_id, [])
+        for pause_s in CHECKS_S:
+            at = now + pause_s
+            if not any(at <= each <= at + JOINED_S for each in due):
+                due.append(at)
+        due.sort()
+        del due[: -2 * len(CHECKS_S)]
+
+    async def run(self) -> str:
+        """Check the wikis that are due."""
+        rows = {row.wiki_id: row for row in await self._database.read(wiki.list_wikis)}
+        began_at = trio.current_time()
+        if not self._has_run:
+            self._has_run = True
+            self._due |= {wiki_id: [began_at, began_at + CHECKS_S[2]] for wiki_id in rows}
+        results = []
+        for wiki_id, times in list(self._due.items()):
+            now = trio.current_time()
+            if not times or times[0] > now or now < self._rested_at:
+                continue
+            self._due[wiki_id] = [at for at in times if at > now + JOINED_S]
+            row = rows.get(wiki_id)
+            if row is None:
+                continue
+            result = await self._check(row)
+            if isinstance(result, ApiTrouble):
+                pause_s = max(result.pause_s(1), RETRY_S)
+                self._due[wiki_id] = sorted([*self._due[wiki_id], now + pause_s])
+                result = f"{row.origin}: {result.trouble}: {result.detail}"
+            results.append(result)
+        if results:
+            now = trio.current_time()
+            self._rested_at = now + REST_FACTOR * (now - began_at)
+        return "; ".join(each for each in results if each) or "nothing to check"
+
+    async def progress(self) -> dict[str, int]:
+        """Return how many checks wait."""
+        return {"checks": sum(map(len, self._due.values()))}
+
+    async def _check(self, row: WikiRow) -> str | ApiTrouble:
+        """Compare the categories that sites of a wiki follow, and list those that differ."""
+        parts = {
+            site_id: scope
+            for site_id, scope in self._state.wiki_scope.parts_of(row).items()
+            if scope.scoped and scope.has_categories and scope.followed is not None
+        }
+        api = api_of(row, self._state.sites)
+        if not parts or api is None:
+            return ""
+        followed = sorted(frozenset[str]().union(*(part.followed or () for part in parts.values())))
+        if len(followed) > MAX_CHECKED:
+            self._list_again()
+            return f"{row.origin}: {len(followed)} categories"
+        ask = AskOnce(partial(self._client.ask, api, due=True))
+        counts = await _ask_counts(ask, followed)
+        if isinstance(counts, ApiTrouble):
+            return counts
+        differing = await self._differing(row, parts, counts)
+        for category in differing:
+            trouble = await self._list(row, parts, category, counts[category], ask)
+            if trouble is not None:
+                return trouble
+        await self._members.refresh()
+        return f"{row.origin}: {len(differing)} of {len(followed)} categories listed"
+
+    async def _differing(
+        self, row: WikiRow, parts: Mapping[int, TitleScope], counts: Mapping[str, int]
+    ) -> list[str]:
+        found: dict[str, None] = {}
+        for site_id, scope in parts.items():
+            part = Part(site_id, row.wiki_id)
+            held = await self._database.read(wiki_member.count_by_category, part)
+            for category in scope.followed or ():
+                excess = counts[category] - held.get(category, 0)
+                if excess != self._excess[row.wiki_id, category]:
+                    found[category] = None
+        return sorted(found)
+
+    async def _list(
+        self,
+        row: WikiRow,
+        parts: Mapping[int, TitleScope],
+        category: str,
+        count: int,
+        ask: Ask,
+    ) -> ApiTrouble | None:
+        """List a category to its end; let the parts of the sites that follow it agree with it."""
+        walk = MemberWalk(((category, 1),), frozenset({category}))
+        members: list[Membership] = []
+        redirects: list[str] = []
+        discussed: list[str] = []
+        rules = next(iter(parts.values())).rules
+        while not walk.is_done and walk.subject == category:
+            response = await ask(walk.query(rules))
+            if isinstance(response, ApiTrouble):
+                return response
+            found, walk = walk.read(response)
+            members += found.members
+            redirects += found.redirects
+            discussed += found.discussed
+        self._excess[row.wiki_id, category] = count - len(members)
+        below = walk.seen - {category}
+        for site_id, scope in parts.items():
+            if scope.followed is None or category not in scope.followed:
+                continue
+            if not below <= scope.followed:
+                self._list_again()
+            await self._set(row, site_id, category, members)
+            await self._members.admit_talk(row, site_id, discussed)
+            new = [title for title in redirects if title not in scope.redirects]
+            if new:
+                answers = await resolve_titles(ask, new)
+                if isinstance(answers, ApiTrouble):
+                    return answers
+                await self._members.set_redirects(row, site_id, answers, self._clock.now())
+        log.info("wiki_category_listed", wiki=row.origin, category=category, pages=len(members))
+        return None
+
+    async def _set(
+        self, row: WikiRow, site_id: int, category: str, members: Sequence[Membership]
+    ) -> None:
+        part, named = Part(site_id, row.wiki_id), {member.title for member in members}
+        by_category = await self._database.read(
+            wiki_member.list_by_reason, part, MemberReason.CATEGORY
+        )
+        known = {each.title for each in by_category if each.via == category}
+        fresh = [member for member in members if member.title not in known]
+        await self._members.put(row, site_id, fresh, self._clock.now())
+        ended = [Membership(title, MemberReason.CATEGORY, category) for title in known - named]
+        await self._members.remove(row, site_id, ended)
+
+
+async def _ask_counts(ask: Ask, categories: Sequence[str]) -> dict[str, int] | ApiTrouble:
+    found: dict[str, int] = {}
+    left = list(categories)
+    while left:
+        some = batch(left, MAX_NAMED)
+        left = left[len(some) :]
+        response = await ask(count_query(some))
+        if isinstance(response, ApiTrouble):
+            return response
+        found |= read_counts(response, some)
+    return found
