@@ -316,6 +316,16 @@ class PendingTemplates:
     continuation: Parameters | None = None
     requests: int = 0
 
+    def with_edited(self, edited: Mapping[str, float], limit: int) -> tuple[tuple[str, float], ...]:
+        """Return the templates with those edited since, at most `limit`.
+
+        One that is edited while its users are listed is listed again afterwards: some of those
+        that were listed may have been visited before this edit.
+        """
+        begun = self.templates[:1] if self.continuation is not None else ()
+        waiting = dict(self.templates[len(begun) :])
+        return (*begun, *{**waiting, **edited}.items())[:limit]
+
     def to_json(self) -> str:
         """Return the stored form."""
         return json.dumps([self.templates, self.pages, self.continuation, self.requests])

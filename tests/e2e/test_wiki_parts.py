@@ -4,7 +4,7 @@ from urllib.parse import urlencode
 
 import pytest
 
-from tests.e2e.daemon_config import query_rows, site, start_daemon, write_config
+from tests.e2e.daemon_config import crawl_requests, query_rows, site, start_daemon, write_config
 
 
 @pytest.fixture
@@ -223,3 +223,22 @@ def test_histories_are_those_of_the_wiki_after_deletions_and_merges(mirror, medi
     wait(crawld, lambda: all(map(is_right, titles)))
     logged = "SELECT kind, count(*) FROM change WHERE source = 'log' GROUP BY kind ORDER BY kind"
     assert query_rows(crawld, logged) == [("deletion", 2), ("restoration", 1)]
+
+
+def test_members_by_template_come_and_go_with_the_wikis_jobs(mirror, mediawiki):
+    for number in range(3):
+        mediawiki.edit(f"Entry 000{number}", "text {{Label}}")
+    mediawiki.edit("Entry 0009", "text [[Category:Some]]")
+    mediawiki.edit("Template:Label", "nothing")
+    mediawiki.run_jobs()
+    crawld = mirror(wiki_categories=["Some"])
+    wait(crawld, lambda: "Entry_0009" in shown_titles(crawld, mediawiki))
+    wait(crawld, lambda: query_rows(crawld, "SELECT 1 FROM wiki_category"))
+    mediawiki.edit("Template:Label", "<includeonly>[[Category:Some]]</includeonly>")
+    # The wiki's jobs run later than the poll that reports the edit.
+    wait(crawld, lambda: query_rows(crawld, "SELECT * FROM wiki_event") == [])
+    mediawiki.run_jobs()
+    whole = {"Entry_0009", *(f"Entry_000{number}" for number in range(3))}
+    wait(crawld, lambda: whole <= shown_titles(crawld, mediawiki))
+    asked = [row.target for row in crawl_requests(mediawiki) if "categorymembers" in row.target]
+    assert len(asked) == 2  # the first listing, and this one

@@ -78,15 +78,13 @@ class ProbeSource(WikiSource):
         results = [
             _compare(page, info[page.title], skew, copies.get(page.page_id)) for page in known
         ]
-        alone = last and progress.began_at == asked_at
-        pause_factor = GAP_PAUSE_FACTOR if progress.urgent else PROBE_PAUSE_FACTOR
         after, urgent = (0, False) if last else (pages[-1].page_id, progress.urgent)
         return Poll(
             at=now,
             pages=[found.revised for found in results if found.revised],
             cursor=replace(progress, after=after, urgent=urgent).to_json(),
             told_until=progress.began_at - 1.0 if last else None,
-            pause_factor=1.0 if alone else pause_factor,
+            pause_factor=GAP_PAUSE_FACTOR if progress.urgent else PROBE_PAUSE_FACTOR,
             cursor_updates=await self._update_fan_out(
                 [found.touched for found in results if found.touched]
             ),

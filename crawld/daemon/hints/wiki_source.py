@@ -32,9 +32,6 @@ SLACK_S: Final = 1.0
 SKEW_LEAST_S: Final = 2.0
 """A smaller skew is indistinguishable from rounding and network delay."""
 
-ALONE_PAGES: Final = 50
-"""Pages that fit into one request: probing so few costs no more than recent changes."""
-
 LOOK_S: Final = 10.0
 """Pause of a source with nothing to ask for; checking again costs no request."""
 
@@ -140,13 +137,3 @@ class WikiSource:
         """Return id and stored cursor of another source of the wiki."""
         number = self.wiki.sources[kind].hint_source_id
         return number, (await self.database.read(hint_source.get, number)).cursor
-
-    async def fits_one_request(self) -> bool:
-        """Whether one request can cover all pages of the wiki.
-
-        A part of a wiki may gain pages, which only the recent changes report.
-        """
-        if self.wiki.scoped:
-            return False
-        most = ALONE_PAGES + 1
-        return await self.database.read(wiki_probe.count, self.wiki.row.wiki_id, most=most) < most

@@ -4,8 +4,7 @@ Each wiki has three sources for all sites that use it, within the politeness of 
 
 - `recent_changes` lists titles that were edited, moved, deleted, restored or imported.
 - `probe` queries the newest revisions of known pages, 50 per request, in rounds. It finds what
-  recent changes missed, and everything after a gap. If all pages fit into one request it is the
-  only source asked, since it finds more at the same price.
+  recent changes missed, and everything after a gap.
 - `fan_out` lists pages that are possibly stale: they include an edited template or show a file that
   was uploaded or deleted, or the wiki rendered them again without a new revision. The other two
   sources wake it.
@@ -31,7 +30,7 @@ from crawld.daemon.hints.source import AcceptPoll, CursorUpdates, Poll, PollTrou
 from crawld.daemon.hints.template_survey import survey
 from crawld.daemon.hints.wiki_probe import ProbeSource
 from crawld.daemon.hints.wiki_removals import removal_reports
-from crawld.daemon.hints.wiki_source import LOOK_S, ClockSkew, Wiki, WikiSource, change_of_revision
+from crawld.daemon.hints.wiki_source import ClockSkew, Wiki, WikiSource, change_of_revision
 from crawld.sources.mediawiki_api import ApiResponse, Parameters, TroubleKind
 from crawld.sources.mediawiki_changes import (
     ChangesCursor,
@@ -189,8 +188,6 @@ class RecentChangesSource(WikiSource):
     async def poll(self, row: SourceRow) -> Poll | PollTrouble:
         """Query the changes since the last poll."""
         cursor, asked_at = ChangesCursor.from_json(row.cursor), self.clock.now()
-        if await self.fits_one_request():
-            return Poll(at=asked_at, cursor=row.cursor, requests=0, wait_s=LOOK_S)
         in_doubt = cursor.unverified_at > 0.0 and cursor.continuation is None
         query = oldest_query() if in_doubt else changes_query(cursor, asked_at)
         response = await self._ask_with_listing(query, row)
@@ -341,7 +338,7 @@ class RecentChangesSource(WikiSource):
         cursor_updates: list[tuple[int, str | None]] = []
         number, text = await self.sibling("fan_out")
         pending = PendingTemplates.from_json(text)
-        queue = tuple((dict(pending.templates) | edited).items())[:MAX_TEMPLATES]
+        queue = pending.with_edited(edited, MAX_TEMPLATES)
         unlisted_since = min((at for _, at in queue), default=None)
         if edited:
             cursor_updates.append((number, replace(pending, templates=queue).to_json()))

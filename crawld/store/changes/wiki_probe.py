@@ -97,12 +97,6 @@ def next_pages(
     return [ProbePage(*row) for row in json.loads(found)]
 
 
-def count(connection: apsw.Connection, wiki_id: int, *, most: int) -> int:
-    """Return how many pages of a wiki are known, counted up to `most`."""
-    sql = "SELECT count(*) FROM (SELECT 1 FROM wiki_page WHERE wiki_id = ? LIMIT ?)"
-    return int(connection.execute(sql, (wiki_id, most)).get)
-
-
 class ProbeResult(NamedTuple):
     """The result of a probe for a page; without a revision the wiki has no such page."""
 

@@ -4,7 +4,7 @@ import pytest
 
 from crawld.core.page import Outcome, PageState
 from crawld.core.url import url_hash
-from crawld.daemon.hints.source import HELD, Poll, PollTrouble
+from crawld.daemon.hints.source import HELD, PollTrouble
 from crawld.sources.mediawiki_api import ApiTrouble, TroubleKind
 from crawld.sources.mediawiki_changes import ChangesCursor, PendingTemplates, ProbeProgress
 from crawld.store import visit
@@ -144,11 +144,32 @@ async def test_an_unknown_cursor_is_dropped(make):
     assert ChangesCursor.from_json(poll.cursor) == ChangesCursor(at=NOW - 60)
 
 
-async def test_a_small_wiki_is_only_probed(make):
+async def test_a_small_wiki_reports_deletions_too(make):
     world = await make(20)
-    poll = await world.poll("recent_changes")
-    assert (poll.requests, world.client.asked) == (0, [])
-    assert isinstance(poll, Poll)
+    log = {"logid": 1, "type": "delete", "action": "delete", "title": "Page 0", "ns": 0}
+    poll = await world.poll(
+        "recent_changes", reply(logevents=[{**log, "timestamp": iso_time(NOW)}])
+    )
+    [removal] = poll.removals
+    assert removal.kind == "deletion"
+
+
+async def test_a_template_edited_while_its_users_are_listed_is_listed_again(make):
+    world = await make()
+    begun = PendingTemplates(
+        (("Template:A", NOW - 60), ("Template:B", NOW - 50)), continuation={"eicontinue": "10|5"}
+    )
+    number = world.known.sources["fan_out"].hint_source_id
+    await world.database.write(hint_source.set_cursors, [(number, begun.to_json())])
+    rows = [edit(1, "Template:A", space=10), edit(2, "Template:B", space=10)]
+    poll = await world.poll("recent_changes", reply(recentchanges=rows))
+    [(_, text)] = poll.cursor_updates
+    pending = PendingTemplates.from_json(text)
+    assert pending.continuation == begun.continuation
+    titles = [title for title, _ in pending.templates]
+    assert titles == ["Template:A", "Template:B", "Template:A"]
+    assert pending.templates[0] == begun.templates[0]
+    assert all(at > NOW - 50 for _, at in pending.templates[1:])
 
 
 def shown(world, *titles, revision=7, at=NOW - 2 * HOUR_S, touched=NOW - 2 * HOUR_S):
