@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Literal, NamedTuple
 
@@ -75,6 +75,7 @@ class ChangesCursor:
         continuation: the API's `continue` object inside a long response, None between responses.
         unverified_at: time of the rows seen last, if the response lacked them, so that the oldest
             row kept must show whether there is a gap; else 0.
+        tells_categories: whether the wiki has ever reported who enters a category; many do not.
     """
 
     at: float = 0.0
@@ -82,6 +83,7 @@ class ChangesCursor:
     logs: frozenset[int] = frozenset()
     continuation: Parameters | None = None
     unverified_at: float = 0.0
+    tells_categories: bool = False
 
     def to_json(self) -> str:
         """Return the stored form."""
@@ -91,6 +93,7 @@ class ChangesCursor:
             "logs": sorted(self.logs),
             "part": self.continuation,
             "doubt": self.unverified_at,
+            "categories": self.tells_categories,
         }
         return json.dumps(stored)
 
@@ -105,6 +108,7 @@ class ChangesCursor:
                 frozenset(stored["logs"]),
                 stored["part"],
                 float(stored["doubt"]),
+                bool(stored["categories"]),
             )
         except (ValueError, KeyError, TypeError):
             return cls()
@@ -184,6 +188,7 @@ def read_changes(response: ApiResponse, cursor: ChangesCursor, now: float) -> Re
             rows.kept(rows.logs, at),
             response.cursor,
             0.0 if clock_set_back else cursor.at if lost else cursor.unverified_at,
+            cursor.tells_categories or any(each.kind == "category" for each in rows.changed),
         ),
         gap=clock_set_back,
         unusable=rows.unusable,
@@ -194,7 +199,7 @@ def read_oldest(response: ApiResponse, cursor: ChangesCursor) -> RecentChanges:
     """Return whether the oldest row kept is as old as the rows seen last."""
     times = [timestamp_of(row) for row in rows_of(response.query, "recentchanges")]
     oldest = min((at for at in times if at is not None), default=None)
-    settled = ChangesCursor(cursor.at, cursor.edits, cursor.logs)
+    settled = replace(cursor, continuation=None, unverified_at=0.0)
     return RecentChanges((), settled, gap=oldest is None or oldest > cursor.unverified_at)
 
 

@@ -242,3 +242,19 @@ def test_members_by_template_come_and_go_with_the_wikis_jobs(mirror, mediawiki):
     wait(crawld, lambda: whole <= shown_titles(crawld, mediawiki))
     asked = [row.target for row in crawl_requests(mediawiki) if "categorymembers" in row.target]
     assert len(asked) == 2  # the first listing, and this one
+
+
+def test_a_wiki_that_does_not_report_its_categories_is_followed(mirror, mediawiki):
+    mediawiki.configure("$wgRCWatchCategoryMembership = false;")
+    mediawiki.edit("Entry 0003", "text [[Category:Some]]")
+    mediawiki.run_jobs()
+    crawld = mirror(wiki_categories=["Some"])
+    wait(crawld, lambda: "Entry_0003" in shown_titles(crawld, mediawiki))
+    wait(crawld, lambda: query_rows(crawld, "SELECT 1 FROM wiki_category"))
+    mediawiki.edit("Entry 0006", "text [[Category:Some]]")
+    mediawiki.edit("A new page", "text [[Category:Some]]")
+    mediawiki.edit("Entry 0003", "no more of it")
+    mediawiki.run_jobs()
+    for title in ("Entry 0006", "A new page"):
+        wait(crawld, lambda t=title: reasons(crawld, t) == [("category", "Category:Some")])
+    wait(crawld, lambda: reasons(crawld, "Entry 0003") == [])

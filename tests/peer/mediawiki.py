@@ -154,6 +154,11 @@ class MediaWiki:
             *("--compress", "yes", "--identifier", "wiki", "--skip-redirects"),
         )
 
+    def configure(self, settings: str) -> None:
+        """Append lines of PHP to the wiki's LocalSettings.php."""
+        with (self._folder / "LocalSettings.php").open("a") as file:
+            file.write(settings)
+
     def lag(self, lag_s: float) -> AbstractContextManager[None]:
         """Report a database lag to `maxlag` requests of the API until the block ends."""
         return self._switch("lag", str(lag_s))

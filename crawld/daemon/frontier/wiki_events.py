@@ -14,17 +14,26 @@ from crawld.sources.mediawiki_title import TEMPLATE_SPACES
 from crawld.store.changes.wiki_event import WikiEvent
 
 
-def find_events(changed: Sequence[TitleChange], parts: Collection[TitleScope]) -> list[WikiEvent]:
+def find_events(
+    changed: Sequence[TitleChange],
+    parts: Collection[TitleScope],
+    *,
+    tells_categories: bool = True,
+) -> list[WikiEvent]:
     """Return the events among changes of a wiki, in their order and without repetitions.
 
     Args:
         parts: the parts of the wiki that its sites cover.
+        tells_categories: whether the wiki reports who enters a category. If it does not, each edit
+            may let a page enter one.
     """
     # A page that enters a category is edited as a rule. By its title it is asked for together with
     # all other titles; the wiki takes no numbers beside titles.
     titles = {each.number: each.title for each in changed if each.kind in ("edit", "new")}
     moved = {each.title for each in changed if each.entry and each.entry.kind == "move"}
-    found = (_event(each, parts, titles, moved) for each in changed)
+    found = (
+        _event(each, parts, titles, moved, tells_categories=tells_categories) for each in changed
+    )
     return list(dict.fromkeys(event for event in found if event is not None))
 
 
@@ -33,6 +42,8 @@ def _event(
     parts: Collection[TitleScope],
     titles: Mapping[int | None, str],
     moved: Collection[str],
+    *,
+    tells_categories: bool,
 ) -> WikiEvent | None:
     title, entry = change.title, change.entry
     if change.kind == "category":
@@ -44,7 +55,9 @@ def _event(
         return WikiEvent("category", title, change.at, page_number=change.member)
     if entry is not None and entry.kind == "move" and entry.target is not None:
         return WikiEvent("move", title, change.at, entry.target, entry.leaves_redirect)
-    if any(_concerns(change, part) for part in parts if part.scoped):
+    untold = not tells_categories and change.kind in ("edit", "new")
+    scoped = [part for part in parts if part.scoped]
+    if any(_concerns(change, part) or (untold and part.has_categories) for part in scoped):
         return WikiEvent("page", title, change.at)
     return None
 

@@ -81,11 +81,12 @@ MAX_TEMPLATE_REQUESTS: Final = 10
 _REFUSALS: Final = frozenset({TroubleKind.BAD_CURSOR, TroubleKind.BROKEN, TroubleKind.TOO_MANY})
 """Troubles of a request, not of the wiki."""
 
-FindEvents: TypeAlias = Callable[[Sequence[TitleChange]], Sequence[WikiEvent]]
-"""Returns which changes of a wiki may change the parts that its sites cover."""
+FindEvents: TypeAlias = Callable[[Sequence[TitleChange], bool], Sequence[WikiEvent]]
+"""Returns which changes of a wiki may change the parts that its sites cover; takes the changes, and
+whether the wiki reports who enters categories."""
 
 
-def _no_events(_: Sequence[TitleChange]) -> Sequence[WikiEvent]:
+def _no_events(_: Sequence[TitleChange], __: bool) -> Sequence[WikiEvent]:
     return ()
 
 
@@ -151,8 +152,11 @@ class WikiFinder(BackgroundWork):
             )
         return found
 
-    def _find_events(self, row: WikiRow, changed: Sequence[TitleChange]) -> Sequence[WikiEvent]:
-        return find_events(changed, self._state.wiki_scope.parts_of(row).values())
+    def _find_events(
+        self, row: WikiRow, changed: Sequence[TitleChange], tells_categories: bool
+    ) -> Sequence[WikiEvent]:
+        parts = self._state.wiki_scope.parts_of(row).values()
+        return find_events(changed, parts, tells_categories=tells_categories)
 
 
 FEED_LAG_S: Final = 2.0
@@ -207,7 +211,8 @@ class RecentChangesSource(WikiSource):
             if each.space in TEMPLATE_SPACES or each.space == FILE_SPACE
         }
         unlisted_since, cursor_updates = await self._sibling_updates(edited, gap=read.gap)
-        events, logged = self._find_events(read.changed), self._log_changes(read.changed)
+        events = self._find_events(read.changed, read.cursor.tells_categories)
+        logged = self._log_changes(read.changed)
         more = read.cursor.continuation is not None or read.cursor.unverified_at > 0.0
         changes = [
             self.change_of(each.title, each.number, skew.span(each.at)) for each in read.changed

@@ -184,7 +184,7 @@ class WikiEventsJob(BackgroundWork):
             await self._members.refresh()
         parts = self._state.wiki_scope.parts_of(row)
         scoped = {site_id: scope for site_id, scope in parts.items() if scope.scoped}
-        if any(_is_template(each.event, scoped.values()) for each in stored):
+        if any(_is_doubtful(each.event, scoped.values()) for each in stored):
             self._doubt(row.wiki_id)
         events = [each.event for each in others if _is_asked(each.event, scoped.values())]
         ask = self._ask_of(row)
@@ -384,10 +384,18 @@ class WikiEventsJob(BackgroundWork):
             await self._members.store_listed(row, site_id, listed, found, self._clock.now())
 
 
-def _is_template(event: WikiEvent, parts: Iterable[TitleScope]) -> bool:
-    """Whether the pages that use a changed template may enter or leave a part."""
+def _is_doubtful(event: WikiEvent, parts: Iterable[TitleScope]) -> bool:
+    """Whether pages may enter or leave a category some time after an event, without a report.
+
+    The pages that use a template do, and a page that was imported, restored, or edited in a wiki
+    that does not report who enters a category.
+    """
     return event.kind != "category" and any(
-        part.has_categories and part.rules.namespace_of(event.title) in TEMPLATE_SPACES
+        part.has_categories
+        and (
+            part.rules.namespace_of(event.title) in TEMPLATE_SPACES
+            or (event.kind == "page" and not part.has(event.title))
+        )
         for part in parts
     )
 

@@ -93,6 +93,14 @@ def test_other_changes_concern_no_part(change, part):
     assert find_events([change], [part]) == []
 
 
+@pytest.mark.parametrize("kind", ["edit", "new"])
+def test_each_edit_concerns_categories_that_the_wiki_does_not_report(kind):
+    change = TitleChange("Z", 0, AT, kind=kind)
+    found = find_events([change], [LISTED, CATEGORY], tells_categories=False)
+    assert found == [WikiEvent("page", "Z", AT)]
+    assert find_events([change], [WHOLE, LISTED], tells_categories=False) == []
+
+
 def test_a_category_counts_as_followed_before_the_first_listing():
     event = WikiEvent("category", "Category:Y", AT, page_number=7)
     assert find_events([category("Category:Y")], [replace(CATEGORY, followed=None)]) == [event]
