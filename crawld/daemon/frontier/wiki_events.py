@@ -51,7 +51,7 @@ def _event(
             return None
         member = titles.get(change.member)
         if member is not None and member not in moved:
-            return WikiEvent("page", member, change.at)
+            return WikiEvent("page", member, change.at, page_number=change.member)
         return WikiEvent("category", title, change.at, page_number=change.member)
     if entry is not None and entry.kind == "move" and entry.target is not None:
         return WikiEvent("move", title, change.at, entry.target, entry.leaves_redirect)

@@ -31,9 +31,8 @@ async def survey(source: WikiSource, row: SourceRow) -> Poll | PollTrouble:
     now, number = source.clock.now(), row.hint_source_id
     last_at = await source.database.read(template_use.surveyed_at, number)
     due_at = now if last_at is None else min(last_at, now) + SURVEY_S
-    if due_at > now or await source.fits_one_request():
-        wait_s = due_at - now if due_at > now else SURVEY_S
-        return Poll(at=now, cursor=row.cursor, requests=0, wait_s=wait_s)
+    if due_at > now:
+        return Poll(at=now, cursor=row.cursor, requests=0, wait_s=due_at - now)
     at, requests = now, 0
     uses: dict[str, int] = {}
     for name in USAGE_LISTS:

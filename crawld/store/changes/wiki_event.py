@@ -22,7 +22,8 @@ class WikiEvent(NamedTuple):
         at: Unix seconds.
         target: the new title of a renamed page.
         leaves_redirect: whether the former title of a renamed page redirects to the new one.
-        page_number: the wiki's number of the page that entered a category or left it.
+        page_number: the wiki's number of the page that entered a category or left it; None: another
+            event.
     """
 
     kind: Literal["move", "category", "page"]

@@ -196,12 +196,14 @@ def resolve(
     """Store which page a title shows, and its newest revision.
 
     Nothing is left to read if there is no newer revision, or if the history of the same page is
-    stored already under another title.
+    stored already under another title, or if the page changed during the request.
 
     Args:
         page: the page as it was before the request.
         shown: the response, of the time `at`.
     """
+    if not _is_unchanged(connection, page):
+        return
     newest = shown.latest.revision_id if shown.latest else None
     same = page.wiki_page_number == shown.number
     if page.wiki_page_number is not None and not same:
@@ -228,6 +230,14 @@ def resolve(
             page.page_id,
         ),
     )
+
+
+def _is_unchanged(connection: apsw.Connection, page: WikiPageRow) -> bool:
+    """Whether a row is that of the same page as before a request: a rename may exchange rows."""
+    row = connection.execute(
+        "SELECT state, wiki_page_number, title FROM wiki_page WHERE page_id = ?", (page.page_id,)
+    ).fetchone()
+    return row == (page.state, page.wiki_page_number, page.title)
 
 
 def _copy_history(
@@ -261,6 +271,7 @@ def record_part(
     A history is read to its end, to the first stored change, or to the cap. One that is read
     completely loses the stored revisions that the wiki no longer shows: those of a page that was
     at this title before, of a deletion that was only partly restored, or merged into another page.
+    Nothing is stored if the page changed during the request.
 
     Args:
         page: the page as it was before the request.
@@ -269,6 +280,8 @@ def record_part(
         at: time of the response.
         cap: the most changes of a page that are read.
     """
+    if not _is_unchanged(connection, page):
+        return
     new = add_changes(connection, page, changes)
     down_to = _remove_unlisted(connection, page, changes, at, is_last=cursor is None)
     began_at = at if page.cursor is None or page.began_at is None else page.began_at

@@ -11,7 +11,7 @@ from crawld.daemon.jobs.wiki_history.job import FIRST_COPY_WAIT_S
 from crawld.daemon.jobs.wiki_history.reader import MAX_FAILURES
 from tests.daemon.harness import make_site, until
 from tests.daemon.jobs.conftest import EPOCH_AT, history
-from tests.daemon.jobs.wiki import Answer, error, is_for, page_text, path_of, reply
+from tests.daemon.jobs.wiki import Answer, error, is_for, page_text, reply
 
 
 def once(*answers):
@@ -283,13 +283,13 @@ class TestPoliteness:
             wiki,
             politeness={"host_delay_s": 0.02},
             schedule={"min_revisit_s": 0.0},
-            jobs={"backfill_share": 0.2},
+            jobs={"backfill_share": 0.2, "poll_share": 0.1, "min_poll_s": 0.2},
         )
-        await until(lambda: len(wiki.api_requests()) >= 12)
+        await until(lambda: sum("prop" in each for each in wiki.api_requests()) >= 12)
         first = next(n for n, (_, target) in enumerate(wiki.requests) if "api.php" in target)
         since = wiki.requests[first + 1 :]
-        asked = sum(path_of(target).endswith("api.php") for _, target in since)
-        # One more at most: the first query of recent changes.
+        # Polls and probes have a budget of their own.
+        asked = sum("revisions" in target and "curtimestamp" not in target for _, target in since)
         assert asked / len(since) <= 0.2 + 2 / len(since)
 
     async def test_on_an_idle_host_the_api_gets_every_slot(self, wiki_of, backfilling, wikis):

@@ -121,10 +121,11 @@ class ScriptedWiki:
                 return answer
         if given.get("meta") == "siteinfo":
             return reply({"batchcomplete": True, "query": self._siteinfo()})
-        if given.get("list") == "logevents":
-            return reply({"batchcomplete": True, "query": {"logevents": []}})
         if given.get("list") == "querypage":
             return reply({"batchcomplete": True, "query": {"querypage": {"results": []}}})
+        if "list" in given:
+            lists = {name: [] for name in given["list"].split("|")}
+            return reply({"batchcomplete": True, "query": lists})
         if "titles" in given:
             return self._titles(given["titles"].split("|"))
         return self._history(int(given["pageids"]), given.get("rvcontinue"))

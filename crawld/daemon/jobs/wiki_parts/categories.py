@@ -54,6 +54,9 @@ JOINED_S: Final = 4.0
 REST_FACTOR: Final = 8.0
 """Rest after a check, as a multiple of its duration."""
 
+PATIENCE_S: Final = 5.0
+"""How long edited pages come before a request."""
+
 RETRY_S: Final = 30.0
 """Pause before a wiki that did not answer is asked again."""
 
@@ -144,7 +147,7 @@ class WikiCategoriesJob(BackgroundWork):
         if len(followed) > MAX_CHECKED:
             self._list_again()
             return f"{row.origin}: {len(followed)} categories"
-        ask = AskOnce(partial(self._client.ask, api, due=True))
+        ask = AskOnce(partial(self._client.ask, api, due=True, patience_s=PATIENCE_S))
         counts = await _ask_counts(ask, followed)
         if isinstance(counts, ApiTrouble):
             return counts

@@ -394,7 +394,7 @@ def _is_doubtful(event: WikiEvent, parts: Iterable[TitleScope]) -> bool:
         part.has_categories
         and (
             part.rules.namespace_of(event.title) in TEMPLATE_SPACES
-            or (event.kind == "page" and not part.has(event.title))
+            or (event.page_number is None and not part.has(event.title))
         )
         for part in parts
     )

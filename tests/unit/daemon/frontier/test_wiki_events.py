@@ -46,7 +46,7 @@ def test_a_rename_concerns_every_site():
 @pytest.mark.parametrize(
     ("moves", "event"),
     [
-        ([], WikiEvent("page", "Z", AT)),
+        ([], WikiEvent("page", "Z", AT, page_number=7)),
         ([logged("move", "Z", "Y")], WikiEvent("category", "Category:X", AT, page_number=7)),
     ],
 )

@@ -38,7 +38,3 @@ async def test_a_wiki_that_does_not_tell_is_asked_again_in_an_hour(make):
     assert (poll.requests, poll.wait_s) == (2, RETRY_S)
     held = ApiTrouble(TroubleKind.HELD, "later", retry_after_s=9.0)
     assert (await world.poll("fan_out", held)).trouble == HELD
-
-
-async def test_a_small_wiki_is_not_asked_about_its_templates(make):
-    assert (await (await make(3)).poll("fan_out")).requests == 0
