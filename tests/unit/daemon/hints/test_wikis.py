@@ -8,7 +8,7 @@ from crawld.daemon.hints.source import HELD, PollTrouble
 from crawld.sources.mediawiki_api import ApiTrouble, TroubleKind
 from crawld.sources.mediawiki_changes import ChangesCursor, PendingTemplates, ProbeProgress
 from crawld.store import visit
-from crawld.store.changes import change, fan_out
+from crawld.store.changes import change, fan_out, hint_source
 from crawld.store.frontier import redirect
 from crawld.store.visit import VisitRecord
 from tests.unit.daemon.hints.scripted_wiki import (
