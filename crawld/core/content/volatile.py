@@ -42,6 +42,11 @@ _NUMBER = re.compile(
 )
 # Linear: a number starts only where a word starts, and no possessive run is read a second time.
 _DIGIT = re.compile(r"\d")
+_UNIT = re.compile(r"\s++(?:second|minute|hour|day|week|month|year)s?\b", re.IGNORECASE)
+_AGAIN, _LAST = re.compile(r"[\s,]*+#"), re.compile(r"#[\s,]*+\Z")
+_PIECE_CHARACTERS = 16_384
+"""A replacement holds the lock of the interpreter to its end: 5 ms for so many characters."""
+
 _NUMBERS = re.compile(r"#(?:[\s,]*+#)++")
 MAX_NEIGHBORS = 256
 """Blocks tried as the left neighbor of a slot; a text that occurs more often tells no place."""
@@ -174,7 +179,31 @@ def mask(text: str) -> str:
     """
     if _DIGIT.search(text) is None:
         return text
-    return _NUMBERS.sub("#", _NUMBER.sub("#", text))
+    if len(text) <= _PIECE_CHARACTERS:
+        return _NUMBERS.sub("#", _NUMBER.sub("#", text))
+    pieces: list[str] = []
+    start = 0
+    while start < len(text):
+        end = _piece_end(text, start)
+        piece = _NUMBERS.sub("#", _NUMBER.sub("#", text[start:end]))
+        again = _AGAIN.match(piece) if pieces else None
+        if again and (last := _LAST.search(pieces[-1])):
+            pieces[-1] = pieces[-1][: last.start()]
+            piece = piece[again.end() - 1 :]
+        pieces.append(piece)
+        start = end
+    return "".join(pieces)
+
+
+def _piece_end(text: str, start: int) -> int:
+    """Return where the next piece of a long text ends: before a word that does not belong to it."""
+    end = start + _PIECE_CHARACTERS
+    if end >= len(text):
+        return len(text)
+    at = text.rfind(" ", start + 1, end)
+    while at > start and _UNIT.match(text, at):
+        at = text.rfind(" ", start + 1, at)
+    return at if at > start else end
 
 
 def wording_hash(text: str) -> int:

@@ -1,7 +1,10 @@
+import itertools
+import random
 import sys
 
 import pytest
 
+from crawld.core.content import volatile
 from crawld.core.content.blocks import Blocks
 from crawld.core.content.volatile import (
     MAX_NEIGHBORS,
@@ -71,3 +74,36 @@ def test_a_slot_beside_a_frequent_text_is_found_in_bounded_time(run):
         return count_steps(index.covered, rule)
 
     assert steps(4 * MAX_NEIGHBORS) < 1.2 * steps(2 * MAX_NEIGHBORS)
+
+
+def test_a_long_text_is_masked_like_its_parts(monkeypatch):
+    words = [
+        "12",
+        "word",
+        "3 minutes",
+        "May",
+        "1,234",
+        "a1b",
+        "at",
+        "10:15",
+        "5 , 6",
+        "days",
+        "minutes",
+        "hours",
+        ",",
+    ]
+    draw = random.Random(1)
+    texts = [" ".join(draw.choices(words, k=draw.randrange(200))) for _ in range(300)]
+    whole = [mask(text) for text in texts]
+    monkeypatch.setattr(volatile, "_PIECE_CHARACTERS", 100)
+    assert [mask(text) for text in texts] == whole
+
+
+@pytest.mark.parametrize("word", ["12 ", "1", "word1 ", "3 minutes ", "# , "])
+def test_a_piece_of_a_long_text_is_short(word):
+    text = word * (200_000 // len(word))
+    ends = [0]
+    while ends[-1] < len(text):
+        ends.append(volatile._piece_end(text, ends[-1]))
+    assert ends[-1] == len(text)
+    assert all(0 < b - a <= volatile._PIECE_CHARACTERS for a, b in itertools.pairwise(ends))
