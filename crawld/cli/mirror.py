@@ -103,7 +103,7 @@ def resting_hosts(daemon: Daemon) -> dict[str, str]:
         if rest_s > 0.0:
             found[name] = f"for {duration_text(rest_s)}: Retry-After or quiet hours"
         elif host.shut_until > now:
-            found[name] = "its robots.txt cannot be fetched"
+            found[name] = host.absence or "its robots.txt cannot be fetched"
         elif host.backoff.level:
             found[name] = f"failures: back-off level {host.backoff.level}"
         if len(found) == EXAMPLES:

@@ -227,7 +227,7 @@ class Crawl:
         """Whether no page becomes due within so many seconds; looks at the hosts in slices.
 
         The plain delay of a host does not count, however long; a host whose back-off exceeds
-        `within_s` is ignored.
+        `within_s` is ignored, and one where nobody is.
         """
         latest = trio.current_time() + within_s
         changes, slices = self.schedule.changes, LoopSlices()
@@ -251,5 +251,7 @@ class Crawl:
         target = self.robots_fetch.redirected_to(host)
         wanted_at = self.ticket_at(target.slot) if target else self.wanted_at(host.slot)
         if wanted_at is None or wanted_at > latest:
+            return True
+        if host.absence is not None and wanted_at > trio.current_time() + host.base_delay_s():
             return True
         return host.backoff.level > 0 and host.delay_s() > host.base_delay_s() + within_s

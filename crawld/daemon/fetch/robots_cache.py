@@ -18,6 +18,7 @@ from hashlib import sha256
 
 import structlog
 
+from crawld.core.page import Failure
 from crawld.core.robots import ROBOTS_MAX_AGE_S, Robots, RobotsVerdict
 from crawld.daemon.analyser import Analyser
 from crawld.daemon.clock import Clock
@@ -57,6 +58,7 @@ WaitTurn = Callable[[str], Awaitable[None]]
 class _Closing:
     failures: int
     until: float
+    absence: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,6 +228,7 @@ class RobotsCache:
         digest = _digest(response.text)
         self._keep(origin, _CachedRobots(robots, digest, now))
         host.apply_robots(robots, respect_crawl_delay=site.respect_crawl_delay)
+        host.absence = None
         log.info("robots", origin=origin, verdict=str(response.verdict), status=response.status)
         if set(robots.sitemaps) - set(known.robots.sitemaps if known else ()):
             self.on_sitemaps()
@@ -237,7 +240,7 @@ class RobotsCache:
         failures = known.failures if known else 0
         wait_s = min(RETRY_FIRST_S * 2.0**failures, RETRY_MAX_S)
         until = self._clock.monotonic() + wait_s
-        self._closings[origin] = _Closing(min(failures + 1, 32), until)
+        self._closings[origin] = _Closing(min(failures + 1, 32), until, _absence(response))
         if len(self._closings) > CACHED_ORIGINS:
             self._closings.popitem(last=False)
         log.warning(
@@ -247,9 +250,28 @@ class RobotsCache:
             why=response.detail,
             retry_s=wait_s,
         )
+        origins = await self._database.read(host_rows.list_origins, host.host_id)
+        closings = [self._closings.get(name) for _, name in origins]
+        absences = [each.absence if each is not None else None for each in closings]
+        host.absence = None if None in absences else _absence(response)
         # Another origin of the host, its https beside its http, may be open.
-        if len(await self._database.read(host_rows.list_origins, host.host_id)) < 2:
+        if len(origins) < 2:
             host.shut_until = until
+
+
+def _absence(response: RobotsResponse) -> str | None:
+    """Return why there is nobody to ask; None: somebody is, or our side may be the cause."""
+    last = response.last
+    if (
+        not isinstance(last, FetchFailure)
+        or response.redirects
+        or last.local_fault
+        or last.sent_at is not None
+    ):
+        return None
+    if last.failure is Failure.DNS:
+        return f"DNS: {last.detail.removeprefix('nxdomain: ')}"
+    return last.detail if last.failure in (Failure.ADDRESS_REFUSED, Failure.CONNECT) else None
 
 
 def _digest(text: bytes | None) -> bytes:

@@ -64,6 +64,8 @@ class HostState:
         rules: politeness rules of the strictest site with pages here.
         hinted_at: when (trio clock) a hint of one of its pages was delivered last.
         shut_until: until when (trio clock) its pages wait and robots.txt is not fetched again.
+        absence: why nobody was there to ask for robots.txt, at any of its origins; None: somebody
+            was, or not all were tried.
     """
 
     __slots__ = (
@@ -73,6 +75,7 @@ class HostState:
         "_request_rate_delay_s",
         "_turn",
         "_visit_time",
+        "absence",
         "backoff",
         "certificate",
         "crawl_delay_s",
@@ -99,6 +102,7 @@ class HostState:
         self.certificate: tuple[str, ...] = ()
         self.paused = False
         self.shut_until = -math.inf
+        self.absence: str | None = None
         self.hinted_at = -math.inf
         self.poll_at = -math.inf
         self._closed_until = -math.inf
