@@ -35,6 +35,37 @@ def test_histories_as_a_stub_dump(mirror, tmp_path):
     assert times == ["1970-01-03T00:00:00Z", "1970-01-04T00:00:00Z"]
 
 
+def test_a_page_that_a_redirect_shows_stands_once_in_a_dump(mirror, tmp_path):
+    for title in ("Old_name", "A", "Other"):
+        mirror.page(f"{H}/wiki/{title}", title.encode())
+
+    def fill(connection):
+        connection.execute(
+            "INSERT INTO wiki (origin_id, looked_at, api_url)"
+            " VALUES (1, 1.0, 'http://h.example/api.php')"
+        )
+        rows = [(1, "Old name", 42, "A"), (2, "A", 42, "A"), (3, "Other", 43, "Other")]
+        for page_id, title, number, shown in rows:
+            connection.execute(
+                "INSERT INTO wiki_page (page_id, wiki_id, title, state, wiki_page_number,"
+                " shown_title) VALUES (?, 1, ?, 'complete', ?, ?)",
+                (page_id, title, number, shown),
+            )
+            change.insert(connection, page_id, [Change(86_400.0, 100 + number)])
+
+    def titles():
+        export_dump(mirror.request(tmp_path / "h.xml"))
+        root = ElementTree.parse(tmp_path / "h.xml").getroot()
+        (tmp_path / "h.xml").unlink()
+        return [page.findtext(f"{NS}title") for page in root.iter(f"{NS}page")]
+
+    mirror.write(fill)
+    assert titles() == ["A", "Other"]
+    # The mirror has only the redirect: its history is that of the page it shows.
+    mirror.write(lambda connection: connection.execute("DELETE FROM change WHERE page_id = 2"))
+    assert titles() == ["A", "Other"]
+
+
 def test_a_mirror_without_wikis_is_an_empty_dump(mirror, tmp_path):
     export_dump(mirror.request(tmp_path / "h.xml"))
     assert len(ElementTree.parse(tmp_path / "h.xml").getroot()) == 0
