@@ -27,7 +27,11 @@ ATTRIBUTE_NAME: Final = re.compile(
 )
 """An attribute; the group is its name."""
 
-_CLOSED_ATTRIBUTES: Final = ATTRIBUTES.replace(rb"(?:\"|\Z)", rb"\"").replace(rb"(?:'|\Z)", rb"'")
+_CLOSED_ATTRIBUTES: Final = (
+    rb"(?:[%b/]++|%b(?:[%b]*+=[%b]*+(?:\"[^\"]*+\"|'[^']*+'|[^%b>\"'][^%b>]*+|(?=>))|(?![%b]*+=)))*+"
+    % (BLANKS, ATTRIBUTE_START, *(BLANKS,) * 5)
+)
+# An equals sign after a name has a value: a quote without its end must not be read as a name.
 
 WHOLE_TAG: Final = re.compile(rb"</?+%b%b>" % (NAME, _CLOSED_ATTRIBUTES))
 """A start or end tag that ends before the text does."""
