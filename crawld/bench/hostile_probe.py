@@ -46,11 +46,11 @@ class Probe:
         self.stop()
 
     def stop(self) -> None:
-        """Ask for nothing more; a request that is under way is left alone."""
+        """Ask for nothing more; a request that is under way is left alone, and counts once."""
         self._stop.set()
         if self._asked_s is not None and self._thread is not None and self._thread.is_alive():
             self._thread.join(2.0)
-        asked_s = self._asked_s
+        asked_s, self._asked_s = self._asked_s, None
         if asked_s is not None:
             took_s = time.monotonic() - asked_s
             self.answers.append((time.time() - took_s, took_s, 0, "(unanswered)"))

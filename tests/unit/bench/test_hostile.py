@@ -48,4 +48,5 @@ def test_a_probe_counts_an_answer_that_never_comes():
             theirs.recv(1000)
             theirs.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
             theirs.recv(1000)
+            probe.stop()  # and again at the end of its block
         assert [answer[2:] for answer in probe.answers] == [(200, "/status"), (0, "(unanswered)")]
