@@ -20,6 +20,7 @@ PLAIN = f'title="{"x" * 15_000}"'
 LONG = f'title="{"x" * 200_000}"'
 HALF = " ".join(f"a{n}" for n in range(250))
 BOLD = f"<b {ATTRIBUTES}>"
+MANY = [f'<b title="{n}">' for n in range(60)]
 
 
 def cloned(markup: str, paragraphs: int = 900) -> str:
@@ -34,6 +35,7 @@ COSTLY = {
     "capitals": cloned(f"<FONT {ATTRIBUTES.upper()}>"),
     "a link with a title": cloned(f"<a {LONG}>"),
     "a small page": f"<p><a {PLAIN}>" + "<p>x" * 4_000,
+    "a small page of many": "<p>" + "".join(MANY) + "<p>x" * 3_000,
     "three equal ones": cloned(f"<b {HALF}>" * 3, 600),
     "adoption": f"<i {LONG}>" + "<div>" * 2_000 + "</i>" * 2_000,
     "adoption of attributes": f"<b {ATTRIBUTES}>" + "<div>" * 2_000 + "</b>" * 2_000,
