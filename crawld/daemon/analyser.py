@@ -228,6 +228,7 @@ class Analyser:
         self._drop_at = math.inf
         self._pass = -1
         self._spent_s = 0.0
+        self._analysed = ""
 
     async def run(
         self,
@@ -377,7 +378,12 @@ class Analyser:
         """Whether a call runs on the event loop; wait until it has time there."""
         if not self._is_short(url, expected_s):
             return False
-        if (self._left_s() > 0.0 and not self._inline) or self.memory.ends_visit():
+        has_time = self._left_s() > 0.0
+        # A page that was analysed in this pass goes on: each wait costs more than to list what a
+        # small page requires.
+        if has_time and (not self._inline or url == self._analysed):
+            return True
+        if self.memory.ends_visit():
             return True
         before, place = self.meter.passes, await self._next_pass(url, expected_s)
         # A meter that is not installed counts no passes.
@@ -395,7 +401,7 @@ class Analyser:
         self, call: Callable[[*Ts], T], args: tuple[*Ts], url: str, expected_s: float
     ) -> T:
         began_at, cpu_s = trio.current_time(), self._cpu_time()
-        self.meter.page = url
+        self.meter.page = self._analysed = url
         with self.marks.under(url):
             result = call(*args)
         took_s = trio.current_time() - began_at
@@ -411,6 +417,7 @@ class Analyser:
         if self._pass != self.meter.passes:
             self._pass = self.meter.passes
             self._spent_s = 0.0
+            self._analysed = ""
         return PASS_S - self._spent_s
 
     async def _next_pass(self, url: str, estimate_s: float, place: Place | None = None) -> Place:

@@ -1,5 +1,6 @@
 """Which analyses run on the event loop, which on threads, and in what order."""
 
+import itertools
 import math
 from contextlib import contextmanager
 
@@ -239,6 +240,25 @@ async def test_calls_that_waited_share_the_time_of_a_pass(mock_clock, nursery):
     # 5 passes have the time; some more pass while they wait.
     assert max(runs) - min(runs) <= 20
     assert max(map(runs.count, runs)) <= 21
+
+
+async def test_a_page_that_is_analysed_waits_once(mock_clock, nursery):
+    meter = StallMeter()
+    analyser = Analyser(HeldWorkers(), meter=meter)
+    runs = []
+
+    async def analyse(number):
+        for _ in range(2):
+            call = mock_clock.jump, PASS_S / 40
+            await analyser.read(*call, url=url(f"h{number}"), bodies=[SMALL])
+            runs.append((number, meter.passes))
+
+    with meter.installed():
+        for number in range(100):
+            nursery.start_soon(analyse, number)
+        while len(runs) < 200:
+            await trio.lowlevel.checkpoint()
+    assert sum(one == other for one, other in itertools.pairwise(runs)) >= 90
 
 
 async def test_a_call_whose_pass_has_no_time_left_keeps_its_place(mock_clock, nursery):
