@@ -54,6 +54,8 @@ log = structlog.get_logger(__name__)
 
 UNCODED: Final = ("Accept-Encoding", "identity")
 
+_GONE = frozenset({Outcome.GONE, Outcome.SOFT_GONE, Outcome.MOVED})
+
 ONCE_TRIES: Final = 3
 """Most visits of a failing page in a one-off mirror."""
 
@@ -319,6 +321,8 @@ class Visitor:
                 return partial(queue.retry, page_id, visit.retry_at or visit.at)
             return partial(queue.drop, page_id)
         if visit.retry_at is not None:
+            if judgement.outcome in _GONE:
+                return partial(queue.retry, page_id, visit.retry_at, gone_at=visit.at)
             return partial(queue.retry, page_id, visit.retry_at)
         return partial(queue.visited, page_id, visit.at, observation, visit.page.importance)
 

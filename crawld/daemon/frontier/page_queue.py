@@ -111,7 +111,7 @@ class PageQueue:
         self.policy_name = policy_name
         self._policy_of = policy_name
         self._policy: Policy = _EMPTY
-        self._in_flight: set[int] = set()
+        self._in_flight: dict[int, float] = {}  # with the latest change hinted at meanwhile
         self._since_read: dict[int, float] = {}
         self._weights: dict[int, float] = {}
         self._hints: dict[int, LateHint] = {}
@@ -249,7 +249,7 @@ class PageQueue:
         if self._again:
             page, *rest = self._again
             self._again = tuple(rest)
-            self._in_flight.add(page)
+            self._in_flight[page] = 0.0
             return page
         self._wake_rested(now)
         if self._balance >= 0:
@@ -265,7 +265,7 @@ class PageQueue:
             return None
         page = self._select(now)
         if page is not None:
-            self._in_flight.add(page)
+            self._in_flight[page] = 0.0
         return page
 
     def _wake_rested(self, now: float) -> None:
@@ -293,7 +293,7 @@ class PageQueue:
         if page is None and self._selectable and not self._idles(now):
             page = self._select(now)
         if page is not None:
-            self._in_flight.add(page)
+            self._in_flight[page] = 0.0
             self._balance = min(self._balance + self._discovery_share, 1.0)
         return page
 
@@ -311,7 +311,7 @@ class PageQueue:
 
     def put_back(self, page: int) -> None:
         """Put back a page that was taken and not requested."""
-        self._in_flight.discard(page)
+        self._in_flight.pop(page, None)
         if page in self.held:
             self.held.discard(page)
             self._ahead.insert(0, page)
@@ -327,12 +327,12 @@ class PageQueue:
         """Put back a page after a conclusive visit; it rests first."""
         if weight != 1.0:
             self._weights[page] = weight
-        self._in_flight.discard(page)
+        self._in_flight.pop(page, None)
         self._resting.add(now, page, observation)
 
     def visit_again(self, page: int) -> None:
         """Put back a page for the next turn, to learn its noise."""
-        self._in_flight.discard(page)
+        self._in_flight.pop(page, None)
         self._again = (*self._again, page)
 
     def visit_next(self, page: int) -> None:
@@ -347,10 +347,12 @@ class PageQueue:
             self._selectable -= 1
         self._again = (*self._again, page)
 
-    def retry(self, page: int, retry_at: float) -> None:
+    def retry(self, page: int, retry_at: float, *, gone_at: float = math.inf) -> None:
         """Put back a page without a good copy; visit it at `retry_at` (Unix seconds)."""
+        # A hint of a later change, which came during the visit, says that it is back.
+        is_back = self._in_flight.get(page, 0.0) > gone_at
         self.drop(page)
-        self.load_retry(page, retry_at)
+        self.load_retry(page, RECALLED_AT if is_back else retry_at)
 
     def leave_out(self, page: int) -> None:
         """Leave out a page that is out of scope, until `reconsider`."""
@@ -368,11 +370,7 @@ class PageQueue:
         self._left_out.clear()
 
     def resume(self, pages: Mapping[int, bool]) -> None:
-        """Queue suspended pages of a replica again.
-
-        Args:
-            pages: page numbers, and whether each was visited before.
-        """
+        """Queue suspended pages of a replica again: each with whether it was visited before."""
         present = self._out_of_policy().union(self._ahead)
         for page, was_visited in pages.items():
             self._left_out.discard(page)
@@ -389,7 +387,7 @@ class PageQueue:
 
     def drop(self, page: int) -> None:
         """Remove a page: it was excluded, or visited by a one-off mirror."""
-        self._in_flight.discard(page)
+        self._in_flight.pop(page, None)
         self._hints.pop(page, None)
         self._policy.remove(page)
 
@@ -410,6 +408,8 @@ class PageQueue:
     ) -> None:
         """Add a hint about a visited page, as `Policy.record_hint`; a reliable one ends a rest."""
         given = LateHint(changed_at, trust, indirect, due_at)
+        if page in self._in_flight:
+            self._in_flight[page] = max(self._in_flight[page], changed_at)
         if page in self._policy:
             given.record(self._policy, page)
         else:
@@ -486,7 +486,7 @@ class PageQueue:
         """
         former, policy = self._policy, FACTORIES[self.policy_name]()
         self._keep_weights(known)
-        out = self._in_flight.union(self._again, self._resting)
+        out = set(self._in_flight).union(self._again, self._resting)
         stays = former.contains_many(known.pages) & ~np.isin(known.pages, list(out))
         weights = None if known.weights is None else known.weights[stays]
         policy.load(known.pages[stays], known.last_visit_at[stays], weights)

@@ -123,6 +123,7 @@ class HintDelivery(BackgroundWork):
                         indirect=indirect[number],
                         due_at=due_time(row.first_at, row.heard_at),
                     )
+                pages.retry_now({row.page_id for row in known if row.last_outcome in _GONE})
                 count += len(known)
                 await trio.lowlevel.checkpoint()
             if len(rows) < RESTORED_AT_ONCE:

@@ -327,6 +327,7 @@ class OutstandingHint(NamedTuple):
     Attributes:
         first_at, last_at: the earliest and the latest change reported.
         heard_at: when the first of them was reported.
+        last_outcome: of the last visit of the page.
     """
 
     page_id: int
@@ -337,6 +338,7 @@ class OutstandingHint(NamedTuple):
     last_at: float
     heard_at: float
     change_count: int
+    last_outcome: str | None = None
 
 
 def list_outstanding(
@@ -344,8 +346,8 @@ def list_outstanding(
 ) -> list[OutstandingHint]:
     """Return hints in the order of (page_id, hint_source_id), after the one in `after`."""
     rows = connection.execute(
-        "SELECT page_id, host_id, site_id, hint_source_id, first_at, last_at, heard_at, told"
-        " FROM hint CROSS JOIN page USING (page_id)"
+        "SELECT page_id, host_id, site_id, hint_source_id, first_at, last_at, heard_at, told,"
+        " last_outcome FROM hint CROSS JOIN page USING (page_id)"
         " WHERE (page_id, hint_source_id) > (?, ?) ORDER BY page_id, hint_source_id LIMIT ?",
         (*after, limit),
     )

@@ -1,5 +1,7 @@
 """The page queue of one site and host: which page is next, and where pages go after a visit."""
 
+import math
+
 import numpy as np
 import pytest
 
@@ -90,6 +92,18 @@ def test_after_a_start_pages_go_on_resting_and_visits_in_the_future_count_as_now
     assert take(queue, 2) == [1, None]
     assert queue.wanted_at(NOW) == NOW - 600.0 + REST_S
     assert take(queue, 3, NOW + REST_S) == [2, 3, None]
+
+
+@pytest.mark.parametrize(
+    ("changed_at", "gone_at", "is_back"),
+    [(NOW + 5, NOW, True), (NOW - 5, NOW, False), (NOW + 5, math.inf, False)],
+)
+def test_a_hint_during_the_visit_of_a_gone_page_says_that_it_is_back(changed_at, gone_at, is_back):
+    queue = make_queue(visited=1)
+    assert queue.take(NOW) == 1
+    queue.add_hint(1, changed_at, 1.0)
+    queue.retry(1, NOW + 86_400.0, gone_at=gone_at)
+    assert queue.take(NOW + 6) == (1 if is_back else None)
 
 
 def test_a_failed_page_comes_at_its_retry_time_before_pages_of_the_policy():
