@@ -30,7 +30,7 @@ from crawld.daemon.hints.source import AcceptPoll, CursorUpdates, Poll, PollTrou
 from crawld.daemon.hints.template_survey import survey
 from crawld.daemon.hints.wiki_probe import ProbeSource
 from crawld.daemon.hints.wiki_removals import removal_reports
-from crawld.daemon.hints.wiki_source import ClockSkew, Wiki, WikiSource, change_of_revision
+from crawld.daemon.hints.wiki_source import LOOK_S, ClockSkew, Wiki, WikiSource, change_of_revision
 from crawld.sources.mediawiki_api import ApiResponse, Parameters, TroubleKind
 from crawld.sources.mediawiki_changes import (
     ChangesCursor,
@@ -50,6 +50,7 @@ from crawld.sources.mediawiki_site import WikiFacts
 from crawld.sources.mediawiki_title import FILE_SPACE, INTERFACE_SPACE, TEMPLATE_SPACES
 from crawld.store.changes import (
     fan_out,
+    hint,
     hint_source,
     wiki_event,
     wiki_feed,
@@ -73,6 +74,9 @@ IDLE_S: Final = 86_400.0
 
 MAX_TEMPLATES: Final = 1_000
 """Most templates in the queue; beyond that, a probe finds the pages sooner."""
+
+MAX_EARLY: Final = 20_000
+"""Most pages that are reported again at once."""
 
 MAX_TEMPLATE_REQUESTS: Final = 10
 """Most requests for one template (5,000 pages); the probe finds the rest."""
@@ -387,10 +391,10 @@ class FanOutSource(WikiSource):
         if pending.pages:
             rest = replace(pending, pages=())
             pages = [PageHint(*page) for page in pending.pages]
-            wait_s = None if pending.templates else IDLE_S
+            wait_s = None if pending.templates else hint.RENDER_S
             return Poll(at=now, pages=pages, cursor=rest.to_json(), requests=0, wait_s=wait_s)
         if not pending.templates:
-            return await survey(self, row)
+            return await self._idle(row, now)
         response = await self.ask(self._listing_query(pending), row)
         if isinstance(response, PollTrouble):
             if response.trouble not in (TroubleKind.BAD_CURSOR, TroubleKind.BROKEN):
@@ -433,7 +437,7 @@ class FanOutSource(WikiSource):
             at=now,
             pages=pages,
             cursor=rest.to_json(),
-            wait_s=None if rest.templates else IDLE_S,
+            wait_s=None if rest.templates else hint.RENDER_S,
             cause=title,
             also_write=partial(
                 fan_out.record,
@@ -444,3 +448,15 @@ class FanOutSource(WikiSource):
                 continued=pending.continuation is not None,
             ),
         )
+
+    async def _idle(self, row: SourceRow, now: float) -> Poll | PollTrouble:
+        """Report pages again whose visits came too early, else ask about templates if due."""
+        pages, next_at = await self.database.read(
+            hint.due_again, row.hint_source_id, now, limit=MAX_EARLY
+        )
+        if pages:
+            return Poll(at=now, pages=pages, cursor=row.cursor, requests=0, wait_s=LOOK_S)
+        found = await survey(self, row)
+        if isinstance(found, PollTrouble) or next_at is None:
+            return found
+        return replace(found, wait_s=min(found.wait_s or IDLE_S, next_at - now + 1.0))

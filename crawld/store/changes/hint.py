@@ -27,6 +27,10 @@ from crawld.store.changes import hint_source, untold
 FAN_OUT: Final = "fan_out"
 """Kind of the sources that report pages because something that they include was edited."""
 
+RENDER_S: Final = 45.0
+"""A wiki renders the users of an edited template in the background. A visit so soon after the edit
+that finds no change says nothing: the page is visited again when this time is over."""
+
 CLOCK_S: Final = 60.0
 """If a hint came this much later than the visit that answers it, the clock was set back."""
 
@@ -229,13 +233,17 @@ def judge(
     """
     rows = connection.execute(_OF_PAGE, (page_id,))
     hints = {number: _Hint(*row) for number, *row in rows}
-    answered = [hint for hint in hints.values() if hint.is_answered_at(visited_at)]
+    changed = bool(judgement.changed)
+    answered = [hint for hint in hints.values() if hint.is_answered_at(visited_at, changed=changed)]
     explained = any(hint.of_fan_out for hint in answered)
     sources = judgement.sources or ()
     for number in dict.fromkeys((*hints, *sources)):
         hint = hints.get(number)
-        if hint is not None and not hint.is_answered_at(visited_at):
+        if hint is not None and not hint.is_answered_at(visited_at, changed=changed):
             hint = None
+        if hint is not None and judgement.changed is False and hint.is_early(visited_at):
+            connection.execute(_PUT_OFF, (hint.first_at + RENDER_S, page_id, number))
+            continue
         if hint is not None:
             _delete_answered(connection, page_id, number, visited_at, hint)
         if judgement.changed and hint is None and number in sources:
@@ -260,8 +268,20 @@ class _Hint(NamedTuple):
     heard_at: float
     of_fan_out: int
 
-    def is_answered_at(self, visited_at: float) -> bool:
+    @property
+    def is_put_off(self) -> bool:
+        """Whether a visit came too early to answer it: it is dated later than it was heard."""
+        return bool(self.of_fan_out) and self.first_at > self.heard_at
+
+    def is_answered_at(self, visited_at: float, *, changed: bool) -> bool:
+        if self.is_put_off and changed:
+            return True
         return self.first_at <= visited_at or self.is_after_clock_reset(visited_at)
+
+    def is_early(self, visited_at: float) -> bool:
+        """Whether the wiki may not have rendered the page again by a visit."""
+        is_first = bool(self.of_fan_out) and not self.is_put_off
+        return is_first and 0.0 <= visited_at - self.first_at < RENDER_S
 
     def is_after_clock_reset(self, visited_at: float) -> bool:
         return self.heard_at > visited_at + CLOCK_S
@@ -271,9 +291,40 @@ def _delete_answered(
     connection: apsw.Connection, page_id: int, number: int, visited_at: float, hint: _Hint
 ) -> None:
     """Delete a hint that a visit answers, unless it reports a later change too."""
-    if hint.last_at <= visited_at or hint.is_after_clock_reset(visited_at):
+    if hint.is_put_off or hint.last_at <= visited_at or hint.is_after_clock_reset(visited_at):
         key = (page_id, number)
         connection.execute("DELETE FROM hint WHERE page_id = ? AND hint_source_id = ?", key)
+
+
+_PUT_OFF: Final = """
+UPDATE hint SET first_at = ?1, last_at = ?1 WHERE page_id = ?2 AND hint_source_id = ?3
+"""
+
+_DUE_AGAIN: Final = """
+SELECT page_id, first_at FROM hint
+WHERE hint_source_id = ? AND first_at > heard_at AND last_at = first_at ORDER BY first_at LIMIT ?
+"""
+
+
+_HAS_HINTS: Final = "SELECT 1 FROM hint WHERE hint_source_id = ? LIMIT 1"
+
+
+def due_again(
+    connection: apsw.Connection, hint_source_id: int, now: float, *, limit: int
+) -> tuple[list[PageHint], float | None]:
+    """Return pages whose visits came too early, to be visited again now, and when to look again.
+
+    While other hints of the source are outstanding, their visits may come too early, too.
+    """
+    rows: list[tuple[int, float]] = [
+        (page_id, first_at)
+        for page_id, first_at in connection.execute(_DUE_AGAIN, (hint_source_id, limit))
+    ]
+    due = [PageHint(page_id, first_at, now) for page_id, first_at in rows if first_at < now]
+    next_at = next((first_at for _, first_at in rows if first_at >= now), None)
+    if next_at is None and connection.execute(_HAS_HINTS, (hint_source_id,)).get is not None:
+        next_at = now + RENDER_S
+    return due, next_at
 
 
 _JUDGED: Final = """

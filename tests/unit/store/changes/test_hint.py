@@ -206,13 +206,62 @@ def test_reports_of_fresh_copies_arrive_at_a_rate(connection, pages, source):
     assert arrivals.long_s == pytest.approx(120.0, rel=0.01)
 
 
+def due_again(connection, templates, now):
+    return hint.due_again(connection, templates.hint_source_id, now, limit=10)
+
+
+def test_a_visit_before_the_wiki_rendered_a_page_again_answers_nothing(
+    connection, pages, source, templates
+):
+    a, b, _ = pages
+    rendered_at = NOW - 4 + hint.RENDER_S
+    take(connection, templates, *((page, NOW - 4, NOW) for page in (a, b)), cause="Template:A")
+    answer(connection, a, NOW + 5, source, changed=False)
+    # It stays known as stale, and its source is not blamed.
+    assert outstanding(connection) == [a, b]
+    assert stored(connection, templates).false_count == 0
+    assert due_again(connection, templates, NOW + 30) == ([], rendered_at)
+    # A visit in between, such as after a restart, changes nothing.
+    answer(connection, a, NOW + 9, source, changed=False)
+    again, next_at = due_again(connection, templates, rendered_at + 1)
+    assert again == [PageHint(a, rendered_at, rendered_at + 1)]
+    assert next_at == rendered_at + 1 + hint.RENDER_S  # another one waits for its first visit
+    assert take(
+        connection,
+        templates,
+        *((p.page_id, p.first_at, p.last_at) for p in again),
+        at=rendered_at + 1,
+    ) == [a]
+    assert due_again(connection, templates, rendered_at + 2)[0] == []
+    # The visit after that counts.
+    answer(connection, a, rendered_at + 3, source, changed=False, before_at=NOW + 9)
+    assert outstanding(connection) == [b]
+    assert stored(connection, templates).false_count == 1
+    answer(connection, b, rendered_at + 4, source, changed=True)
+    assert due_again(connection, templates, rendered_at + 5) == ([], None)
+
+
+def test_a_change_found_before_its_time_is_that_of_the_template(
+    connection, pages, source, templates
+):
+    a, *_ = pages
+    take(connection, source, told_until=NOW)
+    take(connection, templates, (a, NOW - 4, NOW), cause="Template:A")
+    answer(connection, a, NOW + 5, source, changed=False)
+    answer(connection, a, NOW + 20, source, changed=True, before_at=NOW + 5)
+    assert outstanding(connection) == []
+    assert stored(connection, templates).real_count == 1
+    take(connection, source, at=NOW + 99, told_until=NOW + 98)
+    assert stored(connection, source).missed_count == 0
+
+
 def test_pages_of_a_template_are_judged_together(connection, pages, source, templates):
     a, b, c = pages
     take(connection, templates, *((page, NOW - 9, NOW - 1) for page in (a, b)), cause="Template:A")
     take(connection, templates, (c, NOW + 1, NOW + 2), at=NOW + 2, cause="Template:B")
     answer(connection, a, NOW + 5, source, changed=True)
-    answer(connection, b, NOW + 6, source, changed=False)
-    answer(connection, c, NOW + 7, source, changed=False)
+    answer(connection, b, NOW + 60, source, changed=False)
+    answer(connection, c, NOW + 61, source, changed=False)
     known = hint.load_reliability(stored(connection, templates).evidence)
     assert known.groups == [(NOW, 1.0, 1.0), (NOW + 2, 0.0, 1.0)]
     assert known.arrivals.long == pytest.approx(2.0, abs=0.01)
