@@ -44,6 +44,9 @@ _SEED = 1867
 MAX_TEMPLATES_DRAWN: Final = 8
 """The most unreported edits of templates in one draw."""
 
+HALF_COPY: Final = 0.5
+"""Correction for continuity at each end of the interval, in copies."""
+
 # A change or so has another reason than a source's silence: one alone, found in a short time, must
 # not mean that a part of the copies is stale.
 _ODD_CHANGES = 0.15
@@ -225,9 +228,9 @@ def estimate_freshness(site: SiteEvidence) -> FreshnessNow | None:
     fresh = 1.0 - np.clip(total / site.sampled, 0.0, 1.0)
     fresh = np.clip(fresh + draws.sampling_error(fresh), 0.0, 1.0)
     low, high = shortest_interval(fresh, LEVEL)
-    # The share is one of whole copies.
-    low = max(np.floor(low * site.copies + 1e-6), 0.0) / site.copies
-    high = min(np.ceil(high * site.copies - 1e-6), site.copies) / site.copies
+    # The share is one of whole copies, whose number changes while it is looked at.
+    low = max(np.floor(low * site.copies + 1e-6) - HALF_COPY, 0.0) / site.copies
+    high = min(np.ceil(high * site.copies - 1e-6) + HALF_COPY, site.copies) / site.copies
     scale = site.copies / site.sampled
     parts = [
         float(part.mean()) * scale
