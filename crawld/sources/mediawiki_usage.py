@@ -14,6 +14,10 @@ from crawld.sources.mediawiki_rows import rows_of, text_of
 USAGE_LISTS: Final = ("Mostlinkedtemplates", "Mostimages")
 """The lists, one per request; each names up to 500 titles, or 5,000 for a bot."""
 
+MAX_TITLES: Final = 5_000
+MAX_TITLE_CHARACTERS: Final = 512
+"""Most titles of one list that are read, and the longest."""
+
 MAX_USES: Final = 1_000_000_000
 _MAX_DIGITS = 12
 
@@ -27,8 +31,12 @@ def read_usage(response: ApiResponse) -> dict[str, int]:
     """Return how many pages use each title of a list; unusable rows are left out."""
     answer = response.query.get("querypage")
     rows = rows_of(answer, "results") if isinstance(answer, dict) else []
-    found = {text_of(row, "title"): _count(row.get("value")) for row in rows}
-    return {title: uses for title, uses in found.items() if title and uses}
+    found = {text_of(row, "title"): _count(row.get("value")) for row in rows[:MAX_TITLES]}
+    return {
+        title: uses
+        for title, uses in found.items()
+        if 0 < len(title) <= MAX_TITLE_CHARACTERS and uses
+    }
 
 
 def _count(value: object) -> int:
