@@ -36,8 +36,8 @@ UNKNOWN = frozenset(
 )
 """Start tags at which the model ends."""
 
-_MAX_STEPS = 2_000_000
-"""Elements looked at, for all tags, before the model ends; ordinary pages take ten for a tag."""
+_MAX_STEPS, _STEPS_PER_BYTE, _LEAST_STEPS = 2_000_000, 5, 50_000
+"""Elements looked at, for all tags, before the model ends; ordinary pages take two for a tag."""
 
 _BLOCKS = CLOSES_P | HEADING_NAMES
 _TABLE_PARTS = STRUCTURE - {b"table"} | {b"col", b"colgroup"}
@@ -64,6 +64,7 @@ class FormattingModel(FormattingStack):
     def __init__(self, body: bytes, size: int, budget_bytes: int) -> None:
         super().__init__()
         self._body, self._size = body, size
+        self._most_steps = min(_MAX_STEPS, _LEAST_STEPS + _STEPS_PER_BYTE * size)
         self._form: OpenElement | None = None
         self._in_body = False
         self._has_doctype = self._is_standard = False
@@ -95,7 +96,7 @@ class FormattingModel(FormattingStack):
         end = token.end()
         if token.lastindex is None:
             return self._add_sign(token[0], token.start(), end)
-        if token.lastindex != 3 or self.steps > _MAX_STEPS:
+        if token.lastindex != 3 or self.steps > self._most_steps:
             self.is_exact = False  # CDATA, or too much to look at
             return end
         closing, name, attributes = token.group(1, 2, 3)
