@@ -1,4 +1,4 @@
-"""Two queries to a MediaWiki API in one request: a list of changes, and the state of some titles.
+"""Several queries to a MediaWiki API in one request: a list of changes, and the state of titles.
 
 A request may name several modules; the response has the rows of each under its own key. The
 parameters of a module, and what continues it, begin with its prefix of two letters.
@@ -40,15 +40,25 @@ def join_queries(first: Parameters, second: Parameters) -> Parameters | None:
     return joined
 
 
-def split_response(response: ApiResponse, first: Parameters) -> tuple[ApiResponse, bool]:
-    """Return the response to the first of two joined queries, and whether the second is complete.
+def part_of(response: ApiResponse, query: Parameters) -> ApiResponse:
+    """Return the response to a joint query with the cursor of one of its queries only.
 
-    The rows of the second are beside those of the first.
+    The rows of the other are beside those of this one.
     """
-    if response.cursor is None:
-        return response, True
-    prefixes = {key[:_PREFIX_LENGTH] for key in first if key not in _OF_ALL_MODULES}
-    names = response.cursor.keys() - {"continue"}
-    own = {name for name in names if name[:_PREFIX_LENGTH] in prefixes}
-    cursor = {key: value for key, value in response.cursor.items() if key in own | {"continue"}}
-    return replace(response, cursor=cursor if own else None), own == names
+    own = _continued(response, query)
+    cursor = response.cursor or {}
+    kept = {key: value for key, value in cursor.items() if key in own or key == "continue"}
+    return replace(response, cursor=kept if own else None)
+
+
+def is_whole(response: ApiResponse, *queries: Parameters) -> bool:
+    """Whether each part of the cursor of a response belongs to one of its queries."""
+    known = frozenset[str]().union(*(_continued(response, query) for query in queries))
+    return known == (response.cursor or {}).keys() - {"continue"}
+
+
+def _continued(response: ApiResponse, query: Parameters) -> frozenset[str]:
+    """Return the parameters that continue a query."""
+    prefixes = {key[:_PREFIX_LENGTH] for key in query if key not in _OF_ALL_MODULES}
+    names = (response.cursor or {}).keys() - {"continue"}
+    return frozenset(name for name in names if name[:_PREFIX_LENGTH] in prefixes)

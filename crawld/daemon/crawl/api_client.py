@@ -117,7 +117,8 @@ class ApiClient(BackgroundWork):
         Args:
             parameters: of the query.
             due: a budget already granted the turn; do not wait for the share.
-            idle: wait while copies of the host are known to be stale, except for a floor.
+            idle: wait while copies of the host are known to be stale, except for a floor; a poll of
+                the recent changes takes it along.
             patience_s: how long edited pages come first; None: `PATIENCE_S`, or not at all if due.
             waits_s: how long it waits for a request that takes it along, while edited pages wait.
             takes_along: whether it takes one along.
@@ -134,8 +135,8 @@ class ApiClient(BackgroundWork):
         while True:
             if (held := self._held(api, host)) is not None:
                 return held
-            if not due:
-                await self._wait_share(host, idle=idle)
+            if not due and (shared := await self._wait_turn(api, host, parameters, idle=idle)):
+                return shared
             async with self._crawl.schedule.borrow(
                 host.slot, first=due and not patience_s, patience_s=patience_s
             ):
@@ -189,8 +190,29 @@ class ApiClient(BackgroundWork):
             return ApiTrouble(TroubleKind.HELD, "the host is closed for a time", opens_in_s)
         return None
 
-    async def _wait_share(self, host: HostState, *, idle: bool) -> None:
-        """Wait until the share of the host's turns allows a request, or no page wants them."""
+    async def _wait_turn(
+        self, api: Api, host: HostState, parameters: Parameters, *, idle: bool
+    ) -> ApiResponse | None:
+        """Wait until a request may be sent; return its response if another one took it along."""
+        if not idle:
+            await self._wait_share(host)
+            return None
+        question = self._questions.add(api.url, parameters, first=False)
+        try:
+            await self._wait_share(host, idle=True, until=question.ended)
+        finally:
+            self._questions.remove(api.url, question)
+        return question.response
+
+    async def _wait_share(
+        self, host: HostState, *, idle: bool = False, until: trio.Event | None = None
+    ) -> None:
+        """Wait until the share of the host's turns allows a request, or no page wants them.
+
+        Args:
+            until: ends the wait.
+        """
+        until = trio.Event() if until is None else until
         asked_at = self._asked_at.get(host.slot.host)
         while asked_at is not None:
             share = self._config().jobs.backfill_share
@@ -205,7 +227,10 @@ class ApiClient(BackgroundWork):
             free = wanted_at is None or wanted_at > max(now, host.slot.next_at) + delay_s
             if (free and not busy) or now >= fair_at:
                 return
-            await trio.sleep(min(fair_at - now, max(delay_s, LOOK_S)))
+            with trio.move_on_after(min(fair_at - now, max(delay_s, LOOK_S))):
+                await until.wait()
+            if until.is_set():
+                return
 
     # --- two queries in one request --------------------------------------------------------------
 
@@ -214,7 +239,7 @@ class ApiClient(BackgroundWork):
     ) -> ApiResponse | None:
         """Wait for a request that takes a query along, while edited pages want all turns."""
         until = trio.current_time() + waits_s
-        question = self._questions.add(api.url, parameters)
+        question = self._questions.add(api.url, parameters, first=True)
         try:
             while not question.ended.is_set():
                 left_s = until - trio.current_time()

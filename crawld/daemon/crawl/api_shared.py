@@ -1,7 +1,7 @@
 """Questions to wikis that wait for a poll of the recent changes, which takes one along.
 
 While edited pages wait, each turn of the host counts. A poll comes every few seconds, and its
-request may name the titles of a question too.
+request may name the titles of a question too, or the page whose history is read.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections import defaultdict
 import trio
 
 from crawld.sources.mediawiki_api import ApiResponse, Parameters
-from crawld.sources.mediawiki_joint import join_queries, split_response
+from crawld.sources.mediawiki_joint import is_whole, join_queries, part_of
 
 
 class WaitingQuestion:
@@ -28,15 +28,14 @@ class WaitingQuestion:
         self.ended = trio.Event()
 
     def answer(self, response: ApiResponse, parameters: Parameters) -> ApiResponse:
-        """Take its part of a joint response, if that is complete; return the part of the query.
+        """Take its part of a joint response, if that is told apart; return the part of the query.
 
         Args:
             parameters: of the query that took it along.
         """
-        own, is_complete = split_response(response, parameters)
-        if is_complete:
-            self.response = ApiResponse(response.query, served_at=response.served_at)
-        return own
+        if is_whole(response, parameters, self.parameters):
+            self.response = part_of(response, self.parameters)
+        return part_of(response, parameters)
 
 
 class WaitingQuestions:
@@ -45,10 +44,10 @@ class WaitingQuestions:
     def __init__(self) -> None:
         self._waiting: dict[str, list[WaitingQuestion]] = defaultdict(list)
 
-    def add(self, url: str, parameters: Parameters) -> WaitingQuestion:
-        """Let a question wait."""
-        question = WaitingQuestion(parameters)
-        self._waiting[url].append(question)
+    def add(self, url: str, parameters: Parameters, *, first: bool) -> WaitingQuestion:
+        """Let a question wait; first: before all others."""
+        question, waiting = WaitingQuestion(parameters), self._waiting[url]
+        waiting.insert(0 if first else len(waiting), question)
         return question
 
     def remove(self, url: str, question: WaitingQuestion) -> None:

@@ -45,7 +45,7 @@ from crawld.sources.mediawiki_changes import (
     template_users_query,
 )
 from crawld.sources.mediawiki_feed import read_feed
-from crawld.sources.mediawiki_joint import join_queries, split_response
+from crawld.sources.mediawiki_joint import join_queries, part_of
 from crawld.sources.mediawiki_site import WikiFacts
 from crawld.sources.mediawiki_title import FILE_SPACE, INTERFACE_SPACE, TEMPLATE_SPACES
 from crawld.store.changes import (
@@ -259,10 +259,10 @@ class RecentChangesSource(WikiSource):
             refused = response.trouble in _REFUSALS
             return await self.ask(query, row) if refused else response
         fan_out_row, listing_query = listing
-        of_listing, _ = split_response(response, listing_query)
+        of_listing = part_of(response, listing_query)
         listed = await self._fan_out.read_listing(fan_out_row, of_listing)
         await self._accept(fan_out_row, replace(listed, requests=0))
-        return split_response(response, query)[0]
+        return part_of(response, query)
 
     async def _fed(
         self,

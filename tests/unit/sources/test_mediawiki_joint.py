@@ -5,7 +5,7 @@ import pytest
 from crawld.sources.mediawiki_api import ApiResponse
 from crawld.sources.mediawiki_changes import ChangesCursor, changes_query, oldest_query
 from crawld.sources.mediawiki_history import titles_query
-from crawld.sources.mediawiki_joint import join_queries, split_response
+from crawld.sources.mediawiki_joint import is_whole, join_queries, part_of
 from crawld.sources.mediawiki_members import pages_query
 
 CHANGES = changes_query(ChangesCursor(at=1_780_000_000.0), 1_780_000_000.0)
@@ -38,20 +38,23 @@ def test_queries_that_contradict_each_other_or_continue_stay_apart(first, second
     assert join_queries(first, second) is None
 
 
+RC = {"rccontinue": "1|2", "continue": "-||info"}
+CL = {"clcontinue": "3", "continue": "||info"}
+
+
 @pytest.mark.parametrize(
-    ("cursor", "of_first", "complete"),
+    ("cursor", "of_first", "of_second", "whole"),
     [
-        (None, None, True),
-        ({"rccontinue": "1|2", "continue": "-||"}, {"rccontinue": "1|2", "continue": "-||"}, True),
-        ({"clcontinue": "3", "continue": "||info"}, None, False),
-        (
-            {"lecontinue": "1|2", "clcontinue": "3", "continue": "||info"},
-            {"lecontinue": "1|2", "continue": "||info"},
-            False,
-        ),
+        (None, None, None, True),
+        (RC, RC, None, True),
+        (CL, None, CL, True),
+        ({"lecontinue": "4", **CL}, {"lecontinue": "4", "continue": "||info"}, CL, True),
+        ({"zzcontinue": "5", "continue": "||"}, None, None, False),
     ],
 )
-def test_each_query_gets_what_continues_it(cursor, of_first, complete):
-    first, is_complete = split_response(ApiResponse({"pages": []}, cursor), CHANGES)
-    assert (first.cursor, is_complete) == (of_first, complete)
-    assert first.query == {"pages": []}
+def test_each_query_gets_what_continues_it(cursor, of_first, of_second, whole):
+    response = ApiResponse({"pages": []}, cursor)
+    first, second = part_of(response, CHANGES), part_of(response, PAGES)
+    assert (first.cursor, second.cursor) == (of_first, of_second)
+    assert first.query == second.query == {"pages": []}
+    assert is_whole(response, CHANGES, PAGES) == whole

@@ -12,6 +12,7 @@ from crawld.daemon.crawl.api_client import Api, ApiClient
 from crawld.daemon.crawl.context import CrawlContext
 from crawld.sources.mediawiki_api import ApiResponse, ApiTrouble, TroubleKind
 from crawld.sources.mediawiki_changes import ChangesCursor, changes_query
+from crawld.sources.mediawiki_history import history_query
 from crawld.sources.mediawiki_members import pages_query
 from tests.unit.daemon.fake_hosts import on_autojump_clock
 
@@ -79,11 +80,57 @@ async def test_a_question_and_a_poll_take_one_request():
 
 @on_autojump_clock
 async def test_a_question_whose_response_is_not_complete_is_asked_alone():
-    cursor = {"clcontinue": "3", "continue": "||info"}
+    cursor = {"zzcontinue": "3", "continue": "||"}
     client = Client([ApiResponse({"pages": PAGES}, cursor)])
     response, waited_s, polled = await ask_beside(client, 1)
     assert (response, waited_s) == (None, 4.0)
     assert polled[0].cursor is None
+
+
+@on_autojump_clock
+async def test_a_question_gets_its_own_cursor():
+    cursor = {"clcontinue": "3", "rccontinue": "1|2", "continue": "||info"}
+    client = Client([ApiResponse({"pages": PAGES}, cursor)])
+    response, _, polled = await ask_beside(client, 1)
+    assert response.cursor == {"clcontinue": "3", "continue": "||info"}
+    assert polled[0].cursor == {"rccontinue": "1|2", "continue": "||info"}
+
+
+class BusyHost:
+    """A host whose copies are known to be stale."""
+
+    hinted_at = 0.0
+    slot = SimpleNamespace(host="wiki.test", next_at=0.0)
+
+    def delay_s(self):
+        return 1.0
+
+    def has_stale(self, active):
+        return True
+
+
+@on_autojump_clock
+async def test_histories_go_along_with_polls_while_copies_are_stale():
+    client = Client([ApiResponse({"pages": PAGES}, None) for _ in range(3)])
+    client._asked_at["wiki.test"] = trio.current_time()
+    client._state = SimpleNamespace(active={1})
+    client._crawl.wanted_at = lambda slot: None
+    found = []
+
+    async def read():
+        for number in range(3):
+            query = history_query(number + 1, None)
+            found.append(await client._wait_turn(API, BusyHost(), query, idle=True))
+
+    began_at = trio.current_time()
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(read)
+        for _ in range(3):
+            await trio.sleep(5.0)
+            await client.poll()
+    assert trio.current_time() - began_at == 15.0
+    assert [each.query["pages"] for each in found] == [PAGES] * 3
+    assert [asked["pageids"] for asked in client.asked] == [["1"], ["2"], ["3"]]
 
 
 @pytest.mark.parametrize(
