@@ -356,6 +356,8 @@ def close(
     detail: str,
 ) -> None:
     """Record that a title shows no page of the wiki, as of a time."""
+    if not _is_unchanged(connection, page):
+        return
     # The number is cleared, so that a page that comes back is read completely again.
     connection.execute(
         "UPDATE wiki_page SET state = ?, wiki_page_number = NULL, cursor = NULL,"

@@ -124,3 +124,24 @@ def test_a_page_that_is_read_again_comes_before_pages_that_were_never_read(conne
         shown = ResolvedTitle(number, waiting.title, Change(NOW, 9))
         wiki_page.resolve(connection, waiting, shown, NOW + 60)
     assert first("open") == "B"
+
+
+@pytest.mark.parametrize("answer", ["title", "part", "missing"])
+def test_a_response_that_a_rename_overtook_is_dropped(connection, page, answer):
+    wiki_page.read_again(connection, 1, page)
+    asked = row(connection, page)
+    if answer == "part":
+        wiki_page.resolve(connection, asked, ResolvedTitle(7, "A", Change(NOW, 9)), NOW + 60)
+        asked = row(connection, page)
+    connection.execute(
+        "UPDATE wiki_page SET title = 'B', wiki_page_number = 8, state = 'unresolved'"
+    )
+    renamed = row(connection, page)
+    if answer == "title":
+        wiki_page.resolve(connection, asked, ResolvedTitle(7, "A", Change(NOW, 9)), NOW + 61)
+    elif answer == "part":
+        wiki_page.record_part(connection, asked, revisions(5), cursor=None, at=NOW + 61, cap=100)
+    else:
+        wiki_page.close(connection, asked, "lost", at=NOW + 61, detail="none")
+    assert row(connection, page) == renamed
+    assert 5 not in numbers(connection, page)
