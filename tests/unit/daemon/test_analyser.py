@@ -237,8 +237,8 @@ async def test_calls_that_waited_share_the_time_of_a_pass(mock_clock, nursery):
             nursery.start_soon(analyse, number)
         while len(runs) < 100:
             await trio.lowlevel.checkpoint()
-    # 5 passes have the time; some more pass while they wait.
-    assert max(runs) - min(runs) <= 20
+    # 5 passes have the time; four calls go on in each.
+    assert max(runs) - min(runs) <= 30
     assert max(map(runs.count, runs)) <= 21
 
 
