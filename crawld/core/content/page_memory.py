@@ -15,6 +15,7 @@ from crawld.core.content.tree_memory import (
     TagScan,
     attribute_counts,
     cloned_budget_bytes,
+    count_tags,
 )
 
 
@@ -34,8 +35,13 @@ def analysis_bytes(body: bytes, size: int) -> int:
 
 
 def analysable_size(body: bytes, memory_bytes: int) -> int:
-    """Return how many leading bytes of a page can be analysed within so much memory."""
+    """Return how many leading bytes of a page can be analysed within so much memory.
+
+    To find that takes less: a scan takes some 100 bytes for each `<`, a tag more than it.
+    """
     size = min(len(body), MAX_TEXT_BYTES)
+    while size > SHORT_BYTES and TAG_BYTES * count_tags(body, size) > memory_bytes:
+        size //= 2
     while size > SHORT_BYTES and analysis_bytes(body, size) > memory_bytes:
         size //= 2
     return size

@@ -104,6 +104,18 @@ def test_the_part_that_fits_takes_no_more_than_the_memory(part):
     assert analysis_bytes(body, size) <= 20 * 2**20 < analysis_bytes(body, min(2 * size, 2**23))
 
 
+@pytest.mark.parametrize("part", [b"<", b"<p>", b"<b>", b"< a "])
+def test_to_find_the_part_that_fits_takes_less_than_the_memory(part):
+    body = part * (2**23 // len(part))
+    tracemalloc.start()
+    try:
+        analysable_size(body, 20 * 2**20)
+        peak_bytes = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak_bytes <= 20 * 2**20
+
+
 def test_counting_the_tags_of_a_large_page_takes_no_memory():
     body = b"<p>word" * 2_000_000
     tracemalloc.start()
