@@ -19,7 +19,6 @@ TREE_BYTES = 160 * 2**20
 
 TAG_BYTES = 500
 ATTRIBUTE_BYTES = 250
-CLONE_BYTES = 650
 WORST_FACTOR = 130
 """Most bytes of a tree per byte of source, clones excepted: an attribute takes two."""
 
