@@ -24,11 +24,12 @@ from crawld.config.seeds import BadSeed, read_seeds, read_wiki_titles
 from crawld.config.site import SiteConfig
 from crawld.core.content import html
 from crawld.core.url import split_url
-from crawld.daemon.jobs.wiki_parts.asking import REFUSED, TITLES_AT_ONCE, resolve_titles
+from crawld.daemon.jobs.wiki_parts.asking import TITLES_AT_ONCE, resolve_titles
 from crawld.errors import ConfigError, OperatorError
 from crawld.net.exchange import SecretHeaders
 from crawld.net.fetcher import Fetcher
 from crawld.sources.mediawiki_api import (
+    REFUSALS,
     ApiResponse,
     ApiTrouble,
     Parameters,
@@ -174,7 +175,7 @@ class _WikiCheck:
             query = {**walk.query(rules), ("gcmlimit" if walk.categories else "gaplimit"): 1}
             response = await self._ask(query)
             if isinstance(response, ApiTrouble):
-                if response.trouble not in REFUSED:
+                if response.trouble not in REFUSALS:
                     raise OperatorError(f"{self._api}: {response.trouble}: {response.detail}")
                 self._result.problems.append(f"{kind} {walk.subject!r}: {response.detail}")
             elif not rows_of(response.query, "pages"):
@@ -203,7 +204,7 @@ class _WikiCheck:
                 now=0.0,
                 location=got.header("location"),
             )
-            if isinstance(found, ApiResponse) or found.trouble in REFUSED or attempt == ATTEMPTS:
+            if isinstance(found, ApiResponse) or found.trouble in REFUSALS or attempt == ATTEMPTS:
                 return found
             pause_s = found.pause_s(attempt)
             if pause_s > MAX_PAUSE_S:

@@ -19,6 +19,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Final
 from urllib.parse import urlencode
 
 from crawld.core.politeness import parse_retry_after
@@ -64,6 +65,10 @@ class TroubleKind(StrEnum):
     BAD_CURSOR = "bad_cursor"
     BROKEN = "broken"
     HELD = "held"
+
+
+REFUSALS: Final = frozenset({TroubleKind.BROKEN, TroubleKind.TOO_MANY, TroubleKind.BAD_CURSOR})
+"""Troubles of a request, not of the wiki."""
 
 
 _FIRST_PAUSE_S: Mapping[TroubleKind, float] = {

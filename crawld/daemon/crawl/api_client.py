@@ -34,6 +34,7 @@ from crawld.daemon.schedule.connectivity import Connectivity
 from crawld.net.exchange import FetchFailure, FetchRequest, FetchResponse
 from crawld.sources.mediawiki_api import (
     MAX_RESPONSE_BYTES,
+    REFUSALS,
     ApiResponse,
     ApiTrouble,
     Parameters,
@@ -61,9 +62,6 @@ PATIENCE_S = 20.0
 
 LOOK_S = 1.0
 """Shortest pause before a busy host is checked again."""
-
-_REFUSALS = frozenset({TroubleKind.BROKEN, TroubleKind.TOO_MANY, TroubleKind.BAD_CURSOR})
-"""Troubles of a request, not of the wiki."""
 
 MAX_WARNED = 1_000
 """Warnings remembered, so that each is logged once."""
@@ -273,7 +271,7 @@ class ApiClient(BackgroundWork):
             response = await self._ask_now(api, host, site, self._url(api, joined))
             if isinstance(response, ApiResponse):
                 return question.answer(response, parameters)
-            return None if response.trouble in _REFUSALS else response
+            return None if response.trouble in REFUSALS else response
         finally:
             question.ended.set()
 

@@ -31,7 +31,7 @@ from crawld.daemon.hints.template_survey import survey
 from crawld.daemon.hints.wiki_probe import ProbeSource
 from crawld.daemon.hints.wiki_removals import removal_reports
 from crawld.daemon.hints.wiki_source import LOOK_S, ClockSkew, Wiki, WikiSource, change_of_revision
-from crawld.sources.mediawiki_api import ApiResponse, Parameters, TroubleKind
+from crawld.sources.mediawiki_api import REFUSALS, ApiResponse, Parameters, TroubleKind
 from crawld.sources.mediawiki_changes import (
     ChangesCursor,
     PendingTemplates,
@@ -81,9 +81,6 @@ MAX_EARLY: Final = 20_000
 MAX_TEMPLATE_REQUESTS: Final = 10
 """Most requests for one template (5,000 pages); the probe finds the rest."""
 
-
-_REFUSALS: Final = frozenset({TroubleKind.BAD_CURSOR, TroubleKind.BROKEN, TroubleKind.TOO_MANY})
-"""Troubles of a request, not of the wiki."""
 
 FindEvents: TypeAlias = Callable[[Sequence[TitleChange], bool], Sequence[WikiEvent]]
 """Returns which changes of a wiki may change the parts that its sites cover; takes the changes, and
@@ -256,7 +253,7 @@ class RecentChangesSource(WikiSource):
         response = await self.ask(joined, row, takes_along=True)
         if isinstance(response, PollTrouble):
             # The template may be why the wiki refuses both: it is asked for alone.
-            refused = response.trouble in _REFUSALS
+            refused = response.trouble in REFUSALS
             return await self.ask(query, row) if refused else response
         fan_out_row, listing_query = listing
         of_listing = part_of(response, listing_query)

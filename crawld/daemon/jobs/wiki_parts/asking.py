@@ -11,6 +11,7 @@ import trio
 
 from crawld.core.politeness import MAX_RETRY_AFTER_S
 from crawld.sources.mediawiki_api import (
+    REFUSALS,
     ApiResponse,
     ApiTrouble,
     Parameters,
@@ -30,9 +31,6 @@ TITLES_AT_ONCE: Final = 50
 
 MAX_PARTS: Final = 50
 """Most responses that one question may have; a wiki that continues further is not believed."""
-
-REFUSED: Final = frozenset({TroubleKind.BROKEN, TroubleKind.TOO_MANY, TroubleKind.BAD_CURSOR})
-"""Troubles of a request, not of the wiki."""
 
 MAX_KEPT: Final = 100
 """Responses kept for the next site; each has up to 500 titles."""
@@ -71,7 +69,7 @@ async def ask_patiently(ask: Ask, parameters: Parameters) -> ApiResponse | ApiTr
     with trio.move_on_after(RETRY_S):
         for attempt in itertools.count(1):
             last = await ask(parameters)
-            if isinstance(last, ApiResponse) or last.trouble in REFUSED:
+            if isinstance(last, ApiResponse) or last.trouble in REFUSALS:
                 break
             await trio.sleep(min(max(last.pause_s(attempt), 1.0), MAX_RETRY_AFTER_S))
     return last
@@ -85,7 +83,7 @@ async def resolve_titles(ask: Ask, titles: Sequence[str]) -> dict[str, TitleAnsw
         some = batch(left, most)
         response = await ask(resolve_query(some))
         if isinstance(response, ApiTrouble):
-            if response.trouble not in REFUSED:
+            if response.trouble not in REFUSALS:
                 return response
             if len(some) > 1:
                 most = max(min(len(some) // 2, response.limit or len(some)), 1)

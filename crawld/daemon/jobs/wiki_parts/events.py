@@ -19,9 +19,9 @@ import structlog
 
 from crawld.daemon.crawl.api_client import ApiClient, api_of
 from crawld.daemon.crawl.context import BackgroundWork, CrawlContext
-from crawld.daemon.jobs.wiki_parts.asking import REFUSED, Ask, AskOnce, ask_pages, resolve_titles
+from crawld.daemon.jobs.wiki_parts.asking import Ask, AskOnce, ask_pages, resolve_titles
 from crawld.daemon.jobs.wiki_parts.members import PartMembers
-from crawld.sources.mediawiki_api import ApiTrouble, TroubleKind
+from crawld.sources.mediawiki_api import REFUSALS, ApiTrouble, TroubleKind
 from crawld.sources.mediawiki_listed import TitleAnswer, TitleOutcome
 from crawld.sources.mediawiki_members import MemberPage, MemberReason, Membership
 from crawld.sources.mediawiki_scope import TitleScope
@@ -201,7 +201,7 @@ class WikiEventsJob(BackgroundWork):
     async def _give_up(
         self, trouble: ApiTrouble, moves: list[StoredEvent], others: list[StoredEvent]
     ) -> tuple[list[StoredEvent], ApiTrouble | None]:
-        if trouble.trouble in REFUSED and self._failures + 1 >= MAX_REFUSALS:
+        if trouble.trouble in REFUSALS and self._failures + 1 >= MAX_REFUSALS:
             log.warning("wiki_events_refused", count=len(others), why=trouble.detail)
             self._list_again()
             return [*moves, *others], None

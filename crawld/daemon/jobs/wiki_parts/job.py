@@ -27,7 +27,6 @@ from crawld.daemon.crawl.context import BackgroundWork, CrawlContext
 from crawld.daemon.crawl.hand_over import hand_over_members
 from crawld.daemon.frontier.site import ActiveSite
 from crawld.daemon.jobs.wiki_parts.asking import (
-    REFUSED,
     TITLES_AT_ONCE,
     Ask,
     AskOnce,
@@ -36,7 +35,7 @@ from crawld.daemon.jobs.wiki_parts.asking import (
 )
 from crawld.daemon.jobs.wiki_parts.members import PartMembers
 from crawld.daemon.pacing import LoopSlices
-from crawld.sources.mediawiki_api import ApiTrouble
+from crawld.sources.mediawiki_api import REFUSALS, ApiTrouble
 from crawld.sources.mediawiki_listed import ListedTitle, TitleOutcome, sort_titles
 from crawld.sources.mediawiki_members import MemberReason, MemberWalk
 from crawld.sources.mediawiki_scope import TitleScope
@@ -174,7 +173,7 @@ class WikiMembersJob(BackgroundWork):
             response = await ask(walk.query(scope.rules))
             requests += 1
             if isinstance(response, ApiTrouble):
-                if response.trouble not in REFUSED:
+                if response.trouble not in REFUSALS:
                     return f"interrupted after {requests} requests: {response.trouble}"
                 log.warning(
                     "wiki_scope_query_skipped",
