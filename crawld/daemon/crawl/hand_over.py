@@ -13,10 +13,11 @@ from collections import defaultdict
 import apsw
 
 from crawld.core.page import PageState
-from crawld.core.url import split_url, url_hash
+from crawld.core.url import split_url
 from crawld.daemon.crawl.state import CrawlState
 from crawld.daemon.frontier.site import ActiveSite
-from crawld.daemon.pacing import LoopSlices, parts_of
+from crawld.daemon.frontier.wiki_scope import keys_of_titles
+from crawld.daemon.pacing import LoopSlices
 from crawld.store.engine.database import Database
 from crawld.store.frontier import frontier, page_share
 from crawld.store.frontier import page as page_rows
@@ -60,11 +61,8 @@ async def hand_over_members(
         heir, of_others = state.sites.get(site_id), shared[site_id]
         if heir is None:
             continue
-        titles = part.with_talk(part.members if only is None else only)
-        urls = [url for title in titles if (url := part.rules.url_of(title, origin))]
-        for some in parts_of(urls):
-            hashes = array("q", map(url_hash, some))
-            name = split_url(f"{origin}/").host
+        name = split_url(f"{origin}/").host
+        for hashes in keys_of_titles(part, origin, part.members if only is None else only):
             for page in await database.read(_pages_of_others, name, site_id, hashes):
                 checked[site_id].add(page.page_id)
                 if not state.admits(page, heir):

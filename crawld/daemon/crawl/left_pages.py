@@ -6,16 +6,16 @@ update of the part that lets the page leave, after other sites took the pages th
 
 from __future__ import annotations
 
-from array import array
 from collections.abc import Sequence
 from typing import Final
 
 import trio
 
-from crawld.core.url import split_url, url_hash
+from crawld.core.url import split_url
 from crawld.daemon.clock import Clock
 from crawld.daemon.crawl.state import CrawlState
 from crawld.daemon.frontier.site import ActiveSite
+from crawld.daemon.frontier.wiki_scope import keys_of_titles
 from crawld.daemon.pacing import LoopSlices, parts_of
 from crawld.sources.mediawiki_scope import TitleScope
 from crawld.store.engine.database import Database
@@ -43,11 +43,8 @@ async def mark_left_pages(
         if site is None or not part.scoped:
             continue
         if only is not None:
-            titles = part.with_talk(only)
-            urls = [url for title in titles if (url := part.rules.url_of(title, origin))]
-            for some in parts_of(urls):
-                hashes = array("q", map(url_hash, some))
-                host = split_url(f"{origin}/").host
+            host = split_url(f"{origin}/").host
+            for hashes in keys_of_titles(part, origin, only):
                 pages = await database.read(left_pages.by_hash, site_id, host, hashes)
                 count += await _mark(state, database, clock, site, part, pages)
             continue

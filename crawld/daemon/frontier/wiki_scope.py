@@ -6,15 +6,18 @@ wiki. Loaded at start, after a reload, and when the facts of a wiki change.
 
 from __future__ import annotations
 
+from array import array
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from operator import itemgetter
 from typing import NamedTuple
 
 import apsw
 
-from crawld.core.url import split_url
+from crawld.core.url import split_url, url_hash
 from crawld.daemon.frontier.site import ActiveSite
 from crawld.daemon.frontier.wiki_sites import update_wiki_sites
+from crawld.daemon.pacing import parts_of
 from crawld.sources.mediawiki_scope import TitleScope, normalize_prefixes
 from crawld.sources.mediawiki_site import WikiFacts
 from crawld.store.changes import wiki_listed, wiki_member
@@ -84,6 +87,13 @@ class WikiScope:
             return False
         self._parts[site_id, origin] = replace(part, members=part.members | titles)
         return True
+
+
+def keys_of_titles(part: TitleScope, origin: str, titles: Iterable[str]) -> Iterator[array[int]]:
+    """Yield the keys of the URLs of titles of a part, with their discussions, a slice at a time."""
+    urls = [url for title in part.with_talk(titles) if (url := part.rules.url_of(title, origin))]
+    for some in parts_of(urls):
+        yield array("q", map(url_hash, some))
 
 
 class _StoredPart(NamedTuple):
