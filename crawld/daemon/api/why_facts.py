@@ -26,7 +26,6 @@ from crawld.core.why.facts import (
     HintFacts,
     HostFacts,
     PageFacts,
-    PartFacts,
     RefusalFacts,
     ReplicaFacts,
     RobotsFacts,
@@ -35,15 +34,12 @@ from crawld.core.why.facts import (
     VisitFacts,
 )
 from crawld.core.why.words import change_words
+from crawld.daemon.api.why_wiki import WikiOfUrl
 from crawld.daemon.fetch.metered_fetcher import month_of
 from crawld.daemon.frontier.site import ActiveSite
 from crawld.daemon.visit.content import PRODUCT
-from crawld.sources.mediawiki_members import MemberReason, Membership
-from crawld.sources.mediawiki_scope import TitleScope, normalize_prefixes
-from crawld.sources.mediawiki_site import WikiFacts
 from crawld.store import visit as visit_rows
-from crawld.store.changes import hint, wiki, wiki_member
-from crawld.store.changes.wiki_member import Part
+from crawld.store.changes import hint
 from crawld.store.frontier import frontier, page_share, quarantine, tombstone, traffic
 from crawld.store.frontier import host as host_rows
 from crawld.store.frontier import page as page_rows
@@ -91,10 +87,10 @@ def read_facts(connection: apsw.Connection, question: Question) -> UrlFacts:
     purged = tombstone.get(connection, url)
     record = page_rows.by_url(connection, parts.host, url_hash(url), url)
     row = host_rows.by_name(connection, parts.host)
-    site = _site_of(connection, question, parts, record)
+    of_wiki = WikiOfUrl(connection, url)
+    site = _site_of(of_wiki, question, parts, record)
     stored = host_rows.origin_robots(connection, parts.origin)
     replica = replica_rows.of_host(connection, row.host_id) if row is not None else None
-    part = _part(connection, site, url) if site is not None else None
     return UrlFacts(
         given=question.given,
         url=url,
@@ -103,7 +99,7 @@ def read_facts(connection: apsw.Connection, question: Question) -> UrlFacts:
         purge_reason=purged.reason if purged else None,
         robots=_robots(connection, parts, stored),
         host=_host(parts.host, row, site, stored, now),
-        site=_site_facts(connection, question, parts, record, site),
+        site=_site_facts(connection, of_wiki, question, parts, record, site),
         page=_page(connection, record, now) if record is not None else None,
         replica=None
         if replica is None
@@ -113,7 +109,7 @@ def read_facts(connection: apsw.Connection, question: Question) -> UrlFacts:
             replica.since,
             replica_pages.canonical_url(connection, url),
         ),
-        part=part,
+        part=of_wiki.part(site) if site is not None else None,
         refused=_refusal(connection, parts) if record is None else None,
         sites=tuple(sorted(each.name for each in question.sites.values())),
     )
@@ -123,7 +119,7 @@ def read_facts(connection: apsw.Connection, question: Question) -> UrlFacts:
 
 
 def _site_of(
-    connection: apsw.Connection, question: Question, parts: Url, record: PageRecord | None
+    of_wiki: WikiOfUrl, question: Question, parts: Url, record: PageRecord | None
 ) -> ActiveSite | None:
     """Return the site of a page, or the one that fits a URL best that is no page yet."""
     if record is not None:
@@ -131,7 +127,7 @@ def _site_of(
 
     def fit(site: ActiveSite) -> int:
         refusal = site.scope.refusal(question.url, parts.host, LINK_DEPTH)
-        if refusal is None and _wiki_refusal(connection, site, question.url) is not None:
+        if refusal is None and of_wiki.refusal(site) is not None:
             refusal = "wiki"
         return _BY_FIT.index(refusal)
 
@@ -140,6 +136,7 @@ def _site_of(
 
 def _site_facts(
     connection: apsw.Connection,
+    of_wiki: WikiOfUrl,
     question: Question,
     parts: Url,
     record: PageRecord | None,
@@ -159,7 +156,7 @@ def _site_facts(
     rule = None if at is None else site.config.exclude[at]
     if refusal is None and (included := site.scope.including_rule(url)) is not None:
         rule = site.config.include[included]
-    wiki_refusal = _wiki_refusal(connection, site, url)
+    wiki_refusal = of_wiki.refusal(site)
     limit = site.config.max_pages
     shared = page_share.sites_of(connection, record.page_id) if record is not None else []
     received = traffic.of_month(connection, month_of(question.now))
@@ -203,54 +200,6 @@ def _rule_place(
         named = ("wiki_titles", "wiki_categories", "wiki_prefixes", "titles_file")
         key = next((each for each in named if getattr(site.config, each)), None)
     return places.site(site.name) if key is None else places.site_key(site.name, key)
-
-
-# --- wikis ------------------------------------------------------------------------------------
-
-
-def _wiki_refusal(connection: apsw.Connection, site: ActiveSite, url: str) -> str | None:
-    """Return why the titles of a wiki refuse a URL, as `WikiScope.refusal` does."""
-    if not site.config.api:
-        return None
-    found = _title_scope(connection, site, url)
-    if found is not None:
-        return found.refusal(url)
-    return "wiki_part" if site.config.wiki_scoped else None
-
-
-def _title_scope(connection: apsw.Connection, site: ActiveSite, url: str) -> TitleScope | None:
-    """Return the part of a wiki that a site covers, with the title of one URL alone."""
-    row = wiki.by_origin(connection, split_url(url).origin)
-    if row is None or row.facts is None or site.site_id not in row.site_ids:
-        return None
-    rules = WikiFacts.from_json(row.facts).titles
-    title = rules.title_of(url)
-    part = Part(site.site_id, row.wiki_id)
-    named = title is not None and wiki_member.reasons_of(connection, part, title)
-    return TitleScope(
-        rules,
-        scoped=site.config.wiki_scoped,
-        prefixes=normalize_prefixes(site.config.wiki_prefixes, rules),
-        talk=site.config.wiki_talk,
-        members=frozenset({title} if named and title is not None else ()),
-    )
-
-
-def _part(connection: apsw.Connection, site: ActiveSite, url: str) -> PartFacts | None:
-    if not site.config.wiki_scoped:
-        return None
-    scope = _title_scope(connection, site, url)
-    row = wiki.by_origin(connection, split_url(url).origin)
-    if scope is None or row is None:
-        return PartFacts(title=None, known=False)
-    title = scope.rules.title_of(url)
-    if title is None:
-        return PartFacts(title=None, known=True)
-    found = wiki_member.reasons_of(connection, Part(site.site_id, row.wiki_id), title)
-    reasons = [Membership(each.title, MemberReason(each.reason), each.via).text for each in found]
-    if not reasons and title.startswith(scope.prefixes):
-        reasons = ["by its prefix"]
-    return PartFacts(title=title, known=True, reasons=tuple(reasons))
 
 
 # --- robots.txt and host ------------------------------------------------------------------------
