@@ -395,6 +395,27 @@ async def test_a_title_tells_why_it_is_in_its_part_and_that_it_left(
         assert left["part"]["reasons"] == []
 
 
+async def test_a_discussion_belongs_to_the_part_of_what_it_discusses(
+    wiki_of, daemon, mirror, capsys
+):
+    wiki = await wiki_of({title: history(1) for title in ("Start", "One")}, faults=[quiet])
+    running = await daemon(
+        wiki.url(),
+        site={"api": True, "wiki_titles": ["One"], "wiki_talk": True},
+        jobs={"backfill_every_s": 0.05, "poll_share": 1e-3, "audit_share": 0.0},
+    )
+    await until(lambda: mirror.rows("SELECT 1 FROM wiki_member"))
+    for found in (
+        await why(running, wiki.url("Talk:One")),
+        await why_offline(mirror, wiki.url("Talk:One"), capsys),
+    ):
+        assert "wiki_part" not in causes(found)
+        assert found["part"] == {"title": "Talk:One", "reasons": ["discusses 'One'"]}
+    other = await why(running, wiki.url("Talk:Two"))
+    assert causes(other)[0] == "wiki_part"
+    assert other["part"]["reasons"] == []
+
+
 async def test_the_line_of_the_rule_in_the_config_is_named(
     serve, nursery, mirror, site, tmp_path, capsys
 ):

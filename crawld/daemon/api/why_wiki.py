@@ -61,20 +61,25 @@ class WikiOfUrl:
         ]
         if not reasons and title.startswith(scope.prefixes):
             reasons = ["by its prefix"]
+        if not reasons and scope.has(title):
+            reasons = [f"discusses '{scope.rules.subject_of(title)}'"]
         return PartFacts(title=title, known=True, reasons=tuple(reasons))
 
     def _scope(self, site: ActiveSite) -> TitleScope | None:
-        """Return the part that a site covers, with the title of the URL alone."""
+        """Return the part that a site covers; its members are this title and what it discusses."""
         rules, row = self._rules, self._row
         if rules is None or row is None or site.site_id not in row.site_ids:
             return None
         title = rules.title_of(self._url)
+        subject = rules.subject_of(title) if title is not None else None
         return TitleScope(
             rules,
             scoped=site.config.wiki_scoped,
             prefixes=normalize_prefixes(site.config.wiki_prefixes, rules),
             talk=site.config.wiki_talk,
-            members=frozenset(() if title is None or not self._reasons(site, title) else {title}),
+            members=frozenset(
+                each for each in (title, subject) if each is not None and self._reasons(site, each)
+            ),
         )
 
     def _reasons(self, site: ActiveSite, title: str) -> list[MemberRow]:

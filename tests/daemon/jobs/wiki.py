@@ -139,7 +139,10 @@ class ScriptedWiki:
                 "server": f"//a.test:{self.port}",
                 "case": "case-sensitive",
             },
-            "namespaces": {"0": {"id": 0, "case": "case-sensitive", "name": ""}},
+            "namespaces": {
+                "0": {"id": 0, "case": "case-sensitive", "name": ""},
+                "1": {"id": 1, "case": "case-sensitive", "name": "Talk", "canonical": "Talk"},
+            },
             "namespacealiases": [],
             "interwikimap": [],
         }
