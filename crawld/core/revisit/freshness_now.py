@@ -254,19 +254,6 @@ def shortest_interval(values: Floats, level: float) -> tuple[float, float]:
     return float(ordered[first]), float(ordered[first + inside - 1])
 
 
-def stale_probability(
-    rate: Floats, covered_s: Floats | float, open_s: Floats | float, missed_share: float
-) -> Floats:
-    """Return the probability that a copy without a hint is stale, by its change model.
-
-    Args:
-        rate: changes per second.
-        covered_s: time after the visit that sources have reported; they miss `missed_share`.
-        open_s: time after it that they have not.
-    """
-    return np.asarray(-np.expm1(-rate * (missed_share * covered_s + open_s)))
-
-
 class _Draws:
     """Draws of the number of stale copies in the sample, by stratum; shape (DRAWS,)."""
 

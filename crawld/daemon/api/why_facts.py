@@ -336,7 +336,9 @@ def _model(stored: bytes | None) -> PageModel | None:
 def _copy_note(record: PageRecord, shown: ShownCopy | None) -> str:
     """Return what readers of the mirror see of a page."""
     if shown is not None and shown.withheld:
-        return "withheld from readers, since the original is gone (deleted_pages of its site)"
+        left = not shown.gone and shown.removal is None
+        cause = "it left its part of the wiki" if left else "the original is gone"
+        return f"withheld from readers, since {cause} (deleted_pages of its site)"
     if shown is None or shown.version_id is None:
         forbids = record.last_outcome is Outcome.BLOCKED and record.last_failure == "robots"
         return "none: the page forbids copies of itself (noarchive)" if forbids else "none stored"
@@ -346,5 +348,7 @@ def _copy_note(record: PageRecord, shown: ShownCopy | None) -> str:
         return "an older one, until the newest has been current for settle_s of its site"
     if shown.gone or shown.removal is not None:
         return "the last one, shown with the note that the original is gone"
+    if shown.left_at is not None:
+        return "the last one, shown with the note that the page left its part of the wiki"
     since = record.last_change_at
     return "the newest" if since is None else f"the newest, stored {time_text(since)}"

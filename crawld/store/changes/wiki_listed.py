@@ -102,16 +102,6 @@ def has_rows(connection: apsw.Connection, part: Part) -> bool:
     return bool(connection.execute(sql, part).get)
 
 
-def first_title(connection: apsw.Connection, part: Part, title: str) -> ListedRow | None:
-    """Return the first listed title in the wiki's spelling, None if there is none."""
-    rows = connection.execute(
-        f"{_ROWS} AND title = ? AND outcome <> 'duplicate' ORDER BY position LIMIT 1",
-        (*part, title),
-    )
-    row = rows.fetchone()
-    return ListedRow(*row) if row else None
-
-
 def list_problems(connection: apsw.Connection, part: Part, limit: int) -> list[ListedRow]:
     """Return titles that the operator should know about, in the order of the list."""
     sql = f"{_ROWS} AND {_PROBLEM} ORDER BY position LIMIT ?"

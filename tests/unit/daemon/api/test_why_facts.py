@@ -6,15 +6,18 @@ import pytest
 
 from crawld.config.model import Config
 from crawld.config.site import SiteConfig
+from crawld.core.url import split_url, url_hash
 from crawld.daemon.api.why_answer import answer
 from crawld.daemon.api.why_facts import VISITS_SHOWN, Question, read_facts
 from crawld.daemon.frontier.site import activate
+from crawld.store import visit as visit_rows
 from crawld.store.engine import migrate
 from crawld.store.engine.connection import open_connection
-from crawld.store.frontier import frontier, site
+from crawld.store.frontier import frontier, left_pages, site
+from crawld.store.frontier import page as page_rows
 from crawld.store.frontier.frontier import Discovery
 from tests.unit.steps import sql_steps
-from tests.unit.store.rows import NOW
+from tests.unit.store.rows import NOW, changed
 
 SITE = SiteConfig(name="s", seeds=("http://a.test/",), exclude=("prefix:/no/",))
 URL = "http://a.test/x"
@@ -101,3 +104,27 @@ def test_the_place_in_the_queue_stops_at_a_thousand(opened):
     assert found.page is not None
     assert found.page.ahead == 1_000
     assert any("more than 1,000 pages are before it" in each.text for each in found.causes)
+
+
+@pytest.mark.parametrize(
+    ("deleted_pages", "note"),
+    [
+        ("mark", "the last one, shown with the note that the page left its part of the wiki"),
+        ("withhold", "withheld from readers, since it left its part of the wiki (deleted_pages"),
+    ],
+)
+def test_the_copy_of_a_page_that_left_its_part_is_not_called_the_newest(
+    opened, deleted_pages, note
+):
+    connection = opened(1)
+    found = page_rows.by_url(connection, split_url(URL).host, url_hash(URL), URL)
+    assert found is not None
+    page_id = found.page_id
+    with connection:
+        visit_rows.record(connection, changed(page_id, b"one"))
+        left_pages.put(connection, [page_id], NOW + 1)
+        config = SITE.model_copy(update={"deleted_pages": deleted_pages})
+        site.upsert(connection, "s", config.model_dump_json(), source="config", at=NOW)
+    found = answer(read_facts(connection, question_of(URL)))
+    assert found.page is not None
+    assert found.page.copy_text.startswith(note)
