@@ -17,8 +17,8 @@ from crawld.store.changes import change
 from crawld.store.changes.change import Change
 
 REOPENED_TRIES: Final = -1
-"""Requests of a page that was moved, restored, imported or edited unseen: it is read before pages
-that were never read, since readers see its history with a hole."""
+"""Requests of a page that was moved, restored, imported or edited since the wiki is followed: it is
+read before pages that were never read, since readers see its history with a hole."""
 
 
 class NewRevision(NamedTuple):

@@ -217,7 +217,7 @@ def resolve(
     connection.execute(
         "UPDATE wiki_page SET state = ?, wiki_page_number = ?, shown_title = ?,"
         " latest_revision_id = ?, cursor = NULL, complete_until = ?, capped = ?,"
-        " tries = min(tries, 0), failure_count = 0, detail = NULL, read_down_to_at = NULL,"
+        " tries = min(tries, ?), failure_count = 0, detail = NULL, read_down_to_at = NULL,"
         " read_down_to_id = NULL WHERE page_id = ?",
         (
             "open" if complete_until is None else "read",
@@ -227,9 +227,19 @@ def resolve(
             # The history of another page is not known to be complete.
             complete_until or (page.complete_until if same else None),
             capped,
+            REOPENED_TRIES if _is_followed(connection, page.wiki_id, shown.latest) else 0,
             page.page_id,
         ),
     )
+
+
+def _is_followed(connection: apsw.Connection, wiki_id: int, latest: Change | None) -> bool:
+    """Whether a page changed since polls bring the wiki's changes: created, imported, edited.
+
+    Its history is read before those of pages that have been as they are for years.
+    """
+    since = connection.execute("SELECT fed_since FROM wiki WHERE wiki_id = ?", (wiki_id,)).get
+    return since is not None and latest is not None and latest.changed_at >= since
 
 
 def _is_unchanged(connection: apsw.Connection, page: WikiPageRow) -> bool:

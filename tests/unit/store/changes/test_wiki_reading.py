@@ -126,6 +126,27 @@ def test_a_page_that_is_read_again_comes_before_pages_that_were_never_read(conne
     assert first("open") == "B"
 
 
+@pytest.mark.parametrize(("age_s", "expected"), [(-60.0, "B"), (60.0, "A")])
+def test_a_page_that_changed_since_its_wiki_is_followed_is_read_before_older_ones(
+    connection, page, age_s, expected
+):
+    [other] = frontier.discover(connection, [found("b")])
+    connection.execute(
+        "INSERT INTO wiki_page (page_id, wiki_id, title, state) VALUES (?, 1, 'B', 'unresolved')",
+        (other.page_id,),
+    )
+    connection.execute(
+        "UPDATE wiki_page SET state = 'unresolved', complete_until = NULL WHERE title = 'A'"
+    )
+    connection.execute("UPDATE wiki SET fed_since = ?", (NOW,))
+    # B was imported, or moved here from outside: no revision that is stored tells of its past.
+    newest = {"A": ResolvedTitle(7, "A", Change(NOW - 9, 4))}
+    newest["B"] = ResolvedTitle(8, "B", Change(NOW - age_s, 9))
+    for waiting in wiki_page.list_in_state(connection, 1, "unresolved", limit=9):
+        wiki_page.resolve(connection, waiting, newest[waiting.title], NOW + 60)
+    assert wiki_page.list_in_state(connection, 1, "open")[0].title == expected
+
+
 @pytest.mark.parametrize("answer", ["title", "part", "missing"])
 def test_a_response_that_a_rename_overtook_is_dropped(connection, page, answer):
     wiki_page.read_again(connection, 1, page)
