@@ -85,7 +85,7 @@ def starter_config(look: SiteLook, *, contact: str | None) -> str:
         "# Every key with its default and unit: crawld init DIR",
         "",
         "[daemon]",
-        f"db = {to_toml(name + '.db')}",
+        'db = "crawld.db" # all data; crawlctl finds the daemon from its directory',
         *_contact(look, contact),
         "",
         "[web]",

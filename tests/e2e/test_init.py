@@ -15,7 +15,7 @@ def start(crawld):
     """Start a daemon with the written config, on a free port and without its pauses."""
     path = crawld.folder / "crawld.toml"
     text = path.read_text()
-    for old, new in (*FAST, ('db = "127.0.0.1.db"', f'db = "{crawld.db}"')):
+    for old, new in (*FAST, ('db = "crawld.db"', f'db = "{crawld.db}"')):
         assert old in text
         text = text.replace(old, new)
     path.write_text(text)

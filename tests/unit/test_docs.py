@@ -1,4 +1,4 @@
-"""README and ARCHITECTURE name only paths, commands, options and versions that exist."""
+"""Documents name only paths, commands, options, keys and versions that exist."""
 
 import re
 import shlex
@@ -9,11 +9,15 @@ from pathlib import Path
 import pytest
 import typer
 
+from crawld.config.load import load
+
 ROOT = Path(__file__).parents[2]
-DOCUMENTS = ("README.md", "ARCHITECTURE.md")
+GUIDES = tuple(sorted(f"docs/{path.name}" for path in (ROOT / "docs").glob("*.md")))
+DOCUMENTS = ("README.md", "ARCHITECTURE.md", *GUIDES)
 PROGRAMS = {"crawld": "crawld.cli.main", "crawlctl": "crawld.cli.crawlctl"}
 # ARCHITECTURE.md names files relative to these directories (`core/url.py`).
 PATH_ROOTS = (ROOT, ROOT / "crawld")
+SITE = '[daemon]\ncontact = "a@example.org"\n[[site]]\nname = "a"\nseeds = ["https://a.test/"]\n'
 SUFFIXES = ("py", "sql", "toml", "md", "txt", "sh", "service", "json", "html")
 
 # Prefixes of a command in a shell line.
@@ -76,7 +80,7 @@ def test_commands_are_recognised():
     ]
 
 
-@pytest.mark.parametrize("name", DOCUMENTS)
+@pytest.mark.parametrize("name", ["README.md", "ARCHITECTURE.md"])
 def test_every_path_exists(name):
     named = set(paths(read(name)))
     assert named, f"{name} names no path"
@@ -84,10 +88,22 @@ def test_every_path_exists(name):
     assert missing == set()
 
 
-def test_every_relative_link_exists():
-    for name in DOCUMENTS:
-        targets = re.findall(r"\]\((?!https?:|#|mailto:)([^)#]+)", read(name))
-        assert [target for target in targets if not (ROOT / target).exists()] == []
+@pytest.mark.parametrize("name", DOCUMENTS)
+def test_every_relative_link_exists(name):
+    folder = (ROOT / name).parent
+    targets = re.findall(r"\]\((?!https?:|#|mailto:)([^)#]+)", read(name))
+    assert [target for target in targets if not (folder / target).exists()] == []
+
+
+@pytest.mark.parametrize("name", GUIDES)
+def test_every_config_is_valid(name, tmp_path):
+    """A block of keys without a table belongs to a site."""
+    (tmp_path / "titles.txt").write_text("CERN\n")
+    for number, block in enumerate(re.findall(r"```toml\n(.*?)```", read(name), flags=re.DOTALL)):
+        whole = block if "[[site]]" in block else f"{SITE}{block}" if block[0] != "[" else block
+        path = tmp_path / f"{number}.toml"
+        path.write_text(whole)
+        load(path)
 
 
 def unknown(text):
