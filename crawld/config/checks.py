@@ -6,7 +6,7 @@ every mistake.
 
 Files read: every line of a `seeds_file` (its hosts define the scope), the first `TITLES_CHECKED`
 lines of a `titles_file` (its host follows from `title_url`) and of a `views_file`, each
-`headers_file`.
+`headers_file`, and the files of secrets of notifications (`crawld/config/check_notify.py`).
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from crawld.config.check_notify import check_notify
 from crawld.config.derive import (
     ANY_HOST,
     headers_origins,
@@ -24,6 +25,7 @@ from crawld.config.derive import (
     url_scope,
 )
 from crawld.config.headers import read_headers
+from crawld.config.issue import Issue
 from crawld.config.model import Config
 from crawld.config.positions import KeyPath
 from crawld.config.seeds import BadSeed, read_seeds, read_wiki_titles
@@ -46,21 +48,6 @@ MAX_SOCKET_PATH_BYTES = 107
 
 SHORT_DELAY_S = 1.0
 """A shorter delay for a public host gives a warning, seconds."""
-
-
-@dataclass(frozen=True, slots=True)
-class Issue:
-    """One problem in a config.
-
-    Attributes:
-        path: its key.
-        message: what is wrong and how to fix it.
-        fatal: whether the config is rejected.
-    """
-
-    path: KeyPath
-    message: str
-    fatal: bool = True
 
 
 @dataclass(slots=True)
@@ -101,6 +88,7 @@ def check_config(config: Config) -> tuple[list[Issue], dict[str, SiteSeeds]]:
     issues += _check_views(config)
     issues += _check_politeness(config, totals)
     issues += _check_contact(config, totals)
+    issues += check_notify(config)
     if not config.sites:
         issues.append(Issue((), "there is no [[site]]: nothing to mirror", fatal=False))
     return issues, totals

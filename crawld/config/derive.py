@@ -13,8 +13,10 @@ from ipaddress import ip_address
 from zoneinfo import ZoneInfo
 
 from crawld.config.model import Config
+from crawld.config.notify import NotifyConfig
 from crawld.config.site import SiteConfig
 from crawld.config.values import parse_quiet_hours, parse_rule
+from crawld.core.notify.rule import RuleFilter, search_pattern
 from crawld.core.politeness import DelayRules
 from crawld.core.scope import Scope, ScopeRule
 from crawld.core.traps import TrapLimits
@@ -107,6 +109,19 @@ def importance(rules: tuple[tuple[Scope, float], ...], url: str) -> float:
         if scope.refusal(url, ANY_HOST, 0) is None:
             return weight
     return 1.0
+
+
+def rule_filter(rule: NotifyConfig) -> RuleFilter:
+    """Return what a rule of notification reports."""
+    scope = url_scope(include=rule.include, exclude=rule.exclude)
+    return RuleFilter(
+        sites=frozenset(rule.sites),
+        admits=lambda url: scope.refusal(url, ANY_HOST, 0) is None,
+        kinds=frozenset(rule.kinds),
+        min_share=rule.min_changed_share,
+        min_words=rule.min_changed_words,
+        matches=None if rule.matches is None else search_pattern(rule.matches),
+    )
 
 
 def wants_content_type(site: SiteConfig, media_type: str) -> bool:

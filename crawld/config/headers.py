@@ -13,15 +13,14 @@ from __future__ import annotations
 
 import base64
 import re
-import stat
 from dataclasses import dataclass
 from pathlib import Path
 
 from pydantic import SecretStr
 
+from crawld.config.secret_file import read_secret_lines
 from crawld.errors import ConfigError
 
-MAX_BYTES = 65_536
 BASIC_AUTH = "basic-auth"
 
 _NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
@@ -51,26 +50,12 @@ def read_headers(path: Path) -> SiteHeaders:
     Raises:
         ConfigError: the file cannot be read, or a line is not a header; never shows values.
     """
-    try:
-        status = path.stat()
-        if not stat.S_ISREG(status.st_mode) or status.st_size > MAX_BYTES:
-            raise ConfigError(
-                f"headers_file: {path} is not a text file of at most {MAX_BYTES} bytes"
-            )
-        text = path.read_text(encoding="utf-8-sig")
-    except OSError as error:
-        raise ConfigError(
-            f"headers_file: cannot read {path}: {error.strerror}",
-            hint="the user of the daemon must own it",
-        ) from None
-    except UnicodeDecodeError:
-        raise ConfigError(f"headers_file: {path} is not UTF-8 text") from None
+    found = read_secret_lines(path, "headers_file")
     pairs = [
-        _header(line, place=f"{path}, line {number}")
-        for number, line in enumerate(text.splitlines(), 1)
-        if line.strip() and not line.lstrip().startswith("#")
+        _header(line.text.get_secret_value(), place=f"{path}, line {line.number}")
+        for line in found.lines
     ]
-    return SiteHeaders(tuple(pairs), _mode_warnings(path, status.st_mode))
+    return SiteHeaders(tuple(pairs), found.warnings)
 
 
 def _header(line: str, *, place: str) -> tuple[str, SecretStr]:
@@ -88,12 +73,3 @@ def _header(line: str, *, place: str) -> tuple[str, SecretStr]:
     if ":" not in value:
         raise ConfigError(f"headers_file: {place} is not `Basic-Auth: user:password`")
     return "Authorization", SecretStr("Basic " + base64.b64encode(value.encode()).decode())
-
-
-def _mode_warnings(path: Path, mode: int) -> tuple[str, ...]:
-    if not mode & 0o077:
-        return ()
-    return (
-        f"headers_file {path} has mode {stat.S_IMODE(mode):04o}, so others may read it: "
-        f"chmod 600 {path}",
-    )

@@ -17,9 +17,11 @@ from pathlib import Path
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from crawld.config.checks import Issue, SiteSeeds, check_config
+from crawld.config.checks import SiteSeeds, check_config
+from crawld.config.issue import Issue
 from crawld.config.key import unit_of
 from crawld.config.model import Config, HostGroupConfig
+from crawld.config.notify import NotifyConfig
 from crawld.config.positions import KeyPath, key_lines, nearest_line
 from crawld.config.site import SiteConfig, Weight
 from crawld.core.url import hide_credentials
@@ -38,7 +40,10 @@ TABLES: dict[str, type[BaseModel]] = {
     for name, field in Config.model_fields.items()
     if isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel)
 }
-"""The tables of the file that occur once; `[[site]]` repeats."""
+"""The tables of the file that occur once."""
+
+BLOCKS: dict[str, type[BaseModel]] = {"site": SiteConfig, "notify": NotifyConfig}
+"""The tables that repeat: `[[site]]`."""
 
 # Messages for pydantic's error types; `{ge}` and the like come from the error itself.
 _MEANING = {
@@ -56,7 +61,10 @@ _MEANING = {
     "greater_than": "must be above {gt:g}",
     "less_than_equal": "must be at most {le:g}",
     "literal_error": "must be {expected}",
+    "too_long": "has more than {max_length} entries",
 }
+
+_PLURAL = {"site": "sites", "notify": "notifications"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,8 +170,8 @@ def _message(path: KeyPath, details: ErrorDetails, document: Mapping[str, object
     name = _key_name(path, document)
     if details["type"] == "extra_forbidden":
         return f"unknown key {name}{_suggestion(path)}"
-    if path == ("site",):
-        return "sites are written as [[site]] blocks, with two brackets"
+    if len(path) == 1 and name in BLOCKS and details["type"] == "tuple_type":
+        return f"{_PLURAL[name]} are written as [[{name}]] blocks, with two brackets"
     if details["type"] == "value_error":
         meaning = str(details["ctx"]["error"])
     else:
@@ -181,8 +189,8 @@ def _shown(value: object) -> str:
 def _key_name(path: KeyPath, document: Mapping[str, object]) -> str:
     """Return a key as shown to operators: `[fetch] total_s`, `site "docs" seeds[2]`."""
     names, rest = [f"[{path[0]}]"], path[1:]
-    if path[0] == "site" and rest and isinstance(rest[0], int):
-        names, rest = [_site_name(document, rest[0])], rest[1:]
+    if path[0] in BLOCKS and rest and isinstance(rest[0], int):
+        names, rest = [_block_name(document, str(path[0]), rest[0])], rest[1:]
     elif not rest:
         return f"{path[0]}" if path[0] not in TABLES else f"[{path[0]}]"
     for part in rest:
@@ -193,19 +201,19 @@ def _key_name(path: KeyPath, document: Mapping[str, object]) -> str:
     return " ".join(names)
 
 
-def _site_name(document: Mapping[str, object], index: int) -> str:
-    sites = document.get("site")
-    site = sites[index] if isinstance(sites, list) else None
-    name = site.get("name") if isinstance(site, dict) else None
-    return f'site "{name}"' if isinstance(name, str) else f"[[site]] number {index + 1}"
+def _block_name(document: Mapping[str, object], table: str, index: int) -> str:
+    blocks = document.get(table)
+    block = blocks[index] if isinstance(blocks, list) else None
+    name = block.get("name") if isinstance(block, dict) else None
+    return f'{table} "{name}"' if isinstance(name, str) else f"[[{table}]] number {index + 1}"
 
 
 def _table_of(path: KeyPath) -> type[BaseModel] | None:
     """Return the model of the table that holds a key."""
     if len(path) == 1:
         return Config
-    if path[0] == "site":
-        return Weight if "weights" in path[:-1] else SiteConfig
+    if path[0] in BLOCKS:
+        return Weight if "weights" in path[:-1] else BLOCKS[str(path[0])]
     if len(path) > 2 and path[:2] == ("politeness", "groups"):
         return HostGroupConfig
     return TABLES.get(str(path[0]))
@@ -216,10 +224,10 @@ def _suggestion(path: KeyPath) -> str:
     keys = _keys(table) if table is not None else []
     if near := difflib.get_close_matches(wanted, keys, n=1):
         return f"; did you mean {near[0]}?"
-    elsewhere: dict[str, type[BaseModel]] = {**TABLES, "site": SiteConfig}
+    elsewhere: dict[str, type[BaseModel]] = {**TABLES, **BLOCKS}
     for name, model in elsewhere.items():
         if wanted in model.model_fields:
-            return f"; did you mean {wanted} of {'[[site]]' if name == 'site' else f'[{name}]'}?"
+            return f"; did you mean {wanted} of {f'[[{name}]]' if name in BLOCKS else f'[{name}]'}?"
     return f"; known keys: {', '.join(sorted(keys))}" if 0 < len(keys) <= 10 else ""
 
 

@@ -2,13 +2,13 @@
 
 The models are frozen; no file is opened and no name resolved here. The commented template, the test
 of the manual page, the error messages and the reload are derived from these fields. Add a key only
-here, or for sites in `crawld/config/site.py`.
+here, for sites in `crawld/config/site.py`, and for notifications in `crawld/config/notify.py`.
 
 Rule 1: a name carries its unit (`_s` seconds, `_bytes`, `_share` a number from 0 to 1).
 Rule 2: a key that cannot change while the daemon runs is marked `restart=True`; a reload that would
 change one is rejected as a whole.
 Rule 3: unknown keys are rejected (`extra="forbid"`).
-Rule 4: no key is a secret; headers and passwords are in a separate file (`headers_file`).
+Rule 4: no key is a secret; headers and passwords are in separate files (`headers_file`).
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from typing import Annotated, Literal
 from pydantic import Field, StrictBool
 
 from crawld.config.key import MIB, ConfigTable, key
+from crawld.config.notify import MAX_RULES, MailConfig, NotifyConfig
 from crawld.config.site import SiteConfig
 from crawld.config.values import (
     AddressText,
@@ -30,6 +31,7 @@ from crawld.config.values import (
     ListenText,
     MemorySize,
     PositiveSeconds,
+    PublicUrl,
     QuietHoursText,
     Seconds,
     Share,
@@ -275,6 +277,11 @@ class WebConfig(ConfigTable):
         "at this machine.",
         restart=True,
     )
+    public_url: PublicUrl | None = key(
+        None,
+        "Address at which people reach the mirror, for links in notifications and feeds: "
+        '"https://mirror.example.org"; unset: no such links.',
+    )
     banner: StrictBool = key(
         True,
         "Whether to show a line with source, time, revision and license on pages.",
@@ -352,4 +359,6 @@ class Config(ConfigTable):
     jobs: JobsConfig = Field(default_factory=JobsConfig)
     replicas: ReplicasConfig = Field(default_factory=ReplicasConfig)
     web: WebConfig = Field(default_factory=WebConfig)
+    mail: MailConfig = Field(default_factory=MailConfig)
     sites: tuple[SiteConfig, ...] = Field(default=(), alias="site")
+    notify: tuple[NotifyConfig, ...] = Field(default=(), max_length=MAX_RULES)

@@ -1,17 +1,19 @@
 """Compares two configs: which changed keys a reload applies, and which need a restart.
 
 Keys are named by table: `politeness.host_delay_s`, `site.docs.max_depth`, and `site.docs` for a
-site that was added or removed.
+site that was added or removed; `notify.NAME` for notifications alike.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from pydantic import BaseModel
 
 from crawld.config.key import needs_restart
 from crawld.config.model import Config
+from crawld.config.notify import NotifyConfig
+from crawld.config.site import SiteConfig
 
 
 def runtime_changes(old: Config, new: Config) -> list[str]:
@@ -26,15 +28,24 @@ def restart_needed(old: Config, new: Config) -> list[str]:
 
 def _changes(old: Config, new: Config) -> Iterator[tuple[str, bool]]:
     for name in Config.model_fields:
-        if name != "sites":
+        if name not in ("sites", "notify"):
             yield from _changed_keys(name, getattr(old, name), getattr(new, name))
-    before = {site.name: site for site in old.sites}
-    after = {site.name: site for site in new.sites}
+    yield from _changed_blocks("site", old.sites, new.sites)
+    yield from _changed_blocks("notify", old.notify, new.notify)
+
+
+def _changed_blocks(
+    table: str,
+    old: Sequence[SiteConfig | NotifyConfig],
+    new: Sequence[SiteConfig | NotifyConfig],
+) -> Iterator[tuple[str, bool]]:
+    before = {block.name: block for block in old}
+    after = {block.name: block for block in new}
     for name in sorted(before.keys() | after.keys()):
         if name in before and name in after:
-            yield from _changed_keys(f"site.{name}", before[name], after[name])
+            yield from _changed_keys(f"{table}.{name}", before[name], after[name])
         else:
-            yield f"site.{name}", False
+            yield f"{table}.{name}", False
 
 
 def _changed_keys(table: str, old: BaseModel, new: BaseModel) -> Iterator[tuple[str, bool]]:

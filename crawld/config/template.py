@@ -15,6 +15,7 @@ from pydantic.fields import FieldInfo
 
 from crawld.config.key import needs_restart, unit_of
 from crawld.config.model import Config
+from crawld.config.notify import NotifyConfig
 from crawld.config.site import SiteConfig, Weight
 
 _HEAD = """\
@@ -23,7 +24,10 @@ _HEAD = """\
 # Keys marked (restart) need a restart; a reload cannot change them.
 """
 
-_EXAMPLES: dict[str, object] = {"name": "docs", "seeds": ["https://docs.example.org/"]}
+_EXAMPLES: dict[type[BaseModel], dict[str, object]] = {
+    SiteConfig: {"name": "docs", "seeds": ["https://docs.example.org/"]},
+    NotifyConfig: {"name": "team", "webhook": "https://hooks.example.org/crawld"},
+}
 _WIDTH = 98
 
 
@@ -34,13 +38,14 @@ def template() -> str:
         if isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel):
             parts.append(_table(f"[{name}]", field.annotation))
     parts.append(_table("#[[site]]", SiteConfig))
+    parts.append(_table("#[[notify]]", NotifyConfig))
     return "\n".join(parts)
 
 
 def _table(header: str, model: type[BaseModel]) -> str:
     lines = [*_prose(model.__doc__ or ""), header]
     for name, field in model.model_fields.items():
-        lines += [*_prose(_meaning(name, field)), f"#{name} = {_default(name, field)}"]
+        lines += [*_prose(_meaning(name, field)), f"#{name} = {_default(model, name, field)}"]
         if name == "weights":
             for key, part in Weight.model_fields.items():
                 lines[-1:-1] = _prose(f"{key}: {_meaning(key, part)}")
@@ -58,8 +63,8 @@ def _meaning(name: str, field: FieldInfo) -> str:
     return text + (" (restart)" if needs_restart(field) else "")
 
 
-def _default(name: str, field: FieldInfo) -> str:
-    value = _EXAMPLES.get(name, field.default)
+def _default(model: type[BaseModel], name: str, field: FieldInfo) -> str:
+    value = _EXAMPLES.get(model, {}).get(name, field.default)
     return "unset" if value is None else to_toml(value)
 
 

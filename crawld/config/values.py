@@ -16,6 +16,7 @@ from zoneinfo import available_timezones
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo
 
 from crawld.core.hosts import ANY, BELOW
+from crawld.core.notify.rule import search_pattern
 from crawld.core.politeness import QuietHours
 from crawld.core.scope import RULE_KINDS, ScopeRule
 from crawld.core.url import canonicalize, canonicalize_given, split_url
@@ -147,7 +148,12 @@ def _content_type(text: str) -> str:
     return text.lower()
 
 
-def _web_url(text: str) -> str:
+def web_url(text: str) -> str:
+    """Return the canonical form of a URL that the operator gave.
+
+    Raises:
+        ValueError: it is not an http(s) URL, or has a user name or password.
+    """
     try:
         return canonicalize_given(text)
     except InvalidUrlError as error:
@@ -155,10 +161,37 @@ def _web_url(text: str) -> str:
 
 
 def _web_origin(text: str) -> str:
-    url = split_url(_web_url(text))
+    url = split_url(web_url(text))
     if url.target != "/":
         raise ValueError('must be scheme, host and port only: "https://www.example.org"')
     return url.origin
+
+
+def _public_url(text: str) -> str:
+    url = split_url(web_url(text))
+    if "?" in url.target:
+        raise ValueError('must have no query: "https://mirror.example.org"')
+    return f"{url.origin}{url.target}".rstrip("/")
+
+
+def _mail_address(text: str) -> str:
+    if not _MAIL.fullmatch(text) or text.lower().startswith("mailto:") or len(text) > 254:
+        raise ValueError('must be a mail address such as "you@example.org", without a name')
+    return text
+
+
+def _clock_time(text: str) -> str:
+    if not re.fullmatch(_TIME, text):
+        raise ValueError('must be a time of day "HH:MM"')
+    return text
+
+
+def _search_pattern(text: str) -> str:
+    try:
+        search_pattern(text)
+    except ConfigError as error:
+        raise ValueError(f"{error.message}; {error.hint}") from None
+    return text
 
 
 def _title_url(text: str) -> str:
@@ -226,10 +259,14 @@ TimeZone = Annotated[str, AfterValidator(_timezone)]
 HostName = Annotated[str, AfterValidator(_host)]
 HostPattern = Annotated[str, AfterValidator(_host_pattern)]
 ContentType = Annotated[str, AfterValidator(_content_type)]
-WebUrl = Annotated[str, AfterValidator(_web_url)]
+WebUrl = Annotated[str, AfterValidator(web_url)]
 WebOrigin = Annotated[str, AfterValidator(_web_origin)]
 TitleUrl = Annotated[str, AfterValidator(_title_url)]
 ProxyUrl = Annotated[str, AfterValidator(_proxy)]
+PublicUrl = Annotated[str, AfterValidator(_public_url)]
+MailAddress = Annotated[str, AfterValidator(_mail_address)]
+ClockTime = Annotated[str, AfterValidator(_clock_time)]
+SearchPattern = Annotated[str, AfterValidator(_search_pattern)]
 SiteName = Annotated[str, AfterValidator(_site_name)]
 AddressText = Annotated[str, AfterValidator(_address)]
 ListenText = Annotated[str, AfterValidator(_listen)]

@@ -10,8 +10,12 @@ from pydantic import BaseModel
 from crawld.config.key import needs_restart, unit_of
 from crawld.config.load import load
 from crawld.config.model import Config
+from crawld.config.notify import NotifyConfig
 from crawld.config.site import SiteConfig
 from crawld.config.template import template, to_toml
+
+BLOCKS = {"sites": (SiteConfig, "site"), "notify": (NotifyConfig, "notify")}
+EXAMPLES = {("site", "name"), ("site", "seeds"), ("notify", "name"), ("notify", "webhook")}
 
 ROOT = Path(__file__).parents[2]
 ETC = ROOT / "etc" / "crawld.toml"
@@ -22,7 +26,7 @@ def model_keys():
     """Yield every key of the model as (table, key) with its field."""
     for table, field in Config.model_fields.items():
         is_table = isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel)
-        model, name = (field.annotation, table) if is_table else (SiteConfig, "site")
+        model, name = (field.annotation, table) if is_table else BLOCKS[table]
         for key, part in model.model_fields.items():
             yield (name, key), part
 
@@ -50,7 +54,7 @@ def test_config_file_shows_defaults_and_units():
     shown = dict(shown_keys())
     for key, field in model_keys():
         value, prose = shown[key]
-        if key not in {("site", "name"), ("site", "seeds")}:
+        if key not in EXAMPLES:
             expected = "unset" if field.default is None else to_toml(field.default)
             assert value == expected, key
         unit = unit_of(key[1], field)
@@ -66,10 +70,12 @@ def test_config_file_is_what_init_writes():
 def test_config_file_is_valid_with_every_default_uncommented():
     text = re.sub(r"^#(?=\w+ = (?!unset$)|\[\[)", "", ETC.read_text(), flags=re.MULTILINE)
     parsed = tomllib.loads(text)
-    site = parsed.pop("site")[0]
+    site, notify = parsed.pop("site")[0], parsed.pop("notify")[0]
     assert Config.model_validate(parsed) == Config()
     plain = {"name": "docs", "seeds": ["https://docs.example.org/"]}
     assert SiteConfig.model_validate(site) == SiteConfig.model_validate(plain)
+    plain = {"name": "team", "webhook": "https://hooks.example.org/crawld"}
+    assert NotifyConfig.model_validate(notify) == NotifyConfig.model_validate(plain)
 
 
 def test_keys_with_a_quantity_carry_their_unit():
@@ -95,6 +101,7 @@ def test_manual_shows_every_key_with_its_default():
     expected = {
         key: "unset" if field.default is None else to_toml(field.default)
         for key, field in model_keys()
-        if key != ("site", "name")
+        if key[1] != "name"
     }
-    assert items == {**expected, ("site", "name"): "required"}
+    names = {("site", "name"): "required", ("notify", "name"): "required"}
+    assert items == {**expected, **names}

@@ -1,0 +1,1 @@
+"""Which events a notification rule reports, and when."""
