@@ -290,6 +290,7 @@ class Daemon:
             for listener in listeners:
                 await nursery.start(listener, self)
             nursery.start_soon(self.resolver.run)
+            nursery.start_soon(supervise, "arrivals", self.fetcher.arrivals.run)
             nursery.start_soon(self.connectivity.run, self.crawl.schedule)
             nursery.start_soon(watch_writes, self.database, self.crawl.schedule)
             nursery.start_soon(

@@ -164,7 +164,8 @@ class FetchResponse:
         wire_bytes: body bytes as sent.
         address: the IP address connected to.
         sent_at: when the request was sent (trio clock).
-        answered_at: when the response header was complete (trio clock).
+        arrived_at: when the server had the request (trio clock): the time of the complete response
+            header, or before it an observation of `ArrivalWatch`.
         duration_s: from the call to the last byte.
         certificate: host names on the peer's certificate; empty without TLS.
         cut: whether the body was cut at a limit.
@@ -181,7 +182,7 @@ class FetchResponse:
     wire_bytes: int
     address: str
     sent_at: float
-    answered_at: float
+    arrived_at: float
     duration_s: float
     certificate: tuple[str, ...] = ()
     cut: bool = False
@@ -223,8 +224,8 @@ class FetchFailure:
     received_bytes: int = 0
 
     @property
-    def answered_at(self) -> float:
-        """When the fetch failed, in place of a response."""
+    def arrived_at(self) -> float:
+        """When the fetch failed: the next request waits as if the server had it only then."""
         return self.at
 
     def header(self, name: str) -> str | None:

@@ -23,6 +23,7 @@ import trio
 from crawld.core.page import Failure
 from crawld.marks import NO_MARKS, Marks
 from crawld.memory import MIB, MemoryBudget
+from crawld.net.arrival import ArrivalWatch
 from crawld.net.body import BodyReader
 from crawld.net.body_buffer import BodyBuffer
 from crawld.net.errors import REMOTE_ERRORS, FetchError, NoFilesError, http_error
@@ -89,6 +90,9 @@ class Fetcher:
         idle_s: how long an idle connection is kept.
         budget: memory of bodies; None: no limit but those of each request.
         marks: notes which body is being decoded.
+
+    Attributes:
+        arrivals: its `run` notices when requests arrive at slow servers.
     """
 
     def __init__(
@@ -104,6 +108,7 @@ class Fetcher:
         budget: MemoryBudget | None = None,
         marks: Marks = NO_MARKS,
     ) -> None:
+        self.arrivals = ArrivalWatch()
         self._budget = budget
         self._resolver = resolver
         self._network = network or SystemNetwork()
@@ -226,6 +231,7 @@ class Fetcher:
                     network=self._network,
                     resolver=self._resolver,
                     ssl_context=self._ssl_context,
+                    arrivals=self.arrivals,
                 )
             except NoFilesError:
                 if tries == FILE_TRIES:
@@ -251,7 +257,7 @@ class Fetcher:
             )
             stream = cast("httpx.AsyncByteStream", response.stream)
             headers = tuple(response.headers.raw)
-            answered_at = progress.note_header(response.status_code, headers)
+            arrived_at = progress.note_header(response.status_code, headers)
             check_headers(response.status_code, headers)
             buffer = self._buffer(target.endpoint.host, headers, progress)
             body = BodyReader(request, response.status_code, headers, buffer, self._marks)
@@ -277,7 +283,7 @@ class Fetcher:
             wire_bytes=body.wire_bytes,
             address=transport.wire.address,
             sent_at=progress.started_at if progress.sent_at is None else progress.sent_at,
-            answered_at=answered_at,
+            arrived_at=arrived_at,
             duration_s=trio.current_time() - progress.started_at,
             certificate=transport.wire.certificate,
             cut=body.cut,

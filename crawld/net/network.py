@@ -13,6 +13,7 @@ from typing import Protocol
 
 import trio
 
+from crawld.net.arrival import AllArrived, all_arrived
 from crawld.net.listener import Listener, listen_tcp, listen_unix
 from crawld.net.resolver import Lookup, SystemLookup
 
@@ -24,10 +25,13 @@ class Connection:
     Attributes:
         stream: its bytes.
         is_readable: returns whether received bytes or the end of the stream can be read.
+        all_arrived: returns whether the peer has acknowledged every byte sent; None: the system
+            cannot tell.
     """
 
     stream: trio.abc.Stream
     is_readable: Callable[[], bool]
+    all_arrived: AllArrived | None = None
 
 
 class Network(Lookup, Protocol):
@@ -66,7 +70,8 @@ class SystemNetwork:
         except BaseException:
             socket.close()
             raise
-        return Connection(trio.SocketStream(socket), socket.is_readable)
+        check = all_arrived(socket.fileno)
+        return Connection(trio.SocketStream(socket), socket.is_readable, check)
 
     listen_tcp = staticmethod(listen_tcp)
     listen_unix = staticmethod(listen_unix)

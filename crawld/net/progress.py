@@ -35,6 +35,7 @@ class Progress:
     Attributes:
         scope: entered by the caller; its deadline is the next time limit.
         sent_at: when the first byte of the request was sent (trio clock); None before.
+        arrived_at: when the server had the whole request (trio clock), or later; None: unknown.
         address: the IP address connected to; None before.
         peer_closed: whether the peer closed or reset the connection.
         cut_off: whether the connection ended without the close message of TLS.
@@ -50,6 +51,7 @@ class Progress:
         "_ends_at",
         "_waits_since",
         "address",
+        "arrived_at",
         "cut_off",
         "evicted",
         "headers",
@@ -70,6 +72,7 @@ class Progress:
         self.started_at = trio.current_time()
         self.phase = FetchPhase.CONNECT
         self.sent_at: float | None = None
+        self.arrived_at: float | None = None
         self.address: str | None = None
         self.peer_closed = False
         self.cut_off = False
@@ -101,7 +104,7 @@ class Progress:
             self._wait_at_most(self.limits.header_s, self.sent_at)
 
     def note_header(self, status: int, headers: Headers) -> float:
-        """Record that the response header is complete, and return the time."""
+        """Record that the response header is complete; return when the server had the request."""
         self.status = status
         self.headers = headers
         now = trio.current_time()
@@ -109,7 +112,7 @@ class Progress:
         # Framing may add at most a header's size; this stops one-byte chunks with long extensions.
         self._bytes_left = self.limits.max_wire_bytes + self.limits.max_header_bytes
         self._wait_at_most(self.limits.stall_s, now)
-        return now
+        return now if self.arrived_at is None else self.arrived_at
 
     def read_size(self, wanted_bytes: int) -> int:
         """Return how many bytes may be read now; 0 if the header or body is too long."""

@@ -10,8 +10,6 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 
-import trio
-
 from crawld.core.robots import ROBOTS_MAX_BYTES, ROBOTS_MAX_REDIRECTS, RobotsVerdict, judge_status
 from crawld.core.url import canonicalize
 from crawld.errors import InvalidUrlError
@@ -44,7 +42,7 @@ class RobotsResponse:
             parser that the body was cut.
         status: of the last response; None without one.
         redirects: how many were followed.
-        answered_at: when the last request ended (trio clock).
+        arrived_at: when the server had the last request (trio clock), or later.
         detail: why the host is closed, as text for a person.
         last: the last result, for back-off and outage detection.
     """
@@ -53,7 +51,7 @@ class RobotsResponse:
     text: bytes | None
     status: int | None
     redirects: int
-    answered_at: float
+    arrived_at: float
     detail: str
     last: FetchResponse | FetchFailure
 
@@ -117,7 +115,7 @@ def _answer(result: FetchResponse | FetchFailure, redirects: int) -> RobotsRespo
         text=text,
         status=result.status,
         redirects=redirects,
-        answered_at=trio.current_time(),
+        arrived_at=result.arrived_at,
         detail=detail,
         last=result,
     )

@@ -17,6 +17,7 @@ import trio
 
 from crawld.core.page import Failure
 from crawld.net.address import BLOCKED_PORTS, refusal
+from crawld.net.arrival import AllArrived, ArrivalWatch
 from crawld.net.errors import FetchError, NoFilesError, connect_error
 from crawld.net.http2 import FrameMeter
 from crawld.net.network import Connection, Network
@@ -63,9 +64,17 @@ class Wire(httpcore.AsyncNetworkStream):
     """
 
     def __init__(
-        self, stream: trio.abc.Stream, address: str, is_readable: Callable[[], bool]
+        self,
+        stream: trio.abc.Stream,
+        address: str,
+        is_readable: Callable[[], bool],
+        arrivals: ArrivalWatch,
+        all_arrived: AllArrived | None,
     ) -> None:
         self._stream = stream
+        self._arrivals = arrivals
+        self._all_arrived = all_arrived
+        self._unwatched = False
         self.address = address
         self.readable = is_readable
         self.certificate = (
@@ -78,6 +87,7 @@ class Wire(httpcore.AsyncNetworkStream):
         """Apply the limits of a fetch to what is sent and received from now on."""
         progress.address = self.address
         self.progress = progress
+        self._unwatched = self._all_arrived is not None
         if self.frames is not None:
             self.frames.begin()
 
@@ -90,6 +100,8 @@ class Wire(httpcore.AsyncNetworkStream):
             raise _too_long(progress)
         if self.frames is not None:
             size = min(size, self.frames.read_bytes)
+        if self._unwatched:
+            self._watch(progress)
         try:
             data = bytes(await self._stream.receive_some(size))
         except (trio.BrokenResourceError, trio.ClosedResourceError) as error:
@@ -102,6 +114,12 @@ class Wire(httpcore.AsyncNetworkStream):
         elif self.frames is not None:
             self.frames.note(data)
         return data
+
+    def _watch(self, progress: Progress) -> None:
+        """Observe when the request arrives; it was sent whole before the first read."""
+        self._unwatched = False
+        if self._all_arrived is not None and not progress.peer_closed:
+            self._arrivals.watch(progress, self._all_arrived)
 
     async def _is_cut_off(self) -> bool:
         """Whether the stream ended without the close message of TLS (close_notify)."""
@@ -166,8 +184,11 @@ async def open_wire(
     network: Network,
     resolver: Resolver,
     ssl_context: ssl.SSLContext,
+    arrivals: ArrivalWatch,
 ) -> Wire:
     """Connect to an endpoint; `progress` receives the address.
+
+    `arrivals` observes its requests, but not those through a proxy, which acknowledges them itself.
 
     Raises:
         FetchError: `DNS`, `ADDRESS_REFUSED`, `CONNECT`, `TIMEOUT` or `TLS`.
@@ -182,7 +203,8 @@ async def open_wire(
     assert progress.address is not None
     if endpoint.scheme == "https":
         stream = await _shake_hands(stream, endpoint, ssl_context)
-    return Wire(stream, progress.address, connection.is_readable)
+    check = connection.all_arrived if endpoint.proxy is None else None
+    return Wire(stream, progress.address, connection.is_readable, arrivals, check)
 
 
 async def _dial_proxy(

@@ -23,6 +23,16 @@ def test_hosts_of_one_address_keep_both_delays(simweb, crawld):
     assert sum(host != after for host, after in pairwise(hosts)) > 0.8 * len(hosts)
 
 
+def test_a_slow_server_is_asked_once_per_delay_and_never_earlier(simweb, crawld):
+    web = simweb("--host=a.test", "--pages=9", "--fault=/wiki/=slow:0.4")
+    start(crawld, web, hosts=HOSTS[:1], host_delay_s=0.5)
+    crawld.wait_until(lambda status: status["pages"]["visited"] >= 7)
+    gaps = [gap_s for _, gap_s, _ in web.ledger().gaps()]
+    assert min(gaps) >= 0.5
+    # Counted from its responses, every gap after a page would be .9 s or more.
+    assert min(gaps[2:]) < 0.9
+
+
 def test_addresses_do_not_wait_for_each_other(simweb, crawld):
     web = simweb("--addresses=20", "--pages=3")
     hosts = [f"127.1.0.{n}" for n in range(1, 21)]

@@ -32,6 +32,7 @@ host_plans = st.builds(
     address=st.sampled_from(ADDRESSES),
     address_delay_s=seconds,
     fetch_s=st.sampled_from([0.125, 0.5, 3.0, 10.0]),
+    arrival_s=st.sampled_from([None, 0.05, 0.5]),
     open_at=st.sampled_from([0.0, 0.0, 2.5, 5.0, 700.0]),
     locate_s=st.sampled_from([0.0, 0.0, 1.0, 20.0]),
 )

@@ -284,7 +284,7 @@ class ApiClient(BackgroundWork):
             fetched = await self._crawl.fetcher.fetch_document(site, self._request(host, site, url))
         self._asked_at[host.slot.host] = trio.current_time()
         self._connectivity.observe_response(host.slot.host, fetched)
-        host.rest_from(fetched.answered_at)
+        host.rest_from(fetched.arrived_at)
         response = await self._parse(fetched, url)
         if isinstance(response, ApiTrouble):
             log.warning(

@@ -274,7 +274,7 @@ class Visitor:
                 log.info("host_retry_after", host=host.slot.host, rest_s=visit.retry_after_s)
         else:
             host.record_success(visit.at)
-        host.rest_from(visit.response.answered_at)
+        host.rest_from(visit.response.arrived_at)
 
     async def set_aside(self, host: HostState, visit: Visit) -> None:
         """Rest a host after a response that is not recorded as a visit."""

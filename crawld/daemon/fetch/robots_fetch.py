@@ -116,4 +116,4 @@ class RobotsFetch:
             host.record_trouble(now, parse_retry_after(retry_after, now))
             update = host.update(now, response.last.address)
             await self._database.write(host_rows.record_request, host.host_id, update)
-        host.rest_from(response.answered_at)
+        host.rest_from(response.arrived_at)

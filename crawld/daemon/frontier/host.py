@@ -192,7 +192,7 @@ class HostState:
 
     def rest_from(self, from_time: float) -> None:
         """Start the host's delay at a time of trio's clock."""
-        self.slot.next_at = max(self.slot.next_at, from_time + self.delay_s())
+        self.slot.rest_from(from_time, self.delay_s())
 
     def open_at(self, clock: Clock) -> float:
         """Return when (trio clock) its pages may have a turn."""

@@ -188,7 +188,7 @@ class DocumentFetcher(BackgroundWork):
                 site, self._request(wanted, host, site, url)
             )
             self._connectivity.observe_response(host.slot.host, fetched)
-            host.rest_from(fetched.answered_at)
+            host.rest_from(fetched.arrived_at)
             return await self._record_response(host, fetched)
 
     @asynccontextmanager

@@ -18,8 +18,11 @@ to. A task that waits for such a turn has ended its own (`end_turn`) and holds n
 and www.example.org mostly share an address and would deadlock.
 
 Invariants, measured from outside by the end-to-end tests:
-1. Two requests to a host are at least its delay apart, counted from the complete header of the
-   first response. The server had the first request by then, so the gap it sees is never shorter.
+1. Two requests to a host are at least its delay apart, counted from when the server had the first
+   one, so the gap it sees is never shorter. That is when the header of its response is complete;
+   or before that, when its system is seen to have acknowledged every byte, 50 ms after the end of
+   sending at the earliest (`net/arrival.py`). A proxy acknowledges for itself: there, and where
+   the system cannot tell, only the header counts; without a response, the end of the fetch.
 2. The same holds for an address, with the address delay.
 3. After a start every known host and address waits its full delay first, since a request of the
    killed process may not have been committed.
@@ -74,7 +77,7 @@ class Turns(Protocol):
         """Return the address of the host, None if it cannot be found now."""
 
     async def turn(self, slot: HostSlot) -> None:
-        """Use the host's turn; sets `slot.next_at` when a request was sent."""
+        """Use the host's turn; calls `slot.rest_from` when a request was sent."""
 
     def wanted_at(self, slot: HostSlot) -> float | None:
         """Return when the host wants its next turn and may have it; None: it wants nothing."""
@@ -243,7 +246,7 @@ class Schedule:
     ) -> AsyncIterator[None]:
         """Hold the host's next turn for one request.
 
-        The caller sets `slot.next_at` when its request is answered, as a turn does, and holds no
+        The caller calls `slot.rest_from` when its request is answered, as a turn does, and holds no
         other turn. Once the schedule is stopped, this waits until it is cancelled.
 
         Args:
@@ -360,7 +363,7 @@ class Schedule:
 
     def _begin(self, slot: HostSlot, address: AddressSlot | None) -> Turn:
         self.changes += 1
-        slot.turn = turn = Turn(address, slot.next_at)
+        slot.turn = turn = Turn(address)
         slot.serial += 1
         slot.entry_at = math.inf
         self._on_turn += 1
@@ -402,7 +405,7 @@ class Schedule:
         if slot.turn is not turn:
             return  # `end_turn` ended it before its task
         if turn.address is not None:
-            self._release(turn.address, slot, asked=slot.next_at != turn.next_before)
+            self._release(turn.address, slot, turn.counts_from)
         if slot.address is None:
             slot.located_at = -math.inf  # looked up again before its next turn
             if slot in self._lost:
@@ -417,11 +420,10 @@ class Schedule:
             self._idle.set()
             self._idle = trio.Event()
 
-    def _release(self, address: AddressSlot, slot: HostSlot, *, asked: bool) -> None:
+    def _release(self, address: AddressSlot, slot: HostSlot, counts_from: float | None) -> None:
         address.busy = False
-        if asked:
-            now = trio.current_time()
-            address.next_at = now + self._turns.address_delay_s(slot)
+        if counts_from is not None:
+            address.next_at = counts_from + self._turns.address_delay_s(slot)
         if address.queue:
             self._push(address, address.next_at)
 

@@ -40,13 +40,19 @@ class Ticket:
 
 
 class Turn:
-    """A turn under way: the address it keeps busy, and the value of `next_at` before it."""
+    """A turn under way.
 
-    __slots__ = ("address", "next_before")
+    Attributes:
+        address: the address it keeps busy; None: unknown.
+        counts_from: from when (trio clock) the delay after its last request counts; None: it sent
+            none.
+    """
 
-    def __init__(self, address: AddressSlot | None, next_before: float) -> None:
+    __slots__ = ("address", "counts_from")
+
+    def __init__(self, address: AddressSlot | None) -> None:
         self.address = address
-        self.next_before = next_before
+        self.counts_from: float | None = None
 
 
 class HostSlot:
@@ -87,3 +93,12 @@ class HostSlot:
         self.serial = 0
         self.entry_at = math.inf
         self.tickets: list[Ticket] = []  # rarely more than one: a deque costs 600 bytes a host
+
+    def rest_from(self, from_time: float, delay_s: float) -> None:
+        """Start the delay of the host, and of the address of its turn, at a time of trio's clock.
+
+        A delay that is under way is not shortened.
+        """
+        self.next_at = max(self.next_at, from_time + delay_s)
+        if self.turn is not None:
+            self.turn.counts_from = max(from_time, self.turn.counts_from or from_time)

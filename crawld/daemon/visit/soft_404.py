@@ -152,7 +152,7 @@ class Soft404Check:
         response = await self._fetcher.fetch_document(site, request)
         self._connectivity.observe_response(host.slot.host, response)
         now = self._clock.now()
-        host.rest_from(response.answered_at)
+        host.rest_from(response.arrived_at)
         if self._connectivity.is_our_fault(response):
             return
         self._suspects.pop(origin, None)

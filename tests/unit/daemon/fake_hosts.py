@@ -30,6 +30,7 @@ class HostPlan:
         address: its IP address; None: the host is not found.
         address_delay_s: delay of the address after a response of this host.
         fetch_s: duration of each request.
+        arrival_s: after how long the server has it; None: when it ends.
         open_at: time before which it gets no turn (trio clock).
         locate_s: duration of the address lookup.
     """
@@ -39,6 +40,7 @@ class HostPlan:
     address: str | None = "192.0.2.1"
     address_delay_s: float = 1.0
     fetch_s: float = 0.25
+    arrival_s: float | None = None
     open_at: float = 0.0
     locate_s: float = 0.0
 
@@ -50,6 +52,7 @@ class SentRequest:
     host: str
     address: str | None
     sent_at: float
+    arrived_at: float
     response_at: float
     delay_s: float
     address_delay_s: float
@@ -92,17 +95,19 @@ class FakeTurns:
         self.plans[slot.host].turns -= 1
 
     async def send_request(self, slot):
-        """Send one request to a host in its turn; its delay starts at the response."""
+        """Send one request to a host in its turn; its delay starts when the server has it."""
         plan, sent_at = self.plans[slot.host], trio.current_time()
         self._under_way += 1
         self.max_at_once = max(self.max_at_once, self._under_way)
         await trio.sleep(plan.fetch_s)
         self._under_way -= 1
         now = trio.current_time()
+        arrived_at = now if plan.arrival_s is None else min(now, sent_at + plan.arrival_s)
+        times = (sent_at, arrived_at, now)
         self.requests.append(
-            SentRequest(slot.host, slot.address, sent_at, now, plan.delay_s, plan.address_delay_s)
+            SentRequest(slot.host, slot.address, *times, plan.delay_s, plan.address_delay_s)
         )
-        slot.next_at = now + plan.delay_s
+        slot.rest_from(arrived_at, plan.delay_s)
 
     @property
     def done(self):
@@ -126,9 +131,9 @@ class FakeTurns:
             for key in keys:
                 if each.sent_at < next_at.get(key, 0.0) - 1e-9:
                     found.append((key, each.sent_at, next_at[key]))
-            next_at[keys[0]] = each.response_at + each.delay_s
+            next_at[keys[0]] = max(each.response_at, each.arrived_at + each.delay_s)
             if each.address:
-                next_at[keys[1]] = each.response_at + each.address_delay_s
+                next_at[keys[1]] = max(each.response_at, each.arrived_at + each.address_delay_s)
         return found
 
 

@@ -43,8 +43,8 @@ async def test_a_response_is_returned_as_sent(serve, fetcher):
     assert got.header("etag") == '"\xe9"'
     assert got.header("absent") is None
     assert (got.body, got.wire_bytes, got.address) == (b"hello", 5, "127.0.0.1")
-    assert before <= got.sent_at <= got.answered_at <= trio.current_time()
-    assert got.duration_s >= got.answered_at - got.sent_at
+    assert before <= got.sent_at <= got.arrived_at <= trio.current_time()
+    assert got.duration_s >= got.arrived_at - got.sent_at
 
 
 async def test_a_request_has_the_user_agent_and_given_headers(serve, fetcher):

@@ -18,7 +18,7 @@ def make_response(body):
         wire_bytes=len(body),
         address="192.0.2.1",
         sent_at=0.0,
-        answered_at=0.0,
+        arrived_at=0.0,
         duration_s=0.0,
     )
 
