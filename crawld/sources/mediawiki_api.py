@@ -40,8 +40,9 @@ MAX_PAUSE_S = 86_400.0
 TOLD_PAUSE_S = 10.0
 """Longest pause beyond the Retry-After of an overloaded server."""
 
-LAG_PAUSE_S = 300.0
-"""The same while the databases of a wiki lag, which may last for hours."""
+LAG_PAUSE_S = 60.0
+"""The same while the databases of a wiki lag, which may last for hours: a refusal costs the wiki
+nothing, and edits wait until one is accepted."""
 
 MAX_DETAIL = 200
 

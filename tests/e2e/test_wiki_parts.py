@@ -1,5 +1,6 @@
 """A real MediaWiki of which sites mirror parts: titles, renames, categories, exact histories."""
 
+import json
 from urllib.parse import urlencode
 
 import pytest
@@ -258,3 +259,41 @@ def test_a_wiki_that_does_not_report_its_categories_is_followed(mirror, mediawik
     for title in ("Entry 0006", "A new page"):
         wait(crawld, lambda t=title: reasons(crawld, t) == [("category", "Category:Some")])
     wait(crawld, lambda: reasons(crawld, "Entry 0003") == [])
+
+
+UPGRADE = """
+$wgCacheEpoch = '20300101000000';
+$wgSitename = 'Upgraded';
+$wgExtraNamespaces = [3000 => 'Portal', 3001 => 'Portal_talk'];
+"""
+"""Every rendering is stale, and there is a new namespace."""
+
+
+def test_a_part_is_followed_through_an_upgrade_of_its_wiki(mirror, mediawiki):
+    def has_portals():
+        told = mediawiki.api(action="query", meta="siteinfo", siprop="namespaces")
+        return "3000" in told["query"]["namespaces"]
+
+    mediawiki.edit("Entry 0003", "first text [[Category:Some]]")
+    mediawiki.run_jobs()
+    crawld = mirror(wiki_categories=["Some"])
+    wait(crawld, lambda: "Entry_0003" in shown_titles(crawld, mediawiki))
+    # The databases lag while they are changed, so that all polls are refused.
+    with mediawiki.lag(9):
+        mediawiki.configure(UPGRADE)
+        wait(crawld, has_portals)
+        mediawiki.edit("Entry 0003", "second text [[Category:Some]]")
+        mediawiki.edit("Portal:Entries", "of a new namespace [[Category:Some]]")
+        mediawiki.run_jobs()
+        wait(crawld, lambda: "lagged" in troubles(crawld))
+    wait(crawld, lambda: "Portal:Entries" in shown_titles(crawld, mediawiki))
+    wait(crawld, lambda: copies(crawld, mediawiki, "Entry 0003") == 2)
+    # Only the API was refused, and it said when to return: that is no strike of the host.
+    strikes = "SELECT host FROM host WHERE backoff_at IS NOT NULL OR closed_until IS NOT NULL"
+    assert query_rows(crawld, strikes) == []
+
+
+def troubles(crawld):
+    """Return the troubles of polls so far."""
+    log = (crawld.folder / "crawld-1.err").read_text().splitlines()
+    return {row["why"] for row in map(json.loads, log) if row["event"] == "hint_poll_trouble"}
