@@ -293,6 +293,9 @@ def serve(
         list[str] | None,
         typer.Option(metavar="NAME", help="Host name to accept requests for; repeatable."),
     ] = None,
+    title: Annotated[
+        str, typer.Option(help="Name of the mirror; default: the names of its sites.")
+    ] = "",
     json_out: Json = False,
 ) -> int:
     """Serve the mirror to browsers, also while the daemon runs; read-only."""
@@ -300,7 +303,7 @@ def serve(
     from crawld.web.mirror import DisplayOptions
 
     display = DisplayOptions(banner=banner, scripts=scripts)
-    return serve_mirror(db, listen, display, hosts=host or (), as_json=json_out)
+    return serve_mirror(db, listen, display, hosts=host or (), title=title, as_json=json_out)
 
 
 @app.command(cls=LightCommand)

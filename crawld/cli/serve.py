@@ -28,6 +28,7 @@ from crawld.store.engine.lock import DatabaseLock
 from crawld.store.versions import search_index
 from crawld.web.allowed_hosts import AllowedHosts, listener_hosts
 from crawld.web.app import MirrorApp
+from crawld.web.look import Look
 from crawld.web.mirror import DisplayOptions
 
 _HOSTS: Final = TypeAdapter(tuple[HostPattern, ...])
@@ -39,11 +40,13 @@ def serve(
     display: DisplayOptions,
     *,
     hosts: Sequence[str] = (),
+    title: str = "",
     as_json: bool = False,
 ) -> int:
     """Serve a mirror until Ctrl-C; return the exit code.
 
-    `hosts` are host names to accept requests for, besides the default ones.
+    `hosts` are host names to accept requests for, besides the default ones. `title` is the name of
+    the mirror; empty: it is named after its sites.
 
     Raises:
         OperatorError: the database cannot be read, or the address is not available.
@@ -61,12 +64,17 @@ def serve(
         ) from None
     # Without this, structlog's own default shows the local variables of each frame of a bug.
     configure_logs(style="auto", level=lambda: "info")
-    trio.run(_serve, db, (host, port), display, listener_hosts(patterns), as_json)
+    trio.run(_serve, db, (host, port), display, listener_hosts(patterns), Look(title), as_json)
     return EXIT_OK
 
 
 async def _serve(
-    db: Path, listen: tuple[str, int], display: DisplayOptions, names: AllowedHosts, as_json: bool
+    db: Path,
+    listen: tuple[str, int],
+    display: DisplayOptions,
+    names: AllowedHosts,
+    look: Look,
+    as_json: bool,
 ) -> None:
     raise_file_limit()
     switch_threads_often()  # pages are rewritten on threads beside the event loop
@@ -77,7 +85,7 @@ async def _serve(
         trio.open_nursery() as nursery,
     ):
         listener = SystemNetwork().listen_tcp(*listen)
-        app = MirrorApp(database, apart, time.time, display, _print_error, names)
+        app = MirrorApp(database, apart, time.time, display, _print_error, names, look=look)
         with trio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
             await nursery.start(listener.serve, app)
             shown = {"url": listener.url, "db": str(db)}

@@ -270,6 +270,11 @@ class WebConfig(ConfigTable):
         'Address to listen on: "127.0.0.1:8080", "[::1]:8080"; port 0: any free port; unset: off.',
         restart=True,
     )
+    title: Annotated[str, Field(strict=True, max_length=100)] = key(
+        "",
+        "Name of the mirror on its pages; empty: it is named after its sites.",
+        restart=True,
+    )
     hosts: tuple[HostPattern, ...] = key(
         (),
         "Accepted host names, besides IP addresses, localhost and this machine's names: "

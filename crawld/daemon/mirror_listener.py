@@ -40,6 +40,7 @@ async def serve_web(
     from crawld.web.allowed_hosts import listener_hosts
     from crawld.web.app import MirrorApp
     from crawld.web.large_pages import KEPT_BYTES, RENDERING_FACTOR, LargePages
+    from crawld.web.look import Look
     from crawld.web.mirror import DisplayOptions
 
     listener = daemon.network.listen_tcp(*parse_listen(web.listen))
@@ -79,6 +80,7 @@ async def serve_web(
                 kept_bytes,
                 most_bytes=OVERDRAFT * daemon.budget.analyses.size_bytes,
             ),
+            look=Look(title=web.title),
         )
         with daemon.readers_scope:
             await listener.serve(app, limits, task_status)

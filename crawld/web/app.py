@@ -1,8 +1,7 @@
 """The ASGI application of the web mirror: routes and responses.
 
-    /                                 sites, counts, ages
-    /site/NAME                        pages of a site
-    /search?q=…                       full-text search
+    /, /site/NAME, /random            sites, pages of a site, any page (`site_pages`)
+    /search?q=…, /-/suggest?q=…       full-text search, titles that begin so
     /https/HOST/PATH                  a page (`address`), /@WHEN/https/… an older version
     /versions/…, /diff/…              its versions, the difference of two (`history`)
     /open?url=…&at=…                  redirects to a page or an older version
@@ -15,7 +14,6 @@ runs on the readers of a second database object (`large_pages`).
 
 from __future__ import annotations
 
-import re
 from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any, Final
@@ -27,23 +25,29 @@ from crawld.core.url import canonicalize
 from crawld.errors import CrawldError, InvalidUrlError
 from crawld.marks import NO_MARKS, Marks
 from crawld.store.engine.database import Database
-from crawld.store.frontier import site
-from crawld.store.mirror import lookup
 from crawld.store.mirror.lookup import PageLookup
 from crawld.store.versions import search_index
-from crawld.web import history, memento, security
+from crawld.web import assets, history, memento, security, site_pages
 from crawld.web.address import CURRENT, mirror_path, parse_address, parse_selector
 from crawld.web.allowed_hosts import AllowedHosts, host_name
 from crawld.web.large_pages import LargePages
+from crawld.web.look import Look, shown_as
 from crawld.web.mirror import DisplayOptions, find_page, page_reply, redirect
-from crawld.web.pages import STYLE, error_page, not_an_address, render_page, too_large
-from crawld.web.reply import Postponed, Reply, Request, header, headers, http_date, split_query
+from crawld.web.pages import error_page, not_an_address, render_page, too_large
+from crawld.web.reply import (
+    Postponed,
+    Reply,
+    Request,
+    header,
+    headers,
+    http_date,
+    number,
+    split_query,
+)
 
-PAGES_PER_LIST: Final = 200
 HITS_PER_PAGE: Final = 10
 MAX_HITS: Final = 1_000
 MAX_TARGET: Final = 16_384
-STYLE_PATH: Final = "/-/crawld.css"
 
 Scope = dict[str, Any]
 Send = Callable[[dict[str, Any]], Awaitable[None]]
@@ -62,6 +66,7 @@ class MirrorApp:
         hosts: accepted Host headers.
         marks: notes which page is rewritten or compared.
         large: renders large pages, within the memory that is there for them.
+        look: title and links of the generated pages.
     """
 
     def __init__(
@@ -74,6 +79,7 @@ class MirrorApp:
         hosts: AllowedHosts,
         marks: Marks = NO_MARKS,
         large: LargePages | None = None,
+        look: Look | None = None,
     ) -> None:
         self._database = database
         self._apart = apart
@@ -83,6 +89,7 @@ class MirrorApp:
         self._on_error = on_error
         self._hosts = hosts
         self._marks = marks
+        self._look = look or Look()
 
     async def __call__(self, scope: Scope, _receive: Receive, send: Send) -> None:
         """Respond to one request (ASGI)."""
@@ -92,7 +99,8 @@ class MirrorApp:
         if scope["type"] != "http":
             raise RuntimeError("only HTTP is supported")
         request = asgi_request(scope)
-        reply = await self._reply(request)
+        with shown_as(self._look):
+            reply = await self._reply(request)
         lines = [*reply.headers, header("date", http_date(self._clock()))]
         if reply.status != 304:
             lines.append((b"content-length", b"%d" % len(reply.body)))
@@ -106,7 +114,8 @@ class MirrorApp:
 
     async def _reply(self, request: Request) -> Reply:
         host = request.headers.get("host")
-        if not self._hosts.allows(host) and request.target != STYLE_PATH:
+        is_asset = request.target.partition("?")[0] in _ASSETS
+        if not self._hosts.allows(host) and not is_asset:
             return render_page("misdirected.html", 421, name=host_name(host or ""))
         if request.method not in ("GET", "HEAD"):
             refused = error_page(405, "Read-only", "The mirror only accepts GET and HEAD.")
@@ -139,6 +148,12 @@ class MirrorApp:
         self, connection: apsw.Connection, request: Request, *, may_postpone: bool = False
     ) -> Reply | Postponed:
         """Return the response to a request; runs on a reader thread."""
+        with shown_as(self._look):
+            return self._routed(connection, request, may_postpone=may_postpone)
+
+    def _routed(
+        self, connection: apsw.Connection, request: Request, *, may_postpone: bool
+    ) -> Reply | Postponed:
         target = request.target
         if target.startswith(("/http", "/@")):
             return self._page(connection, request, may_postpone=may_postpone)
@@ -155,8 +170,11 @@ class MirrorApp:
             return Postponed(memory_bytes=search_index.SNIPPETS_BYTES)
         if route is not None:
             return route(self, connection, dict(parameters))
+        if path in _ASSETS:
+            return _asset(path)
         if path.startswith("/site/"):
-            return self._site(connection, unquote(path[6:]), dict(parameters))
+            name = unquote(path[6:])
+            return site_pages.site_page(connection, name, dict(parameters), self._clock())
         return error_page(404, "No such page", "An address in the mirror starts with /https/.")
 
     def _page(
@@ -179,20 +197,18 @@ class MirrorApp:
         with self._marks.under(address.url):
             return page_reply(connection, address, request, self._clock(), self._display, find)
 
-    def _index(self, connection: apsw.Connection, _parameters: dict[str, str]) -> Reply:
-        return render_page("index.html", sites=lookup.summaries(connection, self._clock()))
+    def _front(self, connection: apsw.Connection, parameters: dict[str, str]) -> Reply:
+        return site_pages.front_page(connection, parameters, self._clock())
 
-    def _site(self, connection: apsw.Connection, name: str, parameters: dict[str, str]) -> Reply:
-        after = _number(parameters.get("after"))
-        if site.by_name(connection, name) is None:
-            return error_page(404, "No such site", "The start page lists the mirrored sites.")
-        pages = lookup.list_pages(connection, name, after=after, limit=PAGES_PER_LIST)
-        following = pages[-1].page_id if len(pages) == PAGES_PER_LIST else None
-        return render_page("site.html", name=name, pages=pages, following=following)
+    def _suggest(self, connection: apsw.Connection, parameters: dict[str, str]) -> Reply:
+        return site_pages.suggestions(connection, parameters)
+
+    def _random(self, connection: apsw.Connection, _parameters: dict[str, str]) -> Reply:
+        return site_pages.random_page(connection, self._clock())
 
     def _search(self, connection: apsw.Connection, parameters: dict[str, str]) -> Reply:
         query = parameters.get("q", "").strip()
-        start = min(_number(parameters.get("start")), MAX_HITS)
+        start = min(number(parameters.get("start")), MAX_HITS)
         hits = search_index.find(connection, query, start=start, limit=HITS_PER_PAGE + 1)
         return render_page(
             "search.html",
@@ -215,10 +231,6 @@ class MirrorApp:
             return not_an_address()
         return redirect(mirror_path(url, at if parse_selector(at) else ""))
 
-    def _style(self, _connection: apsw.Connection, _parameters: dict[str, str]) -> Reply:
-        lines = headers(("content-type", "text/css"), ("cache-control", "public, max-age=3600"))
-        return Reply(200, STYLE, [*lines, *security.INERT])
-
     def _robots(self, _connection: apsw.Connection, _parameters: dict[str, str]) -> Reply:
         # Search engines should index the originals, not the mirror.
         lines = headers(("content-type", "text/plain"), ("cache-control", "public, max-age=3600"))
@@ -226,13 +238,26 @@ class MirrorApp:
 
 
 _ROUTES: Final[dict[str, Callable[[MirrorApp, apsw.Connection, dict[str, str]], Reply]]] = {
-    "/": MirrorApp._index,
+    "/": MirrorApp._front,
+    "/random": MirrorApp._random,
+    "/-/suggest": MirrorApp._suggest,
     "/search": MirrorApp._search,
     "/open": MirrorApp._open,
     "/diff": MirrorApp._compare,
-    STYLE_PATH: MirrorApp._style,
     "/robots.txt": MirrorApp._robots,
 }
+
+
+_ASSETS: Final = {
+    assets.STYLE_PATH: ("text/css", assets.STYLE),
+    assets.SCRIPT_PATH: ("text/javascript", assets.SCRIPT),
+}
+
+
+def _asset(path: str) -> Reply:
+    content_type, content = _ASSETS[path]
+    lines = headers(("content-type", content_type), ("cache-control", "public, max-age=86400"))
+    return Reply(200, content, [*lines, *security.INERT])
 
 
 def _time_gate(connection: apsw.Connection, request: Request, target: str) -> Reply:
@@ -271,10 +296,6 @@ _PAGE_ROUTES: Final[dict[str, Callable[[apsw.Connection, Request, str], Reply]]]
     memento.TIMEGATE_PREFIX: _time_gate,
     memento.TIMEMAP_PREFIX: _time_map,
 }
-
-
-def _number(text: str | None) -> int:
-    return int(text) if text is not None and re.fullmatch(r"[0-9]{1,18}", text) else 0
 
 
 def asgi_request(scope: Scope) -> Request:

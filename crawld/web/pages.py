@@ -8,23 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from html import escape
-from pathlib import Path
 from typing import Final
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from crawld.core.display import duration_text, iso_text, size_text, time_text
+from crawld.core.display import ago_text, count_text, duration_text, iso_text, size_text, time_text
 from crawld.store.frontier.removal import Removal
 from crawld.store.mirror.lookup import PageLookup
-from crawld.web import security
+from crawld.web import assets, security
 from crawld.web.address import MirrorAddress, mirror_path, readable_url
 from crawld.web.attribution import Attribution
+from crawld.web.look import shown_look
 from crawld.web.reply import Header, Reply, header
-
-_TEMPLATES: Final = Path(__file__).parent / "templates"
-
-STYLE: Final = (_TEMPLATES / "crawld.css").read_bytes()
-"""The style sheet of the generated pages."""
 
 _BANNER_STYLE = (
     "all:initial;display:block;box-sizing:border-box;position:fixed;z-index:2147483647;left:0;"
@@ -52,7 +47,7 @@ def brief(text: str) -> str:
 
 def _environment() -> Environment:
     made = Environment(
-        loader=FileSystemLoader(_TEMPLATES),
+        loader=FileSystemLoader(assets.TEMPLATES),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
@@ -61,12 +56,20 @@ def _environment() -> Environment:
     made.filters |= {
         "brief": brief,
         "age": duration_text,
+        "ago": ago_text,
+        "count": count_text,
         "iso": iso_text,
         "readable": readable_url,
         "size": size_text,
         "time": time_text,
     }
-    made.globals["mirror_path"] = mirror_path
+    made.globals |= {
+        "mirror_path": mirror_path,
+        "mark": assets.MARK,
+        "style_path": assets.versioned(assets.STYLE_PATH, assets.STYLE),
+        "script_path": assets.versioned(assets.SCRIPT_PATH, assets.SCRIPT),
+        "script_integrity": assets.SCRIPT_INTEGRITY,
+    }
     return made
 
 
@@ -77,7 +80,9 @@ def render_page(
     template: str, status: int = 200, policy: Sequence[Header] = security.OWN_PAGE, **values: object
 ) -> Reply:
     """Return a generated page."""
-    body = _PAGES.get_template(template).render(values).encode("utf-8", "replace")
+    body = (
+        _PAGES.get_template(template).render(values, look=shown_look()).encode("utf-8", "replace")
+    )
     lines = [
         header("content-type", "text/html; charset=utf-8"),
         header("cache-control", "no-cache"),

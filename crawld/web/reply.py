@@ -15,6 +15,7 @@ from urllib.parse import parse_qsl
 Header = tuple[bytes, bytes]
 
 _MAX_PARAMETERS = 20
+_NUMBER = re.compile(r"[0-9]{1,18}")
 _RANGE = re.compile(r"bytes=([0-9]{0,18})-([0-9]{0,18})")
 
 
@@ -139,3 +140,8 @@ def split_query(target: str) -> tuple[str, Sequence[tuple[str, str]]]:
         return path, parse_qsl(query, keep_blank_values=True, max_num_fields=_MAX_PARAMETERS)
     except ValueError:
         return path, []
+
+
+def number(text: str | None) -> int:
+    """Return the number in a query parameter, 0 if it has none."""
+    return int(text) if text is not None and _NUMBER.fullmatch(text) else 0

@@ -15,6 +15,7 @@ on sandboxing.
 
 from __future__ import annotations
 
+from crawld.web.assets import SCRIPT_INTEGRITY
 from crawld.web.reply import Header, headers
 
 _LOAD_POLICY = (
@@ -61,10 +62,17 @@ sheet, which pages of an opaque origin load too."""
 REDIRECT = [*_COMMON, *headers(("access-control-allow-origin", "*"))]
 """For redirects, which images and fonts (by CORS) of a page of an opaque origin may follow."""
 
+# 'self' would permit scripts of mirrored pages, which have the same host; the digest does not.
 _OWN_POLICY = (
-    "default-src 'none'; style-src 'self'; img-src 'self' data:; frame-src 'self';"
-    " form-action 'self'; base-uri 'none'"
+    f"default-src 'none'; script-src '{SCRIPT_INTEGRITY}'; connect-src 'self'; style-src 'self';"
+    " img-src 'self' data:; frame-src 'self'; form-action 'self'; base-uri 'none'"
 )
+
+OWN_DATA: list[Header] = [
+    *_COMMON,
+    *headers(("cross-origin-resource-policy", "same-origin")),
+]
+"""For data that the script of a generated page reads."""
 
 OWN_PAGE: list[Header] = [
     *_COMMON,

@@ -25,6 +25,10 @@ CREATE INDEX page_share_page ON page_share (page_id);
 
 CREATE INDEX page_suspended ON page (host_id, page_id) WHERE state = 'suspended';
 
+CREATE INDEX page_title
+    ON page (site_id, substr(ifnull(nullif(title, ''), url), 1, 80) COLLATE NOCASE)
+    WHERE version_id IS NOT NULL AND requisite = 0;
+
 CREATE INDEX page_vanished ON page (host_id, gone_since) WHERE gone_count > 0;
 
 CREATE INDEX pin_version ON pin (version_id);

@@ -33,6 +33,7 @@ class SiteSummary(NamedTuple):
         median_age_s: median time since the last visits of its pages; None if none was visited.
     """
 
+    site_id: int
     name: str
     configured: bool
     page_count: int
@@ -53,7 +54,10 @@ WHERE host_id = (SELECT host_id FROM host WHERE host = ?) AND url_hash = ? AND u
 """
 
 AGE_SAMPLE: Final = 2_000
-"""Pages of a site in the sample of ages: its median is right to a few per cent."""
+"""Pages in the samples of ages of one list; the median of a site is right to a few per cent."""
+
+MIN_AGE_SAMPLE: Final = 100
+"""The same for each of many sites."""
 
 
 _ORIGINS: Final = 4_096
@@ -118,40 +122,90 @@ def first_copy_at(connection: apsw.Connection, page_id: int) -> float | None:
     return at
 
 
-def list_pages(
-    connection: apsw.Connection, site: str, *, after: int = 0, limit: int = 100
-) -> list[PageLookup]:
-    """Return pages of a site (shared ones too) that have a copy, by page_id, after `after`."""
-    site_id = connection.execute("SELECT site_id FROM site WHERE name = ?", (site,)).get
-    rows = connection.execute(
-        f"SELECT {_COLUMNS} FROM page WHERE page_id > ?1 AND version_id IS NOT NULL"
-        " AND requisite = 0 AND (site_id = ?2"
-        " OR page_id IN (SELECT page_id FROM page_share WHERE site_id = ?2))"
-        " ORDER BY page_id LIMIT ?3",
-        (after, site_id, limit),
-    )
-    return [_page(row) for row in rows]
-
-
 def _page(row: tuple[Any, ...]) -> PageLookup:
     made = PageLookup(*row)
     return made._replace(state=PageState(made.state))
 
 
-def summaries(connection: apsw.Connection, now: float) -> list[SiteSummary]:
-    """Return all sites that have pages, in the order they were added."""
+class MirrorSize(NamedTuple):
+    """The mirror in numbers; `size_bytes` is that of its file."""
+
+    sites: int
+    pages: int
+    visited: int
+    size_bytes: int
+
+
+def mirror_size(connection: apsw.Connection) -> MirrorSize:
+    """Return how large the mirror is, from counters."""
     rows: list[tuple[Any, ...]] = connection.execute(
-        "SELECT site_id, name, definition IS NOT NULL, page_count, pages_visited, pages_gone,"
-        " requisite_count FROM site WHERE page_count > 0 OR definition IS NOT NULL ORDER BY site_id"
+        "SELECT count(*), ifnull(sum(page_count), 0), ifnull(sum(pages_visited), 0)"
+        f" FROM site WHERE {_LISTED}"
     ).fetchall()
-    return [
-        SiteSummary(*(name, bool(configured), *counts, *_ages(connection, site_id, now)))
-        for site_id, name, configured, *counts in rows
-    ]
+    pages: int = connection.execute("PRAGMA page_count").get
+    page_bytes: int = connection.execute("PRAGMA page_size").get
+    [(sites, known, visited)] = rows
+    return MirrorSize(sites, known, visited, pages * page_bytes)
+
+
+_LISTED: Final = "(page_count > 0 OR definition IS NOT NULL)"
+
+
+def site_names(connection: apsw.Connection, *, limit: int) -> list[str]:
+    """Return the names of the first sites of the mirror."""
+    rows = connection.execute(
+        f"SELECT name FROM site WHERE {_LISTED} ORDER BY site_id LIMIT ?", (limit,)
+    )
+    return [name for (name,) in rows]
+
+
+def summaries(
+    connection: apsw.Connection, now: float, *, after: int = 0, limit: int = 100
+) -> list[SiteSummary]:
+    """Return sites that have pages, in the order they were added.
+
+    Args:
+        after: the site_id after which the list continues.
+    """
+    rows: list[tuple[Any, ...]] = connection.execute(
+        f"{_SUMMARY} WHERE {_LISTED} AND site_id > ? ORDER BY site_id LIMIT ?", (after, limit)
+    ).fetchall()
+    sample = max(AGE_SAMPLE // max(len(rows), 1), MIN_AGE_SAMPLE)
+    return [_summary(connection, row, now, sample) for row in rows]
+
+
+def summary(connection: apsw.Connection, name: str, now: float) -> SiteSummary | None:
+    """Return one site, None if there is none of that name."""
+    row = connection.execute(f"{_SUMMARY} WHERE name = ?", (name,)).fetchone()
+    return None if row is None else _summary(connection, row, now, AGE_SAMPLE)
+
+
+_SUMMARY: Final = (
+    "SELECT site_id, name, definition IS NOT NULL, page_count, pages_visited, pages_gone,"
+    " requisite_count FROM site"
+)
+
+
+def _summary(
+    connection: apsw.Connection, row: tuple[Any, ...], now: float, sample: int
+) -> SiteSummary:
+    site_id, name, configured, pages, visited, gone, requisites = row
+    last_visit_at, median_age_s = _ages(connection, site_id, now, sample)
+    return SiteSummary(
+        site_id,
+        name,
+        bool(configured),
+        pages,
+        visited,
+        gone,
+        requisites,
+        last_visit_at,
+        median_age_s,
+    )
 
 
 def _ages(
-    connection: apsw.Connection, site_id: int, now: float
+    connection: apsw.Connection, site_id: int, now: float, sample: int
 ) -> tuple[float | None, float | None]:
     """Return the last visit of a site and the median age of its pages, from a sample.
 
@@ -161,7 +215,7 @@ def _ages(
         "SELECT last_visit_at FROM page WHERE site_id = ?"
         " AND state IN ('visited', 'gone') AND retry_at IS NULL"
         " AND host_id IN (SELECT host_id FROM host ORDER BY visit_count DESC LIMIT 16) LIMIT ?",
-        (site_id, AGE_SAMPLE),
+        (site_id, sample),
     )
     visits = sorted(at for (at,) in rows)
     if not visits:

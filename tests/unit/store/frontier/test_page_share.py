@@ -1,6 +1,6 @@
 from crawld.store import visit
 from crawld.store.frontier import frontier, page, page_share, site
-from crawld.store.mirror import lookup
+from crawld.store.mirror import titles
 from tests.unit.store.rows import NOW, changed, found
 
 
@@ -14,8 +14,8 @@ def test_a_site_lists_the_pages_that_it_shares(connection):
     assert page_share.counts(connection) == {other: 1}
     listed = [each.url.rsplit("/", 1)[1] for each in page.list_pages(connection, site_id=other)]
     assert listed == ["a", "c"]
-    assert [each.page_id for each in lookup.list_pages(connection, "other")] == [new[0].page_id]
-    assert lookup.list_pages(connection, "nobody") == []
+    assert [each.page_id for each in titles.list_titles(connection, other)[0]] == [new[0].page_id]
+    assert titles.list_titles(connection, 99) == ([], None)
 
 
 def test_shares_are_replaced_and_end_when_the_site_takes_the_page(connection):
