@@ -88,8 +88,9 @@ def _quotas(router: APIRouter, daemon: Daemon) -> None:
             None: (None, daemon.config.store.max_bytes),
             **{key: (site.name, site.config.max_bytes) for key, site in sites.items()},
         }
+        found = await daemon.database.read(quota.usages)
         return [
-            _quota_status(await daemon.database.read(quota.usage, key), name, most)
+            _quota_status(found.get(key) or quota.unused(key), name, most)
             for key, (name, most) in limits.items()
         ]
 

@@ -4,12 +4,13 @@
     needless     requisites that no page uses any more, with all their data
     gone         the last copies of pages that are gone from the web, the first gone first
 
-The last good copy of a live page is never evicted, nor a pinned one. `usage` reports the size of
+The last good copy of a live page is never evicted, nor a pinned one. `usages` reports the size of
 each class, so that an operator sees what would be evicted; `evict` removes a slice.
 """
 
 from __future__ import annotations
 
+from collections import defaultdict
 from typing import Any, Final, Literal, NamedTuple
 
 import apsw
@@ -66,6 +67,12 @@ _FROM: Final = (
 )
 
 
+_USED_BY_SITE: Final = (
+    "SELECT site_id, sum(length(data)) FROM (SELECT DISTINCT site_id, body_id FROM version"
+    " JOIN page USING (page_id)) JOIN body USING (body_id) GROUP BY site_id"
+)
+
+
 def used_bytes(connection: apsw.Connection, site_id: int | None = None) -> int:
     """Return the size of the file without its free pages, or of a site's stored copies."""
     if site_id is None:
@@ -82,16 +89,34 @@ def used_bytes(connection: apsw.Connection, site_id: int | None = None) -> int:
     return int(total or 0)
 
 
-def usage(connection: apsw.Connection, site_id: int | None = None) -> QuotaUsage:
-    """Return the usage of a site or the file, and what can be evicted; reads every copy."""
-    holdings = []
+def unused(site_id: int | None) -> QuotaUsage:
+    """Return the usage of a site without copies."""
+    return QuotaUsage(site_id, 0, tuple(Evictable(kind, 0, 0) for kind in EVICTION_ORDER))
+
+
+def usages(connection: apsw.Connection) -> dict[int | None, QuotaUsage]:
+    """Return the usage of the file (None) and of each site with copies; reads every copy."""
+    holdings: dict[int | None, list[Evictable]] = defaultdict(list)
+    used = {None: used_bytes(connection), **dict(connection.execute(_USED_BY_SITE))}
     for kind in EVICTION_ORDER:
-        copies, stored = connection.execute(
-            f"SELECT count(*), ifnull(sum(length(data)), 0) {_FROM} WHERE {_CONDITIONS[kind]}",
-            _bindings(connection, kind, site_id),
-        ).get
-        holdings.append(Evictable(kind, copies, stored))
-    return QuotaUsage(site_id, used_bytes(connection, site_id), tuple(holdings))
+        rows = connection.execute(
+            f"SELECT site_id, count(*), sum(length(data)) {_FROM} WHERE {_CONDITIONS[kind]}"
+            " GROUP BY site_id",
+            _bindings(connection, kind, None),
+        )
+        found = {site_id: Evictable(kind, *row) for site_id, *row in rows}
+        whole = Evictable(
+            kind,
+            sum(each.copies for each in found.values()),
+            sum(each.stored_bytes for each in found.values()),
+        )
+        for site_id in used:
+            holding = found.get(site_id, Evictable(kind, 0, 0))
+            holdings[site_id].append(whole if site_id is None else holding)
+    return {
+        site_id: QuotaUsage(site_id, used[site_id], tuple(each))
+        for site_id, each in holdings.items()
+    }
 
 
 def _bindings(

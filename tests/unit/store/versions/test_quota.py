@@ -4,9 +4,10 @@ import pytest
 from crawld.core.page import Grace, Outcome, PageState
 from crawld.store import doctor, visit
 from crawld.store.frontier import page as pages
-from crawld.store.frontier import requisite
+from crawld.store.frontier import requisite, site
 from crawld.store.versions import pin, quota
 from crawld.store.versions.retention import DAY_S
+from tests.unit.steps import sql_steps
 from tests.unit.store.revisions import compact, contents, record_page
 from tests.unit.store.rows import NOW, changed, discover_in_full, found, unlike
 
@@ -34,16 +35,30 @@ def mirror(connection):
 
 
 def held(connection, site_id=None):
-    return {each.kind: each.copies for each in quota.usage(connection, site_id).holdings}
+    usage = quota.usages(connection).get(site_id) or quota.unused(site_id)
+    return {each.kind: each.copies for each in usage.holdings}
 
 
 def test_usage_reports_evictable_copies(connection, mirror):
     assert held(connection) == {"superseded": 3, "needless": 1, "gone": 1}
     assert held(connection, 1) == held(connection)
     assert held(connection, 2) == {"superseded": 0, "needless": 0, "gone": 0}
-    standing = quota.usage(connection, 1)
+    standing = quota.usages(connection)[1]
     assert standing.used_bytes == 7 * 2000
     assert [each.stored_bytes for each in standing.holdings] == [6000, 2000, 2000]
+
+
+def test_the_report_of_many_sites_reads_each_copy_a_fixed_number_of_times(connection, mirror):
+    def grow(until):
+        for number in range(len(quota.usages(connection)), until):
+            site_id = site.upsert(connection, f"s{number}", "{}", source="config", at=NOW)
+            _, [page_id] = discover_in_full(connection, [found(f"{number}", site_id=site_id)])
+            visit.record(connection, changed(page_id, noise(), NOW))
+        return sql_steps(connection, quota.usages)
+
+    few, many = grow(20), grow(80)
+    assert len(quota.usages(connection)) == 80
+    assert many < 4.5 * few
 
 
 def test_the_oldest_copies_are_evicted_and_no_more_than_needed(connection, path, mirror):
