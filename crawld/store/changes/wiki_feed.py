@@ -67,9 +67,10 @@ WHERE page_id = ? AND state IN ('read', 'complete')
 
 _REOPEN_TITLES: Final = f"""
 UPDATE wiki_page SET state = 'unresolved', tries = {REOPENED_TRIES}, failure_count = 0
-WHERE wiki_id = ?1 AND state IN ('read', 'complete', 'refused') AND page_id IN (
+WHERE wiki_id = ?1 AND page_id IN (
     SELECT page_id FROM json_each(?3) CROSS JOIN page
       ON page.host_id = ?2 AND page.url_hash = value)
+AND (state IN ('read', 'complete', 'refused') OR (state = 'open' AND cursor IS NULL))
 """
 
 _FED: Final = """

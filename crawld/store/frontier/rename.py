@@ -8,7 +8,8 @@ Otherwise two pages have become one, and each keeps its history.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Collection, Sequence
 from typing import Any, Final, NamedTuple
 
 import apsw
@@ -18,7 +19,8 @@ from crawld.store.changes.wiki_feed import REOPENED_TRIES
 
 _FIND: Final = """
 SELECT page_id FROM page WHERE host_id = (SELECT host_id FROM host WHERE host = ?1)
-AND url_hash = ?2 AND url = ?3 AND site_id = ?4 AND requisite = 0
+AND url_hash = ?2 AND url = ?3 AND requisite = 0
+AND site_id IN (SELECT value FROM json_each(?4))
 """
 
 _HELD_COLUMNS: Final = (
@@ -74,32 +76,36 @@ def net_renames(renames: Sequence[Rename]) -> list[Rename]:
 
 def known_urls(connection: apsw.Connection, site_id: int, urls: Sequence[str]) -> set[str]:
     """Return those of some canonical URLs that are pages of a site."""
-    return {url for url in urls if _find(connection, url, site_id) is not None}
+    return set(_find(connection, urls, [site_id]))
 
 
-def apply(connection: apsw.Connection, site_id: int, renames: Sequence[Rename]) -> int:
+def apply(
+    connection: apsw.Connection,
+    site_id: int,
+    renames: Sequence[Rename],
+    *,
+    beside: Collection[int] = (),
+) -> int:
     """Move the histories of renamed pages of a site; return how many were moved.
 
     The pages at the new URLs have to be known.
 
     Args:
         renames: the net renames (`net_renames`).
+        beside: the sites to which the pages at the new URLs may belong, too: those of the wiki, of
+            which another one may have named the new title first.
     """
-    pages = {
-        url: page_id
-        for rename in renames
-        for url in (rename.old_url, rename.new_url)
-        if (page_id := _find(connection, url, site_id)) is not None
-    }
-    known = [each for each in renames if each.old_url in pages and each.new_url in pages]
+    old = _find(connection, [each.old_url for each in renames], [site_id])
+    new = _find(connection, [each.new_url for each in renames], [site_id, *beside])
+    known = [each for each in renames if each.old_url in old and each.new_url in new]
     moves = _movable(
-        connection, [_Move(pages[each.old_url], pages[each.new_url], each.at) for each in known]
+        connection, [_Move(old[each.old_url], new[each.new_url], each.at) for each in known]
     )
     if moves:
         _move(connection, moves)
     moved, received = {each.old for each in moves}, {each.new for each in moves}
     for rename in known:
-        old_id, new_id = pages[rename.old_url], pages[rename.new_url]
+        old_id, new_id = old[rename.old_url], new[rename.new_url]
         if old_id not in moved:
             continue
         connection.execute(
@@ -121,11 +127,16 @@ class _Move(NamedTuple):
     before: float
 
 
-def _find(connection: apsw.Connection, url: str, site_id: int) -> int | None:
-    page_id: int | None = connection.execute(
-        _FIND, (split_url(url).host, url_hash(url), url, site_id)
-    ).get
-    return page_id
+def _find(
+    connection: apsw.Connection, urls: Sequence[str], site_ids: Collection[int]
+) -> dict[str, int]:
+    """Return the pages of some sites at canonical URLs, by URL."""
+    sites = json.dumps(list(site_ids))
+    found = {
+        url: connection.execute(_FIND, (split_url(url).host, url_hash(url), url, sites)).get
+        for url in urls
+    }
+    return {url: page_id for url, page_id in found.items() if page_id is not None}
 
 
 def _has_copy(connection: apsw.Connection, page_id: int) -> bool:

@@ -124,8 +124,9 @@ WHERE page_id > ? AND api_url IS NOT NULL AND EXISTS (
 AND NOT EXISTS (  -- a redirect shows the page and its history
     SELECT 1 FROM wiki_page AS twin WHERE twin.wiki_id = wiki_page.wiki_id
     AND twin.wiki_page_number = wiki_page.wiki_page_number
-    AND (twin.title IS twin.shown_title, -twin.page_id)
-      > (wiki_page.title IS wiki_page.shown_title, -wiki_page.page_id)
+    AND (twin.complete_until IS NOT NULL, twin.title IS twin.shown_title, -twin.page_id)
+      > (wiki_page.complete_until IS NOT NULL, wiki_page.title IS wiki_page.shown_title,
+         -wiki_page.page_id)
     AND EXISTS (SELECT 1 FROM change WHERE change.page_id = twin.page_id AND source = 'revision'))
 ORDER BY page_id LIMIT ?
 """
@@ -134,7 +135,8 @@ ORDER BY page_id LIMIT ?
 def histories(connection: apsw.Connection) -> Iterator[list[PageHistory]]:
     """Yield the pages of wikis that have revisions, a chunk at a time.
 
-    A page that redirects show too is yielded once, under its own title if the mirror has it.
+    A page that redirects show too is yielded once, with its whole history if some title has it,
+    under its own title if the mirror has that.
     """
     after = 0
     chunk: _Rows

@@ -7,6 +7,7 @@ from itertools import pairwise
 import pytest
 
 from crawld.core.change.model import PageModel
+from crawld.daemon.jobs.wiki_history import reader
 from crawld.daemon.jobs.wiki_history.job import FIRST_COPY_WAIT_S
 from crawld.daemon.jobs.wiki_history.reader import MAX_FAILURES
 from tests.daemon.harness import make_site, until
@@ -94,6 +95,19 @@ class TestHistories:
         await until(lambda: wikis.complete("Start", "Other"))
         assert wikis.changes("Other") == wikis.changes("Start")
         assert len(wikis.changes("Start")) == 9
+
+    async def test_a_new_page_comes_before_a_backlog(
+        self, wiki_of, backfilling, wikis, monkeypatch
+    ):
+        monkeypatch.setattr(reader, "REGISTER_EVERY_S", 0.0)
+        wiki = await wiki_of({"Start": history(4_000)}, rvlimit=2)
+        daemon = await backfilling(wiki)
+        await until(lambda: any("rvcontinue" in given for given in wiki.api_requests()))
+        wiki.pages["New"] = history(2, start=9_000)
+        [site] = daemon.state.sites.values()
+        await daemon.state.add_seeds(site, [wiki.url("New")])
+        await until(lambda: wikis.complete("New"))
+        assert wikis.states()["Start"] == "open"
 
 
 class TestTrouble:

@@ -61,8 +61,15 @@ def test_a_page_that_a_redirect_shows_stands_once_in_a_dump(mirror, tmp_path):
 
     mirror.write(fill)
     assert titles() == ["A", "Other"]
+    # A former title that was not resolved again since, and whose history was not read.
+    former = "UPDATE wiki_page SET state = 'open', shown_title = title WHERE page_id = 1"
+    read = "UPDATE wiki_page SET complete_until = 1 WHERE page_id = 2"
+    mirror.write(lambda connection: connection.execute(f"{former}; {read}"))
+    assert titles() == ["A", "Other"]
     # The mirror has only the redirect: its history is that of the page it shows.
-    mirror.write(lambda connection: connection.execute("DELETE FROM change WHERE page_id = 2"))
+    shows = "UPDATE wiki_page SET shown_title = 'A' WHERE page_id = 1"
+    gone = "DELETE FROM change WHERE page_id = 2"
+    mirror.write(lambda connection: connection.execute(f"{shows}; {gone}"))
     assert titles() == ["A", "Other"]
 
 

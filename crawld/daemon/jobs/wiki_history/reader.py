@@ -59,6 +59,10 @@ FEED_MAX_AGE_S = 300.0
 OVERLAP_S = 60.0
 """Visits are committed a little out of order, so this much is read again."""
 
+REGISTER_EVERY_S = 20.0
+"""Pause between two registrations of visited pages while histories are read: new, moved and
+imported pages come before a backlog, which may last for days."""
+
 MAX_FAILURES = 3
 """Failed requests for a page, while others succeed, before it is refused."""
 
@@ -96,12 +100,12 @@ class WikiHistoryReader(BackgroundWork):
     async def run(self, deadline: float) -> None:
         """Read until nothing is left or the deadline (trio's clock) has passed."""
         pause_s = min((self._row.closed_until or 0.0) - self._clock.now(), MAX_RETRY_AFTER_S)
-        fresh = False
+        register_at = -math.inf
         while trio.current_time() + pause_s < deadline:
             await trio.sleep(max(pause_s, 0.0))
-            if not fresh:
+            if trio.current_time() >= register_at:
                 await self._register()
-                fresh = True
+                register_at = trio.current_time() + REGISTER_EVERY_S
             step = await self._step()
             if step is not None:
                 pause_s = step

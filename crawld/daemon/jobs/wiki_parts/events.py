@@ -235,7 +235,8 @@ class WikiEventsJob(BackgroundWork):
         renames = [each for each in rename.net_renames(renames) if each.old_url in known]
         if renames:
             await self._members.admit(row, site_id, [each.new_title for each in renames])
-            moved = await self._database.write(rename.apply, site_id, renames)
+            apply = partial(rename.apply, beside=row.site_ids)
+            moved = await self._database.write(apply, site_id, renames)
             log.info("wiki_pages_renamed", wiki=row.origin, pages=len(renames), histories=moved)
 
     async def _follow(self, row: WikiRow, site_id: int, event: WikiEvent) -> bool:

@@ -90,6 +90,15 @@ def test_a_log_entry_lets_the_history_be_read_again(connection, page):
     assert state(connection, page)[0] == "unresolved"
 
 
+def test_a_title_that_waits_for_its_history_is_resolved_again_after_a_log_entry(connection, page):
+    connection.execute("UPDATE wiki_page SET state = 'open'")
+    feed(connection, urls=[URL])
+    assert state(connection, page)[0] == "unresolved"
+    connection.execute("UPDATE wiki_page SET state = 'open', cursor = '{}'")
+    feed(connection, urls=[URL])
+    assert state(connection, page)[0] == "open"
+
+
 def test_a_history_that_is_being_read_keeps_its_place(connection, page):
     connection.execute("UPDATE wiki_page SET state = 'open', cursor = '{}'")
     feed(connection, revision(6, 5, NOW + 3))

@@ -6,7 +6,7 @@ from crawld.core.page import Outcome
 from crawld.store import visit
 from crawld.store.changes import change, wiki_page
 from crawld.store.changes.change import Change
-from crawld.store.frontier import frontier, rename
+from crawld.store.frontier import frontier, rename, site
 from crawld.store.frontier.rename import Rename
 from tests.unit.store.rows import NOW, changed, found, unlike
 
@@ -37,9 +37,9 @@ def pages(connection):
     return add
 
 
-def apply(connection, *renames):
+def apply(connection, *renames, beside=()):
     with connection:
-        return rename.apply(connection, 1, rename.net_renames(renames))
+        return rename.apply(connection, 1, rename.net_renames(renames), beside=beside)
 
 
 def copies(connection, page_id):
@@ -142,3 +142,15 @@ def test_pages_of_other_sites_stay(connection, pages):
     assert rename.apply(connection, 2, [renamed("a", "b")]) == 0
     assert copies(connection, ids["a"]) == [NOW]
     assert rename.known_urls(connection, 1, [url("a"), url("x")]) == {url("a")}
+
+
+@pytest.mark.parametrize("beside", [(), (1, 2)])
+def test_a_history_follows_to_a_page_that_another_site_of_the_wiki_named(connection, pages, beside):
+    ids = pages(a=[NOW], b=[NOW + 150])
+    site.upsert(connection, "t", "{}", source="config", at=NOW)
+    connection.execute("UPDATE page SET site_id = 2 WHERE page_id = ?", (ids["b"],))
+    moved = apply(connection, renamed("a", "b"), beside=beside)
+    assert moved == len(beside[1:])
+    assert copies(connection, ids["b"]) == [NOW, NOW + 150][1 - moved :]
+    # The pages of another site give no history away.
+    assert apply(connection, renamed("b", "a", NOW + 300), beside=[1, 2]) == 0
