@@ -12,7 +12,7 @@ from pathlib import Path
 
 from crawld.cli.formats import ExportFormat
 from crawld.cli.offline import progress_bar
-from crawld.cli.output import clean, json_text, missing_extra
+from crawld.cli.output import clean, exit_now, json_text, missing_extra
 from crawld.core.display import count_text, size_text
 from crawld.core.timestamps import parse_timestamp
 from crawld.errors import EXIT_INCOMPLETE, EXIT_OK, OperatorError
@@ -29,6 +29,9 @@ def export(
     since: str | None,
     table: str | None,
     title: str | None,
+    description: str | None,
+    language: str | None,
+    icon: Path | None,
     as_json: bool,
 ) -> int:
     """Export the mirror; return the exit code: 3 if damaged pages were left out.
@@ -42,10 +45,27 @@ def export(
         raise OperatorError(
             f"--table does not apply to {form}", hint="only to: crawld export jsonl, export csv"
         )
+    for option, given in (("description", description), ("language", language), ("icon", icon)):
+        if given is not None and form is not ExportFormat.ZIM:
+            raise OperatorError(
+                f"--{option} does not apply to {form}", hint="only to: crawld export zim"
+            )
     now = time.time()
     after = None if since is None else parse_timestamp(since, now)
     with progress_bar(f"export {form}") as progress:
-        request = ExportRequest(db, out, now, after, table, title, progress)
+        request = ExportRequest(
+            db,
+            out,
+            now,
+            since=after,
+            table=table,
+            title=title,
+            description=description,
+            language=language,
+            icon=icon,
+            progress=progress,
+            stage=progress.stage,
+        )
         result = _export(form, request)
     seconds = time.monotonic() - started_s
     if as_json:
@@ -84,28 +104,22 @@ def _export_zim(request: ExportRequest) -> ExportResult:
         with _silent_stdout():
             return export_zim(request)
     except BrokenWriterError as error:
-        atexit.register(_exit_process, error.exit_code)
+        atexit.register(exit_now, error.exit_code)  # libzim's threads would abort the process
         raise
-
-
-def _exit_process(exit_code: int) -> None:
-    """Exit at once, before Python ends the threads of libzim, which would abort the process."""
-    sys.stdout.flush()
-    sys.stderr.flush()
-    os._exit(exit_code)
 
 
 @contextmanager
 def _silent_stdout() -> Iterator[None]:
-    """Redirect the output of libzim from stdout to stderr."""
+    """Drop what libzim writes to stdout; its errors are exceptions."""
     sys.stdout.flush()
-    kept = os.dup(1)
+    kept, nothing = os.dup(1), os.open(os.devnull, os.O_WRONLY)
     try:
-        os.dup2(2, 1)
+        os.dup2(nothing, 1)
         yield
     finally:
         os.dup2(kept, 1)
         os.close(kept)
+        os.close(nothing)
 
 
 def _as_json(

@@ -15,7 +15,7 @@ from crawld.bench.run import BENCHMARKS
 from crawld.cli.formats import ExportFormat, ImportFormat
 from crawld.cli.imports import uncollected
 from crawld.cli.light_commands import LightCommand, LightGroup
-from crawld.cli.output import missing_extra, with_exit_code
+from crawld.cli.output import exit_beneath_threads, missing_extra, with_exit_code
 from crawld.cli.version import print_version, version_text
 
 app = typer.Typer(
@@ -336,12 +336,32 @@ def export(
         typer.Option(help="jsonl, csv: only pages, visits, changes or versions, as one file."),
     ] = None,
     title: Annotated[str | None, typer.Option(help="zim, wacz: title of the file.")] = None,
+    description: Annotated[
+        str | None, typer.Option(help="zim: what it is about; default: from the site.")
+    ] = None,
+    language: Annotated[
+        str | None, typer.Option(metavar="CODE", help="zim: as en or eng; default: from the site.")
+    ] = None,
+    icon: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="zim: PNG or ICO; default: from the site.")
+    ] = None,
     json_out: Json = False,
 ) -> int:
     """Export the mirror for other programs, also while the daemon runs; works offline."""
     from crawld.cli.export import export as write
 
-    return write(form, db, out, since=since, table=table, title=title, as_json=json_out)
+    return write(
+        form,
+        db,
+        out,
+        since=since,
+        table=table,
+        title=title,
+        description=description,
+        language=language,
+        icon=icon,
+        as_json=json_out,
+    )
 
 
 @app.command("import", cls=LightCommand)
@@ -411,7 +431,11 @@ def version() -> None:
 
 def main() -> None:
     """Run `crawld`."""
-    app(prog_name="crawld")
+    try:
+        app(prog_name="crawld")
+    except SystemExit as end:
+        exit_beneath_threads(end)
+        raise
 
 
 if __name__ == "__main__":

@@ -10,7 +10,14 @@ from pathlib import Path
 
 import trio
 from rich.console import Group, RenderableType
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import (
+    BarColumn,
+    Progress,
+    TaskProgressColumn,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
 
 from crawld.cli.output import console, json_text, require_database
 from crawld.cli.retention import purge_table
@@ -25,7 +32,6 @@ from crawld.store import doctor as doctors
 from crawld.store.doctor import Report
 from crawld.store.engine import backup as copies
 from crawld.store.engine import migrate as migrations
-from crawld.store.engine.backup import Progress as OnStep
 from crawld.store.engine.database import Database
 from crawld.store.engine.lock import DatabaseLock, network_filesystem
 from crawld.store.versions.purge import PurgeResult
@@ -153,21 +159,33 @@ def report_table(db: Path, report: Report, warning: str | None) -> RenderableTyp
     return Group(*parts)
 
 
+class ProgressSteps:
+    """A progress bar on a terminal: called with steps done and their total."""
+
+    def __init__(self, bar: Progress, text: str) -> None:
+        self._bar = bar
+        self._text = text
+        self._task = bar.add_task(text)
+
+    def __call__(self, done: int, total: int) -> None:
+        """Show how much is done."""
+        self._bar.update(self._task, completed=done, total=total)
+
+    def stage(self, text: str) -> None:
+        """Begin a stage of unknown length, until the next call."""
+        self._bar.reset(self._task, total=None, description=f"{self._text}: {text}")
+
+
 @contextmanager
-def progress_bar(text: str) -> Iterator[OnStep]:
+def progress_bar(text: str) -> Iterator[ProgressSteps]:
     """Show a progress bar on a terminal, nothing elsewhere."""
     columns = (
         TextColumn("{task.description}", markup=False),
         BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("pages"),
+        TaskProgressColumn(),
+        TimeElapsedColumn(),
         TimeRemainingColumn(),
     )
     shown = sys.stderr.isatty()
     with Progress(*columns, console=console(stderr=True), transient=True, disable=not shown) as bar:
-        task = bar.add_task(text)
-
-        def on_step(copied: int, pages: int) -> None:
-            bar.update(task, completed=copied, total=pages)
-
-        yield on_step
+        yield ProgressSteps(bar, text)

@@ -7,6 +7,7 @@ lines by `printable`, JSON by `printable_json`. Rich's markup is off for the sam
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import json
 import os
@@ -131,6 +132,24 @@ def _exit_code(command: Callable[[], int | None]) -> int:
             raise
         return EXIT_INTERRUPTED
     return code
+
+
+def exit_beneath_threads(end: SystemExit) -> None:
+    """End the process at once if abandoned calls still run in threads, else return.
+
+    Everything is closed by now: the exit of a command comes after its event loop.
+    """
+    workers = sys.modules.get("crawld.workers")  # light commands never load it
+    if workers is not None and workers.calls_under_way():
+        exit_now(end.code if isinstance(end.code, int) else EXIT_OK)
+
+
+def exit_now(exit_code: int) -> None:
+    """End the process without finalizing Python, which would need its threads to end first."""
+    with contextlib.suppress(OSError):  # nobody reads any more
+        sys.stdout.flush()
+        sys.stderr.flush()
+    os._exit(exit_code)
 
 
 def find_cause(error: BaseException, kind: type[E]) -> E | None:

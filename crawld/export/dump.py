@@ -17,6 +17,7 @@ from xml.sax.saxutils import escape
 import apsw
 
 from crawld.core.display import iso_text
+from crawld.errors import OperatorError
 from crawld.export.atomic_file import atomic_file
 from crawld.export.source import ExportRequest, ExportResult, open_source
 from crawld.store.mirror import rows, walk
@@ -40,7 +41,7 @@ def export_dump(request: ExportRequest) -> ExportResult:
     """Write the histories of all wikis as a dump (`histories.xml.gz`).
 
     Raises:
-        OperatorError: the file exists or cannot be written.
+        OperatorError: the file exists or cannot be written, or there are no revisions to write.
         StoreError: the database cannot be read.
     """
     result = ExportResult()
@@ -50,6 +51,8 @@ def export_dump(request: ExportRequest) -> ExportResult:
             for text in _texts(connection, request.since, result):
                 target.write(text.encode("utf-8", "replace"))
                 request.progress(min(result.written["pages"], total), total)
+        if not result.written["pages"]:
+            raise _nothing_to_export(request.since)
         result.written_bytes = file.tell()
     request.progress(total, total)
     return result
@@ -72,9 +75,19 @@ def _texts(connection: apsw.Connection, since: float | None, result: ExportResul
                 facts = _facts(history)
                 yield _HEAD.format(lang=escape(str(facts.get("lang", "en")), {'"': "&quot;"}))
             yield from _page(connection, history, since, result)
-    if facts is None:
-        yield _HEAD.format(lang="en")
     yield "</mediawiki>\n"
+
+
+def _nothing_to_export(since: float | None) -> OperatorError:
+    if since is not None:
+        return OperatorError(
+            f"no revision of a wiki after {iso_text(since)} is known", hint="leave out --since"
+        )
+    return OperatorError(
+        "no history of a wiki is known, so there is nothing to dump",
+        hint="a daemon reads histories where a site is a MediaWiki; of other sites: "
+        "crawld export jsonl --table changes",
+    )
 
 
 def _facts(history: PageHistory) -> dict[str, Any]:

@@ -22,6 +22,10 @@ def no_progress(done: int, total: int) -> None:
     """Ignore the progress."""
 
 
+def no_stage(text: str) -> None:
+    """Ignore what begins."""
+
+
 @dataclass(frozen=True, slots=True)
 class ExportRequest:
     """What to export, and where to.
@@ -33,7 +37,11 @@ class ExportRequest:
         since: leave out older records; None: export all.
         table: jsonl, csv: the only table to write, as one file; None: all.
         title: zim, wacz: the title of the file; None: a default.
+        description: zim: what the file is about; None: from the site.
+        language: zim: code of ISO 639; None: from the site.
+        icon: zim: a PNG or ICO file; None: from the site.
         progress: receives the progress.
+        stage: receives what begins now, with a new progress from 0.
     """
 
     db: Path
@@ -42,7 +50,11 @@ class ExportRequest:
     since: float | None = None
     table: str | None = None
     title: str | None = None
+    description: str | None = None
+    language: str | None = None
+    icon: Path | None = None
     progress: Progress = no_progress
+    stage: Callable[[str], None] = no_stage
 
 
 @dataclass(slots=True)

@@ -6,26 +6,24 @@ so a link to a page outside it leads to the original, but a missing requisite (i
 an empty URL.
 
 Entries are written in two passes, as in `static`: first hashes and redirects, about 16 bytes per
-page, then the contents. libzim compresses and indexes in its own threads.
+page, then the contents. libzim indexes in its own threads and writes a file without compression,
+which `zim_compress` compresses: the disk needs room for both.
 
 Source: openzim.org/wiki/ZIM_file_format and openzim.org/wiki/Metadata.
 """
 
 from __future__ import annotations
 
-import struct
-import zlib
 from collections.abc import Iterator
 from importlib.metadata import version as version_of
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final
 from urllib.parse import quote, unquote
 
 import apsw
 import numpy as np
-from libzim.writer import ContentProvider, Creator, Hint, Item, StringProvider
+from libzim.writer import Compression, ContentProvider, Creator, Hint, Item, StringProvider
 
-from crawld.core.content import html
 from crawld.core.content.media import decode_as
 from crawld.core.content.rewrite import rewrite_css, rewrite_html
 from crawld.core.content.url_kind import REQUISITES, UrlKind
@@ -35,7 +33,10 @@ from crawld.errors import CorruptDatabaseError, OperatorError
 from crawld.export.atomic_file import atomic_path
 from crawld.export.names import relative_link
 from crawld.export.source import ExportRequest, ExportResult, open_source
-from crawld.store.mirror import walk
+from crawld.export.zim_compress import compress, is_compressible
+from crawld.export.zim_icon import PIXELS
+from crawld.export.zim_metadata import MainPage, ZimMetadata, complete, read_options
+from crawld.store.mirror import lookup, walk
 from crawld.store.mirror.walk import ExportedCopy, PageHead, PageOutline
 
 _PAGES: Final = frozenset({"text/html", "application/xhtml+xml"})
@@ -44,21 +45,7 @@ _MARKUP: Final = _PAGES | _XML
 _EMPTY_URL: Final = "data:,"
 
 _HEAD_BYTES: Final = 100_000
-"""Bytes of the main page read for its language."""
-_TITLE_CHARACTERS: Final = 30
-_DESCRIPTION_CHARACTERS: Final = 80
-_ICON_PIXELS: Final = 48
-_ICON_COLOR: Final = bytes((38, 99, 140))
-
-_CODES: Final = (
-    "ar:ara bg:bul bn:ben ca:cat cs:ces cy:cym da:dan de:deu el:ell en:eng eo:epo es:spa et:est"
-    " eu:eus fa:fas fi:fin fr:fra ga:gle gl:glg he:heb hi:hin hr:hrv hu:hun hy:hye id:ind is:isl"
-    " it:ita ja:jpn ka:kat kk:kaz ko:kor la:lat lt:lit lv:lav mk:mkd ms:msa nb:nob nl:nld nn:nno"
-    " no:nor pl:pol pt:por ro:ron ru:rus sk:slk sl:slv sq:sqi sr:srp sv:swe sw:swa ta:tam te:tel"
-    " th:tha tr:tur uk:ukr ur:urd uz:uzb vi:vie zh:zho"
-)
-_LANGUAGES: Final = dict(pair.split(":") for pair in _CODES.split())
-"""ISO 639-3 codes, as in ZIM files, by ISO 639-1 codes, as in HTML."""
+"""Bytes of the main page read for its language, description and icons."""
 
 
 class BrokenWriterError(OperatorError):
@@ -77,13 +64,18 @@ def export_zim(request: ExportRequest) -> ExportResult:
     """
     with atomic_path(request.out) as partial, open_source(request.db) as connection:
         zim = _ZimFile(connection, request)
+        plain = partial.with_suffix(".plain")
         try:
-            zim.write(partial)
+            zim.write(plain)
         except RuntimeError as error:
             raise BrokenWriterError(
                 f"{request.out} cannot be written: libzim: {error}",
                 hint="free some disk space, or give another path with --out",
             ) from error
+        request.stage("compress")
+        compress(plain, partial, request.progress)
+        plain.unlink()
+        zim.result.written_bytes = partial.stat().st_size
         return zim.result
 
 
@@ -94,6 +86,7 @@ class _ZimFile:
         self.result = ExportResult()
         self._connection = connection
         self._request = request
+        self._given = read_options(request)
         self._marked: dict[int, str] = {}
         self._hashes = self._assign_names()
 
@@ -148,21 +141,23 @@ class _ZimFile:
         return self._marked.get(key) or entry_name(url)
 
     def write(self, path: Path) -> None:
-        """Write the file."""
+        """Write the file without compression."""
         main = self._main_page()
-        creator = Creator(path).config_indexing(True, main.language)
+        metadata = complete(self._given, main, self._read_body)
+        creator = Creator(path).config_indexing(True, metadata.language)
+        creator.config_compression(Compression.none)
         creator.set_mainpath(main.entry)
         with creator:
-            self._write_metadata(creator, main)
+            self._write_metadata(creator, main, metadata)
             total = walk.newest_page(self._connection)
             for chunk in self._outlines():
                 for page, head in chunk:
                     self._add(creator, page, head)
-                self._request.progress(chunk[-1][0].page_id, total)
-        self.result.written_bytes = path.stat().st_size
-        self._request.progress(total, total)
+                    self._request.progress(page.page_id, total)
+            self._request.progress(total, total)
+            self._request.stage("index")
 
-    def _main_page(self) -> _MainPage:
+    def _main_page(self) -> MainPage:
         """Return the first seed with a copy, else the first page with one."""
         seeds = (head for head, _ in walk.seeds(self._connection, 1000))
         everything = (head for chunk in self._outlines() for _, head in chunk)
@@ -172,37 +167,43 @@ class _ZimFile:
                     return main
         raise _nothing_to_export("the mirror has no HTML page")
 
-    def _as_main_page(self, head: PageHead) -> _MainPage | None:
+    def _as_main_page(self, head: PageHead) -> MainPage | None:
         entry = self.name(head.url)
-        version_id = walk.shown_version(self._connection, head.page_id, self._request.now)
-        if entry is None or version_id is None:
-            return None
-        copy = walk.copy(self._connection, version_id)
-        if copy is None or copy.response.content_type not in _PAGES:
+        copy = self._shown_copy(head.page_id)
+        if entry is None or copy is None or copy.response.content_type not in _PAGES:
             return None
         text = copy.body[:_HEAD_BYTES].decode(copy.response.charset or "utf-8", "replace")
-        lang = html.parse(text).lang.partition("-")[0].lower()
-        return _MainPage(
-            entry, head.url, head.title or split_url(head.url).host, _LANGUAGES.get(lang, "eng")
-        )
+        return MainPage(entry, head.url, head.title, text)
 
-    def _write_metadata(self, creator: Creator, main: _MainPage) -> None:
-        title = " ".join((self._request.title or main.title).split())
-        metadata = {
-            "Name": split_url(main.url).host.replace(":", "_"),
-            "Title": title[:_TITLE_CHARACTERS],
-            "Description": f"Mirror of {main.url}"[:_DESCRIPTION_CHARACTERS],
-            "Creator": split_url(main.url).host,
+    def _shown_copy(self, page_id: int) -> ExportedCopy | None:
+        version_id = walk.shown_version(self._connection, page_id, self._request.now)
+        return None if version_id is None else walk.copy(self._connection, version_id)
+
+    def _read_body(self, url: str) -> bytes | None:
+        page = lookup.find(self._connection, split_url(url).host, url_hash(url), url)
+        try:
+            copy = None if page is None else self._shown_copy(page.page_id)
+        except CorruptDatabaseError:
+            return None
+        return None if copy is None else copy.body
+
+    def _write_metadata(self, creator: Creator, main: MainPage, metadata: ZimMetadata) -> None:
+        host = split_url(main.url).host
+        texts = {
+            "Name": host.replace(":", "_"),
+            "Title": metadata.title,
+            "Description": metadata.description,
+            "Creator": host,
             "Publisher": "crawld",
             "Date": iso_text(self._request.now)[:10],
-            "Language": main.language,
+            "Language": metadata.language,
             "Scraper": f"crawld {version_of('crawld')}",
             "Source": main.url,
             "Tags": "_ftindex:yes",
         }
-        for name, value in metadata.items():
+        for name, value in texts.items():
             creator.add_metadata(name, value)
-        creator.add_illustration(_ICON_PIXELS, icon())
+        creator.add_illustration(PIXELS, metadata.icon)
 
     def _add(self, creator: Creator, page: PageOutline, head: PageHead) -> None:
         entry = self.name(head.url)
@@ -256,15 +257,6 @@ def _nothing_to_export(what: str) -> OperatorError:
     return OperatorError(what, hint="mirror pages first: crawld mirror URL")
 
 
-class _MainPage(NamedTuple):
-    """The main page, which gives the file its title and language."""
-
-    entry: str
-    url: str
-    title: str
-    language: str
-
-
 class _ZimItem(Item):  # type: ignore[misc] # libzim has no types
     """An entry with the interface that libzim calls."""
 
@@ -288,7 +280,10 @@ class _ZimItem(Item):  # type: ignore[misc] # libzim has no types
         return StringProvider(self._content)
 
     def get_hints(self) -> dict[Hint, int]:
-        return {Hint.FRONT_ARTICLE: self._kind in _PAGES}
+        return {
+            Hint.FRONT_ARTICLE: self._kind in _PAGES,
+            Hint.COMPRESS: is_compressible(self._kind),
+        }
 
 
 def entry_name(url: str) -> str:
@@ -302,13 +297,3 @@ def entry_name(url: str) -> str:
 
 def _quoted(entry: str) -> str:
     return quote(entry, safe="/!$'()*+,;=@~-._")
-
-
-def icon() -> bytes:
-    """Return the icon of the file: a square of one color, as PNG."""
-    rows = (b"\0" + _ICON_COLOR * _ICON_PIXELS) * _ICON_PIXELS
-    header = struct.pack(">IIBBBBB", _ICON_PIXELS, _ICON_PIXELS, 8, 2, 0, 0, 0)
-    png = b"\x89PNG\r\n\x1a\n"
-    for chunk in (b"IHDR" + header, b"IDAT" + zlib.compress(rows, 9), b"IEND"):
-        png += struct.pack(">I", len(chunk) - 4) + chunk + struct.pack(">I", zlib.crc32(chunk))
-    return png

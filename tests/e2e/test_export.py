@@ -10,7 +10,7 @@ from urllib.parse import quote, unquote, urlsplit
 
 import pytest
 
-from crawld.export.zim import icon
+from crawld.export.zim_icon import plain_icon
 from tests.e2e.daemon_config import query_rows, site, start_daemon
 from tests.peer import require_peer
 from tests.peer.chromium import requests_of, with_chromium
@@ -26,7 +26,7 @@ def write_site(folder):
     (folder / "d").mkdir()
     (folder / "style.css").write_text("body { background: url(d/tile.png) }")
     for name in ("picture.png", "d/tile.png", "d/small 1.png"):
-        (folder / name).write_bytes(icon())
+        (folder / name).write_bytes(plain_icon())
     pages = {
         "index.html": '<a href="/d/">down</a> <a href="Case.html">C</a> <a href="case.html">c</a>'
         ' <a href="a%20b.html#end">blank</a> <a href="page.html?q=1">query</a>'

@@ -8,6 +8,8 @@ from typing import Any, Final, NamedTuple
 import apsw
 
 CHUNK: Final = 2000
+PAGES: Final = 100
+"""Pages of one read of what visits found: some milliseconds."""
 
 _Rows = list[tuple[Any, ...]]
 
@@ -19,11 +21,14 @@ class ExportTable(NamedTuple):
         columns: their names; times end in `_at` (Unix seconds), digests are hexadecimal.
         sql: selects rows since a time (binding 1) after a key (bindings 2 and following).
         key: how many of the first columns are the key.
+        by_pages: selects more rows since a time (binding 1), of pages after one number (2) up to
+            another (3); empty: there are no more.
     """
 
     columns: tuple[str, ...]
     sql: str
     key: int
+    by_pages: str = ""
 
 
 _PAGES: Final = """
@@ -44,12 +49,41 @@ WHERE visit_id > ?2 AND (?1 IS NULL OR visited_at >= ?1) ORDER BY visit_id LIMIT
 """
 
 _CHANGES: Final = """
-SELECT page_id, changed_at, revision_id, source, url, kind, change.size_bytes
+SELECT page_id, changed_at, revision_id, source, url, kind, change.size_bytes, changed_at,
+       NULL, NULL, NULL
 FROM change CROSS JOIN page USING (page_id)
 WHERE (page_id, changed_at, revision_id, source) > (?2, ?3, ?4, ?5)
   AND (?1 IS NULL OR changed_at >= ?1)
 ORDER BY page_id, changed_at, revision_id, source LIMIT ?6
 """
+
+_SEEN: Final = """
+WITH look AS (
+    SELECT page_id, visited_at, visit_id, version_id, difference,
+           CASE WHEN outcome IN ('gone', 'soft_gone') THEN 'gone' ELSE outcome END AS outcome
+    FROM visit WHERE page_id > ?2 AND page_id <= ?3
+    AND outcome IN ('changed', 'unchanged', 'not_modified', 'moved', 'gone', 'soft_gone')
+    UNION ALL  -- copies without a visit: imported ones
+    SELECT page_id, visited_at, NULL, version_id, NULL, 'changed' FROM version
+    WHERE page_id > ?2 AND page_id <= ?3 AND NOT EXISTS (
+        SELECT 1 FROM visit WHERE visit.page_id = version.page_id
+        AND visit.visited_at = version.visited_at AND visit.version_id = version.version_id)
+), pair AS (
+    SELECT *, lag(outcome) OVER looks AS before, lag(visited_at) OVER looks AS seen_at
+    FROM look WINDOW looks AS (PARTITION BY page_id ORDER BY visited_at, visit_id)
+)
+SELECT pair.page_id, pair.visited_at, NULL, 'visit', url,
+       CASE WHEN pair.outcome = 'gone' THEN 'deletion' WHEN pair.outcome = 'moved' THEN 'move'
+       WHEN before = 'gone' THEN 'restoration' END,
+       size_bytes, seen_at, visit_id, pair.version_id, difference
+FROM pair CROSS JOIN page USING (page_id)
+LEFT JOIN version ON version.version_id = pair.version_id LEFT JOIN body USING (body_id)
+WHERE before IS NOT NULL AND (?1 IS NULL OR pair.visited_at >= ?1)
+AND CASE pair.outcome WHEN 'changed' THEN 1 WHEN 'gone' THEN before <> 'gone'
+    WHEN 'moved' THEN before <> 'moved' ELSE before = 'gone' END
+ORDER BY pair.page_id, pair.visited_at, visit_id
+"""
+"""Changes between two looks at a page: a first look finds a new page, which is no change."""
 
 _FOUND: Final = """
 SELECT version.version_id, page_id, visited_at, url, size_bytes
@@ -59,8 +93,8 @@ ORDER BY version.version_id LIMIT ?3
 """
 
 
-def _table(sql: str, columns: str, *, key: int = 1) -> ExportTable:
-    return ExportTable(tuple(columns.split()), sql, key)
+def _table(sql: str, columns: str, *, key: int = 1, by_pages: str = "") -> ExportTable:
+    return ExportTable(tuple(columns.split()), sql, key, by_pages)
 
 
 TABLES: Final = {
@@ -75,14 +109,23 @@ TABLES: Final = {
         "visit_id page_id url visited_at outcome failure detail status address duration_s"
         " wire_bytes body_bytes digest version_id difference",
     ),
-    "changes": _table(_CHANGES, "page_id changed_at revision_id source url kind size_bytes", key=4),
+    "changes": _table(
+        _CHANGES,
+        "page_id changed_at revision_id source url kind size_bytes earliest_at visit_id version_id"
+        " difference",
+        key=4,
+        by_pages=_SEEN,
+    ),
     "versions": _table(_FOUND, "version_id page_id visited_at url size_bytes"),
 }
-"""`changes` are exact times from a source, `versions` the copies that visits stored."""
+"""`versions` are the copies that visits stored. `changes` come first with exact times from a source
+(`earliest_at` equals `changed_at`), then as visits found them (source `visit`: the page changed
+after the visit at `earliest_at`, and not later than that at `changed_at`).
+"""
 
 
 def rows(connection: apsw.Connection, table: ExportTable, since: float | None) -> Iterator[_Rows]:
-    """Yield the rows of a table since a time in the order of its key, a chunk at a time.
+    """Yield the rows of a table since a time, a chunk at a time, by key and then by pages.
 
     The connection must not be in a transaction.
     """
@@ -91,6 +134,12 @@ def rows(connection: apsw.Connection, table: ExportTable, since: float | None) -
     while chunk := connection.execute(table.sql, (since, *after, CHUNK)).fetchall():
         yield chunk
         after = chunk[-1][: table.key]
+    if table.by_pages:
+        last = int(connection.execute("SELECT ifnull(max(page_id), 0) FROM page").get)
+        for start in range(0, last, PAGES):
+            asked = (since, start, start + PAGES)
+            if chunk := connection.execute(table.by_pages, asked).fetchall():
+                yield chunk
 
 
 class PageHistory(NamedTuple):

@@ -1,6 +1,9 @@
 import gzip
 from xml.etree import ElementTree
 
+import pytest
+
+from crawld.errors import OperatorError
 from crawld.export.dump import export_dump
 from crawld.store.changes import change
 from crawld.store.changes.change import Change
@@ -73,6 +76,11 @@ def test_a_page_that_a_redirect_shows_stands_once_in_a_dump(mirror, tmp_path):
     assert titles() == ["A", "Other"]
 
 
-def test_a_mirror_without_wikis_is_an_empty_dump(mirror, tmp_path):
-    export_dump(mirror.request(tmp_path / "h.xml"))
-    assert len(ElementTree.parse(tmp_path / "h.xml").getroot()) == 0
+def test_a_dump_of_nothing_says_so_and_leaves_no_file(mirror, tmp_path):
+    mirror.page(f"{H}/wiki/A", b"a")
+    for name in ("h.xml", "h.xml.gz"):
+        with pytest.raises(OperatorError, match="no history of a wiki is known"):
+            export_dump(mirror.request(tmp_path / name))
+    with pytest.raises(OperatorError, match="after 2001-09-09T01:46:40Z"):
+        export_dump(mirror.request(tmp_path / "h.xml", since=1e9))
+    assert list(tmp_path.glob("h.xml*")) == []

@@ -8,6 +8,7 @@ from crawld.errors import OperatorError
 from crawld.export.records import export_records
 from crawld.store.changes import change
 from crawld.store.changes.change import Change
+from crawld.store.mirror import rows
 from crawld.store.mirror.rows import TABLES
 
 H = "http://h.example"
@@ -36,8 +37,69 @@ def test_json_lines(filled, tmp_path):
     assert (front["url"], front["title"], front["status"]) == (f"{H}/", AWKWARD, 200)
     assert (never["last_visit_at"], never["version_id"]) == (None, None)
     assert [row["outcome"] for row in tables["visits"]] == ["changed", "not_modified"]
-    changes = [(row["changed_at"], row["kind"]) for row in tables["changes"]]
-    assert changes == [(5.0, None), (6.0, "null")]
+    exact = [(row["changed_at"], row["earliest_at"], row["kind"]) for row in tables["changes"]]
+    assert exact == [(5.0, 5.0, None), (6.0, 6.0, "null")]
+
+
+def changes(mirror, tmp_path, **options):
+    out = tmp_path / "c.jsonl"
+    out.unlink(missing_ok=True)
+    export_records(mirror.request(out, table="changes", **options), "jsonl")
+    return lines(out)
+
+
+def test_changes_that_visits_found_come_with_their_interval(mirror, tmp_path):
+    mirror.page(f"{H}/", b"one")
+    mirror.visit(f"{H}/", Outcome.NOT_MODIFIED, status=304)
+    quiet_at = mirror.at
+    mirror.visit(f"{H}/", Outcome.FAILED, status=500)
+    mirror.visit(f"{H}/", Outcome.CHANGED, b"a second text", difference=0.4)
+    changed_at = mirror.at
+    mirror.page(f"{H}/still", b"x")
+    mirror.visit(f"{H}/still", Outcome.UNCHANGED, b"x")
+    [found] = changes(mirror, tmp_path)
+    assert found == {
+        "page_id": 1,
+        "changed_at": changed_at,
+        "revision_id": None,
+        "source": "visit",
+        "url": f"{H}/",
+        "kind": None,
+        "size_bytes": 13,
+        "earliest_at": quiet_at,
+        "visit_id": 4,
+        "version_id": 2,
+        "difference": 0.4,
+    }
+    assert changes(mirror, tmp_path, since=changed_at) == [found]
+    assert changes(mirror, tmp_path, since=changed_at + 1.0) == []
+
+
+def test_a_page_that_goes_moves_or_comes_back_has_changed(mirror, tmp_path):
+    mirror.page(f"{H}/", b"one")
+    for outcome in (Outcome.GONE, Outcome.SOFT_GONE, Outcome.UNCHANGED, Outcome.GONE):
+        mirror.visit(f"{H}/", outcome)
+    mirror.visit(f"{H}/", Outcome.CHANGED, b"two")
+    for _ in range(2):
+        mirror.visit(f"{H}/", Outcome.MOVED, status=301, redirect_url=f"{H}/b")
+    kinds = [row["kind"] for row in changes(mirror, tmp_path)]
+    assert kinds == ["deletion", "restoration", "deletion", "restoration", "move"]
+
+
+def test_copies_without_a_visit_are_looks_too(mirror, tmp_path):
+    for number in range(1, 4):
+        mirror.page(f"{H}/", str(number).encode())
+    mirror.write(lambda c: c.execute("DELETE FROM visit WHERE visit_id < 3"))
+    assert [row["version_id"] for row in changes(mirror, tmp_path)] == [2, 3]
+    assert [row["visit_id"] for row in changes(mirror, tmp_path)] == [None, 3]
+
+
+def test_changes_of_more_pages_than_one_read_takes(mirror, tmp_path, monkeypatch):
+    monkeypatch.setattr(rows, "PAGES", 2)
+    for number in range(5):
+        mirror.page(f"{H}/{number}", b"a")
+        mirror.visit(f"{H}/{number}", Outcome.CHANGED, b"b")
+    assert [row["page_id"] for row in changes(mirror, tmp_path)] == [1, 2, 3, 4, 5]
 
 
 def test_csv(filled, tmp_path):
