@@ -297,7 +297,12 @@ class WebConfig(ConfigTable):
         "Whether scripts of mirrored pages run, isolated: without storage or connections.",
         restart=True,
     )
-
+    dashboard: Literal["loopback", "all", "off"] = key(
+        "loopback",
+        "Who may see the dashboard at /-/dashboard: loopback: browsers on this machine, not "
+        "through a proxy; all: every reader of the mirror; off: nobody.",
+        restart=True,
+    )
     max_connections: Annotated[int, Field(strict=True, ge=1, le=20_000)] = key(
         1_024,
         "Most connections of readers; beyond it, the one that waits longest for its reader is "

@@ -109,6 +109,7 @@ class Daemon:
         quarantine: what must not be analysed.
         files: shares of connections and lookups in the limit of open files.
         started_at: Unix seconds.
+        web_url: address of the web listener; None: it has none, or not yet.
         phase: `starting`, `running`, `draining` or `stopping`.
         readers_scope: what only serves readers of the mirror; cancelled when it drains.
     """
@@ -126,6 +127,7 @@ class Daemon:
         self.database = database
         self.clock = clock = start.environment.clock
         self.started_at = clock.now()
+        self.web_url: str | None = None
         self.phase: Phase = "starting"
         self._config = start.config
         self._workers = workers = start.environment.workers

@@ -15,6 +15,7 @@ import trio
 from crawld.config.values import parse_listen
 from crawld.daemon.analysis_memory import OVERDRAFT
 from crawld.daemon.daemon import Daemon
+from crawld.daemon.supervise import supervise
 from crawld.net.server_limits import ServerLimits
 from crawld.store.engine.database import Database
 
@@ -44,7 +45,8 @@ async def serve_web(
     from crawld.web.mirror import DisplayOptions
 
     listener = daemon.network.listen_tcp(*parse_listen(web.listen))
-    log.info("web", url=listener.url)
+    daemon.web_url = listener.url
+    log.info("web", url=listener.url, dashboard=web.dashboard)
     shares = daemon.budget.shares
     kept_bytes = min(KEPT_BYTES, shares.replies_bytes // KEPT_DIVISOR)
     sent_bytes = shares.replies_bytes - kept_bytes
@@ -83,7 +85,15 @@ async def serve_web(
             look=Look(title=web.title),
         )
         with daemon.readers_scope:
-            await listener.serve(app, limits, task_status)
+            if web.dashboard == "off":
+                await listener.serve(app, limits, task_status)
+                return
+            from crawld.daemon.dashboard.app import DashboardApp
+
+            dashboard = DashboardApp(daemon, app, web.dashboard, hosts)
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(supervise, "dashboard", dashboard.live.run)
+                await listener.serve(dashboard, limits, task_status)
 
 
 def _log_failure(target: str, error: BaseException) -> None:

@@ -214,7 +214,7 @@ class _Connection:
             await self._server.app(scope, exchange.receive, exchange.send)
         except Exception:
             # An application may answer a bug, log it and pass it on.
-            if not exchange.is_complete:
+            if not (exchange.is_complete or exchange.is_broken or exchange.refusal):
                 log.exception("request_failed")
         finally:
             exchange.leave_application()
@@ -248,6 +248,14 @@ class _Connection:
         finally:
             clients.release(self)
         return True
+
+    def start_stream(self) -> bool:
+        """Note that the response is sent in parts; return False if there are too many of them."""
+        return self._server.clients.start_stream(self)
+
+    def end_stream(self) -> None:
+        """Note that the last part was sent."""
+        self._server.clients.end_stream(self)
 
     async def send_piece(self, body: bytes) -> None:
         """Send a part of a body."""
@@ -309,6 +317,7 @@ class _Exchange:
         self._connection = connection
         self._head: h11.Response | None = None
         self._begun = False
+        self._is_stream = False
         self._in_application = True
         self._read = False
         self._body_bytes = 0
@@ -349,7 +358,10 @@ class _Exchange:
         """Send the next part of the response (ASGI); the body is taken out of the message.
 
         Once the client is gone, nothing more is sent and nothing raised: it is not the
-        application's fault.
+        application's fault. Only an application that sends in parts has to stop.
+
+        Raises:
+            BrokenPipeError: the client of a response in parts is gone, or it was refused.
         """
         if message["type"] == "http.response.start":
             status, lines = message["status"], list(message.get("headers", ()))
@@ -361,6 +373,8 @@ class _Exchange:
                 )
             except (trio.TooSlowError, *_GONE):
                 self.is_broken = True
+        if self._is_stream and (self.is_broken or self.refusal):
+            raise BrokenPipeError("the client is gone")
 
     async def _send_body(self, head: h11.Response, body: bytes, *, more: bool) -> None:
         if not (more or self._begun):
@@ -372,12 +386,19 @@ class _Exchange:
                 self.refusal = _BUSY
             return
         if not self._begun:
+            # It may last for hours, and is no longer one of the requests that are answered at once.
+            self._is_stream = True
+            self.leave_application()
+            if not self._connection.start_stream():
+                self.refusal = _BUSY
+                return
             self._begun = True
             await self._connection.send(head)
         if body:
             await self._connection.send_piece(body)
         if not more:
             await self._connection.send(h11.EndOfMessage())
+            self._connection.end_stream()
             self.is_complete = True
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 from ipaddress import IPv6Address, ip_address
+from itertools import chain, takewhile
 from typing import Final, Protocol
 
 import trio
@@ -28,6 +29,8 @@ class ServerLimits:
         max_connections: open connections.
         max_client_connections: open connections of one client (an IPv4 address, a /64 of IPv6).
         max_requests: requests that the application answers at once; more are refused.
+        max_streams: responses that are sent in parts for as long as their client reads; more are
+            refused, and they are the first to give way to other connections.
         max_waiting_bytes: response bodies that are being sent, counted once if shared.
         max_header_bytes: the request header.
         max_header_lines: lines of the request header.
@@ -42,6 +45,7 @@ class ServerLimits:
     max_connections: int = 1_024
     max_client_connections: int = 512
     max_requests: int = 256
+    max_streams: int = 128
     max_waiting_bytes: int = 64 * MIB
     max_header_bytes: int = 32 * 1024
     max_header_lines: int = 200
@@ -91,6 +95,7 @@ class Clients:
         self._waiting: dict[ServedConnection, float] = {}  # since when; the longest first
         self._bodies: dict[int, tuple[bytes, int]] = {}  # by id: equal objects are counted once
         self._held: dict[ServedConnection, bytes] = {}
+        self._streams: dict[ServedConnection, None] = {}  # the oldest first
         self.waiting_bytes = 0
 
     def __len__(self) -> int:
@@ -117,6 +122,19 @@ class Clients:
                 del self._per_client[connection.client]
         self.stop_waiting(connection)
         self.release(connection)
+        self.end_stream(connection)
+
+    def start_stream(self, connection: ServedConnection) -> bool:
+        """Note that a response is sent in parts; return False if there are too many of them."""
+        if len(self._streams) >= self._limits.max_streams:
+            return False
+        if connection in self._open:
+            self._streams[connection] = None
+        return True
+
+    def end_stream(self, connection: ServedConnection) -> None:
+        """Note that the last part was sent."""
+        self._streams.pop(connection, None)
 
     def start_waiting(self, connection: ServedConnection) -> None:
         """Note that the server waits for a client from now on."""
@@ -161,12 +179,12 @@ class Clients:
     def _evict(self, client: str | None = None, *, holds: bool = False) -> bool:
         """Close the connection (of a client, with a body) that has kept the server waiting longest.
 
-        Returns False if none has for longer than `patience_s`.
+        If none has for longer than `patience_s`, the oldest stream goes: its client connects again.
+        Returns False if there is none of either.
         """
         limit_at = trio.current_time() - self._limits.patience_s
-        for connection, since in self._waiting.items():
-            if since > limit_at:
-                return False
+        late = takewhile(lambda each: each[1] <= limit_at, self._waiting.items())
+        for connection in chain((connection for connection, _ in late), self._streams):
             if client in (None, connection.client) and (not holds or connection in self._held):
                 self.remove(connection)
                 connection.close()

@@ -27,6 +27,7 @@ LAYERS = (
     ("net",),
     ("simweb", "sources"),
     ("web", "export", "lab"),
+    ("dashboard",),
     ("daemon",),
     ("bench",),
     ("cli", "__main__"),
@@ -56,7 +57,9 @@ ROOM_LAYERS = {
         ("start",),
         ("daemon",),
         ("purge",),
-        ("api", "mirror_listener"),
+        ("api",),
+        ("dashboard",),
+        ("mirror_listener",),
         ("run",),
     ),
 }

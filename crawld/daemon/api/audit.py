@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Iterable, Sequence
 from typing import Annotated
 
 from fastapi import APIRouter, Query
@@ -29,21 +30,26 @@ def audit_routes(daemon: Daemon) -> APIRouter:
         days: Annotated[int, Query(ge=1, le=731)] = 30, site: str | None = None
     ) -> list[AuditStatus]:
         """The freshness that random visits found for each site, by day."""
-        site_id = None if site is None else daemon.site_registry.by_name(site).site_id
-        first = day_of(daemon.clock.now()) - days + 1
-        by_day: dict[tuple[int, int], list[AuditRow]] = defaultdict(list)
-        for row in await daemon.database.read(audit.list_since, first):
-            if site_id in (None, row.site_id):
-                by_day[row.site_id, row.day].append(row)
-        found = []
-        for (number, day), rows in sorted(by_day.items()):
-            known = daemon.state.sites.get(number)
-            total = sum((row.audited for row in rows), AuditResult())
-            measured = _audited(total, since=day * DAY_S)
-            found.append(AuditStatus(site=known.name if known else "", **measured.model_dump()))
-        return found
+        return await audit_statuses(daemon, days, site)
 
     return router
+
+
+async def audit_statuses(daemon: Daemon, days: int, site: str | None = None) -> list[AuditStatus]:
+    """Return the freshness that random visits found for each site, by day."""
+    site_id = None if site is None else daemon.site_registry.by_name(site).site_id
+    first = day_of(daemon.clock.now()) - days + 1
+    by_day: dict[tuple[int, int], list[AuditRow]] = defaultdict(list)
+    for row in await daemon.database.read(audit.list_since, first):
+        if site_id in (None, row.site_id):
+            by_day[row.site_id, row.day].append(row)
+    found = []
+    for (number, day), rows in sorted(by_day.items()):
+        known = daemon.state.sites.get(number)
+        total = sum((row.audited for row in rows), AuditResult())
+        measured = _audited(total, since=day * DAY_S)
+        found.append(AuditStatus(site=known.name if known else "", **measured.model_dump()))
+    return found
 
 
 async def freshness_statuses(daemon: Daemon) -> list[FreshnessStatus]:
@@ -72,6 +78,46 @@ async def freshness_statuses(daemon: Daemon) -> list[FreshnessStatus]:
     return found
 
 
+def freshness_of_all(daemon: Daemon, sites: Sequence[FreshnessStatus]) -> FreshnessStatus:
+    """Return the freshness of all copies together, from that of the sites; its `site` is empty.
+
+    The ends of its interval are the means of theirs, which is wider than need be.
+    """
+    recent = daemon.freshness.recent
+    present = [each for each in sites if each.freshness is not None and each.copies]
+    copies = sum(each.copies for each in present)
+    sums = [(each.last_day, each.audited) for each in recent.sites.values()]
+    whole = FreshnessStatus(
+        site="",
+        last_day=_audited(sum((day for day, _ in sums), AuditResult()), since=recent.day_since),
+        last_week=_audited(sum((week for _, week in sums), AuditResult()), since=recent.since),
+    )
+    if not copies:
+        return whole
+
+    def mean(values: Iterable[float | None]) -> float:
+        pairs = zip(present, values, strict=True)
+        return sum(each.copies * (value or 0.0) for each, value in pairs) / copies
+
+    def stale(name: str) -> float:
+        found = (each.stale.model_dump() for each in present if each.stale is not None)
+        return float(sum(each[name] for each in found))
+
+    return whole.model_copy(
+        update={
+            "at": min(each.at or 0.0 for each in present),
+            "copies": copies,
+            "sampled": sum(each.sampled for each in present),
+            "freshness": mean(each.freshness for each in present),
+            "low": mean(each.low for each in present),
+            "high": mean(each.high for each in present),
+            "modelled": mean(each.modelled for each in present),
+            "checked_ago_s": mean(each.checked_ago_s for each in present),
+            "stale": StaleCopies(**{name: stale(name) for name in StaleCopies.model_fields}),
+        }
+    )
+
+
 def _present(name: str, found: SiteEstimate, outdated: float | None) -> FreshnessStatus:
     now = found.now
     return FreshnessStatus(
@@ -83,6 +129,7 @@ def _present(name: str, found: SiteEstimate, outdated: float | None) -> Freshnes
         low=now.low,
         high=now.high,
         modelled=now.modelled,
+        checked_ago_s=found.checked_ago_s,
         stale=StaleCopies(
             reported=now.reported,
             fan_out=now.fan_out,

@@ -125,45 +125,51 @@ def forecast_routes(daemon: Daemon) -> APIRouter:
         target: Annotated[float | None, Query(gt=0.0, lt=1.0)] = None,
     ) -> Forecast:
         """Freshness and age per request budget, and the budget that a target needs."""
-        counted = [
-            (await daemon.database.read(sample.count, place.host_id, place.site_id), place)
-            for place in _sites_on_hosts(daemon, what)
-        ]
-        chosen = sorted((each for each in counted if each[0]), reverse=True)[:MAX_HOSTS]
-        if not chosen:
-            raise HTTPException(404, f"no page of {what or 'any site'} was visited yet")
-        sources = await daemon.database.read(hint_source.list_sources)
-        limit = max(SAMPLE_PAGES // len(chosen), 1)
-        found = []
-        for count, place in chosen:
-            rows = await daemon.database.read(sample.sample, *place[:2], limit=limit)
-            own = [
-                row
-                for row in sources
-                if row.host_id == place.host_id and place.site_id in row.site_ids
-            ]
-            found.append(_Pages(place, count, rows, own))
-        run = daemon.start.environment.workers.run
-        forecast = await run(
-            _forecast,
-            what,
-            found,
-            daemon.clock.now(),
-            target,
-            _poll_share(daemon),
-            abandon_on_cancel=True,
-        )
-        if forecast is None:
-            raise HTTPException(
-                404,
-                f"how pages of {what or 'any site'} change is not known yet: none was visited"
-                " twice, and none has a history",
-            )
-        forecast.assumptions.hosts_backing_off = _backing_off(daemon, found)
-        forecast.present = await _present(daemon, what, found)
-        return forecast
+        return await forecast_of(daemon, what, target)
 
     return router
+
+
+async def forecast_of(daemon: Daemon, what: str | None, target: float | None = None) -> Forecast:
+    """Return freshness and age per request budget, of a site, a host or everything.
+
+    Respond 404 while nothing is known of how pages change.
+    """
+    counted = [
+        (await daemon.database.read(sample.count, place.host_id, place.site_id), place)
+        for place in _sites_on_hosts(daemon, what)
+    ]
+    chosen = sorted((each for each in counted if each[0]), reverse=True)[:MAX_HOSTS]
+    if not chosen:
+        raise HTTPException(404, f"no page of {what or 'any site'} was visited yet")
+    sources = await daemon.database.read(hint_source.list_sources)
+    limit = max(SAMPLE_PAGES // len(chosen), 1)
+    found = []
+    for count, place in chosen:
+        rows = await daemon.database.read(sample.sample, *place[:2], limit=limit)
+        own = [
+            row for row in sources if row.host_id == place.host_id and place.site_id in row.site_ids
+        ]
+        found.append(_Pages(place, count, rows, own))
+    run = daemon.start.environment.workers.run
+    found_forecast = await run(
+        _forecast,
+        what,
+        found,
+        daemon.clock.now(),
+        target,
+        _poll_share(daemon),
+        abandon_on_cancel=True,
+    )
+    if found_forecast is None:
+        raise HTTPException(
+            404,
+            f"how pages of {what or 'any site'} change is not known yet: none was visited"
+            " twice, and none has a history",
+        )
+    found_forecast.assumptions.hosts_backing_off = _backing_off(daemon, found)
+    found_forecast.present = await _present(daemon, what, found)
+    return found_forecast
 
 
 def _sites_on_hosts(daemon: Daemon, what: str | None) -> list[_SiteOnHost]:

@@ -18,11 +18,16 @@ def hint_routes(daemon: Daemon) -> APIRouter:
     @router.get("/hints")
     async def hints() -> list[HintSourceStatus]:
         """Hint sources: cursor, lag, reliability, cost in requests, gain."""
-        outstanding = await daemon.database.read(hint.count_by_source)
-        rows = await daemon.database.read(hint_source.list_sources)
-        return [_status(daemon, row, outstanding.get(row.hint_source_id, 0)) for row in rows]
+        return await hint_statuses(daemon)
 
     return router
+
+
+async def hint_statuses(daemon: Daemon) -> list[HintSourceStatus]:
+    """Return every hint source with its position, cost and gain."""
+    outstanding = await daemon.database.read(hint.count_by_source)
+    rows = await daemon.database.read(hint_source.list_sources)
+    return [_status(daemon, row, outstanding.get(row.hint_source_id, 0)) for row in rows]
 
 
 def _status(daemon: Daemon, row: SourceRow, outstanding: int) -> HintSourceStatus:

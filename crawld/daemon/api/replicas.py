@@ -28,17 +28,7 @@ def replica_routes(daemon: Daemon) -> APIRouter:
     @router.get("/replicas")
     async def replicas(host: str | None = None) -> Replicas:
         """Replicas and judged pairs, of one host or all."""
-        host_id = None if host is None else await _host_id(daemon, host)
-        rows = await daemon.database.read(replica.list_replicas)
-        pairs = await daemon.database.read(replica_pair.list_pairs, host_id)
-        return Replicas(
-            replicas=[
-                _replica_status(row, stands_in=daemon.crawl.leases.is_leased(row.host))
-                for row in rows
-                if host_id is None or host_id in (row.host_id, row.canonical_id)
-            ],
-            pairs=[_pair_status(pair) for pair in pairs],
-        )
+        return await replica_statuses(daemon, host)
 
     @router.post("/replicas/confirm")
     async def confirm(form: ReplicaForm) -> Done:
@@ -67,6 +57,21 @@ def replica_routes(daemon: Daemon) -> APIRouter:
         return Done(done=f"{form.host} is preferred among its replicas; the job {JOB} runs")
 
     return router
+
+
+async def replica_statuses(daemon: Daemon, host: str | None = None) -> Replicas:
+    """Return the replicas and the judged pairs, of one host or all."""
+    host_id = None if host is None else await _host_id(daemon, host)
+    rows = await daemon.database.read(replica.list_replicas)
+    pairs = await daemon.database.read(replica_pair.list_pairs, host_id)
+    return Replicas(
+        replicas=[
+            _replica_status(row, stands_in=daemon.crawl.leases.is_leased(row.host))
+            for row in rows
+            if host_id is None or host_id in (row.host_id, row.canonical_id)
+        ],
+        pairs=[_pair_status(pair) for pair in pairs],
+    )
 
 
 async def _decide(daemon: Daemon, form: ReplicaForm, word: Word) -> tuple[str, str]:

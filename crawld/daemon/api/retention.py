@@ -83,16 +83,21 @@ def _quotas(router: APIRouter, daemon: Daemon) -> None:
     @router.get("/retention")
     async def retention() -> list[QuotaStatus]:
         """Space per quota: classes of copies in eviction order, and what the next run deletes."""
-        sites = {site.site_id: site for site in daemon.state.sites.values()}
-        limits: dict[int | None, tuple[str | None, int | None]] = {
-            None: (None, daemon.config.store.max_bytes),
-            **{key: (site.name, site.config.max_bytes) for key, site in sites.items()},
-        }
-        found = await daemon.database.read(quota.usages)
-        return [
-            _quota_status(found.get(key) or quota.unused(key), name, most)
-            for key, (name, most) in limits.items()
-        ]
+        return await quota_statuses(daemon)
+
+
+async def quota_statuses(daemon: Daemon) -> list[QuotaStatus]:
+    """Return the space that the file and each site use, and what the next run deletes."""
+    sites = {site.site_id: site for site in daemon.state.sites.values()}
+    limits: dict[int | None, tuple[str | None, int | None]] = {
+        None: (None, daemon.config.store.max_bytes),
+        **{key: (site.name, site.config.max_bytes) for key, site in sites.items()},
+    }
+    found = await daemon.database.read(quota.usages)
+    return [
+        _quota_status(found.get(key) or quota.unused(key), name, most)
+        for key, (name, most) in limits.items()
+    ]
 
 
 def _quota_status(found: quota.QuotaUsage, site: str | None, most: int | None) -> QuotaStatus:

@@ -27,15 +27,20 @@ def why_routes(daemon: Daemon) -> APIRouter:
     @router.get("/why")
     async def why(url: str) -> Why:
         """Why a URL was (not) fetched, when it will be, and why then; also for unknown URLs."""
-        wanted = _canonical(url)
-        path = daemon.start.config_path
-        places = None if path is None else await daemon.context.workers.run(read_places, path)
-        now = daemon.clock.now()
-        question = Question(url, wanted, daemon.state.sites, daemon.config, places, now)
-        facts = await daemon.database.read(_read, question, daemon)
-        return answer(_with_live(facts, daemon))
+        return await why_of(daemon, url)
 
     return router
+
+
+async def why_of(daemon: Daemon, url: str) -> Why:
+    """Return why a URL was (not) fetched; respond 422 with a suggestion if it is invalid."""
+    wanted = _canonical(url)
+    path = daemon.start.config_path
+    places = None if path is None else await daemon.context.workers.run(read_places, path)
+    now = daemon.clock.now()
+    question = Question(url, wanted, daemon.state.sites, daemon.config, places, now)
+    facts = await daemon.database.read(_read, question, daemon)
+    return answer(_with_live(facts, daemon))
 
 
 def _canonical(url: str) -> str:

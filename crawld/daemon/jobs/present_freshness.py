@@ -69,6 +69,7 @@ class SiteEstimate:
     Attributes:
         copies: number of copies, about. sampled: copies that were looked at.
         now: the estimate.
+        checked_ago_s: median time since the last visit of a copy.
     """
 
     site_id: int
@@ -76,6 +77,7 @@ class SiteEstimate:
     copies: int
     sampled: int
     now: FreshnessNow
+    checked_ago_s: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,8 +181,12 @@ def _estimate_all(stored: Sequence[_Stored], covering: set[int], now: float) -> 
         estimate = estimate_freshness(_evidence(site, covering, now))
         if estimate is not None:
             sample = site.sample
+            ages_s = [max(now - copy.visited_at, 0.0) for copy in sample.sampled]
             found.append(
-                SiteEstimate(site.site_id, now, sample.copies, len(sample.sampled), estimate)
+                SiteEstimate(
+                    *(site.site_id, now, sample.copies, len(sample.sampled), estimate),
+                    checked_ago_s=float(np.median(ages_s)) if ages_s else 0.0,
+                )
             )
     return found
 

@@ -44,6 +44,7 @@ from weakref import WeakSet
 import trio
 
 from crawld.daemon.pacing import LoopSlices, parts_of
+from crawld.daemon.schedule.recent_turns import RecentTurns
 from crawld.daemon.schedule.slots import AddressSlot, HostSlot, Ticket, Turn
 from crawld.net.lookup_slots import LookupSlots, QueuedLookup
 
@@ -135,6 +136,7 @@ class Schedule:
     Attributes:
         changes: turns begun and hosts woken so far; while it stays the same, no host wants a turn
             earlier than it did.
+        recent: the turns of the last hour.
     """
 
     def __init__(self, turns: Turns, *, max_on_turn: int, address_wait_s: float = 0.0) -> None:
@@ -147,6 +149,7 @@ class Schedule:
                 just have sent it a request.
         """
         self.lateness = Lateness()
+        self.recent = RecentTurns()
         self.changes = 0
         self._turns = turns
         self._max_on_turn = max_on_turn
@@ -363,7 +366,7 @@ class Schedule:
 
     def _begin(self, slot: HostSlot, address: AddressSlot | None) -> Turn:
         self.changes += 1
-        slot.turn = turn = Turn(address)
+        slot.turn = turn = Turn(address, trio.current_time())
         slot.serial += 1
         slot.entry_at = math.inf
         self._on_turn += 1
@@ -404,6 +407,8 @@ class Schedule:
     def _end(self, slot: HostSlot, turn: Turn) -> None:
         if slot.turn is not turn:
             return  # `end_turn` ended it before its task
+        if turn.counts_from is not None:
+            self.recent.add(slot.host, turn.began_at, trio.current_time())
         if turn.address is not None:
             self._release(turn.address, slot, turn.counts_from)
         if slot.address is None:

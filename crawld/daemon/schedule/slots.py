@@ -44,13 +44,15 @@ class Turn:
 
     Attributes:
         address: the address it keeps busy; None: unknown.
+        began_at: when it began (trio clock).
         counts_from: from when (trio clock) the delay after its last request counts; None: it sent
             none.
     """
 
-    __slots__ = ("address", "counts_from")
+    __slots__ = ("address", "began_at", "counts_from")
 
-    def __init__(self, address: AddressSlot | None) -> None:
+    def __init__(self, address: AddressSlot | None, began_at: float) -> None:
+        self.began_at = began_at
         self.address = address
         self.counts_from: float | None = None
 

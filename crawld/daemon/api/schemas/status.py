@@ -122,7 +122,8 @@ class FreshnessStatus(BaseModel):
     and `high` its 95 % interval: in 19 of 20 cases the true share at that time lies inside.
     `modelled` is the estimate without the correction by what visits found. Copies that are known to
     be stale count as stale in all of them. Without copies nothing is known: null, from 0 to 1.
-    `sampled` of `copies` were looked at. `shown` is the freshness of what is served and exported
+    `sampled` of `copies` were looked at; half of them were visited in the last `checked_ago_s`.
+    `shown` is the freshness of what is served and exported
     where pins and `settle_s` hold copies back, else null. For a host there is `last_week` only.
     """
 
@@ -135,6 +136,7 @@ class FreshnessStatus(BaseModel):
     low: float = 0.0
     high: float = 1.0
     modelled: float | None = None
+    checked_ago_s: float | None = None
     stale: StaleCopies | None = None
     shown: float | None = None
     last_day: AuditedFreshness | None = None

@@ -1,0 +1,1 @@
+"""The dashboard of a running daemon: its figures are those of the control socket."""

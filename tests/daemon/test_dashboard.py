@@ -1,0 +1,171 @@
+"""The dashboard of a running daemon: who gets it, what it says, and live figures for many clients."""
+
+import json
+from dataclasses import dataclass
+
+import httpx
+import pytest
+import trio
+
+from tests.daemon.control_client import get
+from tests.daemon.harness import make_site, until_done
+
+LISTEN = {"listen": "127.0.0.1:0"}
+ROOT = "/-/dashboard"
+
+
+@dataclass
+class Browser:
+    """Requests to the web listener of a daemon."""
+
+    running: object
+
+    async def get(self, target, **headers):
+        async with httpx.AsyncClient(base_url=self.running.web_url) as client:
+            return await client.get(target, headers=headers)
+
+    async def page(self, target=""):
+        response = await self.get(f"{ROOT}{target}")
+        assert response.status_code == 200, response.text
+        return response.text
+
+
+@pytest.fixture
+async def web(serve):
+    return await serve(make_site(pages=20))
+
+
+@pytest.fixture
+async def browser(web, daemon):
+    running = await daemon(web.url(), web=LISTEN)
+    await until_done(running, 60.0)
+    return Browser(running)
+
+
+async def events(stream, count):
+    """Return the data of the first events of a stream."""
+    found = []
+    async for line in stream.aiter_lines():
+        if line.startswith("data: "):
+            found.append(json.loads(line[6:]))
+            if len(found) == count:
+                return found
+    raise AssertionError("the stream ended")
+
+
+# --- who gets it ---------------------------------------------------------------------------------
+
+
+async def test_the_dashboard_is_for_this_machine_by_default(browser):
+    assert (await browser.get(ROOT)).status_code == 200
+    for headers in (
+        {"Host": "mirror.example.org"},
+        {"X-Forwarded-For": "192.0.2.1"},
+        {"Forwarded": "for=192.0.2.1"},
+    ):
+        for target in (ROOT, f"{ROOT}/live", f"{ROOT}/dashboard.js"):
+            refused = await browser.get(target, **headers)
+            assert refused.status_code == 403
+            assert "crawld" not in refused.text
+
+
+async def test_it_changes_nothing(browser):
+    async with httpx.AsyncClient(base_url=browser.running.web_url) as client:
+        response = await client.post(ROOT, content=b"x")
+        assert response.status_code == 405
+        assert response.headers["allow"] == "GET, HEAD"
+        head = await client.head(ROOT)
+        assert head.status_code == 200
+        assert not head.content
+
+
+async def test_all_readers_get_it_if_the_operator_says_so(web, daemon):
+    config = {**LISTEN, "dashboard": "all", "hosts": ["mirror.example.org"]}
+    browser = Browser(await daemon(web.url(), web=config))
+    known = {"Host": "mirror.example.org", "X-Forwarded-For": "192.0.2.1"}
+    assert (await browser.get(ROOT, **known)).status_code == 200
+    assert (await browser.get(ROOT, Host="rebound.example")).status_code == 421
+
+
+async def test_nobody_gets_it_if_it_is_off(web, daemon):
+    browser = Browser(await daemon(web.url(), web={**LISTEN, "dashboard": "off"}))
+    assert (await browser.get(ROOT)).status_code == 404
+    assert (await browser.get("/")).status_code == 200
+
+
+async def test_the_mirror_is_beside_it(browser):
+    assert (await browser.get("/")).status_code == 200
+    for target in ("/-/dashboardx", "/-/", "/-//dashboard", "/%2D/dashboard"):
+        response = await browser.get(target)
+        assert response.status_code == 404, target
+        assert "Overview" not in response.text
+
+
+async def test_answers_forbid_what_is_not_theirs(browser):
+    for target in (ROOT, f"{ROOT}/dashboard.css", f"{ROOT}/nothing"):
+        headers = (await browser.get(target)).headers
+        policy = headers["content-security-policy"]
+        assert "default-src 'none'" in policy
+        assert "unsafe" not in policy
+        assert headers["cache-control"] == "no-store"
+        assert headers["cross-origin-resource-policy"] == "same-origin"
+
+
+# --- what it says --------------------------------------------------------------------------------
+
+
+async def test_the_overview_tells_the_figures_of_the_control_socket(browser):
+    status = (await get(browser.running, "/status")).json()
+    page = await browser.page()
+    assert f'data-live="pages">{status["pages_in_all"]}<' in page
+    assert f'data-live="visits">{sum(status["visits"].values())}<' in page
+    assert "Nothing: everything works." in page
+
+
+async def test_what_needs_attention_comes_with_its_remedy(browser):
+    browser.running.set_paused(paused=True)
+    page = await browser.page()
+    assert "Everything is paused." in page
+    assert "<code>crawlctl resume</code>" in page
+
+
+# --- live ----------------------------------------------------------------------------------------
+
+
+async def test_live_figures_change_without_a_request(browser):
+    async with httpx.AsyncClient(base_url=browser.running.web_url) as client:
+        async with client.stream("GET", f"{ROOT}/live") as stream:
+            assert stream.headers["content-type"] == "text/event-stream"
+            with trio.fail_after(30):
+                first, second = await events(stream, 2)
+    assert first["values"]["pages"] == second["values"]["pages"] == "20"
+    assert first["values"]["uptime"] != second["values"]["uptime"]
+    assert first["concerns"] == []
+
+
+async def test_a_hundred_clients_share_one_event_each_second(browser, nursery):
+    got = []
+
+    async def listen():
+        async with httpx.AsyncClient(base_url=browser.running.web_url) as client:
+            async with client.stream("GET", f"{ROOT}/live") as stream:
+                got.append(await events(stream, 2))
+
+    reads = []
+    database = browser.running.database
+    original = database.read_briefly
+
+    async def counted(*args, **more):
+        reads.append(args)
+        return await original(*args, **more)
+
+    database.read_briefly = counted
+    with trio.fail_after(60):
+        async with trio.open_nursery() as clients:
+            for _ in range(100):
+                clients.start_soon(listen)
+    assert len(got) == 100
+    # One for each event, and one status beside it.
+    assert len(reads) < 20
+    # Readers of the mirror are served beside them.
+    assert (await browser.get("/")).status_code == 200
