@@ -1,7 +1,9 @@
-"""The dashboard of a running daemon: who gets it, what it says, and live figures for many clients."""
+"""The dashboard of a running daemon: who gets it, what it says, live figures for many clients."""
 
 import json
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from urllib.parse import urlsplit
 
 import httpx
 import pytest
@@ -42,15 +44,25 @@ async def browser(web, daemon):
     return Browser(running)
 
 
-async def events(stream, count):
-    """Return the data of the first events of a stream."""
-    found = []
-    async for line in stream.aiter_lines():
-        if line.startswith("data: "):
-            found.append(json.loads(line[6:]))
-            if len(found) == count:
-                return found
-    raise AssertionError("the stream ended")
+@asynccontextmanager
+async def live(running):
+    """Open a stream of live figures; yield a function that returns the data of the next event."""
+    address = urlsplit(running.web_url)
+    received = b""
+
+    async def next_event():
+        nonlocal received
+        while b"\n\n" not in received or b"data: " not in received:
+            data = await stream.receive_some()
+            assert data, received
+            received += data
+        event, _, received = received[received.index(b"data: ") :].partition(b"\n\n")
+        return json.loads(event.removeprefix(b"data: "))
+
+    async with await trio.open_tcp_stream(address.hostname, address.port) as stream:
+        head = f"GET {ROOT}/live HTTP/1.1\r\nHost: localhost\r\n\r\n"
+        await stream.send_all(head.encode())
+        yield next_event
 
 
 # --- who gets it ---------------------------------------------------------------------------------
@@ -67,9 +79,6 @@ async def test_the_dashboard_is_for_this_machine_by_default(browser):
             refused = await browser.get(target, **headers)
             assert refused.status_code == 403
             assert "crawld" not in refused.text
-
-
-async def test_it_changes_nothing(browser):
     async with httpx.AsyncClient(base_url=browser.running.web_url) as client:
         response = await client.post(ROOT, content=b"x")
         assert response.status_code == 405
@@ -93,15 +102,12 @@ async def test_nobody_gets_it_if_it_is_off(web, daemon):
     assert (await browser.get("/")).status_code == 200
 
 
-async def test_the_mirror_is_beside_it(browser):
+async def test_the_mirror_is_beside_it_and_its_policy_is_strict(browser):
     assert (await browser.get("/")).status_code == 200
     for target in ("/-/dashboardx", "/-/", "/-//dashboard", "/%2D/dashboard"):
         response = await browser.get(target)
         assert response.status_code == 404, target
         assert "Overview" not in response.text
-
-
-async def test_answers_forbid_what_is_not_theirs(browser):
     for target in (ROOT, f"{ROOT}/dashboard.css", f"{ROOT}/nothing"):
         headers = (await browser.get(target)).headers
         policy = headers["content-security-policy"]
@@ -119,7 +125,8 @@ async def test_the_overview_tells_the_figures_of_the_control_socket(browser):
     page = await browser.page()
     assert f'data-live="pages">{status["pages_in_all"]}<' in page
     assert f'data-live="visits">{sum(status["visits"].values())}<' in page
-    assert "Nothing: everything works." in page
+    assert 'class="bad"' not in page
+    assert 'class="warn"' not in page
 
 
 async def test_what_needs_attention_comes_with_its_remedy(browser):
@@ -133,23 +140,21 @@ async def test_what_needs_attention_comes_with_its_remedy(browser):
 
 
 async def test_live_figures_change_without_a_request(browser):
-    async with httpx.AsyncClient(base_url=browser.running.web_url) as client:
-        async with client.stream("GET", f"{ROOT}/live") as stream:
-            assert stream.headers["content-type"] == "text/event-stream"
-            with trio.fail_after(30):
-                first, second = await events(stream, 2)
+    with trio.fail_after(30):
+        async with live(browser.running) as next_event:
+            first, second = await next_event(), await next_event()
     assert first["values"]["pages"] == second["values"]["pages"] == "20"
     assert first["values"]["uptime"] != second["values"]["uptime"]
-    assert first["concerns"] == []
+    # A busy machine may delay requests, which is a note.
+    assert [each for each in first["concerns"] if each["severity"] != "note"] == []
 
 
 async def test_a_hundred_clients_share_one_event_each_second(browser, nursery):
     got = []
 
     async def listen():
-        async with httpx.AsyncClient(base_url=browser.running.web_url) as client:
-            async with client.stream("GET", f"{ROOT}/live") as stream:
-                got.append(await events(stream, 2))
+        async with live(browser.running) as next_event:
+            got.append([await next_event(), await next_event()])
 
     reads = []
     database = browser.running.database

@@ -1,4 +1,4 @@
-"""Only browsers on the machine of the daemon see the dashboard, whatever a proxy there passes on."""
+"""Browsers on the machine of the daemon see the dashboard, those behind a proxy on it do not."""
 
 import pytest
 
