@@ -193,7 +193,8 @@ def _check_titles(config: Config) -> Iterator[Issue]:
         path: KeyPath = ("site", index, "wiki_titles" if site.wiki_titles else "titles_file")
         bad: list[str] = []
         try:
-            bad = [title for title in read_wiki_titles(site) if cannot_be_title(title)]
+            titles = dict.fromkeys(read_wiki_titles(site))
+            bad = [title for title in titles if cannot_be_title(title)]
         except ConfigError as error:
             yield Issue(path, f'site "{site.name}": {error.message}; {error.hint}')
         for title in bad[:MAX_SHOWN]:

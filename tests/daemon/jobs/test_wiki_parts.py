@@ -1,7 +1,10 @@
 """Long lists of titles, and wikis whose APIs fail while they are resolved."""
 
+import sys
+
 import pytest
 
+from crawld.daemon.jobs.wiki_parts import job
 from tests.daemon.harness import until
 from tests.daemon.jobs.conftest import history
 from tests.daemon.jobs.wiki import error, is_for, reply
@@ -55,6 +58,22 @@ async def test_a_long_list_is_resolved_50_at_once(listing, mirror):
     # Missing titles are not requested.
     assert mirror.rows("SELECT count(*) FROM page") == [(21,)]
     assert mirror.rows("SELECT count(*) FROM wiki_member WHERE reason = 'title'") == [(2_000,)]
+
+
+async def test_a_long_list_is_compared_on_another_thread(listing, mirror):
+    """The event loop makes no row of the list: 50,000 of them would hold it for .2 s."""
+    makes_row = job._row.__code__
+    made = []
+    before = sys.getprofile()
+    sys.setprofile(
+        lambda frame, event, _: made.append(event) if frame.f_code is makes_row else None
+    )
+    try:
+        await listing([f"P{number}" for number in range(60)])
+        await until(lambda: outcomes(mirror) == {"missing": 60})
+    finally:
+        sys.setprofile(before)
+    assert made == []
 
 
 async def test_a_title_that_the_wiki_cannot_answer_is_found_alone(listing, mirror):

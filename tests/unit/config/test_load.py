@@ -265,7 +265,7 @@ def test_titles_that_two_sites_name_with_other_rules_are_a_warning(
 
 
 def test_titles_of_no_wiki_are_warnings(write):
-    titles = '"Bad|title", "[x]", "C++", "Être", "_", "a#b", "<b>", "{{x}}", "a\\u0001"'
+    titles = '"Bad|title", "Bad|title", "[x]", "C++", "É", "_", "a#b", "<b>", "{{x}}", "a\\u0001"'
     text = SITE + f"api = true\nwiki_titles = [{titles}]\n"
     warnings = load(write(text)).warnings
     assert len(warnings) == 6
