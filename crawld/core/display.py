@@ -59,6 +59,20 @@ def ago_text(at: float | None, now: float) -> str:
     return "never" if at is None else f"{duration_text(max(now - at, 0.0))} ago"
 
 
+def rough_ago_text(at: float, now: float) -> str:
+    """Return about how long ago a time was, in steps: a page that shows it may be kept for a step.
+
+    >>> [rough_ago_text(0.0, now) for now in (30.0, 290.0, 1570.0, 40_000.0, 1e6)]
+    ['just now', '4 min ago', '25 min ago', '11 h ago', '11 d ago']
+    """
+    minutes = int(max(now - at, 0.0) // 60)
+    if minutes < 60:
+        shown = minutes if minutes < 10 else minutes - minutes % 5
+        return f"{shown} min ago" if shown else "just now"
+    hours = minutes // 60
+    return f"{hours} h ago" if hours < 48 else f"{hours // 24} d ago"
+
+
 def time_text(at: float | None) -> str:
     """Return a time for people, to the minute; `never` for None."""
     return "never" if at is None else datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d %H:%M UTC")

@@ -41,12 +41,10 @@ from crawld.web.reply import (
     header,
     headers,
     http_date,
-    number,
     split_query,
 )
+from crawld.web.search_page import search_page
 
-HITS_PER_PAGE: Final = 10
-MAX_HITS: Final = 1_000
 MAX_TARGET: Final = 16_384
 
 Scope = dict[str, Any]
@@ -207,18 +205,7 @@ class MirrorApp:
         return site_pages.random_page(connection, self._clock())
 
     def _search(self, connection: apsw.Connection, parameters: dict[str, str]) -> Reply:
-        query = parameters.get("q", "").strip()
-        start = min(number(parameters.get("start")), MAX_HITS)
-        hits = search_index.find(connection, query, start=start, limit=HITS_PER_PAGE + 1)
-        return render_page(
-            "search.html",
-            query=query,
-            hits=hits[:HITS_PER_PAGE],
-            start=start,
-            page_size=HITS_PER_PAGE,
-            more=len(hits) > HITS_PER_PAGE and start < MAX_HITS,
-            waiting=search_index.count_pending(connection),
-        )
+        return search_page(connection, parameters, self._clock())
 
     def _compare(self, connection: apsw.Connection, parameters: dict[str, str]) -> Reply:
         return history.redirect_to_diff(connection, parameters)
@@ -251,6 +238,8 @@ _ROUTES: Final[dict[str, Callable[[MirrorApp, apsw.Connection, dict[str, str]], 
 _ASSETS: Final = {
     assets.STYLE_PATH: ("text/css", assets.STYLE),
     assets.SCRIPT_PATH: ("text/javascript", assets.SCRIPT),
+    # Browsers ask for it on behalf of mirrored pages that name no icon.
+    "/favicon.ico": ("image/svg+xml", assets.MARK.encode()),
 }
 
 

@@ -25,6 +25,21 @@ _LICENSE_SIGNS = tuple(
 )
 _MEDIAWIKI_SIGNS = ('content="mediawiki', 'property="mw:htmlversion"')
 _MAX_LICENSE_CHARACTERS = 60
+UNNAMED = "Licence"
+_NAME_SIGNS = re.compile(
+    r"\b(?:CC|Creative Commons|BY-SA|GNU|GFDL|A?GPL|LGPL|MIT|Apache|BSD|ODbL|Public Domain"
+    r"|licen[cs]e|copyright)\b",
+    re.IGNORECASE,
+)
+_KNOWN = (
+    ("gnu.org/copyleft/fdl", "GFDL"),
+    ("gnu.org/licenses/fdl", "GFDL"),
+    ("gnu.org/licenses/gpl", "GPL"),
+    ("apache.org/licenses/license-2.0", "Apache 2.0"),
+    ("opensource.org/licenses/mit", "MIT"),
+    ("opensource.org/license/mit", "MIT"),
+    ("opendatacommons.org/licenses/odbl", "ODbL"),
+)
 _COMMONS = re.compile(
     r"https?://creativecommons\.org/(?:licenses/([a-z-]+)/([0-9.]+)|publicdomain/(zero|mark))",
     re.IGNORECASE,
@@ -38,7 +53,7 @@ class Attribution:
 
     Attributes:
         revision_id: the wiki revision of the copy.
-        license: name of the license, "License" if it is not known.
+        license: name of the license, "Licence" if it is not known.
         license_url: URL of the license.
         history_url: page history, which names the authors.
     """
@@ -90,13 +105,20 @@ def _license_url(url: str, head: str) -> str | None:
 def license_name(url: str, wiki: WikiFacts | None = None) -> str:
     """Return the short name of a license by its URL, or as a wiki that uses it calls it.
 
+    Some wikis give their own name or host there: that is not the name of a license.
+
     >>> license_name("https://creativecommons.org/licenses/by-sa/4.0/")
     'CC BY-SA 4.0'
+    >>> license_name("https://www.gnu.org/copyleft/fdl.html"), license_name("https://a.org/legal")
+    ('GFDL', 'Licence')
     """
     match = _COMMONS.match(url)
     if match is None:
         told = wiki.license if wiki is not None and wiki.license_url == url else ""
-        return told[:_MAX_LICENSE_CHARACTERS] or "License"
+        if _NAME_SIGNS.search(told):
+            return told[:_MAX_LICENSE_CHARACTERS]
+        place = url.partition("://")[2].removeprefix("www.").lower()
+        return next((name for start, name in _KNOWN if place.startswith(start)), UNNAMED)
     if match[3]:
         return "CC0" if match[3].lower() == "zero" else "Public Domain"
     return f"CC {match[1].upper()} {match[2]}"

@@ -24,7 +24,7 @@ from crawld.core.content import media
 from crawld.core.content.quarantine import UNANALYSED
 from crawld.core.content.rewrite import Locate, charset_after, rewrite_css, rewrite_html
 from crawld.core.content.url_kind import UrlKind
-from crawld.core.display import iso_text
+from crawld.core.display import iso_text, rough_ago_text
 from crawld.core.page import Outcome, PageState
 from crawld.core.url import split_url, url_hash
 from crawld.store.frontier.removal import Removal
@@ -38,13 +38,14 @@ from crawld.store.versions.version import VersionRow
 from crawld.web import security
 from crawld.web.address import MirrorAddress, mirror_path
 from crawld.web.attribution import read_attribution
+from crawld.web.banner import banner
 from crawld.web.large_pages import (
     INLINE_BYTES,
     INLINE_FILE_BYTES,
     READING_FACTOR,
     RENDERING_FACTOR,
 )
-from crawld.web.pages import banner, missing_page, too_large, withheld_page
+from crawld.web.pages import missing_page, too_large, withheld_page
 from crawld.web.reply import (
     Header,
     Postponed,
@@ -60,7 +61,7 @@ from crawld.web.reply import (
 from crawld.web.wiki_address import other_spelling, wiki_of
 from crawld.workers import check_wanted
 
-RENDERING_VERSION: Final = 3
+RENDERING_VERSION: Final = 4
 """Part of every ETag; increase it when the same version is rendered differently."""
 
 PAGE_MAX_AGE_S: Final = 60
@@ -124,12 +125,14 @@ class DisplayOptions:
 
 @dataclass(frozen=True, slots=True)
 class ServedCopy:
-    """A copy to send."""
+    """A copy to send; `superseded`: a newer one is stored."""
 
     page: PageLookup
     served: ShownCopy
     row: VersionRow
     address: MirrorAddress
+    now: float
+    superseded: bool
 
     @property
     def link_selector(self) -> str:
@@ -139,10 +142,19 @@ class ServedCopy:
         return iso_text(math.ceil(self.row.visited_at))
 
     @property
-    def missing_at(self) -> float | None:
-        """When the last visit did not find the page, Unix seconds; None: it did, or this is old."""
-        missing = self.page.last_outcome in _MISSING and not self.address.selector.text
-        return self.page.last_visit_at if missing else None
+    def missing_since(self) -> str | None:
+        """How long ago the last visit did not find the page; None: it did, or this is old."""
+        at = self.page.last_visit_at
+        if at is None or self.page.last_outcome not in _MISSING or self.address.selector.text:
+            return None
+        return rough_ago_text(at, self.now)
+
+    @property
+    def held_id(self) -> int | None:
+        """The newest copy, if this one is shown in its place; None: it is not."""
+        served = self.served
+        held = served.newest_id != self.row.version_id and not self.address.selector.text
+        return served.newest_id if held else None
 
     @property
     def removal(self) -> Removal | None:
@@ -200,7 +212,8 @@ def page_reply(
     if row is None:
         first_at = lookup.first_copy_at(connection, page.page_id)
         return missing_page(address, page, first_at, target)
-    copy = ServedCopy(page, found, row, address)
+    superseded = bool(address.selector.text) and version.next_after(connection, row) is not None
+    copy = ServedCopy(page, found, row, address, now, superseded)
     return _copy_reply(connection, copy, request, display, find_rendered)
 
 
@@ -280,7 +293,9 @@ def copy_etag(copy: ServedCopy, display: DisplayOptions) -> str:
         copy.row.version_id,
         copy.row.response.content_type == UNANALYSED,
         copy.served.gone,
-        copy.missing_at,
+        copy.missing_since,
+        copy.held_id,
+        copy.superseded,
         copy.removal,
         copy.left_at,
         copy.leads_to,
@@ -359,11 +374,13 @@ def _banner(connection: apsw.Connection, copy: ServedCopy, body: bytes) -> str:
             partial(wiki_of, connection, page.url),
         ),
         gone=copy.served.gone,
-        missing_at=copy.missing_at,
+        missing_since=copy.missing_since,
         removal=copy.removal,
         left_at=copy.left_at,
         leads_to=copy.leads_to,
         pinned=copy.served.reason is Reason.PINNED,
+        held_id=copy.held_id,
+        superseded=copy.superseded,
     )
 
 

@@ -1,41 +1,23 @@
-"""The generated pages of the web mirror, and the banner on mirrored pages.
-
-Templates escape all values. The banner has inline styles, since the styles of the mirrored page
-must not affect it, and it must not change that page's layout.
-"""
+"""The generated pages of the web mirror. Templates escape all values."""
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
-from html import escape
 from typing import Final
+from urllib.parse import unquote
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from crawld.core.display import ago_text, count_text, duration_text, iso_text, size_text, time_text
+from crawld.core.titles import title_of_path
+from crawld.core.url import split_url
 from crawld.store.frontier.removal import Removal
 from crawld.store.mirror.lookup import PageLookup
 from crawld.web import assets, security
 from crawld.web.address import MirrorAddress, mirror_path, readable_url
-from crawld.web.attribution import Attribution
 from crawld.web.look import shown_look
-from crawld.web.reply import Header, Reply, header
-
-_BANNER_STYLE = (
-    "all:initial;display:block;box-sizing:border-box;position:fixed;z-index:2147483647;left:0;"
-    "right:0;bottom:0;max-height:40%;overflow:auto;padding:3px 10px;background:#f2f0e6;color:#333;"
-    "border-top:1px solid #b8b297;font:13px/1.4 sans-serif;text-align:left;direction:ltr"
-)
-# The page gets padding for the banner. In print it is part of the flow; low frames have none.
-_PAGE_STYLE = (
-    "html{padding-bottom:26px!important;scroll-padding-bottom:26px}"
-    "@media print{html{padding-bottom:0!important}crawld-banner{position:static!important}}"
-    "@media screen and (max-height:150px)"
-    "{html{padding-bottom:0!important}crawld-banner{display:none!important}}"
-)
-_BOLD_STYLE = "all:initial;font:inherit;font-weight:bold"
-_LINK_STYLE = "all:initial;font:inherit;color:#004488;text-decoration:underline;cursor:pointer"
-
+from crawld.web.reply import Header, Reply, header, split_query
 
 _TITLE_CHARACTERS: Final = 300
 
@@ -97,7 +79,7 @@ def missing_page(
     first_at: float | None = None,
     target: str | None = None,
 ) -> Reply:
-    """Return the page for a missing copy, with a link to the original."""
+    """Return the page for a missing copy: what adds it, a search for it, its original."""
     return render_page(
         "missing.html",
         404,
@@ -107,6 +89,17 @@ def missing_page(
         page=page,
         first_at=first_at,
         target=target,
+        title=_title_of(address.url),
+        command=f"crawlctl add {shlex.quote(address.url)}",
+        reason_command=f"crawlctl why {shlex.quote(address.url)}",
+    )
+
+
+def _title_of(url: str) -> str:
+    """Return the title that a URL suggests, empty: none."""
+    path, parameters = split_query(split_url(url).target)
+    return " ".join(dict(parameters).get("title", "").replace("_", " ").split()) or title_of_path(
+        unquote(path)
     )
 
 
@@ -148,76 +141,3 @@ def too_large(what: str) -> Reply:
 def not_an_address() -> Reply:
     """Return the page for a target that is not the address of a page."""
     return error_page(404, "No such page", "This is not a valid page address.")
-
-
-def banner(
-    url: str,
-    at: float,
-    attribution: Attribution,
-    *,
-    gone: bool = False,
-    missing_at: float | None = None,
-    removal: Removal | None = None,
-    left_at: float | None = None,
-    leads_to: str | None = None,
-    pinned: bool = False,
-) -> str:
-    """Return the banner of a mirrored page: source, time, revision and license.
-
-    It is fixed at the lower edge of the window, so that it does not move the page.
-
-    Args:
-        gone: whether the page was retired.
-        missing_at: when it was not found at its site, Unix seconds; None: the last visit found it.
-        removal: what the wiki of the page reports about it.
-        left_at: when it left the mirrored part of its wiki, Unix seconds.
-        leads_to: the page to which it redirects, of which the mirror has no copy.
-    """
-    parts = [f"Copy of {_link(url, readable_url(url))} made {time_text(at)}"]
-    if removal is not None:
-        parts.append(_bold(_removal_text(removal)))
-        if removal.target_url is not None:
-            parts.append(_link(mirror_path(removal.target_url), "its new place"))
-    elif gone:
-        parts.append(_bold("the original is gone"))
-    elif missing_at is not None:
-        parts.append(_bold(f"the original was not found {time_text(missing_at)}"))
-    else:
-        parts += _whereabouts(left_at, leads_to)
-    if pinned:
-        parts.append("pinned by the operator")
-    if attribution.revision_id is not None:
-        parts.append(f"revision {attribution.revision_id}")
-    if attribution.license is not None and attribution.license_url is not None:
-        parts.append(_link(attribution.license_url, attribution.license))
-    if attribution.history_url is not None:
-        parts.append(_link(attribution.history_url, "authors"))
-    parts.append(_link("/versions" + mirror_path(url), "all copies"))
-    return (
-        f"<crawld-banner role=note style='{_BANNER_STYLE}'><style>{_PAGE_STYLE}</style>"
-        f"{' · '.join(parts)}</crawld-banner>"
-    )
-
-
-def _whereabouts(left_at: float | None, leads_to: str | None) -> list[str]:
-    """Return what is known of an original that is there, but no longer what the copy shows."""
-    if leads_to is not None:
-        link = _link(leads_to, readable_url(leads_to))
-        return [f"{_bold('the original redirects to')} {link}"]
-    if left_at is not None:
-        return [_bold(f"no longer in the mirrored part since {time_text(left_at)}")]
-    return []
-
-
-def _bold(text: str) -> str:
-    return f"<b style='{_BOLD_STYLE}'>{text}</b>"
-
-
-def _removal_text(removal: Removal) -> str:
-    done = "moved" if removal.kind == "move" else "deleted"
-    return f"the original was {done} {time_text(removal.at)}"
-
-
-def _link(url: str, text: str) -> str:
-    shown = text if len(text) <= 120 else text[:119] + "…"
-    return f"<a rel=noreferrer style='{_LINK_STYLE}' href=\"{escape(url)}\">{escape(shown)}</a>"

@@ -51,7 +51,8 @@ def served(tmp_path_factory):
 @pytest.mark.parametrize(("width", "scheme"), [(1440, "light"), (360, "dark")])
 def test_pages_are_accessible_and_ask_nobody_else(browser, served, width, scheme):
     size = {"width": width, "height": 740}
-    with closing(browser.new_context(viewport=size, color_scheme=scheme)) as context:
+    look = {"viewport": size, "color_scheme": scheme, "is_mobile": width < 600}
+    with closing(browser.new_context(**look)) as context:
         page = context.new_page()
         said = []
         page.on("console", lambda message: said.append(message.text))
@@ -63,6 +64,10 @@ def test_pages_are_accessible_and_ask_nobody_else(browser, served, width, scheme
             found[target] = violations(page)
             inner = page.evaluate("document.documentElement.scrollWidth")
             assert inner <= width, f"{target} scrolls sideways"
+        page.goto(served + PATH + "Apple")
+        found["mirrored"] = [each for each in violations(page) if "crawld-" in each]
+        line = page.evaluate("document.querySelector('crawld-banner').scrollHeight")
+        assert line < 36, "the line takes more than one row"
         page.goto(f"{served}/https/wiki.example.org/wiki/None")
         found["missing"] = violations(page)
     assert {target: each for target, each in found.items() if each} == {}

@@ -26,6 +26,8 @@ MAX_QUERY = 1_000
 MAX_TERMS = 32
 
 SNIPPET_CHARACTERS = 240
+_CUT_CHARACTERS = 20
+"""A longer word may be cut at the edge of a snippet."""
 
 _ENTITY_CHARACTERS = 5
 """Most characters that Lexbor writes for one."""
@@ -42,7 +44,7 @@ class Query(NamedTuple):
 
     Attributes:
         match: FTS5 match expression; empty: no result.
-        words: lower-case beginnings of words to highlight in hits.
+        words: lower-case words to highlight in hits; with `*` at the end: beginnings of words.
     """
 
     match: str
@@ -107,6 +109,7 @@ def parse_query(text: str) -> Query:
         (unwanted if minus else wanted).append(term)
         if not minus:
             words += (each.lower() for each in found)
+            words[-1] += "*" if begins else ""
     if not wanted:
         return Query("", ())
     match = " AND ".join(wanted)
@@ -116,7 +119,10 @@ def parse_query(text: str) -> Query:
 
 
 def snippet(text: str, words: Sequence[str]) -> list[tuple[str, bool]]:
-    """Return a part of a text that contains some of the words, in pieces.
+    """Return a part of a text that contains some of the words, in pieces, cut between words.
+
+    Args:
+        words: as in `Query`.
 
     Returns:
         (text, whether it is one of the words), in order; white space is one space.
@@ -126,8 +132,11 @@ def snippet(text: str, words: Sequence[str]) -> list[tuple[str, bool]]:
     first = pattern.search(plain) if pattern else None
     start = max(first.start() - SNIPPET_CHARACTERS // 4, 0) if first else 0
     if start:
-        start = plain.find(" ", start, start + 20) + 1 or start
+        start = plain.find(" ", start, start + _CUT_CHARACTERS) + 1 or start
     end = min(start + SNIPPET_CHARACTERS, len(plain))
+    if end < len(plain):
+        space = plain.rfind(" ", end - _CUT_CHARACTERS, end + 1)
+        end = space if space > start else end
     pieces = list(_pieces(plain[start:end], pattern))
     if start:
         pieces.insert(0, ("… ", False))
@@ -139,10 +148,20 @@ def snippet(text: str, words: Sequence[str]) -> list[tuple[str, bool]]:
 def _pattern(words: Sequence[str]) -> re.Pattern[str] | None:
     if not words:
         return None
-    either = "|".join(re.escape(word) for word in sorted(words, key=len, reverse=True))
+    either = "|".join(map(_word_pattern, sorted(words, key=len, reverse=True)))
     return re.compile(
         rf"(?:(?<!\w)|(?<=[{_UNSPACED}])|(?=[{_UNSPACED}]))(?:{either})", re.IGNORECASE
     )
+
+
+def _word_pattern(word: str) -> str:
+    """Return the pattern of a whole word from its beginning, or of a character that is one."""
+    plain = re.escape(word.removesuffix("*"))
+    if _CHARACTER.fullmatch(word):
+        return plain
+    if word.endswith("*"):
+        return rf"{plain}(?:(?![{_UNSPACED}])\w)*"
+    return rf"{plain}(?:(?!\w)|(?=[{_UNSPACED}]))"
 
 
 def _pieces(text: str, pattern: re.Pattern[str] | None) -> Iterator[tuple[str, bool]]:

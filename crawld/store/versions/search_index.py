@@ -45,6 +45,9 @@ SNIPPETS_BYTES: Final = SNIPPET_ANALYSIS_BYTES + 2 * SNIPPET_COPY_BYTES
 MERGE_PAGES: Final = 500
 """Pages of the index rewritten in one slice: some 2 MB, 50 ms."""
 
+MAX_COUNTED: Final = 10_000
+"""Matches of a query that are counted."""
+
 CURSOR: Final = "search_version"
 """Key in meta: the last version_id examined."""
 
@@ -94,6 +97,7 @@ class Hit(NamedTuple):
     Attributes:
         title: of the newest copy.
         gone: whether it is gone from the web.
+        last_visit_at: Unix seconds.
         pieces: a snippet of its text; each piece with whether it is a word of the query.
     """
 
@@ -101,6 +105,24 @@ class Hit(NamedTuple):
     title: str | None
     gone: bool
     pieces: list[tuple[str, bool]]
+    host_id: int
+    last_visit_at: float | None
+
+
+class HitCounts(NamedTuple):
+    """How many pages match a query.
+
+    Attributes:
+        sites: name and matches of each site, most first.
+        complete: whether all matches were counted, not only the first `MAX_COUNTED`.
+    """
+
+    sites: list[tuple[str, int]]
+    complete: bool
+
+    def of(self, site: str) -> int:
+        """Return the counted matches of a site; empty name: of all sites."""
+        return sum(n for name, n in self.sites if not site or name == site)
 
 
 _NEW: Final = f"""
@@ -206,11 +228,35 @@ def rebuild(connection: apsw.Connection) -> None:
     meta.put(connection, CURSOR, "0")
 
 
-def find(connection: apsw.Connection, query: str, *, start: int = 0, limit: int = 10) -> list[Hit]:
+def count_hits(connection: apsw.Connection, query: str) -> HitCounts:
+    """Return how many pages match a query, by site."""
+    asked = parse_query(query)
+    if not asked.match:
+        return HitCounts([], complete=True)
+    rows: list[tuple[Any, ...]] = connection.execute(
+        "SELECT name, sum(shown), count(*) FROM"
+        f" (SELECT site_id, NOT {IS_WITHHELD} AS shown FROM page_text"
+        " CROSS JOIN page ON page.page_id = page_text.rowid WHERE page_text MATCH ? LIMIT ?)"
+        " JOIN site USING (site_id) GROUP BY site_id ORDER BY 2 DESC, name",
+        (asked.match, MAX_COUNTED),
+    ).fetchall()
+    counts = [(name, shown) for name, shown, _ in rows if shown]
+    return HitCounts(counts, complete=sum(n for *_, n in rows) < MAX_COUNTED)
+
+
+def find(
+    connection: apsw.Connection,
+    query: str,
+    *,
+    site: str = "",
+    start: int = 0,
+    limit: int = 10,
+) -> list[Hit]:
     """Return pages that match a query, the best first.
 
     Args:
         query: as a person types it, see `core/content/search`.
+        site: only pages of the site with this name; empty: of all.
         start: hits to skip.
     """
     asked = parse_query(query)
@@ -218,15 +264,23 @@ def find(connection: apsw.Connection, query: str, *, start: int = 0, limit: int 
         return []
     rows: list[tuple[Any, ...]] = connection.execute(
         f"SELECT url, substr(page.title, 1, {SHOWN_TITLE_CHARACTERS}), state, version.body_id,"
-        f" {COPY_TYPE} FROM page_text"
+        f" {COPY_TYPE}, host_id, last_visit_at FROM page_text"
         " CROSS JOIN page ON page.page_id = page_text.rowid LEFT JOIN version USING (version_id)"
-        f" WHERE page_text MATCH ? AND NOT {IS_WITHHELD}"
-        " ORDER BY page_text.rank LIMIT ? OFFSET ?",
-        (asked.match, limit, start),
+        f" WHERE page_text MATCH ?1 AND NOT {IS_WITHHELD}"
+        " AND (?2 = '' OR site_id = (SELECT site_id FROM site WHERE name = ?2))"
+        " ORDER BY page_text.rank LIMIT ?3 OFFSET ?4",
+        (asked.match, site, limit, start),
     ).fetchall()
     return [
-        Hit(url, title, state == PageState.GONE, _pieces(connection, body_id, kind, asked.words))
-        for url, title, state, body_id, kind in rows
+        Hit(
+            url,
+            title,
+            state == PageState.GONE,
+            _pieces(connection, body_id, kind, asked.words),
+            host_id,
+            last_visit_at,
+        )
+        for url, title, state, body_id, kind, host_id, last_visit_at in rows
     ]
 
 

@@ -1,9 +1,13 @@
 """Responses of the web mirror."""
 
+from html import unescape
+
 import pytest
 import trio
 
 from crawld.core.page import Outcome, PageState
+from crawld.store.frontier import frontier, site
+from crawld.store.frontier.frontier import Discovery
 from crawld.store.versions import search_index, version
 from crawld.web import assets
 from crawld.web.mirror import DisplayOptions
@@ -58,6 +62,23 @@ class TestPages:
         reply = mirror.get("/https/example.org/none?x=%27&y")
         assert reply.status == 404
         assert 'href="https://example.org/none?x=%27&amp;y"' in sent(reply)
+
+    @pytest.mark.parametrize(
+        ("url", "title", "command"),
+        [
+            ("https://example.org/wiki/Alan_Turing", "Alan Turing", "{}"),
+            ("https://example.org/w?title=A_b&x=1", "A b", "'{}'"),
+            ("https://example.org/it's", "it's", """'https://example.org/it'"'"'s'"""),
+            ("https://example.org/", None, "{}"),
+        ],
+    )
+    def test_a_missing_page_offers_a_search_and_the_command_that_adds_it(
+        self, mirror, url, title, command
+    ):
+        page = unescape(sent(mirror.get("/" + url.replace("://", "/"))))
+        assert f"<code>crawlctl add {command.format(url)}</code>" in page
+        assert ("Search for" in page) == (title is not None)
+        assert title is None or f"Search for “{title}”" in page
 
     def test_a_page_not_yet_visited(self, mirror):
         mirror.page(URL)
@@ -254,35 +275,6 @@ class TestPolicy:
         assert header_of(reply, "refresh") is None
 
 
-class TestBanner:
-    WIKI = (
-        '<html><head><meta name="generator" content="MediaWiki 1.39">'
-        '<link rel="license" href="https://creativecommons.org/licenses/by-sa/4.0/">'
-        '<script>{"wgRevisionId":1234,"x":1}</script></head><body>text</body></html>'
-    )
-
-    def test_the_banner_has_source_time_revision_license_and_authors(self, mirror):
-        mirror.page(URL, self.WIKI)
-        line = sent(mirror.get(PATH)).partition("<body>")[2].partition("</crawld")[0]
-        for part in (
-            f'href="{URL}"',
-            "made 2026-05-28 20:26 UTC",
-            "revision 1234",
-            "CC BY-SA 4.0</a>",
-            f'href="{URL}?action=history"',
-            'href="/versions/https/example.org/a"',
-        ):
-            assert part in line
-
-    def test_a_url_in_the_banner_is_escaped(self, mirror):
-        mirror.page("https://example.org/?%22%3E&'", "<body>")
-        assert "'<" not in sent(mirror.get("/https/example.org/?%22%3E&%27"))
-
-    def test_a_license_url_with_a_script_is_ignored(self, mirror):
-        mirror.page(URL, '<link rel="license" href="javascript:alert(1)"><body>')
-        assert "javascript:alert(1)</a>" not in sent(mirror.get(PATH))
-
-
 class TestTime:
     @pytest.fixture
     def history(self, mirror):
@@ -424,10 +416,32 @@ class TestSearch:
         assert "<mark>apples</mark> &lt;b&gt; and <mark>pears</mark>" in page
         assert "Minerals" not in page
 
+    def test_hits_are_counted_and_filtered_by_site(self, mirror, monkeypatch):
+        site.upsert(mirror.connection, "b&b", "{}", source="config", at=NOW)
+        for k in range(12):
+            mirror.page(f"{URL}{k}", "<p>fruit", title=f"Page {k} - Wiki")
+        other = Discovery.of("https://other.example/x", site_id=2, at=NOW)
+        [found] = frontier.discover(mirror.connection, [other])
+        mirror.changed(found.page_id, "<p>fruit", at=NOW, kind="text/html", title="Other")
+        search_index.apply(mirror.connection, search_index.plan(mirror.connection))
+        page = sent(mirror.get("/search?q=fruit"))
+        assert ">13 pages</p>" in page
+        assert '<a class="chip" href="/search?q=fruit&amp;site=docs">docs 12</a>' in page
+        assert "start=10" in page
+        assert " - Wiki</a>" not in page
+        filtered = sent(mirror.get("/search?q=fruit&site=b%26b"))
+        assert ">1 page of b&amp;b</p>" in filtered
+        assert 'site=b%26b" aria-current="true">b&amp;b 1<' in filtered
+        assert ">Other</a>" in filtered
+        assert "Page 1" not in filtered
+        assert "No results in none" in sent(mirror.get("/search?q=fruit&site=none"))
+        monkeypatch.setattr(search_index, "MAX_COUNTED", 5)
+        assert "More than 5 pages" in sent(mirror.get("/search?q=fruit"))
+
     def test_copies_that_are_not_indexed_are_counted(self, mirror):
         mirror.page(URL, "<p>apples")
         page = sent(mirror.get("/search?q=apples"))
-        assert "1 copies are not indexed yet" in page
+        assert "1 copy is not indexed yet" in page
 
     @pytest.mark.parametrize("query", ['"', "%22%22*", "AND", "NEAR(", "-x", "a:b^", "%00", "*"])
     def test_any_query_is_valid(self, mirror, query):

@@ -1,5 +1,7 @@
 """License and authors of a copy."""
 
+from dataclasses import replace
+
 import pytest
 
 from crawld.sources.mediawiki_site import WikiFacts
@@ -13,7 +15,8 @@ from crawld.web.attribution import license_name, read_attribution
         ("https://creativecommons.org/licenses/by-sa/4.0/", "CC BY-SA 4.0"),
         ("http://creativecommons.org/licenses/by-nc/2.5/deed.de", "CC BY-NC 2.5"),
         ("https://creativecommons.org/publicdomain/zero/1.0/", "CC0"),
-        ("https://www.gnu.org/copyleft/fdl.html", "License"),
+        ("https://www.gnu.org/copyleft/fdl.html", "GFDL"),
+        ("https://foundation.example.org/terms", "Licence"),
     ],
 )
 def test_license_names(url, name):
@@ -28,7 +31,7 @@ def test_a_page_without_attribution():
 def test_a_relative_license_url_is_resolved():
     found = read_attribution("https://a.org/b", "<link rel='license' href=/l>", 5)
     assert (found.license, found.license_url, found.revision_id) == (
-        "License",
+        "Licence",
         "https://a.org/l",
         5,
     )
@@ -61,3 +64,10 @@ def test_a_license_without_a_known_name_is_called_as_its_wiki_does():
     page = "<link rel=license href='/ours'>"
     found = read_attribution("https://a.org/wiki/B", page, None, lambda: WIKI)
     assert (found.license, found.license_url) == ("Our own license", "https://a.org/ours")
+
+
+@pytest.mark.parametrize("told", ["wiki.example.org", "Example Wiki", ""])
+def test_the_name_of_a_host_is_not_that_of_a_license(told):
+    wiki = replace(WIKI, license=told, license_url="https://a.org/ours")
+    page = "<link rel=license href='https://a.org/ours'>"
+    assert read_attribution("https://a.org/wiki/B", page, None, lambda: wiki).license == "Licence"

@@ -66,7 +66,8 @@ def test_a_snippet_highlights_the_words():
     assert ("needle", True) in pieces
     assert pieces[0] == ("… ", False)
     assert pieces[-1] == (" …", False)
-    assert snippet("haystack", ["hay"]) == [("hay", True), ("stack", False)]
+    assert snippet("haystack", ["hay"]) == [("haystack", False)]
+    assert snippet("haystack, hay", ["hay*"]) == [("haystack", True), (", ", False), ("hay", True)]
     assert snippet("unhay", ["hay"]) == [("unhay", False)]
     assert snippet("大数据", ["数", "据"]) == [("大", False), ("数", True), ("据", True)]
 
