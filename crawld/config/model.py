@@ -173,6 +173,9 @@ class StoreConfig(ConfigTable):
         "Largest size of the database; beyond it, superseded copies are deleted first, then "
         "requisites that no page uses, then copies of gone pages: see crawlctl retention.",
     )
+    keep_events: Count = key(
+        1_000_000, "Newest events kept for feeds and notifications; 100 bytes each.", unit="events"
+    )
 
 
 class FrontierConfig(ConfigTable):

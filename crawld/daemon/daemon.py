@@ -70,7 +70,7 @@ from crawld.net.lookup_slots import LOOKUPS_AT_ONCE
 from crawld.net.resolver import CachedResolver
 from crawld.store.changes.hint_source import SourceRow
 from crawld.store.engine.database import Database
-from crawld.store.frontier import traffic
+from crawld.store.frontier import event, traffic
 
 log = structlog.get_logger(__name__)
 
@@ -338,6 +338,7 @@ class Daemon:
     async def _fill(self) -> None:
         month = month_of(self.clock.now())
         self.state.traffic.load(month, await self.database.read(traffic.of_month, month))
+        await self.database.write(event.lift_ids, self.clock.now())
         await self.site_registry.adopt(self._config, self.start.seeds)
         await self._members.load()
         await restore_hosts(self.state, self.database, self.clock)

@@ -20,12 +20,14 @@ from typing import Any, Final, NamedTuple
 
 import apsw
 
+from crawld.core.event import EventKind, event_kind
 from crawld.core.page import Grace, Outcome, PageState
 from crawld.store.changes import hint, model, volatile, wiki_page
 from crawld.store.changes.hint import HintJudgement
 from crawld.store.changes.volatile import Template
 from crawld.store.engine.in_parts import InParts, finish
 from crawld.store.frontier import (
+    event,
     frontier,
     left_pages,
     page_counts,
@@ -36,6 +38,7 @@ from crawld.store.frontier import (
     tombstone,
 )
 from crawld.store.frontier import host as host_rows
+from crawld.store.frontier.event import NewEvent
 from crawld.store.frontier.frontier import NO_CAPS, Caps, Discovery, Known, NewPage
 from crawld.store.frontier.host import HostUpdate
 from crawld.store.frontier.refusal import Refusal
@@ -160,7 +163,7 @@ class RecordResult:
 
 _OLD: Final = f"""
 SELECT state, site_id, host_id, origin_id, requisite, left_at, host, {removal.IS_REMOVED},
-       {tombstone.ANY_EXISTS}
+       {tombstone.ANY_EXISTS}, page.change_count, version_id, absent
 FROM page JOIN host USING (host_id) WHERE page_id = ?
 """
 
@@ -204,7 +207,9 @@ def record_in_parts(connection: apsw.Connection, visit: VisitRecord) -> InParts[
     old = connection.execute(_OLD, (visit.page_id,)).fetchone()
     if old is None:
         return RecordResult(None, None, [])
-    state, site_id, host_id, origin_id, is_requisite, left_at, host, is_removed, tombstones = old
+    state, site_id, host_id, origin_id, is_requisite, left_at, host, is_removed, tombstones = old[
+        :9
+    ]
     version_id = yield from _store_version(connection, visit)
     _update_page(connection, visit, version_id)
     if is_removed and not is_requisite:
@@ -212,6 +217,8 @@ def record_in_parts(connection: apsw.Connection, visit: VisitRecord) -> InParts[
     if left_at is not None:
         left_pages.record_visit(connection, visit.page_id, visit.outcome, visit.visited_at)
     visit_id = _insert(connection, visit, version_id)
+    if not is_requisite:
+        _store_event(connection, visit, _Before(site_id, host_id, *old[9:]), version_id)
     _store_evidence(connection, visit, host_id, origin_id)
     moved = state != visit.state and not is_requisite
     _count(connection, visit, site_id, host_id, PageState(state) if moved else visit.state)
@@ -266,6 +273,48 @@ def _store_version(connection: apsw.Connection, visit: VisitRecord) -> InParts[i
         return None
     body_id = yield from body.ensure_in_parts(connection, visit.body)
     return version.insert(connection, visit.page_id, visit.visited_at, body_id, visit.response)
+
+
+class _Before(NamedTuple):
+    """What decides whether a visit is an event: the page before it."""
+
+    site_id: int
+    host_id: int
+    change_count: int
+    version_id: int | None
+    absent: str | None
+
+
+def _store_event(
+    connection: apsw.Connection, visit: VisitRecord, before: _Before, version_id: int | None
+) -> None:
+    kind = event_kind(
+        visit.outcome,
+        # An imported copy counts as no change.
+        had_copy=before.change_count > 0 or before.version_id is not None,
+        absent=EventKind(before.absent) if before.absent else None,
+        retired=visit.state is PageState.GONE,
+    )
+    if kind is None:
+        return
+    # There was nothing to compare with, as after a page got the history of another.
+    blind = kind is EventKind.CHANGED and visit.difference is None and version_id is not None
+    if blind and version.are_equal(connection, before.version_id, version_id):
+        return
+    unproven = kind is EventKind.GONE and visit.state is not PageState.GONE
+    if unproven and event.loses_many(connection, before.host_id, visit.visited_at):
+        return
+    found = NewEvent(
+        before.site_id,
+        visit.page_id,
+        kind,
+        visit.visited_at,
+        version_id,
+        before.version_id,
+        None if version_id is None else visit.difference,
+        visit.redirect_url if kind is EventKind.MOVED else None,
+    )
+    event.insert(connection, found)
 
 
 def _count(

@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from crawld.daemon.jobs.retention import RetentionJob
+from crawld.store.mirror import events
 from crawld.store.mirror.selection import Reason, select_copy
 from tests.daemon.control_client import get, post
 from tests.daemon.page_history import BEGIN, DAY_S
@@ -87,3 +88,15 @@ async def test_retention_shows_what_a_quota_will_delete(edited_page):
     assert of_site["holdings"][0]["copies"] == 0
     versions = (await get(running, "/history", url=url)).json()["versions"]
     assert len(versions) == 1
+
+
+async def test_the_newest_events_are_kept(edited_page):
+    running, _, _ = edited_page
+    listed = (await running.database.read(events.list_after, 0)).events
+    assert [each.kind for each in listed] == ["new", *["changed"] * 4]
+    config = running.context.config()
+    store = config.store.model_copy(update={"keep_events": 2})
+    kept = replace(running.context, config=lambda: config.model_copy(update={"store": store}))
+    await RetentionJob(kept).run()
+    left = (await running.database.read(events.list_after, 0)).events
+    assert [each.event_id for each in left] == [each.event_id for each in listed[-2:]]

@@ -1,5 +1,11 @@
 CREATE INDEX body_base ON body (base_id) WHERE base_id IS NOT NULL;
 
+CREATE INDEX event_kind ON event (kind);
+
+CREATE INDEX event_page ON event (page_id);
+
+CREATE INDEX event_site ON event (site_id, kind);
+
 CREATE INDEX origin_host ON origin (host_id);
 
 CREATE INDEX page_discovered ON page (requisite, host_id, site_id, depth, page_id)
@@ -189,6 +195,22 @@ CREATE TABLE change (
     PRIMARY KEY (page_id, changed_at, revision_id, source)
 ) STRICT, WITHOUT ROWID;
 
+CREATE TABLE event (
+    -- never used again: clients know an event by it
+    event_id INTEGER PRIMARY KEY AUTOINCREMENT,
+    site_id INTEGER NOT NULL REFERENCES site,
+    page_id INTEGER NOT NULL REFERENCES page ON DELETE CASCADE,
+    kind TEXT NOT NULL CHECK (kind IN ('new', 'changed', 'moved', 'gone', 'back')),
+    at REAL NOT NULL,
+    -- the copies after and before; not referenced, because retention may delete them
+    version_id INTEGER,
+    before_id INTEGER,
+    -- size of the change, a share of the text
+    difference REAL,
+    -- where it moved to
+    target_url TEXT
+) STRICT;
+
 CREATE TABLE fan_out (
     hint_source_id INTEGER NOT NULL REFERENCES hint_source ON DELETE CASCADE,
     cause TEXT NOT NULL,
@@ -246,6 +268,8 @@ CREATE TABLE meta (
     value TEXT NOT NULL
 ) STRICT, WITHOUT ROWID;
 
+CREATE TABLE mirror (mirror_id TEXT PRIMARY KEY) STRICT, WITHOUT ROWID;
+
 CREATE TABLE model (
     page_id INTEGER PRIMARY KEY REFERENCES page,
     record BLOB NOT NULL
@@ -295,7 +319,7 @@ CREATE TABLE page (
     url TEXT NOT NULL,
     redirect_url TEXT,
     title TEXT
-, cleaned_digest BLOB, sketch BLOB, change_streak INTEGER NOT NULL DEFAULT 0, requisite INTEGER NOT NULL DEFAULT 0, left_at REAL) STRICT;
+, cleaned_digest BLOB, sketch BLOB, change_streak INTEGER NOT NULL DEFAULT 0, requisite INTEGER NOT NULL DEFAULT 0, left_at REAL, absent TEXT CHECK (absent IN ('moved', 'gone'))) STRICT;
 
 CREATE TABLE page_share (
     -- the other site
@@ -452,6 +476,8 @@ CREATE TABLE sitemap (
     trouble_count INTEGER NOT NULL DEFAULT 0, open_until REAL,
     PRIMARY KEY (hint_source_id, url)
 ) STRICT, WITHOUT ROWID;
+
+CREATE TABLE sqlite_sequence(name,seq);
 
 CREATE TABLE template (
     host_id INTEGER PRIMARY KEY REFERENCES host,

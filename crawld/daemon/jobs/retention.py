@@ -1,8 +1,8 @@
-"""The `retention` job: store old bodies as deltas and delete copies that the rules do not keep.
+"""The `retention` job: store old bodies as deltas, delete copies and events that are not kept.
 
-Both change the bases of deltas, so they are one job. Each slice is read and encoded on a reader's
-thread, then written in one short transaction. The job rests as long as it works, so it takes at
-most half of a core.
+Deltas and the deletion of copies both change the bases of deltas, so they are one job. Each slice
+is read and encoded on a reader's thread, then written in one short transaction. The job rests as
+long as it works, so it takes at most half of a core.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import structlog
 
 from crawld.daemon.crawl.context import BackgroundWork, CrawlContext
 from crawld.daemon.pacing import PacedReader
+from crawld.store.frontier import event
 from crawld.store.versions import delta, quota, retention
 from crawld.store.versions.retention import RetentionRule
 
@@ -23,6 +24,9 @@ EVERY_S: Final = 300.0
 
 DELETE_EVERY_S: Final = 3600.0
 """How often all pages are checked for copies to delete; a changed rule also starts a check."""
+
+EVENTS_AT_ONCE: Final = 2000
+"""Events deleted in one write: some 10 ms."""
 
 REST_FACTOR: Final = 1.0
 """Rest after each slice, as a multiple of its work."""
@@ -51,6 +55,7 @@ class RetentionJob(BackgroundWork):
             self._applied_rules, self._applied_at = rules, now
         for site_id, max_bytes in self._quotas():
             await self._evict(site_id, max_bytes)
+        await self._delete_events()
         return f"{self._deltas - deltas} deltas, {self._given_up - given_up} copies deleted"
 
     async def progress(self) -> dict[str, int]:
@@ -94,6 +99,12 @@ class RetentionJob(BackgroundWork):
             log.warning(
                 "storage_quota_exceeded", site=site_id, used_bytes=used, max_bytes=max_bytes
             )
+
+    async def _delete_events(self) -> None:
+        beyond = await self._paced.read(event.count) - self._config().store.keep_events
+        while beyond > 0:
+            await self._database.write(event.delete_oldest, min(beyond, EVENTS_AT_ONCE))
+            beyond -= EVENTS_AT_ONCE
 
     async def _encode_deltas(self) -> None:
         while (slice_ := await self._paced.read(delta.plan)) is not None:

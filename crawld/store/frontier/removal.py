@@ -1,6 +1,7 @@
 """Removals: pages that their wiki reports as deleted or moved away.
 
-A removal is stored in the transaction of the poll that reports it, so that readers see it at once.
+A removal and its event are stored in the transaction of the poll that reports it, so that readers
+see it at once.
 It ends when the wiki restores the page or a later visit finds it.
 """
 
@@ -11,9 +12,11 @@ from typing import Final, Literal, NamedTuple
 
 import apsw
 
+from crawld.core.event import EventKind
 from crawld.core.outcome import RETIRED_RETRY_S
 from crawld.core.page import Outcome, PageState
-from crawld.store.frontier import page_counts
+from crawld.store.frontier import event, page_counts
+from crawld.store.frontier.event import NewEvent
 
 Kind = Literal["deletion", "move"]
 
@@ -68,6 +71,12 @@ ON CONFLICT DO UPDATE SET kind = excluded.kind, first_at = excluded.first_at,
 WHERE excluded.first_at >= first_at
 """
 
+_NEWS: Final = """
+SELECT site_id, kind, last_at, target_url, version_id FROM removal CROSS JOIN page USING (page_id)
+WHERE page_id = ? AND absent IS NULL AND requisite = 0
+  AND (change_count > 0 OR version_id IS NOT NULL)
+"""
+
 _GONE: Final = (Outcome.GONE, Outcome.SOFT_GONE)
 _UNCLEAR: Final = (Outcome.BLOCKED, Outcome.FAILED)
 
@@ -80,6 +89,7 @@ def report(
     A page that a visit has already found gone is retired: the report confirms the visit.
     """
     wanted: dict[int, RemovedPage] = {}
+    removed: set[int] = set()
     for each in reports:
         row = connection.execute(_PAGE, (host_id, each.url_hash)).fetchone()
         if row is None:
@@ -90,16 +100,31 @@ def report(
                 "DELETE FROM removal WHERE page_id = ? AND first_at <= ?", (page_id, each.last_at)
             )
             wanted.pop(page_id, None)
+            removed.discard(page_id)
             continue
         if visited_at > each.last_at and outcome not in (*_GONE, *_UNCLEAR):
             continue  # it was found since
         values = (each.kind, each.first_at, each.last_at, each.target_url)
         connection.execute(_PUT, (page_id, *values))
+        removed.add(page_id)
         if outcome in _GONE and visited_at >= each.first_at:
             _retire(connection, page_id, (site_id, host_id), state, each.last_at)
         else:
             wanted[page_id] = RemovedPage(page_id, site_id)
+    for page_id in sorted(removed):
+        _store_event(connection, page_id)
     return list(wanted.values())
+
+
+def _store_event(connection: apsw.Connection, page_id: int) -> None:
+    """Store the event of a removal, unless its page had no copy or is known to be away."""
+    row = connection.execute(_NEWS, (page_id,)).fetchone()
+    if row is None:
+        return
+    site_id, removed_by, at, target_url, version_id = row
+    kind = EventKind.MOVED if removed_by == "move" else EventKind.GONE
+    found = NewEvent(site_id, page_id, kind, at, before_id=version_id, target_url=target_url)
+    event.insert(connection, found)
 
 
 def is_withheld(connection: apsw.Connection, page_id: int) -> bool:

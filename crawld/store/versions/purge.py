@@ -71,6 +71,7 @@ def purge(
     tombstone.put(connection, url, now, reason)
     connection.execute("DELETE FROM quarantine WHERE url = ?", (url,))
     connection.execute("UPDATE refusal SET example = '' WHERE example = ?", (url,))
+    connection.execute("UPDATE event SET target_url = NULL WHERE target_url = ?", (url,))
     page = connection.execute(_PAGE, (split_url(url).host, url_hash(url), url)).fetchone()
     if page is None:
         return PurgeResult(url, known=False)

@@ -116,6 +116,14 @@ def next_after(connection: apsw.Connection, copy: VersionRow) -> VersionRow | No
     return _row(row) if row else None
 
 
+def are_equal(connection: apsw.Connection, one_id: int | None, other_id: int | None) -> bool:
+    """Return whether two copies have the same body."""
+    bodies = connection.execute(
+        "SELECT body_id FROM version WHERE version_id IN (?, ?)", (one_id, other_id)
+    ).fetchall()
+    return len(bodies) == 2 and bodies[0] == bodies[1]
+
+
 def read_body(connection: apsw.Connection, version_id: int) -> bytes | None:
     """Return the decoded body of a copy, None if the version_id does not exist.
 

@@ -243,11 +243,12 @@ def test_a_visit_executes_few_statements(connection, statements):
     links = [found("a"), found("c")]
     visits.record(connection, changed(new.page_id, b"first", discoveries=links))
     statements.clear()
-    later = changed(new.page_id, b"second", NOW + 9, discoveries=links, requisites=[found("c")])
+    more = {"discoveries": links, "requisites": [found("c")], "difference": 0.5}
+    later = changed(new.page_id, b"second", NOW + 9, **more)
     visits.record(connection, later)
-    # The page; the digest; body, version, page, visit, host; known requisites, known links, which
-    # requisites.
-    assert len(statements) == 10, statements
+    # The page; the digest; body, version, page, visit, event, host; known requisites, known links,
+    # which requisites.
+    assert len(statements) == 11, statements
     statements.clear()
     visits.record(connection, unlike(new.page_id, Outcome.NOT_MODIFIED, NOW + 10))
     assert len(statements) == 4, statements
