@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from crawld.core.revisit.names import NAMES
 from crawld.core.revisit.policies import VisitObservation
-from crawld.daemon.frontier.page_queue import LOOK_AHEAD, PageQueue
+from crawld.daemon.frontier.look_ahead import LOOK_AHEAD
+from crawld.daemon.frontier.page_queue import PageQueue
 from crawld.daemon.frontier.revisit_queue import VisitedPages
 from tests.unit.daemon.fake_hosts import (
     FakeTurns,
@@ -137,7 +138,7 @@ class PageQueueModel:
         self.in_flight = []
         self.unrecorded = []
         self.left_out = set()
-        self.queue.more = bool(waiting)
+        self.queue.ahead.more = bool(waiting)
         self.queue.load_visited(self.read(), self.now)
 
     def discover(self, _):
@@ -147,9 +148,9 @@ class PageQueueModel:
         self.queue.add_new([page])
 
     def refill(self, _=0):
-        if self.queue.wants_refill:
-            limit = LOOK_AHEAD + len(self.queue.held)
-            self.queue.refill(self.in_file[:limit], asked=limit)
+        if self.queue.ahead.wants_refill:
+            limit = LOOK_AHEAD + len(self.queue.ahead.held)
+            self.queue.ahead.refill(self.in_file[:limit], asked=limit)
 
     def take(self, _):
         page = self.queue.take(self.now)

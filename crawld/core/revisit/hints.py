@@ -43,11 +43,6 @@ Places = NDArray[np.int64]
 SAME_CHANGE_S = 60.0
 """Hints closer in time than this report the same change."""
 
-PROMPT_S, BELATED_S = 15.0, 45.0
-"""A page is due `PROMPT_S` after its change was reported. A change that was itself reported late,
-such as one of an outage, may wait once more as long as it has, up to `BELATED_S`: new edits do not
-wait behind all those of an outage, and these are read soon, too."""
-
 SAME_TIME_S = 1.0
 """Pages due so soon after one another are visited in the order of their values: one poll reported
 them."""
@@ -72,11 +67,6 @@ _INITIAL_ROOM = 16
 _LIVELIER_PER_HINT = 0.2
 _LEAST = 1e-12
 _NO_VALUE = -math.inf
-
-
-def due_time(changed_at: float, reported_at: float) -> float:
-    """Return until when a page should be visited that changed and was reported at some times."""
-    return reported_at + min(max(reported_at - changed_at, PROMPT_S), BELATED_S)
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ that has waited longest.
 
 Hints lower the value of pages without hints and are weighted by their reliability. Hints of trust 0
 change nothing. Pages of which something included changed, such as a template, come after the pages
-that changed themselves, but have every `INDIRECT_EVERY`th turn of the hinted pages.
+that changed themselves; `select_affected` selects one of them all the same.
 
 56 bytes a page. Time is a monotonic clock (rule 3 of `policies.py`).
 
@@ -31,6 +31,7 @@ from numpy.typing import ArrayLike, NDArray
 from crawld.core.change.record import Records
 from crawld.core.change.scale import ScaleModel
 from crawld.core.revisit import hints
+from crawld.core.revisit.due import PROMPT_S, due_time
 from crawld.core.revisit.heap import ABSENT
 from crawld.core.revisit.hints import Belief, Coverage
 from crawld.core.revisit.index_pages import LONGEST_S, IndexPages
@@ -41,10 +42,6 @@ from crawld.core.revisit.visit_value import default_scale_model, page_scale_s, v
 
 Floats = NDArray[np.float64]
 Slots = NDArray[np.int64]
-
-INDIRECT_EVERY = 16
-"""Of so many hinted pages one has an indirect hint while both kinds wait, so that the users of a
-template are not forgotten on a host with more edits than turns."""
 
 MAX_URGENCY = 4.0
 """A page of importance 4 is due after a quarter of the time, one of importance 1/4 after four times
@@ -77,7 +74,7 @@ class IndexPolicy(PageSet):
         self._queue = IndexQueue(self._pages)
         self._hinted = hints.HintedPages()
         self._indirect = _NO_PAGES
-        self._direct_in_a_row = 0
+        self._edited_count = 0
         self._in_flight: dict[int, tuple[hints.HintedPages, Belief, float] | None] = {}
         self._late_hints: dict[int, tuple[float, float, bool, float]] = {}
         self._clock = MonotonicClock()
@@ -178,34 +175,35 @@ class IndexPolicy(PageSet):
         self._in_flight[slot] = self._withdraw(slot)
         return self._slots.page_at[slot]
 
+    def select_affected(self, now: float) -> int | None:
+        """Return the page of highest visit value among those with indirect hints only, or None."""
+        at = self._clock.advance(now)
+        self._revalue_hinted(self._indirect, at)
+        slot, _ = self._indirect.best()
+        if slot == ABSENT:
+            return None
+        self._in_flight[slot] = self._withdraw(slot)
+        return self._slots.page_at[slot]
+
     def _most_valuable(self, at: float) -> int:
         slot, value = self._queue.best(at)
-        group = self._next_hinted()
+        group = self._hinted if len(self._hinted) else self._indirect
         if not len(group):
             return slot
         self._revalue_hinted(group, at)
-        if group is self._hinted and self._follows_due_times(at):
-            hinted = group.first_due()
-        else:
-            hinted, hinted_value = group.best()
-            if slot >= 0:
-                value *= float(self._silence_factors(np.array([slot]), at)[0])
-            if hinted_value < value and not (group is self._indirect and len(self._hinted)):
-                return slot
-        self._direct_in_a_row = 0 if group is self._indirect else self._direct_in_a_row + 1
-        return hinted
+        if group is self._hinted:
+            self._edited_count += 1
+            if self._follows_due_times(at):
+                return group.first_due()
+        hinted, hinted_value = group.best()
+        if slot >= 0:
+            value *= float(self._silence_factors(np.array([slot]), at)[0])
+        return slot if hinted_value < value else hinted
 
     def _follows_due_times(self, at: float) -> bool:
         """Whether the edited page that is due first comes next, whatever its value."""
         keeps_up = at - self._hinted.due_at <= OVERDUE_S
-        return keeps_up or (self._direct_in_a_row + 1) % DUE_EVERY == 0
-
-    def _next_hinted(self) -> hints.HintedPages:
-        """Return the hinted pages whose turn it is: the direct ones first, with a floor."""
-        if not len(self._hinted):
-            return self._indirect
-        waits = len(self._indirect) and self._direct_in_a_row >= INDIRECT_EVERY - 1
-        return self._indirect if waits else self._hinted
+        return keeps_up or self._edited_count % DUE_EVERY == 0
 
     def visit_values(self, pages: ArrayLike, now: float) -> Floats:
         """Return the value of a visit to each of some held pages now, without hints, seconds."""
@@ -281,7 +279,14 @@ class IndexPolicy(PageSet):
     @property
     def due_at(self) -> float:
         """Until when the first page reported to have changed should be visited; ∞ without one."""
-        return self._hinted.due_at - self._clock.lead
+        return self._hinted.due_at - self._clock.lead if len(self._hinted) else math.inf
+
+    def due_at_of(self, page: int) -> float:
+        """Return until when a page in flight should be visited; ∞ if it was not reported."""
+        held = self._in_flight.get(self._slots.find(page))
+        if held is None or held[0] is not self._hinted:
+            return math.inf
+        return held[2] - self._clock.lead
 
     @property
     def hint_counts(self) -> tuple[int, int]:
@@ -309,7 +314,7 @@ class IndexPolicy(PageSet):
         visited_at, age, scale = self._pages.state(slot)
         if changed_at <= visited_at:
             return
-        due_at = hints.due_time(at, at) if due_at is None else due_at
+        due_at = due_time(at, at) if due_at is None else due_at
         if slot in self._in_flight:
             late = (at, trust, indirect, due_at)
             known = self._late_hints.get(slot, late)
@@ -341,7 +346,7 @@ class IndexPolicy(PageSet):
     def _defer_s(self, slot: int) -> float:
         """Return how much later a page of small importance is due; negative: sooner."""
         urgency = min(max(float(self._pages.weight[slot]), 1.0 / MAX_URGENCY), MAX_URGENCY)
-        return hints.PROMPT_S * (1.0 / urgency - 1.0)
+        return PROMPT_S * (1.0 / urgency - 1.0)
 
     def belief(self, page: int) -> Belief | None:
         """Return the belief about a page after its hints; None if it has no hint."""

@@ -6,6 +6,7 @@ import structlog
 from fastapi import APIRouter
 from starlette.exceptions import HTTPException
 
+from crawld.core.revisit.due import AT_ONCE
 from crawld.core.url import split_url, url_hash
 from crawld.daemon.api.lookup import canonical
 from crawld.daemon.api.schemas.status import Done, QuarantinedPage, QuarantineReleaseForm
@@ -47,5 +48,5 @@ async def _visit_next(daemon: Daemon, url: str) -> None:
     if host is None or page is None:
         return
     queue = daemon.state.pages_of(host, page.site_id, requisites=page.requisite)
-    queue.visit_next(page.page_id)
+    queue.visit_until(page.page_id, AT_ONCE)
     daemon.crawl.schedule.wake(host.slot)

@@ -37,7 +37,9 @@ async def hand_over(
     if (queue := host.pages.get(page.site_id)) is not None:
         queue.drop(page.page_id)
         queue.mark_recorded(page.page_id)
-    if now in (PageState.DISCOVERED, PageState.VISITED, PageState.GONE):
+    if now is PageState.GONE and page.retry_at is not None:
+        state.pages_of(host, heir.site_id).load_retry(page.page_id, page.retry_at)
+    elif now in (PageState.DISCOVERED, PageState.VISITED, PageState.GONE):
         visited = now is not PageState.DISCOVERED
         state.pages_of(host, heir.site_id).resume({page.page_id: visited})
         state.schedule.wake(host.slot)

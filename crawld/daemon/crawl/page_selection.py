@@ -14,7 +14,8 @@ from crawld.daemon.crawl.hand_over import hand_over
 from crawld.daemon.crawl.state import CrawlState
 from crawld.daemon.fetch.robots_cache import RobotsCache
 from crawld.daemon.frontier.host import HostState
-from crawld.daemon.frontier.page_queue import LOOK_AHEAD, PageQueue
+from crawld.daemon.frontier.look_ahead import LOOK_AHEAD
+from crawld.daemon.frontier.page_queue import PageQueue
 from crawld.daemon.frontier.site import ActiveSite
 from crawld.store.engine.database import Database
 from crawld.store.frontier import frontier
@@ -82,7 +83,7 @@ class PageSelection:
         closed_until = self._robots.closed_until(split_url(task.page.url).origin)
         if closed_until <= trio.current_time():
             return False
-        if len(task.queue.held) < MAX_DEFERRED:
+        if len(task.queue.ahead.held) < MAX_DEFERRED:
             task.queue.retry(task.page.page_id, self._clock.to_wall(closed_until))
         else:
             task.queue.put_back(task.page.page_id)
@@ -98,9 +99,9 @@ class PageSelection:
 
     async def _refill(self, host: HostState) -> None:
         for queue in host.queues():
-            if queue.wants_refill and queue.site_id in self._state.active:
-                asked = LOOK_AHEAD + len(queue.held)
-                queue.begin_refill()
+            if queue.ahead.wants_refill and queue.site_id in self._state.active:
+                asked = LOOK_AHEAD + len(queue.ahead.held)
+                queue.ahead.begin_refill()
                 found = await self._database.read(
                     frontier.list_discovered,
                     host.host_id,
@@ -108,4 +109,4 @@ class PageSelection:
                     asked,
                     requisites=queue.requisites,
                 )
-                queue.refill([page.page_id for page in found], asked=asked)
+                queue.ahead.refill([page.page_id for page in found], asked=asked)

@@ -8,9 +8,13 @@ The first turns are spread a little, so that thousands of hosts do not come due 
 
 from __future__ import annotations
 
+import math
+from typing import Final
+
 import numpy as np
 
 from crawld.core.politeness import Backoff
+from crawld.core.revisit.due import RETRY_S
 from crawld.daemon.clock import Clock
 from crawld.daemon.crawl.state import CrawlState
 from crawld.daemon.frontier.host import HostState
@@ -19,6 +23,9 @@ from crawld.daemon.schedule.schedule import START_SPREAD_S
 from crawld.store.engine.database import Database
 from crawld.store.frontier import load
 from crawld.store.frontier.load import Revisits
+
+REPORTED_S: Final = 120.0
+"""A requisite that became due so shortly before a start was reported as stale, probably."""
 
 
 async def restore_hosts(state: CrawlState, database: Database, clock: Clock) -> None:
@@ -53,7 +60,7 @@ async def _restore_waiting(
 ) -> None:
     for requisites, host_id, site_id in await database.read(load.load_waiting):
         if site_id in state.sites:
-            state.pages_of(hosts[host_id], site_id, requisites=requisites).more = True
+            state.pages_of(hosts[host_id], site_id, requisites=requisites).ahead.more = True
 
 
 def _restore_revisits(
@@ -81,7 +88,8 @@ async def _restore_retries(
             # A one-off mirror retries earlier failures at once.
             at = now if state.settings.once else row.retry_at
             pages = state.pages_of(hosts[row.host_id], row.site_id, requisites=row.requisite)
-            pages.load_retry(row.page_id, at)
+            reported = row.requisite and now - REPORTED_S <= at <= now
+            pages.load_retry(row.page_id, at, at + RETRY_S if reported else math.inf)
 
 
 def _first_waits(state: CrawlState, hosts: dict[int, HostState], began: float) -> None:

@@ -342,7 +342,7 @@ class CrawlState:
                 if soon and queue.requisites:
                     queue.add_new(pages, soon=True)
                 else:
-                    queue.note_more()
+                    queue.ahead.note_more()
                 self.schedule.wake(host.slot)
             await slices.pause()
 
@@ -388,7 +388,7 @@ class CrawlState:
             for page in part:
                 queue = self.pages_of(host, page.site_id, requisites=page.requisite)
                 if page.last_visit_at is None:
-                    queue.note_more()
+                    queue.ahead.note_more()
                 else:
                     queue.retry(page.page_id, self._clock.now())
             await slices.pause()

@@ -23,6 +23,7 @@ from crawld.core.politeness import (
     clamp_restored,
     effective_delay_s,
 )
+from crawld.core.revisit.due import AT_ONCE, REST_EVERY
 from crawld.core.revisit.policies_index import OVERDUE_S, IndexPolicy
 from crawld.core.robots import Robots
 from crawld.daemon.clock import Clock
@@ -32,21 +33,17 @@ from crawld.daemon.schedule.host_groups import GroupState
 from crawld.daemon.schedule.slots import HostSlot
 from crawld.store.frontier.host import HostUpdate
 
-REQUISITE_FLOOR: Final = 0.1
-"""Share of the turns for requisites while edited pages wait: these come first, but not alone."""
-
 POLL_ROOM_S: Final = 0.05
 """Time after a poll is due in which it asks for the turn that was left to it."""
 
 _LEADING: Final = {
-    Rank.CONFIRM: Rank.CONFIRM,
-    Rank.EDITED: Rank.NEW,
+    Rank.EDITED: Rank.EDITED,
     Rank.NEW: Rank.REVISIT,
     Rank.AFFECTED: Rank.AFFECTED,
     Rank.REVISIT: Rank.REVISIT,
 }
-"""The last rank that shares the turns with the most urgent pages of a host: new pages of one site
-share them with edited pages of another, and pages of the same rank of several sites take turns."""
+"""The last rank that shares the turns with the most urgent pages of a host, none of which has a due
+time: pages of these ranks of several sites take turns."""
 
 
 class HostState:
@@ -71,8 +68,10 @@ class HostState:
     __slots__ = (
         "_balance",
         "_closed_until",
+        "_due_in_a_row",
         "_quiet",
         "_request_rate_delay_s",
+        "_rest_turn",
         "_turn",
         "_visit_time",
         "absence",
@@ -112,6 +111,7 @@ class HostState:
         self._visit_time: tuple[int, int] | None = None
         self._turn = 0
         self._balance = 0.0
+        self._due_in_a_row = self._rest_turn = 0
 
     # --- politeness ----------------------------------------------------------------------------
 
@@ -235,11 +235,8 @@ class HostState:
         )
 
     def has_edited(self, now: float, active: set[int]) -> bool:
-        """Whether a page of an active site waits that is to be confirmed, or was edited."""
-        return any(
-            queue.rank is Rank.CONFIRM or queue.due_at(now) < math.inf
-            for queue in _active(self.pages, active)
-        )
+        """Whether a page of an active site waits that has a due time, as edited pages do."""
+        return any(queue.due_at(now) < math.inf for queue in _active(self.pages, active))
 
     def edited_count(self, active: set[int]) -> int:
         """Return how many pages of active sites wait that are reported to have changed."""
@@ -248,7 +245,7 @@ class HostState:
 
     def has_many_new(self, active: set[int]) -> bool:
         """Whether an active site has more never-visited pages than it holds in memory."""
-        return any(queue.more for site_id, queue in self.pages.items() if site_id in active)
+        return any(queue.ahead.more for site_id, queue in self.pages.items() if site_id in active)
 
     def leave_turn(self, at: float, active: set[int]) -> float:
         """Return when (trio clock) a page may have the turn of `at`.
@@ -273,11 +270,11 @@ class HostState:
     def take(
         self, now: float, active: set[int], *, requisite_share: float = 0.0
     ) -> tuple[PageQueue, int] | None:
-        """Take the next page: what a reader would see first comes first.
+        """Take the next page: the one that is due first, whatever its site and kind.
 
-        The order: pages to be confirmed, edited pages, requisites reported to be stale, pages
-        of which something included changed, then the other visited pages. New pages share the
-        turns with the edited ones, requisites with all but the first; sites take turns.
+        Pages and requisites without due times get the turns that are left, in the order of their
+        ranks, and one of `REST_EVERY` while none is left. New pages share the turns with those that
+        are due, requisites with all other pages; sites take turns.
 
         Args:
             active: numbers of the active sites.
@@ -285,18 +282,33 @@ class HostState:
         """
         pages = _active(self.pages, active)
         requisites = _active(self.requisites, active) if self.requisites else []
+        queues = [*pages, *requisites]
+        due = _first_due(queues, now)
+        if due and self._due_in_a_row >= REST_EVERY - 1:
+            self._due_in_a_row = 0
+            if (rest := self._take_rest(queues, now)) is not None:
+                return rest
+        new = [queue for queue in pages if queue.rank is Rank.NEW] if due else []
+        if due and (taken := self._take_of([*due, *new], now)) is not None:
+            self._due_in_a_row += 1
+            return taken
+        self._due_in_a_row = 0
+        return self._take_unhurried(pages, requisites, now, requisite_share)
+
+    def _take_unhurried(
+        self,
+        pages: Sequence[PageQueue],
+        requisites: Sequence[PageQueue],
+        now: float,
+        requisite_share: float,
+    ) -> tuple[PageQueue, int] | None:
+        """Take the next page while none is due."""
         if not requisites:
             return self._take_leading(pages, now)
         best = min((queue.rank for queue in pages), default=Rank.REVISIT)
-        if best is Rank.CONFIRM:
-            return self._take_leading(pages, now) or self._take_of(requisites, now)
-        if best > Rank.NEW and self._come_before(requisites, best):
+        if best is Rank.AFFECTED and any(queue.rank <= Rank.NEW for queue in requisites):
             return self._take_of(requisites, now) or self._take_leading(pages, now)
-        owed = 0.0
-        if best is Rank.EDITED:
-            requisite_share = min(requisite_share, REQUISITE_FLOOR)
-            owed = requisite_share - 1.0  # a burst of edits is not interrupted at once
-        if self._balance < owed:
+        if self._balance < 0.0:
             taken = self._take_of(requisites, now) or self._take_leading(pages, now)
         else:
             taken = self._take_leading(pages, now) or self._take_of(requisites, now)
@@ -304,12 +316,6 @@ class HostState:
             step = 1.0 - requisite_share if taken[0].requisites else -requisite_share
             self._balance = min(max(self._balance + step, -1.0), 1.0)
         return taken
-
-    @staticmethod
-    def _come_before(requisites: Sequence[PageQueue], best: Rank) -> bool:
-        """Whether requisites come before visited pages, of which `best` is the most urgent."""
-        last = Rank.NEW if best is Rank.AFFECTED else Rank.EDITED
-        return any(queue.rank <= last for queue in requisites)
 
     def _take_leading(
         self, queues: Sequence[PageQueue], now: float
@@ -319,11 +325,19 @@ class HostState:
             ranks = [queue.rank for queue in queues]
             last = _LEADING[min(ranks)]
             leading = [queue for queue, rank in zip(queues, ranks, strict=True) if rank <= last]
-            if last is _LEADING[Rank.EDITED]:
-                leading = _first_due(leading, now)
             if len(leading) < len(queues) and (taken := self._take_of(leading, now)) is not None:
                 return taken
         return self._take_of(queues, now)
+
+    def _take_rest(self, queues: Sequence[PageQueue], now: float) -> tuple[PageQueue, int] | None:
+        """Take a page without a due time that is missing, or may have changed."""
+        waiting = [queue for queue in queues if queue.has_rest]
+        self._rest_turn += 1
+        for offset in range(len(waiting)):
+            queue = waiting[(self._rest_turn + offset) % len(waiting)]
+            if (page := queue.take_rest(now)) is not None:
+                return queue, page
+        return None
 
     def _take_of(self, queues: Sequence[PageQueue], now: float) -> tuple[PageQueue, int] | None:
         for offset in range(len(queues)):
@@ -336,14 +350,15 @@ class HostState:
 
 
 def _first_due(queues: Sequence[PageQueue], now: float) -> list[PageQueue]:
-    """Return the queue whose edited page is due first, and those with new pages only.
+    """Return the queue whose page is due first, if any.
 
     Sites that fell far behind take turns with the others, so that these do not wait for them.
     """
-    due_at = [queue.due_at(now) if queue.rank is Rank.EDITED else -math.inf for queue in queues]
-    first = min((at for at in due_at if at > -math.inf), default=math.inf)
-    last = math.inf if first < now - OVERDUE_S else first
-    return [queue for queue, at in zip(queues, due_at, strict=True) if at <= last]
+    due_at = [queue.due_at(now) for queue in queues]
+    first = min(due_at, default=math.inf)
+    if AT_ONCE < first < now - OVERDUE_S:
+        return [queue for queue, at in zip(queues, due_at, strict=True) if at < math.inf]
+    return [queue for queue, at in zip(queues, due_at, strict=True) if at == first < math.inf]
 
 
 def _active(held: dict[int, PageQueue], active: set[int]) -> list[PageQueue]:

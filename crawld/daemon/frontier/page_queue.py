@@ -11,7 +11,7 @@ Derived state, rebuilt from the file at start. A page is in one of five places:
 Between `take` and `visited`, `retry` or `put_back` a page is in none of them, so that it
 is never in flight twice. Pages out of every scope are left out until the scopes change. New pages
 and revisits share the turns: new pages use all until a revisit is due, then `discovery_share`
-of them.
+of them. Of the revisits, those with a due time come first (`core/revisit/due.py`).
 
 The policy can be replaced while the crawl runs. The old one is used until the pages are read from
 the file; pages in flight or resting then enter the new one after their visit.
@@ -29,23 +29,22 @@ import numpy.typing as npt
 from crawld.core.change.record import Records
 from crawld.core.change.refit import fit_renewals
 from crawld.core.change.scale import ScaleModel
+from crawld.core.revisit.due import AT_ONCE, due_time
 from crawld.core.revisit.names import PolicyName
 from crawld.core.revisit.policies import Policy, UniformPolicy, VisitObservation
 from crawld.core.revisit.policies_frequency import DelayedPolicy
 from crawld.core.revisit.policies_greedy import GreedyPolicy
 from crawld.core.revisit.policies_index import IndexPolicy
 from crawld.core.revisit.registry import FACTORIES, FrequencyPolicy
+from crawld.daemon.frontier.look_ahead import LookAhead
 from crawld.daemon.frontier.rank import Rank
 from crawld.daemon.frontier.revisit_queue import (
-    RECALLED_AT,
+    AgainQueue,
     LateHint,
     RetryQueue,
     RevisitQueue,
     VisitedPages,
 )
-
-LOOK_AHEAD = 256
-"""Pages of the frontier held in memory per host and site."""
 
 RELIABLE_TRUST = 0.5
 """Trust from which a hint ends the rest of a page."""
@@ -63,16 +62,13 @@ class PageQueue:
     Attributes:
         policy_name: the policy that orders, or is about to order, the revisits.
         requisites: whether it holds requisites rather than pages.
-        more: whether the file holds never-visited pages beyond the look-ahead.
-        held: never-visited pages taken and not yet recorded; a refill must skip them.
+        ahead: the never-visited pages.
     """
 
     __slots__ = (
         "_again",
-        "_ahead",
         "_balance",
         "_discovery_share",
-        "_grew",
         "_hints",
         "_idle_until",
         "_in_flight",
@@ -84,9 +80,8 @@ class PageQueue:
         "_selectable",
         "_since_read",
         "_weights",
-        "held",
+        "ahead",
         "host_id",
-        "more",
         "policy_name",
         "requisites",
         "site_id",
@@ -105,8 +100,7 @@ class PageQueue:
         self.site_id = site_id
         self.host_id = host_id
         self.requisites = requisites
-        self.more = self._grew = False
-        self.held: set[int] = set()
+        self.ahead = LookAhead()
         self._left_out: set[int] = set()
         self.policy_name = policy_name
         self._policy_of = policy_name
@@ -117,9 +111,7 @@ class PageQueue:
         self._hints: dict[int, LateHint] = {}
         self._idle_until = -math.inf
         self._discovery_share = discovery_share
-        self._again: tuple[int, ...] = ()
-        # Lists rather than deques: two deques cost 1.2 KB a host.
-        self._ahead: list[int] = []
+        self._again = AgainQueue()
         self._resting = RevisitQueue(min_revisit_s)
         self._retries = RetryQueue()
         self._selectable = 0
@@ -151,9 +143,9 @@ class PageQueue:
             pages, weights = known.pages[unusual].tolist(), known.weights[unusual].tolist()
             self._weights = dict(zip(pages, weights, strict=True))
 
-    def load_retry(self, page: int, retry_at: float) -> None:
-        """Load a page that has a retry time."""
-        self._retries.add(page, retry_at)
+    def load_retry(self, page: int, retry_at: float, due_at: float = math.inf) -> None:
+        """Load a page that has a retry time, and perhaps a due time."""
+        self._retries.add(page, retry_at, due_at)
 
     def add_new(self, pages: Iterable[int], *, soon: bool = False) -> None:
         """Add pages just admitted; beyond the look-ahead they stay in the file.
@@ -164,70 +156,50 @@ class PageQueue:
         """
         if soon:
             # New requisites come here directly: none was visited yet.
-            known = self.held if self.requisites else self.held | self._out_of_policy()
-            first = dict.fromkeys(p for p in pages if p not in known and p not in self._policy)
-            self._ahead = [*first, *(page for page in self._ahead if page not in first)]
-            return
-        for page in pages:
-            if self.more or len(self._ahead) >= LOOK_AHEAD:
-                self.note_more()
-                return
-            # A refill may have read it between its commit and this call.
-            if page not in self.held and page not in self._ahead:
-                self._ahead.append(page)
-
-    def begin_refill(self) -> None:
-        """Begin to read the file; pages added from now on may be missing from what is read."""
-        self._grew = False
-
-    def note_more(self) -> None:
-        """Note that the file has more never-visited pages; a refill under way may miss them."""
-        self.more = self._grew = True
-
-    def refill(self, pages: list[int], *, asked: int) -> None:
-        """Add the next pages of the frontier, in breadth-first order, read since `begin_refill`.
-
-        Args:
-            pages: page numbers read from the file.
-            asked: how many were asked for; fewer mean that the file has no more.
-        """
-        present = set(self._ahead)
-        fresh = [page for page in pages if page not in self.held and page not in present]
-        self._ahead.extend(fresh)
-        self.more = self._grew or len(pages) >= asked
-        self._grew = False
-
-    @property
-    def wants_refill(self) -> bool:
-        """Whether the look-ahead is low and the file has more."""
-        return self.more and len(self._ahead) < LOOK_AHEAD // 4
+            held = self.ahead.held
+            known = held if self.requisites else held | self._out_of_policy()
+            self.ahead.add_first(p for p in pages if p not in known and p not in self._policy)
+        else:
+            self.ahead.add(pages)
 
     # --- taking --------------------------------------------------------------------------------
 
     @property
     def rank(self) -> Rank:
         """The rank of the most urgent pages; hints since the last turn count as edits."""
-        if self._again:
-            return Rank.CONFIRM
-        policy = self._policy
-        edited, affected = policy.hint_counts if isinstance(policy, IndexPolicy) else (0, 0)
-        if edited or self._retries.has_recalled or self._resting.has_hints:
+        edited, affected = self._hint_counts
+        if self._again or edited or self._retries.has_recalled or self._resting.has_hints:
             return Rank.EDITED
-        if self._ahead or self.more:
+        if self.ahead:
             return Rank.NEW
         return Rank.AFFECTED if affected else Rank.REVISIT
 
+    @property
+    def has_rest(self) -> bool:
+        """Whether a page without a due time waits that is missing, or may have changed."""
+        return len(self.ahead) > 0 or self._hint_counts[1] > 0 or self._retries.has_undated
+
+    @property
+    def _hint_counts(self) -> tuple[int, int]:
+        policy = self._policy
+        return policy.hint_counts if isinstance(policy, IndexPolicy) else (0, 0)
+
     def due_at(self, now: float) -> float:
-        """Return until when (Unix seconds) the first edited page should be visited, or infinity."""
+        """Return until when (Unix seconds) the page that is due first should be visited, or ∞."""
         self._wake_rested(now)
-        due_at = self._policy.due_at if isinstance(self._policy, IndexPolicy) else math.inf
-        return min(due_at, now) if self._retries.has_recalled else due_at
+        return min(self._due_times(now))
+
+    def _due_times(self, now: float) -> tuple[float, float, float]:
+        """Return the first due times of `again`, `retries` and `policy`; ∞: none."""
+        policy = self._policy
+        edited_at = policy.due_at if isinstance(policy, IndexPolicy) else math.inf
+        return self._again.due_at, self._retries.due_at(now), edited_at
 
     def wanted_at(self, now: float) -> float | None:
         """Return when (Unix seconds) some page may be visited at the earliest; None: never."""
-        if self._ahead or self.more or self._again:
+        if self.ahead or self._again:
             return now
-        times = (self.revisit_at(now), self._retries.first_at())
+        times = (self.revisit_at(now), self._retries.first_at(now))
         return min((at for at in times if at is not None), default=None)
 
     def revisit_at(self, now: float) -> float | None:
@@ -246,17 +218,26 @@ class PageQueue:
 
     def take(self, now: float) -> int | None:
         """Take the page to visit now, or None."""
-        if self._again:
-            page, *rest = self._again
-            self._again = tuple(rest)
-            self._in_flight[page] = 0.0
-            return page
         self._wake_rested(now)
-        if self._balance >= 0:
+        due_at = min(self._due_times(now))
+        # New requisites wait for those that are stale; new pages share the turns with stale ones.
+        if self._balance >= 0 and due_at > AT_ONCE and not (self.requisites and due_at < math.inf):
             new = self._take_new()
             return self._take_revisit(now) if new is None else new
         revisit = self._take_revisit(now)
         return self._take_new() if revisit is None else revisit
+
+    def take_rest(self, now: float) -> int | None:
+        """Take a page without a due time that is missing, or may have changed; or None."""
+        self._wake_rested(now)
+        if (page := self._retries.take(now)) is None:
+            if isinstance(self._policy, IndexPolicy) and self._selectable:
+                page = self._policy.select_affected(now)
+            if page is None:
+                return self._take_new()
+            self._selectable -= 1
+        self._in_flight[page] = 0.0
+        return page
 
     def select(self, now: float) -> int | None:
         """Take the page that the policy selects, for a replica's turn; or None."""
@@ -281,15 +262,21 @@ class PageQueue:
             self._selectable += 1
 
     def _take_new(self) -> int | None:
-        if not self._ahead:
+        page = self.ahead.take()
+        if page is None:
             return None
-        page = self._ahead.pop(0)
-        self.held.add(page)
         self._balance = max(self._balance - (1.0 - self._discovery_share), -1.0)
         return page
 
     def _take_revisit(self, now: float) -> int | None:
-        page = self._retries.take(now)
+        again_at, retry_at, edited_at = self._due_times(now)
+        page = None
+        if again_at < math.inf and again_at <= min(retry_at, edited_at):
+            page = self._again.take()
+        elif retry_at < math.inf and retry_at <= edited_at:
+            page = self._retries.take_due()
+        elif edited_at == math.inf:
+            page = self._retries.take(now)
         if page is None and self._selectable and not self._idles(now):
             page = self._select(now)
         if page is not None:
@@ -312,14 +299,13 @@ class PageQueue:
     def put_back(self, page: int) -> None:
         """Put back a page that was taken and not requested."""
         self._in_flight.pop(page, None)
-        if page in self.held:
-            self.held.discard(page)
-            self._ahead.insert(0, page)
+        if page in self.ahead.held:
+            self.ahead.put_back(page)
         elif page in self._policy:
             self._policy.release(page)
             self._selectable += 1
         else:
-            self.load_retry(page, RECALLED_AT)
+            self._retries.add_recalled(page, AT_ONCE)
 
     def visited(
         self, page: int, now: float, observation: VisitObservation, weight: float = 1.0
@@ -333,10 +319,14 @@ class PageQueue:
     def visit_again(self, page: int) -> None:
         """Put back a page for the next turn, to learn its noise."""
         self._in_flight.pop(page, None)
-        self._again = (*self._again, page)
+        self._again.add(page, AT_ONCE)
 
-    def visit_next(self, page: int) -> None:
-        """Give a visited page the next turn, wherever it is queued: an audit has drawn it."""
+    def visit_until(self, page: int, due_at: float) -> None:
+        """Let a visited page be visited until a time (Unix seconds), wherever it is queued.
+
+        Args:
+            due_at: `AT_ONCE` is the next turn.
+        """
         if page in self._in_flight or page in self._again:
             return
         waited = self._retries.drop(page)
@@ -345,14 +335,21 @@ class PageQueue:
                 return
             self._policy.remove(page)
             self._selectable -= 1
-        self._again = (*self._again, page)
+        self._again.add(page, due_at)
 
     def retry(self, page: int, retry_at: float, *, gone_at: float = math.inf) -> None:
         """Put back a page without a good copy; visit it at `retry_at` (Unix seconds)."""
         # A hint of a later change, which came during the visit, says that it is back.
         is_back = self._in_flight.get(page, 0.0) > gone_at
+        policy = self._policy
+        due_at = math.inf
+        if isinstance(policy, IndexPolicy) and gone_at == math.inf:
+            due_at = policy.due_at_of(page)
         self.drop(page)
-        self.load_retry(page, RECALLED_AT if is_back else retry_at)
+        if is_back:
+            self._retries.add_recalled(page, AT_ONCE)
+        else:
+            self.load_retry(page, retry_at, due_at)
 
     def leave_out(self, page: int) -> None:
         """Leave out a page that is out of scope, until `reconsider`."""
@@ -362,25 +359,25 @@ class PageQueue:
     def reconsider(self) -> None:
         """Queue the pages left out again: the scopes have changed."""
         for page in self._left_out:
-            if page in self.held:
-                self.held.discard(page)
-                self.more = True
+            if page in self.ahead.held:
+                self.ahead.held.discard(page)
+                self.ahead.more = True
             else:
-                self.load_retry(page, RECALLED_AT)
+                self._retries.add_recalled(page, AT_ONCE)
         self._left_out.clear()
 
     def resume(self, pages: Mapping[int, bool]) -> None:
         """Queue suspended pages of a replica again: each with whether it was visited before."""
-        present = self._out_of_policy().union(self._ahead)
+        present = self._out_of_policy().union(self.ahead)
         for page, was_visited in pages.items():
             self._left_out.discard(page)
             if page in present or page in self._policy:
                 continue
-            self.held.discard(page)
+            self.ahead.held.discard(page)
             if was_visited:
-                self.load_retry(page, RECALLED_AT)
+                self._retries.add_recalled(page, AT_ONCE)
             else:
-                self.more = True
+                self.ahead.more = True
 
     def _out_of_policy(self) -> set[int]:
         return set(self._resting).union(self._in_flight, self._again, self._retries)
@@ -393,7 +390,7 @@ class PageQueue:
 
     def mark_recorded(self, page: int) -> None:
         """Note that the file no longer lists a page as discovered, so that no refill brings it."""
-        self.held.discard(page)
+        self.ahead.held.discard(page)
 
     # --- hints ---------------------------------------------------------------------------------
 
@@ -414,6 +411,10 @@ class PageQueue:
             given.record(self._policy, page)
         else:
             self._hints[page] = given.joined(self._hints.get(page))
+            if not indirect:
+                due_at = due_time(changed_at, changed_at) if due_at is None else due_at
+                self._again.advance(page, due_at)
+                self._retries.advance(page, due_at)
         if trust >= RELIABLE_TRUST:
             self._resting.hinted(page, changed_at)
 
@@ -422,9 +423,9 @@ class PageQueue:
         if isinstance(self._policy, IndexPolicy):
             self._policy.set_coverage(missed_share, lag_s)
 
-    def retry_now(self, pages: set[int]) -> None:
-        """Set the retry time of pages to now: a hint says that they are back."""
-        self._retries.recall(pages)
+    def recall(self, pages: set[int], due_at: float) -> None:
+        """Let pages that wait for a retry be visited until a time (Unix seconds), if here."""
+        self._retries.recall(pages, due_at)
 
     # --- models, weights, frequencies ----------------------------------------------------------
 

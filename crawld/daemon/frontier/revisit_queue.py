@@ -13,9 +13,6 @@ import numpy.typing as npt
 
 from crawld.core.revisit.policies import Policy, VisitObservation
 
-RECALLED_AT = 0.0
-"""Retry time of pages that are due at once, before all others (Unix seconds)."""
-
 RestingPage = tuple[float, int, VisitObservation | None]
 """Time of the visit (Unix seconds), page, observation (None: loaded from the file)."""
 
@@ -126,49 +123,146 @@ class RevisitQueue:
         return over
 
 
+class AgainQueue:
+    """Visited pages of one host and site to be visited whatever their policy, until due times.
+
+    They are few: pages whose noise is learnt, that an audit has drawn, or that are to be confirmed.
+    """
+
+    __slots__ = ("_pages",)
+
+    def __init__(self) -> None:
+        self._pages: tuple[tuple[float, int], ...] = ()
+
+    def add(self, page: int, due_at: float) -> None:
+        """Add a page to be visited until a time (Unix seconds)."""
+        self._pages = tuple(sorted((*self._pages, (due_at, page))))
+
+    def advance(self, page: int, due_at: float) -> None:
+        """Let a page, if it is here, be due no later than a time."""
+        if page in self:
+            self._pages = tuple(
+                sorted((min(at, due_at) if each == page else at, each) for at, each in self._pages)
+            )
+
+    @property
+    def due_at(self) -> float:
+        """Until when (Unix seconds) the first page should be visited; ∞ if there is none."""
+        return self._pages[0][0] if self._pages else math.inf
+
+    def take(self) -> int:
+        """Remove and return the page that is due first."""
+        (_, page), *rest = self._pages
+        self._pages = tuple(rest)
+        return page
+
+    def __len__(self) -> int:
+        return len(self._pages)
+
+    def __iter__(self) -> Iterator[int]:
+        """Return the pages, in the order of their due times."""
+        return (page for _, page in self._pages)
+
+
 class RetryQueue:
     """Pages of one host and site with a retry time of their own, the earliest first.
 
-    They failed, were deferred, or are gone.
+    They failed, were deferred, or are gone. Some of them have a due time, too: they are known to
+    show something else now.
     """
 
-    __slots__ = ("_heap",)
+    # One list until more is needed: there may be 10,000 of these.
+    __slots__ = ("_dated", "_heap", "_recalled")
 
     def __init__(self) -> None:
         self._heap: list[tuple[float, int]] = []
+        self._recalled: list[tuple[float, int]] | None = None  # may be visited; due times, a heap
+        self._dated: dict[int, tuple[float, float]] | None = None  # retry times and due times
 
-    def add(self, page: int, retry_at: float) -> None:
-        """Add a page to be visited from a time on (Unix seconds)."""
-        heapq.heappush(self._heap, (retry_at, page))
+    def add(self, page: int, retry_at: float, due_at: float = math.inf) -> None:
+        """Add a page to be visited from a time on, and until another (Unix seconds)."""
+        if due_at == math.inf:
+            heapq.heappush(self._heap, (retry_at, page))
+        else:
+            self._dated = self._dated or {}
+            self._dated[page] = (retry_at, due_at)
+
+    def add_recalled(self, page: int, due_at: float) -> None:
+        """Add a page to be visited from now until a time (Unix seconds)."""
+        self._recalled = self._recalled or []
+        heapq.heappush(self._recalled, (due_at, page))
+
+    def recall(self, pages: Set[int], due_at: float) -> None:
+        """Let these pages, as far as they are here, be visited from now until a time."""
+        for page in self._remove(pages):
+            self.add_recalled(page, due_at)
+
+    def advance(self, page: int, due_at: float) -> None:
+        """Let a page, if it is here, be visited from its retry time until a time."""
+        for at, each in self._heap:
+            if each == page:
+                self._remove({page})
+                self.add(page, at, due_at)
+                return
 
     @property
     def has_recalled(self) -> bool:
-        """Whether a page is due at once."""
-        return bool(self._heap) and self._heap[0][0] == RECALLED_AT
+        """Whether a page was recalled."""
+        return bool(self._recalled)
 
-    def first_at(self) -> float | None:
-        """Return the earliest retry time (Unix seconds); None: the queue is empty."""
-        return self._heap[0][0] if self._heap else None
+    @property
+    def has_undated(self) -> bool:
+        """Whether a page without a due time waits for its retry time, or no longer."""
+        return bool(self._heap)
+
+    def first_at(self, now: float) -> float | None:
+        """Return when (Unix seconds) a page may be visited; None: the queue is empty."""
+        if self._recalled:
+            return now
+        first_at = self._heap[0][0] if self._heap else math.inf
+        if self._dated:
+            first_at = min(first_at, *(at for at, _ in self._dated.values()))
+        return first_at if len(self) else None
+
+    def due_at(self, now: float) -> float:
+        """Return until when (Unix seconds) the first page that may be visited should be, or ∞."""
+        if self._dated:
+            for page, (retry_at, due_at) in list(self._dated.items()):
+                if retry_at <= now:
+                    self._remove({page})
+                    self.add_recalled(page, due_at)
+        return self._recalled[0][0] if self._recalled else math.inf
+
+    def take_due(self) -> int | None:
+        """Remove and return the page that `due_at` means."""
+        return heapq.heappop(self._recalled)[1] if self._recalled else None
 
     def take(self, now: float) -> int | None:
-        """Remove and return the first page whose time has come, or None."""
+        """Remove and return the first page without a due time whose time has come, or None."""
         if not self._heap or self._heap[0][0] > now:
             return None
         return heapq.heappop(self._heap)[1]
 
     def drop(self, page: int) -> bool:
         """Remove a page; return whether it was here."""
-        kept = [each for each in self._heap if each[1] != page]
-        found = len(kept) < len(self._heap)
-        heapq.heapify(kept)
-        self._heap = kept
+        return bool(self._remove({page}))
+
+    def _remove(self, pages: Set[int]) -> list[int]:
+        found = [page for page in self if page in pages]
+        if found:
+            self._heap = [each for each in self._heap if each[1] not in pages]
+            heapq.heapify(self._heap)
+            self._recalled = [each for each in self._recalled or () if each[1] not in pages]
+            heapq.heapify(self._recalled)
+            dated = (self._dated or {}).items()
+            self._dated = {page: times for page, times in dated if page not in pages}
         return found
 
-    def recall(self, pages: Set[int]) -> None:
-        """Set the retry time of these pages, as far as they are here, to now."""
-        self._heap = [(RECALLED_AT if page in pages else at, page) for at, page in self._heap]
-        heapq.heapify(self._heap)
+    def __len__(self) -> int:
+        return len(self._heap) + len(self._recalled or ()) + len(self._dated or ())
 
     def __iter__(self) -> Iterator[int]:
         """Return the pages, in no order."""
-        return (page for _, page in self._heap)
+        yield from (page for _, page in self._heap)
+        yield from (page for _, page in self._recalled or ())
+        yield from self._dated or ()

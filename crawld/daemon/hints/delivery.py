@@ -7,13 +7,13 @@ for longer than a slice.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Set
 from typing import Final
 
 import trio
 
 from crawld.core.page import Outcome
-from crawld.core.revisit.hints import due_time
+from crawld.core.revisit.due import CONFIRM_S, RETRY_S, due_time
 from crawld.daemon.crawl.context import BackgroundWork
 from crawld.daemon.frontier.page_queue import RELIABLE_TRUST
 from crawld.store.changes import hint, hint_source
@@ -38,8 +38,14 @@ _GONE = (Outcome.GONE, Outcome.SOFT_GONE, Outcome.MOVED)
 class HintDelivery(BackgroundWork):
     """Hands hints to the policies of their pages."""
 
-    async def deliver(self, row: SourceRow, accepted: Sequence[AcceptedHint]) -> None:
-        """Pass the hints of a source to the policies of their pages."""
+    async def deliver(
+        self, row: SourceRow, accepted: Sequence[AcceptedHint], replaced: Set[int] = frozenset()
+    ) -> None:
+        """Pass the hints of a source to the policies of their pages.
+
+        Args:
+            replaced: numbers of pages at whose URLs there is another page now; due at once.
+        """
         host = self._state.hosts.get(row.host)
         if host is None or not accepted:
             return
@@ -49,7 +55,7 @@ class HintDelivery(BackgroundWork):
         now, until = self._clock.now(), host.hinted_at + SLICE_S
         for each in accepted:
             if (pages := host.pages.get(each.site_id)) is not None:
-                due_at = due_time(each.first_at, now)
+                due_at = now if each.page_id in replaced else due_time(each.first_at, now)
                 pages.add_hint(each.page_id, each.last_at, trust, indirect=indirect, due_at=due_at)
             if trio.current_time() >= until:
                 await trio.lowlevel.checkpoint()
@@ -61,30 +67,31 @@ class HintDelivery(BackgroundWork):
                 back[each.site_id].add(each.page_id)
         for site_id, page_ids in back.items():
             if (pages := host.pages.get(site_id)) is not None:
-                pages.retry_now(page_ids)
+                pages.recall(page_ids, now)
         self._state.schedule.wake(host.slot)
 
     def confirm(self, row: SourceRow, removed: Sequence[RemovedPage]) -> None:
-        """Visit pages next that a source reports as deleted or moved away."""
+        """Visit pages that a source reports as deleted or moved away; readers see it already."""
         host = self._state.hosts.get(row.host)
         if host is None or not removed:
             return
+        due_at = self._clock.now() + CONFIRM_S
         for each in removed:
             if (pages := host.pages.get(each.site_id)) is not None:
-                pages.visit_next(each.page_id)
+                pages.visit_until(each.page_id, due_at)
         self._state.schedule.wake(host.slot)
 
     def refresh(self, stale: Sequence[StaleRequisite]) -> None:
         """Fetch requisites again as soon as their hosts allow."""
         hosts = {host.host_id: host for host in self._state.hosts.values()}
-        by_queue = defaultdict(set)
+        by_queue, due_at = defaultdict(set), self._clock.now() + RETRY_S
         for each in stale:
             by_queue[each.host_id, each.site_id].add(each.page_id)
         for (host_id, site_id), page_ids in by_queue.items():
             host = hosts.get(host_id)
             queue = host.requisites.get(site_id) if host else None
             if host is not None and queue is not None:
-                queue.retry_now(page_ids)
+                queue.recall(page_ids, due_at)
                 self._state.schedule.wake(host.slot)
 
     async def restore(self, only: Iterable[tuple[int, int]] | None = None) -> int:
@@ -123,7 +130,8 @@ class HintDelivery(BackgroundWork):
                         indirect=indirect[number],
                         due_at=due_time(row.first_at, row.heard_at),
                     )
-                pages.retry_now({row.page_id for row in known if row.last_outcome in _GONE})
+                back = {row.page_id for row in known if row.last_outcome in _GONE}
+                pages.recall(back, self._clock.now())
                 count += len(known)
                 await trio.lowlevel.checkpoint()
             if len(rows) < RESTORED_AT_ONCE:

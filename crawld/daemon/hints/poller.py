@@ -16,7 +16,7 @@ from __future__ import annotations
 import heapq
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Set
 from functools import partial
 from typing import Final
 
@@ -327,7 +327,7 @@ class HintPoller(BackgroundWork):
                 requests=0,
             )
             pages, urls = pages[STORED_AT_ONCE:], urls[len(part.of_urls) :]
-            new_hints += await self._store(row, part)
+            new_hints += await self._store(row, part, result.replaced)
         last = PollResult(
             at=result.at,
             of_pages=pages,
@@ -342,7 +342,7 @@ class HintPoller(BackgroundWork):
             cursor_updates=result.cursor_updates,
             also_write=writes,
         )
-        new_hints += await self._store(row, last)
+        new_hints += await self._store(row, last, result.replaced)
         self.delivery.confirm(row, removed)
         if result.on_stored is not None:
             result.on_stored()
@@ -355,9 +355,9 @@ class HintPoller(BackgroundWork):
             await self._publish_sources()
         return new_hints
 
-    async def _store(self, row: SourceRow, result_part: PollResult) -> int:
+    async def _store(self, row: SourceRow, result_part: PollResult, replaced: Set[int]) -> int:
         new_hints = await self._database.write(hint.accept, row.hint_source_id, result_part)
-        await self.delivery.deliver(row, new_hints)
+        await self.delivery.deliver(row, new_hints, replaced)
         return len(new_hints)
 
     async def _url_hints(self, hints: Sequence[Hint]) -> list[UrlHint]:

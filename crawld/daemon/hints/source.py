@@ -13,7 +13,7 @@ polls again from the old cursor.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence, Set
 from dataclasses import dataclass
 from typing import Final, NamedTuple, Protocol, runtime_checkable
 
@@ -49,6 +49,7 @@ class Poll:
     Attributes:
         at: time of the response, Unix seconds.
         hints: changes by URL; `pages` by page number.
+        replaced: numbers of those of `pages` at whose URLs there is another page now.
         cursor: where the next poll continues.
         told_until: time up to which the source has reported every change; None: unknown.
         settled_until: time up to which changes that visits found are missed if no cause of them is
@@ -69,6 +70,7 @@ class Poll:
     at: float
     hints: Sequence[Hint] = ()
     pages: Sequence[PageHint] = ()
+    replaced: Set[int] = frozenset()
     cursor: str | None = None
     told_until: float | None = None
     settled_until: float | None = None

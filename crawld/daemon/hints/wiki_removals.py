@@ -11,6 +11,12 @@ from crawld.sources.mediawiki_title import TitleRules
 from crawld.store.frontier.removal import RemovalReport
 
 
+def shows_another_page(change: TitleChange) -> bool:
+    """Whether a changed title has a page since, or another one: it was moved there, or restored."""
+    gone = change.entry is not None and change.entry.kind in ("deletion", "move")
+    return change.kind == "log" and not gone and not change.is_rewritten
+
+
 def removal_reports(
     changed: Sequence[TitleChange], titles: TitleRules, origin: str, skew: ClockSkew
 ) -> list[RemovalReport]:

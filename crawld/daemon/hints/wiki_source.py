@@ -121,10 +121,17 @@ class WikiSource:
             str(response.trouble), response.detail, pause_s, requests, response.limit
         )
 
-    def change_of(self, title: str, number: int | None, span: tuple[float, float]) -> UrlChange:
-        """Return a change of a title for the store; `number` is the wiki's page id."""
+    def change_of(
+        self, title: str, number: int | None, span: tuple[float, float], *, of_text: bool
+    ) -> UrlChange:
+        """Return a change of a title for the store.
+
+        Args:
+            number: the wiki's page id.
+            of_text: whether redirects to the page still lead there.
+        """
         url = self.wiki.facts.titles.url_of(title, self.wiki.row.origin)
-        return UrlChange(url_hash(url) if url else None, number, *span)
+        return UrlChange(url_hash(url) if url else None, number, *span, of_text)
 
     async def affected_pages(self, changes: Sequence[UrlChange]) -> list[PageHint]:
         """Return hints for the known pages that changes affect."""

@@ -29,7 +29,7 @@ from crawld.daemon.frontier.wiki_sites import update_wiki_sites
 from crawld.daemon.hints.source import AcceptPoll, CursorUpdates, Poll, PollTrouble, Source
 from crawld.daemon.hints.template_survey import survey
 from crawld.daemon.hints.wiki_probe import ProbeSource
-from crawld.daemon.hints.wiki_removals import removal_reports
+from crawld.daemon.hints.wiki_removals import removal_reports, shows_another_page
 from crawld.daemon.hints.wiki_source import LOOK_S, ClockSkew, Wiki, WikiSource, change_of_revision
 from crawld.sources.mediawiki_api import REFUSALS, ApiResponse, Parameters, TroubleKind
 from crawld.sources.mediawiki_changes import (
@@ -64,6 +64,7 @@ from crawld.store.changes.hint_source import SourceRow
 from crawld.store.changes.wiki import WikiRow
 from crawld.store.changes.wiki_event import WikiEvent
 from crawld.store.changes.wiki_feed import Fed, NewRevision
+from crawld.store.changes.wiki_probe import UrlChange
 from crawld.store.changes.wiki_requisite import StaleRequisite
 from crawld.store.engine.database import Database
 
@@ -215,12 +216,12 @@ class RecentChangesSource(WikiSource):
         events = self._find_events(read.changed, read.cursor.tells_categories)
         logged = self._log_changes(read.changed)
         more = read.cursor.continuation is not None or read.cursor.unverified_at > 0.0
-        changes = [
-            self.change_of(each.title, each.number, skew.span(each.at)) for each in read.changed
-        ]
+        changes = [self._change(each, skew) for each in read.changed]
+        replaced = [self._change(each, skew) for each in read.changed if shows_another_page(each)]
         return Poll(
             at=now,
             pages=await self.affected_pages(changes),
+            replaced={page.page_id for page in await self.affected_pages(replaced)},
             removals=removal_reports(
                 read.changed, self.wiki.facts.titles, self.wiki.row.origin, skew
             ),
@@ -241,6 +242,10 @@ class RecentChangesSource(WikiSource):
             ),
             on_stored=partial(self._on_events, read.gap) if events or logged or read.gap else None,
         )
+
+    def _change(self, each: TitleChange, skew: ClockSkew) -> UrlChange:
+        of_text = each.kind == "edit" and not each.is_redirect
+        return self.change_of(each.title, each.number, skew.span(each.at), of_text=of_text)
 
     async def _ask_with_listing(
         self, query: Parameters, row: SourceRow
@@ -422,7 +427,10 @@ class FanOutSource(WikiSource):
         pending = PendingTemplates.from_json(row.cursor)
         (title, at), *others = pending.templates
         now, asked = self.clock.now(), pending.requests + 1
-        changes = [self.change_of(user, None, (at, now)) for user in read_template_users(response)]
+        changes = [
+            self.change_of(user, None, (at, now), of_text=True)
+            for user in read_template_users(response)
+        ]
         more = response.cursor is not None and asked < MAX_TEMPLATE_REQUESTS
         rest = (
             replace(pending, continuation=response.cursor, requests=asked)

@@ -8,7 +8,8 @@ conditions require of the daemon:
    a host share it.
 2. The page is drawn at the audit time, among all copies of the site in the database.
 3. The page gets the next slot of its host, before the policy's choice, even if it was visited a
-   moment ago. If a visit is under way, that visit is the sample.
+   moment ago. If a visit is under way, that visit is the sample. Only pages that are due before
+   `AUDIT_S` is over come first: edited pages that fell behind, for half a minute.
 4. The request is unconditional: a false "not modified" must not count as fresh.
 5. Hosts in back-off and failed visits count as unknown.
 
@@ -29,6 +30,7 @@ import trio
 from crawld.core.audit import AuditResult, day_of, poisson_gap_s
 from crawld.core.change.model import PageModel
 from crawld.core.page import Outcome
+from crawld.core.revisit.due import AUDIT_S
 from crawld.daemon.crawl.context import BackgroundWork, CrawlContext
 from crawld.daemon.frontier.host import HostState
 from crawld.daemon.jobs.present_freshness import PresentFreshness
@@ -210,7 +212,7 @@ class AuditJob(BackgroundWork):
             over.set()
 
         self._state.audits[page_id] = set_outcome
-        pages.visit_next(page_id)
+        pages.visit_until(page_id, self._clock.now() + AUDIT_S)
         self._state.schedule.wake(host.slot)
         try:
             with trio.move_on_after(wait_s):

@@ -19,31 +19,37 @@ class UrlChange(NamedTuple):
         url_hash: key of the title's URL; None: no URL can contain the title.
         number: the wiki's page id, None if not known.
         first_at, last_at: the time span of the change.
+        of_text: whether only the text of the page, or of what it includes, changed: redirects to it
+            still lead there.
     """
 
     url_hash: int | None
     number: int | None
     first_at: float
     last_at: float
+    of_text: bool = False
 
 
 _CONCERNED: Final = """
-WITH told (url_hash, number, first_at, last_at) AS (
-    SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3 FROM json_each(?1)
-), own (page_id, number, first_at, last_at) AS (
-    SELECT page_id, number, first_at, last_at FROM told CROSS JOIN page
+WITH told (url_hash, number, first_at, last_at, of_text) AS (
+    SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4 FROM json_each(?1)
+), own (page_id, number, first_at, last_at, of_text) AS (
+    SELECT page_id, number, first_at, last_at, of_text FROM told CROSS JOIN page
       ON page.host_id = ?2 AND page.url_hash = told.url_hash
+), other (page_id, first_at, last_at, of_text) AS (
+    SELECT wiki_page.page_id, first_at, last_at, of_text FROM told CROSS JOIN wiki_page
+      ON wiki_page.wiki_id = ?3 AND wiki_page.wiki_page_number = told.number
+    UNION ALL
+    SELECT twin.page_id, first_at, last_at, of_text FROM own CROSS JOIN wiki_page USING (page_id)
+    CROSS JOIN wiki_page AS twin ON twin.wiki_id = wiki_page.wiki_id
+      AND twin.wiki_page_number = wiki_page.wiki_page_number AND twin.page_id <> own.page_id
+    WHERE own.number IS NULL
 )
 SELECT json_group_array(json_array(page_id, first_at, last_at)) FROM (
     SELECT page_id, first_at, last_at FROM own
     UNION ALL
-    SELECT wiki_page.page_id, first_at, last_at FROM told CROSS JOIN wiki_page
-      ON wiki_page.wiki_id = ?3 AND wiki_page.wiki_page_number = told.number
-    UNION ALL
-    SELECT twin.page_id, first_at, last_at FROM own CROSS JOIN wiki_page USING (page_id)
-    CROSS JOIN wiki_page AS twin ON twin.wiki_id = wiki_page.wiki_id
-      AND twin.wiki_page_number = wiki_page.wiki_page_number AND twin.page_id <> own.page_id
-    WHERE own.number IS NULL
+    SELECT page_id, first_at, last_at FROM other CROSS JOIN page USING (page_id)
+    WHERE NOT (of_text AND last_outcome IS 'moved')
 )
 """
 
@@ -52,6 +58,8 @@ def affected_pages(
     connection: apsw.Connection, wiki_id: int, host_id: int, changes: Sequence[UrlChange]
 ) -> list[PageHint]:
     """Return the pages that changes of titles affect: the titles' own, and redirects to them.
+
+    The copy of a redirect names its target, not its text.
 
     A change without the wiki's page id (lost by a deletion) affects the page the title had before.
     """

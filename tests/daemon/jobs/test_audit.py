@@ -98,11 +98,11 @@ def test_a_drawn_page_is_visited_next_and_once(now):
     if now > 100.0:
         assert pages.take(now) == 1  # rested ones are in the policy now
         pages.visited(1, now, SEEN)
-    pages.visit_next(3)
-    pages.visit_next(3)
+    pages.visit_until(3, now + 30.0)
+    pages.visit_until(3, now)
     assert pages.wanted_at(now) == now
     assert pages.take(now) == 3
-    pages.visit_next(3)  # in flight: this visit will do
+    pages.visit_until(3, now)  # in flight: this visit will do
     pages.visited(3, now, SEEN)
     later = now + 1_000.0
     assert sorted(pages.take(later) for _ in range(3)) == [1, 2, 3]
@@ -112,7 +112,7 @@ def test_a_drawn_page_is_visited_next_and_once(now):
 def test_a_page_that_waits_after_a_failure_can_be_drawn():
     pages = pages_of([1])
     pages.load_retry(2, 5_000.0)
-    pages.visit_next(2)
+    pages.visit_until(2, 40.0)
     assert pages.take(10.0) == 2
     pages.retry(2, 9_000.0)
     assert pages.take(6_000.0) == 1
@@ -121,5 +121,5 @@ def test_a_page_that_waits_after_a_failure_can_be_drawn():
 
 def test_an_unknown_page_is_not_visited():
     pages = pages_of([1])
-    pages.visit_next(7)
+    pages.visit_until(7, 40.0)
     assert pages.take(1.0) is None

@@ -1,6 +1,7 @@
 """Politeness and page queues of one host, also across jumps of the wall clock."""
 
 import itertools
+import math
 
 import pytest
 import trio
@@ -182,11 +183,15 @@ class FakePageQueue:
     """The part of `PageQueue` that `HostState` calls."""
 
     rank = Rank.REVISIT
+    has_rest = False
 
     def __init__(self, *pages, wanted_at=0.0, requisites=False):
         self.requisites = requisites
         self.pages = list(pages)
         self.at = wanted_at
+
+    def due_at(self, now):
+        return math.inf
 
     def wanted_at(self, now):
         return self.at if self.pages else None

@@ -1,18 +1,20 @@
 """The order of a host's turns when several kinds of pages wait: what a reader sees comes first."""
 
 import numpy as np
-import pytest
 import trio
 
 from crawld.core.politeness import DelayRules
-from crawld.core.revisit.hints import PROMPT_S, due_time
-from crawld.core.revisit.policies import VisitObservation
-from crawld.core.revisit.policies_index import (
-    DUE_EVERY,
-    INDIRECT_EVERY,
-    OVERDUE_S,
+from crawld.core.revisit.due import (
+    AT_ONCE,
+    CONFIRM_S,
+    PROMPT_S,
+    REST_EVERY,
+    RETRY_S,
+    due_time,
 )
-from crawld.daemon.frontier.host import REQUISITE_FLOOR, HostState
+from crawld.core.revisit.policies import VisitObservation
+from crawld.core.revisit.policies_index import DUE_EVERY, OVERDUE_S
+from crawld.daemon.frontier.host import HostState
 from crawld.daemon.frontier.page_queue import PageQueue
 from crawld.daemon.frontier.rank import Rank
 from crawld.daemon.frontier.revisit_queue import VisitedPages
@@ -66,34 +68,37 @@ def turns(host, count, *, active=frozenset({1, 2, 3}), share=0.3, at=NOW):
 
 
 @on_autojump_clock
-async def test_confirm_then_edits_then_images_then_users_of_templates_then_revisits():
+async def test_what_is_due_first_then_users_of_templates_then_revisits():
     host = make_host(requisites=(501, 502, 503))
     queue = host.pages[1]
     for page in (21, 22, 23, 24):
         queue.add_hint(page, NOW - 5.0, 0.9, indirect=True)
-    host.requisites[1].retry_now({502, 503})
+    queue.visit_until(31, NOW + CONFIRM_S)
+    host.requisites[1].recall({502, 503}, NOW + RETRY_S)
     for page in (11, 12):
         queue.add_hint(page, NOW - 5.0, 0.9)
-    queue.visit_next(31)
-    found = turns(host, 12)
-    assert found[0] == 31
+    queue.visit_until(32, AT_ONCE)
+    found = turns(host, 13)
+    assert found[0] == 32
     assert set(found[1:3]) == {11, 12}
     assert set(found[3:5]) == {502, 503}
-    assert set(found[5:9]) == {21, 22, 23, 24}
-    assert not {31, 11, 12, 502, 503, 501} & set(found[9:])
+    assert found[5] == 31
+    assert set(found[6:10]) == {21, 22, 23, 24}
+    assert not {31, 32, 11, 12, 502, 503, 501} & set(found[10:])
 
 
 @on_autojump_clock
-async def test_a_page_to_be_confirmed_comes_even_when_requisites_are_owed_a_turn():
-    host = make_host(requisites=range(501, 541))
+async def test_images_and_confirmations_wait_for_edits_but_no_longer_than_until_they_are_due():
+    host = make_host(requisites=(501,))
     queue = host.pages[1]
-    for page in range(1, 31):
-        queue.add_hint(page, NOW - 5.0, 0.9)
-    host.requisites[1].retry_now(set(range(501, 541)))
-    taken = turns(host, round(1 / REQUISITE_FLOOR) - 1)
-    assert all(page < 500 for page in taken)  # the next turn is one of the requisites
-    queue.visit_next(31)
-    assert turns(host, 2, at=NOW + 20)[0] == 31
+    host.requisites[1].recall({501}, NOW + RETRY_S)
+    queue.visit_until(40, NOW + CONFIRM_S)
+    found = []
+    for turn in range(80):  # an edit a turn
+        queue.add_hint(1 + turn % 30, NOW + turn, 0.9, due_at=NOW + turn + PROMPT_S)
+        found += turns(host, 1, at=NOW + turn)
+    assert RETRY_S - PROMPT_S <= found.index(501) <= RETRY_S
+    assert CONFIRM_S - PROMPT_S <= found.index(40) <= CONFIRM_S
 
 
 @on_autojump_clock
@@ -110,20 +115,33 @@ async def test_the_order_holds_over_the_sites_of_a_host():
 
 @on_autojump_clock
 async def test_while_edits_never_end_nothing_starves():
-    host = make_host(requisites=range(501, 541))
+    host = make_host(requisites=(501,))
     queue = host.pages[1]
+    host.requisites[1].add_new(range(601, 641))
     for page in range(31, 41):
         queue.add_hint(page, NOW - 5.0, 0.9, indirect=True)
-    host.requisites[1].retry_now(set(range(501, 541)))
     found = []
     for turn in range(200):
         at = NOW + turn
         queue.add_hint(1 + turn % 30, at, 0.9)
         found += turns(host, 1, at=at)
-    images = sum(page > 500 for page in found)
-    assert images == pytest.approx(200 * REQUISITE_FLOOR, abs=2)
-    affected = sum(31 <= page <= 40 for page in found)
-    assert affected == pytest.approx((200 - images) / INDIRECT_EVERY, abs=2)
+    rest = [page for page in found if page > 30]
+    assert len(rest) == 200 // REST_EVERY
+    assert sum(page > 600 for page in rest) == len(rest) // 2  # affected pages have the others
+
+
+@on_autojump_clock
+async def test_turns_that_edits_leave_count_for_the_rest():
+    host = make_host()
+    queue = host.pages[1]
+    for page in range(31, 41):
+        queue.add_hint(page, NOW - 5.0, 0.9, indirect=True)
+    found = []
+    for turn in range(2 * REST_EVERY):
+        if turn % 10:
+            queue.add_hint(1 + turn % 30, NOW + turn, 0.9)
+        found += turns(host, 1, at=NOW + turn)
+    assert [turn for turn, page in enumerate(found) if page > 30] == [0, 10, 20, 30]
 
 
 @on_autojump_clock
@@ -163,7 +181,7 @@ async def test_new_pages_of_one_site_share_the_turns_with_edits_of_another():
 async def test_a_host_tells_whether_anything_known_is_stale():
     host = make_host(requisites=(501,))
     assert not host.has_stale({1})
-    host.requisites[1].retry_now({501})
+    host.requisites[1].recall({501}, NOW + RETRY_S)
     assert host.has_stale({1})
     assert not host.has_stale({2})
     assert turns(host, 1) == [501]
@@ -185,7 +203,7 @@ async def test_the_turn_before_a_poll_is_left_to_it_unless_a_copy_is_stale():
     host.poll_at = now + 1.2  # there is time for both
     assert host.leave_turn(now, {1}) == now
     host.poll_at = now + 0.8
-    host.requisites[1].retry_now({501})
+    host.requisites[1].recall({501}, NOW + RETRY_S)
     assert host.leave_turn(now, {1}) == now
     assert turns(host, 1) == [501]
     host.pages[1].add_hint(7, NOW - 1.0, 0.9, indirect=True)

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from crawld.core.revisit.policies import VisitObservation
-from crawld.daemon.frontier.page_queue import LOOK_AHEAD, PageQueue
+from crawld.daemon.frontier.look_ahead import LOOK_AHEAD
+from crawld.daemon.frontier.page_queue import PageQueue
 from crawld.daemon.frontier.revisit_queue import VisitedPages
 
 NOW = 1_780_000_000.0
@@ -33,8 +34,8 @@ def take(queue, count, now=NOW):
 )
 def test_new_pages_and_revisits_share_the_turns(share, new):
     queue = make_queue(visited=1000, share=share)
-    queue.more = True
-    queue.refill(list(range(10_001, 11_001)), asked=2000)
+    queue.ahead.more = True
+    queue.ahead.refill(list(range(10_001, 11_001)), asked=2000)
     taken = take(queue, 400)
     assert sum(page > 10_000 for page in taken) == pytest.approx(400 * share, abs=2)
     # The share also holds for the first turns.
@@ -150,13 +151,13 @@ def test_refills_return_each_page_once():
     queue = make_queue()
     frontier = list(range(1, 1001))
     queue.add_new(frontier)
-    assert queue.more
+    assert queue.ahead.more
     seen = []
     while queue.wanted_at(NOW) is not None:
-        if queue.wants_refill:
-            limit = LOOK_AHEAD + len(queue.held)
+        if queue.ahead.wants_refill:
+            limit = LOOK_AHEAD + len(queue.ahead.held)
             waiting = [page for page in frontier if page not in seen[:-10]]  # ten not recorded yet
-            queue.refill(waiting[:limit], asked=limit)
+            queue.ahead.refill(waiting[:limit], asked=limit)
         page = queue.take(NOW)
         if page is not None:
             seen.append(page)
@@ -170,7 +171,7 @@ def test_the_look_ahead_is_bounded():
     queue.add_new(range(10 * LOOK_AHEAD))
     assert len(take(queue, LOOK_AHEAD + 1)) == LOOK_AHEAD + 1
     assert queue.take(NOW) is None
-    assert queue.more
+    assert queue.ahead.more
 
 
 def test_pages_added_soon_go_first_and_none_twice():
@@ -180,7 +181,7 @@ def test_pages_added_soon_go_first_and_none_twice():
     queue.add_new([3, 0, 9, 3], soon=True)
     assert take(queue, 6) == [3, 9, 1, 2, 4, None]
     # A refill skips the pages that are queued or in flight.
-    queue.refill([1, 3, 9, 10], asked=10)
+    queue.ahead.refill([1, 3, 9, 10], asked=10)
     assert take(queue, 2) == [10, None]
 
 
@@ -220,8 +221,8 @@ def test_pages_left_out_return_when_the_scopes_change():
     assert queue.wanted_at(NOW + 99 * REST_S) is None
     queue.reconsider()
     assert queue.wanted_at(NOW) == NOW
-    assert queue.wants_refill
-    queue.refill([11], asked=LOOK_AHEAD)
+    assert queue.ahead.wants_refill
+    queue.ahead.refill([11], asked=LOOK_AHEAD)
     assert set(take(queue, 3)) == {1, 2, 11}
 
 

@@ -320,7 +320,7 @@ async def test_a_templates_pages_are_counted_and_explain_changes_since_its_edit(
 
 async def test_a_title_maps_to_its_url_hash(make):
     world = await make(3)
-    concern = world.sources["probe"].change_of("Page 1", None, (NOW, NOW))
+    concern = world.sources["probe"].change_of("Page 1", None, (NOW, NOW), of_text=True)
     assert concern.url_hash == url_hash("http://a.test/wiki/Page_1")
 
 

@@ -1,0 +1,41 @@
+"""Until when work that is known should be done: one due time per kind of work of a host.
+
+A host does the work that is due first, of all its sites, whatever its kind: a page that shows
+another text now, an image, the visit that confirms a deletion. Work is done before its due time
+whenever nothing else is due sooner, so a due time decides only while work waits.
+
+    work                                             due, seconds after it was reported
+    a page came back, or another page took its URL   0: readers see what is not there
+    an edited page                                   15; reported late: as late again, up to 45
+    an image or style that was replaced, a retry     45 after its retry time
+    an audit                                         30
+    a deletion or move to be confirmed               60: readers see the mark already
+
+Users of an edited template have no due time: they get the turns that are left, and one of
+`REST_EVERY` while none is. A due time would let a template of many users delay every edit.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Final
+
+AT_ONCE: Final = -math.inf
+"""Due before all other work."""
+
+PROMPT_S, BELATED_S = 15.0, 45.0
+"""A page is due `PROMPT_S` after its change was reported. A change that was itself reported late,
+such as one of an outage, may wait once more as long as it has, up to `BELATED_S`: new edits do not
+wait behind all those of an outage, and these are read soon, too."""
+
+AUDIT_S: Final = 30.0
+RETRY_S: Final = 45.0
+CONFIRM_S: Final = 60.0
+
+REST_EVERY: Final = 20
+"""While work with due times uses up all turns, one of so many is for the rest."""
+
+
+def due_time(changed_at: float, reported_at: float) -> float:
+    """Return until when a page should be visited that changed and was reported at some times."""
+    return reported_at + min(max(reported_at - changed_at, PROMPT_S), BELATED_S)
