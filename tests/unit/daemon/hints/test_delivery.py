@@ -1,13 +1,25 @@
 """Which hints come after reports of edits, and which end the rest of a page."""
 
 import json
+import math
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
+import trio
 
 from crawld.core.change.reliability import Reliability
-from crawld.daemon.frontier.page_queue import RELIABLE_TRUST
-from crawld.daemon.hints.delivery import is_indirect, trust_of
+from crawld.core.revisit.due import CONFIRM_S, PROMPT_S
+from crawld.daemon.frontier.host import HostState
+from crawld.daemon.frontier.page_queue import RELIABLE_TRUST, PageQueue
+from crawld.daemon.frontier.revisit_queue import VisitedPages
+from crawld.daemon.hints.delivery import HintDelivery, is_indirect, trust_of
+from crawld.daemon.schedule.slots import HostSlot
+from crawld.store.changes.hint import AcceptedHint
+from crawld.store.frontier.removal import RemovedPage
+from tests.unit.daemon.fake_hosts import on_autojump_clock
+
+NOW = 1_790_000_000.0
 
 
 def row(kind, *, real):
@@ -36,3 +48,51 @@ def test_guesses_and_doubtful_reports_come_after_edits(kind, real, indirect):
 def test_users_of_templates_are_visited_although_most_edits_of_templates_show_nothing():
     assert trust_of(row("fan_out", real=2)) == RELIABLE_TRUST
     assert trust_of(row("sitemap", real=2)) < RELIABLE_TRUST
+
+
+class KnownHost:
+    """What delivery uses of a crawl: one host with the pages 1 and 2 of a site, and a clock."""
+
+    def __init__(self):
+        self.queue = PageQueue(1, 1, "index", discovery_share=0.5, min_revisit_s=3600.0)
+        pages = np.array([1, 2, 3], np.int64)
+        self.queue.load_visited(VisitedPages(pages, np.full(3, NOW - 86_400.0)), NOW)
+        self.host = HostState(1, HostSlot("wiki.test", trio.current_time()))
+        self.host.pages[1] = self.queue
+        state = SimpleNamespace(
+            hosts={"wiki.test": self.host}, schedule=SimpleNamespace(wake=lambda slot: None)
+        )
+        clock = SimpleNamespace(now=lambda: NOW)
+        parts = dict.fromkeys(("database", "workers", "analyser", "rng", "config"))
+        self.delivery = HintDelivery(SimpleNamespace(state=state, clock=clock, **parts))
+
+    @property
+    def order(self):
+        """The pages in the order of their turns, with their due times after now."""
+        found = []
+        while (due_at := self.queue.due_at(NOW)) < math.inf:
+            found.append((self.queue.take(NOW), due_at - NOW))
+        return found
+
+
+@on_autojump_clock
+async def test_a_page_that_was_replaced_is_due_before_edits_and_a_deletion_after_them():
+    known = KnownHost()
+    source = SimpleNamespace(host="wiki.test", kind="recent_changes", evidence=None)
+    accepted = [
+        AcceptedHint(page, NOW - 4.0, NOW - 3.0, 1, NOW - 86_400.0, None, None, 1)
+        for page in (1, 2, 3)
+    ]
+    await known.delivery.deliver(source, accepted, frozenset({3}))
+    known.delivery.confirm(source, [RemovedPage(1, 1)])
+    assert known.order == [(3, 0.0), (2, PROMPT_S), (1, CONFIRM_S)]
+
+
+@on_autojump_clock
+async def test_an_edit_after_the_restoration_of_a_page_does_not_wait_for_its_confirmation():
+    known = KnownHost()
+    source = SimpleNamespace(host="wiki.test", kind="recent_changes", evidence=None)
+    known.delivery.confirm(source, [RemovedPage(1, 1)])
+    edited = AcceptedHint(1, NOW - 2.0, NOW - 1.0, 1, NOW - 86_400.0, None, None, 1)
+    await known.delivery.deliver(source, [edited])
+    assert known.order == [(1, PROMPT_S)]

@@ -1,7 +1,7 @@
 """What recent changes and the log say about deleted, moved and restored titles."""
 
 from crawld.core.url import url_hash
-from crawld.daemon.hints.wiki_removals import removal_reports
+from crawld.daemon.hints.wiki_removals import removal_reports, shows_another_page
 from crawld.daemon.hints.wiki_source import ClockSkew
 from crawld.sources.mediawiki_api import ApiResponse
 from crawld.sources.mediawiki_changes import ChangesCursor, read_changes
@@ -28,11 +28,14 @@ def edit_row(number, title, seconds):
     return {**row, "type": "edit"}
 
 
+def changed_titles(edits=(), logs=()):
+    response = ApiResponse({"recentchanges": list(edits), "logevents": list(logs)}, None, (), NOW)
+    return read_changes(response, ChangesCursor(), NOW).changed
+
+
 def reported(edits=(), logs=()):
     """Return (path, kind, target) of the reports."""
-    response = ApiResponse({"recentchanges": list(edits), "logevents": list(logs)}, None, (), NOW)
-    changed = read_changes(response, ChangesCursor(), NOW).changed
-    reports = removal_reports(changed, TITLES, ORIGIN, ClockSkew(NOW, NOW))
+    reports = removal_reports(changed_titles(edits, logs), TITLES, ORIGIN, ClockSkew(NOW, NOW))
     names = {url_hash(f"{ORIGIN}/wiki/{name}"): name for name in "ABC"}
     return [(names[each.url_hash], each.kind, each.target_url) for each in reports]
 
@@ -64,3 +67,14 @@ def test_titles_that_are_swapped_within_a_second_both_have_pages():
 def test_other_entries_of_the_log_remove_nothing():
     logs = [log_row(1, "A", 10, "delete", "revision"), log_row(2, "B", 11, "upload", "overwrite")]
     assert {kind for _, kind, _ in reported(logs=logs)} == {None}
+
+
+def test_titles_that_pages_were_moved_to_or_restored_at_show_another_page():
+    logs = [
+        log_row(1, "A", 10, "move", "move", target_title="B", target_ns=0),
+        log_row(2, "C", 11, "delete", "restore"),
+        log_row(3, "D", 12, "delete", "delete"),
+        log_row(4, "E", 13, "import", "upload"),
+    ]
+    found = changed_titles([edit_row(9, "F", 15)], logs)
+    assert {each.title for each in found if shows_another_page(each)} == {"B", "C"}

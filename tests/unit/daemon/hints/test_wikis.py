@@ -43,6 +43,39 @@ async def test_a_deletion_gives_hints_for_redirects_too(make):
     assert world.hinted_titles(poll) == {"Page 0", "Page 59"}
 
 
+def visit_redirect(connection, page_id):
+    record = VisitRecord(
+        page_id=page_id, visited_at=NOW - 60.0, outcome=Outcome.MOVED, state=PageState.VISITED
+    )
+    visit.record(connection, record)
+
+
+@pytest.mark.parametrize(
+    ("row", "hinted"),
+    [
+        (edit(1, "Page 0", page=100), {"Page 0"}),
+        ({**edit(1, "Page 0", page=100), "redirect": True}, {"Page 0", "Page 59"}),
+        (edit(1, "Page 59", page=999), {"Page 59"}),
+        ({**edit(1, "Page 0", page=100), "type": "new"}, {"Page 0", "Page 59"}),
+    ],
+)
+async def test_a_redirect_is_not_visited_for_the_text_of_its_target(make, row, hinted):
+    world = await make()
+    await world.database.write(visit_redirect, world.pages["Page 59"])
+    poll = await world.poll("recent_changes", reply(recentchanges=[row]))
+    assert world.hinted_titles(poll) == hinted
+
+
+async def test_a_redirect_is_visited_when_its_target_moves_or_is_deleted(make):
+    world = await make()
+    await world.database.write(visit_redirect, world.pages["Page 59"])
+    log = {"logid": 1, "type": "move", "action": "move", "title": "Page 0", "ns": 0, "pageid": 0}
+    moved = {"timestamp": iso_time(NOW - 3), "params": {"target_title": "Page 7", "target_ns": 0}}
+    poll = await world.poll("recent_changes", reply(logevents=[{**log, **moved}]))
+    assert world.hinted_titles(poll) == {"Page 0", "Page 7", "Page 59"}
+    assert poll.replaced == {world.pages["Page 7"]}
+
+
 async def test_a_deletion_stands_in_the_file_before_its_page_is_visited(make):
     world = await make()
     row = {"rcid": 5, "type": "log", "logid": 1, "logtype": "delete", "logaction": "delete"}
