@@ -29,7 +29,11 @@ FAN_OUT: Final = "fan_out"
 
 RENDER_S: Final = 45.0
 """A wiki renders the users of an edited template in the background. A visit so soon after the edit
-that finds no change says nothing: the page is visited again when this time is over."""
+that finds no change, or one of an edit before, says nothing: the page is visited again when this
+time is over."""
+
+SPAN_S: Final = 2.0
+"""The latest time of a reported edit is so much later than the earliest."""
 
 CLOCK_S: Final = 60.0
 """If a hint came this much later than the visit that answers it, the clock was set back."""
@@ -233,15 +237,31 @@ def judge(
     """
     rows = connection.execute(_OF_PAGE, (page_id,))
     hints = {number: _Hint(*row) for number, *row in rows}
-    changed = bool(judgement.changed)
-    answered = [hint for hint in hints.values() if hint.is_answered_at(visited_at, changed=changed)]
+    # A page that was edited itself has changed in any case; an edit renders it with its templates.
+    edits = (
+        hint.last_at
+        for hint in hints.values()
+        if not hint.of_fan_out and hint.is_answered_at(visited_at, rendered=False)
+    )
+    edited_at = max(edits, default=math.inf) - SPAN_S
+    rendered = {
+        number
+        for number, hint in hints.items()
+        if judgement.changed and edited_at > hint.template_edited_at
+    }
+    answered = [
+        hint
+        for number, hint in hints.items()
+        if hint.is_answered_at(visited_at, rendered=number in rendered)
+    ]
     explained = any(hint.of_fan_out for hint in answered)
     sources = judgement.sources or ()
     for number in dict.fromkeys((*hints, *sources)):
         hint = hints.get(number)
-        if hint is not None and not hint.is_answered_at(visited_at, changed=changed):
+        if hint is not None and hint not in answered:
             hint = None
-        if hint is not None and judgement.changed is False and hint.is_early(visited_at):
+        known = judgement.changed is not None
+        if hint is not None and known and number not in rendered and hint.is_early(visited_at):
             connection.execute(_PUT_OFF, (hint.first_at + RENDER_S, page_id, number))
             continue
         if hint is not None:
@@ -273,8 +293,13 @@ class _Hint(NamedTuple):
         """Whether a visit came too early to answer it: it is dated later than it was heard."""
         return bool(self.of_fan_out) and self.first_at > self.heard_at
 
-    def is_answered_at(self, visited_at: float, *, changed: bool) -> bool:
-        if self.is_put_off and changed:
+    @property
+    def template_edited_at(self) -> float:
+        """When the template was edited, of a hint of a fan-out."""
+        return self.first_at - RENDER_S if self.is_put_off else self.first_at
+
+    def is_answered_at(self, visited_at: float, *, rendered: bool) -> bool:
+        if self.is_put_off and rendered:
             return True
         return self.first_at <= visited_at or self.is_after_clock_reset(visited_at)
 

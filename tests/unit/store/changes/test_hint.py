@@ -255,6 +255,35 @@ def test_a_change_found_before_its_time_is_that_of_the_template(
     assert stored(connection, source).missed_count == 0
 
 
+def test_a_page_that_was_edited_before_its_template_may_show_the_old_one(
+    connection, pages, source, templates
+):
+    a, *_ = pages
+    take(connection, source, (a, NOW - 9, NOW - 7))
+    take(connection, templates, (a, NOW - 4, NOW), cause="Template:A")
+    answer(connection, a, NOW + 5, source, changed=True)
+    assert outstanding(connection) == [a]
+    assert stored(connection, source).real_count == 1
+    rendered_at = NOW - 4 + hint.RENDER_S
+    [again], _ = due_again(connection, templates, rendered_at + 1)
+    take(connection, templates, again, at=rendered_at + 1)
+    answer(connection, a, rendered_at + 3, source, changed=True, before_at=NOW + 5)
+    assert outstanding(connection) == []
+
+
+@pytest.mark.parametrize("put_off", [False, True])
+def test_a_page_that_was_edited_after_its_template_shows_the_new_one(
+    connection, pages, source, templates, put_off
+):
+    a, *_ = pages
+    take(connection, templates, (a, NOW - 4, NOW), cause="Template:A")
+    if put_off:
+        answer(connection, a, NOW + 1, source, changed=False)
+    take(connection, source, (a, NOW + 2, NOW + 4), at=NOW + 5)
+    answer(connection, a, NOW + 6, source, changed=True)
+    assert outstanding(connection) == []
+
+
 def test_pages_of_a_template_are_judged_together(connection, pages, source, templates):
     a, b, c = pages
     take(connection, templates, *((page, NOW - 9, NOW - 1) for page in (a, b)), cause="Template:A")
