@@ -14,7 +14,7 @@ from crawld.config.derive import host_delay_s, user_agent
 from crawld.config.load import LoadedConfig, load
 from crawld.config.model import Config
 from crawld.config.site import SiteConfig
-from crawld.core.display import plural
+from crawld.core.display import delay_text, plural
 from crawld.errors import EXIT_OK, EXIT_OPERATOR, ConfigError
 
 if TYPE_CHECKING:
@@ -96,7 +96,8 @@ def _print_summary(loaded: LoadedConfig) -> None:
         more = f" and {len(hosts) - HOSTS_SHOWN} more" if len(hosts) > HOSTS_SHOWN else ""
         at_least = "" if seeds.is_complete else "at least "
         print(f"site        {site.name}: {at_least}{plural(seeds.count, 'seed')} on", end=" ")
-        print(f"{', '.join(hosts[:HOSTS_SHOWN])}{more}, {host_delay_s(config, site):g} s apart")
+        delay = delay_text(host_delay_s(config, site))
+        print(f"{', '.join(hosts[:HOSTS_SHOWN])}{more}, {delay} apart")
     for warning in loaded.warnings:
         print(f"warning     {warning}")
     print("the config is valid")

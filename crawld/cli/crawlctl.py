@@ -27,6 +27,7 @@ from crawld.cli import (
     quarantine,
     replicas,
     retention,
+    status_table,
     tables,
     why,
 )
@@ -143,7 +144,7 @@ Limit = Annotated[int, typer.Option("--limit", min=1, max=10_000, help="Maximum 
 @command
 def status(session: Session) -> None:
     """Show the state of the daemon."""
-    session.show(session.client.get("/status"), tables.status_table)
+    session.show(session.client.get("/status"), status_table.status_table)
 
 
 @command

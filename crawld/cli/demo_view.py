@@ -17,9 +17,10 @@ from rich.text import Text
 
 from crawld.cli.output import sparkline
 from crawld.cli.progress_view import PHASE_TEXTS, RateMeter, pause_texts
-from crawld.cli.tables import LOG_HEADINGS, counts_text, facts, log_row, table
+from crawld.cli.tables import LOG_HEADINGS, facts, log_row, table
 from crawld.core.display import count_text, duration_text, size_text
 from crawld.core.page import Outcome
+from crawld.core.words import outcome_counts, state_counts
 from crawld.daemon.api.views import visit_status
 from crawld.daemon.daemon import Daemon
 from crawld.simweb.site import SimSite
@@ -77,7 +78,7 @@ class DemoState:
                 self._note(row)
             if len(rows) < VISITS_READ:
                 break
-        self.pages = counts_text(await database.read(frontier.counts))
+        self.pages = state_counts(await database.read(frontier.counts))
         copied_at = {url: times[-1] for url, times in self.visited_at.items()}
         self.truth = freshness_by_fetch_time(self.site, copied_at, time.time())
         self.freshness.append(self.truth.freshness)
@@ -127,7 +128,7 @@ def demo_view(state: DemoState, daemon: Daemon) -> RenderableType:
                     f" {state.rates.visits_per_min / 60:.1f}/s, median {slots.lateness_p50_ms:.1f}"
                     f" ms late, {size_text(visitor.wire_bytes)} received",
                 ),
-                ("outcomes", counts_text(visitor.counts)),
+                ("outcomes", outcome_counts(visitor.counts, visitor.new_pages)),
                 (
                     "changes",
                     f"{count_text(state.changes_seen)} seen of"
@@ -173,7 +174,7 @@ def progress_line(state: DemoState, daemon: Daemon) -> str:
         f" mean age {duration_text(state.truth.mean_age_s)};"
         f" pages: {state.pages};"
         f" changes: {state.changes_seen} seen of {state.changes_happened()};"
-        f" visits: {counts_text(daemon.crawl.visitor.counts)}"
+        f" visits: {outcome_counts(daemon.crawl.visitor.counts, daemon.crawl.visitor.new_pages)}"
     )
 
 

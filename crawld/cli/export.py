@@ -13,7 +13,7 @@ from pathlib import Path
 from crawld.cli.formats import ExportFormat
 from crawld.cli.offline import progress_bar
 from crawld.cli.output import clean, exit_now, json_text, missing_extra
-from crawld.core.display import count_text, size_text
+from crawld.core.display import count_text, duration_text, size_text
 from crawld.core.timestamps import parse_timestamp
 from crawld.errors import EXIT_INCOMPLETE, EXIT_OK, OperatorError
 from crawld.export.source import ExportRequest, ExportResult
@@ -140,7 +140,7 @@ def _as_text(request: ExportRequest, result: ExportResult, seconds: float) -> st
     counts = ", ".join(f"{count_text(n)} {kind}" for kind, n in result.written.items() if n)
     lines = [
         f"{request.out}: {counts or 'nothing new'}"
-        f" ({size_text(result.written_bytes)}) in {seconds:.1f} s"
+        f" ({size_text(result.written_bytes)}) in {duration_text(seconds)}"
     ]
     shown = result.unreadable[:_UNREADABLE_SHOWN]
     lines += [f"damaged, left out: {clean(url)}" for url in shown]

@@ -11,7 +11,7 @@ from rich.console import Group, RenderableType
 from crawld.cli import tables
 from crawld.cli.output import clean
 from crawld.cli.session import Session
-from crawld.core.display import count_text, duration_text, plural
+from crawld.core.display import count_text, delay_text, duration_text, plural
 
 if TYPE_CHECKING:
     from crawld.daemon.api.schemas.forecast import Forecast, ForecastPoint, ForecastTarget
@@ -74,11 +74,11 @@ def forecast_text(value: Forecast) -> RenderableType:
 
 
 def _delay_text(delay_s: float | None) -> str:
-    return "" if delay_s is None else f"{delay_s:.3g} s"
+    return delay_text(delay_s)
 
 
 def _sentence(now: ForecastPoint) -> str:
-    at = f"At one request per {now.delay_s:.3g} s" if now.delay_s else "At the current delays"
+    at = f"At one request per {delay_text(now.delay_s)}" if now.delay_s else "At the current delays"
     plain, hinted = _share_text(now.freshness), _share_text(now.freshness_hinted)
     return f"{at}, in the long run: {plain} fresh, {hinted} with hints."
 
@@ -139,7 +139,7 @@ def _target_sentence(target: ForecastTarget) -> str:
     def needs(budget: float | None, delay_s: float | None) -> str:
         if budget is None:
             return "out of reach"
-        every = "" if delay_s is None else f", one request per {delay_s:.3g} s"
+        every = "" if delay_s is None else f", one request per {delay_text(delay_s)}"
         return f"{budget:.3g} times the current budget{every}"
 
     plain = needs(target.budget, target.delay_s)

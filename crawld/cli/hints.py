@@ -12,6 +12,7 @@ from crawld.cli.output import clean
 from crawld.cli.session import Session
 from crawld.cli.tables import table
 from crawld.core.display import ago_text, count_text, duration_text
+from crawld.core.words import trouble_label
 
 if TYPE_CHECKING:
     from crawld.daemon.api.schemas.hints import HintSourceStatus
@@ -63,7 +64,7 @@ def _line(each: HintSourceStatus, now: float) -> tuple[str, ...]:
         "" if each.lag_s is None else duration_text(each.lag_s),
         "" if each.gain is None else f"{100.0 * each.gain:+.1f} points",
         count_text(each.outstanding),
-        clean(": ".join(filter(None, (each.trouble, each.trouble_detail)))),
+        clean(": ".join(filter(None, (trouble_label(each.trouble), each.trouble_detail)))),
     )
 
 

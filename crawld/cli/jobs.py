@@ -13,6 +13,7 @@ from crawld.cli.output import clean
 from crawld.cli.session import Session
 from crawld.cli.tables import table
 from crawld.core.display import ago_text, count_text, duration_text
+from crawld.core.words import trouble_label
 
 if TYPE_CHECKING:
     from crawld.daemon.api.schemas import status
@@ -70,7 +71,7 @@ def audits_table(found: list[AuditStatus]) -> RenderableType:
 
 
 def _progress(counts: dict[str, int]) -> str:
-    return ", ".join(f"{count_text(n)} {name}" for name, n in counts.items() if n)
+    return ", ".join(f"{count_text(n)} {name.replace('_', ' ')}" for name, n in counts.items() if n)
 
 
 def jobs_table(found: list[status.JobStatus]) -> RenderableType:
@@ -105,7 +106,7 @@ def wikis_table(found: list[status.WikiStatus]) -> RenderableType:
                 _progress(each.pages),
                 count_text(each.request_count),
                 count_text(each.change_count),
-                clean(": ".join(filter(None, (each.trouble, each.trouble_detail)))),
+                clean(": ".join(filter(None, (trouble_label(each.trouble), each.trouble_detail)))),
             )
             for each in found
         ],

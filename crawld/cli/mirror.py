@@ -19,6 +19,7 @@ from crawld.cli.summary import EXAMPLES, MirrorSummary, read_summary
 from crawld.config.checks import check_config
 from crawld.config.model import Config
 from crawld.core.display import count_text, duration_text, plural, size_text
+from crawld.core.words import FAILURE_WORDS, label, outcome_counts
 from crawld.daemon.daemon import Daemon
 from crawld.daemon.run import run_daemon
 from crawld.daemon.start import Start
@@ -126,6 +127,7 @@ def summary_json(
         "failed": counts.failed.total(),
         "failed_by_reason": dict(counts.failed),
         "visits": {outcome.value: n for outcome, n in crawl.visitor.counts.items()},
+        "new_pages": crawl.visitor.new_pages,
         "wire_bytes": crawl.visitor.wire_bytes,
         "duration_s": round(seconds, 3),
     }
@@ -139,9 +141,9 @@ def summary_text(summary: Mapping[str, Any], examples: Sequence[tuple[str, str]]
         f" {count_text(summary['failed'])} of them failed,"
         f" {count_text(summary['held_back'])} never visited,"
         f" {count_text(pages.get('excluded', 0))} excluded by robots.txt",
-        f"{count_text(sum(visits.values()))} visits, {size_text(summary['wire_bytes'])}"
-        f" in {duration_text(summary['duration_s'])}",
-        *(f"failed: {clean(url)} ({reason})" for url, reason in examples),
+        f"{plural(sum(visits.values()), 'visit')} in {duration_text(summary['duration_s'])}:"
+        f" {outcome_counts(visits, summary['new_pages'])}; {size_text(summary['wire_bytes'])}",
+        *(f"failed: {clean(url)} ({label(FAILURE_WORDS, reason)})" for url, reason in examples),
         *(f"not fetched: {host} ({why})" for host, why in summary["resting_hosts"].items()),
     ]
     return "\n".join(lines)

@@ -11,9 +11,10 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from crawld.cli.tables import counts_text, next_slot_text, table
-from crawld.core.display import count_text, duration_text, size_text
+from crawld.cli.tables import next_slot_text, table
+from crawld.core.display import count_text, duration_text, rate_text, size_text
 from crawld.core.page import Outcome, PageState
+from crawld.core.words import outcome_counts
 from crawld.daemon.api.schemas.status import HostStatus
 from crawld.daemon.api.views import host_status
 from crawld.daemon.daemon import Daemon
@@ -66,6 +67,7 @@ class CrawlProgress:
     Attributes:
         pages: pages by state.
         visits: visits since the start, by outcome.
+        new_pages: first copies since the start, counted as changed by `visits`.
         wire_bytes: body bytes received since the start.
         on_turn: hosts being fetched now.
         phase: phase of the daemon.
@@ -76,6 +78,7 @@ class CrawlProgress:
 
     pages: Mapping[PageState, int]
     visits: Mapping[Outcome, int]
+    new_pages: int
     wire_bytes: int
     on_turn: int
     phase: Phase
@@ -131,6 +134,7 @@ async def read_progress(daemon: Daemon) -> CrawlProgress:
     return CrawlProgress(
         pages=pages,
         visits=dict(daemon.crawl.visitor.counts),
+        new_pages=daemon.crawl.visitor.new_pages,
         wire_bytes=daemon.crawl.visitor.wire_bytes,
         on_turn=on_turn,
         phase=daemon.phase,
@@ -160,9 +164,10 @@ def mirror_view(progress: CrawlProgress, rates: RateMeter, title: str) -> Render
         else "",
     )
     figures = (
-        f"{size_text(progress.wire_bytes)} received, {rates.visits_per_min:.3g} visits/min,"
+        f"{size_text(progress.wire_bytes)} received,"
+        f" {rate_text(rates.visits_per_min / 60.0, 'visit')},"
         f" {size_text(rates.bytes_per_s)}/s, {count_text(progress.error_count)} errors; "
-        f"{counts_text(progress.visits)}"
+        f"{outcome_counts(progress.visits, progress.new_pages)}"
     )
     parts: list[RenderableType] = [Text(title, "bold"), bar, figures, *_state_lines(progress)]
     if progress.hosts:
@@ -220,6 +225,8 @@ def progress_fields(progress: CrawlProgress, rates: RateMeter) -> dict[str, obje
     """Return the fields of a log line of progress."""
     fields: dict[str, object] = {
         "done": progress.known - progress.waiting,
+        "new": progress.new_pages,
+        "changed": progress.visits[Outcome.CHANGED] - progress.new_pages,
         "known": progress.known,
         "errors": progress.error_count,
         "received": size_text(progress.wire_bytes),

@@ -10,13 +10,31 @@ from rich.table import Table
 from rich.text import Text
 
 from crawld.cli.output import clean
+from crawld.core import words
 from crawld.core.change.classes import DAY_S
-from crawld.core.display import ago_text, count_text, duration_text, plural, size_text
+from crawld.core.display import (
+    ago_text,
+    count_text,
+    delay_text,
+    duration_text,
+    plural,
+    rate_text,
+    size_text,
+)
 from crawld.core.page import Outcome, PageState
+from crawld.core.words import (
+    FAILURE_WORDS,
+    OUTCOME_WORDS,
+    REFUSAL_WORDS,
+    ROBOTS_WORDS,
+    STATE_WORDS,
+    TRUST_WORDS,
+    label,
+    state_counts,
+)
 
 if TYPE_CHECKING:
     from crawld.daemon.api.schemas import status as models
-    from crawld.daemon.api.schemas.status import AuditedFreshness, FreshnessStatus
 
 OUTCOME_STYLES: Mapping[Outcome, str] = {
     Outcome.CHANGED: "green",
@@ -61,143 +79,11 @@ def facts(pairs: Iterable[tuple[str, str | Text | None]]) -> Table:
     return made
 
 
-def outcome_text(outcome: Outcome | None) -> Text:
-    """Return an outcome in its color."""
-    return Text("-") if outcome is None else Text(str(outcome), OUTCOME_STYLES[outcome])
-
-
-def counts_text(counts: Mapping[PageState, int] | Mapping[Outcome, int]) -> str:
-    """Return the counts above 0 as text."""
-    named = [f"{count_text(n)} {str(word).replace('_', ' ')}" for word, n in counts.items() if n]
-    return ", ".join(named) or "none"
-
-
-def status_table(status: models.Status) -> RenderableType:
-    """Return the state of the daemon."""
-    running_s = status.now - status.started_at
-    phase: str = status.phase
-    if status.pauses:
-        phase += f", paused ({', '.join(status.pauses)})"
-    slots = status.slots
-    pages = f"{count_text(status.pages_in_all)}: {counts_text(status.pages)}"
-    made = count_text(sum(status.visits.values()))
-    refused = (f"{count_text(n)} {reason}" for reason, n in sorted(status.refused.items()))
-    return facts(
-        [
-            ("crawld", f"{status.version}, pid {status.pid}, up {duration_text(running_s)}"),
-            ("database", status.db),
-            ("phase", Text(phase, "yellow" if status.pauses else "")),
-            ("stalled", Text(clean(status.stalled), "red") if status.stalled else None),
-            ("pages", pages),
-            ("visits", f"{made} since the start: {counts_text(status.visits)}"),
-            ("uncommitted", count_text(status.unrecorded) if status.unrecorded else None),
-            ("received", size_text(status.wire_bytes)),
-            ("refused URLs", ", ".join(refused) or None),
-            ("hosts", f"{count_text(slots.hosts)}, {count_text(slots.on_turn)} being fetched now"),
-            (
-                "slots",
-                f"{count_text(slots.served)} served, lateness {slots.lateness_p50_ms:.1f} ms"
-                f" (median), {slots.lateness_p99_ms:.1f} ms (99 %)",
-            ),
-            ("memory", _memory_fact(status)),
-            ("longest stall", _stall_text(status)),
-            ("quarantined", _quarantine_text(status)),
-            *(_vanishing_fact(status, host) for host in status.vanishing),
-            *(fact for each in status.freshness for fact in _freshness_facts(each, status.now)),
-        ]
-    )
-
-
-def _memory_fact(status: models.Status) -> str:
-    """Return a line of the status: memory of the process, and of what is fetched."""
-    text, memory = size_text(status.memory_bytes), status.memory
-    if memory is None:
-        return text
-    used, limit = size_text(memory.used_bytes), size_text(memory.limit_bytes)
-    waiting = f", {count_text(memory.waiting)} waiting" if memory.waiting else ""
-    return f"{text}; large pages use {used} of {limit}{waiting}"
-
-
-def _stall_text(status: models.Status) -> str:
-    """Return how long the event loop stood still at most, and what held it."""
-    longest, recent = status.loop_stall_max_ms, status.loop_stall_recent_ms
-    by = f" ({clean(status.loop_stall_by)})" if longest else ""
-    text = f"{longest:.0f} ms since the start{by}"
-    if recent == longest:
-        return text
-    by = f" ({clean(status.loop_stall_recent_by)})" if recent else ""
-    return f"{text}; {recent:.0f} ms in the last minutes{by}"
-
-
-def _quarantine_text(status: models.Status) -> Text | None:
-    """Return how many pages are not analysed; None if there are none."""
-    if not status.quarantined_pages:
-        return None
-    text = f"{plural(status.quarantined, 'page')} stored without analysis"
-    suspects = [each for each in status.quarantined_pages if not each.held]
-    if suspects:
-        text += f", {plural(len(suspects), 'suspect')}"
-    return Text(f"{text}; see: crawlctl quarantine", "yellow")
-
-
-def _vanishing_fact(status: models.Status, host: str) -> tuple[str, Text]:
-    """Return a line of the status: a host that loses too many pages at once."""
-    for_s = max(0.0, status.now - status.vanishing[host])
-    text = f"{clean(host)}: too many pages at once for {duration_text(for_s)}; all are kept"
-    return "vanishing", Text(text, "yellow")
-
-
-def _freshness_facts(found: FreshnessStatus, now: float) -> list[tuple[str, str]]:
-    """Return lines of the status: the freshness of a site now and lately, or of a host."""
-    day, week = found.last_day, found.last_week
-    if found.host is not None:
-        return [(f"  {found.host}", f"last week {audited_text(week)}")] if week else []
-    lines = [(f"fresh {found.site}", freshness_text(found, now))]
-    if found.stale is not None and found.freshness is not None and found.freshness < 1.0:
-        lines.append(("  stale", stale_text(found)))
-    if day is not None and day.audits:
-        lines.append(("  last day", audited_text(day)))
-    if week is not None and week.audits:
-        lines.append(("  last week", audited_text(week)))
-    return lines
-
-
-def freshness_text(found: FreshnessStatus, now: float) -> str:
-    """Return the present freshness with its 95 % interval and the expectation of the model."""
-    if found.freshness is None or found.at is None:
-        return "unknown so far"
-    copies = "1 copy" if found.copies == 1 else f"{count_text(found.copies)} copies"
-    shown = "" if found.shown is None else f", shown copies {found.shown:.1%}"
-    old_s = now - found.at
-    age = f", {duration_text(old_s)} ago" if old_s >= 10.0 else ""
-    return (
-        f"now {found.freshness:.1%} ({found.low:.1%} to {found.high:.1%}){shown},"
-        f" model {found.modelled:.1%}, of {copies}{age}"
-    )
-
-
-def stale_text(found: FreshnessStatus) -> str:
-    """Return the expected numbers of stale copies by what is known of them."""
-    stale = found.stale
-    if stale is None:
-        return "none"
-    parts = [
-        (stale.reported, "reported and not copied yet"),
-        (stale.fan_out, "include an edited template, not listed yet"),
-        (stale.unreported, "changed since the sources were asked"),
-        (stale.unnoticed, "changed, and no source reports it"),
-    ]
-    # An expected number below a half is of no use to a reader.
-    named = [f"{count_text(round(count))} {what}" for count, what in parts if count >= 0.5]
-    return f"about {'; '.join(named)}" if named else "none expected"
-
-
-def audited_text(found: AuditedFreshness) -> str:
-    """Return the mean freshness of a period, measured by audits."""
-    audits = plural(found.audits, "audit")
-    if found.freshness is None:
-        return f"unknown ({plural(found.unknown, 'inconclusive visit')})"
-    return f"{found.freshness:.1%} ({found.low:.1%} to {found.high:.1%}; {audits})"
+def outcome_text(outcome: Outcome | None, *, first_copy: bool = False) -> Text:
+    """Return an outcome in its color; a first copy is new, not changed."""
+    if outcome is None:
+        return Text("-")
+    return Text(words.NEW if first_copy else OUTCOME_WORDS[outcome], OUTCOME_STYLES[outcome])
 
 
 def sites_table(sites: list[models.SiteStatus]) -> RenderableType:
@@ -231,7 +117,7 @@ def _site_row(site: models.SiteStatus) -> Sequence[str]:
         count_text(site.pages.get(PageState.DISCOVERED, 0)),
         count_text(site.pages_shared),
         count_text(site.requisites),
-        duration_text(site.host_delay_s),
+        delay_text(site.host_delay_s),
         site.source,
         shown + more,
     )
@@ -266,7 +152,7 @@ def _host_row(host: models.HostStatus) -> Sequence[str]:
         count_text(host.change_count),
         count_text(host.failure_count),
         size_text(host.wire_bytes),
-        duration_text(host.delay_s),
+        delay_text(host.delay_s),
         str(host.backoff_level or ""),
         next_slot_text(host),
     )
@@ -281,11 +167,11 @@ def host_table(host: models.HostDetail, now: float) -> RenderableType:
             [
                 ("host", host.host),
                 ("address", host.address),
-                ("pages", f"{count_text(host.pages_in_all)}: {counts_text(host.pages)}"),
+                ("pages", f"{count_text(host.pages_in_all)}: {state_counts(host.pages)}"),
                 ("visits", f"{visits}, {count_text(host.failure_count)} failed"),
                 ("received", size_text(host.wire_bytes)),
                 ("last request", ago_text(host.last_fetch_at, now)),
-                ("delay", duration_text(host.delay_s)),
+                ("delay", delay_text(host.delay_s) or None),
                 ("back-off", _backoff_text(host, now)),
                 ("closed for", _closed_text(host, closed_s)),
                 ("next slot", next_slot_text(host)),
@@ -293,7 +179,7 @@ def host_table(host: models.HostDetail, now: float) -> RenderableType:
         )
     ]
     if host.robots:
-        headings = ("robots.txt of", "verdict", "status", "size", "rules", "ignored", "fetched")
+        headings = ("robots.txt of", "found", "status", "size", "rules", "ignored", "fetched")
         parts += ["", table(headings, (_robots_row(robots, now) for robots in host.robots))]
     if host.refused_urls:
         parts += ["", refusals_table(host.refused_urls)]
@@ -319,7 +205,7 @@ def _closed_text(host: models.HostDetail, closed_s: float) -> str | None:
 def _robots_row(robots: models.RobotsStatus, now: float) -> Sequence[str]:
     return (
         robots.origin,
-        robots.verdict or "unknown",
+        ROBOTS_WORDS.get(robots.verdict, robots.verdict or ""),
         "" if robots.status is None else str(robots.status),
         size_text(robots.text_bytes),
         "" if robots.rules is None else count_text(robots.rules),
@@ -330,7 +216,10 @@ def _robots_row(robots: models.RobotsStatus, now: float) -> Sequence[str]:
 
 def refusals_table(refused: Sequence[models.RefusedUrls]) -> RenderableType:
     """Return the reasons for refused URLs."""
-    rows = ((each.reason, count_text(each.refused), clean(each.example)) for each in refused)
+    rows = (
+        (label(REFUSAL_WORDS, each.reason), count_text(each.refused), clean(each.example))
+        for each in refused
+    )
     return table(("reason", "refused", "example"), rows)
 
 
@@ -343,7 +232,7 @@ def pages_table(pages: Sequence[models.PageStatus], now: float) -> RenderableTyp
 def _page_row(page: models.PageStatus, now: float) -> Sequence[str | Text]:
     return (
         str(page.page_id),
-        str(page.state),
+        STATE_WORDS[page.state],
         str(page.depth),
         outcome_text(page.last_outcome),
         ago_text(page.last_visit_at, now),
@@ -360,7 +249,7 @@ def _membership_text(page: models.PageDetail, now: float) -> str:
 
 def page_table(page: models.PageDetail, now: float) -> RenderableType:
     """Return one page in detail."""
-    outcome = str(page.last_outcome) if page.last_outcome else "none yet"
+    outcome = OUTCOME_WORDS[page.last_outcome] if page.last_outcome else "none yet"
     visits = f"{count_text(page.visit_count)}, {count_text(page.change_count)} stored a version"
     retry_s = None if page.retry_at is None else page.retry_at - now
     parts: list[RenderableType] = [
@@ -369,13 +258,13 @@ def page_table(page: models.PageDetail, now: float) -> RenderableType:
                 ("url", clean(page.url)),
                 ("title", clean(page.title) or None),
                 ("site", page.site),
-                ("state", str(page.state)),
+                ("state", STATE_WORDS[page.state]),
                 ("depth", "seed" if page.seed else str(page.depth)),
                 ("importance", f"{page.importance:g}"),
                 ("discovered", ago_text(page.discovered_at, now)),
                 ("visits", f"{visits}, {count_text(page.failure_count)} failed in a row"),
                 ("last visit", f"{ago_text(page.last_visit_at, now)}: {outcome}"),
-                ("failure", page.last_failure),
+                ("failure", label(FAILURE_WORDS, page.last_failure) or None),
                 ("last change", ago_text(page.last_change_at, now)),
                 ("retry", None if retry_s is None else f"in {duration_text(max(retry_s, 0.0))}"),
                 ("gone", f"{page.gone_count} times in a row" if page.gone_count else None),
@@ -404,22 +293,28 @@ def _forecast_facts(page: models.PageDetail, now: float) -> list[tuple[str, str 
     noise, trust = page.noise, page.validators
     rules = f"{noise.page_rules} kinds of blocks on the page, {noise.host_rules} on the host"
     skew = f", clock {trust.clock_skew_s:+.0f} s" if trust.clock_skew_s else ""
-    validators = f"etag {trust.etag}, last-modified {trust.last_modified}{skew}"
+    etag, modified = TRUST_WORDS[trust.etag], TRUST_WORDS[trust.last_modified]
+    validators = f"etag {etag}, last-modified {modified}{skew}"
     return [
         *(change_facts(page.model) if page.model else ()),
         ("noise", rules),
-        ("validators", validators.replace("_", " ")),
+        ("validators", validators),
         ("next visit", f"{when}: {clean(page.next_visit_why)}"),
     ]
 
 
 def change_facts(model: models.ModelStatus) -> list[tuple[str, str | None]]:
-    """Return the change model of a page."""
+    """Return the change model of a page; without evidence only that there is none."""
+    told: list[tuple[str, str | None]] = [("changes", model.text)]
+    if not model.has_evidence:
+        return told
     low, high = model.rate_interval_per_day
+    rate = rate_text(model.change_rate_per_day / DAY_S, "change")
+    slow, fast = (rate_text(each / DAY_S, "change") for each in (low, high))
     gaps = ", ".join(duration_text(gap_s) for gap_s in model.recent_gaps_s)
     return [
-        ("changes", f"{model.changed_visits} of {model.visits} visits"),
-        ("change rate", f"{model.change_rate_per_day:.3g}/day, 90 %: {low:.3g} to {high:.3g}"),
+        *told,
+        ("change rate", f"{rate} (90 %: {slow} to {fast})"),
         ("class", _class_text(model)),
         ("last intervals", gaps or None),
         ("unchanged", f"{model.unchanged_probability:.0%} probability"),
@@ -456,10 +351,10 @@ def log_table(visits: Sequence[models.VisitStatus], now: float) -> RenderableTyp
 def log_row(visit: models.VisitStatus, now: float) -> Sequence[str | Text]:
     """Return the cells of one visit."""
     url = clean(visit.url)
-    why = " ".join(clean(each) for each in (visit.failure, visit.detail) if each)
+    why = _visit_why(visit)
     return (
         ago_text(visit.visited_at, now),
-        outcome_text(visit.outcome),
+        outcome_text(visit.outcome, first_copy=visit.first_copy),
         "" if visit.status is None else str(visit.status),
         duration_text(visit.duration_s),
         size_text(visit.wire_bytes),
@@ -467,11 +362,16 @@ def log_row(visit: models.VisitStatus, now: float) -> Sequence[str | Text]:
     )
 
 
+def _visit_why(visit: models.VisitStatus) -> str:
+    return ": ".join(filter(None, (label(FAILURE_WORDS, visit.failure), clean(visit.detail))))
+
+
 def log_line(visit: models.VisitStatus, at: str) -> Text:
     """Return one visit as a line of the log."""
-    why = " ".join(clean(each) for each in (visit.failure, visit.detail) if each)
+    why = _visit_why(visit)
     line = Text(f"{at} ")
-    line.append(f"{visit.outcome!s:<12}", OUTCOME_STYLES[visit.outcome])
+    word = outcome_text(visit.outcome, first_copy=visit.first_copy).plain
+    line.append(f"{word:<12}", OUTCOME_STYLES[visit.outcome])
     line.append(f" {visit.status or '-':>3} {size_text(visit.wire_bytes):>9}  {clean(visit.url)}")
     return line.append(f" ({why})") if why else line
 

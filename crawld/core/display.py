@@ -54,6 +54,67 @@ def duration_text(seconds: float | None) -> str:
     return f"{days} d {rest_h} h" if days < 10 else f"{days} d"
 
 
+_UNITS = (
+    (365.25 * 86_400.0, "year"),
+    (30.4375 * 86_400.0, "month"),
+    (86_400.0, "day"),
+    (3_600.0, "hour"),
+    (60.0, "minute"),
+)
+
+
+def about_text(seconds: float) -> str:
+    """Return a duration in one rounded unit.
+
+    >>> about_text(3.2 * 86_400), about_text(5_400)
+    ('3 days', '90 minutes')
+    """
+    for unit_s, name in _UNITS:
+        # Two units are told in the smaller one: 36 hours, not 2 days.
+        if seconds >= 1.75 * unit_s:
+            return plural(round(seconds / unit_s), name)
+    return plural(max(round(seconds), 1), "second")
+
+
+def every_text(period_s: float) -> str:
+    """Return how often something happens.
+
+    >>> every_text(0.2), every_text(60.0), every_text(3.2 * 86_400)
+    ('5 times a second', 'every minute', 'every 3 days')
+    """
+    if period_s < 0.75:
+        return f"{count_text(round(1.0 / period_s))} times a second" if period_s > 0.0 else "always"
+    for unit_s, name in (*_UNITS, (1.0, "second")):
+        if 0.95 * unit_s <= period_s < 1.1 * unit_s:
+            return f"every {name}"
+    return f"every {about_text(period_s)}"
+
+
+def rate_text(per_s: float, noun: str) -> str:
+    """Return a rate in the unit that leaves a number a person can imagine.
+
+    >>> rate_text(12.3, "visit"), rate_text(0.5, "visit"), rate_text(1 / 7_200, "change")
+    ('12 visits/s', '30 visits/min', '12 changes/day')
+    """
+    for unit, factor in (("s", 1.0), ("min", 60.0), ("h", 3_600.0), ("day", 86_400.0)):
+        number = per_s * factor
+        if number >= 2.0 or unit == "day":
+            break
+    shown = count_text(round(number)) if number >= 9.95 or not number else f"{number:.1f}"
+    return f"{shown} {noun}s/{unit}"
+
+
+def delay_text(delay_s: float | None) -> str:
+    """Return a delay that somebody chose, to three digits; empty for None.
+
+    >>> delay_text(7.0), delay_text(3.75), delay_text(0.25), delay_text(90.0)
+    ('7 s', '3.75 s', '250 ms', '1 min 30 s')
+    """
+    if delay_s is None or not 1.0 <= delay_s < 59.95:
+        return "0 s" if delay_s == 0.0 else duration_text(delay_s)
+    return f"{delay_s:.3g} s"
+
+
 def ago_text(at: float | None, now: float) -> str:
     """Return how long ago a time was; `never` for None."""
     return "never" if at is None else f"{duration_text(max(now - at, 0.0))} ago"

@@ -434,11 +434,19 @@ class VisitRow(NamedTuple):
     body_bytes: int
     version_id: int | None
     difference: float | None
+    first_copy: bool
 
 
 _LOG: Final = """
 SELECT visit_id, page_id, host, url, visited_at, outcome, failure, detail, status, visit.address,
-       duration_s, visit.wire_bytes, body_bytes, visit.version_id, difference
+       duration_s, visit.wire_bytes, body_bytes, visit.version_id, difference,
+       outcome = 'changed' AND NOT EXISTS (
+           SELECT 1 FROM visit AS before WHERE before.page_id = visit.page_id
+           AND before.visited_at < visit.visited_at
+           AND before.outcome IN ('changed', 'unchanged', 'not_modified'))
+       AND NOT EXISTS (
+           SELECT 1 FROM version WHERE version.page_id = visit.page_id
+           AND version.visited_at < visit.visited_at)
 FROM visit CROSS JOIN page USING (page_id) CROSS JOIN host USING (host_id)
 """
 
@@ -479,4 +487,4 @@ def of_page(
 
 
 def _row(row: tuple[Any, ...]) -> VisitRow:
-    return VisitRow(*row)._replace(outcome=Outcome(row[5]))
+    return VisitRow(*row)._replace(outcome=Outcome(row[5]), first_copy=bool(row[15]))

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from crawld.core.change.model import PageModel
-from crawld.core.display import duration_text, plural, time_text
+from crawld.core.display import about_text, duration_text, every_text, plural, time_text
 from crawld.core.page import Failure, Outcome
 from crawld.core.why.facts import PageFacts, UrlFacts, VisitFacts
 
@@ -136,40 +136,27 @@ def removal_words(facts: UrlFacts, page: PageFacts) -> str:
     return f" Its wiki reports that it was moved{target} {when}."
 
 
+def has_evidence(model: PageModel) -> bool:
+    """Return whether a page was seen to change often enough to tell how often it changes."""
+    low, high = model.interval()
+    return model.visits > 0 and _changes(model) >= FEW_CHANGES and high <= MAX_SPREAD * low
+
+
+def _changes(model: PageModel) -> int:
+    return model.changed_visits + round(model.exact_changes)
+
+
 def change_words(model: PageModel | None) -> str:
     """Return how often a page changes, and from which evidence."""
     if model is None or model.visits == 0:
         return "too early to tell"
     span_s = model.last_visit_at - model.first_at
-    evidence = f"{plural(model.visits, 'visit')} over {_about(span_s)}"
-    changes = model.changed_visits + round(model.exact_changes)
+    evidence = f"{plural(model.visits, 'visit')} over {about_text(span_s)}"
+    changes = _changes(model)
     if model.visits == 1 and changes < FEW_CHANGES:
         return "too early to tell: visited once"
     if changes == 0:
         return f"never seen to change, in {evidence}"
-    low, high = model.interval()
-    if changes < FEW_CHANGES or high > MAX_SPREAD * low:
+    if not has_evidence(model):
         return f"too early to tell: {plural(changes, 'change')} in {evidence}"
-    return f"changes about every {_about(1.0 / model.rate)}, from {evidence}"
-
-
-_UNITS: Final = (
-    (365.25 * 86_400.0, "year"),
-    (30.4375 * 86_400.0, "month"),
-    (86_400.0, "day"),
-    (3_600.0, "hour"),
-    (60.0, "minute"),
-)
-
-
-def _about(seconds: float) -> str:
-    """Return a duration in one rounded unit.
-
-    >>> _about(3.2 * 86_400), _about(5_400)
-    ('3 days', '90 minutes')
-    """
-    for unit_s, name in _UNITS:
-        # Two units are told in the smaller one: 36 hours, not 2 days.
-        if seconds >= 1.75 * unit_s:
-            return plural(round(seconds / unit_s), name)
-    return plural(max(round(seconds), 1), "second")
+    return f"changes about {every_text(1.0 / model.rate)}, from {evidence}"

@@ -8,6 +8,7 @@ from crawld.core.change.model import PageModel
 from crawld.core.content.volatile import VolatileRules
 from crawld.core.page import PageState
 from crawld.core.validators import ValidatorTrust
+from crawld.core.why.words import change_words, has_evidence
 from crawld.daemon.api.schemas import status
 from crawld.daemon.daemon import Daemon
 from crawld.store.changes import hint, volatile
@@ -56,7 +57,8 @@ def model_status(record: PageRecord, now: float) -> status.ModelStatus | None:
         model = PageModel.from_bytes(record.model)
     except ValueError:
         return None
-    return status.ModelStatus.model_validate(model.explain(now))
+    known = {"text": change_words(model), "has_evidence": has_evidence(model)}
+    return status.ModelStatus.model_validate(model.explain(now) | known)
 
 
 async def noise_status(daemon: Daemon, record: PageRecord) -> status.NoiseStatus:

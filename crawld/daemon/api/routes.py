@@ -10,6 +10,7 @@ from starlette.exceptions import HTTPException
 
 from crawld.config.derive import is_public_host
 from crawld.config.site import SiteConfig
+from crawld.core.display import delay_text
 from crawld.core.page import Outcome, PageState
 from crawld.core.url import split_url
 from crawld.daemon.api.audit import audit_routes
@@ -173,7 +174,8 @@ def _commands(router: APIRouter, daemon: Daemon) -> None:
         if state is None:
             return schemas.Done(done=f"{row.host} has no page to visit")
         await daemon.state.forgive(state)
-        return schemas.Done(done=f"{row.host} is asked again in {state.base_delay_s():g} s or less")
+        within = delay_text(state.base_delay_s())
+        return schemas.Done(done=f"{row.host} is asked again in {within} or less")
 
     @router.post("/resume")
     async def resume(form: schemas.TargetForm) -> schemas.Done:

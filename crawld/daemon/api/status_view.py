@@ -67,6 +67,7 @@ async def status_of(daemon: Daemon) -> schemas.Status:
         pages=stored.pages,
         pages_in_all=sum(stored.pages.values()),
         visits=crawl.visitor.counts,
+        new_pages=crawl.visitor.new_pages,
         unrecorded=crawl.recorder.unrecorded,
         wire_bytes=crawl.visitor.wire_bytes,
         refused=stored.refused,

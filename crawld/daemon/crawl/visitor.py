@@ -122,6 +122,7 @@ class Visitor:
         quarantine: Quarantine,
     ) -> None:
         self.counts: dict[Outcome, int] = dict.fromkeys(Outcome, 0)
+        self.new_pages = 0
         self.wire_bytes = 0
         self.leases = leases
         self._state = state
@@ -254,6 +255,7 @@ class Visitor:
         """Count a visit, report it to an audit, rest its host, and follow a seed that moved."""
         outcome = visit.judgement.outcome
         self.counts[outcome] += 1
+        self.new_pages += outcome is Outcome.CHANGED and visit.first_copy
         if isinstance(visit.response, FetchResponse):
             self.wire_bytes += visit.response.wire_bytes
         if (on_audited := self._state.audits.pop(visit.page.page_id, None)) is not None:

@@ -56,7 +56,7 @@ def test_failed_pages_end_with_3(command, simweb, tmp_path):
     assert (ended.code, summary["complete"], summary["held_back"]) == (3, False, 0)
     assert summary["failed_by_reason"] == {"unauthorized": summary["failed"]}
     assert summary["failed"] > 0
-    assert "(unauthorized)" in text.out
+    assert "(access refused)" in text.out
 
 
 def test_a_host_with_retry_after_is_named(command, simweb, tmp_path):

@@ -49,4 +49,4 @@ def test_unknown_values_are_left_empty():
     silent = source(**nothing, trouble="not_json", trouble_detail="a page of HTML")
     text = shown(hints_table([silent], NOW))
     assert "points" not in text
-    assert "not_json: a page of HTML" in text
+    assert "no JSON: a page of HTML" in text

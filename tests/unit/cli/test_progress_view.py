@@ -19,6 +19,7 @@ VISITS = dict.fromkeys(Outcome, 0)
 
 PROGRESS = CrawlProgress(
     pages=PAGES | {PageState.DISCOVERED: 3, PageState.VISITED: 9},
+    new_pages=7,
     visits=VISITS | {Outcome.CHANGED: 9, Outcome.FAILED: 2, Outcome.BLOCKED: 1},
     wire_bytes=2048,
     on_turn=1,

@@ -2,10 +2,11 @@
 
 import pytest
 
-from crawld.cli import tables
+from crawld.cli import status_table, tables
 from crawld.core.change.history import Observation
 from crawld.core.change.model import PageModel
-from crawld.core.page import Outcome
+from crawld.core.page import Outcome, PageState
+from crawld.core.why.words import change_words, has_evidence
 from crawld.daemon.api.schemas import status as models
 from tests.unit.cli.conftest import PAGES, host, shown
 
@@ -35,22 +36,44 @@ def status(**more):
     return models.Status(**(fields | more))
 
 
-def test_a_page_with_few_visits_has_no_change_class():
-    model, day_s = PageModel(), 86_400.0
-    for day in range(60):
-        changed = day % 3 == 0 and day > 0
-        model.update(Observation(1e9 + day * day_s, changed, interval_s=day_s))
-        if day == 1:
-            explained = models.ModelStatus.model_validate(model.explain(1e9 + day * day_s))
-            lines = shown(tables.facts(tables.change_facts(explained)))
-            assert "uncertain: every 3 d 0 h to every 365 d (90%)" in lines
-    explained = models.ModelStatus.model_validate(model.explain(1e9 + 60 * day_s))
-    assert "every 3 d 0 h (100%)" in shown(tables.facts(tables.change_facts(explained)))
+def explained(model, at):
+    known = {"text": change_words(model), "has_evidence": has_evidence(model)}
+    return models.ModelStatus.model_validate(model.explain(at) | known)
+
+
+def seen(changes, *, visits=60, interval_s=86_400.0):
+    """Return the lines about a page whose n-th visit found a change if n is in `changes`."""
+    model = PageModel()
+    for number in range(visits):
+        at = 1e9 + number * interval_s
+        model.update(Observation(at, number in changes, interval_s=interval_s))
+    return shown(tables.facts(tables.change_facts(explained(model, at))))
+
+
+def test_a_page_with_evidence_has_a_rate_and_a_class():
+    lines = seen(range(3, 60, 3))
+    assert "changes about every 3 days, from 60 visits" in lines
+    assert "2.4 changes/week" not in lines
+    assert "every 3 d 0 h (100%)" in lines
+
+
+@pytest.mark.parametrize(
+    ("changes", "visits", "interval_s", "expected"),
+    [
+        # A page that never changed in 53 visits once showed "35.9/day".
+        ((), 53, 600.0, "never seen to change, in 53 visits over 9 hours"),
+        ((), 1, 60.0, "too early to tell: visited once"),
+        ((20,), 53, 600.0, "too early to tell: 1 change in 53 visits over 9 hours"),
+    ],
+)
+def test_a_page_without_evidence_has_neither(changes, visits, interval_s, expected):
+    lines = seen(changes, visits=visits, interval_s=interval_s)
+    assert lines.split(maxsplit=1) == ["changes", f"{expected}\n"]
 
 
 def test_the_status_names_hosts_with_vanishing_pages():
-    assert "vanishing" not in shown(tables.status_table(status()))
-    text = shown(tables.status_table(status(vanishing={"a.test": 1_800.0, "b.test": 0.0})))
+    assert "vanishing" not in shown(status_table.status_table(status()))
+    text = shown(status_table.status_table(status(vanishing={"a.test": 1_800.0, "b.test": 0.0})))
     lines = [line.split(maxsplit=1) for line in text.splitlines() if line.startswith("vanishing")]
     assert [line[1].partition(":")[0] for line in lines] == ["a.test", "b.test"]
     assert "for 2 h 00 min; all are kept" in lines[0][1]
@@ -69,10 +92,20 @@ def test_next_slot(changed, text):
     assert tables.next_slot_text(host(**changed)) == text
 
 
-def test_counts():
-    assert tables.counts_text(PAGES) == "none"
-    counts = VISITS | {Outcome.NOT_MODIFIED: 1200, Outcome.FAILED: 1}
-    assert tables.counts_text(counts) == "1,200 not modified, 1 failed"
+def test_new_pages_are_counted_apart_from_changed_ones():
+    visits = VISITS | {Outcome.CHANGED: 12, Outcome.NOT_MODIFIED: 3}
+    text = shown(status_table.status_table(status(visits=visits, new_pages=10)))
+    assert "15 since the start: 10 new, 2 changed, 3 not modified" in text
+
+
+def test_the_status_shows_no_names_of_the_program():
+    pages = PAGES | {PageState.SUSPENDED: 2}
+    made = status(pauses=["drain", "disk_room"], refused={"site_cap": 1200}, pages=pages)
+    text = shown(status_table.status_table(made))
+    assert "paused (disk nearly full, after crawlctl drain)" in text
+    assert "1,200 over max_pages" in text
+    assert "2 suspended on a replica" in text
+    assert "site_cap" not in text
 
 
 VISIT = models.VisitStatus(
@@ -92,18 +125,21 @@ VISIT = models.VisitStatus(
 
 def test_visits():
     assert str(tables.log_line(VISIT, "T")) == (
-        "T failed         -       0 B  http://h/a (timeout no header\N{REPLACEMENT CHARACTER}[2J)"
+        "T failed         -       0 B  http://h/a (timeout: no header\N{REPLACEMENT CHARACTER}[2J)"
     )
+    new = VISIT.model_copy(update={"outcome": Outcome.CHANGED, "first_copy": True})
+    assert str(tables.log_line(new, "T")).startswith("T new ")
+    assert " new " in shown(tables.log_table([new], 160.0))
     text = shown(tables.log_table([VISIT], 160.0))
     assert "1 min 00 s ago" in text
     assert "\x1b" not in text
 
 
 def test_added():
-    refused = models.RefusedUrls(reason="out_of_scope", refused=2, example="http://x/", last_at=1.0)
+    refused = models.RefusedUrls(reason="host_cap", refused=2, example="http://x/", last_at=1.0)
     text = shown(tables.added_table(models.Added(site="s", admitted=0, refused=[refused])))
     assert "0 URLs admitted to s" in text
-    assert "out_of_scope" in text
+    assert "over max_pages_per_host" in text
 
 
 def audited(**more):
@@ -119,7 +155,7 @@ def fresh_site(**more):
 
 def test_the_status_says_how_fresh_the_copies_are_now_and_why():
     found = fresh_site(last_day=audited(), last_week=audited(audits=0, freshness=None))
-    text = shown(tables.status_table(status(freshness=[found])))
+    text = shown(status_table.status_table(status(freshness=[found])))
     assert "now 91.4% (90.0% to 93.0%), model 92.0%, of 500 copies" in text
     assert "ago" not in text.partition("fresh docs")[2]
     assert "12 reported and not copied yet; 30 include an edited template" in text
@@ -130,13 +166,13 @@ def test_the_status_says_how_fresh_the_copies_are_now_and_why():
 
 
 def test_an_old_figure_says_its_age_and_an_unknown_one_that():
-    old = tables.freshness_text(fresh_site(at=8_880.0, shown=0.5), 9_000.0)
+    old = status_table.freshness_text(fresh_site(at=8_880.0, shown=0.5), 9_000.0)
     assert old.endswith("of 500 copies, 2 min 00 s ago")
     assert "shown copies 50.0%" in old
     unknown = models.FreshnessStatus(site="docs")
-    assert tables.freshness_text(unknown, 9_000.0) == "unknown so far"
+    assert status_table.freshness_text(unknown, 9_000.0) == "unknown so far"
     host = models.FreshnessStatus(site="docs", host="a.test", last_week=audited())
-    text = shown(tables.status_table(status(freshness=[unknown, host])))
+    text = shown(status_table.status_table(status(freshness=[unknown, host])))
     assert "last week 90.0%" in text.partition("a.test")[2]
     only = audited(audits=0, freshness=None, unknown=2)
-    assert tables.audited_text(only) == "unknown (2 inconclusive visits)"
+    assert status_table.audited_text(only) == "unknown (2 inconclusive visits)"

@@ -182,6 +182,7 @@ class Status(BaseModel):
     pages: dict[PageState, int]
     pages_in_all: int
     visits: dict[Outcome, int]
+    new_pages: int = Field(default=0, description="first copies, among the visits that changed")
     unrecorded: int
     wire_bytes: int
     refused: dict[str, int]
@@ -287,6 +288,7 @@ class VisitStatus(BaseModel):
     wire_bytes: int
     version_id: int | None
     difference: float | None = None
+    first_copy: bool = Field(default=False, description="a new page, with the outcome changed")
 
 
 class VersionStatus(BaseModel):
@@ -317,6 +319,8 @@ class ModelStatus(BaseModel):
     recent_gaps_s: list[float]
     gap_histogram: list[int]
     last_modified_trusted: bool
+    text: str = Field(description="how often the page changes, for people")
+    has_evidence: bool = Field(description="whether it was seen to change often enough for a rate")
 
 
 class NoiseStatus(BaseModel):
