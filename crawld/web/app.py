@@ -4,6 +4,7 @@
     /search?q=…, /-/suggest?q=…       full-text search, titles that begin so
     /https/HOST/PATH                  a page (`address`), /@WHEN/https/… an older version
     /versions/…, /diff/…              its versions, the difference of two (`history`)
+    /changes, /changes.atom, .json    what changed, and feeds of it (`change_list`, `feeds`)
     /open?url=…&at=…                  redirects to a page or an older version
     /timegate/URL, /timemap/link/URL  the same for programs (`memento`)
 
@@ -30,6 +31,8 @@ from crawld.store.versions import search_index
 from crawld.web import assets, history, memento, security, site_pages
 from crawld.web.address import CURRENT, mirror_path, parse_address, parse_selector
 from crawld.web.allowed_hosts import AllowedHosts, host_name
+from crawld.web.change_list import changes_page
+from crawld.web.feeds import ATOM_PATH, CHANGES_PATH, JSON_PATH, Feeds
 from crawld.web.large_pages import LargePages
 from crawld.web.look import Look, shown_as
 from crawld.web.mirror import DisplayOptions, find_page, page_reply, redirect
@@ -88,6 +91,7 @@ class MirrorApp:
         self._hosts = hosts
         self._marks = marks
         self._look = look or Look()
+        self._feeds = Feeds(clock, self._large, marks)
 
     async def __call__(self, scope: Scope, _receive: Receive, send: Send) -> None:
         """Respond to one request (ASGI)."""
@@ -164,7 +168,11 @@ class MirrorApp:
                 return page_route(connection, request, target[len(prefix) :])
         path, parameters = split_query(target)
         route = _ROUTES.get(path.rstrip("/") or "/")
-        if may_postpone and route is MirrorApp._search:
+        if path in (ATOM_PATH, JSON_PATH):
+            given = dict(parameters)
+            return self._feeds.reply(connection, request, path, given, may_postpone=may_postpone)
+        searches = route is MirrorApp._changes and "q" in dict(parameters)
+        if may_postpone and (route is MirrorApp._search or searches):
             return Postponed(memory_bytes=search_index.SNIPPETS_BYTES)
         if route is not None:
             return route(self, connection, dict(parameters))
@@ -207,6 +215,9 @@ class MirrorApp:
     def _search(self, connection: apsw.Connection, parameters: dict[str, str]) -> Reply:
         return search_page(connection, parameters, self._clock())
 
+    def _changes(self, connection: apsw.Connection, parameters: dict[str, str]) -> Reply:
+        return changes_page(connection, parameters, self._clock())
+
     def _compare(self, connection: apsw.Connection, parameters: dict[str, str]) -> Reply:
         return history.redirect_to_diff(connection, parameters)
 
@@ -229,6 +240,7 @@ _ROUTES: Final[dict[str, Callable[[MirrorApp, apsw.Connection, dict[str, str]], 
     "/random": MirrorApp._random,
     "/-/suggest": MirrorApp._suggest,
     "/search": MirrorApp._search,
+    CHANGES_PATH: MirrorApp._changes,
     "/open": MirrorApp._open,
     "/diff": MirrorApp._compare,
     "/robots.txt": MirrorApp._robots,

@@ -86,6 +86,10 @@ class LargePages:
         """Whether there can be enough memory for a response."""
         return self._most_bytes is None or postponed.memory_bytes <= self._most_bytes
 
+    def most(self, memory_bytes: int) -> int:
+        """Return so much memory, or the most that one response may take."""
+        return memory_bytes if self._most_bytes is None else min(memory_bytes, self._most_bytes)
+
     async def reply(self, postponed: Postponed, render: Render) -> Reply | None:
         """Return the response to a postponed request; None if too many readers wait.
 

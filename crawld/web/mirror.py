@@ -17,6 +17,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Final
+from urllib.parse import urlencode
 
 import apsw
 
@@ -39,6 +40,7 @@ from crawld.web import security
 from crawld.web.address import MirrorAddress, mirror_path
 from crawld.web.attribution import read_attribution
 from crawld.web.banner import banner
+from crawld.web.feed_format import ATOM
 from crawld.web.large_pages import (
     INLINE_BYTES,
     INLINE_FILE_BYTES,
@@ -319,6 +321,7 @@ def _headers(copy: ServedCopy, display: DisplayOptions, etag: str) -> list[Heade
         f'<{url}>; rel="original canonical", </timegate/{url}>; rel="timegate",'
         f' </timemap/link/{url}>; rel="timemap"; type="application/link-format"'
     )
+    related += f', </changes.atom?{urlencode({"url": url})}>; rel="alternate"; type="{ATOM}"'
     if copy.address.selector.text:
         lines.append(header("memento-datetime", made_at))
     else:
