@@ -32,20 +32,23 @@ class Http1Connection:
         self._state = h11.Connection(h11.CLIENT, max_incomplete_event_size=MAX_LINES_BYTES)
 
     async def send(
-        self, target: bytes, headers: list[tuple[bytes, bytes]]
+        self, target: bytes, headers: list[tuple[bytes, bytes]], body: bytes | None = None
     ) -> tuple[ResponseHead, Http1Body]:
-        """Send a GET request and return the response, without its body.
+        """Send a GET request, or with a body a POST request; return the response, without its body.
 
         Raises:
             httpcore errors and `FetchError`.
         """
         self._is_idle = False
+        method = b"GET" if body is None else b"POST"
         try:
-            request = h11.Request(method=b"GET", target=target, headers=headers)
+            request = h11.Request(method=method, target=target, headers=headers)
         except h11.LocalProtocolError as error:
             raise httpcore.LocalProtocolError(str(error)) from error
         data = self._state.send(request)
         assert data is not None
+        if body is not None:
+            data += self._state.send(h11.Data(data=body)) or b""
         self._state.send(h11.EndOfMessage())
         # A server may respond before it has read the request, and close.
         with contextlib.suppress(httpcore.WriteError):

@@ -8,6 +8,7 @@ crawld never sends it back. Bodies are stored as they are: a page that shows a p
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import replace
 
 from pydantic import SecretStr
@@ -40,7 +41,12 @@ def remove_secrets(
     return replace(result, headers=headers, reason=reason)
 
 
-def _pattern(secrets: list[SecretStr]) -> re.Pattern[str]:
+def hide_secrets(text: str, secrets: Sequence[SecretStr]) -> str:
+    """Return a text of the server or about it with its secrets hidden."""
+    return _pattern(secrets).sub(HIDDEN, text) if secrets else text
+
+
+def _pattern(secrets: Sequence[SecretStr]) -> re.Pattern[str]:
     """Return a pattern of the values and of what follows a scheme: `Basic dXNlcjpwYXNz`."""
     texts = set()
     for secret in secrets:
