@@ -24,6 +24,7 @@ from crawld.cli import (
     hints,
     history,
     jobs,
+    notify,
     quarantine,
     replicas,
     retention,
@@ -181,6 +182,7 @@ for function in (
     *retention.COMMANDS,
     *replicas.COMMANDS,
     *quarantine.COMMANDS,
+    *notify.COMMANDS,
 ):
     command(function)
 

@@ -62,6 +62,10 @@ def status_table(status: models.Status) -> RenderableType:
             ("memory", _memory_fact(status)),
             ("longest stall", _stall_text(status)),
             ("quarantined", _quarantine_text(status)),
+            *(
+                (f"notify {name}", Text(clean(trouble), "red"))
+                for name, trouble in status.notify_troubles.items()
+            ),
             *(_vanishing_fact(status, host) for host in status.vanishing),
             *(fact for each in status.freshness for fact in _freshness_facts(each, status.now)),
         ]

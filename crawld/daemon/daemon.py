@@ -56,6 +56,7 @@ from crawld.daemon.jobs.wiki_parts.categories import WikiCategoriesJob
 from crawld.daemon.jobs.wiki_parts.events import WikiEventsJob
 from crawld.daemon.jobs.wiki_parts.job import WikiMembersJob
 from crawld.daemon.memory_keeper import end_slow_bodies, memory_budget, return_stale_memory
+from crawld.daemon.notify.notifier import Notifier
 from crawld.daemon.phase import Phase
 from crawld.daemon.process import raise_file_limit, share_files
 from crawld.daemon.quarantine import Quarantine
@@ -106,6 +107,7 @@ class Daemon:
         stall_meter: how long the event loop stood still, and what held it.
         freshness: the freshness of the mirror over the last day and week.
         present_freshness: its freshness now.
+        notifier: tells receivers about events.
         quarantine: what must not be analysed.
         files: shares of connections and lookups in the limit of open files.
         started_at: Unix seconds.
@@ -177,6 +179,7 @@ class Daemon:
             lambda: self._config,
         )
         self.present_freshness = PresentFreshness(self.context)
+        self.notifier = Notifier(self.context, resolver, self.network)
         client = ApiClient(self.context, self.crawl, self.connectivity)
         self.documents = DocumentFetcher(self.context, self.crawl, self.connectivity)
         self._members = WikiMembersJob(self.context, client)
@@ -314,6 +317,7 @@ class Daemon:
                 nursery.start_soon(self.jobs.run)
                 nursery.start_soon(supervise, "hint_poller", self.hint_poller.run)
                 nursery.start_soon(supervise, "policy_loader", self._policy_loader.run)
+                nursery.start_soon(supervise, "notifier", self.notifier.run)
                 nursery.start_soon(supervise, "freshness_reader", self.freshness.run)
                 nursery.start_soon(supervise, "present_freshness", self.present_freshness.run)
             self.phase = "running"
@@ -399,6 +403,7 @@ class Daemon:
         changed = runtime_changes(self._config, loaded.config)
         await self.site_registry.adopt(loaded.config, loaded.seeds)
         self._config = loaded.config
+        self.notifier.config_changed()
         self._sites_or_wikis_changed()
         await self.site_registry.add_seeds()
         log.info("reloaded", changed=changed)

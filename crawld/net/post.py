@@ -38,6 +38,8 @@ POST_LIMITS = FetchLimits(
 
 MAX_LOCATION_CHARACTERS = 200
 
+_DEFAULTS: Headers = ((b"Accept", b"*/*"),)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PostRequest:
@@ -77,7 +79,6 @@ class Poster:
     """Sends POST requests; holds nothing between them.
 
     Args:
-        user_agent: names crawld and the operator's contact address.
         resolver: resolves host names.
         network: connects to addresses.
         ssl_context: for https; None trusts the system's certificate authorities.
@@ -86,12 +87,10 @@ class Poster:
     def __init__(
         self,
         *,
-        user_agent: str,
         resolver: Resolver,
         network: Network,
         ssl_context: ssl.SSLContext | None = None,
     ) -> None:
-        self._defaults = encode_headers((("User-Agent", user_agent), ("Accept", "*/*")))
         self._resolver = resolver
         self._network = network
         self._ssl_context = ssl_context
@@ -134,7 +133,7 @@ class Poster:
         connection = Http1Connection(wire)
         try:
             wire.begin(progress)
-            lines = header_lines(target, self._defaults, given)
+            lines = header_lines(target, _DEFAULTS, given)
             head, body = await connection.send(target.path, lines, request.body)
             progress.note_header(head.status, tuple(head.headers))
             # Read, although nobody needs it: many servers take an early end for a failure.

@@ -40,7 +40,7 @@ ROOM_LAYERS = {
         ("engine", "changes"),
         ("frontier",),
         ("versions",),
-        ("mirror", "replica", "visit", "doctor", "job"),
+        ("mirror", "replica", "visit", "doctor", "job", "notification"),
     ),
     "daemon": (
         ("clock", "phase", "process", "machine_memory", "pacing", "stall_meter", "supervise"),
@@ -53,7 +53,7 @@ ROOM_LAYERS = {
         ("visit",),
         ("crawl",),
         ("hints",),
-        ("jobs", "environment"),
+        ("jobs", "environment", "notify"),
         ("start",),
         ("daemon",),
         ("purge",),

@@ -18,6 +18,7 @@ from crawld.daemon.api.forecast import forecast_routes
 from crawld.daemon.api.hints import hint_routes
 from crawld.daemon.api.history import history_routes, version_detail
 from crawld.daemon.api.lookup import canonical, known_host, known_page
+from crawld.daemon.api.notify import notify_routes
 from crawld.daemon.api.parameters import RESPONSES, After, Limit
 from crawld.daemon.api.quarantine import quarantine_routes
 from crawld.daemon.api.replicas import replica_routes
@@ -55,6 +56,7 @@ def routes(daemon: Daemon) -> APIRouter:
     for topic in (
         *(history_routes, forecast_routes, retention_routes),
         *(audit_routes, replica_routes, hint_routes, quarantine_routes, why_routes),
+        notify_routes,
     ):
         router.include_router(topic(daemon))
     return router

@@ -17,7 +17,6 @@ SECRET = "correct-horse-battery"
 @pytest.fixture
 def poster(client_tls):
     return Poster(
-        user_agent="crawld/0",
         resolver=FixedResolver(HOSTS),
         network=SystemNetwork(),
         ssl_context=client_tls,
@@ -52,7 +51,7 @@ def reading(answer, holds=False):
 async def test_a_request_is_sent_whole(serve, poster):
     site = await serve(reading(OK))
     body = b"x" * 300_000
-    headers = (("Content-Type", "application/json"), ("Authorization", SecretStr(SECRET)))
+    headers = (("User-Agent", "crawld/0"), ("Authorization", SecretStr(SECRET)))
     result = await poster.post(order(site.url("/a?b=1"), body, headers=headers))
     assert (result.status, result.trouble) == (200, "")
     head, _, got = site.requests[0].partition(b"\r\n\r\n")

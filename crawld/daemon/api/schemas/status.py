@@ -167,8 +167,8 @@ class Status(BaseModel):
 
     `loop_stall_max_ms` is the longest time that the event loop stood still after the start, and
     `loop_stall_by` the task and page that held it; the `recent` ones are those of the last five to
-    ten minutes. `quarantined` pages are stored without analysis; `quarantined_pages` are the newest
-    of them, and suspects.
+    ten minutes. `notify_troubles`: what is wrong with notifications, by rule. `quarantined` pages
+    are stored without analysis; `quarantined_pages` are the newest of them, and suspects.
     """
 
     version: str
@@ -195,6 +195,7 @@ class Status(BaseModel):
     loop_stall_recent_by: str = ""
     freshness: list[FreshnessStatus] = []
     vanishing: dict[str, float] = {}
+    notify_troubles: dict[str, str] = {}
     quarantined: int = 0
     quarantined_pages: list[QuarantinedPage] = []
 

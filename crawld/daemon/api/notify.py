@@ -1,0 +1,64 @@
+"""Routes about notifications: state of the rules, a test message, another try."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter
+
+from crawld.config.notify import NotifyConfig
+from crawld.core.url import split_url
+from crawld.daemon.api.schemas.notify import NotifyStatus, NotifyTest
+from crawld.daemon.api.schemas.status import Done
+from crawld.daemon.daemon import Daemon
+from crawld.store.notification import RuleState
+
+
+def notify_routes(daemon: Daemon) -> APIRouter:
+    """Return the routes."""
+    router = APIRouter()
+
+    @router.get("/notify")
+    async def rules() -> list[NotifyStatus]:
+        """The rules of notification and what became of their messages."""
+        states = {state.name: state for state in await daemon.notifier.states()}
+        return [
+            notify_status(rule, states[rule.name])
+            for rule in daemon.config.notify
+            if rule.name in states
+        ]
+
+    @router.post("/notify/{name}/test")
+    async def test(name: str) -> NotifyTest:
+        """Send a test message now, by the way of all messages of the rule."""
+        result = await daemon.notifier.test(name)
+        return NotifyTest(name=name, delivered=result.delivered, trouble=result.trouble)
+
+    @router.post("/notify/{name}/retry")
+    async def retry(name: str) -> Done:
+        """Send what waits now."""
+        state = await daemon.notifier.retry(name)
+        waiting = state.waiting if state is not None else 0
+        if not waiting:
+            return Done(done=f"nothing waits for {name}")
+        return Done(done=f"{waiting:,} waiting for {name} are sent now; see: crawlctl notify")
+
+    return router
+
+
+def notify_status(rule: NotifyConfig, state: RuleState) -> NotifyStatus:
+    """Return the state of a rule."""
+    names = NotifyStatus.model_fields.keys() & set(RuleState._fields)
+    return NotifyStatus(
+        **{name: getattr(state, name) for name in names},
+        receiver=receiver_text(rule),
+        when=rule.when,
+    )
+
+
+def receiver_text(rule: NotifyConfig) -> str:
+    """Return where a rule sends, without what may be secret: of a URL only its host."""
+    if rule.mail_to:
+        more = f" and {len(rule.mail_to) - 1} more" if len(rule.mail_to) > 1 else ""
+        return f"mail to {rule.mail_to[0]}{more}"
+    if rule.webhook is not None:
+        return f"webhook on {split_url(rule.webhook).host}"
+    return "Apprise" if rule.apprise_file is not None else "webhook of a file"
