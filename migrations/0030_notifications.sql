@@ -7,7 +7,7 @@ CREATE TABLE notify_rule (
     examined_id INTEGER NOT NULL,
     -- when the events that wait are sent; NULL: none wait
     due_at REAL,
-    -- first and last try of the message under way, and when the next is; NULL: there is none
+    -- the message under way: its first try, how many failed, and when the next is; NULL: none
     first_try_at REAL,
     tries INTEGER NOT NULL DEFAULT 0,
     next_try_at REAL,

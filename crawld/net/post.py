@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 import trio
 from pydantic import SecretStr
 
+from crawld.net.arrival import ArrivalWatch
 from crawld.net.errors import REMOTE_ERRORS, FetchError, http_error
 from crawld.net.exchange import (
     FetchLimits,
@@ -129,6 +130,7 @@ class Poster:
             network=self._network,
             resolver=self._resolver,
             ssl_context=self._tls(),
+            arrivals=ArrivalWatch(),
         )
         connection = Http1Connection(wire)
         try:

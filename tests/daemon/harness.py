@@ -131,7 +131,8 @@ class Mirror:
             ],
         }
         for name, table in {**self.tables, **tables}.items():
-            merged[name] = {**merged.get(name, {}), **table}
+            is_list = isinstance(table, list)
+            merged[name] = table if is_list else {**merged.get(name, {}), **table}
         config = Config.model_validate(merged)
         findings, seeds_by_site = check_config(config)
         assert not [each for each in findings if each.fatal], findings
