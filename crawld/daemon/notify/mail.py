@@ -29,7 +29,7 @@ def mail_content(
     mail = EmailMessage(policy=_POLICY)
     mail["From"] = sender
     mail["To"] = ", ".join(recipients)
-    mail["Subject"] = subject(message)
+    mail["Subject"] = _no_encoded_words(subject(message))
     date = datetime.fromtimestamp(min(max(now, 0.0), LAST_TIME), UTC)
     mail["Date"] = format_datetime(date)
     mail["Message-ID"] = message_id(message.key, sender)
@@ -41,6 +41,15 @@ def mail_content(
     # By the key, which no page knows, and so the same at each try.
     mail.set_boundary(f"=_{blake2b(message.key.encode(), digest_size=16).hexdigest()}")
     return mail.as_bytes()
+
+
+def _no_encoded_words(text: str) -> str:
+    """Return a text without encoded words (RFC 2047): the library would decode line ends in them.
+
+    >>> _no_encoded_words("=?utf-8?q?=0D=0ABcc=3A_a=40b?=")
+    '= ?utf-8?q?=0D=0ABcc=3A_a=40b?='
+    """
+    return text.replace("=?", "= ?")
 
 
 def message_id(key: str, sender: str) -> str:

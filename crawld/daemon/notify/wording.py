@@ -68,12 +68,8 @@ def _title(reported: ReportedEvent) -> str:
 
 
 def _counts(events: Iterable[ReportedEvent]) -> str:
-    counts = Counter(each.event.kind for each in events)
-    total = plural(sum(counts.values()), "page event")
-    return f"{total}: " + ", ".join(
-        f"{count:,} {kind.value}"
-        for kind, count in sorted(counts.items(), key=lambda each: -each[1])
-    )
+    counts = Counter(each.event.kind for each in events).most_common()
+    return ", ".join(f"{count:,} {kind.value}" for kind, count in counts)
 
 
 def _details(reported: ReportedEvent, zone: str) -> str:

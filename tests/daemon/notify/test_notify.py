@@ -2,122 +2,19 @@
 
 import hmac
 from contextlib import suppress
-from dataclasses import replace
 
-import pytest
 import trio
 import trio.testing
 
 from crawld.config.model import Config
-from crawld.core.page import Outcome, PageState
 from crawld.daemon.notify import rule_task
 from crawld.errors import DatabaseInUseError
-from crawld.store import visit
 from crawld.store.engine.lock import DatabaseLock
-from crawld.store.frontier import frontier
-from crawld.store.frontier.frontier import Discovery
 from crawld.store.mirror import events
-from crawld.store.visit import VisitRecord
-from tests.daemon.harness import make_site, until
-from tests.daemon.page_history import BEGIN, DAY_S, visit_record
-from tests.daemon.webhook_receiver import Receiver
+from tests.daemon.harness import until
+from tests.daemon.notify.webhook_receiver import Receiver
 
 SECRET = "correct-horse-battery"
-
-
-class Story:
-    """A paused daemon with rules, its receiver, and pages that change when the test says so."""
-
-    def __init__(self, running, receiver, wall, mirror):
-        self.daemon, self.receiver, self.wall, self.mirror = running, receiver, wall, mirror
-        self.pages = {}
-        self.numbers = {}
-
-    async def change(self, path="/page", count=1, title=None):
-        """Give a page new copies."""
-        for _ in range(count):
-            page_id = await self._page(path)
-            record = visit_record(page_id, self.numbers[path])
-            self.numbers[path] += 1
-            await self.daemon.database.write(
-                visit.record, replace(record, title=title, difference=0.02)
-            )
-
-    async def lose(self, path="/page"):
-        """Let a page be gone."""
-        record = VisitRecord(
-            page_id=await self._page(path),
-            visited_at=BEGIN + self.numbers[path] * DAY_S,
-            outcome=Outcome.GONE,
-            state=PageState.GONE,
-        )
-        await self.daemon.database.write(visit.record, record)
-
-    async def _page(self, path):
-        if path not in self.pages:
-            url = f"http://a.test{path}"
-            discovery = Discovery.of(url, site_id=1, at=BEGIN, depth=1)
-            [page] = await self.daemon.database.write(frontier.discover, [discovery])
-            self.pages[path], self.numbers[path] = page.page_id, 0
-        return self.pages[path]
-
-    def ids(self):
-        """Return the ids of all events."""
-        return [row[0] for row in self.mirror.rows("SELECT event_id FROM event ORDER BY 1")]
-
-    def state(self, name="team"):
-        [found] = self.mirror.rows(
-            "SELECT tries, next_try_at, trouble, events_delivered, events_given_up, due_at,"
-            " examined_id FROM notify_rule WHERE name = ?",
-            name,
-        )
-        names = ("tries", "next_try_at", "trouble", "delivered", "given_up", "due_at", "examined")
-        return dict(zip(names, found, strict=True))
-
-    async def got(self, count):
-        """Wait until so many messages came, and the last is recorded."""
-        await until(lambda: len(self.receiver.bodies) >= count, what=f"{count} messages")
-        assert len(self.receiver.bodies) == count
-
-    async def delivered(self, count, name="team"):
-        await until(lambda: self.state(name)["delivered"] == count, what=f"{count} delivered")
-
-    async def failed(self, tries, name="team"):
-        await until(lambda: self.state(name)["tries"] == tries, what=f"{tries} tries")
-
-    def pass_time(self, seconds):
-        """Let time pass at once."""
-        self.wall.shift_s += seconds
-        self.daemon.notifier.config_changed()  # wakes all, like the end of their pauses
-
-
-@pytest.fixture
-async def receiver(nursery):
-    return await nursery.start(Receiver().run)
-
-
-@pytest.fixture
-def begin(serve, daemon, receiver, wall, mirror):
-    """Return a function that starts a daemon with rules."""
-
-    async def start(*rules, **tables):
-        web = await serve(make_site(pages=1))
-        given = [
-            {"name": "team", "webhook": receiver.url(), "allow_private": True, **rule}
-            if not {"mail_to", "webhook_file", "apprise_file"} & rule.keys()
-            else {"name": "team", **rule}
-            for rule in rules or ({},)
-        ]
-        running = await daemon(web.url(), notify=given, **tables)
-        running.set_paused(paused=True)
-        story = Story(running, receiver, wall, mirror)
-        names = {each["name"] for each in given}
-        await until(
-            lambda: {row[0] for row in mirror.rows("SELECT name FROM notify_rule")} == names
-        )
-        return story
-
-    return start
 
 
 async def test_a_change_is_told_once_with_its_words_and_links(begin, tmp_path):
@@ -125,7 +22,7 @@ async def test_a_change_is_told_once_with_its_words_and_links(begin, tmp_path):
     (tmp_path / "headers").write_text(f"Authorization: Bearer {SECRET}\n")
     files = {"secret_file": str(tmp_path / "key"), "headers_file": str(tmp_path / "headers")}
     story = await begin(files, web={"public_url": "https://m.example/"})
-    await story.change(count=2, title='<script>"Ünï\u202e\x07</script>')
+    await story.change(count=2, title='<script>"Ünï\u202e\x07</script>', wake=False)
     await story.delivered(1)
     [message], [key] = story.receiver.messages, story.receiver.keys
     mirror_id = await story.daemon.database.read(events.mirror_id)
