@@ -99,6 +99,8 @@ def test_every_relative_link_exists(name):
 def test_every_config_is_valid(name, tmp_path):
     """A block of keys without a table belongs to a site."""
     (tmp_path / "titles.txt").write_text("CERN\n")
+    (tmp_path / "mail.password").write_text("correct horse\n")
+    (tmp_path / "phone.url").write_text("ntfy://my-topic\n")
     for number, block in enumerate(re.findall(r"```toml\n(.*?)```", read(name), flags=re.DOTALL)):
         whole = block if "[[site]]" in block else f"{SITE}{block}" if block[0] != "[" else block
         path = tmp_path / f"{number}.toml"

@@ -17,9 +17,6 @@ from tests.peer.mail_receiver import mail_receiver
 
 SECRET = "correct-horse-battery"
 
-# Apprise imports a module of the standard library that later ones lack.
-pytestmark = pytest.mark.filterwarnings("ignore:'imghdr' is deprecated:DeprecationWarning")
-
 
 @pytest.fixture
 def log():

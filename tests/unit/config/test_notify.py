@@ -9,9 +9,6 @@ from crawld.config.load import load
 from crawld.config.reload import runtime_changes
 from crawld.errors import ConfigError
 
-# Apprise imports a module of the standard library that later ones lack.
-pytestmark = pytest.mark.filterwarnings("ignore:'imghdr' is deprecated:DeprecationWarning")
-
 SITE = '[daemon]\ncontact = "a@b.org"\n[[site]]\nname = "docs"\nseeds = ["https://a.example/"]\n'
 HOOK = '[[notify]]\nname = "team"\nwebhook = "https://hooks.example.org/x?token=1"\n'
 SECRET = "correct-horse-battery"
