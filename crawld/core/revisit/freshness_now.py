@@ -13,8 +13,8 @@ What is known of a copy decides its stratum:
    without a hint correct it by a factor, and by a share that the model does not explain.
 
 Each part has a distribution, since rates, shares and sizes are known with error only. Their sum is
-drawn `DRAWS` times with a fixed seed: the estimate is the mean, the interval the shortest one that
-holds `LEVEL` of the draws (a predictive interval of the present share, not of a mean over time).
+drawn `DRAWS` times with a fixed seed: the estimate is the mean, the interval a predictive one of
+the present share, not of a mean over time (`likely_interval.py`).
 "Modelled" is the mean without the correction by audits.
 
 Source: composition of Beta-binomial and Gamma-Poisson predictive distributions (Gelman et al.,
@@ -26,17 +26,18 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from crawld.core.audit import LEVEL
 from crawld.core.change.arrivals import RECENT_S, Arrivals
 from crawld.core.change.reliability import HintGroup
+from crawld.core.revisit.likely_interval import likely_interval
 from crawld.core.revisit.quiet_visits import QuietVisits
 
 Floats = NDArray[np.float64]
+Counts: TypeAlias = int | NDArray[np.int64]
 
 DRAWS: Final = 4_000
 _SEED = 1867
@@ -110,17 +111,21 @@ class QuietCopies:
 
 
 class EditedTemplate(NamedTuple):
-    """A template that was edited and not listed since.
+    """A template that was edited and not listed since, or that may be edited again.
 
     Attributes:
         pages: how many pages of all sites it affects; if that is not known, likely numbers.
-        older: sampled copies without a hint that were not visited since its edit.
+        older: sampled copies without a hint that an edit makes stale if they are pages of it: not
+            visited since, and if it was listed before, visited since then. The others that were
+            listed wait.
         waiting: sampled copies among its pages that wait since it was listed last.
+        among: sampled copies to which its other pages belong; None: to all but those that wait.
     """
 
     pages: float | Sequence[float]
     older: int
     waiting: int = 0
+    among: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +134,7 @@ class FanOut:
 
     Attributes:
         pending: templates that were edited and not listed.
-        sizes: pages of each template as last listed.
+        listed: templates that were listed and may be edited again.
         others: equally likely numbers of pages of a template that was never listed.
         edits: how often templates are edited.
         waiting: sampled copies with a hint, by template.
@@ -137,7 +142,7 @@ class FanOut:
     """
 
     pending: Sequence[EditedTemplate] = ()
-    sizes: Sequence[float] = ()
+    listed: Sequence[EditedTemplate] = ()
     others: Sequence[float] = ()
     edits: Arrivals = field(default_factory=Arrivals)
     waiting: Sequence[tuple[int, HintGroup]] = ()
@@ -204,7 +209,7 @@ class FreshnessNow:
     """The share of copies that equal their page now.
 
     Attributes:
-        freshness: estimate; low, high: its interval, of coverage `LEVEL`.
+        freshness: estimate; low, high: its interval, which covers 19 of 20 times.
         modelled: estimate without audits.
         reported, fan_out, unreported, unnoticed: expected stale copies of each stratum.
     """
@@ -227,10 +232,10 @@ def estimate_freshness(site: SiteEvidence) -> FreshnessNow | None:
     total = draws.reported + draws.fan_out + draws.unreported + draws.unnoticed
     fresh = 1.0 - np.clip(total / site.sampled, 0.0, 1.0)
     fresh = np.clip(fresh + draws.sampling_error(fresh), 0.0, 1.0)
-    low, high = shortest_interval(fresh, LEVEL)
+    low, high = likely_interval(np.rint(fresh * site.copies), site.copies)
     # The share is one of whole copies, whose number changes while it is looked at.
-    low = max(np.floor(low * site.copies + 1e-6) - HALF_COPY, 0.0) / site.copies
-    high = min(np.ceil(high * site.copies - 1e-6) + HALF_COPY, site.copies) / site.copies
+    low = max(low - HALF_COPY, 0.0) / site.copies
+    high = min(high + HALF_COPY, site.copies) / site.copies
     scale = site.copies / site.sampled
     parts = [
         float(part.mean()) * scale
@@ -239,19 +244,6 @@ def estimate_freshness(site: SiteEvidence) -> FreshnessNow | None:
     known = draws.reported + draws.fan_out + draws.unreported
     modelled = 1.0 - min((float(known.mean()) + draws.modelled_unnoticed) / site.sampled, 1.0)
     return FreshnessNow(float(fresh.mean()), low, high, modelled, *parts)
-
-
-def shortest_interval(values: Floats, level: float) -> tuple[float, float]:
-    """Return the shortest interval that holds a share of the values.
-
-    >>> shortest_interval(np.array([0.0, 5.0, 6.0, 7.0]), 0.7)
-    (5.0, 7.0)
-    """
-    ordered = np.sort(values)
-    inside = min(int(np.ceil(level * len(ordered))), len(ordered))
-    width = ordered[inside - 1 :] - ordered[: len(ordered) - inside + 1]
-    first = int(width.argmin())
-    return float(ordered[first]), float(ordered[first + inside - 1])
 
 
 class _Draws:
@@ -306,28 +298,32 @@ class _Draws:
         for template in self._site.fan_out.pending:
             pages = np.atleast_1d(np.asarray(template.pages, np.float64))
             pages = self._rng.choice(pages, DRAWS)
-            more = self._changed_pages(pages, template.older, template.waiting)
+            more = self._changed_pages(pages, *self._places(template))
             # Some of its pages are those of another template.
             stale += self._among_fresh(more, stale)
         return stale
 
-    def _changed_pages(self, affected: Floats, older: int, waiting: int = 0) -> Floats:
+    def _places(self, template: EditedTemplate) -> tuple[int, int, int]:
+        """Return where pages of a template may be: its `older`, `waiting` and `among`."""
+        rest = self._site.sampled - template.waiting if template.among is None else template.among
+        return template.older, template.waiting, max(rest, template.older)
+
+    def _changed_pages(
+        self, affected: Floats, older: Counts, waiting: Counts, among: Counts
+    ) -> Floats:
         """Return the copies that an edit of a template changes, which affects so many pages.
 
         Args:
             affected: pages of all sites; those of the sample are any of them.
-            older: fresh copies that were not visited since the edit.
-            waiting: sampled copies among the affected that wait already.
+            older, waiting, among: see `EditedTemplate`.
         """
         site, rng = self._site, self._rng
         sampled = site.sampled
         covered = max(site.covered_copies or site.copies, site.copies, sampled)
         pages = np.minimum(np.rint(affected), covered).astype(np.int64)
         here = rng.hypergeometric(pages, covered - pages, sampled)
-        # The other pages are any of those that do not wait for this template.
-        rest = max(sampled - waiting, older)
-        others = np.minimum(np.maximum(here - waiting, 0), rest)
-        return self._shown(rng.hypergeometric(others, rest - others, older))
+        others = np.minimum(np.maximum(here - waiting, 0), among)
+        return self._shown(rng.hypergeometric(others, among - others, older))
 
     def _shown(self, affected: NDArray[np.int64]) -> Floats:
         """Return how many of the affected copies show the edit."""
@@ -348,12 +344,14 @@ class _Draws:
         rate = float(site.quiet.rate.sum())
         if site.arrivals.is_known:
             shape, exposure_s = site.arrivals.posterior()
-            seen = rng.gamma(shape, 1.0 / exposure_s, DRAWS) * site.part
+            # Copies that wait for a template's edit are edited as often, and stale already.
+            fresh = len(site.quiet) / (len(site.quiet) + site.fan_out.copies)
+            seen = rng.gamma(shape, 1.0 / exposure_s, DRAWS) * site.part * fresh
         else:
             seen = np.full(DRAWS, rate)
         # The models tell which pages change, the reports how many do at present.
         expected = _interpolated(site.quiet.rate, site.quiet.open_s, seen / max(rate, 1e-300))
-        stale = np.minimum(rng.poisson(expected), self._left)
+        stale = self._among_fresh(np.minimum(rng.poisson(expected), self._left), self.fan_out)
         return stale + self._among_fresh(self._unreported_templates(), self.fan_out + stale)
 
     def _unreported_templates(self) -> Floats:
@@ -365,14 +363,19 @@ class _Draws:
         window_s = min(self._site.unreported_s, 1e9)
         edits = rng.poisson(rng.gamma(shape, 1.0 / exposure_s, DRAWS) * window_s)
         # A template that was listed before is edited again, or another one is.
-        again = len(fan_out.sizes) / (len(fan_out.sizes) + 1.0)
+        again = len(fan_out.listed) / (len(fan_out.listed) + 1.0)
         others = np.asarray(fan_out.others or (1.0, float(self._site.copies)))
+        new = self._places(EditedTemplate(0.0, int(self._left)))
+        known = np.array([self._places(each) for each in fan_out.listed], np.int64)
+        sizes = np.array([each.pages for each in fan_out.listed], np.float64)
         for number in range(min(int(edits.max()), MAX_TEMPLATES_DRAWN)):
-            size = rng.choice(others, DRAWS)
-            if fan_out.sizes:
-                listed = rng.choice(np.asarray(fan_out.sizes, np.float64), DRAWS)
-                size = np.where(rng.random(DRAWS) < again, listed, size)
-            more = self._changed_pages(size, int(self._left))
+            size, places = rng.choice(others, DRAWS), np.tile(new, (DRAWS, 1))
+            if fan_out.listed:
+                is_again = rng.random(DRAWS) < again
+                which = rng.integers(len(fan_out.listed), size=DRAWS)
+                size = np.where(is_again, sizes[which], size)
+                places = np.where(is_again[:, None], known[which], places)
+            more = self._changed_pages(size, *places.T)
             stale += np.where(edits > number, self._among_fresh(more, stale), 0.0)
         return stale
 

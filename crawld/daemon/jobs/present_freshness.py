@@ -56,6 +56,9 @@ MAX_SITES: Final = 50
 REST_FACTOR: Final = 20.0
 """Rest after an estimate, as a multiple of the time it took."""
 
+LISTING_S: Final = 60.0
+"""Visits so long before the pages of a template are listed may have come after its edit."""
+
 _AMBIGUOUS: Final = ShareEvidence(0.5, 1.5)
 """A change dated before the last visit and after it: that visit has probably seen it."""
 
@@ -291,10 +294,20 @@ def _fan_out(
     survey = site.surveys.get(number) or Survey(0.0, 0, {})
     likely = LikelySizes(sizes, survey.uses, copies=copies, articles=survey.articles)
 
+    hinted = len(site.sample.sampled) - len(visited_at)
+
     def edited(title: str, at: float) -> EditedTemplate:
         before = listed.get(title)
-        older = int(np.count_nonzero(visited_at <= at))
-        return EditedTemplate(likely.of(title), older, waiting[before.at] if before else 0)
+        if before is None:
+            return EditedTemplate(likely.of(title), int(np.count_nonzero(visited_at <= at)))
+        # Its pages were all reported then: those that were not visited since have a hint.
+        since = visited_at[visited_at > before.at - LISTING_S]
+        return EditedTemplate(
+            float(before.pages),
+            int(np.count_nonzero(since <= at)),
+            waiting[before.at],
+            hinted - waiting[before.at] + len(since),
+        )
 
     touched = EditedTemplate(float(len(pending.pages)), len(visited_at))
     return FanOut(
@@ -302,7 +315,7 @@ def _fan_out(
             *(edited(title, at) for title, at in pending.templates),
             *([touched] if pending.pages else []),
         ],
-        sizes=[float(size) for size in sizes.values()],
+        listed=[edited(title, now) for title in listed],
         others=likely.of_any(),
         edits=edits,
         waiting=[

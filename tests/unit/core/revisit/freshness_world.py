@@ -166,7 +166,7 @@ class World:
         for at, place in self._log:
             page = self._pages[place]
             if at > page.visited_at:
-                newly += not page.hints
+                newly += "edits" not in page.hints
                 page.hints["edits"] = self.now
             elif self._untold.pop(place, None) is not None:
                 source.learn_visit(1, changed=True)
@@ -190,7 +190,7 @@ class World:
         for place in self._templates[number]:
             page = self._pages[place]
             if at > page.visited_at:
-                page.hints["fan_out"] = self.now
+                page.hints.setdefault("fan_out", self.now)
             else:
                 self._untold.pop(place, None)
 
@@ -241,15 +241,8 @@ class World:
             unreported_s=self.now - told if self.settings.hints else math.inf,
             arrivals=edits.arrivals,
             fan_out=FanOut(
-                pending=[
-                    EditedTemplate(
-                        self._sizes.get(number, self._likely_sizes()),
-                        sum(page.visited_at <= at for page in quiet),
-                        waiting[self._listed_at.get(number, -1.0)],
-                    )
-                    for at, number in self._pending
-                ],
-                sizes=list(self._sizes.values()),
+                pending=[self._edited(number, at, quiet, waiting) for at, number in self._pending],
+                listed=[self._edited(number, self.now, quiet, waiting) for number in self._sizes],
                 others=self._likely_sizes(),
                 edits=self._template_arrivals,
                 waiting=[
@@ -259,6 +252,22 @@ class World:
                 known=fan_out.groups,
             ),
             visits=self._quiet_visits,
+        )
+
+    def _edited(
+        self, number: int, at: float, quiet: list[_Page], waiting: Counter[float]
+    ) -> EditedTemplate:
+        listed_at = self._listed_at.get(number)
+        older = [page for page in quiet if page.visited_at <= at]
+        if listed_at is None:
+            return EditedTemplate(self._likely_sizes(), len(older))
+        wait = waiting[listed_at]
+        since = [page for page in quiet if page.visited_at > listed_at - 60.0]
+        return EditedTemplate(
+            self._sizes[number],
+            sum(page.visited_at <= at for page in since),
+            wait,
+            len(self._pages) - len(quiet) - wait + len(since),
         )
 
     def _likely_sizes(self) -> list[float]:

@@ -172,7 +172,7 @@ def test_changes_since_the_last_poll_are_expected():
 
 def test_a_pending_template_counts_as_many_pages_as_it_had():
     for size in (5.0, 50.0):
-        known = FanOut(pending=[EditedTemplate(size, 100)], sizes=[5.0, 50.0])
+        known = FanOut(pending=[EditedTemplate(size, 100)])
         found = estimate_freshness(site(fan_out=known))
         assert found.fan_out == pytest.approx(0.95 * size, rel=0.05)
     unknown = estimate_freshness(
@@ -184,7 +184,7 @@ def test_a_pending_template_counts_as_many_pages_as_it_had():
 
 def test_a_template_that_is_edited_again_counts_the_pages_that_wait_once():
     waiting = [(40, HintGroup(1.0, 5.0, 0.0))]
-    again = FanOut(pending=[EditedTemplate(40.0, 60, 40)], sizes=[40.0], waiting=waiting)
+    again = FanOut(pending=[EditedTemplate(40.0, 60, 40)], waiting=waiting)
     found = estimate_freshness(site(quiet=quiet(60), fan_out=again))
     # The 40 that wait are stale; of 40 pages of the next edit most are among them.
     assert found.fan_out < 15.0
@@ -221,10 +221,38 @@ def test_the_next_edit_is_of_a_template_that_was_listed_or_of_another_one():
     for _ in range(60):
         often.add(1.0, 30.0)
     more = {"unreported_s": 30.0, "quiet": quiet(100, open_s=30.0)}
-    small = FanOut(sizes=[2.0] * 30, others=[2.0] * 4, edits=often)
-    surprises = FanOut(sizes=[2.0] * 2, others=[80.0] * 4, edits=often)
+    small = FanOut(listed=[EditedTemplate(2.0, 100)] * 30, others=[2.0] * 4, edits=often)
+    surprises = FanOut(listed=[EditedTemplate(2.0, 100)] * 2, others=[80.0] * 4, edits=often)
     assert estimate_freshness(site(fan_out=small, **more)).low > 0.9
     assert estimate_freshness(site(fan_out=surprises, **more)).low < 0.4
+
+
+def test_copies_that_wait_for_a_template_are_edited_as_often_and_stale_already():
+    busy = Arrivals()
+    for _ in range(60):
+        busy.add(5.0, 10.0)
+    waiting = FanOut(waiting=[(50, HintGroup(1.0, 6.0, 0.0))])
+    more = {"unreported_s": 20.0, "arrivals": busy}
+    alone = estimate_freshness(site(quiet=quiet(100, open_s=20.0), **more))
+    half = estimate_freshness(site(quiet=quiet(50, open_s=20.0), fan_out=waiting, **more))
+    assert half.unreported == pytest.approx(0.5 * alone.unreported, rel=0.1)
+
+
+def test_the_next_edit_of_a_template_changes_only_pages_that_were_copied_since_the_last():
+    often = Arrivals()
+    for _ in range(60):
+        often.add(1.0, 30.0)
+    waiting = [(50, HintGroup(1.0, 6.0, 0.0))]
+    more = {"unreported_s": 5.0, "quiet": quiet(50, open_s=5.0)}
+
+    def unreported(copied):
+        # All its 50 pages were reported; some were copied since, as were as many others.
+        listed = [EditedTemplate(50.0, 2 * copied, 50 - copied, 2 * copied)] * 30
+        fan_out = FanOut(listed=listed, others=[1.0], edits=often, waiting=waiting)
+        return estimate_freshness(site(fan_out=fan_out, **more)).unreported
+
+    assert unreported(0) < 0.1
+    assert unreported(5) < 0.4 * unreported(20)
 
 
 def test_visits_to_a_templates_pages_tell_about_the_others():

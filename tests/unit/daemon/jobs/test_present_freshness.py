@@ -3,6 +3,7 @@
 import pytest
 import trio
 
+from crawld.core.revisit.freshness_now import EditedTemplate
 from crawld.core.revisit.quiet_visits import QuietVisits
 from crawld.daemon.crawl.context import CrawlContext
 from crawld.daemon.jobs import present_freshness
@@ -16,7 +17,7 @@ from crawld.daemon.jobs.present_freshness import (
 from crawld.sources.mediawiki_changes import PendingTemplates
 from crawld.store.changes import hint
 from crawld.store.changes.fan_out import ListedTemplate
-from crawld.store.changes.freshness import CopySample, SampledCopy
+from crawld.store.changes.freshness import CopyHint, CopySample, SampledCopy
 from crawld.store.changes.hint_source import SourceRow
 
 
@@ -99,3 +100,27 @@ def test_a_page_of_two_sites_counts_once_among_those_that_a_source_covers():
     whole, part = present_freshness._estimate_all(stored, set(), now)
     assert whole.now.fan_out == pytest.approx(9.7, abs=0.3)
     assert part.now.fan_out == pytest.approx(4.85, abs=0.2)
+
+
+def test_a_template_that_was_listed_can_change_only_what_was_copied_since():
+    now, listed_at, number = 1_000.0, 500.0, 7
+    waiting = CopyHint(number, 450.0, 450.0, listed_at)
+    copies = [
+        *([SampledCopy(100.0, "changed", True, 1e-9, ())] * 30),  # no pages of it
+        *([SampledCopy(900.0, "changed", True, 1e-9, ())] * 10),
+        *([SampledCopy(100.0, "changed", True, 1e-9, (waiting,))] * 20),
+        *([SampledCopy(100.0, "changed", True, 1e-9, (waiting._replace(heard_at=300.0),))] * 5),
+    ]
+    source = SourceRow(**dict.fromkeys(SourceRow._fields))._replace(
+        hint_source_id=number, kind=hint.FAN_OUT, hint_count=1, site_ids=(1,), evidence=None
+    )
+    stored = present_freshness._Stored(
+        1,
+        CopySample(len(copies), copies),
+        QuietVisits(),
+        [source],
+        {number: {"Template:T": ListedTemplate(28, listed_at)}},
+        {number: None},
+    )
+    [known] = present_freshness._evidence(stored, set(), now).fan_out.listed
+    assert known == EditedTemplate(pages=28.0, older=10, waiting=20, among=5 + 10)
