@@ -88,6 +88,7 @@ def _environment() -> Environment:
         "link": link,
         "mirror_path": mirror_path,
         "navigation": PAGES,
+        "state_names": words.STATE_NAMES,
     }
     return made
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -24,9 +24,9 @@ from crawld.dashboard.chart import (
 )
 from crawld.dashboard.words import moment, number, share
 
-STRIP_HEIGHT: Final = 84
-_ROW_TOP, _ROW_HEIGHT = 12, 36
-_SIDE: Final = 12
+STRIP_HEIGHT: Final = 54
+_ROW_TOP, _ROW_HEIGHT = 4, 24
+_SIDE: Final = 1
 LEAST_WIDTH: Final = 2.0
 BAR_HEIGHT: Final = 26
 
@@ -42,8 +42,10 @@ class TimeMark:
     words: str
 
 
-def strip(label: str, marks: Sequence[TimeMark], low: float, high: float) -> Chart:
-    """Draw events over the time from low to high."""
+def strip(
+    label: str, marks: Sequence[TimeMark], low: float, high: float, names: Mapping[str, str]
+) -> Chart:
+    """Draw events over the time from low to high; `names` are those of the classes."""
     kept = marks[-MAX_POINTS:]
     across = Scale(low, high, _SIDE, WIDTH - _SIDE)
     bottom = _ROW_TOP + _ROW_HEIGHT
@@ -56,13 +58,13 @@ def strip(label: str, marks: Sequence[TimeMark], low: float, high: float) -> Cha
         place = across(at)
         parts += [line(place, bottom, place, bottom + 4, "tick")]
         anchor = "end" if place > WIDTH - 40 else "start" if place < 40 else "middle"
-        parts += [text(place, bottom + 20, words, anchor=anchor)]
+        parts += [text(place, bottom + 17, words, anchor=anchor)]
     rows = [[moment(mark.at), mark.name, mark.words.replace("\n", "; ")] for mark in reversed(kept)]
-    legend = list(dict.fromkeys((mark.kind, mark.name) for mark in kept))
+    legend = {mark.kind: names.get(mark.kind, mark.name) for mark in kept}
     return Chart(
         drawing(STRIP_HEIGHT, label, parts),
         Table(["Time (UTC)", "What", "Details"], rows),
-        legend,
+        list(legend.items()),
     )
 
 
@@ -121,3 +123,19 @@ def columns(label: str, counts: Sequence[tuple[str, float]], unit: str, height: 
         ]
     rows = [[name, number(count)] for name, count in reversed(counts)]
     return Chart(drawing(height, label, parts), Table(["When", unit], rows))
+
+
+def sparkline(
+    label: str, spans: Sequence[tuple[float, float]], low: float, high: float, width: int = 160
+) -> Markup:
+    """Draw events from low to high as a line of a table; each goes from a time to a time."""
+    across = Scale(low, high, 0.0, float(width))
+    parts = [box(0, 2, width, 12, "lane")]
+    for began_at, ended_at in spans:
+        if ended_at >= low:
+            start = across(began_at)
+            parts.append(box(start, 2, max(across(ended_at) - start, 1.5), 12, "s1 column"))
+    words = f"{label}: {len(spans)}"
+    return Markup(
+        '<svg class="spark" viewBox="0 0 {} 16" role="img" aria-label="{}">{}</svg>'
+    ).format(width, words, Markup().join(parts))

@@ -6,9 +6,19 @@ import math
 from typing import Final
 
 from crawld.core.display import count_text, duration_text, iso_text, time_text
+from crawld.core.page import PageState
 
 UNKNOWN: Final = "–"
 """What stands for a value that is not known."""
+
+STATE_NAMES: Final = {
+    PageState.VISITED: "visited",
+    PageState.DISCOVERED: "not visited yet",
+    PageState.EXCLUDED: "closed by robots.txt",
+    PageState.SUSPENDED: "on a replica",
+    PageState.GONE: "gone",
+}
+"""States of pages in the words of the dashboard."""
 
 _DAY_S: Final = 86_400.0
 _RATES: Final = ((1.0, "s"), (60.0, "min"), (3_600.0, "h"), (_DAY_S, "day"), (365 * _DAY_S, "year"))

@@ -40,7 +40,7 @@ ROOM_LAYERS = {
         ("engine", "changes"),
         ("frontier",),
         ("versions",),
-        ("mirror", "replica", "visit", "doctor", "job", "notification"),
+        ("mirror", "replica", "visit", "doctor", "growth", "job", "notification"),
     ),
     "daemon": (
         ("clock", "phase", "process", "machine_memory", "pacing", "stall_meter", "supervise"),

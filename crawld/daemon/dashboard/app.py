@@ -10,9 +10,15 @@ import trio
 from starlette.exceptions import HTTPException
 
 from crawld.daemon.daemon import Daemon
+from crawld.daemon.dashboard.forecast_page import show_forecast
+from crawld.daemon.dashboard.hosts_page import show_host, show_hosts, show_pages
+from crawld.daemon.dashboard.list_pages import show_hints, show_jobs, show_replicas
 from crawld.daemon.dashboard.live import LiveFigures
 from crawld.daemon.dashboard.overview import Overview
 from crawld.daemon.dashboard.overview_page import show_overview
+from crawld.daemon.dashboard.page_page import show_page
+from crawld.daemon.dashboard.sites_page import show_site, show_sites
+from crawld.daemon.dashboard.storage_page import show_storage
 from crawld.daemon.dashboard.view import Parameters, View
 from crawld.dashboard.access import Access, is_from_here
 from crawld.dashboard.rendering import FILES, ROOT, SECURITY, render
@@ -148,5 +154,17 @@ def _plain(status: int, text: str) -> Reply:
     return Reply(status, f"{text}\n".encode(), lines)
 
 
-PAGES: Final[dict[str, Callable[[Daemon, Parameters], Awaitable[View]]]] = {}
+PAGES: Final[dict[str, Callable[[Daemon, Parameters], Awaitable[View]]]] = {
+    "sites": show_sites,
+    "site": show_site,
+    "hosts": show_hosts,
+    "host": show_host,
+    "pages": show_pages,
+    "page": show_page,
+    "hints": show_hints,
+    "replicas": show_replicas,
+    "jobs": show_jobs,
+    "forecast": show_forecast,
+    "storage": show_storage,
+}
 """Pages besides the overview, by their path below the root."""

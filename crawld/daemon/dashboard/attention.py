@@ -129,7 +129,7 @@ def _of_jobs(jobs: Sequence[JobStatus]) -> Iterator[Concern]:
     for job in jobs:
         if job.result == "failed":
             text = f"The job {job.name} failed: {job.detail or 'see the log'}."
-            yield Concern("warn", text, f"crawlctl run {job.name}", link("jobs"))
+            yield Concern("warn", text, f"crawlctl run-job {job.name}", link("jobs"))
 
 
 def _of_sources(known: Surroundings, now: float) -> Iterator[Concern]:

@@ -14,16 +14,7 @@ from crawld.daemon.dashboard.view import View
 from crawld.dashboard.chart import Chart
 from crawld.dashboard.line_chart import Axis, Point, Series, line_chart, time_axis
 from crawld.dashboard.strip import Slice, columns, stacked_bar
-from crawld.dashboard.words import share
-
-STATE_NAMES: Final = {
-    PageState.VISITED: "visited",
-    PageState.DISCOVERED: "not visited yet",
-    PageState.EXCLUDED: "closed by robots.txt",
-    PageState.SUSPENDED: "on a replica",
-    PageState.GONE: "gone",
-}
-"""States of pages in the words of the dashboard."""
+from crawld.dashboard.words import STATE_NAMES, share
 
 SITES_SHOWN: Final = 12
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Collection
 from typing import Final, NamedTuple
 
 MINUTES: Final = 60
@@ -47,6 +48,15 @@ class RecentTurns:
                 if len(found) == limit:
                     break
         return found[::-1]
+
+    def by_host(self, hosts: Collection[str], limit: int) -> dict[str, list[TurnSpan]]:
+        """Return the newest turns of some hosts that are remembered, the newest first."""
+        found: dict[str, list[TurnSpan]] = {host: [] for host in hosts}
+        for span in reversed(self._spans):
+            spans = found.get(span.host)
+            if spans is not None and len(spans) < limit:
+                spans.append(span)
+        return found
 
     def per_minute(self, now: float) -> list[int]:
         """Return the turns of each of the last `MINUTES` minutes, the one under way last."""

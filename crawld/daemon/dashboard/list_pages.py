@@ -1,0 +1,60 @@
+"""Pages of the dashboard that are lists: hint sources and wikis, replicas, jobs."""
+
+from __future__ import annotations
+
+from crawld.daemon.api.hints import hint_statuses
+from crawld.daemon.api.replicas import replica_statuses
+from crawld.daemon.api.views import job_status
+from crawld.daemon.api.wiki_views import wiki_statuses
+from crawld.daemon.daemon import Daemon
+from crawld.daemon.dashboard.view import PER_PAGE, Parameters, View
+from crawld.dashboard.rendering import link
+
+
+async def show_hints(daemon: Daemon, query: Parameters) -> View:
+    """List hint sources, and wikis beside the first of them."""
+    start = max(query.whole("start"), 0)
+    sources = await hint_statuses(daemon)
+    return View(
+        "hints.html",
+        "hints",
+        "Hints",
+        {
+            "sources": sources[start : start + PER_PAGE],
+            "count": len(sources),
+            "wikis": [] if start else await wiki_statuses(daemon),
+            **_places("hints", start, len(sources)),
+        },
+    )
+
+
+async def show_replicas(daemon: Daemon, query: Parameters) -> View:
+    """List replicas and judged pairs with their evidence, of all hosts or one."""
+    start, host = max(query.whole("start"), 0), query.text("host")
+    found = await replica_statuses(daemon, host)
+    return View(
+        "replicas.html",
+        "replicas",
+        "Replicas" if host is None else f"Replicas of {host}",
+        {
+            "replicas": found.replicas[start : start + PER_PAGE],
+            "pairs": found.pairs[start : start + PER_PAGE],
+            "count": len(found.replicas),
+            "pair_count": len(found.pairs),
+            **_places("replicas", start, max(len(found.replicas), len(found.pairs)), host),
+        },
+    )
+
+
+async def show_jobs(daemon: Daemon, _query: Parameters) -> View:
+    """List jobs: last run, next run, progress."""
+    jobs = [await job_status(state) for state in await daemon.jobs.states()]
+    return View("jobs.html", "jobs", "Jobs", {"jobs": jobs})
+
+
+def _places(page: str, start: int, count: int, host: str | None = None) -> dict[str, str]:
+    following = start + PER_PAGE
+    return {
+        "first": link(page, host=host) if start else "",
+        "following": link(page, host=host, start=following) if following < count else "",
+    }
