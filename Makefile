@@ -14,9 +14,11 @@ DEV     = $(VENV)/.installed-dev
 # `make run SEED=URL CONTACT=you@host`   a polite mirror of a real site, kept in $(DB)
 run: $(STAMP)
 ifdef SEED
-	$(BIN)/crawld mirror "$(SEED)" --db "$(DB)" $(if $(CONTACT),--contact "$(CONTACT)") $(ARGS)
+	@echo "crawld: starting the mirror; the first start takes some seconds"
+	@$(BIN)/crawld mirror "$(SEED)" --db "$(DB)" $(if $(CONTACT),--contact "$(CONTACT)") $(ARGS)
 else
-	$(BIN)/crawld demo $(ARGS)
+	@echo "crawld: starting the demo; the first start takes some seconds"
+	@$(BIN)/crawld demo $(ARGS)
 endif
 
 # `make test WORKERS=0 ARGS=tests/unit`   some of the tests, in one process
@@ -49,16 +51,17 @@ peers:
 	sh tests/peers.sh
 
 $(BIN)/python:
-	$(PYTHON) -c 'import sys; sys.exit("crawld needs Python 3.11 or newer; set PYTHON=/path/to/python3.11" if sys.version_info < (3, 11) else 0)'
-	$(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); echo "make: no venv module: apt-get install python3-venv"; exit 1; }
+	@echo "crawld: making an environment in $(VENV)"
+	@$(PYTHON) -c 'import sys; sys.exit("crawld needs Python 3.11 or newer; set PYTHON=/path/to/python3.11" if sys.version_info < (3, 11) else 0)'
+	@$(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); echo "make: no venv module: apt-get install python3-venv"; exit 1; }
 
 $(STAMP): pyproject.toml | $(BIN)/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
-	touch $@
+	@$(BIN)/python contrib/install.py
+	@touch $@
 
 $(DEV): pyproject.toml | $(BIN)/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
-	touch $(STAMP) $@
+	@$(BIN)/python contrib/install.py '.[dev]'
+	@touch $(STAMP) $@
 
 clean:
 	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -93,6 +93,19 @@ def mirror(
         list[str],
         typer.Option(help="Allow requisites of this host: *.cdn.example.net, * for any."),
     ] = [],  # noqa: B006 (typer makes a new one)
+    include: Annotated[
+        list[str],
+        typer.Option(
+            metavar="PATTERN",
+            help='Only pages that match: "prefix:…", "glob:…", "regex:…".',
+        ),
+    ] = [],  # noqa: B006
+    exclude: Annotated[
+        list[str], typer.Option(metavar="PATTERN", help="No pages that match.")
+    ] = [],  # noqa: B006
+    no_parent: Annotated[
+        bool, typer.Option("--no-parent", help="Only pages in the directories of the URLs.")
+    ] = False,
     socket: Annotated[
         Path | None,
         typer.Option(envvar="CRAWLD_SOCKET", help="Control socket; default: next to the database."),
@@ -117,6 +130,9 @@ def mirror(
         allow_private=allow_private,
         requisites=requisites,
         requisite_hosts=requisite_host,
+        include=include,
+        exclude=exclude,
+        no_parent=no_parent,
         socket=socket,
     )
     return mirror_config(config, once=once, as_json=json_out)

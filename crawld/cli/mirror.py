@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Mapping, Sequence
+from contextlib import closing
+from functools import partial
+from pathlib import Path
 from typing import Any, TextIO, cast
 
+import apsw
 import structlog
 import trio
 from rich.console import Console
@@ -14,16 +19,28 @@ from rich.live import Live
 
 from crawld.cli.logs import configure_logs
 from crawld.cli.output import clean, console, json_text
-from crawld.cli.progress_view import RateMeter, mirror_view, progress_fields, read_progress
-from crawld.cli.summary import EXAMPLES, MirrorSummary, read_summary
+from crawld.cli.progress_view import (
+    RateMeter,
+    mirror_view,
+    progress_fields,
+    read_progress,
+    resting_hosts,
+    stuck_text,
+)
+from crawld.cli.summary import MirrorSummary, read_summary
 from crawld.config.checks import check_config
 from crawld.config.model import Config
+from crawld.config.site import SiteConfig
 from crawld.core.display import count_text, duration_text, plural, size_text
 from crawld.core.words import FAILURE_WORDS, label, outcome_counts
 from crawld.daemon.daemon import Daemon
 from crawld.daemon.run import run_daemon
 from crawld.daemon.start import Start
 from crawld.errors import EXIT_INCOMPLETE, EXIT_OK
+from crawld.store.engine.connection import open_connection
+from crawld.store.engine.lock import DatabaseLock
+from crawld.store.frontier.frontier import SITE_CAP
+from crawld.store.versions import search_index
 
 log = structlog.get_logger(__name__)
 
@@ -44,11 +61,14 @@ def mirror(config: Config, *, once: bool, as_json: bool) -> int:
 
 
 async def _mirror(start: Start, as_json: bool) -> int:
-    began_s = trio.current_time()
+    began_s, began_at = trio.current_time(), time.time()
     daemon = await run_daemon(start, watch_live if sys.stderr.isatty() else watch_lines)
     resting = resting_hosts(daemon)
-    counts = await read_summary(start.config.daemon.db, start.config.sites[0])
+    db, site = start.config.daemon.db, start.config.sites[0]
+    counts = await read_summary(db, site, began_at)
+    await trio.to_thread.run_sync(partial(leave_one_file, db, index=start.once))
     summary = summary_json(daemon, counts, resting, trio.current_time() - began_s)
+    summary["limits"] = limits_met(site, counts)
     print(json_text(summary) if as_json else summary_text(summary, counts.examples))
     return EXIT_INCOMPLETE if start.once and not counts.complete else EXIT_OK
 
@@ -81,13 +101,17 @@ async def watch_lines(daemon: Daemon) -> None:
     """Log progress at intervals until cancelled, rarely while there are no visits."""
     rates = RateMeter()
     rates.add(trio.current_time(), 0, 0)
-    logged, silent_s = 0, 0.0
+    logged, silent_s, stuck = 0, 0.0, False
     while True:
-        await trio.sleep(REPORT_S)
+        await trio.sleep(REDRAW_S if not (logged or stuck) else REPORT_S)
         progress = await read_progress(daemon)
         rates.add(trio.current_time(), progress.visit_count, progress.wire_bytes)
-        silent_s += REPORT_S
-        if progress.visit_count > logged or silent_s >= IDLE_REPORT_S:
+        if progress.stuck and not stuck:
+            log.warning("nothing_can_be_fetched", why=stuck_text(progress.stuck))
+            stuck = True
+        silent_s += REPORT_S if logged or stuck else REDRAW_S
+        due = silent_s >= REPORT_S and progress.visit_count > logged
+        if due or silent_s >= IDLE_REPORT_S:
             log.info("progress", **progress_fields(progress, rates))
             logged, silent_s = progress.visit_count, 0.0
 
@@ -95,21 +119,29 @@ async def watch_lines(daemon: Daemon) -> None:
 # --- the end ---------------------------------------------------------------------------------
 
 
-def resting_hosts(daemon: Daemon) -> dict[str, str]:
-    """Return a few hosts that must not be fetched for now, with the reason."""
-    found: dict[str, str] = {}
-    now = trio.current_time()
-    for name, host in daemon.state.hosts.items():
-        rest_s = host.rested_at(daemon.clock) - now
-        if rest_s > 0.0:
-            found[name] = f"for {duration_text(rest_s)}: Retry-After or quiet hours"
-        elif host.shut_until > now:
-            found[name] = host.absence or "its robots.txt cannot be fetched"
-        elif host.backoff.level:
-            found[name] = f"failures: back-off level {host.backoff.level}"
-        if len(found) == EXAMPLES:
-            break
-    return found
+def leave_one_file(path: Path, *, index: bool) -> None:
+    """Index the copies if wanted, so that a search finds them, and leave no log beside the file."""
+    with DatabaseLock.acquire(path), closing(open_connection(path)) as connection:
+        while index and (work := search_index.plan(connection)) is not None:
+            with connection:
+                search_index.apply(connection, work)
+        connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
+
+
+def limits_met(site: SiteConfig, counts: MirrorSummary) -> list[str]:
+    """Return which limits of the command line left pages out, and the options that raise them."""
+    texts = []
+    if SITE_CAP in counts.refused and site.max_pages is not None:
+        texts.append(
+            f"the limit of {plural(site.max_pages, 'page')} left further links out; to raise it:"
+            f" --max-pages {10 * site.max_pages}"
+        )
+    if "depth" in counts.refused and site.max_depth is not None:
+        texts.append(
+            f"links more than {plural(site.max_depth, 'step')} from the start were not followed;"
+            f" to follow one more: --depth {site.max_depth + 1}"
+        )
+    return texts
 
 
 def summary_json(
@@ -145,5 +177,6 @@ def summary_text(summary: Mapping[str, Any], examples: Sequence[tuple[str, str]]
         f" {outcome_counts(visits, summary['new_pages'])}; {size_text(summary['wire_bytes'])}",
         *(f"failed: {clean(url)} ({label(FAILURE_WORDS, reason)})" for url, reason in examples),
         *(f"not fetched: {host} ({why})" for host, why in summary["resting_hosts"].items()),
+        *summary["limits"],
     ]
     return "\n".join(lines)

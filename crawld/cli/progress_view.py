@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+import trio
 from rich.console import Group, RenderableType
 from rich.progress_bar import ProgressBar
 from rich.table import Table
@@ -74,6 +75,7 @@ class CrawlProgress:
         pauses: reasons why no fetch starts.
         hosts: hosts with waiting pages, most first.
         unreachable: whether every waiting host was looked up and none has an address.
+        stuck: hosts and reasons, if no waiting host may be fetched and nothing was visited yet.
     """
 
     pages: Mapping[PageState, int]
@@ -85,6 +87,7 @@ class CrawlProgress:
     pauses: frozenset[str]
     hosts: Sequence[HostStatus]
     unreachable: bool
+    stuck: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def known(self) -> int:
@@ -141,7 +144,37 @@ async def read_progress(daemon: Daemon) -> CrawlProgress:
         pauses=daemon.crawl.schedule.pauses,
         hosts=sorted(hosts, key=_waiting, reverse=True),
         unreachable=not on_turn and _no_host_resolved(daemon, hosts),
+        stuck={} if on_turn else _stuck(daemon, hosts),
     )
+
+
+def _stuck(daemon: Daemon, hosts: Sequence[HostStatus]) -> dict[str, str]:
+    if any(daemon.crawl.visitor.counts.values()) or len(hosts) > HOSTS_SHOWN:
+        return {}
+    resting = resting_hosts(daemon)
+    return resting if hosts and all(each.host in resting for each in hosts) else {}
+
+
+def stuck_text(stuck: Mapping[str, str]) -> str:
+    """Return why nothing can be fetched."""
+    return "; ".join(f"{host}: {why}" for host, why in stuck.items())
+
+
+def resting_hosts(daemon: Daemon) -> dict[str, str]:
+    """Return a few hosts that must not be fetched for now, with the reason."""
+    found: dict[str, str] = {}
+    now = trio.current_time()
+    for name, host in daemon.state.hosts.items():
+        rest_s = host.rested_at(daemon.clock) - now
+        if rest_s > 0.0:
+            found[name] = f"for {duration_text(rest_s)}: Retry-After or quiet hours"
+        elif host.shut_until > now:
+            found[name] = host.absence or "its robots.txt cannot be fetched"
+        elif host.backoff.level:
+            found[name] = f"failures: back-off level {host.backoff.level}"
+        if len(found) == HOSTS_SHOWN:
+            break
+    return found
 
 
 def _no_host_resolved(daemon: Daemon, hosts: Sequence[HostStatus]) -> bool:
@@ -186,7 +219,10 @@ def _slot_text(host: HostStatus) -> str:
 
 def _state_lines(progress: CrawlProgress) -> list[Text]:
     lines = [Text(text, "yellow") for text in pause_texts(progress.pauses)]
-    if progress.unreachable and not progress.pauses:
+    if progress.stuck and not progress.pauses:
+        text = f"nothing can be fetched: {stuck_text(progress.stuck)}; crawld tries again"
+        lines.append(Text(text, "yellow"))
+    elif progress.unreachable and not progress.pauses:
         lines.append(Text(UNREACHABLE, "yellow"))
     style = "dim" if progress.phase == "running" else "yellow"
     return [*lines, Text(PHASE_TEXTS[progress.phase], style)]

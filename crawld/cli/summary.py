@@ -11,6 +11,7 @@ from crawld.config.site import SiteConfig
 from crawld.core.page import Failure, Outcome, PageState
 from crawld.store.engine.database import Database
 from crawld.store.frontier import page as page_rows
+from crawld.store.frontier import refusal
 from crawld.store.frontier import site as site_rows
 from crawld.store.frontier.page import PageRecord
 
@@ -30,11 +31,13 @@ class MirrorSummary:
         pages: pages by state, without unvisited pages beyond the current maximum depth.
         failed: pages whose last visit failed, by reason.
         examples: URL and reason of a few failed pages.
+        refused: why URLs were refused in this run.
     """
 
     pages: Counter[PageState] = field(default_factory=Counter)
     failed: Counter[str] = field(default_factory=Counter)
     examples: list[tuple[str, str]] = field(default_factory=list)
+    refused: set[str] = field(default_factory=set)
 
     @property
     def unvisited(self) -> int:
@@ -67,11 +70,15 @@ def _failure_reason(page: PageRecord) -> str | None:
     return page.last_failure or page.last_outcome.value
 
 
-async def read_summary(path: Path, site: SiteConfig) -> MirrorSummary:
-    """Count the pages of a site in a database without a daemon."""
+async def read_summary(path: Path, site: SiteConfig, since: float = 0.0) -> MirrorSummary:
+    """Count the pages of a site in a database without a daemon.
+
+    `since` is when the run began, Unix seconds.
+    """
     counts = MirrorSummary()
     async with await Database.open(path, read_only=True) as database:
         row = await database.read(site_rows.by_name, site.name)
+        counts.refused = await database.read(refusal.reasons_since, since)
         after = 0
         while row is not None:
             pages = await database.read(

@@ -31,6 +31,9 @@ def from_command_line(
     allow_private: bool = False,
     requisites: bool = True,
     requisite_hosts: Sequence[str] = (),
+    include: Sequence[str] = (),
+    exclude: Sequence[str] = (),
+    no_parent: bool = False,
     socket: Path | None = None,
 ) -> Config:
     """Return the config of a mirror.
@@ -45,6 +48,9 @@ def from_command_line(
         allow_private: whether every private address may be fetched.
         requisites: whether images, styles, scripts and fonts are mirrored too.
         requisite_hosts: further hosts to load requisites from.
+        include: patterns of which a page must match one, as in the config; empty: all pages.
+        exclude: patterns of which a page must match none.
+        no_parent: whether only pages in the directories of the URLs belong to the scope.
         socket: the control socket; None: beside the database.
 
     Raises:
@@ -53,8 +59,15 @@ def from_command_line(
     """
     if not urls:
         raise ConfigError("no URL to mirror", hint="crawld mirror https://example.org/")
+    if no_parent and include:
+        raise ConfigError(
+            "--no-parent and --include both say which pages belong to the mirror",
+            hint='without --no-parent: --include "prefix:https://example.org/docs/"',
+        )
     seeds = list(dict.fromkeys(canonicalize_given(url) for url in urls))
     hosts = list(dict.fromkeys(split_url(seed).host for seed in seeds))
+    if no_parent:
+        include = [f"prefix:{_directory(seed)}" for seed in seeds]
     site = {
         "name": default_site_name(hosts[0]),
         "seeds": seeds,
@@ -63,6 +76,8 @@ def from_command_line(
         "allow_private": allow_private,
         "requisites": requisites,
         "requisite_hosts": list(requisite_hosts),
+        "include": list(include),
+        "exclude": list(exclude),
         "allow_private_hosts": [host for host in hosts if not is_public_host(Config(), host)],
     }
     daemon = {"db": db, "contact": contact, "socket": socket}
@@ -78,6 +93,15 @@ def from_command_line(
     return config
 
 
+def _directory(url: str) -> str:
+    """Return the directory of a canonical URL.
+
+    >>> _directory("https://a.org/docs/guide?x=/y"), _directory("https://a.org/")
+    ('https://a.org/docs/', 'https://a.org/')
+    """
+    return url.partition("?")[0].rpartition("/")[0] + "/"
+
+
 def default_site_name(host: str) -> str:
     """Return the name of the site of a host that has no name in a config."""
     return re.sub(r"[^A-Za-z0-9.-]+", "-", host).strip("-.")[:64] or "site"
@@ -88,6 +112,8 @@ _OPTIONS = {
     "max_depth": "--depth",
     "max_pages": "--max-pages",
     "requisite_hosts": "--requisite-host",
+    "include": "--include",
+    "exclude": "--exclude",
     "contact": "--contact",
     "db": "--db",
     "socket": "--socket",
@@ -97,7 +123,8 @@ _OPTIONS = {
 def _message(error: ValidationError) -> str:
     texts = []
     for details in error.errors(include_url=False):
-        option = _OPTIONS.get(str(details["loc"][-1]), str(details["loc"][-1]))
+        named = [str(part) for part in details["loc"] if isinstance(part, str)]
+        option = _OPTIONS.get(named[-1], named[-1])
         given = hide_credentials(str(details["input"]))
         meaning = details["msg"].removeprefix("Value error, ")
         texts.append(f"{option} {given}: {meaning[:1].lower()}{meaning[1:]}")

@@ -121,7 +121,10 @@ def canonicalize_given(raw: str) -> str:
     Raises:
         InvalidUrlError: as `canonicalize`, or the URL has a user name or password.
     """
-    canonical = canonicalize(raw)
+    try:
+        canonical = canonicalize(raw)
+    except InvalidUrlError as error:
+        raise InvalidUrlError(error.message, hint=suggest_url(raw, error)) from None
     parsed = can_ada.parse(raw)
     if parsed.username or parsed.password:
         raise InvalidUrlError(
@@ -137,13 +140,32 @@ def suggest_url(raw: str, error: InvalidUrlError) -> str:
 
     >>> suggest_url("docs.example.org/a", InvalidUrlError("no scheme"))
     'did you mean https://docs.example.org/a?'
+    >>> suggest_url("htps://docs.example.org", InvalidUrlError("unknown scheme"))
+    'did you mean https://docs.example.org/?'
+    >>> suggest_url("localhost:8080", InvalidUrlError("unknown scheme"))
+    'did you mean http://localhost:8080/?'
     """
-    if "://" not in raw[:MAX_URL_LENGTH] and "@" not in raw and "." in raw:
-        try:
-            return f"did you mean {canonicalize(f'https://{raw.strip()}')[:_SHOWN]}?"
-        except InvalidUrlError:
-            pass
-    return error.hint
+    text = raw.strip()[:MAX_URL_LENGTH]
+    scheme, separator, rest = text.partition("://")
+    if not separator:
+        scheme, rest = "", text.lstrip("/")
+        if not _HOST_START.match(rest):
+            return error.hint
+    elif not scheme or not set(scheme.lower()) <= set("https:/"):
+        return error.hint
+    if "@" in rest:
+        return error.hint
+    local = rest.startswith(("localhost", "127.", "[::1]"))
+    try:
+        meant = canonicalize(f"{'http' if local else 'https'}://{rest}")
+        return f"did you mean {meant[:_SHOWN]}?"
+    except InvalidUrlError:
+        return error.hint
+
+
+_HOST_START = re.compile(
+    r"localhost\b|\[[0-9A-Fa-f:]{1,45}\]|[^/?#:\s]{1,253}\.[^/?#:\s]|[^/?#:\s]{1,253}:[0-9]"
+)
 
 
 def hide_credentials(text: str) -> str:

@@ -126,6 +126,12 @@ def totals(connection: apsw.Connection) -> dict[str, int]:
     return {str(reason): int(refused) for reason, refused in rows}
 
 
+def reasons_since(connection: apsw.Connection, at: float) -> set[str]:
+    """Return why URLs were refused since a time, Unix seconds."""
+    rows = connection.execute("SELECT DISTINCT reason FROM refusal WHERE last_at >= ?", (at,))
+    return {reason for (reason,) in rows}
+
+
 def of_host(connection: apsw.Connection, host: str) -> list[RefusalRow]:
     """Return the counts of one host, the most frequent reason first."""
     rows = connection.execute(

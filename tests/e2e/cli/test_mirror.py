@@ -2,8 +2,13 @@
 
 import json
 import signal
+from contextlib import closing
 
 import pytest
+
+from crawld.store.engine.connection import open_connection
+from crawld.store.versions import search_index
+from tests.e2e.cli.conftest import wait_for_lines
 
 
 @pytest.fixture
@@ -35,6 +40,38 @@ def test_summary_for_people(mirrored):
     ended = mirrored("/", "--depth", "0")
     assert ended.code == 0
     assert "1 page visited, 0 of them failed, 0 never visited" in ended.out
+
+
+def test_once_leaves_one_file_that_can_be_searched(mirrored, tmp_path):
+    ended = mirrored("/", "--depth", "1")
+    names = {path.name for path in tmp_path.iterdir() if path.name.startswith("m.db")}
+    assert names == {"m.db", "m.db.lock"}
+    with closing(open_connection(tmp_path / "m.db", read_only=True)) as connection:
+        assert search_index.count_pending(connection) == 0
+        assert search_index.count_hits(connection, "see").of("") > 0
+    assert "to follow one more: --depth 2" in ended.out
+    assert "--max-pages" not in ended.out
+
+
+def test_the_limit_of_pages_is_named_at_the_end(mirrored):
+    ended = mirrored("/", "--max-pages", "3", "--depth", "20", "--json")
+    assert json.loads(ended.out)["limits"] == [
+        "the limit of 3 pages left further links out; to raise it: --max-pages 30"
+    ]
+
+
+def test_only_pages_of_a_directory(mirrored, simweb_port):
+    ended = mirrored("/wiki/", "--no-parent", "--json")
+    assert json.loads(ended.out)["pages_in_all"] >= 1
+    kept = mirrored("/", "--exclude", f"prefix:http://127.0.0.1:{simweb_port}/wiki/", "--json")
+    assert ended.err.count("error") == 0
+    assert json.loads(kept.out)["pages_in_all"] >= 1
+
+
+def test_a_mirror_that_can_fetch_nothing_says_so_at_once(crawld):
+    process = crawld.start("mirror", "http://127.0.0.1:9/")
+    [line] = wait_for_lines(process, process.stderr, "nothing_can_be_fetched")
+    assert "port 9 belongs to another service" in line
 
 
 def test_max_pages_and_depth_are_kept(mirrored):

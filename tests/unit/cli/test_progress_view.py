@@ -85,3 +85,9 @@ def test_rates_are_those_of_the_last_minute():
     assert (rates.visits_per_min, rates.bytes_per_s) == (60.0, 100.0)
     rates.add(80.0, 30, 3000)
     assert rates.visits_per_min == 0.0
+
+
+def test_a_mirror_that_can_fetch_nothing_says_why():
+    progress = replace(PROGRESS, stuck={"a.test": "connection refused"})
+    text = shown(mirror_view(progress, RateMeter(), "x"))
+    assert "nothing can be fetched: a.test: connection refused" in text

@@ -45,6 +45,45 @@ def test_errors_name_the_command_line_option(keys, part):
     assert part in str(caught.value)
 
 
+def test_patterns_are_those_of_the_config():
+    patterns = {"include": ["prefix:https://a.example/b"], "exclude": ["glob:*/x", "regex:y$"]}
+    site = from_command_line(["https://a.example/b"], contact="a@b.org", **patterns).sites[0]
+    assert (list(site.include), list(site.exclude)) == (*patterns.values(),)
+    with pytest.raises(ConfigError, match="--include nothing"):
+        from_command_line(["https://a.example/"], contact="a@b.org", include=["nothing"])
+
+
+def test_no_parent_keeps_to_the_directories_of_the_urls():
+    urls = ["https://a.example/docs/guide?x=/y/", "https://b.example"]
+    site = from_command_line(urls, contact="a@b.org", no_parent=True).sites[0]
+    assert site.include == ("prefix:https://a.example/docs/", "prefix:https://b.example/")
+    with pytest.raises(ConfigError, match="--no-parent and --include"):
+        from_command_line(urls, contact="a@b.org", no_parent=True, include=["prefix:https://x/"])
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [
+        ("docs.example.org", "https://docs.example.org/"),
+        ("docs.example.org:8080/x", "https://docs.example.org:8080/x"),
+        ("//docs.example.org", "https://docs.example.org/"),
+        ("htps://docs.example.org", "https://docs.example.org/"),
+        ("localhost:8080", "http://localhost:8080/"),
+        ("127.0.0.1", "http://127.0.0.1/"),
+        ("foo", None),
+        ("ftp://a.org/", None),
+        ("mailto:a@b.org", None),
+        ("user:secret@a.org", None),
+    ],
+)
+def test_a_url_without_a_scheme_is_suggested_with_one(typed, meant):
+    with pytest.raises(InvalidUrlError) as caught:
+        from_command_line([typed])
+    expected = f"did you mean {meant}?" if meant else "a URL crawld can visit looks like"
+    assert expected in caught.value.hint
+    assert "secret" not in str(caught.value)
+
+
 def test_invalid_urls_are_refused():
     with pytest.raises(InvalidUrlError):
         from_command_line(["example.org"])
