@@ -313,6 +313,9 @@ def log(
     if session.as_json and not follow:
         print(printable_json(body.decode()))
         return
+    if not follow and not read_response(body):
+        console().print("no such visits; what the daemon does: crawlctl status")
+        return
     with contextlib.suppress(KeyboardInterrupt):
         last = _print_visits(body, as_json=session.as_json) or 0
         while follow:

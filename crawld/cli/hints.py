@@ -10,12 +10,17 @@ from rich.console import RenderableType
 
 from crawld.cli.output import clean
 from crawld.cli.session import Session
-from crawld.cli.tables import table
+from crawld.cli.tables import listing
 from crawld.core.display import ago_text, count_text, duration_text
 from crawld.core.words import trouble_label
 
 if TYPE_CHECKING:
     from crawld.daemon.api.schemas.hints import HintSourceStatus
+
+NO_SOURCES = (
+    "no source reports changes, so visits find them; sources are the sitemaps in robots.txt, which"
+    " the first visits find,\nand a site's feeds, listings, event_stream, and api = true on a wiki"
+)
 
 
 def hints(session: Session) -> None:
@@ -42,7 +47,7 @@ def hints_table(found: list[HintSourceStatus], now: float) -> RenderableType:
         ),
         *("trust", "miss rate", "lag", "gain", "waiting", "error"),
     )
-    return table(headings, [_line(each, now) for each in found])
+    return listing(headings, [_line(each, now) for each in found], NO_SOURCES)
 
 
 def _line(each: HintSourceStatus, now: float) -> tuple[str, ...]:

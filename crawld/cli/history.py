@@ -109,7 +109,9 @@ def history_table(history: History, now: float) -> RenderableType:
     known = f"{count_text(shown)} shown, {count_text(total)} stored by visits so far"
     title = clean(history.title) or None
     head = tables.facts([("url", clean(history.url)), ("title", title), ("versions", known)])
-    return Group(head, "", tables.table(headings, (_row(version, end) for version, end in rows)))
+    empty = f"no version; why: crawlctl why {clean(history.url)}"
+    found = tables.listing(headings, (_row(version, end) for version, end in rows), empty)
+    return Group(head, "", found)
 
 
 def _row(version: VersionStatus, end: float) -> Sequence[str]:

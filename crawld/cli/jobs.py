@@ -11,7 +11,7 @@ from rich.console import Group, RenderableType
 
 from crawld.cli.output import clean
 from crawld.cli.session import Session
-from crawld.cli.tables import table
+from crawld.cli.tables import listing, table
 from crawld.core.display import ago_text, count_text, duration_text
 from crawld.core.words import trouble_label
 
@@ -53,7 +53,7 @@ def audit(
 def audits_table(found: list[AuditStatus]) -> RenderableType:
     """Return measured freshness, one line per site and day."""
     headings = ("day", "site", "audits", "fresh", "95 %", "model", "unknown")
-    return table(
+    return listing(
         headings,
         (
             (
@@ -67,6 +67,8 @@ def audits_table(found: list[AuditStatus]) -> RenderableType:
             )
             for each in found
         ),
+        "no audits in these days; random visits to pages that have a copy measure the freshness:"
+        " [jobs] audit_share",
     )
 
 
@@ -95,6 +97,8 @@ def jobs_table(found: list[status.JobStatus]) -> RenderableType:
 
 def wikis_table(found: list[status.WikiStatus]) -> RenderableType:
     """Return the wikis, one per line; then the titles of their parts, and those with a problem."""
+    if not found:
+        return "no wikis; a MediaWiki is found by the first visits to a site with api = true"
     parts = [part for each in found for part in each.parts]
     whole = table(
         ("wiki", "sites", "software", "pages", "requests", "changes", "trouble"),

@@ -52,7 +52,7 @@ def quarantine_table(pages: list[QuarantinedPage], now: float) -> RenderableType
         )
         for each in pages
     )
-    return tables.table(headings, rows)
+    return tables.listing(headings, rows, "no pages; none has frozen or killed the process")
 
 
 COMMANDS = (quarantine,)

@@ -122,7 +122,7 @@ def _purged_text(page: PurgeStatus) -> str:
 def pins_table(pins: list[PinStatus], now: float) -> RenderableType:
     """Return the pinned pages, one per line."""
     headings = ("version", "fetched", "pinned", "url")
-    return tables.table(
+    return tables.listing(
         headings,
         (
             (
@@ -133,6 +133,7 @@ def pins_table(pins: list[PinStatus], now: float) -> RenderableType:
             )
             for each in pins
         ),
+        "no page is pinned; to show one as it was at a time: crawlctl pin URL --at TIME",
     )
 
 

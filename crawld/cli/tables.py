@@ -68,6 +68,14 @@ def table(headings: Sequence[str], rows: Iterable[Sequence[str | Text]]) -> Tabl
     return made
 
 
+def listing(
+    headings: Sequence[str], rows: Iterable[Sequence[str | Text]], empty: str
+) -> RenderableType:
+    """Return a table; without rows a text that tells why, and what would make some."""
+    made = table(headings, rows)
+    return made if made.row_count else empty
+
+
 def facts(pairs: Iterable[tuple[str, str | Text | None]]) -> Table:
     """Return names and values, one per line; values of None are left out."""
     made = Table.grid(padding=(0, 2, 0, 0))
@@ -92,7 +100,10 @@ def sites_table(sites: list[models.SiteStatus]) -> RenderableType:
         "site", "state", "known", "visited", "waiting", "shared", "requisites", "delay", "source",
         "hosts",
     )  # fmt: skip
-    return table(headings, (_site_row(site) for site in sites))
+    empty = (
+        "no sites; to mirror one: crawlctl add URL, or [[site]] in the config and crawlctl reload"
+    )
+    return listing(headings, (_site_row(site) for site in sites), empty)
 
 
 def _site_state(site: models.SiteStatus) -> str:
@@ -129,7 +140,8 @@ def hosts_table(hosts: Sequence[models.HostStatus]) -> RenderableType:
         "host", "known", "waiting", "visits", "changes", "failed", "wire", "delay", "back-off",
         "next slot",
     )  # fmt: skip
-    return table(headings, (_host_row(host) for host in hosts))
+    empty = "no hosts; they come with the seeds of sites: crawlctl sites"
+    return listing(headings, (_host_row(host) for host in hosts), empty)
 
 
 def next_slot_text(host: models.HostStatus) -> str:
@@ -226,7 +238,8 @@ def refusals_table(refused: Sequence[models.RefusedUrls]) -> RenderableType:
 def pages_table(pages: Sequence[models.PageStatus], now: float) -> RenderableType:
     """Return pages, one per line."""
     headings = ("page", "state", "depth", "outcome", "last visit", "last change", "url")
-    return table(headings, (_page_row(page, now) for page in pages))
+    empty = "no such pages; they come with the seeds of sites and with links: crawlctl sites"
+    return listing(headings, (_page_row(page, now) for page in pages), empty)
 
 
 def _page_row(page: models.PageStatus, now: float) -> Sequence[str | Text]:
@@ -378,7 +391,9 @@ def log_line(visit: models.VisitStatus, at: str) -> Text:
 
 def added_table(added: models.Added) -> RenderableType:
     """Return the result of adding URLs."""
-    parts: list[RenderableType] = [f"{plural(added.admitted, 'URL')} admitted to {added.site}"]
+    to = f"the new site {added.site}" if added.new_site else f"site {added.site}"
+    parts: list[RenderableType] = [f"{plural(added.admitted, 'URL')} admitted to {to}"]
+    parts += [Text(f"warning: {clean(each)}", "yellow") for each in added.warnings]
     if added.refused:
         parts.append(refusals_table(added.refused))
     return Group(*parts)

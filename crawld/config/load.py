@@ -6,6 +6,7 @@ files are read completely, which may take seconds, so the daemon calls `load` in
 
 from __future__ import annotations
 
+import copy
 import difflib
 import json
 import re
@@ -13,6 +14,7 @@ import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
@@ -100,10 +102,13 @@ def load(path: Path) -> LoadedConfig:
             hint="fix that place",
         ) from None
     lines = key_lines(text)
+    document.setdefault("daemon", {})  # its default paths are relative to this file
     try:
         config = Config.model_validate(document, context={"directory": path.parent})
     except ValidationError as error:
-        raise _refusal(path, lines, list(_mistakes(error, document))) from None
+        mistakes = list(_mistakes(error, document))
+        mistakes += _issues_besides(mistakes, document, path.parent)
+        raise _refusal(path, lines, mistakes) from None
     issues, seeds = check_config(config)
     if fatal := [issue for issue in issues if issue.fatal]:
         raise _refusal(path, lines, fatal)
@@ -179,6 +184,65 @@ def _message(path: KeyPath, details: ErrorDetails, document: Mapping[str, object
     is_table = isinstance(details["input"], dict | list)
     given = "" if is_table else f" = {_shown(details['input'])}"
     return f"{name}{given} {meaning}{_unit(path)}"
+
+
+def _issues_besides(
+    mistakes: Sequence[Issue], document: Mapping[str, Any], directory: Path
+) -> list[Issue]:
+    """Return what is wrong with seeds and other values apart from mistakes of single keys.
+
+    The keys with a mistake are left out for that; issues that may follow from it are not told.
+    """
+    rest = copy.deepcopy(dict(document))
+    for mistake in mistakes:
+        _remove(rest, mistake.path)
+    for index, site in enumerate(_blocks(rest, "site")):
+        site.setdefault("name", f"number-{index + 1}")  # the mistake may be the name
+    try:
+        config = Config.model_validate(rest, context={"directory": directory})
+    except ValidationError:
+        return []
+    wrong = [mistake.path for mistake in mistakes]
+    return [
+        issue
+        for issue in check_config(config)[0]
+        if issue.fatal and not any(_is_related(issue.path, path) for path in wrong)
+    ]
+
+
+_SOME_SEED = "http://localhost/"
+"""Stands in for a seed that is not even text."""
+
+
+def _is_related(one: KeyPath, other: KeyPath) -> bool:
+    """Whether a key is, holds or is held by another."""
+    shared = min(len(one), len(other))
+    return one[:shared] == other[:shared]
+
+
+def _blocks(document: Mapping[str, Any], name: str) -> list[dict[str, Any]]:
+    blocks = document.get(name)
+    return [each for each in blocks if isinstance(each, dict)] if isinstance(blocks, list) else []
+
+
+def _remove(document: dict[str, Any], path: KeyPath) -> None:
+    """Remove a key; a seed becomes another one, so that no index changes, other lists go whole."""
+    holder: Any = document
+    for part, following in zip(path, (*path[1:], None), strict=True):
+        inner = holder.get(part) if isinstance(holder, dict) else None
+        if isinstance(holder, list):
+            if not isinstance(part, int) or part >= len(holder):
+                return
+            holder = holder[part]
+        elif part == "seeds" and isinstance(inner, list) and isinstance(following, int):
+            inner[following] = _SOME_SEED
+            return
+        elif following is not None and (isinstance(inner, dict) or part in BLOCKS):
+            holder = inner
+        else:
+            if isinstance(holder, dict):
+                holder.pop(part, None)
+            return
 
 
 def _shown(value: object) -> str:

@@ -16,7 +16,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import Field, StrictBool
+from pydantic import ConfigDict, Field, StrictBool
 
 from crawld.config.key import MIB, ConfigTable, key
 from crawld.config.notify import MAX_RULES, MailConfig, NotifyConfig
@@ -43,9 +43,12 @@ from crawld.core.revisit.names import PolicyName
 class DaemonConfig(ConfigTable):
     """The daemon: its files, its identity and its log."""
 
+    # A path means the same place whether it is the default or written out.
+    model_config = ConfigDict(validate_default=True)
+
     db: FilePath = key(
         Path("crawld.db"),
-        "The database file, which holds everything; unset: crawld.db in the working directory.",
+        "The database file, which holds everything; unset: crawld.db beside this file.",
         restart=True,
     )
     socket: FilePath | None = key(

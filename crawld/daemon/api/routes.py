@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-import re
-
 from fastapi import APIRouter, BackgroundTasks
-from pydantic import ValidationError
-from starlette.exceptions import HTTPException
 
-from crawld.config.derive import is_public_host
-from crawld.config.site import SiteConfig
 from crawld.core.display import delay_text
 from crawld.core.page import Outcome, PageState
-from crawld.core.url import split_url
+from crawld.core.words import PAUSE_WORDS, label
+from crawld.daemon.api.add import add as add_urls
 from crawld.daemon.api.audit import audit_routes
 from crawld.daemon.api.forecast import forecast_routes
 from crawld.daemon.api.hints import hint_routes
 from crawld.daemon.api.history import history_routes, version_detail
-from crawld.daemon.api.lookup import canonical, known_host, known_page
+from crawld.daemon.api.lookup import known_host, known_page
 from crawld.daemon.api.notify import notify_routes
 from crawld.daemon.api.parameters import RESPONSES, After, Limit
 from crawld.daemon.api.quarantine import quarantine_routes
@@ -37,12 +32,14 @@ from crawld.daemon.api.views import (
 from crawld.daemon.api.why import why_routes
 from crawld.daemon.api.wiki_views import wiki_statuses
 from crawld.daemon.daemon import Daemon
-from crawld.errors import OperatorError
 from crawld.store import visit as visit_rows
 from crawld.store.frontier import host as host_rows
 from crawld.store.frontier import page as page_rows
-from crawld.store.frontier import page_share, tombstone
+from crawld.store.frontier import page_share
 from crawld.store.frontier import site as site_rows
+
+STILL_PAUSED_SHOWN = 5
+"""Sites and hosts that a resume names as still paused."""
 
 
 def routes(daemon: Daemon) -> APIRouter:
@@ -155,7 +152,7 @@ def _commands(router: APIRouter, daemon: Daemon) -> None:
     @router.post("/add")
     async def add(form: schemas.AddForm) -> schemas.Added:
         """Add URLs as seeds of a site, or as a site of their own."""
-        return await _add(daemon, form)
+        return await add_urls(daemon, form)
 
     @router.post("/remove")
     async def remove(form: schemas.RemoveForm) -> schemas.Done:
@@ -209,67 +206,32 @@ def _lifecycle(router: APIRouter, daemon: Daemon) -> None:
         return schemas.Done(done="shutting down")
 
 
-async def _add(daemon: Daemon, form: schemas.AddForm) -> schemas.Added:
-    urls = list(dict.fromkeys(canonical(url) for url in form.urls))
-    if form.site is not None and any(
-        site.name == form.site for site in daemon.state.sites.values()
-    ):
-        site = daemon.site_registry.by_name(form.site)
-    else:
-        site = await daemon.site_registry.add(_new_site(daemon, form, urls))
-    purged = await daemon.database.read(tombstone.select, urls)
-    out = frozenset(purged)
-    admitted = await daemon.state.add_seeds(site, [url for url in urls if url not in out])
-    refused = [
-        schemas.RefusedUrls(
-            reason=each.reason, refused=each.count, example=each.example, last_at=each.at
-        )
-        for each in admitted.refusals
-    ]
-    if purged:
-        refused.append(
-            schemas.RefusedUrls(
-                reason="purged",
-                refused=len(purged),
-                example=purged[0],
-                last_at=daemon.clock.now(),
-            )
-        )
-    return schemas.Added(site=site.name, admitted=len(admitted.found), refused=refused)
-
-
-def _new_site(daemon: Daemon, form: schemas.AddForm, urls: list[str]) -> SiteConfig:
-    public = [url for url in urls if is_public_host(daemon.config, split_url(url).host)]
-    if public and daemon.config.daemon.contact is None:
-        raise OperatorError(
-            f"{split_url(public[0]).host} is a public host and no contact is set",
-            hint="set [daemon] contact, or start with --contact",
-        )
-    derived = re.sub(r"[^A-Za-z0-9.-]+", "-", split_url(urls[0]).host).strip("-.")[:64]
-    try:
-        return SiteConfig(
-            name=form.site or derived or "site",
-            seeds=tuple(urls),
-            max_depth=form.max_depth,
-            max_pages=form.max_pages,
-            host_delay_s=form.host_delay_s,
-            allow_private=form.allow_private,
-        )
-    except ValidationError as error:
-        first = error.errors()[0]
-        key = ".".join(str(part) for part in first["loc"])
-        raise HTTPException(422, f"{key}: {first['msg']}") from None
-
-
 async def _set_paused(daemon: Daemon, form: schemas.TargetForm, *, paused: bool) -> schemas.Done:
     word = "paused" if paused else "resumed"
     if form.site is not None:
         await daemon.site_registry.set_paused(form.site, paused=paused)
-        return schemas.Done(done=f"site {form.site} {word}")
-    if form.host is not None:
+        done = f"site {form.site} {word}"
+    elif form.host is not None:
         row = await known_host(daemon, form.host)
         await daemon.database.write(host_rows.set_paused, row.host, paused)
         daemon.state.set_host_paused(row.host, paused=paused)
-        return schemas.Done(done=f"host {row.host} {word}")
-    daemon.set_paused(paused=paused)
-    return schemas.Done(done=f"everything {word}")
+        done = f"host {row.host} {word}"
+    else:
+        daemon.set_paused(paused=paused)
+        done = f"everything {word}"
+    if not paused and (left := await _still_paused(daemon)):
+        done += f"; still paused: {', '.join(left)}"
+    return schemas.Done(done=done)
+
+
+async def _still_paused(daemon: Daemon) -> list[str]:
+    """Return what a resume left paused, each with what resumes it."""
+    reasons = sorted(daemon.crawl.schedule.pauses)
+    left = [f"everything ({label(PAUSE_WORDS, each)})" for each in reasons]
+    names = sorted(site.name for site in daemon.state.sites.values() if site.paused)
+    hosts = await daemon.database.read(host_rows.paused_hosts, STILL_PAUSED_SHOWN + 1)
+    left += [f"site {name} (crawlctl resume --site {name})" for name in names]
+    left += [f"host {host} (crawlctl resume --host {host})" for host in hosts]
+    if len(left) > STILL_PAUSED_SHOWN:
+        left[STILL_PAUSED_SHOWN:] = ["and more; see: crawlctl sites, crawlctl hosts"]
+    return left

@@ -184,6 +184,12 @@ def set_paused(connection: apsw.Connection, host: str, paused: bool) -> bool:
     return connection.changes() > 0
 
 
+def paused_hosts(connection: apsw.Connection, limit: int) -> list[str]:
+    """Return hosts that the operator paused, by name, at most `limit`."""
+    rows = connection.execute("SELECT host FROM host WHERE paused ORDER BY host LIMIT ?", (limit,))
+    return [host for (host,) in rows]
+
+
 def list_origins(connection: apsw.Connection, host_id: int) -> list[tuple[int, str]]:
     """Return (origin_id, origin) of a host."""
     rows = connection.execute(

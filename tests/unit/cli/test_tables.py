@@ -2,7 +2,7 @@
 
 import pytest
 
-from crawld.cli import status_table, tables
+from crawld.cli import hints, jobs, quarantine, retention, status_table, tables
 from crawld.core.change.history import Observation
 from crawld.core.change.model import PageModel
 from crawld.core.page import Outcome, PageState
@@ -138,8 +138,35 @@ def test_visits():
 def test_added():
     refused = models.RefusedUrls(reason="host_cap", refused=2, example="http://x/", last_at=1.0)
     text = shown(tables.added_table(models.Added(site="s", admitted=0, refused=[refused])))
-    assert "0 URLs admitted to s" in text
+    assert "0 URLs admitted to site s" in text
     assert "over max_pages_per_host" in text
+
+
+def test_added_to_a_new_site_whose_host_cannot_be_fetched():
+    added = models.Added(
+        site="s", new_site=True, admitted=1, refused=[], warnings=["no.test: there is no such\x1b"]
+    )
+    text = shown(tables.added_table(added))
+    assert text == (
+        "1 URL admitted to the new site s\n"
+        "warning: no.test: there is no such\N{REPLACEMENT CHARACTER}\n"
+    )
+
+
+def test_empty_lists_tell_what_fills_them():
+    lists = {
+        tables.sites_table([]): "crawlctl add URL",
+        tables.hosts_table([]): "crawlctl sites",
+        tables.pages_table([], 1.0): "crawlctl sites",
+        hints.hints_table([], 1.0): "event_stream",
+        jobs.wikis_table([]): "api = true",
+        jobs.audits_table([]): "audit_share",
+        retention.pins_table([], 1.0): "crawlctl pin URL",
+        quarantine.quarantine_table([], 1.0): "none has frozen",
+    }
+    for text, expected in lists.items():
+        assert text.startswith("no ")
+        assert expected in text
 
 
 def audited(**more):

@@ -139,6 +139,58 @@ def test_all_mistakes_are_reported_in_order_of_lines(write):
     assert places == ["line 2", "line 3", "line 5"]
 
 
+def test_seeds_are_checked_together_with_the_values_of_keys(write):
+    message = refusal(
+        write(
+            """\
+[daemon]
+log_level = "loud"
+[[site]]
+name = "a"
+seeds = ["no url", "http://a.test/"]
+max_depth = -1
+[[site]]
+seeds = ["ftp://b.test/"]
+include = 5
+[[site]]
+name = "c"
+seeds = [7, "none either"]
+"""
+        )
+    )
+    told = [line.split(": ", 1) for line in message.splitlines()]
+    assert [place.partition(", ")[2] for place, _ in told] == [
+        *("line 2", "line 5", "line 6", "line 7", "line 8", "line 9", "line 12", "line 12")
+    ]
+    assert "'no url' is not a URL" in message
+    assert "'ftp://b.test/' has the scheme" in message
+    assert "'none either' is not a URL" in message
+    assert "localhost" not in message
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '[[site]]\nname = "a"\nseeds = 5\n',  # no seed is left, because of the mistake
+        '[[site]]\nname = "a"\nseeds = ["http://localhost/"]\nseeds_file = 3\n',
+        "[[site]]\n",
+        "site = 5\n",
+        "[site]\nname = 3\n",
+        "[politeness]\ngroups = [{ hosts = 3 }]\n",
+        "[politeness]\ngroups = [3]\n",
+    ],
+)
+def test_no_issue_that_follows_from_a_mistake_is_told(write, text):
+    assert len(refusal(write(text)).splitlines()) == 1
+
+
+@pytest.mark.parametrize("text", ["", "[daemon]\n", '[daemon]\ndb = "crawld.db"\n'])
+def test_the_database_is_beside_the_config_written_out_or_not(write, tmp_path, monkeypatch, text):
+    monkeypatch.chdir("/")
+    path = write(f'{text}[[site]]\nname = "a"\nseeds = ["http://localhost/"]\n')
+    assert load(path).config.daemon.db == tmp_path / "crawld.db"
+
+
 def test_the_number_of_reported_mistakes_is_limited(write):
     message = refusal(write("[fetch]\n" + "".join(f"key{n} = 1\n" for n in range(1000))))
     assert message.endswith("... and 980 more")

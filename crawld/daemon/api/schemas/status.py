@@ -455,8 +455,10 @@ class Added(BaseModel):
     """The result of an add."""
 
     site: str
+    new_site: bool = False
     admitted: int
     refused: list[RefusedUrls]
+    warnings: list[str] = Field(default=[], description="why hosts cannot be fetched, for people")
 
 
 class TargetForm(Form):
