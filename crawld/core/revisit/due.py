@@ -9,7 +9,7 @@ whenever nothing else is due sooner, so a due time decides only while work waits
     an edited page                                   15; reported late: as late again, up to 45
     an image or style that was replaced, a retry     45 after its retry time
     an audit                                         30
-    a deletion or move to be confirmed               60: readers see the mark already
+    a deletion or move to be confirmed               120: readers see the mark already
 
 Users of an edited template have no due time: they get the turns that are left, and one of
 `REST_EVERY` while none is. A due time would let a template of many users delay every edit.
@@ -30,9 +30,9 @@ wait behind all those of an outage, and these are read soon, too."""
 
 AUDIT_S: Final = 30.0
 RETRY_S: Final = 45.0
-CONFIRM_S: Final = 60.0
+CONFIRM_S: Final = 120.0
 
-REST_EVERY: Final = 20
+REST_EVERY: Final = 30
 """While work with due times uses up all turns, one of so many is for the rest."""
 
 

@@ -19,6 +19,7 @@ from typing import Final
 import structlog
 import trio
 
+from crawld.core.url import split_url
 from crawld.daemon.crawl.api_client import ApiClient, api_of
 from crawld.daemon.crawl.context import BackgroundWork, CrawlContext
 from crawld.daemon.jobs.wiki_parts.asking import Ask, AskOnce, resolve_titles
@@ -52,10 +53,14 @@ JOINED_S: Final = 4.0
 """A check does the work of those that are due this soon after it."""
 
 REST_FACTOR: Final = 8.0
-"""Rest after a check, as a multiple of its duration."""
+"""Rest after a check, as a multiple of its duration without the wait for edited pages."""
 
 PATIENCE_S: Final = 5.0
 """How long edited pages come before a request."""
+
+LOOKS, LOOK_S = 20, 1.0
+"""How often, and how long before it looks again, a check waits, besides, until no edited page does:
+after an outage these come first."""
 
 RETRY_S: Final = 30.0
 """Pause before a wiki that did not answer is asked again."""
@@ -105,7 +110,7 @@ class WikiCategoriesJob(BackgroundWork):
     async def run(self) -> str:
         """Check the wikis that are due."""
         rows = {row.wiki_id: row for row in await self._database.read(wiki.list_wikis)}
-        began_at = trio.current_time()
+        began_at, waited_s = trio.current_time(), 0.0
         if not self._has_run:
             self._has_run = True
             self._due |= {wiki_id: [began_at, began_at + CHECKS_S[2]] for wiki_id in rows}
@@ -118,6 +123,7 @@ class WikiCategoriesJob(BackgroundWork):
             row = rows.get(wiki_id)
             if row is None:
                 continue
+            waited_s += await self._wait_calm(row)
             result = await self._check(row)
             if isinstance(result, ApiTrouble):
                 pause_s = max(result.pause_s(1), RETRY_S)
@@ -126,12 +132,21 @@ class WikiCategoriesJob(BackgroundWork):
             results.append(result)
         if results:
             now = trio.current_time()
-            self._rested_at = now + REST_FACTOR * (now - began_at)
+            self._rested_at = now + REST_FACTOR * (now - began_at - waited_s)
         return "; ".join(each for each in results if each) or "nothing to check"
 
     async def progress(self) -> dict[str, int]:
         """Return how many checks wait."""
         return {"checks": sum(map(len, self._due.values()))}
+
+    async def _wait_calm(self, row: WikiRow) -> float:
+        """Wait for the edited pages of the host of a wiki; return how long, seconds."""
+        began_at, host = trio.current_time(), self._state.hosts.get(split_url(row.origin).host)
+        for _ in range(LOOKS):
+            if host is None or not host.has_edited(self._clock.now(), self._state.active):
+                break
+            await trio.sleep(LOOK_S)
+        return trio.current_time() - began_at
 
     async def _check(self, row: WikiRow) -> str | ApiTrouble:
         """Compare the categories that sites of a wiki follow, and list those that differ."""

@@ -51,7 +51,7 @@ MAX_RETRY_S: Final = 600.0
 
 _CLOSED: Final = frozenset({TroubleKind.CLOSED, TroubleKind.FORBIDDEN, TroubleKind.NOT_JSON})
 
-SHARED_WAIT_S: Final = 10.0
+SHARED_WAIT_S: Final = 17.0
 """How long a question waits for the next poll, which takes it along, while edited pages wait."""
 
 PATIENCE_S: Final = 5.0
