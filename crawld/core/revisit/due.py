@@ -11,8 +11,11 @@ whenever nothing else is due sooner, so a due time decides only while work waits
     an audit                                         30
     a deletion or move to be confirmed               120: readers see the mark already
 
-Users of an edited template have no due time: they get the turns that are left, and one of
-`REST_EVERY` while none is. A due time would let a template of many users delay every edit.
+
+Users of an edited template get the turns that are left, and one of `REST_EVERY` while none is: a
+template of many users would delay all edits for minutes. Their due times order them among each
+other only: 3 s after the report for each user of the template, so that one of few users does not
+wait for one of many.
 """
 
 from __future__ import annotations
@@ -31,6 +34,9 @@ wait behind all those of an outage, and these are read soon, too."""
 AUDIT_S: Final = 30.0
 RETRY_S: Final = 45.0
 CONFIRM_S: Final = 120.0
+
+FAN_OUT_S: Final = 3.0
+"""A user of an edited template is due so much later for each user that the template has."""
 
 REST_EVERY: Final = 30
 """While work with due times uses up all turns, one of so many is for the rest."""

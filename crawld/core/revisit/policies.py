@@ -125,7 +125,8 @@ class Policy(Protocol):
             trust: share of the source's hints that are true (`change/reliability.py`), in [0, 1];
                 at 0 the hint has no effect.
             indirect: whether something that the page includes has changed, not the page itself.
-            due_at: until when the page should be visited (`hints.due_time`).
+            due_at: until when the page should be visited (`due.py`); None: by `at`, of an indirect
+                hint never.
         """
         ...
 

@@ -193,16 +193,16 @@ class IndexPolicy(PageSet):
         self._revalue_hinted(group, at)
         if group is self._hinted:
             self._edited_count += 1
-            if self._follows_due_times(at):
-                return group.first_due()
+        if group.due_at < math.inf and self._follows_due_times(group, at):
+            return group.first_due()
         hinted, hinted_value = group.best()
         if slot >= 0:
             value *= float(self._silence_factors(np.array([slot]), at)[0])
         return slot if hinted_value < value else hinted
 
-    def _follows_due_times(self, at: float) -> bool:
-        """Whether the edited page that is due first comes next, whatever its value."""
-        keeps_up = at - self._hinted.due_at <= OVERDUE_S
+    def _follows_due_times(self, group: hints.HintedPages, at: float) -> bool:
+        """Whether the page that is due first comes next, whatever its value."""
+        keeps_up = group is self._indirect or at - group.due_at <= OVERDUE_S
         return keeps_up or self._edited_count % DUE_EVERY == 0
 
     def visit_values(self, pages: ArrayLike, now: float) -> Floats:
@@ -314,7 +314,8 @@ class IndexPolicy(PageSet):
         visited_at, age, scale = self._pages.state(slot)
         if changed_at <= visited_at:
             return
-        due_at = due_time(at, at) if due_at is None else due_at
+        if due_at is None:
+            due_at = math.inf if indirect else due_time(at, at)
         if slot in self._in_flight:
             late = (at, trust, indirect, due_at)
             known = self._late_hints.get(slot, late)

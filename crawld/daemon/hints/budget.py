@@ -8,7 +8,8 @@ still polled now and then, since it may improve.
 A poll of a wiki is one cheap request that shows all its edits and deletions. A wiki is therefore
 polled every `min_poll_s`, within the share, whatever the models expect: nothing that waits on its
 host is better than to know what a reader sees wrong. It is polled somewhat less often while many
-edited pages wait. Only while the host is mirrored for the first time the models decide.
+edited pages wait, and while copies are known to be stale and the last poll told nothing new. Only
+while the host is mirrored for the first time the models decide.
 
 During a burst of any source the interval shrinks at once: the next poll comes when about
 `NEW_HINTS_AIM` more changes are expected, even if the models expect fewer.
@@ -68,7 +69,8 @@ PROMPT_KINDS: Final = frozenset({"recent_changes", "probe"})
 BACKLOG_PAGES: Final = 5
 BACKLOG_FACTOR: Final = 1.6
 """While more edited pages wait than this, a wiki is polled so many times less often: its turns go
-to the visits, and a deletion is still seen within 10 s at the default `min_poll_s`."""
+to the visits, and a deletion is still seen within 10 s at the default `min_poll_s`. So it is while
+something is known to be stale and the last poll told nothing new."""
 
 NEW_HINTS_AIM: Final = 2.0
 """Changes of known pages that one poll should return at most."""
@@ -136,7 +138,8 @@ class PollBudget(BackgroundWork):
         min_s = self.min_pause_s(host_name, requests)
         if row.kind in PROMPT_KINDS and not self._is_filling(host_name):
             pause_s = max(min_s, self._config().jobs.min_poll_s)
-            return BACKLOG_FACTOR * pause_s if self._has_backlog(host_name) else pause_s
+            waits = self._has_backlog(host_name) or (not new_hints and self.has_stale(host_name))
+            return BACKLOG_FACTOR * pause_s if waits else pause_s
         estimate = self._estimates.get(row.hint_source_id)
         if estimate is None:
             return min_s

@@ -13,11 +13,11 @@ from typing import Final
 import trio
 
 from crawld.core.page import Outcome
-from crawld.core.revisit.due import CONFIRM_S, RETRY_S, due_time
+from crawld.core.revisit.due import CONFIRM_S, FAN_OUT_S, RETRY_S, due_time
 from crawld.daemon.crawl.context import BackgroundWork
 from crawld.daemon.frontier.page_queue import RELIABLE_TRUST
-from crawld.store.changes import hint, hint_source
-from crawld.store.changes.hint import AcceptedHint
+from crawld.store.changes import fan_out, hint, hint_source
+from crawld.store.changes.hint import FAN_OUT, AcceptedHint
 from crawld.store.changes.hint_source import SourceRow
 from crawld.store.changes.wiki_requisite import StaleRequisite
 from crawld.store.frontier.removal import RemovedPage
@@ -53,9 +53,10 @@ class HintDelivery(BackgroundWork):
         indirect = is_indirect(row.kind, trust)
         host.hinted_at = trio.current_time()
         now, until = self._clock.now(), host.hinted_at + SLICE_S
+        users = (len(accepted) if row.kind == FAN_OUT else 0) if indirect else None
         for each in accepted:
             if (pages := host.pages.get(each.site_id)) is not None:
-                due_at = now if each.page_id in replaced else due_time(each.first_at, now)
+                due_at = now if each.page_id in replaced else _due_at(each.first_at, now, users)
                 pages.add_hint(each.page_id, each.last_at, trust, indirect=indirect, due_at=due_at)
             if trio.current_time() >= until:
                 await trio.lowlevel.checkpoint()
@@ -106,6 +107,7 @@ class HintDelivery(BackgroundWork):
         indirect = {
             row.hint_source_id: is_indirect(row.kind, trust[row.hint_source_id]) for row in sources
         }
+        listed = await self._database.read(fan_out.users_by_time)
         after, count = (0, 0), 0
         while True:
             rows = await self._database.read(
@@ -123,12 +125,13 @@ class HintDelivery(BackgroundWork):
                 known = [row for row in outstanding if row.hint_source_id in trust]
                 for row in known:
                     number = row.hint_source_id
+                    users = listed.get((number, row.heard_at), 0) if indirect[number] else None
                     pages.add_hint(
                         row.page_id,
                         row.last_at,
                         trust[number],
                         indirect=indirect[number],
-                        due_at=due_time(row.first_at, row.heard_at),
+                        due_at=_due_at(row.first_at, row.heard_at, users),
                     )
                 back = {row.page_id for row in known if row.last_outcome in _GONE}
                 pages.recall(back, self._clock.now())
@@ -137,6 +140,18 @@ class HintDelivery(BackgroundWork):
             if len(rows) < RESTORED_AT_ONCE:
                 return count
             after = (rows[-1].page_id, rows[-1].hint_source_id)
+
+
+def _due_at(changed_at: float, heard_at: float, users: int | None) -> float | None:
+    """Return until when a page should be visited; None: the value of the visit decides.
+
+    Args:
+        users: of the template whose edit affects the page, 0 if unknown; None: the page itself is
+            reported.
+    """
+    if users is None:
+        return due_time(changed_at, heard_at)
+    return heard_at + FAN_OUT_S * users if users else None
 
 
 def is_indirect(kind: str, trust: float) -> bool:

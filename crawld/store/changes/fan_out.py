@@ -41,6 +41,15 @@ def record(
     )
 
 
+def users_by_time(connection: apsw.Connection) -> dict[tuple[int, float], int]:
+    """Return how many pages listed templates affect, by source and time of the listing.
+
+    The hints of a listing were heard at its time.
+    """
+    rows = connection.execute("SELECT hint_source_id, listed_at, pages FROM fan_out")
+    return {(number, at): pages for number, at, pages in rows}
+
+
 class ListedTemplate(NamedTuple):
     """How many pages of the mirror a template affects, and when they were listed."""
 

@@ -7,6 +7,7 @@ from crawld.core.politeness import DelayRules
 from crawld.core.revisit.due import (
     AT_ONCE,
     CONFIRM_S,
+    FAN_OUT_S,
     PROMPT_S,
     REST_EVERY,
     RETRY_S,
@@ -152,6 +153,20 @@ async def test_a_page_that_rests_is_visited_for_the_edit_of_its_template():
     assert turns(host, 1, at=NOW + 60.0) == [None]
     host.pages[1].add_hint(7, NOW + 50.0, 0.9, indirect=True)
     assert turns(host, 2, at=NOW + 61.0) == [7, None]
+
+
+@on_autojump_clock
+async def test_users_of_a_template_of_few_come_before_those_of_many():
+    host = make_host()
+    for page in range(1, 31):
+        host.pages[1].add_hint(page, NOW - 9.0, 0.9, indirect=True, due_at=NOW + 30 * FAN_OUT_S)
+    for page in (31, 32):
+        host.pages[1].add_hint(page, NOW - 5.0, 0.9, indirect=True, due_at=NOW + 2 * FAN_OUT_S)
+    host.pages[1].add_hint(33, NOW - 5.0, 0.9, due_at=NOW + DAY_S)
+    found = turns(host, 33)
+    assert found[0] == 33  # due times of users of templates do not delay an edit
+    assert set(found[1:3]) == {31, 32}
+    assert set(found[3:]) == set(range(1, 31))
 
 
 @on_autojump_clock

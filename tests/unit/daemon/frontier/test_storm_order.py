@@ -12,7 +12,7 @@ import pytest
 import trio
 
 from crawld.core.politeness import DelayRules
-from crawld.core.revisit.due import CONFIRM_S, RETRY_S, due_time
+from crawld.core.revisit.due import CONFIRM_S, FAN_OUT_S, RETRY_S, due_time
 from crawld.core.revisit.policies import VisitObservation
 from crawld.daemon.frontier.host import HostState
 from crawld.daemon.frontier.page_queue import PageQueue
@@ -100,8 +100,8 @@ class Storm:
             self.unreported.append((what, page, at, hints))
 
     def poll(self, now):
-        """Report all changes since the last poll."""
-        unix = NOW + now
+        """Report all changes since the last poll; return the pause until the next."""
+        unix, is_new = NOW + now, bool(self.unreported)
         for what, page, at, hints in self.unreported:
             if what == "deleted":
                 self.queue_of(page).visit_until(page, unix + CONFIRM_S)
@@ -109,8 +109,14 @@ class Storm:
                 self.host.requisites[1].recall({page}, unix + RETRY_S)
             else:
                 due_at = unix if what == "replaced" else due_time(NOW + at, unix)
+                if what in USERS:
+                    due_at = unix + FAN_OUT_S * USERS[what]
                 self.queue_of(page).add_hint(page, NOW + at, 0.9, due_at=due_at, **hints)
         self.unreported.clear()
+        active = set(SITES)
+        has_backlog = self.host.edited_count(active) > BACKLOG_PAGES
+        waits = has_backlog or (not is_new and self.host.has_stale(active))
+        return round(POLL_S * BACKLOG_FACTOR) if waits else POLL_S
 
     def run(self):
         """Run it all; return how many turns were polls."""
@@ -124,10 +130,8 @@ class Storm:
             if OUTAGE[0] <= now < OUTAGE[1]:
                 now = poll_at = OUTAGE[1]
             if now >= poll_at:
-                self.poll(now)
+                poll_at = now + self.poll(now)
                 polls += 1
-                has_backlog = self.host.edited_count(active) > BACKLOG_PAGES
-                poll_at = now + (round(POLL_S * BACKLOG_FACTOR) if has_backlog else POLL_S)
             elif (taken := self.host.take(NOW + now, active, requisite_share=0.3)) is not None:
                 self.visit(*taken, now)
             now += 1
@@ -163,6 +167,7 @@ async def test_a_storm_is_shown_in_time(seed):
     assert max(storm.of("deleted")) <= CONFIRM_S + 10
     at_outage = storm.of("edit", "replaced", "image", at_outage=True)
     assert max(at_outage) <= 60
+    assert np.median(storm.of("template_5")) <= 60
     # Users of templates get the turns that are left: fewer than these storms would need.
     left = {what for changes in storm.waiting.values() for what, _ in changes}
     assert left <= USERS.keys()

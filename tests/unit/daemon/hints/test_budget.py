@@ -102,11 +102,12 @@ def test_the_lag_of_a_source_excludes_the_wait_for_a_poll():
 
 @dataclass
 class Host:
-    """A host with a delay, whether most of its pages have no copy yet, and its edited pages."""
+    """A host with a delay, whether most of its pages have no copy yet, and its stale pages."""
 
     delay: float
     filling: bool
     edited: int
+    stale: bool
 
     def delay_s(self):
         return self.delay
@@ -117,10 +118,15 @@ class Host:
     def edited_count(self, active):
         return self.edited
 
+    def has_stale(self, active):
+        return self.stale
 
-def budget(estimate=None, *, share=0.25, delay_s=1.0, filling=True, edited=0):
+
+def budget(estimate=None, *, share=0.25, delay_s=1.0, filling=True, edited=0, stale=False):
     config = Config(jobs=JobsConfig(poll_share=share))
-    state = SimpleNamespace(hosts={"a.test": Host(delay_s, filling, edited)}, active=frozenset())
+    state = SimpleNamespace(
+        hosts={"a.test": Host(delay_s, filling, edited, stale)}, active=frozenset()
+    )
     clock = Clock(wall=lambda: NOW)
     made = PollBudget(CrawlContext(state, None, clock, THREADS, None, None, lambda: config))
     if estimate is not None:
@@ -158,6 +164,12 @@ def test_a_wiki_is_polled_at_one_pace_once_it_is_mirrored(interval_s):
 def test_a_wiki_is_polled_less_often_while_many_edited_pages_wait_but_within_ten_seconds():
     assert pause_s(budget(filling=False, edited=BACKLOG_PAGES)) == 5.0
     assert 5.0 < pause_s(budget(filling=False, edited=BACKLOG_PAGES + 1)) <= 8.5
+
+
+def test_a_wiki_is_polled_less_often_while_stale_pages_wait_and_nothing_new_is_told():
+    assert pause_s(budget(filling=False, stale=True)) == 8.0
+    assert pause_s(budget(filling=False, stale=True), new_hints=1) == 5.0
+    assert pause_s(budget(filling=False)) == 5.0
 
 
 def test_a_wiki_is_polled_as_often_as_it_pays_while_most_pages_have_no_copy():
