@@ -70,6 +70,7 @@ def config_summary(loaded: LoadedConfig) -> dict[str, object]:
         "user_agent": user_agent(config),
         "db": str(config.daemon.db),
         "sites": [_site_summary(config, site, loaded.seeds[site.name]) for site in config.sites],
+        "notify": [{"name": rule.name, "receiver": rule.receiver} for rule in config.notify],
         "warnings": list(loaded.warnings),
     }
 
@@ -98,6 +99,9 @@ def _print_summary(loaded: LoadedConfig) -> None:
         print(f"site        {site.name}: {at_least}{plural(seeds.count, 'seed')} on", end=" ")
         delay = delay_text(host_delay_s(config, site))
         print(f"{', '.join(hosts[:HOSTS_SHOWN])}{more}, {delay} apart")
+    for rule in config.notify:
+        what = f"{', '.join(rule.kinds)} pages of {', '.join(rule.sites) or 'all sites'}"
+        print(f"notify      {rule.name}: {rule.receiver}, {what}, {rule.when}")
     for warning in loaded.warnings:
         print(f"warning     {warning}")
     print("the config is valid")

@@ -45,11 +45,11 @@ def notify(session: Session, action: Action = NotifyAction.LIST, name: Name = No
     if action is NotifyAction.RETRY:
         session.show_done(session.client.post(path, {}))
         return EXIT_OK
-    sent = session.show(session.client.post(path, {}, patient=True), test_text)
+    sent = session.show(session.client.post(path, {}, patient=True), result_text)
     return EXIT_OK if sent.delivered else EXIT_OPERATOR
 
 
-def test_text(sent: NotifyTest) -> str:
+def result_text(sent: NotifyTest) -> str:
     """Return what became of a test message."""
     trouble = clean(sent.trouble)
     if not sent.delivered:

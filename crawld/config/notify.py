@@ -24,6 +24,7 @@ from crawld.config.values import (
     TimeZone,
     WebUrl,
 )
+from crawld.core.url import split_url
 
 EventKindName = Literal["new", "changed", "moved", "gone", "back"]
 DEFAULT_KINDS: tuple[EventKindName, ...] = ("changed", "moved", "gone", "back")
@@ -129,6 +130,16 @@ class NotifyConfig(ConfigTable):
     give_up_s: Seconds = key(
         3 * 86_400.0, "How long a message is tried again before it is given up."
     )
+
+    @property
+    def receiver(self) -> str:
+        """Where it sends, without what may be secret: of a URL only its host."""
+        if self.mail_to:
+            more = f" and {len(self.mail_to) - 1} more" if len(self.mail_to) > 1 else ""
+            return f"mail to {self.mail_to[0]}{more}"
+        if self.webhook is not None:
+            return f"webhook on {split_url(self.webhook).host}"
+        return "Apprise" if self.apprise_file is not None else "webhook of a file"
 
     @model_validator(mode="after")
     def _has_target(self) -> NotifyConfig:

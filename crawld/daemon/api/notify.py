@@ -5,7 +5,6 @@ from __future__ import annotations
 from fastapi import APIRouter
 
 from crawld.config.notify import NotifyConfig
-from crawld.core.url import split_url
 from crawld.daemon.api.schemas.notify import NotifyStatus, NotifyTest
 from crawld.daemon.api.schemas.status import Done
 from crawld.daemon.daemon import Daemon
@@ -49,16 +48,6 @@ def notify_status(rule: NotifyConfig, state: RuleState) -> NotifyStatus:
     names = NotifyStatus.model_fields.keys() & set(RuleState._fields)
     return NotifyStatus(
         **{name: getattr(state, name) for name in names},
-        receiver=receiver_text(rule),
+        receiver=rule.receiver,
         when=rule.when,
     )
-
-
-def receiver_text(rule: NotifyConfig) -> str:
-    """Return where a rule sends, without what may be secret: of a URL only its host."""
-    if rule.mail_to:
-        more = f" and {len(rule.mail_to) - 1} more" if len(rule.mail_to) > 1 else ""
-        return f"mail to {rule.mail_to[0]}{more}"
-    if rule.webhook is not None:
-        return f"webhook on {split_url(rule.webhook).host}"
-    return "Apprise" if rule.apprise_file is not None else "webhook of a file"

@@ -48,6 +48,9 @@ MAX_WAIT_S: Final = 3_600.0
 
 MAX_TROUBLE_CHARACTERS: Final = 500
 
+MAX_SEARCHED_HERE: Final = 20_000
+"""Characters that a rule searches on the event loop, a millisecond; longer texts on a thread."""
+
 _BACK_OFF: Final = tenacity.wait_exponential(multiplier=FIRST_RETRY_S, max=MAX_RETRY_S)
 
 
@@ -162,7 +165,10 @@ class RuleTask(BackgroundWork):
         if not wanted.may_want(event.kind, event.site, event.url, event.difference):
             return False
         change = await self._composer.change_of(event) if wanted.needs_text else None
-        return wanted.wants(event.kind, event.title or "", change)
+        title = event.title or ""
+        if change is not None and len(change.added_text) > MAX_SEARCHED_HERE:
+            return await self._workers.run(wanted.wants, event.kind, title, change)
+        return wanted.wants(event.kind, title, change)
 
     def _rule_filter(self, rule: NotifyConfig) -> RuleFilter:
         if self._filter is None or self._filter[0] != rule:

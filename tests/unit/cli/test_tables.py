@@ -203,3 +203,10 @@ def test_an_old_figure_says_its_age_and_an_unknown_one_that():
     assert "last week 90.0%" in text.partition("a.test")[2]
     only = audited(audits=0, freshness=None, unknown=2)
     assert status_table.audited_text(only) == "unknown (2 inconclusive visits)"
+
+
+def test_the_status_shows_rules_in_trouble():
+    text = shown(status_table.status_table(status(notify_troubles={"team": "status 500"})))
+    assert "notify team" in text
+    assert "status 500" in text
+    assert "notify" not in shown(status_table.status_table(status()))
