@@ -13,6 +13,9 @@ from crawld.core.notify.timing import LAST_TIME
 from crawld.daemon.notify.message import NotifyMessage
 from crawld.daemon.notify.wording import html_text, plain_text, subject
 
+MAX_CHARACTERS: Final = 200_000
+"""Characters of each form of a mail; events beyond it are counted only."""
+
 _POLICY: Final = SMTP.clone(cte_type="7bit")
 _ENCODING: Final = "quoted-printable"
 
@@ -36,8 +39,8 @@ def mail_content(
     # RFC 3834: keeps holiday replies and the like from answering.
     mail["Auto-Submitted"] = "auto-generated"
     mail["X-Crawld-Rule"] = message.rule
-    mail.set_content(plain_text(message), cte=_ENCODING)
-    mail.add_alternative(html_text(message), subtype="html", cte=_ENCODING)
+    mail.set_content(plain_text(message, MAX_CHARACTERS), cte=_ENCODING)
+    mail.add_alternative(html_text(message, MAX_CHARACTERS), subtype="html", cte=_ENCODING)
     # By the key, which no page knows, and so the same at each try.
     mail.set_boundary(f"=_{blake2b(message.key.encode(), digest_size=16).hexdigest()}")
     return mail.as_bytes()

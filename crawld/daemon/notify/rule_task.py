@@ -32,7 +32,7 @@ log = structlog.get_logger(__name__)
 BATCH_EVENTS: Final = 100
 """Events looked at in one read and one transaction."""
 
-MAX_EVENTS_PER_MESSAGE: Final = 1_000
+MAX_EVENTS_PER_MESSAGE: Final = 500
 """As many wait in the queue at most; the events after them are looked at later."""
 
 FIRST_RETRY_S: Final = 10.0

@@ -94,26 +94,25 @@ def _time(at: float, zone: str) -> str:
 # --- plain text ----------------------------------------------------------------------------------
 
 
-def plain_text(message: NotifyMessage, most: int | None = None) -> str:
-    """Return the message as plain text.
-
-    Args:
-        most: leave out events beyond so many characters; None: leave out none.
-    """
+def plain_text(message: NotifyMessage, most: int) -> str:
+    """Return the message as plain text, without events beyond so many characters."""
     parts: list[str] = [message.text] if message.text else []
     if len(message.events) > 1:
         parts.append(f"Pages: {_counts(message.events)}")
-    left = None if most is None else most - sum(map(len, parts))
+    left = most - sum(map(len, parts))
     for number, reported in enumerate(message.events):
         part = "\n".join(_plain_lines(reported, message.zone))
-        if left is not None:
-            left -= len(part) + 2
-            if left < 0 and number:
-                parts.append(f"… and {plural(len(message.events) - number, 'more event')}")
-                break
-        parts.append(part if most is None else part[:most])
+        left -= len(part) + 2
+        if left < 0 and number:
+            parts.append(_more(message, number))
+            break
+        parts.append(part[:most])
     parts.append(f"-- \nRule {message.rule} of crawld, mirror {message.mirror_id[:8]}")
     return "\n\n".join(parts) + "\n"
+
+
+def _more(message: NotifyMessage, shown: int) -> str:
+    return f"… and {plural(len(message.events) - shown, 'more event')}"
 
 
 def _plain_lines(reported: ReportedEvent, zone: str) -> Iterator[str]:
@@ -149,12 +148,18 @@ def _plain_piece(text: str) -> str:
 # --- HTML ----------------------------------------------------------------------------------------
 
 
-def html_text(message: NotifyMessage) -> str:
-    """Return the message as an HTML document."""
+def html_text(message: NotifyMessage, most: int) -> str:
+    """Return the message as an HTML document, without events beyond so many characters."""
     parts = [f"<p>{escape(message.text)}</p>"] if message.text else []
     if len(message.events) > 1:
         parts.append(f"<p><b>Pages: {escape(_counts(message.events))}</b></p>")
-    parts += ("\n".join(_html_lines(each, message.zone)) for each in message.events)
+    for number, reported in enumerate(message.events):
+        part = "\n".join(_html_lines(reported, message.zone))
+        most -= len(part)
+        if most < 0 and number:
+            parts.append(f"<p>{_more(message, number)}</p>")
+            break
+        parts.append(part)
     footer = f"Rule {message.rule} of crawld, mirror {message.mirror_id[:8]}"
     parts.append(f'<p style="color:#666;font-size:small">{escape(footer)}</p>')
     body = "\n".join(parts)

@@ -31,6 +31,18 @@ class Story:
         if wake:
             self.daemon.notifier.config_changed()
 
+    async def change_often(self, count):
+        """Give a page many new copies at once."""
+        page_id = await self._page("/page")
+        records = [visit_record(page_id, number) for number in range(count)]
+
+        def write(connection):
+            for record in records:
+                visit.record(connection, record)
+
+        await self.daemon.database.write(write)
+        self.daemon.notifier.config_changed()
+
     async def lose(self, path="/page"):
         """Let a page be gone."""
         record = VisitRecord(

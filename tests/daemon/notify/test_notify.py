@@ -105,6 +105,27 @@ async def test_a_receiver_that_fails_for_a_day_gets_everything_merged(begin):
     assert story.receiver.keys[-1].endswith(f":team:{first}-{last}")
 
 
+async def test_what_waits_for_a_receiver_that_fails_is_bounded(begin):
+    story = await begin()
+    story.receiver.status = 500
+    most = rule_task.MAX_EVENTS_PER_MESSAGE
+    await story.change_often(most + 120)
+    await until(lambda: story.mirror.rows("SELECT count(*) FROM notify_event") == [(most,)])
+    await story.failed(1)
+    await story.change()
+    await trio.testing.wait_all_tasks_blocked()
+    assert story.mirror.rows("SELECT count(*) FROM notify_event") == [(most,)]
+    story.receiver.status = 200
+    await story.daemon.notifier.retry("team")
+    told = story.ids()[1:]
+    await story.delivered(len(told))
+    assert story.receiver.events[-len(told) :] == told
+    assert max(len(each["events"]) for each in story.receiver.messages) <= most
+    # The changes of one message that are described are bounded, too.
+    described = [sum("change" in event for event in m["events"]) for m in story.receiver.messages]
+    assert max(described) == 20
+
+
 async def test_a_message_is_given_up_after_its_time(begin):
     story = await begin({"give_up_s": 7_200.0})
     story.receiver.status = 500

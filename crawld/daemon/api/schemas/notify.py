@@ -12,7 +12,7 @@ class NotifyStatus(BaseModel):
 
     `receiver` has no secrets. `waiting` events are reported later, `sealed` of them are in the
     message that is being delivered, of which `tries` failed; its next try is at `next_try_at`.
-    `due_at` is when the others are sent. At most 1,000 events wait: later ones are looked at when
+    `due_at` is when the others are sent. At most 500 events wait: later ones are looked at when
     these are delivered. `trouble` is what went wrong at the last try, null if nothing did.
     """
 

@@ -99,10 +99,10 @@ def test_a_digest_counts_by_kind():
 
 
 def test_times_are_in_the_zone_of_the_rule():
-    text = plain_text(message(event(), zone="Europe/Paris"))
+    text = plain_text(message(event(), zone="Europe/Paris"), 3_000)
     assert "2026-05-28 22:26 CEST" in text
     for at in (-1e18, 1e18):
-        assert plain_text(message(event(at=at)))
+        assert plain_text(message(event(at=at)), 3_000)
         assert json.loads(webhook_body(message(event(at=at))))
 
 
@@ -115,10 +115,19 @@ def test_a_long_message_is_cut_with_a_count():
     assert len(plain_text(message(event(url="https://a.org/" + "a" * 9_000)), 3_000)) < 3_300
 
 
+def test_a_mail_of_many_long_events_is_bounded():
+    long = "<" * 1_000
+    many = [event(number, title=long, url="https://a.org/" + "%3C" * 500) for number in range(500)]
+    content, parsed = mail(*many, text=change("<" * 900, ">" * 900))
+    assert len(content) < 5 * 2**20
+    for kind in ("plain", "html"):
+        assert re.search(r"… and \d+ more events", text_of(parsed, kind))
+
+
 def test_a_test_says_so():
     test = NotifyMessage("urn:crawld:a:team:test-1", "team", MIRROR, (), text="This is a test.")
     assert subject(test) == "[crawld] Test of team"
-    assert "This is a test." in plain_text(test)
+    assert "This is a test." in plain_text(test, 3_000)
     body = json.loads(webhook_body(test))
     assert (body["test"], body["events"], body["text"]) == (True, [], "This is a test.")
 
