@@ -21,6 +21,9 @@ from crawld.sources.mediawiki_title import CATEGORY_SPACE, TitleRules
 MAX_CATEGORIES = 10_000
 """Categories that are followed per site; they may contain each other in cycles."""
 
+NEWEST_PAGES = 20
+"""Pages that entered a category last, asked for beside its size."""
+
 MAX_NAMED = 50
 """Values that a parameter may have for a client without higher limits."""
 
@@ -176,9 +179,24 @@ def normalize_categories(categories: Sequence[str], rules: TitleRules) -> list[s
     return list(dict.fromkeys(title for title in whole if title))
 
 
-def count_query(categories: Iterable[str]) -> Parameters:
-    """Return the request for the sizes of categories, at most `MAX_NAMED`."""
-    return {"prop": "categoryinfo", "titles": "|".join(categories)}
+def count_query(categories: Iterable[str], newest_of: str | None = None) -> Parameters:
+    """Return the request for the sizes of categories, at most `MAX_NAMED`.
+
+    Args:
+        newest_of: a category whose newest pages are asked for too, in the same request.
+    """
+    sizes: Parameters = {"prop": "categoryinfo", "titles": "|".join(categories)}
+    if newest_of is None:
+        return sizes
+    newest: Parameters = {"cmsort": "timestamp", "cmdir": "older", "cmlimit": NEWEST_PAGES}
+    return {**sizes, "list": "categorymembers", "cmprop": "title", "cmtitle": newest_of, **newest}
+
+
+def read_newest(response: ApiResponse) -> list[str]:
+    """Return the pages that entered a category last, subcategories left out."""
+    rows = rows_of(response.query, "categorymembers")
+    titles = (text_of(row, "title") for row in rows if row.get("ns") != CATEGORY_SPACE)
+    return [title for title in titles if title]
 
 
 def read_counts(response: ApiResponse, categories: Iterable[str]) -> dict[str, int]:

@@ -229,6 +229,7 @@ def test_histories_are_those_of_the_wiki_after_deletions_and_merges(mirror, medi
 def test_members_by_template_come_and_go_with_the_wikis_jobs(mirror, mediawiki):
     for number in range(3):
         mediawiki.edit(f"Entry 000{number}", "text {{Label}}")
+        mediawiki.edit(f"Entry 000{number + 4}", "text {{Other label}}")
     mediawiki.edit("Entry 0009", "text [[Category:Some]]")
     mediawiki.edit("Template:Label", "nothing")
     mediawiki.run_jobs()
@@ -241,8 +242,21 @@ def test_members_by_template_come_and_go_with_the_wikis_jobs(mirror, mediawiki):
     mediawiki.run_jobs()
     whole = {"Entry_0009", *(f"Entry_000{number}" for number in range(3))}
     wait(crawld, lambda: whole <= shown_titles(crawld, mediawiki))
-    asked = [row.target for row in crawl_requests(mediawiki) if "categorymembers" in row.target]
-    assert len(asked) == 2  # the first listing, and this one
+    assert len(listings(mediawiki)) == 2  # the first one, and this one
+    # As many pages enter as leave: the size of the category stays.
+    mediawiki.edit("Template:Other label", "<includeonly>[[Category:Some]]</includeonly>")
+    mediawiki.edit("Template:Label", "nothing")
+    mediawiki.run_jobs()
+    for number in range(3):
+        wait(crawld, lambda n=number: reasons(crawld, f"Entry 000{n + 4}"))
+        wait(crawld, lambda n=number: reasons(crawld, f"Entry 000{n}") == [])
+    assert len(listings(mediawiki)) == 3
+
+
+def listings(mediawiki):
+    """Return the requests for all pages of categories."""
+    targets = (row.target for row in crawl_requests(mediawiki))
+    return [target for target in targets if "generator=categorymembers" in target]
 
 
 def test_a_wiki_that_does_not_report_its_categories_is_followed(mirror, mediawiki):

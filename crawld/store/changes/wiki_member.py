@@ -201,6 +201,19 @@ def count_by_category(connection: apsw.Connection, part: Part) -> dict[str, int]
     return {str(via): int(count) for via, count in rows}
 
 
+def without_category(
+    connection: apsw.Connection, part: Part, category: str, titles: Sequence[str]
+) -> list[str]:
+    """Return those of some titles that do not belong to a part by a category."""
+    rows = connection.execute(
+        "SELECT value FROM json_each(?4) WHERE NOT EXISTS (SELECT 1 FROM wiki_member"
+        " WHERE site_id = ?1 AND wiki_id = ?2 AND title = value AND reason = 'category'"
+        " AND via = ?3)",
+        (*part, category, json.dumps(list(titles))),
+    )
+    return [str(title) for (title,) in rows]
+
+
 # --- followed categories --------------------------------------------------------------------------
 
 

@@ -7,8 +7,10 @@ from crawld.sources.mediawiki_members import (
     MemberReason,
     Membership,
     MemberWalk,
+    count_query,
     normalize_categories,
     pages_query,
+    read_newest,
     read_pages,
 )
 from tests.unit.sources.test_mediawiki_scope import RULES
@@ -93,3 +95,12 @@ def test_the_state_of_pages():
 def test_the_reason_for_a_person():
     assert Membership("A", MemberReason.TITLE).text == "by its title"
     assert Membership("A", MemberReason.MOVE, "B").text == "by move from 'B'"
+
+
+def test_the_newest_pages_of_a_category_are_asked_for_beside_sizes():
+    query = count_query(["Category:A", "Category:B"], "Category:B")
+    assert query["cmtitle"] == "Category:B"
+    assert {**count_query(["Category:A", "Category:B"]), **query} == query
+    rows = [page("New"), page("Category:Below", 14), page("Talk:New", 1), {"ns": 0}]
+    assert read_newest(ApiResponse({"categorymembers": rows})) == ["New", "Talk:New"]
+    assert read_newest(ApiResponse({"pages": []})) == []

@@ -3,7 +3,8 @@
 A wiki reports who enters a category only for edits of the page itself, and some wikis never do. The
 pages that use an edited template change when the wiki's own jobs have rendered them, some seconds
 or minutes later. So the sizes of the followed categories are asked for several times after such an
-edit, 50 in a request, and only those whose size does not agree with the part are listed.
+edit, 50 in a request, and only those whose size does not agree with the part are listed. As many
+pages may enter as leave: each such request also asks for the newest pages of one category, in turn.
 
 After a start they are asked for once: a kill forgets which edits wait.
 """
@@ -14,7 +15,7 @@ import math
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Final
+from typing import Final, NamedTuple
 
 import structlog
 import trio
@@ -32,6 +33,7 @@ from crawld.sources.mediawiki_members import (
     MemberWalk,
     count_query,
     read_counts,
+    read_newest,
 )
 from crawld.sources.mediawiki_scope import TitleScope
 from crawld.store.changes import wiki, wiki_member
@@ -69,6 +71,14 @@ MAX_CHECKED: Final = 500
 """Followed categories that are checked; of more, the whole part is listed again."""
 
 
+class _Sizes(NamedTuple):
+    """How many pages categories have, and the newest pages of one of them."""
+
+    counts: dict[str, int]
+    newest_of: str
+    newest: list[str]
+
+
 class WikiCategoriesJob(BackgroundWork):
     """The `categories` job."""
 
@@ -87,6 +97,7 @@ class WikiCategoriesJob(BackgroundWork):
         self._has_run = False
         # Sizes that a wiki keeps may be wrong by some pages; they stay wrong.
         self._excess = defaultdict[tuple[int, str], int](int)
+        self._checks = defaultdict[int, int](int)
 
     @property
     def every_s(self) -> float:
@@ -163,10 +174,11 @@ class WikiCategoriesJob(BackgroundWork):
             self._list_again()
             return f"{row.origin}: {len(followed)} categories"
         ask = AskOnce(partial(self._client.ask, api, due=True, patience_s=PATIENCE_S))
-        counts = await _ask_counts(ask, followed)
-        if isinstance(counts, ApiTrouble):
-            return counts
-        differing = await self._differing(row, parts, counts)
+        sizes = await _ask_sizes(ask, followed, self._checks[row.wiki_id])
+        if isinstance(sizes, ApiTrouble):
+            return sizes
+        self._checks[row.wiki_id] += 1
+        counts, differing = sizes.counts, await self._differing(row, parts, sizes)
         for category in differing:
             trouble = await self._list(row, parts, category, counts[category], ask)
             if trouble is not None:
@@ -175,16 +187,21 @@ class WikiCategoriesJob(BackgroundWork):
         return f"{row.origin}: {len(differing)} of {len(followed)} categories listed"
 
     async def _differing(
-        self, row: WikiRow, parts: Mapping[int, TitleScope], counts: Mapping[str, int]
+        self, row: WikiRow, parts: Mapping[int, TitleScope], sizes: _Sizes
     ) -> list[str]:
-        found: dict[str, None] = {}
+        found = set[str]()
         for site_id, scope in parts.items():
-            part = Part(site_id, row.wiki_id)
+            part, followed = Part(site_id, row.wiki_id), scope.followed or frozenset()
             held = await self._database.read(wiki_member.count_by_category, part)
-            for category in scope.followed or ():
-                excess = counts[category] - held.get(category, 0)
+            for category in followed:
+                excess = sizes.counts[category] - held.get(category, 0)
                 if excess != self._excess[row.wiki_id, category]:
-                    found[category] = None
+                    found.add(category)
+            if sizes.newest_of in followed:
+                unknown = await self._database.read(
+                    wiki_member.without_category, part, sizes.newest_of, sizes.newest
+                )
+                found.update([sizes.newest_of] if unknown else [])
         return sorted(found)
 
     async def _list(
@@ -241,14 +258,18 @@ class WikiCategoriesJob(BackgroundWork):
         await self._members.remove(row, site_id, ended)
 
 
-async def _ask_counts(ask: Ask, categories: Sequence[str]) -> dict[str, int] | ApiTrouble:
+async def _ask_sizes(ask: Ask, categories: Sequence[str], turn: int) -> _Sizes | ApiTrouble:
+    """Ask for the sizes of categories, and for the newest pages of the one whose turn it is."""
+    newest_of = categories[turn % len(categories)] if categories else ""
     found: dict[str, int] = {}
+    newest: list[str] = []
     left = list(categories)
     while left:
         some = batch(left, MAX_NAMED)
         left = left[len(some) :]
-        response = await ask(count_query(some))
+        response = await ask(count_query(some, newest_of if newest_of in some else None))
         if isinstance(response, ApiTrouble):
             return response
         found |= read_counts(response, some)
-    return found
+        newest += read_newest(response)
+    return _Sizes(found, newest_of, newest)

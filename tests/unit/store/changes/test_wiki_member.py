@@ -34,6 +34,14 @@ def test_a_title_leaves_with_its_last_reason(connection):
     assert titles(connection) == []
 
 
+def test_titles_that_a_category_does_not_name(connection):
+    wiki_member.put(connection, PART, [("A", "category", "Category:X")], NOW)
+    wiki_member.put(connection, PART, [("B", "category", "Category:Y"), ("B", "prefix", "")], NOW)
+    asked = ["A", "B", "C"]
+    assert wiki_member.without_category(connection, PART, "Category:X", asked) == ["B", "C"]
+    assert wiki_member.without_category(connection, Part(2, 1), "Category:X", asked) == asked
+
+
 def test_a_redirect_gets_new_targets(connection):
     wiki_member.set_redirects(connection, PART, {"Old": ["Mid", "New"], "Other": ["New"]}, NOW)
     wiki_member.set_redirects(connection, PART, {"Old": ["New"], "Other": []}, NOW + 5)
