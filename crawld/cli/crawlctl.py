@@ -20,6 +20,7 @@ from urllib.parse import quote
 import typer
 
 from crawld.cli import (
+    changes,
     forecast,
     hints,
     history,
@@ -175,6 +176,7 @@ def host(session: Session, name: Annotated[str, typer.Argument(metavar="HOST")])
 
 for function in (
     *why.COMMANDS,
+    *changes.COMMANDS,
     *history.COMMANDS,
     *forecast.COMMANDS,
     *jobs.COMMANDS,
