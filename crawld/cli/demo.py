@@ -57,7 +57,7 @@ def demo(*, db: Path | None, seconds: float | None, seed: int, as_json: bool) ->
             f"{db} exists, and every demo has a new site", hint="give a new file with --db"
         )
     configure_logs(style="console", level=lambda: "warning")
-    with TemporaryDirectory(prefix="crawld-demo-") as directory:
+    with TemporaryDirectory(prefix="crawld-") as directory:
         state, daemon = trio.run(_demo, db or Path(directory) / "demo.db", seconds, seed)
     summary = demo_summary(state, daemon)
     print(json_text(summary) if as_json else summary_text(summary))
@@ -91,6 +91,7 @@ def demo_config(db: Path, url: str) -> Config:
     return Config.model_validate(
         {
             "daemon": {"db": db},
+            "web": {"listen": "127.0.0.1:0", "title": "crawld demo"},
             "politeness": {"host_delay_s": HOST_DELAY_S},
             "schedule": {"min_revisit_s": MIN_REVISIT_S},
             "store": {"min_free_bytes": 16 * 1024 * 1024},
@@ -111,8 +112,9 @@ async def _watch(daemon: Daemon, state: DemoState) -> None:
             await trio.sleep(REPORT_S)
             await state.update(daemon.database)
             print(progress_line(state, daemon), file=sys.stderr, flush=True)
-    with Live(console=console(stderr=True), auto_refresh=False) as live:
+    out = console(stderr=True)
+    with Live(console=out, auto_refresh=False) as live:
         while True:
             await state.update(daemon.database)
-            live.update(demo_view(state, daemon), refresh=True)
+            live.update(demo_view(state, daemon, lines=out.height), refresh=True)
             await trio.sleep(REDRAW_S)

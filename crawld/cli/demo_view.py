@@ -6,9 +6,14 @@ show which copy the mirror has.
 
 from __future__ import annotations
 
+import shlex
+import shutil
+import sys
 import time
 from collections import deque
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import trio
@@ -20,6 +25,7 @@ from crawld.cli.progress_view import PHASE_TEXTS, RateMeter, pause_texts
 from crawld.cli.tables import LOG_HEADINGS, facts, log_row, table
 from crawld.core.display import count_text, duration_text, size_text
 from crawld.core.page import Outcome
+from crawld.core.url import split_url
 from crawld.core.words import outcome_counts, state_counts
 from crawld.daemon.api.views import visit_status
 from crawld.daemon.daemon import Daemon
@@ -36,6 +42,10 @@ from crawld.store.frontier import frontier
 from crawld.store.visit import VisitRow
 
 VISITS_SHOWN = 8
+FIXED_LINES = 16
+"""Lines of the view besides the visits: those of `demo_view` and the heading of the visits, and one
+for the cursor."""
+
 VISITS_READ = 10_000
 
 FRESHNESS_SHOWN = 60
@@ -105,30 +115,27 @@ class DemoState:
         return mean_freshness(self.site, self.visited_at, start=self.site.start_at, end=time.time())
 
 
-def demo_view(state: DemoState, daemon: Daemon) -> RenderableType:
-    """Return the live view."""
+def demo_view(state: DemoState, daemon: Daemon, *, lines: int) -> RenderableType:
+    """Return the live view; with 80 columns it fits in `lines`, from 18 on."""
     truth = state.truth
     slots = daemon.crawl.schedule.statistics()
     visitor = daemon.crawl.visitor
     state.rates.add(trio.current_time(), sum(visitor.counts.values()), visitor.wire_bytes)
-    pauses = pause_texts(daemon.crawl.schedule.pauses)
     now = time.time()
-    visits = (log_row(visit_status(row), now) for row in state.latest)
+    latest = list(state.latest)[-max(min(VISITS_SHOWN, lines - FIXED_LINES), 1) :]
     return Group(
-        Text("crawld demo", "bold"),
+        Text("crawld demo: a small wiki that changes all the time, and its mirror", "bold"),
+        _state_text(daemon),
+        facts([*_addresses(state, daemon), ("try", "in another terminal, in this directory:")]),
+        *(Text(f"  {line}", no_wrap=True) for line in commands(daemon)),
         facts(
             [
-                ("site", f"{state.url} changes every few seconds; open it in a browser"),
-                ("mirror", f"{daemon.database.path}"),
-                ("try", _commands(daemon)),
                 ("pages", state.pages),
                 (
-                    "slots",
-                    f"{count_text(slots.served)} served,"
-                    f" {state.rates.visits_per_min / 60:.1f}/s, median {slots.lateness_p50_ms:.1f}"
-                    f" ms late, {size_text(visitor.wire_bytes)} received",
+                    "requests",
+                    f"{count_text(slots.served)}, {state.rates.visits_per_min / 60:.1f}/s,"
+                    f" {size_text(visitor.wire_bytes)} received",
                 ),
-                ("outcomes", outcome_counts(visitor.counts, visitor.new_pages)),
                 (
                     "changes",
                     f"{count_text(state.changes_seen)} seen of"
@@ -138,16 +145,48 @@ def demo_view(state: DemoState, daemon: Daemon) -> RenderableType:
                 ("over time", Text(sparkline(state.freshness), "green")),
             ]
         ),
-        "",
-        table(LOG_HEADINGS, visits),
-        "",
-        Text("; ".join([*pauses, PHASE_TEXTS[daemon.phase]]), "yellow" if pauses else "dim"),
+        # The host of every visit is the same.
+        _short_log(
+            [(*log_row(visit_status(row), now)[:-1], split_url(row.url).target) for row in latest]
+        ),
     )
 
 
-def _commands(daemon: Daemon) -> str:
-    socket = f"--socket {daemon.socket_path}"
-    return f"crawlctl status {socket}\ncrawlctl log -f {socket}\ncrawlctl pause {socket}"
+def _short_log(rows: list[Sequence[str | Text]]) -> RenderableType:
+    """Return visits, each on one line: long URLs are cut."""
+    made = table(LOG_HEADINGS, rows)
+    for column in made.columns:
+        column.overflow, column.no_wrap = "ellipsis", True
+    return made
+
+
+def _state_text(daemon: Daemon) -> Text:
+    if "operator" in daemon.crawl.schedule.pauses:
+        return Text("PAUSED: nothing is fetched; the last command below resumes it", "bold yellow")
+    pauses = pause_texts(daemon.crawl.schedule.pauses)
+    text = "; ".join([*pauses, PHASE_TEXTS[daemon.phase]])
+    return Text(text, "yellow" if pauses else "dim", no_wrap=True, overflow="ellipsis")
+
+
+def _addresses(state: DemoState, daemon: Daemon) -> list[tuple[str, str | Text | None]]:
+    """Return what can be opened in a browser; None where there is nothing."""
+    mirror = daemon.web_url
+    return [
+        ("site", state.url),
+        ("mirror", mirror),
+        ("dashboard", mirror and f"{mirror.rstrip('/')}/-/dashboard"),
+    ]
+
+
+def commands(daemon: Daemon) -> list[str]:
+    """Return commands that work as pasted, in this directory."""
+    program = "crawlctl"
+    if shutil.which(program) is None:
+        places = (Path(each).with_name(program) for each in (sys.argv[0], sys.executable))
+        program = next((shlex.quote(str(each)) for each in places if each.exists()), program)
+    socket = f"--socket {shlex.quote(str(daemon.socket_path))}"
+    last = "resume" if "operator" in daemon.crawl.schedule.pauses else "pause"
+    return [f"{program} {command} {socket}" for command in ("status", "log -f", last)]
 
 
 def _fresh_text(truth: MirrorFreshness) -> Text:
@@ -160,16 +199,15 @@ def _fresh_text(truth: MirrorFreshness) -> Text:
 
 
 def intro_text(state: DemoState, daemon: Daemon) -> str:
-    """Return the addresses of the site and the mirror, for output without a terminal."""
-    return (
-        f"site {state.url}\nmirror {daemon.database.path}\n"
-        f"try: crawlctl status --socket {daemon.socket_path}"
-    )
+    """Return addresses and commands, for output without a terminal."""
+    lines = [f"{name} {value}" for name, value in _addresses(state, daemon) if value]
+    return "\n".join([*lines, *(f"try: {command}" for command in commands(daemon))])
 
 
 def progress_line(state: DemoState, daemon: Daemon) -> str:
     """Return the state of the mirror on one line."""
     return (
+        f"{'PAUSED, ' if 'operator' in daemon.crawl.schedule.pauses else ''}"
         f"fresh {state.truth.freshness:.1%},"
         f" mean age {duration_text(state.truth.mean_age_s)};"
         f" pages: {state.pages};"

@@ -41,7 +41,7 @@ async def serve_web(
     from crawld.web.allowed_hosts import listener_hosts
     from crawld.web.app import MirrorApp
     from crawld.web.large_pages import KEPT_BYTES, RENDERING_FACTOR, LargePages
-    from crawld.web.look import Look
+    from crawld.web.look import DASHBOARD_LINK, LINKS, Look
     from crawld.web.mirror import DisplayOptions
 
     listener = daemon.network.listen_tcp(*parse_listen(web.listen))
@@ -82,7 +82,7 @@ async def serve_web(
                 kept_bytes,
                 most_bytes=OVERDRAFT * daemon.budget.analyses.size_bytes,
             ),
-            look=Look(title=web.title),
+            look=Look(web.title, LINKS if web.dashboard == "off" else LINKS + DASHBOARD_LINK),
         )
         with daemon.readers_scope:
             if web.dashboard == "off":

@@ -11,6 +11,9 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Final
 
+LINKS: Final = (("/changes", "Changes"), ("/random", "Random page"))
+DASHBOARD_LINK: Final = (("/-/dashboard", "Dashboard"),)
+
 
 @dataclass(frozen=True, slots=True)
 class Look:
@@ -22,7 +25,7 @@ class Look:
     """
 
     title: str = ""
-    links: tuple[tuple[str, str], ...] = ()
+    links: tuple[tuple[str, str], ...] = LINKS
 
 
 _SHOWN: Final = ContextVar("look", default=Look())  # noqa: B039 (it is immutable)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from random import Random
 from typing import Final
 from urllib.parse import urlencode
@@ -11,11 +11,15 @@ from urllib.parse import urlencode
 import apsw
 
 from crawld.core.display import count_text
+from crawld.core.event import EventKind
 from crawld.core.url import split_url
-from crawld.store.mirror import lookup, titles
+from crawld.store.mirror import events, lookup, titles
+from crawld.store.mirror.events import ChangeEvent, EventFilter
 from crawld.store.mirror.titles import TitlePosition
 from crawld.web import security
 from crawld.web.address import mirror_path, readable_url
+from crawld.web.feed_format import shown_time
+from crawld.web.feeds import difference_path, size_of_change
 from crawld.web.look import shown_look
 from crawld.web.mirror import redirect
 from crawld.web.pages import brief, error_page, render_page
@@ -25,6 +29,8 @@ SITES_PER_LIST: Final = 100
 PAGES_PER_LIST: Final = 200
 MAX_COUNTED: Final = 10_000
 """Titles of a filter that are counted; more are "more than"."""
+
+CHANGES_SHOWN: Final = 8
 
 NAMES_SHOWN: Final = 3
 """Sites that a mirror without a title is named after."""
@@ -44,8 +50,19 @@ def front_page(connection: apsw.Connection, parameters: Mapping[str, str], now: 
         after=after,
         following=sites[SITES_PER_LIST - 1].site_id if len(sites) > SITES_PER_LIST else None,
         last_visit_at=max(visits, default=None),
+        changes=[
+            (each._replace(at=shown_time(each.at)), difference_path(each), size_of_change(each))
+            for each in _recent_changes(connection)
+        ],
         now=now,
     )
+
+
+def _recent_changes(connection: apsw.Connection) -> Sequence[ChangeEvent]:
+    """Return the newest changes of pages; while there are none, the newest pages."""
+    wanted = EventFilter(kinds=frozenset(EventKind) - {EventKind.NEW})
+    found = events.list_newest(connection, wanted, None, CHANGES_SHOWN).events
+    return found or events.list_newest(connection, limit=CHANGES_SHOWN).events
 
 
 def _derived_title(connection: apsw.Connection, sites: int) -> str:

@@ -1,9 +1,15 @@
 """`crawld demo`: a changing site, its mirror and the true freshness."""
 
 import json
+import re
+import subprocess
+import sys
+
+import httpx
 
 from crawld.cli.demo_view import DemoState, summary_text
 from crawld.simweb.demo import make_demo_site
+from tests.peer.terminal import Terminal
 
 
 def test_demo_mirrors_its_site(command, tmp_path):
@@ -17,6 +23,7 @@ def test_demo_mirrors_its_site(command, tmp_path):
     assert summary["visits"]["changed"] >= summary["copied"]
     assert summary["url"] in ended.err
     assert "crawlctl status --socket" in ended.err
+    assert re.search(r"dashboard http://127.0.0.1:[0-9]+/-/dashboard", ended.err)
     assert db.exists()
     assert command("crawld", "demo", "--db", db).code == 2
 
@@ -52,3 +59,29 @@ def test_a_first_copy_does_not_count_as_change():
     state.changed = 3
     state.visited_at = {"http://127.0.0.1/": [1.0, 2.0], "http://127.0.0.1/a": [1.0]}
     assert state.changes_seen == 1
+
+
+def test_the_view_fits_a_terminal_and_its_commands_and_addresses_work(cleanup, monkeypatch):
+    """What the screen shows is copied from it: addresses are opened, commands run by a shell."""
+    terminal = cleanup.enter_context(Terminal([sys.executable, "-m", "crawld.cli.main", "demo"]))
+
+    def commands():
+        return re.findall(r"^ *(\S*crawlctl .+)$", terminal.text(), re.MULTILINE)
+
+    terminal.wait_for(r"\nvisit .*\n.*/wiki/")
+    lines = terminal.text().splitlines()
+    assert lines[0].startswith("crawld demo")
+    assert "Ctrl-C" in lines[1]
+    assert not any("..." in line for line in lines), "the view is longer than the terminal"
+    mirror = re.search(r"^mirror +(\S+)$", terminal.text(), re.MULTILINE)[1]
+    dashboard = re.search(r"^dashboard +(\S+)$", terminal.text(), re.MULTILINE)[1]
+    assert "crawld demo" in httpx.get(mirror).text
+    assert httpx.get(dashboard).status_code == 200
+    status, log, pause = commands()
+    assert " log -f " in log
+    ended = subprocess.run(status, shell=True, capture_output=True, text=True, check=True)
+    assert "demo" in ended.stdout
+    subprocess.run(pause, shell=True, check=True, capture_output=True)
+    terminal.wait_for("PAUSED: nothing is fetched")
+    subprocess.run(commands()[-1], shell=True, check=True, capture_output=True)
+    terminal.wait_for(r"^Ctrl-C", re.MULTILINE)
