@@ -61,10 +61,13 @@ def run(
         from crawld.cli.supervise import supervise as run_supervised
 
         return run_supervised(config, socket)
+    from crawld.cli.early_lock import lock_early
+
+    early = lock_early(config)
     with uncollected():
         from crawld.cli.run import run as run_config
 
-    return run_config(config, socket)
+    return run_config(config, socket, early)
 
 
 @app.command(cls=LightCommand)

@@ -1,7 +1,7 @@
 """The daemon: loads its state from an open file, runs all tasks, and shuts down cleanly.
 
-Start: store sites and seeds ▸ load hosts and page queues ▸ start listeners ▸ serve turns. Every
-known host waits its full delay first.
+Start: store sites and seeds ▸ load hosts and page queues ▸ serve turns, and start listeners beside
+them. Every known host waits its full delay first, counted from the lock of the file.
 
 Shutdown: start no more turns, serve no more readers ▸ wait for turns under way ▸ commit their
 visits ▸ cancel the rest, waiting for no thread that only computes. A second signal cancels turns.
@@ -154,7 +154,8 @@ class Daemon:
             marks=marks,
         )
         self.connectivity = Connectivity(resolver)
-        settings = crawl_settings(start, self.budget, self.files, fresh=fresh)
+        locked_at = None if fresh else database.opened_at
+        settings = crawl_settings(start, self.budget, self.files, locked_at=locked_at)
         self._marks = marks
         self._evidence = evidence
         self.quarantine = Quarantine(database, clock)
@@ -197,6 +198,7 @@ class Daemon:
         self._allocate = AllocateJob(self.context)
         self.jobs = JobRunner(database, clock, self._jobs(client), rng=start.environment.rng)
         self._turns_scope = trio.CancelScope()
+        self._opening_scope = trio.CancelScope()
         self.readers_scope = trio.CancelScope()
 
     def _hint_sources(self, client: ApiClient) -> HintPoller:
@@ -274,7 +276,7 @@ class Daemon:
         """Run until shut down; report started once the listeners accept clients.
 
         Args:
-            listeners: servers to start before the first turn, in this order.
+            listeners: servers to start beside the first turns, in this order.
             watch: runs from the start report until the end, while the file is still open.
         """
         with self.stall_meter.installed():
@@ -292,8 +294,6 @@ class Daemon:
             await nursery.start(self.database.run_writer)
             await self._settle_quarantine()
             await self._fill()
-            for listener in listeners:
-                await nursery.start(listener, self)
             nursery.start_soon(self.resolver.run)
             nursery.start_soon(supervise, "arrivals", self.fetcher.arrivals.run)
             nursery.start_soon(self.connectivity.run, self.crawl.schedule)
@@ -311,19 +311,14 @@ class Daemon:
             nursery.start_soon(self._listen_to_signals)
             await nursery.start(self.crawl.recorder.run)
             nursery.start_soon(self.site_registry.add_seeds)
-            if self.start.once:
-                nursery.start_soon(self._end_when_done)
-            else:
+            if not self.start.once:
                 nursery.start_soon(self.jobs.run)
                 nursery.start_soon(supervise, "hint_poller", self.hint_poller.run)
                 nursery.start_soon(supervise, "policy_loader", self._policy_loader.run)
                 nursery.start_soon(supervise, "notifier", self.notifier.run)
                 nursery.start_soon(supervise, "freshness_reader", self.freshness.run)
                 nursery.start_soon(supervise, "present_freshness", self.present_freshness.run)
-            self.phase = "running"
-            log.info("started", db=str(self.database.path), socket=str(self.socket_path))
-            task_status.started(self)
-            nursery.start_soon(watch, self)
+            nursery.start_soon(self._open, listeners, watch, nursery, task_status)
             with self._turns_scope:
                 await self.crawl.schedule.run()
             self.phase = "stopping"
@@ -332,6 +327,26 @@ class Daemon:
                 await self.crawl.recorder.drain()
             nursery.cancel_scope.cancel()
         log.info("stopped")
+
+    async def _open(
+        self,
+        listeners: Sequence[ListenerTask],
+        watch: Watch,
+        nursery: trio.Nursery,
+        task_status: trio.TaskStatus[Daemon],
+    ) -> None:
+        """Start the listeners and report started; a shutdown before that ends it."""
+        with self._opening_scope:
+            for listener in listeners:
+                await nursery.start(listener, self)
+        task_status.started(self)
+        if self.phase != "starting":
+            return
+        self.phase = "running"
+        log.info("started", db=str(self.database.path), socket=str(self.socket_path))
+        nursery.start_soon(watch, self)
+        if self.start.once:
+            nursery.start_soon(self._end_when_done)
 
     async def _settle_quarantine(self) -> None:
         evidence = self._evidence
@@ -356,6 +371,7 @@ class Daemon:
             return
         self._turns_scope.deadline = trio.current_time() + DRAIN_S
         self.phase = "draining"
+        self._opening_scope.cancel()
         self.readers_scope.cancel()
         self.crawl.schedule.stop()
         self.analyser.drop(running_until=self._turns_scope.deadline)
@@ -438,7 +454,7 @@ class Daemon:
                     self._stop_on_signal()
 
     def _stop_on_signal(self) -> None:
-        if self.phase == "running":
+        if self.phase in ("starting", "running"):
             log.info("draining", hint="send the signal again to end at once")
             self.shutdown()
         else:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import structlog
 import trio
 
-from crawld.daemon.api.server import serve_control
+from crawld.daemon.api.control_socket import serve_control
 from crawld.daemon.daemon import Daemon, Watch
 from crawld.daemon.freeze_watch import Evidence, evidence_path
 from crawld.daemon.mirror_listener import serve_web
@@ -47,6 +47,8 @@ async def run_daemon(
         path,
         batch_max_age_s=start.config.store.batch_max_age_s,
         workers=start.environment.workers,
+        lock=start.lock,
+        lock_held_s=start.lock_held_s,
     ) as database:
         if database.warning:
             log.warning("database_filesystem", why=database.warning)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,6 +13,7 @@ from crawld.daemon.crawl.state import CrawlSettings
 from crawld.daemon.environment import Environment
 from crawld.daemon.process import FileShares
 from crawld.memory import MemoryBudget
+from crawld.store.engine.lock import DatabaseLock
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,6 +28,8 @@ class Start:
         once: end when every admitted page was visited.
         socket: path of the control socket; None: as configured.
         own_process: whether the process is the daemon's alone, and ends when it freezes.
+        lock: of the database, if it is taken already; the daemon releases it.
+        lock_held_s: for how long it has been held.
         environment: clock, randomness, network and threads.
     """
 
@@ -36,6 +40,8 @@ class Start:
     once: bool = False
     socket: Path | None = None
     own_process: bool = False
+    lock: DatabaseLock | None = None
+    lock_held_s: float = 0.0
     environment: Environment = field(default_factory=Environment)
 
     @property
@@ -46,14 +52,15 @@ class Start:
 
 
 def crawl_settings(
-    start: Start, budget: MemoryBudget, files: FileShares, *, fresh: bool
+    start: Start, budget: MemoryBudget, files: FileShares, *, locked_at: float | None
 ) -> CrawlSettings:
     """Return the settings of the core loop.
 
     Args:
         budget: memory of what is fetched and analysed.
         files: shares of connections in the limit of open files.
-        fresh: whether the database is new, so that no address had a request before.
+        locked_at: when (trio clock) the database was locked; None: it is new, so that no address
+            had a request before.
     """
     config = start.config
     address_delay_s = config.politeness.address_delay_s
@@ -67,7 +74,7 @@ def crawl_settings(
         discovery_share=config.schedule.discovery_share,
         min_revisit_s=config.schedule.min_revisit_s,
         once=start.once,
-        address_wait_s=0.0 if fresh else address_delay_s,
+        address_open_at=-math.inf if locked_at is None else locked_at + address_delay_s,
         requisite_share=config.schedule.requisite_share,
         confirm_pages=0 if start.once else config.content.confirm_pages,
         check_share=config.content.check_share,

@@ -2,13 +2,17 @@
 
 import gc
 
+import pytest
+import trio
 from pydantic import TypeAdapter
 
+from crawld.daemon import run
 from crawld.daemon.api import server
 from crawld.daemon.process import COLLECTOR_THRESHOLDS
 from crawld.daemon.stall_meter import StallMeter
 from crawld.net.network import SystemNetwork
 from tests.daemon.control_client import get
+from tests.daemon.harness import TIMEOUT_S, make_site, until
 
 
 async def test_the_socket_appears_after_the_long_steps_of_a_start(daemon, monkeypatch):
@@ -79,3 +83,33 @@ async def test_a_failure_that_every_route_declares_costs_no_validator(daemon, mo
             name = "InvalidRequest" if status == "422" else "Problem"
             content = operation["responses"][status]["content"]["application/json"]
             assert content["schema"] == {"$ref": f"#/components/schemas/{name}"}
+
+
+async def test_the_first_turns_do_not_wait_for_the_socket(daemon, serve, monkeypatch):
+    serve_control, began = run.serve_control, []
+
+    async def serve_after_a_request(running, task_status):
+        await until(lambda: running.crawl.schedule.lateness.count, what="a first request")
+        began.append(running.phase)
+        await serve_control(running, task_status)
+
+    monkeypatch.setattr(run, "serve_control", serve_after_a_request)
+    web = await serve(make_site(pages=2))
+    running = await daemon(web.url())
+    assert began == ["starting"]
+    assert (await get(running, "/status")).json()["phase"] == "running"
+
+
+@pytest.mark.parametrize("obeys", [True, False])
+async def test_a_shutdown_before_the_socket_is_there_ends_the_daemon(mirror, monkeypatch, obeys):
+    async def serve_never(running, task_status):
+        running.shutdown()
+        with running.readers_scope:  # as the web listener, which ends when the daemon drains
+            await trio.sleep_forever()
+        if obeys:
+            await trio.lowlevel.checkpoint()
+
+    monkeypatch.setattr(run, "serve_control", serve_never)
+    with trio.fail_after(TIMEOUT_S):
+        ended = await run.run_daemon(mirror.make_start("http://a.test/", once=False))
+    assert ended.phase == "stopping"

@@ -73,7 +73,7 @@ class Crawl:
         self._clock = clock
         self._connectivity = connectivity
         self.schedule = Schedule(
-            self, max_on_turn=settings.max_in_flight, address_wait_s=settings.address_wait_s
+            self, max_on_turn=settings.max_in_flight, address_open_at=settings.address_open_at
         )
         self._busy_host: HostState | None = None
         state = self.state = CrawlState(

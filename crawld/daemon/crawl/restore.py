@@ -95,7 +95,8 @@ async def _restore_retries(
 def _first_waits(state: CrawlState, hosts: dict[int, HostState], began: float) -> None:
     # The longest delay that any site asks for on an address shared by hosts.
     delays = [site.rules.effective_address_delay_s for site in state.sites.values()]
-    state.schedule.hold_addresses(max(delays, default=0.0) if hosts else 0.0)
+    if hosts:
+        state.schedule.hold_addresses(began + max(delays, default=0.0))
     for position, host in enumerate(hosts.values()):
         delay_s = host.delay_s()
         spread_s = min(delay_s, position * START_SPREAD_S)

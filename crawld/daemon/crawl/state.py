@@ -56,7 +56,7 @@ class CrawlSettings:
         discovery_share: share of the turns for new pages while revisits are due.
         min_revisit_s: least time between two visits of a page.
         once: visit each page once; retry transient failures a few times.
-        address_wait_s: how long each address waits after the start before its first request.
+        address_open_at: when (trio clock) each address may have its first request after the start.
         requisite_share: share of the turns for requisites while pages want them too.
         confirm_pages: first pages of each host fetched twice, to learn their noise.
         check_share: share of the conditional requests sent without conditions.
@@ -69,7 +69,7 @@ class CrawlSettings:
     discovery_share: float
     min_revisit_s: float
     once: bool = False
-    address_wait_s: float = 0.0
+    address_open_at: float = -math.inf
     requisite_share: float = 0.0
     confirm_pages: int = 0
     check_share: float = 0.0

@@ -24,8 +24,8 @@ Invariants, measured from outside by the end-to-end tests:
    sending at the earliest (`net/arrival.py`). A proxy acknowledges for itself: there, and where
    the system cannot tell, only the header counts; without a response, the end of the fetch.
 2. The same holds for an address, with the address delay.
-3. After a start every known host and address waits its full delay first, since a request of the
-   killed process may not have been committed.
+3. After a start every known host and address waits its full delay first, counted from the lock of
+   the file, since a request of the killed process may not have been committed.
 4. All times are those of trio's clock: a jump of the wall clock neither frees nor freezes a host.
    Wall-clock rules (quiet hours, Retry-After) are checked again at least every `HORIZON_S`.
 """
@@ -139,21 +139,23 @@ class Schedule:
         recent: the turns of the last hour.
     """
 
-    def __init__(self, turns: Turns, *, max_on_turn: int, address_wait_s: float = 0.0) -> None:
+    def __init__(
+        self, turns: Turns, *, max_on_turn: int, address_open_at: float = -math.inf
+    ) -> None:
         """Make an empty schedule.
 
         Args:
             turns: callbacks that use the turns.
             max_on_turn: the most turns at a time.
-            address_wait_s: how long a new address waits, counted from now: an earlier process may
-                just have sent it a request.
+            address_open_at: when (trio clock) a new address may have its first request: an earlier
+                process may just have sent it one.
         """
         self.lateness = Lateness()
         self.recent = RecentTurns()
         self.changes = 0
         self._turns = turns
         self._max_on_turn = max_on_turn
-        self._address_open_at = trio.current_time() + address_wait_s
+        self._address_open_at = address_open_at
         self._hosts: dict[str, HostSlot] = {}
         self._addresses: dict[str, AddressSlot] = {}
         self._heap: list[tuple[float, int, int, HostSlot | AddressSlot]] = []
@@ -265,9 +267,9 @@ class Schedule:
         finally:
             ticket.done.set()
 
-    def hold_addresses(self, wait_s: float) -> None:
-        """Let every address wait this long from now before its first request."""
-        self._address_open_at = max(self._address_open_at, trio.current_time() + wait_s)
+    def hold_addresses(self, until: float) -> None:
+        """Let every address wait until a time (trio clock) before its first request."""
+        self._address_open_at = max(self._address_open_at, until)
 
     def statistics(self) -> ScheduleStatistics:
         """Return counts and lateness."""

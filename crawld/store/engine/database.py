@@ -33,7 +33,7 @@ from crawld.store.engine.connection import (
 )
 from crawld.store.engine.group_commit import STALL_RETRY_S, Call, GroupCommit, Writer
 from crawld.store.engine.in_parts import InParts
-from crawld.store.engine.lock import DatabaseLock, network_filesystem
+from crawld.store.engine.lock import DatabaseLock, lock_path, network_filesystem
 from crawld.workers import THREADS, WorkerConnection, Workers
 
 P = ParamSpec("P")
@@ -67,13 +67,19 @@ class Database:
     """
 
     def __init__(
-        self, path: Path, lock: DatabaseLock | None, warning: str | None, workers: Workers
+        self,
+        path: Path,
+        lock: DatabaseLock | None,
+        warning: str | None,
+        workers: Workers,
+        *,
+        held_s: float = 0.0,
     ) -> None:
         self.path = path
         self.workers = workers
         self.warning = warning
         self.migrated: list[str] = []
-        self.opened_at = trio.current_time()
+        self.opened_at = trio.current_time() - held_s
         self._lock = lock
         self._writer: Writer | None = None
         self._commit: GroupCommit | None = None
@@ -95,6 +101,8 @@ class Database:
         batch_max_age_s: float = 0.2,
         stall_retry_s: float = 1.0,
         workers: Workers = THREADS,
+        lock: DatabaseLock | None = None,
+        lock_held_s: float = 0.0,
     ) -> Self:
         """Open the file; create and migrate it if needed.
 
@@ -104,6 +112,8 @@ class Database:
             batch_max_age_s: about the longest time from a write to its commit.
             stall_retry_s: first pause before a batch that cannot be written is tried again.
             workers: runs calls off the event loop.
+            lock: of this file, if it is taken already; released with the database.
+            lock_held_s: for how long it has been held.
 
         Raises:
             DatabaseInUseError: another process has it open for writing.
@@ -112,8 +122,13 @@ class Database:
         path = Path(path)
         if not path.exists() and (read_only or not create):
             raise StoreError(f"there is no database {path}", hint="name an existing file with --db")
-        lock = None if read_only else DatabaseLock.acquire(path)
-        database = cls(path, lock, network_filesystem(path), workers)
+        if lock is not None and (read_only or lock.path != lock_path(path)):
+            lock.release()
+            lock = None
+        if lock is None:
+            lock, lock_held_s = None if read_only else DatabaseLock.acquire(path), 0.0
+        warning = network_filesystem(path)
+        database = cls(path, lock, warning, workers, held_s=lock_held_s)
         try:
             database.migrated = await workers.run(_prepare, path, read_only)
             if not read_only:

@@ -304,7 +304,7 @@ async def test_after_a_start_a_new_address_waits_first():
         {"a": HostPlan(), "b": HostPlan(address="192.0.2.2"), "lost": HostPlan(address=None)}
     )
     began = trio.current_time()
-    await serve(make_schedule(turns, address_wait_s=7.0), turns)
+    await serve(make_schedule(turns, address_open_at=began + 7.0), turns)
     sent_at = {each.host: each.sent_at - began for each in turns.requests}
     assert sent_at == {"a": 7.0, "b": 7.0, "lost": 0.0}
 
