@@ -1,16 +1,20 @@
 """The dashboard of a running daemon: who gets it, what it says, live figures for many clients."""
 
 import json
+import re
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from urllib.parse import urlsplit
 
 import httpx
 import pytest
 import trio
 
+from crawld.store import visit
+from crawld.store.frontier import page as page_rows
 from tests.daemon.control_client import get
 from tests.daemon.harness import make_site, until_done
+from tests.daemon.page_history import visit_record
 
 LISTEN = {"listen": "127.0.0.1:0"}
 ROOT = "/-/dashboard"
@@ -134,6 +138,21 @@ async def test_what_needs_attention_comes_with_its_remedy(browser):
     page = await browser.page()
     assert "Everything is paused." in page
     assert "<code>crawlctl resume</code>" in page
+
+
+async def test_what_changed_today_leads_to_the_difference(browser):
+    running, now = browser.running, browser.running.clock.now()
+    rows = await running.database.read(page_rows.list_pages, limit=1)
+    for number, at in enumerate((now - 200_000.0, now - 20.0, now - 10.0)):
+        record = replace(visit_record(rows[0].page_id, number), visited_at=at, title="<Fruit>")
+        await running.database.write(visit.record, record)
+    page = await browser.page()
+    section = page.partition('id="changes">')[2].partition("</ul>")[0]
+    assert "&lt;Fruit&gt;" in section
+    [*targets] = re.findall(r'href="([^"]+)"', section)
+    assert len(targets) == 2, section
+    assert all(target.startswith("/diff/") for target in targets)
+    assert (await browser.get(targets[0])).status_code == 200
 
 
 # --- live ----------------------------------------------------------------------------------------

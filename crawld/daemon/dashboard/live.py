@@ -17,6 +17,7 @@ import trio
 
 from crawld.daemon.dashboard.overview import Overview, live_values
 from crawld.dashboard.rendering import SECURITY
+from crawld.dashboard.words import ago
 from crawld.web.reply import header
 
 log = structlog.get_logger(__name__)
@@ -88,7 +89,7 @@ class LiveFigures:
             # A failed read must not end the figures of all clients.
             log.error("live_figures_failed", why=str(error))
             return
-        data = {
+        data: dict[str, Any] = {
             "values": live_values(facts),
             "concerns": [
                 {
@@ -100,6 +101,16 @@ class LiveFigures:
                 for each in facts.concerns[:20]
             ],
         }
+        data["changes"] = [
+            {
+                "kind": each.kind,
+                "title": each.title,
+                "target": each.target,
+                "details": each.details,
+                "ago": ago(each.at, facts.status.now),
+            }
+            for each in facts.changes.shown
+        ]
         # ASCII only: no line separator of any alphabet ends the line.
         self._event = b"data: %s\n\n" % json.dumps(data).encode("ascii")
         self.made += 1

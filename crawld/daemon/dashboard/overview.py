@@ -25,6 +25,7 @@ from crawld.daemon.api.wiki_views import wiki_statuses
 from crawld.daemon.daemon import Daemon
 from crawld.daemon.dashboard.attention import Concern, Surroundings, concerns
 from crawld.daemon.dashboard.hosts_summary import HostsSummary, summarize_hosts
+from crawld.daemon.dashboard.recent_changes import ChangesToday, read_changes
 from crawld.dashboard.words import duration, interval, number, rate, share
 from crawld.store.frontier import site as site_rows
 
@@ -46,6 +47,7 @@ class OverviewFacts:
         requests_per_s: over the last minute; `per_minute`: in each minute of the last hour.
         audits: what random visits found, by day and site.
         concerns: what needs attention.
+        changes: what changed today.
     """
 
     status: Status
@@ -56,6 +58,7 @@ class OverviewFacts:
     per_minute: Sequence[int]
     audits: Sequence[AuditStatus]
     concerns: Sequence[Concern]
+    changes: ChangesToday
 
 
 class Overview:
@@ -65,6 +68,7 @@ class Overview:
         self._daemon = daemon
         self._known = Surroundings(HostsSummary())
         self._audits: Sequence[AuditStatus] = ()
+        self._changes = ChangesToday()
         self._known_at = -math.inf
         self._lock = trio.Lock()
 
@@ -73,6 +77,7 @@ class Overview:
         await self._look_around()
         daemon = self._daemon
         status = await status_of(daemon)
+        self._changes = await read_changes(daemon, self._changes)
         sites = [each for each in status.freshness if each.host is None]
         recent, now = daemon.crawl.schedule.recent, trio.current_time()
         return OverviewFacts(
@@ -84,6 +89,7 @@ class Overview:
             per_minute=recent.per_minute(now),
             audits=self._audits,
             concerns=concerns(status, self._known),
+            changes=self._changes,
         )
 
     async def _look_around(self) -> None:

@@ -32,6 +32,7 @@ def show_overview(facts: OverviewFacts) -> View:
         {
             "values": live_values(facts),
             "concerns": facts.concerns[:20],
+            "changes": facts.changes,
             "whole": facts.whole,
             "status": facts.status,
             "budget": budget_share(facts) or 0.0,

@@ -14,6 +14,8 @@
   let source = null;
   let again = 0;
   let shownConcerns = null;
+  const news = document.getElementById("changes");
+  let shownChanges = null;
 
   const say = (text) => {
     if (state.textContent !== text) state.textContent = text;
@@ -47,8 +49,31 @@
     if (!concerns.length) element("li", "Nothing: everything works.", list).className = "good";
   };
 
+  // Rows are changed in place: who reads or follows one keeps it.
+  const showChanges = (changes) => {
+    if (!news || !changes.length || news.contains(document.activeElement)) return;
+    const key = JSON.stringify(changes.map((each) => [each.kind, each.target]));
+    if (key !== shownChanges) {
+      shownChanges = key;
+      news.replaceChildren();
+      for (const each of changes) {
+        const item = element("li", "", news);
+        element("span", each.kind, item).className = `word ${each.kind}`;
+        item.append(" ");
+        const target = element("a", each.title, item);
+        if (each.target.startsWith("/") && !each.target.startsWith("//")) target.href = each.target;
+        item.append(" ");
+        const details = element("small", `${each.details} · `, item);
+        element("span", each.ago, details);
+      }
+    }
+    news.querySelectorAll("small span").forEach((each, place) => {
+      if (changes[place]) each.textContent = changes[place].ago;
+    });
+  };
+
   const show = (event) => {
-    const { values, concerns } = JSON.parse(event.data);
+    const { values, concerns, changes } = JSON.parse(event.data);
     for (const [name, found] of places) {
       for (const each of found) {
         if (name in values && each.textContent !== values[name]) each.textContent = values[name];
@@ -56,6 +81,7 @@
     }
     if (budget) budget.value = Number.parseFloat(values.budget.replace("> ", "")) / 100 || 0;
     showConcerns(concerns);
+    showChanges(changes);
     say("live");
   };
 
