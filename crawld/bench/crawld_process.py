@@ -91,15 +91,17 @@ class DaemonProcess:
         """Return the JSON of a target; None if it does not answer, or with an error."""
         return self._request("GET", target)
 
-    def command(self, target: str) -> object:
+    def command(self, target: str, form: Mapping[str, object] | None = None) -> object:
         """Give a command and return its JSON, like `get`."""
-        return self._request("POST", target)
+        return self._request("POST", target, form)
 
-    def _request(self, method: str, target: str) -> object:
+    def _request(
+        self, method: str, target: str, form: Mapping[str, object] | None = None
+    ) -> object:
         if not self._listening():
             return None
         try:
-            response = self._http.request(method, target)
+            response = self._http.request(method, target, json=form)
         except httpx.TransportError:
             return None
         return json.loads(response.content) if response.is_success else None

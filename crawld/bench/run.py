@@ -26,6 +26,7 @@ BENCHMARKS = {
     "replica": "crawld.bench.replica",
     "export": "crawld.bench.export",
     "hostile": "crawld.bench.hostile",
+    "control": "crawld.bench.control",
 }
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from itertools import islice
@@ -29,7 +29,7 @@ from crawld.store.frontier import frontier, site
 from crawld.store.frontier.frontier import Discovery
 from crawld.store.visit import VisitRecord
 
-_SITE_NAME = "known"
+KNOWN_SITE = "known"
 _PORT = 9  # discard port: nothing answers, and the daemon is stopped before it fetches
 _HISTORY_S = 30 * 86_400.0
 _UNVISITED_EVERY = 10
@@ -51,9 +51,9 @@ def measure(directory: Path, size: DatabaseSize) -> Metrics:
     directory.mkdir()
     addresses = loopback_addresses(size.hosts)
     config = crawld_process.write_config(
-        directory, _SITE_NAME, [_url(addresses[0], 0)], {"politeness": "host_delay_s = 900.0"}
+        directory, KNOWN_SITE, [known_url(addresses[0], 0)], {"politeness": "host_delay_s = 900.0"}
     )
-    trio.run(_fill, crawld_process.database_path(directory), size, addresses)
+    trio.run(fill_known_pages, crawld_process.database_path(directory), size, addresses)
     return medians([_start(config, size) for _ in range(_STARTS)])
 
 
@@ -67,21 +67,22 @@ def _start(config: Path, size: DatabaseSize) -> Metrics:
     return {"start_1m_s": answered_s, "start_1m_rss_mb": usage.peak_rss_mb}
 
 
-async def _fill(path: Path, size: DatabaseSize, addresses: list[str]) -> None:
+async def fill_known_pages(path: Path, size: DatabaseSize, addresses: Sequence[str]) -> None:
+    """Make a database of pages, most of them visited, of one site on hosts with these addresses."""
     async with await Database.open(path) as database:
         now = time.time()
-        site_id = await database.write(site.upsert, _SITE_NAME, "{}", source="config", at=now)
+        site_id = await database.write(site.upsert, KNOWN_SITE, "{}", source="config", at=now)
         discoveries = _discoveries(size, addresses, site_id, now - _HISTORY_S)
         while part := list(islice(discoveries, _WRITE_PAGES)):
             await database.write(_store, part, now)
 
 
 def _discoveries(
-    size: DatabaseSize, addresses: list[str], site_id: int, since: float
+    size: DatabaseSize, addresses: Sequence[str], site_id: int, since: float
 ) -> Iterator[Discovery]:
     """Yield the pages, taking hosts in turn, like a crawl of all hosts at once."""
     for number in range(size.pages):
-        url = _url(addresses[number % size.hosts], number // size.hosts)
+        url = known_url(addresses[number % size.hosts], number // size.hosts)
         yield Discovery.of(url, site_id=site_id, at=since, depth=min(number // size.hosts, 5))
 
 
@@ -104,5 +105,6 @@ def _store(connection: apsw.Connection, part: list[Discovery], now: float) -> No
         )
 
 
-def _url(address: str, number: int) -> str:
+def known_url(address: str, number: int) -> str:
+    """Return the URL of a page of a host."""
     return f"http://{address}:{_PORT}/" + (f"wiki/{number}" if number else "")

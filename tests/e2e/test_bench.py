@@ -64,3 +64,15 @@ def test_serve(bench):
     assert value["baselines"].keys() == {"nginx", "starlette"}
     assert "starlette.views_per_cpu_s" in value["ratios"]
     assert value["ours"]["growth_mb"] < 32.0
+
+
+def test_control(bench):
+    value = bench("control")
+    assert value["ours"].keys() >= {
+        *("overview_ms", "page_view_ms", "status_ms", "slot_shift_ms", "feed_lag_s"),
+    }
+    assert value["ours"]["live_clients"] == 20
+    assert value["ours"]["failed_polls"] == 0
+    assert value["ratios"].keys() == {
+        f"fastapi.{name}" for name in ("overview_ms", "page_view_ms", "status_ms")
+    }
