@@ -50,9 +50,9 @@ of it."""
 OVERDUE_S = 120.0
 """When a page is overdue for so long, the host cannot keep up: fresh time is all that counts."""
 
-DUE_EVERY = 3
+DUE_EVERY = 20
 """Of so many pages reported to have changed one is that which is due first, when the host cannot
-keep up."""
+keep up: it is seldom the page whose visit buys the most fresh time."""
 
 _NO_PAGES = hints.HintedPages()
 """The indirectly hinted pages of policies that never had one; there may be ten thousand."""

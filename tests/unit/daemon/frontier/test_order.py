@@ -343,12 +343,12 @@ async def test_a_host_that_cannot_keep_up_visits_by_value_but_forgets_no_edit():
     found, visited = Arrivals(host), []
     for page in range(1, 31):
         found.report(page, NOW - 5.0, NOW)
-    for turn in range(600):
+    for turn in range(1_600):
         at = NOW + 2 * OVERDUE_S + turn
         for page in (1 + turn % 5, 1 + (turn + 2) % 5, 6 + turn % 25):
             found.report(page, at - 0.5, at)
         visited.append(found.turn(at))
-    late = [visited[start : start + 50 * DUE_EVERY] for start in range(0, 450, 50)]
+    late = [visited[start : start + 50 * DUE_EVERY] for start in range(0, 600, 50)]
     assert all({*range(6, 31)} <= set(part) for part in late)
 
 
