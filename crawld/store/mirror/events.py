@@ -171,7 +171,8 @@ def first_since(connection: apsw.Connection, at: float) -> int:
     The order of ids is that of commits, which differs little from that of times.
     """
     low, high = connection.execute(
-        "SELECT ifnull(min(event_id), 1) - 1, ifnull(max(event_id), 0) FROM event"
+        "SELECT ifnull((SELECT min(event_id) FROM event), 1) - 1,"
+        " ifnull((SELECT max(event_id) FROM event), 0)"
     ).get
     while low < high:
         middle = (low + high) // 2
