@@ -83,6 +83,7 @@ async def serve_web(
                 most_bytes=OVERDRAFT * daemon.budget.analyses.size_bytes,
             ),
             look=Look(web.title, LINKS if web.dashboard == "off" else LINKS + DASHBOARD_LINK),
+            public_url=lambda: daemon.config.web.public_url,
         )
         with daemon.readers_scope:
             if web.dashboard == "off":

@@ -68,6 +68,7 @@ class MirrorApp:
         marks: notes which page is rewritten or compared.
         large: renders large pages, within the memory that is there for them.
         look: title and links of the generated pages.
+        public_url: returns the address that links of feeds begin with; None: that of the request.
     """
 
     def __init__(
@@ -81,6 +82,7 @@ class MirrorApp:
         marks: Marks = NO_MARKS,
         large: LargePages | None = None,
         look: Look | None = None,
+        public_url: Callable[[], str | None] = lambda: None,
     ) -> None:
         self._database = database
         self._apart = apart
@@ -91,7 +93,7 @@ class MirrorApp:
         self._hosts = hosts
         self._marks = marks
         self._look = look or Look()
-        self._feeds = Feeds(clock, self._large, marks)
+        self._feeds = Feeds(clock, self._large, marks, public_url)
 
     async def __call__(self, scope: Scope, _receive: Receive, send: Send) -> None:
         """Respond to one request (ASGI)."""

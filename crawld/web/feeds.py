@@ -101,11 +101,17 @@ class Feeds:
         clock: returns Unix seconds.
         large: keeps and shares what was rendered.
         marks: notes which page is compared.
+        public_url: returns the address that links begin with; None: that of the request.
     """
 
     def __init__(
-        self, clock: Callable[[], float], large: LargePages, marks: Marks = NO_MARKS
+        self,
+        clock: Callable[[], float],
+        large: LargePages,
+        marks: Marks = NO_MARKS,
+        public_url: Callable[[], str | None] = lambda: None,
     ) -> None:
+        self._public_url = public_url
         self._clock = clock
         self._large = large
         self._excerpts = Excerpts(marks)
@@ -128,7 +134,7 @@ class Feeds:
             asked = read_filter(parameters)
         except ChangeFilterError as error:
             return error_page(400, "No such feed", str(error))
-        base = request.headers["base"]
+        base = self._public_url() or request.headers["base"]
         key = f"{path} {base} {asked.query(asked.before)}"
         if may_postpone:
             return self._kept(connection, request, key) or self._postponed(request, key)

@@ -386,3 +386,14 @@ def test_a_search_is_made_apart(edited):
     assert isinstance(app._route(edited.connection, request, may_postpone=True), Postponed)
     request = Request("GET", "/changes", {"base": BASE})
     assert isinstance(app._route(edited.connection, request, may_postpone=True), Reply)
+
+
+def test_links_begin_with_the_public_address(edited):
+    app = make_app(now=NOW + 100)
+    app._feeds._public_url = lambda: "https://mirror.example.org/m"
+    reply = app._route(edited.connection, Request("GET", "/changes.json", {"base": BASE}))
+    document = check_json(reply.body)
+    assert document["feed_url"] == "https://mirror.example.org/m/changes.json"
+    assert {item["url"].partition("/https")[0] for item in document["items"]} == {
+        "https://mirror.example.org/m"
+    }
