@@ -39,7 +39,7 @@ from crawld.core.revisit.quiet_visits import QuietVisits
 Floats = NDArray[np.float64]
 Counts: TypeAlias = int | NDArray[np.int64]
 
-DRAWS: Final = 4_000
+DRAWS: Final = 2_000
 _SEED = 1867
 
 MAX_TEMPLATES_DRAWN: Final = 8

@@ -1,4 +1,4 @@
-"""The present freshness of each site, for the status: computed when asked, at most every 2 s.
+"""The present freshness of each site, for the status: computed when asked, at most every second.
 
 An answer that operators wait for must not count pages: a figure is made from bounded samples
 (`store/changes/freshness.py`), in a reader's thread and a worker, and kept with its time. While
@@ -41,13 +41,13 @@ from crawld.store.changes.freshness import CopyHint, CopySample, SampledCopy
 from crawld.store.changes.hint_source import SourceRow
 from crawld.store.changes.template_use import Survey
 
-MAX_AGE_S: Final = 2.0
+MAX_AGE_S: Final = 1.0
 """A figure of this age is answered again without a new estimate."""
 
 WAIT_S: Final = 0.06
 """How long an answer waits for a new estimate; after that the old one is shown, with its age."""
 
-KEPT_S, KEPT_EVERY_S = 600.0, 3.0
+KEPT_S, KEPT_EVERY_S = 600.0, 1.0
 """So long after a question, a new estimate is made so often, so that an answer is never old."""
 
 MAX_SITES: Final = 50
