@@ -53,7 +53,5 @@ def _database_of(config: Path) -> Path | None:
     if len(data) > MAX_CONFIG_BYTES:
         return None
     daemon = tomllib.loads(data.decode()).get("daemon", {})
-    named = daemon.get("db") if isinstance(daemon, dict) else None
-    if named is None:
-        return Path(DEFAULT_DB)
+    named = daemon.get("db", DEFAULT_DB) if isinstance(daemon, dict) else None
     return config.parent / Path(named).expanduser() if isinstance(named, str) else None
