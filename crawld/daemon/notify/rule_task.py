@@ -104,9 +104,9 @@ class RuleTask(BackgroundWork):
         state = await self._read_state() or state
         now = self._clock.now()
         if state.next_try_at is not None:
-            # A clock that was set back must not make the pause longer.
-            left_s = min(state.next_try_at - now, MAX_RETRY_S)
-            if left_s > 0.0:
+            left_s = state.next_try_at - now
+            # No pause is longer, unless the clock was set back.
+            if 0.0 < left_s <= MAX_RETRY_S:
                 return 0.0 if more else left_s
             await self._try(rule, state)
             return 0.0
@@ -128,7 +128,8 @@ class RuleTask(BackgroundWork):
     def _due_at(self, rule: NotifyConfig, state: RuleState, now: float) -> float:
         if state.waiting >= MAX_EVENTS_PER_MESSAGE or state.due_at is None:
             return now
-        return min(state.due_at, self._next_digest(rule, now))
+        # It is later than the next digest only if the clock was set back, or the rule changed.
+        return state.due_at if state.due_at <= self._next_digest(rule, now) else now
 
     def _next_digest(self, rule: NotifyConfig, now: float) -> float:
         return next_digest(rule.when, now, daily_at=rule.daily_at, zone=rule.timezone)

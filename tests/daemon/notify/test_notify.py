@@ -82,16 +82,19 @@ async def test_a_receiver_that_fails_for_a_day_gets_everything_merged(begin):
     story = await begin({"merge_above": 5})
     story.receiver.status = 500
     await story.change(count=3)
+    shares = []
     for tries in range(1, 12):
         await story.failed(tries)
         state = story.state()
         pause_s = state["next_try_at"] - story.wall()
         longest_s = min(10.0 * 2 ** (tries - 1), 3_600.0)
         assert longest_s * 0.5 - 5.0 <= pause_s <= longest_s
+        shares.append(pause_s / longest_s)
         assert state["trouble"] == "status 500"
         await story.change(count=3)
         story.pass_time(pause_s + 1.0)
     await story.failed(12)
+    assert min(shares) < 0.9
     assert len(set(story.receiver.keys)) == 1  # the same message again and again
     assert story.daemon.notifier.troubles() == {"team": "status 500"}
     story.receiver.status = 204
@@ -149,13 +152,18 @@ async def test_no_clock_gives_a_message_up_at_once_or_makes_it_wait(begin):
     await story.failed(1)
     story.pass_time(1e9)  # the next century
     await story.failed(2)
-    story.pass_time(-2e9)  # and the one before
-    await story.failed(2)
     story.receiver.status = 200
-    story.pass_time(rule_task.MAX_RETRY_S)
-    await story.daemon.notifier.retry("team")
+    story.pass_time(-2e9)  # and the one before
     await story.delivered(1)
     assert story.state()["given_up"] == 0
+
+
+async def test_no_clock_makes_a_digest_wait_for_ever(begin):
+    story = await begin({"when": "daily"})
+    await story.change(count=2)
+    await until(lambda: story.state()["due_at"] is not None)
+    story.pass_time(-1e9)
+    await story.delivered(1)
 
 
 async def test_redirects_are_failures(begin):
