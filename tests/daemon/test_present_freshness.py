@@ -89,7 +89,8 @@ async def test_pages_of_a_template_count_before_they_are_listed(paused, monkeypa
     assert found["modelled"] < 0.7
 
 
-async def test_a_figure_is_kept_for_a_while(paused):
+async def test_a_figure_is_kept_for_a_while(paused, monkeypatch):
+    monkeypatch.setattr(present_freshness, "KEPT_EVERY_S", 3_600.0)
     running, _ = paused
     first = await status_of_site(running)
     running.present_freshness._fresh_until = trio.current_time() + 3_600.0
