@@ -17,6 +17,7 @@ from crawld.daemon.frontier.host import HostState
 from crawld.daemon.frontier.look_ahead import LOOK_AHEAD
 from crawld.daemon.frontier.page_queue import PageQueue
 from crawld.daemon.frontier.site import ActiveSite
+from crawld.daemon.pacing import LoopSlices
 from crawld.store.engine.database import Database
 from crawld.store.frontier import frontier
 from crawld.store.frontier import page as page_rows
@@ -52,7 +53,9 @@ class PageSelection:
     async def take(self, host: HostState) -> PageTask | None:
         """Take the next page in scope, or None; leave out the others until the scopes change."""
         state = self._state
+        slices = LoopSlices()
         for _ in range(MAX_SKIPPED):
+            await slices.pause()
             await self._refill(host)
             share = state.settings.requisite_share
             taken = host.take(self._clock.now(), state.active, requisite_share=share)
