@@ -31,6 +31,7 @@ from crawld.cli import (
     retention,
     status_table,
     tables,
+    top,
     why,
 )
 from crawld.cli.light_commands import LightCommand, LightGroup
@@ -64,7 +65,24 @@ Db = Annotated[
     typer.Option("--db", help="Database of the daemon.", show_default=False),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+Watch = Annotated[
+    float | None,
+    typer.Option(
+        "--watch",
+        metavar="[SECONDS]",
+        min=0.2,
+        max=86_400.0,
+        help="Show it again at intervals, by default of 2 s; q quits.",
+        show_default=False,
+    ),
+]
 GLOBAL_OPTIONS = {"socket": Socket, "db": Db, "json_out": Json}
+
+WATCHED = frozenset(
+    {"status", "sites", "hosts", "host", "pages", "history", "jobs", "wikis", "audit", "hints"}
+    | {"replicas", "retention", "quarantine", "forecast"}
+)
+"""Commands that have `--watch`: they show what the daemon knows, and change nothing by default."""
 
 app = typer.Typer(
     cls=LightGroup,
@@ -105,6 +123,12 @@ def command(function: Callable[..., int | None]) -> Callable[..., None]:
 
         socket, db, json_out = cast("tuple[Path | None, Path | None, bool]", common)
         client = Client(socket_path(socket, db))
+        interval_s = given.pop("watch", None)
+        if isinstance(interval_s, float):
+            from crawld.cli.watch import watch
+
+            run_once = functools.partial(function, **given)
+            return watch(run_once, client, interval_s, as_json=json_out)
         return function(Session(client, json_out), **given)
 
     _set_signature(run, function)
@@ -129,6 +153,9 @@ def _set_signature(run: Callable[..., object], function: Callable[..., object]) 
         )
         for name, kind in GLOBAL_OPTIONS.items()
     ]
+    if function.__name__ in WATCHED:
+        only = inspect.Parameter.KEYWORD_ONLY
+        own.append(inspect.Parameter("watch", only, default=None, annotation=Watch))
     first = inspect.Parameter(
         "context", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=typer.Context
     )
@@ -184,6 +211,7 @@ for function in (
     *retention.COMMANDS,
     *replicas.COMMANDS,
     *quarantine.COMMANDS,
+    *top.COMMANDS,
     *notify.COMMANDS,
 ):
     command(function)

@@ -17,6 +17,9 @@ from typer.core import TyperCommand, TyperGroup
 
 _PLAIN_NUMBER = re.compile(r"[0-9]{1,15}(?:\.[0-9]{1,15})?\Z").match
 
+OPTIONAL_VALUES = {"--watch": "2"}
+"""Options that take a number, or this one if none follows."""
+
 
 class LightCommand(TyperCommand):
     """A command whose plain values are not converted."""
@@ -24,6 +27,15 @@ class LightCommand(TyperCommand):
     def get_params(self, ctx: Any) -> list[Any]:  # noqa: ANN401 (a class that typer does not export)
         """Return its parameters, and that of its help."""
         return _lightened(super().get_params(ctx))
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:  # noqa: ANN401
+        """Read arguments; an option of `OPTIONAL_VALUES` may stand without its value."""
+        given: list[str] = []
+        for at, word in enumerate(args):
+            given.append(word)
+            if word in OPTIONAL_VALUES and not _PLAIN_NUMBER(" ".join(args[at + 1 : at + 2])):
+                given.append(OPTIONAL_VALUES[word])
+        return super().parse_args(ctx, given)
 
 
 class LightGroup(TyperGroup):

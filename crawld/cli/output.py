@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import io
 import json
 import os
 import sys
 import unicodedata
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar, cast
 
 import typer
 from rich.console import Console, ConsoleOptions, RenderableType
@@ -97,6 +98,21 @@ def console(*, stderr: bool = False) -> Console:
     stream = sys.stderr if stderr else sys.stdout
     width = None if stream.isatty() else PIPED_COLUMNS
     return _Console(file=stream, width=width, markup=False, highlight=False, emoji=False)
+
+
+def drawn_lines(view: RenderableType, columns: int) -> list[str]:
+    """Return the lines of a view on a terminal, with the colors that standard output has."""
+    target = io.StringIO()
+    _Console(
+        file=target,
+        width=columns,
+        force_terminal=True,
+        color_system=cast("Any", console().color_system),
+        markup=False,
+        highlight=False,
+        emoji=False,
+    ).print(view)
+    return target.getvalue().rstrip("\n").split("\n")
 
 
 def with_exit_code(command: Callable[P, int | None]) -> Callable[P, None]:

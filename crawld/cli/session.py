@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
@@ -20,10 +21,18 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """The first argument of every command: the client, and whether to print JSON."""
+    """The first argument of every command: the client, and how to show its result.
+
+    Attributes:
+        as_json: whether as JSON.
+        draw: shows what was rendered; None: it is printed.
+        in_lines: whether JSON is printed on one line.
+    """
 
     client: Client
     as_json: bool
+    draw: Callable[[RenderableType], None] | None = None
+    in_lines: bool = False
 
     def show(self, body: bytes, render: Callable[[T], RenderableType]) -> T:
         """Print a response body as JSON or rendered; return the value that was rendered.
@@ -35,8 +44,13 @@ class Session:
             OperatorError: the body is not JSON, or lacks what `render` reads.
         """
         value: T = read_response(body)
-        if self.as_json:
+        if self.as_json and self.in_lines:
+            text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+            print(printable_json(text), flush=True)
+        elif self.as_json:
             print(printable_json(body.decode()))
+        elif self.draw is not None:
+            self.draw(render(value))
         else:
             console().print(render(value))
         return value

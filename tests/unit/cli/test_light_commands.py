@@ -96,6 +96,8 @@ def loaded(module, *arguments):
             "purge --yes https://a.test/",
             "hints",
             "why https://a.test/",
+            "top --once",
+            "status --watch",
         ),
     ],
 )
