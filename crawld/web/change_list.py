@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 import apsw
 
 from crawld.core.event import EventKind
 from crawld.store.mirror import events, lookup
+from crawld.store.mirror.events import ChangeEvent
+from crawld.store.mirror.titles import TitleCleaner
 from crawld.store.versions import search_index
 from crawld.web.change_filter import ChangeFilterError, read_filter
 from crawld.web.feed_format import shown_time
@@ -35,6 +37,21 @@ SIZES: Final = (
 )
 
 
+def change_rows(
+    connection: apsw.Connection, changes: Sequence[ChangeEvent]
+) -> list[tuple[ChangeEvent, str | None, str]]:
+    """Return changes as a list shows them: without the name of the site, difference, size."""
+    cleaner = TitleCleaner(connection)
+    return [
+        (
+            each._replace(at=shown_time(each.at), title=cleaner.clean_of(each.page_id, each.title)),
+            difference_path(each),
+            size_of_change(each),
+        )
+        for each in changes
+    ]
+
+
 def changes_page(connection: apsw.Connection, parameters: Mapping[str, str], now: float) -> Reply:
     """Return the changes that a filter selects."""
     try:
@@ -53,10 +70,7 @@ def changes_page(connection: apsw.Connection, parameters: Mapping[str, str], now
         sizes = (*SIZES, (shown["size"], f"{shown['size']} % or more"))
     return render_page(
         "changes.html",
-        rows=[
-            (each._replace(at=shown_time(each.at)), difference_path(each), size_of_change(each))
-            for each in found.events
-        ],
+        rows=change_rows(connection, found.events),
         shown=shown,
         kinds=options,
         sizes=sizes,

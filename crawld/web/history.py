@@ -27,6 +27,8 @@ from crawld.core.content.words import Hunk
 from crawld.marks import NO_MARKS, Marks
 from crawld.store.changes import volatile
 from crawld.store.frontier import removal
+from crawld.store.mirror.lookup import PageLookup
+from crawld.store.mirror.titles import TitleCleaner
 from crawld.store.versions import version
 from crawld.store.versions.version import VersionRow
 from crawld.web.address import MirrorAddress, mirror_path, parse_address
@@ -58,6 +60,7 @@ def list_copies(connection: apsw.Connection, target: str) -> Reply:
     page = find_page(connection, address.url) if address is not None else None
     if address is None or page is None:
         return _not_found(address)
+    page = _titled(connection, page)
     before = math.inf if address.selector.at is None else address.selector.at
     rows = version.list_versions(connection, page.page_id, before=before, limit=COPIES_PER_LIST + 1)
     listed = rows[:COPIES_PER_LIST]
@@ -97,7 +100,7 @@ def show_diff(
         found = diff_pages(_blocks(connection, old), _blocks(connection, new), rules)
     return render_page(
         "diff.html",
-        page=page,
+        page=_titled(connection, page),
         old=old,
         new=new,
         raw=raw,
@@ -145,6 +148,11 @@ def redirect_to_diff(connection: apsw.Connection, parameters: Mapping[str, str])
 def _blocks(connection: apsw.Connection, row: VersionRow) -> Blocks:
     body = version.read_body(connection, row.version_id) or b""
     return read_blocks(body, row.response.content_type)
+
+
+def _titled(connection: apsw.Connection, page: PageLookup) -> PageLookup:
+    """Return a page whose title lacks the name of its site."""
+    return page._replace(title=TitleCleaner(connection).clean_of(page.page_id, page.title))
 
 
 def _not_found(address: MirrorAddress | None) -> Reply:

@@ -27,6 +27,11 @@ def brief(text: str) -> str:
     return text if len(text) <= _TITLE_CHARACTERS else f"{text[: _TITLE_CHARACTERS - 1]}…"
 
 
+def _ago_text(at: float | None, now: float) -> str:
+    is_now = at is not None and now - at < 1.0
+    return "just now" if is_now else ago_text(at, now)
+
+
 def _environment() -> Environment:
     made = Environment(
         loader=FileSystemLoader(assets.TEMPLATES),
@@ -38,7 +43,7 @@ def _environment() -> Environment:
     made.filters |= {
         "brief": brief,
         "age": duration_text,
-        "ago": ago_text,
+        "ago": _ago_text,
         "count": count_text,
         "iso": iso_text,
         "readable": readable_url,

@@ -18,8 +18,7 @@ from crawld.store.mirror.events import ChangeEvent, EventFilter
 from crawld.store.mirror.titles import TitlePosition
 from crawld.web import security
 from crawld.web.address import mirror_path, readable_url
-from crawld.web.feed_format import shown_time
-from crawld.web.feeds import difference_path, size_of_change
+from crawld.web.change_list import change_rows
 from crawld.web.look import shown_look
 from crawld.web.mirror import redirect
 from crawld.web.pages import brief, error_page, render_page
@@ -50,10 +49,7 @@ def front_page(connection: apsw.Connection, parameters: Mapping[str, str], now: 
         after=after,
         following=sites[SITES_PER_LIST - 1].site_id if len(sites) > SITES_PER_LIST else None,
         last_visit_at=max(visits, default=None),
-        changes=[
-            (each._replace(at=shown_time(each.at)), difference_path(each), size_of_change(each))
-            for each in _recent_changes(connection)
-        ],
+        changes=change_rows(connection, _recent_changes(connection)),
         now=now,
     )
 

@@ -230,6 +230,13 @@ class TitleCleaner:
             self._ends[host_id] = title_end(self._connection, host_id)
         return without_end(title, self._ends[host_id])
 
+    def clean_of(self, page_id: int, title: str | None) -> str | None:
+        """Return the same for a page, None if it has no title."""
+        host_id = self._connection.execute(
+            "SELECT host_id FROM page WHERE page_id = ?", (page_id,)
+        ).get
+        return title if title is None or host_id is None else self.clean(host_id, title)
+
 
 def random_page(connection: apsw.Connection, draw: Iterator[float]) -> str | None:
     """Return the URL of a page with a copy, any of them; None: there is none.
