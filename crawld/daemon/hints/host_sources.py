@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Final
 
+from crawld.daemon.clock import Clock
 from crawld.daemon.hints.source import Source
 from crawld.sources.mediawiki_changes import PendingTemplates, ProbeProgress
 from crawld.store.changes.hint_source import SourceRow
@@ -133,6 +134,19 @@ class HostSources:
             polled.put_off_at = None
             return None
         return pause_s
+
+
+def restored(source: Source, next_at: float, allowed_at: float, clock: Clock) -> ScheduledSource:
+    """Return a source as of a start; how long it was put off before is not stored.
+
+    A listing has waited since the first change of which it has the users to list.
+    """
+    polled = ScheduledSource(source, next_at, allowed_at)
+    if source.row.kind == LISTING_KIND:
+        changed_at = [at for _, at in PendingTemplates.from_json(source.row.cursor).templates]
+        if changed_at:
+            polled.put_off_at = min(next_at, clock.to_monotonic(min(changed_at)))
+    return polled
 
 
 def _asks(row: SourceRow) -> bool:

@@ -30,7 +30,12 @@ from crawld.daemon.frontier.admission import Referrer
 from crawld.daemon.frontier.site import ActiveSite
 from crawld.daemon.hints.budget import PollBudget
 from crawld.daemon.hints.delivery import SLICE_S, HintDelivery
-from crawld.daemon.hints.host_sources import HELD_PAUSE_S, HostSources, ScheduledSource
+from crawld.daemon.hints.host_sources import (
+    HELD_PAUSE_S,
+    HostSources,
+    ScheduledSource,
+    restored,
+)
 from crawld.daemon.hints.source import HELD, Finder, Hint, Poll, PollTrouble, Source, Stream
 from crawld.store.changes import hint, hint_source, wiki_requisite
 from crawld.store.changes.hint import PageHint, PollResult, UrlHint
@@ -158,7 +163,7 @@ class HintPoller(BackgroundWork):
         allowed_at = self._plausible_at(row.closed_until)
         due_at = None if source.is_waiting(row) else row.next_poll_at
         next_at = max(self._plausible_at(due_at), allowed_at)
-        host.polled[row.hint_source_id] = ScheduledSource(source, next_at, allowed_at)
+        host.polled[row.hint_source_id] = restored(source, next_at, allowed_at, self._clock)
         self._push(source.polite_host)
 
     def _plausible_at(self, stored_at: float | None) -> float:

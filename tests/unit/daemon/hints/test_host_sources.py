@@ -4,15 +4,19 @@ from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
+import trio
 
+from crawld.daemon.clock import Clock
 from crawld.daemon.hints.host_sources import (
     FLOOR_FACTOR,
     LISTING_PATIENCE_S,
     MAX_PATIENCE_S,
     HostSources,
     ScheduledSource,
+    restored,
 )
 from crawld.sources.mediawiki_changes import PendingTemplates, ProbeProgress
+from tests.unit.daemon.fake_hosts import on_autojump_clock
 
 PRICE_S = 4.0
 """A request a second at a share of a quarter."""
@@ -128,3 +132,23 @@ def test_a_listing_waits_while_edited_pages_do_but_not_for_ever():
     assert 0 < answers[0] <= 2.0
     listing.next_at = 300.0  # then it waited for its budget
     assert wait_s(300.0 + LISTING_PATIENCE_S) is None
+
+
+@on_autojump_clock
+async def test_a_start_continues_the_wait_of_a_listing():
+    wall, now = 1000.0, trio.current_time()
+    clock = Clock(wall=lambda: wall)
+    host = HostSources()
+    add(host, 1, "recent_changes", now).asked = True
+
+    def wait_s(waited_s):
+        templates = ("Template:New", wall), ("Template:Old", wall - waited_s)
+        given = row(2, "fan_out", PendingTemplates(templates).to_json())
+        listing = restored(SimpleNamespace(row=given, is_free=False), now, now, clock)
+        return host.puts_off(listing, given, now, stale=True, edited=True)
+
+    assert wait_s(LISTING_PATIENCE_S + 1.0) is None
+    assert wait_s(LISTING_PATIENCE_S - 1.0) is not None
+    assert wait_s(-5.0) is not None  # the wiki's clock is ahead
+    empty = row(2, "fan_out", PendingTemplates().to_json())
+    assert restored(SimpleNamespace(row=empty), now, now, clock).put_off_at is None
