@@ -118,6 +118,8 @@ class PresentFreshness(BackgroundWork):
             began_at = trio.current_time()
             if self._asked.is_set():
                 asked_at, self._asked = began_at, trio.Event()
+                if began_at < self._fresh_until:
+                    continue  # asked while the figure was made
             self._known = await self._estimate()
             took_s = trio.current_time() - began_at
             self._fresh_until = began_at + max(MAX_AGE_S, REST_FACTOR * took_s)

@@ -65,6 +65,15 @@ async def test_answers_share_an_estimate_for_a_while(nursery, autojump_clock):
     assert await quick.get() == [2]
 
 
+async def test_a_question_during_an_estimate_makes_no_second_one(nursery, autojump_clock):
+    slow = Counting(takes_s=0.5)
+    nursery.start_soon(slow.run)
+    for _ in range(4):
+        await slow.get()
+    await trio.sleep(1.0)
+    assert slow.made == 1
+
+
 async def test_estimates_go_on_for_a_while_and_end_when_nobody_asks(nursery, autojump_clock):
     quick = Counting()
     nursery.start_soon(quick.run)
