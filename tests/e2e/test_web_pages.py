@@ -19,6 +19,7 @@ PATH = "/https/wiki.example.org/wiki/"
 TITLES = ("Apple", "Apple pie", "Apricot", "Banana", HOSTILE)
 TARGETS = (
     *("/", "/site/docs", "/site/docs?begins=ap", "/search?q=fruit", "/search?q=nothing"),
+    *("/changes", "/changes?kind=gone", "/changes?q=fruit&site=docs&size=5"),
     *(f"/versions{PATH}Apple", f"/diff/1..2{PATH}Apple"),
 )
 
