@@ -57,6 +57,17 @@ def test_a_wiki_is_mirrored_with_its_skin_and_images(crawld, mediawiki):
     assert requisites >= 3
 
 
+def events_of(crawld, mediawiki, title):
+    """Return the kinds of a page's events but edits, in their order."""
+    rows = query_rows(
+        crawld,
+        "SELECT kind FROM event JOIN page USING (page_id)"
+        " WHERE url = ? AND kind <> 'changed' ORDER BY event_id",
+        mediawiki.url(title),
+    )
+    return [kind for (kind,) in rows]
+
+
 def test_a_moved_page_keeps_its_history_and_a_deleted_page_its_copy(crawld, mediawiki):
     moved, deleted = (page.title for page in mediawiki.pages[1:3])
     start(crawld, mediawiki, requisites=False)
@@ -77,6 +88,8 @@ def test_a_moved_page_keeps_its_history_and_a_deleted_page_its_copy(crawld, medi
     assert count_copies(crawld, mediawiki, moved) == 0
     assert page_rows(crawld, mediawiki.url(deleted))[0][1]
     crawld.wait_until(lambda _: page_rows(crawld, mediawiki.url("A new name"))[0][0] is not None)
+    assert events_of(crawld, mediawiki, moved) == ["new", "moved"]
+    assert events_of(crawld, mediawiki, deleted) == ["new", "gone"]
     crawld.post("/drain")
     report = crawld.crawld("doctor", "--db", crawld.db)
     assert report.returncode == 0, report.stdout
@@ -109,5 +122,7 @@ def test_a_deleted_page_keeps_its_copy_until_it_is_restored(crawld, mediawiki):
     outcome, shown = last_outcome_and_copy(crawld, mediawiki, title)
     assert outcome in ("changed", "unchanged", "not_modified")
     assert shown is not None
+    # The log told of the deletion before the visit, which is no second event.
+    assert events_of(crawld, mediawiki, title) == ["new", "gone", "back"]
     [[state]] = query_rows(crawld, state_of, mediawiki.url(title))
     assert state == "visited"

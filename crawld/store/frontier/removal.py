@@ -100,7 +100,6 @@ def report(
                 "DELETE FROM removal WHERE page_id = ? AND first_at <= ?", (page_id, each.last_at)
             )
             wanted.pop(page_id, None)
-            removed.discard(page_id)
             continue
         if visited_at > each.last_at and outcome not in (*_GONE, *_UNCLEAR):
             continue  # it was found since
