@@ -175,5 +175,5 @@ def _json_item(entry: FeedEntry) -> dict[str, Any]:
         "date_published": time_stamp(entry.at),
         "date_modified": time_stamp(entry.at),
         "tags": [entry.kind.value, clean_xml(entry.site)],
-        "_crawld": {"about": "https://jsonfeed.org/version/1.1#extensions", **entry.details},
+        "_crawld": entry.details,
     }
