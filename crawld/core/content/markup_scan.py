@@ -68,7 +68,7 @@ class _Names:
         )
         words = words ^ _SPACES
         factor = 0x9E3779B97F4A7C15
-        while np.unique(self._slots(words, factor)).size < words.size:
+        while len(set(self._slots(words, factor).tolist())) < words.size:
             factor = (factor * 0xD1342543DE82EF95 + 2) % 2**64 | 1
         self._factor = factor
         self._words = np.full(2**self._BITS, 2**64 - 1, dtype=np.uint64)
