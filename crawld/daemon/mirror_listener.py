@@ -93,7 +93,7 @@ async def serve_web(
 
             dashboard = DashboardApp(daemon, app, web.dashboard, hosts)
             async with trio.open_nursery() as nursery:
-                nursery.start_soon(supervise, "dashboard", dashboard.live.run)
+                nursery.start_soon(supervise, "dashboard", dashboard.run)
                 await listener.serve(dashboard, limits, task_status)
 
 

@@ -59,6 +59,12 @@ class DashboardApp:
         self._rendering = trio.CapacityLimiter(RENDERED_AT_ONCE)
         self.live = LiveFigures(self._overview)
 
+    async def run(self) -> None:
+        """Gather what is shown, and make live figures, until cancelled."""
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self._overview.run)
+            nursery.start_soon(self.live.run)
+
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Respond to one request (ASGI)."""
         path = scope.get("raw_path", b"").decode("latin-1")

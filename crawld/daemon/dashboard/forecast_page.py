@@ -21,8 +21,9 @@ from crawld.dashboard.line_chart import Axis, Point, Series, line_chart
 from crawld.dashboard.words import duration, number, share
 
 KEPT_S: Final = 300.0
+NONE_KEPT_S: Final = 30.0
 MAX_KEPT: Final = 20
-"""Forecasts that are kept, and for how long."""
+"""Forecasts that are kept, and for how long; that there is none yet, too."""
 
 
 class Forecasts:
@@ -37,14 +38,14 @@ class Forecasts:
         """Return the forecast of a site, a host or everything; or why there is none."""
         async with self._lock:
             made_at, found = self._kept.get(what, (0.0, ""))
-            if found and trio.current_time() < made_at + KEPT_S:
+            kept_s = KEPT_S if isinstance(found, Forecast) else NONE_KEPT_S
+            if found and trio.current_time() < made_at + kept_s:
                 return found
             made = await self._make(what)
-            if isinstance(made, Forecast):
-                self._kept.pop(what, None)
-                self._kept[what] = trio.current_time(), made
-                while len(self._kept) > MAX_KEPT:
-                    del self._kept[next(iter(self._kept))]
+            self._kept.pop(what, None)
+            self._kept[what] = trio.current_time(), made
+            while len(self._kept) > MAX_KEPT:
+                del self._kept[next(iter(self._kept))]
             return made
 
     async def _make(self, what: str | None) -> Forecast | str:

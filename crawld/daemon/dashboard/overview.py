@@ -1,7 +1,8 @@
 """The overview: the figures of the status, of all hosts, and what needs attention.
 
 `Overview.facts` is asked once for each page view and once a second for all live clients together.
-What takes longer than a status is kept for `KEPT_S`.
+What takes longer than a status is looked at beside that, at most every `KEPT_S`, while somebody
+asks: its reads may wait for those of jobs, which take seconds after a start on a large file.
 """
 
 from __future__ import annotations
@@ -31,6 +32,9 @@ from crawld.store.frontier import site as site_rows
 
 KEPT_S: Final = 15.0
 """How long what takes more than a status is shown again."""
+
+FIRST_S: Final = 0.2
+"""How long the first page waits for it."""
 
 AUDIT_DAYS: Final = 30
 
@@ -70,11 +74,24 @@ class Overview:
         self._audits: Sequence[AuditStatus] = ()
         self._changes = ChangesToday()
         self._known_at = -math.inf
-        self._lock = trio.Lock()
+        self._asked = trio.Event()
+        self._looked = trio.Event()
+
+    async def run(self) -> None:
+        """Look around when somebody asks, until cancelled."""
+        while True:
+            await self._asked.wait()
+            self._asked = trio.Event()
+            await self._look_around()
+            self._known_at = trio.current_time()
+            self._looked.set()
 
     async def facts(self) -> OverviewFacts:
         """Return the figures of now."""
-        await self._look_around()
+        if trio.current_time() >= self._known_at + KEPT_S:
+            self._asked.set()
+            with trio.move_on_after(FIRST_S):
+                await self._looked.wait()
         daemon = self._daemon
         status = await status_of(daemon)
         self._changes = await read_changes(daemon, self._changes)
@@ -93,21 +110,19 @@ class Overview:
         )
 
     async def _look_around(self) -> None:
-        async with self._lock:
-            if trio.current_time() < self._known_at + KEPT_S:
-                return
-            daemon = self._daemon
-            rows = await daemon.database.read(site_rows.list_sites)
-            self._known = Surroundings(
-                hosts=await summarize_hosts(daemon),
-                sites=[site_status(daemon, row, 0) for row in rows],
-                jobs=[await job_status(each) for each in await daemon.jobs.states()],
-                sources=await hint_statuses(daemon),
-                replicas=(await replica_statuses(daemon)).replicas,
-                wikis=await wiki_statuses(daemon),
-            )
-            self._audits = await audit_statuses(daemon, AUDIT_DAYS)
-            self._known_at = trio.current_time()
+        daemon = self._daemon
+        rows = await daemon.database.read(site_rows.list_sites)
+        self._known = Surroundings(
+            hosts=await summarize_hosts(daemon),
+            sites=[
+                site_status(daemon, row, 0) for row in rows if row.site_id in daemon.state.sites
+            ],
+            jobs=[await job_status(each) for each in await daemon.jobs.states()],
+            sources=await hint_statuses(daemon),
+            replicas=(await replica_statuses(daemon)).replicas,
+            wikis=await wiki_statuses(daemon),
+        )
+        self._audits = await audit_statuses(daemon, AUDIT_DAYS)
 
 
 def budget_share(facts: OverviewFacts) -> float | None:

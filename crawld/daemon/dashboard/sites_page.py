@@ -15,6 +15,7 @@ from crawld.daemon.dashboard.view import PER_PAGE, Parameters, View
 from crawld.dashboard.rendering import link
 from crawld.store.frontier import host as host_rows
 from crawld.store.frontier import site as site_rows
+from crawld.store.frontier.site import SiteRow
 
 AUDIT_DAYS: Final = 90
 
@@ -23,7 +24,8 @@ async def show_sites(daemon: Daemon, query: Parameters) -> View:
     """List sites by name, from a place in the list, or those whose name contains a text."""
     wanted, start = (query.text("q") or "").lower(), max(query.whole("start"), 0)
     rows = await daemon.database.read(site_rows.list_sites)
-    named = sorted((row for row in rows if wanted in row.name.lower()), key=lambda row: row.name)
+    configured = (row for row in rows if row.site_id in daemon.state.sites)
+    named = sorted((row for row in configured if wanted in row.name.lower()), key=_name)
     shown = named[start : start + PER_PAGE]
     more = start + PER_PAGE < len(named)
     return View(
@@ -68,6 +70,10 @@ async def show_site(daemon: Daemon, query: Parameters) -> View:
             "following": link("site", name=name, start=start + PER_PAGE) if more else "",
         },
     )
+
+
+def _name(row: SiteRow) -> str:
+    return row.name
 
 
 async def _freshness(daemon: Daemon) -> dict[str, FreshnessStatus]:
