@@ -30,6 +30,9 @@ FOLLOW_INTERVAL_S = 0.5
 
 TITLE_CHARACTERS = 80
 
+NONE_YET = "no changes yet; the first copies of pages begin the list: crawlctl status"
+NONE_SELECTED = "no such changes; all of them: crawlctl changes"
+
 
 class Ask(Protocol):
     """Asks the daemon for changes, within the filter of the command."""
@@ -84,28 +87,38 @@ def changes(
 
     with contextlib.suppress(KeyboardInterrupt):
         if since is None:
-            last_id = _print_newest(session, ask, limit or SHOWN)
+            last_id, shown = _print_newest(session, ask, limit or SHOWN)
         else:
-            last_id = _print_since(session, ask, since, limit)
+            last_id, shown = _print_since(session, ask, since, limit)
+        if not shown and not session.as_json:
+            selected = since is not None or any(each is not None for each in asked.values())
+            console().print(NONE_SELECTED if selected else NONE_YET)
         if follow:
             _follow(session, ask, last_id)
 
 
-def _print_newest(session: Session, ask: Ask, limit: int) -> int:
-    """Print the newest changes; return the id after which later ones lie."""
+def _print_newest(session: Session, ask: Ask, limit: int) -> tuple[int, int]:
+    """Print the newest changes; return the id after which later ones lie, and how many."""
     found = ask(limit=limit)
-    _print(session, found.events[::-1])
-    return found.events[0].event_id if found.events else found.last_id
+    events, first = found.events, found.last_id
+    # A list by size ends after some thousand events, whether they fit or not.
+    while not found.ended and len(events) < limit:
+        found = ask(limit=limit - len(events), before=found.last_id)
+        events += found.events
+    _print(session, events[::-1])
+    return events[0].event_id if events else first, len(events)
 
 
-def _print_since(session: Session, ask: Ask, since: str, limit: int | None) -> int:
-    """Print changes since a time; return the id after which later ones lie."""
-    last_id, left, ended = 0, limit or sys.maxsize, False
-    while left > 0 and not ended:
-        found = ask(since=since, after=last_id, limit=min(left, AT_ONCE))
+def _print_since(session: Session, ask: Ask, since: str, limit: int | None) -> tuple[int, int]:
+    """Print changes since a time; return the id after which later ones lie, and how many."""
+    most = limit or sys.maxsize
+    last_id, shown, ended = 0, 0, False
+    while shown < most and not ended:
+        found = ask(since=since, after=last_id, limit=min(most - shown, AT_ONCE))
         _print(session, found.events)
-        last_id, left, ended = found.last_id, left - len(found.events), found.ended
-    return last_id
+        last_id, ended = found.last_id, found.ended
+        shown += len(found.events)
+    return last_id, shown
 
 
 def _follow(session: Session, ask: Ask, last_id: int) -> NoReturn:

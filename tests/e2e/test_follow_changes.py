@@ -6,6 +6,7 @@
 import json
 import os
 import random
+import sys
 from urllib.request import urlopen
 from xml.etree import ElementTree
 
@@ -45,7 +46,8 @@ def follower(crawld, cleanup):
     """Return a function that follows the changes of a daemon by crawlctl."""
 
     def start():
-        command = ["crawlctl", "changes", "--since", "1 day ago", "--follow", "--json"]
+        words = ("changes", "--since", "1 day ago", "--follow", "--json")
+        command = [sys.executable, "-m", "crawld.cli.crawlctl", *words]
         where = {"CRAWLD_SOCKET": str(crawld.socket)}
         process = ManagedProcess(command, crawld.folder, name="follow", environment=where)
         cleanup.callback(process.end)

@@ -56,7 +56,8 @@ class Daemon:
         if self.steps and (step := self.steps.pop(0)):
             step()
         if after is None:
-            ids = list(range(self.newest, 0, -1))[: min(limit, self.page)]
+            newest = self.newest if before is None else before - 1
+            ids = list(range(newest, 0, -1))[: min(limit, self.page)]
         else:
             ids = list(range(after + 1, self.newest + 1))[: min(limit, self.page)]
         last_id = ids[-1] if ids else after or 0
@@ -72,6 +73,10 @@ def shown_ids(capsys):
 def test_the_newest_are_shown_oldest_first(capsys):
     changes.changes(Session(Daemon(9), as_json=True), limit=3)
     assert shown_ids(capsys) == [7, 8, 9]
+    changes.changes(Session(Daemon(9), as_json=True), limit=5)
+    assert shown_ids(capsys) == [5, 6, 7, 8, 9]
+    changes.changes(Session(Daemon(9), as_json=True))
+    assert shown_ids(capsys) == list(range(1, 10))
 
 
 def test_all_since_a_time_are_shown(capsys):
@@ -117,3 +122,12 @@ def test_following_an_empty_mirror_begins_at_its_first_change(capsys, monkeypatc
     daemon.steps = [None, None, grow, stop]
     changes.changes(Session(daemon, as_json=True), follow=True)
     assert shown_ids(capsys) == [1, 2]
+
+
+def test_an_empty_list_says_why(capsys):
+    changes.changes(Session(Daemon(0), as_json=False))
+    assert "first copies of pages begin the list" in capsys.readouterr().out
+    changes.changes(Session(Daemon(0), as_json=False), since="1 hour ago")
+    assert "no such changes" in capsys.readouterr().out
+    changes.changes(Session(Daemon(0), as_json=True))
+    assert capsys.readouterr().out == ""
