@@ -103,11 +103,13 @@ def canonicalize(raw: str, base: str | None = None) -> str:
         found = can_ada.parse(raw) if base is None else can_ada.parse(base) + raw
     except (ValueError, TypeError):  # TypeError: a lone surrogate has no UTF-8 form
         raise _invalid(raw, "is not a URL") from None
-    href = found.href
-    if not href.startswith(_WEB):
-        raise _invalid(raw, f"has the scheme {found.protocol[:20]!r}")
+    if not found.href.startswith(_WEB):
+        scheme = found.protocol[:20]
+        del found  # see `_invalid`
+        raise _invalid(raw, f"has the scheme {scheme!r}")
     canonical = _apply_rules(found)
     if canonical is None:
+        del found
         raise _invalid(raw, "has no usable host or port, or is too long")
     return canonical
 
@@ -126,7 +128,9 @@ def canonicalize_given(raw: str) -> str:
     except InvalidUrlError as error:
         raise InvalidUrlError(error.message, hint=suggest_url(raw, error)) from None
     parsed = can_ada.parse(raw)
-    if parsed.username or parsed.password:
+    has_credentials = parsed.username or parsed.password
+    del parsed  # see `_invalid`
+    if has_credentials:
         raise InvalidUrlError(
             f"{hide_credentials(raw)[:_SHOWN]!r} has a user name or password, which belong into a "
             "headers_file",
@@ -255,6 +259,11 @@ def _percent_encode(character: re.Match[str]) -> str:
 
 
 def _invalid(raw: str, why: str) -> InvalidUrlError:
+    """Return the error for a URL.
+
+    Whoever raises it drops its URL object first: the error keeps the frame, a cause in another
+    library may keep the error to the end of the process, and nanobind then prints 20 lines.
+    """
     return InvalidUrlError(
         f"{hide_credentials(raw)[:_SHOWN]!r} {why}",
         hint="a URL crawld can visit looks like https://example.org/page",

@@ -32,6 +32,7 @@ def proxy_address(url: str) -> tuple[str, int]:
     """
     parsed = can_ada.parse(url)
     if parsed.protocol != "http:" or parsed.pathname not in ("", "/") or parsed.username:
+        del parsed  # an error kept until the end of the process would keep it
         raise ValueError("must be http://host:port, without a name or password")
     return parsed.hostname.strip("[]"), int(parsed.port or 80)
 

@@ -49,3 +49,26 @@ def test_a_program_ends_quietly_whatever_its_threads_still_do(what, left):
     )
     assert (ended.returncode, ended.stderr) == (3, "")
     assert ended.stdout.split() == [str(left)]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "serve --host a.* --db none.db",
+        "mirror http://a.*/",
+        "mirror http://me:secret@h.example/",
+        "mirror ftp://h.example/",
+        "mirror http://h.example/ --proxy http://a.*:1",
+    ],
+)
+def test_a_refused_url_ends_without_noise_of_libraries(line, tmp_path):
+    ended = subprocess.run(
+        [sys.executable, "-m", "crawld.cli.main", *line.split()],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        cwd=tmp_path,
+    )
+    assert ended.returncode == 2
+    assert "nanobind" not in ended.stderr
+    assert len(ended.stderr.splitlines()) <= 4
