@@ -1,8 +1,9 @@
-"""`crawld bench export`: pages per second to a static tree and to a WARC file, and a re-export.
+"""`crawld bench export`: pages per second to static files, WARC and ZIM, and a re-export.
 
     static   crawld export static of 5,000 articles of 28 KB      wget2 -r -k of the same site
     warc     crawld export warc of the same                       warcio's writer with the same
                                                                   bodies; wget --warc-file
+    zim      crawld export zim of the first 1,000 of them, with its full-text index; needs the extra
     again    100,000 notes exported, 100 of them changed, exported again
 
 crawld reads its database; wget and wget2, the alternatives, fetch from an nginx on this machine.
@@ -17,6 +18,7 @@ import json
 import shutil
 import tempfile
 import time
+from importlib.util import find_spec
 from pathlib import Path
 
 from warcio.statusandheaders import StatusAndHeaders
@@ -32,6 +34,7 @@ from crawld.errors import OperatorError
 
 _ARTICLES = 5_000
 _ARTICLE_BYTES = 28_000
+_ZIM_ARTICLES = 1_000
 _NOTES = 100_000
 _CHANGED = 100
 _LIMIT_S = 3600.0
@@ -51,6 +54,9 @@ def run(*, quick: bool, progress: Progress) -> dict[str, object]:
         for number in range(1 if quick else _RUNS):
             progress(f"static and WARC, run {number + 1}")
             runs.append(_full_export(directory, articles))
+        if find_spec("libzim") is not None:
+            progress("ZIM")
+            runs.append(_zim_export(directory, min(articles.pages, _ZIM_ARTICLES)))
         progress(f"{notes.pages:,} notes into a database")
         write_mirror(directory / "notes.db", notes)
         runs.append(_incremental(directory, notes, progress))
@@ -87,6 +93,17 @@ def _full_export(directory: Path, articles: ArticleMirror) -> Metrics:
         "warc_peak_rss_mb": warc_usage.peak_rss_mb,
         "static_pages_per_cpu_s": articles.pages / static_usage.cpu_s,
         "warc_pages_per_cpu_s": articles.pages / warc_usage.cpu_s,
+    }
+
+
+def _zim_export(directory: Path, pages: int) -> Metrics:
+    write_mirror(directory / "zim.db", ArticleMirror(pages, _ARTICLE_BYTES))
+    usage, written = _export(directory, "zim", "zim.db", directory / "articles.zim")
+    _check(written["pages"], pages)
+    return {
+        "zim_pages_per_s": pages / usage.wall_s,
+        "zim_pages_per_cpu_s": pages / usage.cpu_s,
+        "zim_peak_rss_mb": usage.peak_rss_mb,
     }
 
 
