@@ -96,3 +96,32 @@ async def test_an_edit_after_the_restoration_of_a_page_does_not_wait_for_its_con
     edited = AcceptedHint(1, NOW - 2.0, NOW - 1.0, 1, NOW - 86_400.0, None, None, 1)
     await known.delivery.deliver(source, [edited])
     assert known.order == [(1, PROMPT_S)]
+
+
+@on_autojump_clock
+async def test_users_of_a_template_of_few_users_are_due_first():
+    known = KnownHost()
+    source = row("fan_out", real=99)
+    source.host = "wiki.test"
+    hints = [
+        AcceptedHint(page, NOW - 4.0, NOW - 3.0, 1, NOW - 86_400.0, None, None, 1)
+        for page in (1, 2, 3)
+    ]
+    await known.delivery.deliver(source, hints[:2])
+    await known.delivery.deliver(source, hints[2:])
+    assert known.queue.due_at(NOW) == math.inf  # before edits they never come
+    assert known.queue.take(NOW) == 3
+
+
+@on_autojump_clock
+async def test_guesses_have_no_due_time():
+    known = KnownHost()
+    source = row("gap", real=99)
+    source.host = "wiki.test"
+    known.queue.set_weight(3, 50.0)
+    hints = [
+        AcceptedHint(page, NOW - 80.0 + page, NOW - 3.0, 1, NOW - 86_400.0, None, None, 1)
+        for page in (1, 2, 3)
+    ]
+    await known.delivery.deliver(source, hints)
+    assert known.queue.take(NOW) == 3  # the most valuable, though the others changed before it
