@@ -1,6 +1,7 @@
 """The order of a host's turns when several kinds of pages wait: what a reader sees comes first."""
 
 import numpy as np
+import pytest
 import trio
 
 from crawld.core.politeness import DelayRules
@@ -361,3 +362,32 @@ async def test_a_site_that_fell_far_behind_leaves_turns_to_another():
         host.pages[2].add_hint(page, NOW - 3.0, 0.9)
     found = turns(host, 8)
     assert {1001, 1002, 1003} <= set(found)
+
+
+@on_autojump_clock
+async def test_an_image_that_was_replaced_comes_before_new_ones():
+    host = make_host(requisites=(501, 502))
+    host.requisites[1].add_new([601, 602])
+    host.requisites[1].recall({501, 502}, NOW + RETRY_S)
+    assert set(turns(host, 2)) == {501, 502}
+
+
+@pytest.mark.parametrize("edited_after_it_failed", [False, True])
+@on_autojump_clock
+async def test_an_edited_page_whose_visit_fails_keeps_its_due_time(edited_after_it_failed):
+    host = make_host()
+    queue = host.pages[1]
+    if edited_after_it_failed:
+        queue.visit_until(7, AT_ONCE)
+    else:
+        queue.add_hint(7, NOW - 5.0, 0.9, due_at=NOW + 10.0)
+    assert host.take(NOW, {1}) == (queue, 7)
+    queue.retry(7, NOW + 30.0)
+    if edited_after_it_failed:
+        queue.add_hint(7, NOW + 5.0, 0.9, due_at=NOW + 20.0)
+    for page in (11, 12):
+        queue.add_hint(page, NOW + 8.0, 0.9, due_at=NOW + 25.0)
+    queue.add_hint(13, NOW + 8.0, 0.9, due_at=NOW + 5.0)
+    assert queue.wanted_at(NOW) == NOW
+    assert turns(host, 1, at=NOW + 29.0) == [13]
+    assert turns(host, 3, at=NOW + 30.0)[0] == 7

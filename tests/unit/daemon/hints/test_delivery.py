@@ -120,8 +120,8 @@ async def test_guesses_have_no_due_time():
     source.host = "wiki.test"
     known.queue.set_weight(3, 50.0)
     hints = [
-        AcceptedHint(page, NOW - 80.0 + page, NOW - 3.0, 1, NOW - 86_400.0, None, None, 1)
-        for page in (1, 2, 3)
+        AcceptedHint(page, NOW - lag_s, NOW - 3.0, 1, NOW - 86_400.0, None, None, 1)
+        for page, lag_s in ((1, 4.0), (2, 4.0), (3, 40.0))
     ]
     await known.delivery.deliver(source, hints)
-    assert known.queue.take(NOW) == 3  # the most valuable, though the others changed before it
+    assert known.queue.take(NOW) == 3  # the most valuable, though an edit of it could wait longer
