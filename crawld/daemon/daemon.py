@@ -312,6 +312,7 @@ class Daemon:
             await nursery.start(self.crawl.recorder.run)
             nursery.start_soon(self.site_registry.add_seeds)
             if not self.start.once:
+                await self.hint_poller.restore()
                 nursery.start_soon(self.jobs.run)
                 nursery.start_soon(supervise, "hint_poller", self.hint_poller.run)
                 nursery.start_soon(supervise, "policy_loader", self._policy_loader.run)

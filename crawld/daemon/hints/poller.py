@@ -91,16 +91,16 @@ class HintPoller(BackgroundWork):
         self._streams: dict[int, _StreamTask] = {}
         self._rescheduled = trio.Event()
         self._find_requested = trio.Event()
+        self._is_restored = False
 
     # --- sources ---------------------------------------------------------------------------------
 
     async def run(self) -> None:
         """Deliver the stored hints, then find sources and poll them until cancelled."""
         self._hosts, self._heap, self._streams = {}, [], {}
-        await self._publish_sources()
-        restored = await self.delivery.restore()
-        if restored:
-            log.info("hints_restored", hints=restored)
+        if not self._is_restored:
+            await self.restore()
+        self._is_restored = False  # for the next run, after a failure
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._poll_due, nursery)
             nursery.start_soon(self.budget.run)
@@ -109,6 +109,14 @@ class HintPoller(BackgroundWork):
                 await self.find(nursery)
                 with trio.move_on_after(FIND_EVERY_S):
                     await self._find_requested.wait()
+
+    async def restore(self) -> None:
+        """Deliver the stored hints, so that the first turns are for what is known to be stale."""
+        await self._publish_sources()
+        restored = await self.delivery.restore()
+        if restored:
+            log.info("hints_restored", hints=restored)
+        self._is_restored = True
 
     def find_soon(self) -> None:
         """Search for sources as soon as possible, after sites or wikis changed."""
@@ -232,7 +240,8 @@ class HintPoller(BackgroundWork):
         if result is not None:
             min_pause_s = self.budget.min_pause_s(name, result.requests)
             polled.allowed_at = polled_at + min_pause_s
-            polled.asked = result.requests > 0
+            if not (isinstance(result, PollTrouble) and result.trouble == HELD):
+                polled.asked = result.requests > 0
             if result.requests:
                 host.pay(polled, polled_at, min_pause_s)
         if was_requested:  # during the poll, which used the old cursor

@@ -362,3 +362,17 @@ async def test_a_source_with_nothing_to_ask_for_writes_nothing(start_sources, mi
     _, _, [source] = await start_sources(lambda row, web: FakeSource(row, idle))
     await until(lambda: len(source.polls) >= 3)
     assert mirror.rows("SELECT last_poll_at FROM hint_source") == [(None,)]
+
+
+async def test_the_turn_at_the_end_of_a_retry_after_is_left_to_the_poll(start_sources):
+    def make(row, web):
+        answers = [
+            Poll(at=time.time(), cursor="polled", more=True),
+            PollTrouble(HELD, pause_s=500.0, requests=0),
+        ]
+        return FakeSource(row._replace(kind="recent_changes"), *answers)
+
+    daemon, _, [source] = await start_sources(make)
+    await until(lambda: len(source.polls) == 2, what="a poll of a host that is closed")
+    host = daemon.state.hosts["a.test"]
+    await until(lambda: host.poll_at > trio.current_time() + 400.0, what="the time of the next")

@@ -230,10 +230,12 @@ class Storm:
         now = time.time()
         watched.judge(seen, now)
         if not watched.is_right:
-            waits_s = now - watched.oldest.at
-            is_fan_out = watched.expectations[-1].row.startswith("fan_out")
+            # A read must not miss an edit for long because a template was edited long before it.
+            pending = watched.pending or [watched.oldest]
+            edits = [each for each in pending if not each.row.startswith("fan_out")]
+            waits_s = now - max(each.at for each in edits or pending)
             pause_s = 1.0 if waits_s < _YOUNG_S else 3.0 if waits_s < _OLD_S else 10.0
-            watched.probe_at = now + pause_s * (3.0 if is_fan_out else 1.0)
+            watched.probe_at = now + pause_s * (1.0 if edits else 3.0)
 
 
 def image_url(origin: str, name: str, width: int) -> str:
