@@ -7,7 +7,7 @@ import trio
 import trio.testing
 
 from crawld.config.model import Config
-from crawld.daemon.notify import rule_task
+from crawld.daemon.notify import composer, rule_task
 from crawld.errors import DatabaseInUseError
 from crawld.store.engine.lock import DatabaseLock
 from crawld.store.mirror import events
@@ -266,6 +266,23 @@ async def test_a_reload_takes_rules_at_once(begin, receiver):
     )
     # A rule that was away for a short time goes on where it was.
     await story.delivered(1)
+
+
+async def test_the_text_of_a_withheld_or_large_page_is_not_told(begin, monkeypatch):
+    story = await begin(site={"deleted_pages": "withhold"})
+    story.receiver.status = 500
+    await story.change(count=2)
+    await story.failed(1)
+    assert "change" in story.receiver.messages[0]["events"][0]
+    await story.lose()
+    story.receiver.status = 200
+    await story.daemon.notifier.retry("team")
+    await story.delivered(2)
+    assert all("change" not in each["events"][0] for each in story.receiver.messages[1:])
+    monkeypatch.setattr(composer, "MAX_COMPARED_BYTES", 100)
+    await story.change("/b", count=2)
+    await story.delivered(3)
+    assert "change" not in story.receiver.messages[-1]["events"][0]
 
 
 async def test_a_purged_page_is_told_no_more(begin):
