@@ -1,10 +1,12 @@
 """What a rule reports, by kind, size and text; the text of a change in short."""
 
+import pytest
 import re2
 
 from crawld.core.content.words import Hunk, Op, Piece
 from crawld.core.notify.change_text import MAX_SHOWN_CHARACTERS, change_text
 from crawld.core.notify.rule import RuleFilter, search_pattern
+from crawld.errors import ConfigError
 
 
 def hunk(*pieces):
@@ -64,6 +66,7 @@ def test_size_and_text_decide():
     assert wanted(min_words=5).wants("changed", "", EDIT)
     assert not wanted(min_words=6).wants("changed", "", EDIT)
     assert wanted(min_words=6).wants("gone", "", None)
+    assert wanted(min_words=6).wants("back", "", EDIT)  # sizes are about changes only
     assert wanted(min_words=6).wants("changed", "", None)  # unknown: told rather than lost
     safely, open_ = search_pattern("(?i)SAFELY"), search_pattern("open")
     assert wanted(matches=safely).wants("changed", "", EDIT)
@@ -77,6 +80,11 @@ def test_share_decides_about_changes_only():
     assert not half.may_want("changed", "s", "https://a.org/", 0.49)
     assert half.may_want("changed", "s", "https://a.org/", None)
     assert half.may_want("gone", "s", "https://a.org/", 0.0)
+
+
+def test_a_pattern_that_takes_much_memory_is_refused():
+    with pytest.raises(ConfigError, match="does not compile"):
+        search_pattern("a{1000}" * 100)
 
 
 def test_hostile_text_is_searched_in_linear_time():
