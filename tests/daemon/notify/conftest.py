@@ -2,9 +2,12 @@
 
 import pytest
 
-from tests.daemon.harness import make_site, until
+from tests.daemon.harness import until
 from tests.daemon.notify.story import Story
 from tests.daemon.notify.webhook_receiver import Receiver
+
+NOBODY = "http://c.test:9/"
+"""A seed of which no visit makes an event: the port belongs to another service."""
 
 
 @pytest.fixture
@@ -13,18 +16,17 @@ async def receiver(nursery):
 
 
 @pytest.fixture
-def begin(serve, daemon, receiver, wall, mirror):
+def begin(daemon, receiver, wall, mirror):
     """Return a function that starts a daemon with rules."""
 
-    async def start(*rules, **tables):
-        web = await serve(make_site(pages=1))
+    async def start(*rules, seed=NOBODY, **tables):
         given = [
             {"name": "team", "webhook": receiver.url(), "allow_private": True, **rule}
             if not {"mail_to", "webhook_file", "apprise_file"} & rule.keys()
             else {"name": "team", **rule}
             for rule in rules or ({},)
         ]
-        running = await daemon(web.url(), notify=given, **tables)
+        running = await daemon(seed, notify=given, **tables)
         running.set_paused(paused=True)
         story = Story(running, receiver, wall, mirror)
         names = {each["name"] for each in given}

@@ -220,7 +220,7 @@ async def test_nothing_is_lost_by_a_restart(begin, mirror, daemon):
     await story.change()
     await story.failed(1)
     config = story.daemon.config
-    key = story.receiver.keys[-1]
+    key, last = story.receiver.keys[-1], story.ids()[-1]
     [seed] = config.sites[0].seeds
     story.receiver.status = 200
     await ended(story.daemon)
@@ -232,7 +232,7 @@ async def test_nothing_is_lost_by_a_restart(begin, mirror, daemon):
     await again.notifier.retry("team")
     await story.delivered(2)
     assert story.receiver.keys[-1] == key
-    assert story.receiver.events[-1] == story.ids()[-1]
+    assert story.receiver.events[-1] == last
 
 
 async def ended(running):

@@ -11,7 +11,7 @@ import trio.testing
 from crawld.cli.logs import configure_logs
 from crawld.config.model import Config
 from tests.daemon.control_client import get, post
-from tests.daemon.harness import until
+from tests.daemon.harness import make_site, until
 from tests.daemon.notify.webhook_receiver import Receiver
 from tests.peer.mail_receiver import mail_receiver
 
@@ -125,10 +125,11 @@ async def test_commands(begin, receiver):
         assert "daily, team" in answer.text
 
 
-async def test_the_crawl_goes_on_beside_hanging_receivers(begin, nursery, mirror):
+async def test_the_crawl_goes_on_beside_hanging_receivers(begin, serve, nursery, mirror):
     hanging = [await nursery.start(Receiver(status=None).run) for _ in range(12)]
     rules = [{"name": f"h{n}", "webhook": each.url()} for n, each in enumerate(hanging)]
-    story = await begin(*rules)
+    web = await serve(make_site(pages=500))
+    story = await begin(*rules, seed=web.url())
     await story.change(count=2)
     await until(lambda: sum(len(each.bodies) for each in hanging) == 8)
     await trio.testing.wait_all_tasks_blocked()
