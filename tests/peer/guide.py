@@ -68,6 +68,8 @@ class GuideReader:
             return
         if command.startswith("crawld mirror"):
             arguments += ["--allow-private", "--delay", "0.01"]
+        if command.startswith("crawld serve") and "--listen" not in words:
+            arguments += ["--listen", "127.0.0.1:0"]  # tests run side by side
         if command.startswith(_LASTING) or not {*_LIVE}.isdisjoint(words):
             self._watch(arguments, '"started"' if command.startswith("crawld run") else "\n")
         elif command.startswith("crawld mirror") and "--once" not in words:
