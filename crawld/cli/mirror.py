@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Mapping, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any, TextIO, cast
@@ -36,8 +36,8 @@ from crawld.core.words import FAILURE_WORDS, label, outcome_counts
 from crawld.daemon.daemon import Daemon
 from crawld.daemon.run import run_daemon
 from crawld.daemon.start import Start
-from crawld.errors import EXIT_INCOMPLETE, EXIT_OK
-from crawld.store.engine.connection import open_connection
+from crawld.errors import EXIT_INCOMPLETE, EXIT_OK, StoreError
+from crawld.store.engine.connection import open_connection, store_error
 from crawld.store.engine.lock import DatabaseLock
 from crawld.store.frontier.frontier import SITE_CAP
 from crawld.store.versions import search_index
@@ -66,10 +66,13 @@ async def _mirror(start: Start, as_json: bool) -> int:
     resting = resting_hosts(daemon)
     db, site = start.config.daemon.db, start.config.sites[0]
     counts = await read_summary(db, site, began_at)
-    await trio.to_thread.run_sync(partial(leave_one_file, db, index=start.once))
+    trouble = await trio.to_thread.run_sync(partial(leave_one_file, db, index=start.once))
     summary = summary_json(daemon, counts, resting, trio.current_time() - began_s)
     summary["limits"] = limits_met(site, counts)
     print(json_text(summary) if as_json else summary_text(summary, counts.examples))
+    if trouble and start.once:
+        hint = f"crawld index --db {db} makes the copies searchable"
+        print(f"warning: {clean(trouble)}; {hint}", file=sys.stderr)
     return EXIT_INCOMPLETE if start.once and not counts.complete else EXIT_OK
 
 
@@ -119,13 +122,23 @@ async def watch_lines(daemon: Daemon) -> None:
 # --- the end ---------------------------------------------------------------------------------
 
 
-def leave_one_file(path: Path, *, index: bool) -> None:
-    """Index the copies if wanted, so that a search finds them, and leave no log beside the file."""
-    with DatabaseLock.acquire(path), closing(open_connection(path)) as connection:
-        while index and (work := search_index.plan(connection)) is not None:
-            with connection:
-                search_index.apply(connection, work)
-        connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
+def leave_one_file(path: Path, *, index: bool) -> str:
+    """Index the copies if wanted, so that a search finds them, and leave no log beside the file.
+
+    Returns:
+        Why the copies are not indexed; empty: they are.
+    """
+    try:
+        with DatabaseLock.acquire(path), closing(open_connection(path)) as connection:
+            while index and (work := search_index.plan(connection)) is not None:
+                with connection:
+                    search_index.apply(connection, work)
+            with suppress(apsw.BusyError):  # the last reader of the file removes its log
+                connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
+    except (apsw.Error, StoreError) as error:
+        known = store_error(error, path) if isinstance(error, apsw.Error) else error
+        return known.message
+    return ""
 
 
 def limits_met(site: SiteConfig, counts: MirrorSummary) -> list[str]:
