@@ -27,6 +27,8 @@ HOSTS_CHECKED = 8
 LOOKUP_S = 5.0
 """How long the answer waits for all of them."""
 
+NO_ANSWER = f"{{host}}: no answer about its name in {LOOKUP_S:g} s; it is tried again"
+
 
 async def add(daemon: Daemon, form: schemas.AddForm) -> schemas.Added:
     """Add URLs as seeds of a known site, or as a new one."""
@@ -97,8 +99,11 @@ async def _warnings(daemon: Daemon, site: ActiveSite, urls: Sequence[str]) -> li
     hosts = list(dict.fromkeys(split_url(url).host for url in urls))[:HOSTS_CHECKED]
 
     async def check(host: str) -> None:
+        found[host] = NO_ANSWER.format(host=host)  # until there is one
         if why := await _host_trouble(daemon, site, host):
             found[host] = f"{host}: {why}"
+        else:
+            del found[host]
 
     with trio.move_on_after(LOOKUP_S):
         async with trio.open_nursery() as nursery:
