@@ -137,7 +137,8 @@ def test_add_and_remove(ctl, running):
     assert ctl("add", *new).code == 2  # a public host, and no contact
     ended = ctl("add", "http://10.1.2.3/", "--site", "other", "--delay", "60", "--max-pages", "7")
     assert ended.code == 0
-    assert "1 URL admitted to other" in ended.out
+    assert "1 URL admitted to the new site other" in ended.out
+    assert "warning: 10.1.2.3: 10.1.2.3 is not a public address" in ended.out
     other = next(site for site in parsed(ctl("sites", "--json")) if site["name"] == "other")
     assert (other["host_delay_s"], other["source"]) == (60.0, "socket")
     assert ctl("remove", "other").code == 0
