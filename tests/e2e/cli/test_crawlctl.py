@@ -93,7 +93,7 @@ def test_why_of_a_running_daemon_and_of_its_file(ctl, command, running):
     assert "crawlctl add --site 127.0.0.1 URL" in ctl("why", unknown).out
     ended = ctl("why", "127.0.0.1/x")
     assert ended.code == 2
-    assert "did you mean https://127.0.0.1/x?" in ended.err
+    assert "did you mean http://127.0.0.1/x?" in ended.err
     ctl("pause", "--host", "127.0.0.1")
     text = ctl("why", running.url).out
     assert "It is not fetched now. Its host 127.0.0.1 is paused." in text
