@@ -435,6 +435,8 @@ def _write_beside(
     """Write what a poll reported beside its hints; collect the pages to be confirmed as removed."""
     # A transaction that fails is tried again.
     removed[:] = removal.report(connection, host_id, result.removals)
+    if result.replaced:
+        removal.forget_validators(connection, result.replaced)
     if result.requisites:
         wiki_requisite.make_due(connection, result.requisites, result.at)
     if result.also_write is not None:

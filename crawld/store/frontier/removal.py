@@ -7,7 +7,8 @@ It ends when the wiki restores the page or a later visit finds it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import json
+from collections.abc import Collection, Iterable
 from typing import Final, Literal, NamedTuple
 
 import apsw
@@ -124,6 +125,18 @@ def _store_event(connection: apsw.Connection, page_id: int) -> None:
     kind = EventKind.MOVED if removed_by == "move" else EventKind.GONE
     found = NewEvent(site_id, page_id, kind, at, before_id=version_id, target_url=target_url)
     event.insert(connection, found)
+
+
+def forget_validators(connection: apsw.Connection, page_ids: Collection[int]) -> None:
+    """Let pages be requested without conditions: another page is at their URLs now.
+
+    A wiki may say that a page it restored was not modified since before its templates were edited.
+    """
+    connection.execute(
+        "UPDATE page SET etag = NULL, last_modified = NULL"
+        " WHERE page_id IN (SELECT value FROM json_each(?))",
+        (json.dumps(list(page_ids)),),
+    )
 
 
 def is_withheld(connection: apsw.Connection, page_id: int) -> bool:

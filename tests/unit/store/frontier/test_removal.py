@@ -4,6 +4,8 @@ import pytest
 
 from crawld.core.page import Outcome, PageState
 from crawld.core.url import url_hash
+from crawld.daemon.hints.poller import _write_beside
+from crawld.daemon.hints.source import Poll
 from crawld.store import visit
 from crawld.store.frontier import frontier, removal
 from crawld.store.frontier.removal import RemovalReport
@@ -101,3 +103,15 @@ def test_a_purge_deletes_the_removal(connection, page):
     report(connection, "deletion", NOW + 10)
     purge.purge(connection, "https://example.org/a", NOW + 20, None)
     assert stored(connection) == []
+
+
+@pytest.mark.parametrize(("replaced", "kept"), [(True, 0), (False, 1)])
+def test_a_page_at_whose_url_there_is_another_one_is_asked_for_without_conditions(
+    connection, page, replaced, kept
+):
+    poll = Poll(at=NOW + 9, replaced={page} if replaced else frozenset())
+    _write_beside(1, poll, [], connection)
+    sql = "SELECT count(*) FROM page WHERE etag IS NOT NULL AND last_modified IS NOT NULL"
+    assert connection.execute(sql).get == kept
+    sql = "SELECT count(*) FROM page WHERE version_id IS NOT NULL AND digest IS NOT NULL"
+    assert connection.execute(sql).get == 1  # the copy stays
