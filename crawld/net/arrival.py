@@ -24,8 +24,9 @@ import trio
 
 from crawld.net.progress import FetchPhase, Progress
 
-ARRIVAL_MARGIN_S: Final = 0.05
-"""The earliest observation, after the end of sending."""
+ARRIVAL_MARGIN_S: Final = 0.1
+"""The earliest observation, after the end of sending: on a machine with six times more work than
+cores, nginx began with one request of 280 more than .05 s after the kernel had it."""
 
 WAIT_GROWTH: Final = 1.5
 """How much later, from the end of sending, each further observation is than the one before."""

@@ -20,7 +20,7 @@ and www.example.org mostly share an address and would deadlock.
 Invariants, measured from outside by the end-to-end tests:
 1. Two requests to a host are at least its delay apart, counted from when the server had the first
    one, so the gap it sees is never shorter. That is when the header of its response is complete;
-   or before that, when its system is seen to have acknowledged every byte, 50 ms after the end of
+   or before that, when its system is seen to have acknowledged every byte, .1 s after the end of
    sending at the earliest (`net/arrival.py`). A proxy acknowledges for itself: there, and where
    the system cannot tell, only the header counts; without a response, the end of the fetch.
 2. The same holds for an address, with the address delay.
