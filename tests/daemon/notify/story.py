@@ -83,11 +83,6 @@ class Story:
         )
         return dict(zip(names, found, strict=True))
 
-    async def got(self, count):
-        """Wait until so many messages came, and the last is recorded."""
-        await until(lambda: len(self.receiver.bodies) >= count, what=f"{count} messages")
-        assert len(self.receiver.bodies) == count
-
     async def delivered(self, count, name="team"):
         await until(lambda: self.state(name)["delivered"] == count, what=f"{count} delivered")
 
