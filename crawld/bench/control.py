@@ -110,7 +110,6 @@ def run(*, quick: bool, progress: Progress) -> dict[str, object]:
             trio.run(fill_known_pages, path, load.known, known)
             with crawld_process.run_daemon_process(config) as daemon:
                 daemon.wait_answering()
-                daemon.command("/pause", {"site": KNOWN_SITE})
                 ours = _measure(
                     daemon, _Targets(web, directory / "mirror.sock", known), load, progress
                 )
@@ -151,6 +150,8 @@ def _write_config(
     }
     path = crawld_process.write_config(directory, "crawled", seeds, tables)
     site = f'name = "{KNOWN_SITE}"\nseeds = ["{known_url(known[0], 0)}"]\nallow_private = true\n'
+    # Each host waits its delay before the first turn: none of these is asked for anything.
+    site += "host_delay_s = 86400.0\n"
     path.write_text(f"{path.read_text(encoding='utf-8')}\n[[site]]\n{site}", encoding="utf-8")
     return path, f"http://{listen}"
 
