@@ -238,7 +238,10 @@ async def test_changefreq_has_a_source_of_its_own(server, daemon, mirror):
 async def open_sitemap(running, mirror, server, rows=6_000):
     """Return the sitemap source of a running daemon, in the middle of a large file."""
     server.put("/map.xml", urlset(*((f"/p{n}", "2026-01-01") for n in range(rows))), **XML)
+    read = "SELECT 1 FROM sitemap WHERE read_at IS NOT NULL"
+    await until(lambda: mirror.rows(read), what="the end of the first reading")
     await until(lambda: running.budget.used_bytes == 0, what="the end of the visits")
+    await running.database.write(lambda file: file.execute("UPDATE sitemap SET next_at = 0"))
     (source,) = running.hint_poller._finders[1]._known.values()
     assert await source._fetch_next(source.row) is None
     return source
