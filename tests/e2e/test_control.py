@@ -129,7 +129,8 @@ class TestSites:
     def test_added_and_removed(self, shared_daemon):
         url = shared_daemon.web.url("/", "b.test")
         added = shared_daemon.post("/add", {"urls": [url], "site": "more", "allow_private": True})
-        assert added == {"site": "more", "admitted": 1, "refused": []}
+        assert (added["site"], added["new_site"], added["admitted"]) == ("more", True, 1)
+        assert added["refused"] == added["warnings"] == []
         shared_daemon.wait_until(lambda page: page["last_outcome"] == "changed", f"/page?url={url}")
         assert {each["name"]: each["source"] for each in shared_daemon.get("/sites")} == {
             "web": "config",

@@ -105,7 +105,8 @@ def test_acknowledged_commands_survive_a_kill(simweb, crawld):
     added = crawld.post(
         "/add", {"urls": [web.url("/", "b.test")], "site": "more", "allow_private": True}
     )
-    assert added == {"site": "more", "admitted": 1, "refused": []}
+    assert (added["site"], added["new_site"], added["admitted"]) == ("more", True, 1)
+    assert added["refused"] == added["warnings"] == []
     crawld.post("/pause", {"site": "web"})
     crawld.post("/pause", {"host": "b.test"})
     crawld.kill()
