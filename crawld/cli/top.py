@@ -214,6 +214,8 @@ def _troubles(found: Glance) -> Iterator[str]:
     if status.quarantined:
         yield f"{plural(status.quarantined, 'page')} in quarantine; see: crawlctl quarantine"
     yield from (f"{host}: too many pages vanish at once; kept" for host in status.vanishing)
+    for name, trouble in status.notify_troubles.items():
+        yield f"messages of rule {name} wait: {trouble}; see: crawlctl notify"
     yield from filter(None, map(_site_trouble, found.sites))
     for wiki in found.wikis:
         if wiki.trouble:

@@ -89,6 +89,9 @@ def _of_daemon(status: Status) -> Iterator[Concern]:
     if status.quarantined:
         text = f"{plural(status.quarantined, 'page')} stored without analysis, after a crash."
         yield Concern("warn", text, "crawlctl quarantine")
+    for name, trouble in list(status.notify_troubles.items())[:MOST]:
+        text = f"Messages of the rule {name} wait: {trouble}."
+        yield Concern("warn", text, f"crawlctl notify retry {name}")
     if status.loop_stall_recent_ms >= STALL_MS:
         text = f"Requests were late by up to {status.loop_stall_recent_ms:.0f} ms lately."
         yield Concern("note", text, f"it was busy with {status.loop_stall_recent_by}")

@@ -84,6 +84,7 @@ def test_what_needs_attention_is_told_the_worst_first():
         stalled="disk full",
         quarantined=2,
         vanishing={"v.test": 1.0},
+        notify_troubles={"team": "status 503"},
         loop_stall_recent_ms=700.0,
         loop_stall_by="a page",
     )
@@ -102,6 +103,7 @@ def test_what_needs_attention_is_told_the_worst_first():
         "no fetch starts: disk nearly full",
         "2 pages in quarantine; see: crawlctl quarantine",
         "v.test: too many pages vanish at once; kept",
+        "messages of rule team wait: status 503; see: crawlctl notify",
         "site docs is paused; to resume: crawlctl resume --site docs",
         "site big has used its 1.0 KiB of this month",
         "http://w/api.php: wiki is read-only; see: crawlctl wikis",
@@ -109,7 +111,7 @@ def test_what_needs_attention_is_told_the_worst_first():
         "slow.test: back-off level 3; see: crawlctl host slow.test",
         "the daemon stood still for 700 ms in the last minutes (a page)",
     ]
-    assert "and 4 more" in lines(found)
+    assert "and 5 more" in lines(found)
     assert len(lines(found).splitlines()) <= 23
 
 
