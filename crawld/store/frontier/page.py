@@ -8,7 +8,7 @@ import apsw
 
 from crawld.core.change.section import section_of
 from crawld.core.page import Failure, Grace, Outcome, PageState
-from crawld.core.url import target_of
+from crawld.core.url import split_url, target_of, url_hash
 from crawld.store.changes import model
 from crawld.store.frontier import page_counts
 
@@ -120,6 +120,18 @@ def by_url(connection: apsw.Connection, host: str, url_hash: int, url: str) -> P
         f"{_BY_URL} AND url_hash = ? AND url = ?", (host, url_hash, url)
     ).fetchone()
     return _record(row) if row else None
+
+
+_ID_OF: Final = """
+SELECT page_id FROM page
+WHERE host_id = (SELECT host_id FROM host WHERE host = ?) AND url_hash = ? AND url = ?
+"""
+
+
+def id_of(connection: apsw.Connection, url: str) -> int | None:
+    """Return the number of the page of a canonical URL, None if it is not known."""
+    found: int | None = connection.execute(_ID_OF, (split_url(url).host, url_hash(url), url)).get
+    return found
 
 
 def list_pages(

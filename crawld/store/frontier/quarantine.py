@@ -15,7 +15,7 @@ from typing import Final, Literal, NamedTuple
 import apsw
 
 from crawld.core.content.quarantine import UNANALYSED
-from crawld.core.url import split_url, url_hash
+from crawld.store.frontier import page as page_rows
 
 StepName = Literal["decoding", "analysis"]
 """What was under way: removing the content coding, or reading the bytes without it."""
@@ -58,11 +58,6 @@ INSERT INTO quarantine (url, page_id, step, held, analyser_version, found_at)
 VALUES (?, ?, ?, ?, ?, ?)
 ON CONFLICT (url) DO UPDATE SET step = excluded.step, held = max(held, excluded.held),
     analyser_version = excluded.analyser_version, found_at = excluded.found_at
-"""
-
-_PAGE: Final = """
-SELECT page_id FROM page
-WHERE host_id = (SELECT host_id FROM host WHERE host = ?) AND url_hash = ? AND url = ?
 """
 
 _ROW: Final = """
@@ -173,8 +168,6 @@ def _find_pages(connection: apsw.Connection) -> None:
 
 def _page_id(connection: apsw.Connection, url: str) -> int | None:
     try:
-        host = split_url(url).host
+        return page_rows.id_of(connection, url)
     except (KeyError, ValueError, IndexError):
         return None  # the name of a document, or the mark is damaged
-    page_id: int | None = connection.execute(_PAGE, (host, url_hash(url), url)).get
-    return page_id

@@ -17,7 +17,7 @@ import apsw
 from crawld.core.content.search import parse_query
 from crawld.core.display import SHOWN_TITLE_CHARACTERS
 from crawld.core.event import EventKind
-from crawld.core.url import split_url, url_hash
+from crawld.store.frontier import page as page_rows
 from crawld.store.frontier.removal import IS_WITHHELD
 
 ALL_KINDS: Final = frozenset(EventKind)
@@ -111,11 +111,6 @@ LEFT JOIN version AS before
     ON before.version_id = event.before_id AND before.visited_at < event.at
    AND before.page_id = coalesce(after.page_id, event.page_id)
 WHERE event_id = ?
-"""
-
-_PAGE: Final = """
-SELECT page_id FROM page
-WHERE host_id = (SELECT host_id FROM host WHERE host = ?) AND url_hash = ? AND url = ?
 """
 
 _MATCHING: Final = "SELECT rowid FROM page_text WHERE page_text MATCH ? LIMIT ?"
@@ -231,8 +226,8 @@ def _pages(connection: apsw.Connection, wanted: EventFilter, match: str) -> arra
     """Return the few pages whose events are wanted; None: they may be those of any page."""
     found: array[int] | None = None
     if wanted.url is not None:
-        bindings = (split_url(wanted.url).host, url_hash(wanted.url), wanted.url)
-        found = array("q", (each for (each,) in connection.execute(_PAGE, bindings)))
+        page_id = page_rows.id_of(connection, wanted.url)
+        found = array("q", () if page_id is None else (page_id,))
     if wanted.query and not match:
         return array("q")
     if found is not None:

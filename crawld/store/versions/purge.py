@@ -16,7 +16,7 @@ from typing import Final, NamedTuple
 import apsw
 
 from crawld.core.page import PageState
-from crawld.core.url import split_url, url_hash
+from crawld.store.frontier import page as page_rows
 from crawld.store.frontier import page_counts, tombstone
 from crawld.store.versions import retention, search_index
 from crawld.store.versions.retention import RemovalPlan
@@ -41,11 +41,6 @@ class PurgeResult(NamedTuple):
     bodies: int = 0
     same_at: tuple[str, ...] = ()
 
-
-_PAGE: Final = """
-SELECT page_id FROM page
-WHERE host_id = (SELECT host_id FROM host WHERE host = ?) AND url_hash = ? AND url = ?
-"""
 
 _SHOWN_ELSEWHERE: Final = """
 SELECT DISTINCT url FROM version AS own JOIN version AS other USING (body_id)
@@ -72,10 +67,9 @@ def purge(
     connection.execute("DELETE FROM quarantine WHERE url = ?", (url,))
     connection.execute("UPDATE refusal SET example = '' WHERE example = ?", (url,))
     connection.execute("UPDATE event SET target_url = NULL WHERE target_url = ?", (url,))
-    page = connection.execute(_PAGE, (split_url(url).host, url_hash(url), url)).fetchone()
-    if page is None:
+    page_id = page_rows.id_of(connection, url)
+    if page_id is None:
         return PurgeResult(url, known=False)
-    page_id = page[0]
     same_at = tuple(
         each for (each,) in connection.execute(_SHOWN_ELSEWHERE, (page_id, MAX_SAME_AT))
     )
