@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from crawld.core.display import count_text
+from crawld.core.event import EventKind
 from crawld.core.page import Failure, Outcome, PageState
 
 NEW: Final = "new"
@@ -33,6 +34,15 @@ STATE_WORDS: Final[Mapping[PageState, str]] = {
     PageState.GONE: "gone",
     PageState.SUSPENDED: "suspended on a replica",
 }
+
+EVENT_WORDS: Final[Mapping[EventKind, str]] = {
+    EventKind.NEW: "New",
+    EventKind.CHANGED: "Changed",
+    EventKind.MOVED: "Moved",
+    EventKind.GONE: "Gone",
+    EventKind.BACK: "Back",
+}
+"""Words that begin the headline of an event."""
 
 FAILURE_WORDS: Final[Mapping[str, str]] = {
     Failure.DNS: "host name not found",

@@ -18,6 +18,7 @@ import apsw
 
 from crawld.core.content.tree_memory import comparison_bytes
 from crawld.core.event import EventKind, event_urn
+from crawld.core.words import EVENT_WORDS
 from crawld.marks import NO_MARKS, Marks
 from crawld.store.mirror import events
 from crawld.store.mirror.events import ChangeEvent
@@ -69,14 +70,6 @@ MAX_DIFF_BYTES: Final = 1_000_000
 """Two copies that are larger together are not compared for a feed."""
 
 _WRITERS: Final = {ATOM_PATH: (ATOM, atom), JSON_PATH: (JSON_FEED, json_feed)}
-
-_VERBS: Final = {
-    EventKind.NEW: "New",
-    EventKind.CHANGED: "Changed",
-    EventKind.MOVED: "Moved",
-    EventKind.GONE: "Gone",
-    EventKind.BACK: "Back",
-}
 
 
 class _Sent(NamedTuple):
@@ -285,7 +278,7 @@ def _entry(event: ChangeEvent, text: str | None, base: str, mirror_id: str) -> F
         entry_id=event_urn(mirror_id, event.event_id),
         kind=event.kind,
         site=event.site,
-        title=f"{_VERBS[event.kind]}: {title}",
+        title=f"{EVENT_WORDS[event.kind]}: {title}",
         at=event.at,
         page_link=base + mirror_path(event.url),
         original=event.url,

@@ -15,22 +15,15 @@ from zoneinfo import ZoneInfo
 
 from crawld.core.content.words import Op, Piece
 from crawld.core.display import plural
-from crawld.core.event import EventKind
 from crawld.core.notify.change_text import ChangeText
 from crawld.core.notify.timing import LAST_TIME
+from crawld.core.words import EVENT_WORDS
 from crawld.daemon.notify.message import NotifyMessage, ReportedEvent
 
 MAX_TITLE_CHARACTERS: Final = 200
 MAX_SUBJECT_CHARACTERS: Final = 250
 MAX_SITES_NAMED: Final = 3
 
-_KINDS: Final = {
-    EventKind.NEW: "New",
-    EventKind.CHANGED: "Changed",
-    EventKind.MOVED: "Moved",
-    EventKind.GONE: "Gone",
-    EventKind.BACK: "Back",
-}
 _MARKS: Final = {Op.SAME: ("", ""), Op.REMOVED: ("[-", "-]"), Op.ADDED: ("{+", "+}")}
 _STYLES: Final = {
     Op.REMOVED: ("del", "background:#fbd5d5;color:#000"),
@@ -60,7 +53,7 @@ def subject(message: NotifyMessage) -> str:
 
 def headline(reported: ReportedEvent) -> str:
     """Return what happened to which page."""
-    return f"{_KINDS[reported.event.kind]}: {_title(reported)}"
+    return f"{EVENT_WORDS[reported.event.kind]}: {_title(reported)}"
 
 
 def _title(reported: ReportedEvent) -> str:
@@ -172,7 +165,7 @@ def html_text(message: NotifyMessage, most: int) -> str:
 
 def _html_lines(reported: ReportedEvent, zone: str) -> Iterator[str]:
     event, change = reported.event, reported.change
-    yield f"<h3>{_KINDS[event.kind]}: {_link(event.url, _title(reported))}</h3>"
+    yield f"<h3>{EVENT_WORDS[event.kind]}: {_link(event.url, _title(reported))}</h3>"
     if event.target_url is not None:
         yield f"<p>now at {_link(event.target_url, one_line(event.target_url))}</p>"
     yield f"<p>{escape(_details(reported, zone))}</p>"
