@@ -13,7 +13,7 @@ import typer
 from crawld.cli.output import clean, console, printable_json
 from crawld.cli.response import read_response
 from crawld.cli.session import Session
-from crawld.core.display import iso_text
+from crawld.core.display import LAST_AT, iso_text
 from crawld.errors import UnreachableError
 
 if TYPE_CHECKING:
@@ -156,7 +156,7 @@ def change_line(event: ChangeStatus) -> str:
     size = "" if share is None else "<1 %" if share < 0.005 else f"{100 * share:.0f} %"
     target = f" -> {event.target_url}" if event.target_url else ""
     title = f"  {event.title[:TITLE_CHARACTERS]}" if event.title else ""
-    when = iso_text(min(max(event.at, 0.0), 253_402_300_799.0))
+    when = iso_text(min(max(event.at, 0.0), LAST_AT))
     return clean(f"{when} {event.kind:<7} {size:>5}  {event.site}  {event.url}{target}{title}")
 
 

@@ -11,6 +11,9 @@ from datetime import UTC, datetime
 SHOWN_TITLE_CHARACTERS = 1_000
 """Longest title that is read to be shown or exported; a page may have one of megabytes."""
 
+LAST_AT = 253_402_300_799.0
+"""End of the year 9999, Unix seconds: the last time with four digits for the year."""
+
 _SIZES = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 
 

@@ -12,14 +12,11 @@ import re
 from html import escape
 from typing import Any, Final, NamedTuple
 
-from crawld.core.display import iso_text
+from crawld.core.display import LAST_AT, iso_text
 from crawld.core.event import EventKind
 
 ATOM: Final = "application/atom+xml"
 JSON_FEED: Final = "application/feed+json"
-
-LAST_AT: Final = 253_402_300_799.0
-"""End of the year 9999, Unix seconds: RFC 3339 has four digits for a year."""
 
 _FORBIDDEN = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
