@@ -11,6 +11,7 @@ from typing import Final, NamedTuple
 import apsw
 
 from crawld.core.event import ABSENT, EventKind
+from crawld.store.frontier import redirect
 
 EPOCH_AT: Final = 1_767_225_600
 """2026-01-01, Unix seconds: ids count from here."""
@@ -26,18 +27,9 @@ INSERT INTO event (site_id, page_id, kind, at, version_id, before_id, difference
 VALUES (?, ?, ?, ?, ?, ?, ?, ?)
 """
 
-_RECENTLY_GONE: Final = """
-SELECT count(*) FROM (
-    SELECT 1 FROM page WHERE host_id = ? AND gone_count > 0 AND gone_since > ? LIMIT ?
-)
-"""
-
 VANISH_SHARE: Final = 0.2
-MIN_VANISHED: Final = 10
 MAX_VANISHED: Final = 1000
 """Pages counted at most, so that the check stays cheap on a host that loses all of a million."""
-
-VANISH_WINDOW_S: Final = 30 * 86_400.0
 
 
 class NewEvent(NamedTuple):
@@ -71,12 +63,9 @@ def insert(connection: apsw.Connection, event: NewEvent) -> None:
 
 def loses_many(connection: apsw.Connection, host_id: int, now: float) -> bool:
     """Return whether so many pages of a host disappeared that a fault of its server is likely."""
-    known = connection.execute(
-        "SELECT pages_visited + pages_gone FROM host WHERE host_id = ?", (host_id,)
-    ).get
-    many = min(max(MIN_VANISHED, int(VANISH_SHARE * known)), MAX_VANISHED)
-    gone: int = connection.execute(_RECENTLY_GONE, (host_id, now - VANISH_WINDOW_S, many)).get
-    return gone >= many
+    share = int(VANISH_SHARE * redirect.count_known(connection, host_id))
+    many = min(max(redirect.VANISH_MIN_PAGES, share), MAX_VANISHED)
+    return redirect.count_vanished(connection, host_id, now, many) == many
 
 
 def lift_ids(connection: apsw.Connection, now: float) -> None:

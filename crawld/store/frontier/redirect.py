@@ -100,7 +100,9 @@ def is_deleted_from_wiki(connection: apsw.Connection, page_id: int, since: float
 
 
 _VANISHED: Final = """
-SELECT count(*) FROM page WHERE host_id = ? AND gone_count > 0 AND gone_since > ?
+SELECT count(*) FROM (
+    SELECT 1 FROM page WHERE host_id = ? AND gone_count > 0 AND gone_since > ? LIMIT ?
+)
 """
 
 VANISH_WINDOW_S: Final = 30 * 86_400.0
@@ -110,19 +112,28 @@ VANISH_MIN_PAGES: Final = 10
 """The least number of pages that counts as a mass disappearance."""
 
 
+def count_vanished(connection: apsw.Connection, host_id: int, now: float, at_most: int) -> int:
+    """Return how many pages of a host disappeared within `VANISH_WINDOW_S`, up to a number."""
+    return int(connection.execute(_VANISHED, (host_id, now - VANISH_WINDOW_S, at_most)).get)
+
+
+def count_known(connection: apsw.Connection, host_id: int) -> int:
+    """Return how many pages of a host have, or had, a copy."""
+    return int(
+        connection.execute(
+            "SELECT pages_visited + pages_gone FROM host WHERE host_id = ?", (host_id,)
+        ).get
+    )
+
+
 def is_mass_vanish(connection: apsw.Connection, host_id: int, now: float, max_share: float) -> bool:
     """Return whether so many pages of a host disappeared within a month that a fault is likely.
 
     Args:
         max_share: share of the pages with a copy that may go within `VANISH_WINDOW_S`.
     """
-    gone: int = connection.execute(_VANISHED, (host_id, now - VANISH_WINDOW_S)).get
-    if gone < VANISH_MIN_PAGES:
-        return False
-    known: int = connection.execute(
-        "SELECT pages_visited + pages_gone FROM host WHERE host_id = ?", (host_id,)
-    ).get
-    return bool(gone > max_share * known)
+    many = max(VANISH_MIN_PAGES, int(max_share * count_known(connection, host_id)) + 1)
+    return count_vanished(connection, host_id, now, many) == many
 
 
 def set_vanishing(connection: apsw.Connection, host_id: int, at: float | None) -> None:
