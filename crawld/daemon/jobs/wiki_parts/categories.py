@@ -152,10 +152,8 @@ class WikiCategoriesJob(BackgroundWork):
 
     async def _wait_calm(self, row: WikiRow) -> float:
         """Wait for the edited pages of the host of a wiki; return how long, seconds."""
-        began_at, host = (
-            trio.current_time(),
-            self._state.hosts.get(split_url(f"{row.origin}/").host),
-        )
+        began_at = trio.current_time()
+        host = self._state.hosts.get(split_url(f"{row.origin}/").host)
         for _ in range(LOOKS):
             if host is None or not host.has_edited(self._clock.now(), self._state.active):
                 break
