@@ -129,8 +129,11 @@ class Feeds:
             return error_page(400, "No such feed", str(error))
         base = self._public_url() or request.headers["base"]
         key = f"{path} {base} {asked.query(asked.before)}"
+        # Another reader's may have been made since this one was postponed.
+        if (kept := self._kept(connection, request, key)) is not None:
+            return kept
         if may_postpone:
-            return self._kept(connection, request, key) or self._postponed(request, key)
+            return self._postponed(request, key)
         return self._made(connection, request, key, (path, base, asked))
 
     def _kept(self, connection: apsw.Connection, request: Request, key: str) -> Reply | None:

@@ -2,6 +2,7 @@
 
 import json
 from datetime import UTC, datetime
+from functools import partial
 from urllib.parse import urlsplit
 from xml.etree import ElementTree
 
@@ -370,6 +371,16 @@ async def test_readers_who_come_together_share_a_feed(served):
             nursery.start_soon(read)
     assert len(bodies) == 20
     assert len(set(bodies)) == 1
+    assert served.made == 1
+
+
+async def test_a_reader_who_looked_before_a_feed_was_made_gets_it_too(served):
+    request = Request("GET", "/changes.json", {"base": BASE, "host": "m.test"})
+    app = served.app
+    looked = await app._database.read(app._route, request, may_postpone=True)
+    made = await served.get("/changes.json")
+    render = partial(app._apart.read, app._route, request, may_postpone=False)
+    assert (await app._large.reply(looked, render)).body == made.body
     assert served.made == 1
 
 
