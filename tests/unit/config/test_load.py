@@ -5,7 +5,7 @@ from pydantic import ValidationError
 
 from crawld.config.load import MAX_CONFIG_BYTES, load
 from crawld.config.model import Config
-from crawld.errors import ConfigError
+from tests.unit.config.conftest import refusal
 
 GOOD = """\
 [daemon]
@@ -27,22 +27,6 @@ weights = [{ pattern = "prefix:/api/", importance = 2 }]
 """
 
 SITE = '[daemon]\ncontact = "a@b.org"\n[[site]]\nname = "s"\nseeds = ["https://a.example/"]\n'
-
-
-@pytest.fixture
-def write(tmp_path):
-    def write(text, name="crawld.toml"):
-        path = tmp_path / name
-        path.write_bytes(text if isinstance(text, bytes) else text.encode())
-        return path
-
-    return write
-
-
-def refusal(path):
-    with pytest.raises(ConfigError) as caught:
-        load(path)
-    return str(caught.value)
 
 
 def test_good_config(write, tmp_path):

@@ -7,28 +7,11 @@ import pytest
 from crawld.config.derive import rule_filter
 from crawld.config.load import load
 from crawld.config.reload import runtime_changes
-from crawld.errors import ConfigError
+from tests.unit.config.conftest import refusal
 
 SITE = '[daemon]\ncontact = "a@b.org"\n[[site]]\nname = "docs"\nseeds = ["https://a.example/"]\n'
 HOOK = '[[notify]]\nname = "team"\nwebhook = "https://hooks.example.org/x?token=1"\n'
 SECRET = "correct-horse-battery"
-
-
-@pytest.fixture
-def write(tmp_path):
-    def write(text, name="crawld.toml", mode=0o600):
-        path = tmp_path / name
-        path.write_text(text)
-        path.chmod(mode)
-        return path
-
-    return write
-
-
-def refusal(path):
-    with pytest.raises(ConfigError) as caught:
-        load(path)
-    return str(caught.value)
 
 
 def test_a_rule_has_defaults(write):
