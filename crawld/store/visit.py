@@ -85,6 +85,7 @@ class VisitRecord:
         caps: the most pages of a site and a host.
         refusals: links that were not admitted.
         hint_judgement: the result for the hints of the page; None: the visit is no evidence.
+        left_at: when the page had left its part as the visit began; None: it had not.
     """
 
     page_id: int
@@ -126,6 +127,7 @@ class VisitRecord:
     caps: Caps = NO_CAPS
     refusals: Sequence[Refusal] = ()
     hint_judgement: HintJudgement | None = None
+    left_at: float | None = None
 
 
 class LinkPart(NamedTuple):
@@ -162,7 +164,7 @@ class RecordResult:
 
 
 _OLD: Final = f"""
-SELECT state, site_id, host_id, origin_id, requisite, left_at, host, {removal.IS_REMOVED},
+SELECT state, site_id, host_id, origin_id, requisite, host, {removal.IS_REMOVED},
        {tombstone.ANY_EXISTS}, page.change_count, version_id, absent
 FROM page JOIN host USING (host_id) WHERE page_id = ?
 """
@@ -207,18 +209,16 @@ def record_in_parts(connection: apsw.Connection, visit: VisitRecord) -> InParts[
     old = connection.execute(_OLD, (visit.page_id,)).fetchone()
     if old is None:
         return RecordResult(None, None, [])
-    state, site_id, host_id, origin_id, is_requisite, left_at, host, is_removed, tombstones = old[
-        :9
-    ]
+    state, site_id, host_id, origin_id, is_requisite, host, is_removed, tombstones = old[:8]
     version_id = yield from _store_version(connection, visit)
     _update_page(connection, visit, version_id)
     if is_removed and not is_requisite:
         removal.record_visit(connection, visit.page_id, visit.outcome, visit.visited_at)
-    if left_at is not None:
-        left_pages.record_visit(connection, visit.page_id, visit.outcome, visit.visited_at)
+    if visit.left_at is not None:
+        left_pages.record_visit(connection, visit.page_id, visit.outcome, visit.left_at)
     visit_id = _insert(connection, visit, version_id)
     if not is_requisite:
-        _store_event(connection, visit, _Before(site_id, host_id, *old[9:]), version_id)
+        _store_event(connection, visit, _Before(site_id, host_id, *old[8:]), version_id)
     _store_evidence(connection, visit, host_id, origin_id)
     moved = state != visit.state and not is_requisite
     _count(connection, visit, site_id, host_id, PageState(state) if moved else visit.state)

@@ -83,11 +83,14 @@ def forget(connection: apsw.Connection, site_ids: Collection[int]) -> None:
 
 
 def record_visit(
-    connection: apsw.Connection, page_id: int, outcome: Outcome, visited_at: float
+    connection: apsw.Connection, page_id: int, outcome: Outcome, left_at: float
 ) -> None:
-    """Remove the mark of a page that was visited since it left: it is back."""
+    """Remove the mark of a page that a visit found: only pages in their part are visited.
+
+    Args:
+        left_at: the mark as the visit began. One set since stays: the page left meanwhile.
+    """
     if outcome not in _UNCLEAR:
         connection.execute(
-            "UPDATE page SET left_at = NULL WHERE page_id = ? AND left_at < ?",
-            (page_id, visited_at),
+            "UPDATE page SET left_at = NULL WHERE page_id = ? AND left_at = ?", (page_id, left_at)
         )

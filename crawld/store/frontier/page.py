@@ -38,6 +38,8 @@ class PageRecord(NamedTuple):
         validators: evidence about the validators of its origin.
         exact_until: time up to which a wiki reported all its changes; None: none did.
         requisite: whether other pages need it to be shown; its links are not followed.
+        left_at: when it left the part of a wiki that its site covers, Unix seconds; None: it did
+            not, or was visited since.
     """
 
     page_id: int
@@ -75,6 +77,7 @@ class PageRecord(NamedTuple):
     validators: bytes | None
     exact_until: float | None
     requisite: bool = False
+    left_at: float | None = None
 
 
 _SELECT: Final = """
@@ -84,7 +87,8 @@ SELECT page_id, page.site_id, page.host_id, origin_id, origin, host, url, state,
        gone_count, gone_since, digest, version_id, etag, last_modified, redirect_url, title,
        change_streak, (SELECT record FROM model WHERE model.page_id = page.page_id),
        prior_shape, prior_exposure_s, validators,
-       (SELECT complete_until FROM wiki_page WHERE wiki_page.page_id = page.page_id), requisite
+       (SELECT complete_until FROM wiki_page WHERE wiki_page.page_id = page.page_id), requisite,
+       left_at
 FROM page CROSS JOIN origin USING (origin_id) CROSS JOIN host ON host.host_id = page.host_id
 """
 _FOR_VISIT: Final = f"{_SELECT} WHERE page_id = ?"
@@ -97,7 +101,7 @@ def _record(row: tuple[Any, ...]) -> PageRecord:
     values[9] = bool(row[9])
     values[16] = Outcome(row[16]) if row[16] is not None else None
     values[21:23] = [Grace(row[21], row[22] or 0.0)]
-    values[-1] = bool(row[-1])
+    values[-2] = bool(row[-2])
     return PageRecord(*values)
 
 

@@ -8,6 +8,7 @@ from crawld.store import visit
 from crawld.store.changes import change
 from crawld.store.changes.change import Change
 from crawld.store.frontier import frontier, left_pages, removal, site
+from crawld.store.frontier import page as page_rows
 from crawld.store.frontier.removal import RemovalReport
 from crawld.store.mirror import walk
 from crawld.store.mirror.selection import (
@@ -34,8 +35,8 @@ def page(connection):
     return new.page_id
 
 
-def copy(connection, page, content, at):
-    return visit.record(connection, changed(page, content, at)).version_id
+def copy(connection, page, content, at, **more):
+    return visit.record(connection, changed(page, content, at, **more)).version_id
 
 
 def outdated(connection, now):
@@ -253,11 +254,15 @@ def test_a_page_that_left_its_part_is_marked_until_a_visit_after_its_return(conn
     configure(connection, deleted_pages="withhold")
     assert select_copy(connection, page, NOW + 10).withheld
     assert removal.is_withheld(connection, page)
-    # A visit that was under way as it left is none after its return.
-    copy(connection, page, b"two", NOW + 8)
-    assert select_copy(connection, page, NOW + 10).withheld
-    copy(connection, page, b"three", NOW + 20)
+    # A visit that was under way as it left is none after its return, whenever it ended.
+    copy(connection, page, b"two", NOW + 15)
+    assert select_copy(connection, page, NOW + 16).withheld
+    back = page_rows.for_visit(connection, page)
+    copy(connection, page, b"three", NOW + 20, left_at=back.left_at)
     assert select_copy(connection, page, NOW + 21).left_at is None
+    left_pages.put(connection, [page], NOW + 25)
+    copy(connection, page, b"four", NOW + 30, left_at=back.left_at)
+    assert select_copy(connection, page, NOW + 31).left_at == NOW + 25
 
 
 def test_a_site_withholds_pages_that_visits_found_gone(connection, page):
