@@ -6,6 +6,7 @@ show which copy the mirror has.
 
 from __future__ import annotations
 
+import os
 import shlex
 import shutil
 import sys
@@ -13,6 +14,7 @@ import time
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from math import ceil
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +47,11 @@ VISITS_SHOWN = 8
 FIXED_LINES = 16
 """Lines of the view besides the visits: those of `demo_view` and the heading of the visits, and one
 for the cursor."""
+
+COMMANDS = ("status", "log -f", "pause")
+"""What the view suggests; the last one is `resume` while the mirror is paused."""
+
+COLUMNS, INDENT = 80, "  "
 
 VISITS_READ = 10_000
 
@@ -116,18 +123,23 @@ class DemoState:
 
 
 def demo_view(state: DemoState, daemon: Daemon, *, lines: int) -> RenderableType:
-    """Return the live view; with 80 columns it fits in `lines`, from 18 on."""
+    """Return the live view; with 80 columns it fits in `lines`, from 18 on.
+
+    Longer paths of program and socket take a few lines more.
+    """
     truth = state.truth
     slots = daemon.crawl.schedule.statistics()
     visitor = daemon.crawl.visitor
     state.rates.add(trio.current_time(), sum(visitor.counts.values()), visitor.wire_bytes)
     now = time.time()
-    latest = list(state.latest)[-max(min(VISITS_SHOWN, lines - FIXED_LINES), 1) :]
+    typed = [line for command in commands(daemon) for line in _lines_of(command)]
+    fixed = FIXED_LINES - len(COMMANDS) + sum(ceil(len(line) / COLUMNS) for line in typed)
+    latest = list(state.latest)[-max(min(VISITS_SHOWN, lines - fixed), 1) :]
     return Group(
         Text("crawld demo: a small wiki that changes all the time, and its mirror", "bold"),
         _state_text(daemon),
         facts([*_addresses(state, daemon), ("try", "in another terminal, in this directory:")]),
-        *(Text(f"  {line}", no_wrap=True) for line in commands(daemon)),
+        *(Text(line, overflow="fold") for line in typed),
         facts(
             [
                 ("pages", state.pages),
@@ -183,10 +195,26 @@ def commands(daemon: Daemon) -> list[str]:
     program = "crawlctl"
     if shutil.which(program) is None:
         places = (Path(each).with_name(program) for each in (sys.argv[0], sys.executable))
-        program = next((shlex.quote(str(each)) for each in places if each.exists()), program)
-    socket = f"--socket {shlex.quote(str(daemon.socket_path))}"
+        found = (shlex.quote(_shortest(each)) for each in places if each.exists())
+        program = next(found, program)
+    socket = f"--socket {shlex.quote(_shortest(daemon.socket_path))}"
     last = "resume" if "operator" in daemon.crawl.schedule.pauses else "pause"
-    return [f"{program} {command} {socket}" for command in ("status", "log -f", last)]
+    return [f"{program} {command} {socket}" for command in (*COMMANDS[:-1], last)]
+
+
+def _shortest(path: Path) -> str:
+    """Return the shorter name of a file: from this directory, or from the root."""
+    near = os.path.relpath(path)
+    # A shell looks for a name without a slash in other directories.
+    return min(near if os.sep in near else f"./{near}", str(path.absolute()), key=len)
+
+
+def _lines_of(command: str) -> list[str]:
+    """Return a command as lines of a terminal of 80 columns; a shell reads them as one."""
+    if len(command) + len(INDENT) <= COLUMNS:
+        return [INDENT + command]
+    start, option, value = command.partition(" --socket ")
+    return [f"{INDENT}{start} \\", f"{INDENT}   {option}{value}"]
 
 
 def _fresh_text(truth: MirrorFreshness) -> Text:

@@ -4,8 +4,10 @@ import json
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 import httpx
+import pytest
 
 from crawld.cli.demo_view import DemoState, summary_text
 from crawld.simweb.demo import make_demo_site
@@ -61,12 +63,22 @@ def test_a_first_copy_does_not_count_as_change():
     assert state.changes_seen == 1
 
 
-def test_the_view_fits_a_terminal_and_its_commands_and_addresses_work(cleanup, monkeypatch):
+@pytest.mark.parametrize("folder", [None, "long_name_of_it"])
+def test_the_view_fits_a_terminal_and_its_commands_and_addresses_work(
+    cleanup, tmp_path_factory, folder
+):
     """What the screen shows is copied from it: addresses are opened, commands run by a shell."""
-    terminal = cleanup.enter_context(Terminal([sys.executable, "-m", "crawld.cli.main", "demo"]))
+    program = [sys.executable, "-m", "crawld.cli.main"]
+    if folder:
+        here = tmp_path_factory.mktemp(folder)
+        for name in ("crawld", "crawlctl"):
+            (here / name).symlink_to(Path(sys.executable).with_name(name))
+        program = [sys.executable, str(here / "crawld")]
+    terminal = cleanup.enter_context(Terminal([*program, "demo"]))
 
     def commands():
-        return re.findall(r"^ *(\S*crawlctl .+)$", terminal.text(), re.MULTILINE)
+        text = terminal.text().replace(" \\\n", " ")
+        return re.findall(r"^ *(\S*crawlctl .+)$", text, re.MULTILINE)
 
     terminal.wait_for(r"\nvisit .*\n.*/wiki/")
     lines = terminal.text().splitlines()
