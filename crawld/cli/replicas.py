@@ -42,7 +42,7 @@ def replicas(
     every: Annotated[
         bool,
         typer.Option(
-            "--all", help="confirm: prune all replicas of a search that exceeded storm_share."
+            "--all", help="confirm: prune all that wait because of storm_share at the next search."
         ),
     ] = False,
 ) -> None:

@@ -341,8 +341,8 @@ class ReplicasConfig(ConfigTable):
     every_s: PositiveSeconds = key(3_600.0, "Pause between two searches for replicas.")
     storm_share: Share = key(
         0.05,
-        "Largest share of all hosts (counted as at least ten) that one search may prune; "
-        "more wait for "
+        "Largest share of all hosts, and of those of a domain (each counted as at least ten "
+        "hosts), that one search may prune; the others wait for later searches, or for "
         "crawlctl replicas confirm --all.",
     )
     sample_pages: Annotated[int, Field(strict=True, ge=3, le=1_000)] = key(

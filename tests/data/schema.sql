@@ -428,7 +428,7 @@ CREATE TABLE replica (
     -- samples compared so far, those that agreed, and how far behind the canonical host they were
     sampled INTEGER NOT NULL DEFAULT 0,
     agreed INTEGER NOT NULL DEFAULT 0,
-    lag_s REAL,
+    lag_s REAL, waits_for TEXT CHECK (waits_for IN ('operator', 'turn', 'config')),
     CHECK (host_id <> canonical_id)
 ) STRICT;
 

@@ -10,8 +10,7 @@ Rules:
 1. Redirects and canonical links retire the host that sends them, never their target.
 2. Groups are formed only from pairs that pass the gate. A group is held for confirmation if two of
    its hosts were compared and contradict each other.
-3. If one run would prune more than a share of all hosts (`STORM_SHARE`), it is held for
-   confirmation: this indicates a bug or an attack.
+3. One run prunes only a share of all hosts (`storm.py`): more indicate a bug or an attack.
 """
 
 from __future__ import annotations
@@ -52,12 +51,6 @@ PROBED_PROBABILITY = 0.1
 
 PROBED_EQUAL = 3
 """... or from this many equal texts on."""
-
-STORM_SHARE = 0.05
-"""Share of all hosts that one run may prune ..."""
-
-STORM_LEAST = 10
-"""... or this many hosts, regardless of the share."""
 
 _Z = 1.645
 
@@ -225,11 +218,6 @@ def connected_groups(pairs: Iterable[tuple[int, int]]) -> list[tuple[int, ...]]:
     for host in root:
         members.setdefault(find(host), []).append(host)
     return [tuple(sorted(members[at])) for at in sorted(members)]
-
-
-def is_storm(new_prunings: int, hosts: int, share: float = STORM_SHARE) -> bool:
-    """Whether a run would prune so many hosts that the operator must confirm it."""
-    return new_prunings > max(STORM_LEAST, share * hosts)
 
 
 def declared_by(

@@ -17,12 +17,14 @@ from crawld.store.engine import meta
 
 Status = Literal["pruned", "held", "withdrawn"]
 
+WaitsFor = Literal["operator", "turn", "config"]
+
 
 class ReplicaRow(NamedTuple):
     """A host that is a replica of another.
 
     Attributes:
-        status: `pruned`, `held` for the operator, or `withdrawn`.
+        status: `pruned`, `held` until it may be pruned, or `withdrawn`.
         reason: why the canonical host was chosen, why it is held, or why it was withdrawn.
         since: since when it has this status and canonical host.
         sampled_at: when the pending sample was started; 0: none is pending.
@@ -31,6 +33,8 @@ class ReplicaRow(NamedTuple):
         sampled: pages compared so far.
         agreed: pages of these with the content of the canonical host.
         lag_s: longest delay behind the canonical host; None: not measured.
+        waits_for: what a held replica waits for: the `operator`; its `turn`, since one search
+            prunes only so many hosts; or the `config`, which forbids pruning.
     """
 
     host_id: int
@@ -47,11 +51,12 @@ class ReplicaRow(NamedTuple):
     agreed: int
     lag_s: float | None
     suspended: int
+    waits_for: WaitsFor | None = None
 
 
 _ROWS: Final = """
 SELECT replica.host_id, host.host, canonical_id, canonical.host, status, reason, since, sampled_at,
-       awaited, look_at, sampled, agreed, lag_s, host.pages_suspended
+       awaited, look_at, sampled, agreed, lag_s, host.pages_suspended, waits_for
 FROM replica JOIN host USING (host_id) JOIN host AS canonical ON canonical.host_id = canonical_id
 """
 
@@ -77,11 +82,12 @@ def put_replica(
     *,
     now: float,
     look_at: float,
+    waits_for: WaitsFor | None = None,
 ) -> None:
     """Store the status of a host; a new status or canonical host starts now."""
     connection.execute(
-        "INSERT INTO replica (host_id, canonical_id, status, reason, since, look_at)"
-        " VALUES (?1, ?2, ?3, ?4, ?5, ?6) ON CONFLICT DO UPDATE SET"
+        "INSERT INTO replica (host_id, canonical_id, status, reason, since, look_at, waits_for)"
+        " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7) ON CONFLICT DO UPDATE SET"
         " since = iif(status = ?3 AND canonical_id = ?2, since, ?5),"
         " sampled = iif(status = ?3 AND canonical_id = ?2, sampled, 0),"
         " agreed = iif(status = ?3 AND canonical_id = ?2, agreed, 0),"
@@ -89,8 +95,8 @@ def put_replica(
         " sampled_at = iif(status = ?3 AND canonical_id = ?2, sampled_at, 0),"
         " awaited = iif(status = ?3 AND canonical_id = ?2, awaited, 0),"
         " look_at = iif(status = ?3 AND canonical_id = ?2, look_at, ?6),"
-        " canonical_id = ?2, status = ?3, reason = ?4",
-        (host_id, canonical_id, status, reason, now, look_at),
+        " canonical_id = ?2, status = ?3, reason = ?4, waits_for = ?7",
+        (host_id, canonical_id, status, reason, now, look_at, waits_for),
     )
 
 

@@ -18,9 +18,12 @@ from crawld.core.replica.verdict import PROBED_PATHS, level_of
 from crawld.core.url import canonicalize, split_url, target_of
 from crawld.daemon.crawl.context import BackgroundWork, CrawlContext
 from crawld.daemon.crawl.replica_leases import ReplicaLeases
-from crawld.daemon.jobs.replicas.plan import Decision, PlanInput, plan
+from crawld.daemon.jobs.replicas.decision import Decision
+from crawld.daemon.jobs.replicas.plan import PlanInput, plan
 from crawld.daemon.jobs.replicas.sampling import REST_FACTOR, ReplicaSampling, next_sample_in_s
 from crawld.daemon.jobs.replicas.search import ReplicaSearch, SearchResult, same_path_redirects
+from crawld.daemon.jobs.replicas.storm import StormLimit
+from crawld.daemon.jobs.runner import JITTER_SHARE
 from crawld.daemon.pacing import PacedReader
 from crawld.errors import CorruptDatabaseError, InvalidUrlError
 from crawld.marks import Marks
@@ -170,8 +173,11 @@ class ReplicasJob(BackgroundWork):
             contradictions=found.contradictions,
             profiles=await self._host_profiles(hosts, {*evidence, *operator_words}, rows),
             hosts=len(hosts),
-            prune=self._config().replicas.prune,
-            max_share=None if released else self._config().replicas.storm_share,
+            limit=StormLimit(
+                share=None if released else self._config().replicas.storm_share,
+                since=now - (1.0 - JITTER_SHARE) * self.every_s,
+                prune=self._config().replicas.prune,
+            ),
         )
         judgements = [
             PairRow(
@@ -273,6 +279,7 @@ def _put_decisions(
             decision.canonical_id,
             decision.status,
             decision.reason,
+            waits_for=decision.waits_for,
             now=now,
             look_at=look_at,
         )

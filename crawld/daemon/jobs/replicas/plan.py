@@ -6,13 +6,13 @@
 3. Gated pairs are closed into groups. If a group holds a contradiction, or a choice that only the
    operator can make, the hosts of each owner are decided separately and the rest is held.
 4. `core/replica/canonical.py` chooses the host to keep.
-5. If a run would prune too large a share of the hosts, the new ones are held.
+5. If a run would prune too many hosts, some of the new ones are held (`storm.py`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from crawld.core.replica.canonical import (
     ALREADY_KEPT,
@@ -22,32 +22,17 @@ from crawld.core.replica.canonical import (
     owners,
 )
 from crawld.core.replica.verdict import (
-    STORM_SHARE,
     PairEvidence,
     connected_groups,
     declared_by,
-    is_storm,
     passes_gate,
 )
+from crawld.daemon.jobs.replicas.decision import Decision
+from crawld.daemon.jobs.replicas.storm import StormLimit, limit_pruning
 from crawld.store.replica.pair import Word
-from crawld.store.replica.replica import ReplicaRow, Status
+from crawld.store.replica.replica import ReplicaRow
 
 Pair = tuple[int, int]
-
-
-@dataclass(frozen=True, slots=True)
-class Decision:
-    """The decision on a host.
-
-    Attributes:
-        canonical_id: the host to keep; the first of the group if none could be chosen.
-        reason: for the operator.
-    """
-
-    host_id: int
-    canonical_id: int
-    status: Status
-    reason: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,8 +43,7 @@ class PlanInput:
         evidence: by pair of host numbers, the smaller first.
         contradictions: pairs that were compared and differ.
         profiles: the profile of each host in a pair.
-        max_share: largest share of the hosts that one run may prune; None: no limit, as the
-            operator allowed.
+        limit: how many hosts this run may prune.
     """
 
     evidence: Mapping[Pair, PairEvidence]
@@ -68,8 +52,7 @@ class PlanInput:
     contradictions: Collection[Pair]
     profiles: Mapping[int, HostProfile]
     hosts: int
-    prune: bool = True
-    max_share: float | None = STORM_SHARE
+    limit: StormLimit = field(default_factory=StormLimit)
 
 
 def gated_pairs(given: PlanInput) -> set[Pair]:
@@ -100,7 +83,14 @@ def plan(given: PlanInput) -> list[Decision]:
         evidence = {pair: given.evidence[pair] for pair in inside.get(at, ())}
         part = replace(given, evidence=evidence)
         decisions += _decide_group(group, confirmed, against.get(at, ()), part)
-    return _limit_pruning(decisions, confirmed, given)
+    return limit_pruning(
+        decisions,
+        {host for pair in confirmed for host in pair},
+        given.replicas,
+        {host: profile.name for host, profile in given.profiles.items()},
+        given.hosts,
+        given.limit,
+    )
 
 
 def _by_group(pairs: Iterable[Pair], group_of: Mapping[int, int]) -> dict[int, list[Pair]]:
@@ -140,40 +130,12 @@ def _decide_group(
         ]
     classes = [tuple(host for host in hosts if owner[host] == one) for one in set(owner.values())]
     if len(classes) == 1:
-        return [Decision(host, hosts[0], "held", choice.reason) for host in hosts[1:]]
+        return [Decision.held(host, hosts[0], choice.reason) for host in hosts[1:]]
     decisions = []
     for members in sorted(classes):
         decisions += _decide_group(members, confirmed, rejected, given) if len(members) > 1 else []
     rest = [host for host in hosts if host not in {decision.host_id for decision in decisions}]
-    return decisions + [Decision(host, rest[0], "held", choice.reason) for host in rest[1:]]
-
-
-def _limit_pruning(
-    decisions: Sequence[Decision], confirmed: Collection[Pair], given: PlanInput
-) -> list[Decision]:
-    """Hold new prunings if there are too many, and all of them if the config forbids pruning."""
-    before = {row.host_id for row in given.replicas if row.status == "pruned"}
-    sure = {host for pair in confirmed for host in pair}
-    new = {
-        decision.host_id
-        for decision in decisions
-        if decision.status == "pruned" and not {decision.host_id} & (before | sure)
-    }
-    if not given.prune:
-        held, reason = {decision.host_id for decision in decisions}, "pruning is off in the config"
-    elif given.max_share is not None and is_storm(len(new), given.hosts, given.max_share):
-        held, reason = (
-            new,
-            f"{len(new)} hosts at once: crawlctl replicas confirm --all, or one by one",
-        )
-    else:
-        return list(decisions)
-    return [
-        Decision(decision.host_id, decision.canonical_id, "held", reason)
-        if decision.status == "pruned" and decision.host_id in held
-        else decision
-        for decision in decisions
-    ]
+    return decisions + [Decision.held(host, rest[0], choice.reason) for host in rest[1:]]
 
 
 def _pair(row: ReplicaRow) -> Pair:

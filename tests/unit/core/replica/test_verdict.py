@@ -10,7 +10,6 @@ from crawld.core.replica.verdict import (
     connected_groups,
     declared_by,
     is_contradicted,
-    is_storm,
     is_undecided,
     level_of,
     passes_content_gate,
@@ -81,13 +80,6 @@ def test_reasons_in_words():
 def test_connected_groups():
     assert connected_groups([(1, 2), (2, 3), (7, 8)]) == [(1, 2, 3), (7, 8)]
     assert connected_groups([]) == []
-
-
-def test_a_storm_is_many_hosts_at_once():
-    assert not is_storm(10, 20)
-    assert is_storm(11, 20)
-    assert not is_storm(900, 20_000)
-    assert is_storm(1_001, 20_000)
 
 
 def test_declared_by():

@@ -2,11 +2,11 @@
 
 from dataclasses import replace
 
-import pytest
-
 from crawld.core.replica.canonical import HostProfile
 from crawld.core.replica.verdict import PairEvidence
-from crawld.daemon.jobs.replicas.plan import Decision, PlanInput, gated_pairs, plan
+from crawld.daemon.jobs.replicas.decision import Decision
+from crawld.daemon.jobs.replicas.plan import PlanInput, gated_pairs, plan
+from crawld.daemon.jobs.replicas.storm import StormLimit
 from crawld.store.replica.replica import ReplicaRow
 
 SURE = {"pages": (40, 40), "common": 40, "compared": 40, "equal": 38}
@@ -116,20 +116,49 @@ def test_a_canonical_host_that_redirects_away_is_replaced():
     assert decided(plan_input(NAMES[:2], moved, replicas=[row(1, 0)])) == {0: (1, "pruned")}
 
 
-@pytest.mark.parametrize(("copies", "status"), [(10, "pruned"), (30, "held")])
-def test_a_storm_of_verdicts_is_held_for_the_operator(copies, status):
+def storm(copies, hosts=200, **more):
+    """Return a plan input for many domains, each with a host and its copy."""
     names = [name for at in range(copies) for name in (f"s{at}.com", f"www.s{at}.com")]
     evidence = {(2 * at, 2 * at + 1): pair("", "") for at in range(copies)}
-    what = plan_input(names, evidence, hosts=200)
-    assert {each.status for each in plan(what)} == {status}
+    return plan_input(names, evidence, hosts=hosts, **more)
+
+
+def pruned(what):
+    return {each.host_id for each in plan(what) if each.status == "pruned"}
+
+
+def test_a_storm_of_verdicts_is_pruned_in_parts():
+    assert len(pruned(storm(10))) == 10
+    what = storm(30)
+    waiting = {each.host_id for each in plan(what) if each.waits_for == "turn"}
+    assert len(pruned(what)) == 10
+    assert pruned(what) | waiting == set(range(1, 60, 2))
     # Earlier replicas and confirmed pairs are not affected.
     calm = replace(what, replicas=[row(1, 0)], operator_words={(2, 3): "confirmed"})
-    assert {each.host_id for each in plan(calm) if each.status == "pruned"} >= {1, 3}
+    assert pruned(calm) >= {1, 3}
+    assert len(pruned(calm)) == 12
     # The config limits how many; the operator may allow all.
-    for let in (replace(what, max_share=0.5), replace(what, max_share=None)):
-        assert {each.status for each in plan(let)} == {"pruned"}
+    for share in (0.5, None):
+        assert len(pruned(replace(what, limit=StormLimit(share=share)))) == 30
+
+
+def test_a_storm_ends_by_itself_and_repeated_searches_do_not_hasten_it():
+    what, rows = storm(35), {}
+    for search in range(12):
+        now = 1_000.0 * (search // 3)
+        what = replace(what, replicas=list(rows.values()), limit=StormLimit(since=now - 900.0))
+        for each in plan(what):
+            before = rows.get(each.host_id)
+            since = before.since if before and before.status == each.status else now
+            rows[each.host_id] = ReplicaRow(
+                each.host_id, what.profiles[each.host_id].name, each.canonical_id, "",
+                each.status, "", since, 0.0, 0, 0.0, 0, 0, None, 0, each.waits_for,
+            )  # fmt: skip
+        done = sum(row.status == "pruned" for row in rows.values())
+        assert done == min(10 * (1 + search // 3), 35)
 
 
 def test_nothing_is_pruned_if_the_config_forbids_it():
-    what = plan_input(NAMES[:2], {(0, 1): pair("", "")}, prune=False)
-    assert plan(what) == [Decision(1, 0, "held", "pruning is off in the config")]
+    limit = StormLimit(prune=False)
+    what = plan_input(NAMES[:2], {(0, 1): pair("", "")}, limit=limit)
+    assert plan(what) == [Decision(1, 0, "held", "pruning is off in the config", "config")]

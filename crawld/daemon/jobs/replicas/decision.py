@@ -1,0 +1,31 @@
+"""The decision on a host."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from crawld.store.replica.replica import Status, WaitsFor
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """The decision on a host.
+
+    Attributes:
+        canonical_id: the host to keep; the first of the group if none could be chosen.
+        reason: for the operator.
+        waits_for: what a held host waits for; None: it is not held.
+    """
+
+    host_id: int
+    canonical_id: int
+    status: Status
+    reason: str
+    waits_for: WaitsFor | None = None
+
+    @classmethod
+    def held(
+        cls, host_id: int, canonical_id: int, reason: str, waits_for: WaitsFor = "operator"
+    ) -> Decision:
+        """Return the decision to hold a host."""
+        return cls(host_id, canonical_id, "held", reason, waits_for)
