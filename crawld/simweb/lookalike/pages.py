@@ -1,0 +1,165 @@
+"""The pages of one host of the web of look-alikes: what each shows at any time.
+
+A page shows a text that changes by itself: equal text keys change at equal times, so a copy that
+follows its original shows the same text on every day. A copy may follow late, stop following, or
+show texts of its own from some day on. What a reader sees is one 64-bit key (`content_at`); two
+pages are the same if and only if their keys are equal. Links, dates, counters and the page's own
+path are not part of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crawld.core.replica.hosts import Keys
+from crawld.simweb.replica_web import hash_keys
+
+Flags = NDArray[np.bool_]
+Days = NDArray[np.float64]
+
+NEVER = np.inf
+MEDIAN_INTERVAL_DAYS = 25.0
+INTERVAL_SIGMA = 1.2
+LEAST_INTERVAL_DAYS = 1.0
+STATIC_SHARE = 0.4
+"""Share of the texts that never change."""
+
+_INTERVAL, _NORMAL, _PHASE, _OWN, _EDIT, _MOMENT = range(40, 46)
+_UNIT = 2.0**-64
+_BRANCHING = 6
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SitePages:
+    """The pages of one host, one array entry each, the root first.
+
+    Attributes:
+        paths: path of each page; unique.
+        links: paths that each page links to; a copy keeps links to pages that it has not.
+        text: key of its text; 0: nothing to show (a redirect).
+        edit: key of a small edit, as of a price; 0: none.
+        boilerplate: whether it says nothing about the page: a login wall, an error, a placeholder.
+        own_from: day from which it has a text of its own, instead of a copied one.
+        volatile: whether its whole text is new at every fetch.
+        redirect_to: number of the host to whose same path it redirects; -1: none.
+        canonical_to: number of the host that it names as canonical; -1: none.
+        lag_days: days until a change of the original appears.
+        frozen_day: day from which no change of the original appears.
+        chrome: key of the menus around each text.
+    """
+
+    paths: tuple[str, ...]
+    links: tuple[tuple[str, ...], ...]
+    text: Keys
+    edit: Keys
+    boilerplate: Flags
+    own_from: Days
+    volatile: Flags
+    redirect_to: NDArray[np.int64]
+    canonical_to: NDArray[np.int64]
+    lag_days: float = 0.0
+    frozen_day: float = NEVER
+    chrome: int = 0
+    at: dict[str, int] = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "at", {path: at for at, path in enumerate(self.paths)})
+
+    def __len__(self) -> int:
+        return len(self.paths)
+
+    @classmethod
+    def of(cls, paths: Sequence[str], text: Keys, *, chrome: int = 0) -> SitePages:
+        """Return pages with these texts and nothing unusual."""
+        count = len(paths)
+        return cls(
+            paths=tuple(paths),
+            links=tuple(
+                tuple(paths[_BRANCHING * at + 1 : _BRANCHING * (at + 1) + 1]) for at in range(count)
+            ),
+            text=text.astype(np.uint64),
+            edit=np.zeros(count, dtype=np.uint64),
+            boilerplate=np.zeros(count, dtype=bool),
+            own_from=np.full(count, NEVER),
+            volatile=np.zeros(count, dtype=bool),
+            redirect_to=np.full(count, -1),
+            canonical_to=np.full(count, -1),
+            chrome=chrome,
+        )
+
+    def only(self, which: Flags) -> SitePages:
+        """Return some of the pages."""
+        return replace(
+            self,
+            paths=tuple(path for path, one in zip(self.paths, which, strict=True) if one),
+            links=tuple(links for links, one in zip(self.links, which, strict=True) if one),
+            text=self.text[which],
+            edit=self.edit[which],
+            boilerplate=self.boilerplate[which],
+            own_from=self.own_from[which],
+            volatile=self.volatile[which],
+            redirect_to=self.redirect_to[which],
+            canonical_to=self.canonical_to[which],
+        )
+
+    def joined(self, more: SitePages) -> SitePages:
+        """Return these pages and those of `more` at other paths; the rest is as here."""
+        more = more.only(np.array([path not in self.at for path in more.paths], dtype=bool))
+        return replace(
+            self,
+            paths=self.paths + more.paths,
+            links=self.links + more.links,
+            text=np.concatenate((self.text, more.text)),
+            edit=np.concatenate((self.edit, more.edit)),
+            boilerplate=np.concatenate((self.boilerplate, more.boilerplate)),
+            own_from=np.concatenate((self.own_from, more.own_from)),
+            volatile=np.concatenate((self.volatile, more.volatile)),
+            redirect_to=np.concatenate((self.redirect_to, more.redirect_to)),
+            canonical_to=np.concatenate((self.canonical_to, more.canonical_to)),
+        )
+
+    def text_at(self, host: int, day: float) -> Keys:
+        """Return the key of each page's text on a day; 0: nothing to show.
+
+        Args:
+            host: number of the host, for the texts of its own.
+            day: days since the start; texts have a past too.
+        """
+        seen = min(day - self.lag_days, self.frozen_day)
+        own = self.own_from <= day
+        base = np.where(own, hash_keys(_OWN, self.text, host), self.text)
+        version = np.where(
+            self.boilerplate & ~own, 0, _version_at(base, np.where(own, day, seen))
+        ).astype(np.int64)
+        key = hash_keys(base, version.view(np.uint64))
+        moment = hash_keys(_MOMENT, host, int(day * 86_400) & 0xFFFFFFFF, base)
+        key = np.where(self.volatile, moment, key)
+        return np.where(self.text == 0, np.uint64(0), key)
+
+    def content_at(self, host: int, day: float) -> Keys:
+        """Return the key of what a reader sees on each page on a day; 0: nothing."""
+        text = self.text_at(host, day)
+        key = hash_keys(_EDIT, text, self.edit, self.chrome)
+        return np.where(text == 0, np.uint64(0), key)
+
+    def says_something_at(self, day: float) -> Flags:
+        """Return which pages show a text that is about the page on a day."""
+        shown: Flags = (self.text != 0) & (~self.boilerplate | (self.own_from <= day))
+        return shown
+
+
+def _version_at(text: Keys, day: Days) -> Days:
+    """Return how often each text has changed up to a day: a clock of its own per text."""
+    uniform = hash_keys(_INTERVAL, text) * _UNIT
+    normal = np.sqrt(-2.0 * np.log(np.maximum(hash_keys(_NORMAL, text) * _UNIT, 1e-300)))
+    normal = normal * np.cos(2 * np.pi * (hash_keys(_NORMAL, _PHASE, text) * _UNIT))
+    interval = np.maximum(
+        LEAST_INTERVAL_DAYS, MEDIAN_INTERVAL_DAYS * np.exp(INTERVAL_SIGMA * normal)
+    )
+    phase = hash_keys(_PHASE, text) * _UNIT
+    version: Days = np.floor(np.maximum(day, -1e6) / interval + phase)
+    return np.where(uniform < STATIC_SHARE, 0.0, version)
