@@ -70,10 +70,12 @@ class PostResult:
     Attributes:
         status: HTTP status; None: there was no response.
         trouble: why it was not accepted, for a person; empty: status 2xx.
+        retry_after: the header of this name; None: there was none, or the request was accepted.
     """
 
     status: int | None
     trouble: str
+    retry_after: str | None = None
 
 
 class Poster:
@@ -103,6 +105,7 @@ class Poster:
         """
         progress = Progress(request.limits)
         fault: FetchError | None = None
+        retry_after: str | None = None
         with progress.scope:
             try:
                 await self._exchange(request, progress)
@@ -112,10 +115,12 @@ class Poster:
                 fault = http_error(error, progress)
         if progress.status is not None:
             trouble = _trouble(progress.status, progress.headers, request)
+            if trouble:
+                retry_after = header_value(progress.headers, "retry-after")
         else:
             trouble = fault.detail if fault is not None else progress.timeout_detail()
         secrets = [value for _, value in request.headers if isinstance(value, SecretStr)]
-        return PostResult(progress.status, hide_secrets(trouble, secrets))
+        return PostResult(progress.status, hide_secrets(trouble, secrets), retry_after)
 
     async def _exchange(self, request: PostRequest, progress: Progress) -> None:
         """Send the request and read the response."""

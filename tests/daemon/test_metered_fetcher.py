@@ -164,3 +164,6 @@ def test_months_are_calendar_months():
     assert month_of(0.0) == 12 * 1970
     assert month_of(31 * DAY_S - 1) == 12 * 1970
     assert month_of(31 * DAY_S) == 12 * 1970 + 1
+    # A wrong clock ends no turn.
+    assert month_of(1e15) == 12 * 9999 + 11
+    assert month_of(-1e15) == 12 * 1970

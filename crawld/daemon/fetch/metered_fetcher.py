@@ -15,6 +15,7 @@ from typing import Final
 import structlog
 import trio
 
+from crawld.core.display import LAST_AT
 from crawld.core.page import Failure
 from crawld.daemon.clock import Clock
 from crawld.daemon.frontier.site import ActiveSite
@@ -42,8 +43,11 @@ _PART_BYTES: Final = MIB // 16
 
 
 def month_of(now: float) -> int:
-    """Return the number of months since the year 0 (UTC) at a time in Unix seconds."""
-    day = datetime.fromtimestamp(now, UTC)
+    """Return the number of months since the year 0 (UTC) at a time in Unix seconds.
+
+    A wrong clock counts as the first or the last month of the calendar, 1970 to 9999.
+    """
+    day = datetime.fromtimestamp(min(max(now, 0.0), LAST_AT), UTC)
     return 12 * day.year + day.month - 1
 
 

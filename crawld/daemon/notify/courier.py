@@ -20,6 +20,7 @@ from crawld.config.model import Config
 from crawld.config.notify import MailConfig, NotifyConfig
 from crawld.config.secret_file import read_secret
 from crawld.config.values import web_url
+from crawld.core.politeness import parse_retry_after
 from crawld.daemon.clock import Clock
 from crawld.daemon.notify.apprise_service import send_by_apprise
 from crawld.daemon.notify.mail import mail_content
@@ -53,10 +54,12 @@ class Delivery:
     Attributes:
         delivered: whether the receiver has it.
         trouble: why not, or who does not have it; empty: nothing is wrong.
+        retry_after_s: how long the receiver asks to be left alone.
     """
 
     delivered: bool
     trouble: str
+    retry_after_s: float = 0.0
 
 
 class Courier:
@@ -107,7 +110,8 @@ class Courier:
             hides_url=rule.webhook is None,
         )
         result = await self._poster.post(request)
-        return Delivery(not result.trouble, result.trouble)
+        wait_s = parse_retry_after(result.retry_after or "", self._clock.now())
+        return Delivery(not result.trouble, result.trouble, wait_s or 0.0)
 
     async def _mail(self, mail: MailConfig, rule: NotifyConfig, message: NotifyMessage) -> Delivery:
         if mail.host is None or mail.sender is None:

@@ -195,10 +195,11 @@ class RuleTask(BackgroundWork):
             await self._database.write(notification.record_delivery, rule_id, now, trouble)
             log.info("notified", rule=self.name, events=len(ids), tries=state.tries + 1)
             return
-        await self._record_failure(rule, state, now, trouble or "not delivered")
+        asked_s = min(result.retry_after_s, MAX_RETRY_S)
+        await self._record_failure(rule, state, now, trouble or "not delivered", asked_s)
 
     async def _record_failure(
-        self, rule: NotifyConfig, state: RuleState, now: float, trouble: str
+        self, rule: NotifyConfig, state: RuleState, now: float, trouble: str, asked_s: float
     ) -> None:
         tries = state.tries + 1
         tried_s = 0.0 if state.first_try_at is None else now - state.first_try_at
@@ -207,7 +208,7 @@ class RuleTask(BackgroundWork):
             rule_id = state.notify_rule_id
             await self._database.write(notification.give_up, rule_id, now, trouble)
             return
-        pause_s = self.pause_s(tries)
+        pause_s = max(self.pause_s(tries), asked_s)
         if state.tries == 0:
             log.warning("notification_failed", rule=self.name, why=trouble)
         await self._database.write(

@@ -3,6 +3,7 @@
 import hmac
 from contextlib import suppress
 
+import pytest
 import trio
 import trio.testing
 
@@ -106,6 +107,23 @@ async def test_a_receiver_that_fails_for_a_day_gets_everything_merged(begin):
     assert sizes[-2:] == [1, len(told) - 1]
     assert story.receiver.events[-len(told) :] == told
     assert story.receiver.keys[-1].endswith(f":team:{told[1]}-{told[-1]}")
+
+
+@pytest.mark.parametrize(
+    ("asked", "most_s"), [("900", 900.0), ("1", 10.0), ("99999999", 3_600.0), ("soon", 10.0)]
+)
+async def test_a_receiver_is_left_alone_as_long_as_it_asks(begin, asked, most_s):
+    """The pause is the longer one of its own and the receiver's, an hour at most."""
+    story = await begin()
+    story.receiver.status, story.receiver.retry_after = 429, asked
+    await story.change(count=2)
+    await story.failed(1)
+    state = story.state()
+    pause_s = state["next_try_at"] - state["trouble_at"]
+    assert pause_s == most_s if most_s > 10.0 else 5.0 <= pause_s <= most_s
+    story.receiver.status = 200
+    story.pass_time(pause_s)
+    await story.delivered(1)
 
 
 async def test_what_waits_for_a_receiver_that_fails_is_bounded(begin):

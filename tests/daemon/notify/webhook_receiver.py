@@ -15,10 +15,12 @@ class Receiver:
     Attributes:
         status: of each answer; None: it never answers.
         location: of a redirect.
+        retry_after: header of each answer; empty: none.
     """
 
     status: int | None = 200
     location: str = ""
+    retry_after: str = ""
     heads: list = field(default_factory=list)
     bodies: list = field(default_factory=list)
     port: int = 0
@@ -39,6 +41,7 @@ class Receiver:
         if self.status is None:
             await trio.sleep_forever()
         lines = f"Location: {self.location}\r\n" if self.location else ""
+        lines += f"Retry-After: {self.retry_after}\r\n" if self.retry_after else ""
         answer = f"HTTP/1.1 {self.status} Said\r\nContent-Length: 0\r\n{lines}\r\n"
         await stream.send_all(answer.encode())
 
