@@ -1,23 +1,16 @@
-"""`crawlctl replicas`: hosts that are copies of others, the evidence, the operator's verdict."""
+"""`crawlctl replicas`: hosts that are copies of others, questions about them, and the answers."""
 
 from __future__ import annotations
 
 import time
 from enum import StrEnum
 from functools import partial
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
-from rich.console import Group, RenderableType
-from rich.text import Text
 
-from crawld.cli import tables
-from crawld.cli.output import clean
+from crawld.cli.replica_tables import decision_text, replicas_table
 from crawld.cli.session import Session
-from crawld.core.display import ago_text, count_text, duration_text
-
-if TYPE_CHECKING:
-    from crawld.daemon.api.schemas.replicas import PairStatus, Replicas, ReplicaStatus
 
 
 class Action(StrEnum):
@@ -26,83 +19,100 @@ class Action(StrEnum):
     LIST = "list"
     CONFIRM = "confirm"
     REJECT = "reject"
+    FORGET = "forget"
     PREFER = "prefer"
 
 
 def replicas(
     session: Session,
     action: Annotated[
-        Action, typer.Argument(help="list; confirm or reject a pair; prefer a host as canonical.")
+        Action,
+        typer.Argument(
+            help="list; confirm or reject that hosts are replicas; forget such an answer; prefer a "
+            "host as canonical."
+        ),
     ] = Action.LIST,
-    host: Annotated[str | None, typer.Argument(metavar="HOST", show_default=False)] = None,
+    host: Annotated[
+        str | None,
+        typer.Argument(metavar="HOST", help="A replica; list: any host.", show_default=False),
+    ] = None,
     other: Annotated[
         str | None,
         typer.Argument(metavar="OTHER", help="Other host of the pair.", show_default=False),
     ] = None,
+    group: Annotated[
+        str | None,
+        typer.Option(metavar="CANONICAL", help="All replicas of this host.", show_default=False),
+    ] = None,
+    match: Annotated[
+        str | None,
+        typer.Option(
+            metavar="PATTERN",
+            help="All replicas with such a name: '*.example.org'.",
+            show_default=False,
+        ),
+    ] = None,
     every: Annotated[
         bool,
         typer.Option(
-            "--all", help="confirm: prune all that wait because of storm_share at the next search."
+            "--all",
+            help="list: each replica and judged pair; confirm: all that wait for their turn "
+            "(storm_share).",
         ),
     ] = False,
+    dry_run: Annotated[
+        bool,
+        typer.Option(help="Change nothing; show which pages would rest and which of them differ."),
+    ] = False,
 ) -> None:
-    """List replicas (hosts with the same content as another) and the evidence; correct verdicts.
+    """List replicas (hosts with the same content as another), and answer questions about them.
 
-    Lease: whether pages of the canonical host may be fetched from the replica (use_replicas).
+    A replica's pages rest where the canonical host has the same text; pages that differ, and those
+    that only the replica has, are visited as before. Lease: whether pages of the canonical host may
+    be fetched from the replica (use_replicas).
     """
-    if every:
-        if action is not Action.CONFIRM or host is not None:
-            raise typer.BadParameter("--all is only for confirm without a host")
-        session.show_done(session.client.post("/replicas/confirm-all", {}))
-        return
+    given: dict[str, object] = {
+        "--group": group,
+        "--match": match,
+        "--dry-run": dry_run or None,
+        "OTHER": other,
+    }
     if action is Action.LIST:
-        response = session.client.get("/replicas", host=host)
-        session.show(response, partial(replicas_table, now=time.time()))
+        _refuse(given, action)
+        response = session.client.get("/replicas", host=host, all=True if every else None)
+        whole = every or host is not None
+        session.show(response, partial(replicas_table, now=time.time(), whole=whole))
         return
-    if host is None:
-        raise typer.BadParameter(f"HOST is missing: crawlctl replicas {action.value} HOST")
-    form: dict[str, object] = {"host": host, "other": other}
-    session.show_done(session.client.post(f"/replicas/{action.value}", form))
-
-
-def replicas_table(found: Replicas, now: float) -> RenderableType:
-    """Return replicas as a table, followed by the evidence of every pair."""
-    if not found.replicas and not found.pairs:
-        return "no replicas found so far; see: crawlctl jobs"
-    parts: list[RenderableType] = [_table(found.replicas, now)] if found.replicas else []
-    parts += [_pair_text(pair) for pair in found.pairs]
-    return Group(*parts)
-
-
-def _table(rows: list[ReplicaStatus], now: float) -> RenderableType:
-    headings = (
-        "host", "canonical", "verdict", "since", "suspended", "samples", "lag", "lease", "reason",
-    )  # fmt: skip
-    return tables.table(
-        headings,
-        (
-            (
-                clean(row.host),
-                clean(row.canonical_host),
-                row.status,
-                ago_text(row.since, now),
-                count_text(row.suspended),
-                f"{row.agreed} of {row.sampled}" if row.sampled else "-",
-                "-" if row.lag_s is None else duration_text(row.lag_s),
-                "yes" if row.stands_in else "-",
-                clean(row.reason),
+    if action is Action.PREFER:
+        _refuse({**given, "--all": every or None}, action)
+        if host is None:
+            raise typer.BadParameter("HOST is missing: crawlctl replicas prefer HOST")
+        session.show_done(session.client.post("/replicas/prefer", {"host": host}))
+        return
+    form: dict[str, object] = {
+        name: value
+        for name, value in (("host", host), ("other", other), ("group", group), ("match", match))
+        if value is not None
+    }
+    command = f"crawlctl replicas {action.value}"
+    if every:
+        if action is not Action.CONFIRM or form:
+            raise typer.BadParameter("--all is only for list, and for confirm without hosts")
+        target = f"/replicas/confirm-all{'?dry_run=true' if dry_run else ''}"
+    else:
+        if len({"host", "group", "match"} & set(form)) != 1:
+            raise typer.BadParameter(
+                f"name what it is about: {command} HOST, {command} --group CANONICAL, or "
+                f"{command} --match PATTERN"
             )
-            for row in rows
-        ),
-    )
+        target, form["dry_run"] = f"/replicas/{action.value}", dry_run
+    session.show(session.client.post(target, form), decision_text)
 
 
-def _pair_text(pair: PairStatus) -> Text:
-    verdict = f", {pair.word} by the operator" if pair.word else ""
-    odds = "" if pair.probability is None else f", probability {pair.probability:.2f}"
-    text = Text(f"\n{clean(pair.hosts[0])} = {clean(pair.hosts[1])}: {pair.level}{odds}{verdict}\n")
-    text.append("  " + "; ".join(clean(reason) for reason in pair.reasons))
-    return text
+def _refuse(given: dict[str, object], action: Action) -> None:
+    for name, value in given.items():
+        if value is not None:
+            raise typer.BadParameter(f"{name} is not for {action.value}")
 
 
 COMMANDS = (replicas,)

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Final, Literal
 
 from crawld.core.display import plural
 from crawld.daemon.api.schemas.hints import HintSourceStatus
-from crawld.daemon.api.schemas.replicas import ReplicaStatus
 from crawld.daemon.api.schemas.status import JobStatus, SiteStatus, Status, WikiStatus
 from crawld.daemon.dashboard.hosts_summary import HostsSummary
 from crawld.dashboard.rendering import link
 from crawld.dashboard.words import ago, duration
+from crawld.store.replica.replica import WaitsFor
 
 Severity = Literal["bad", "warn", "note"]
 
@@ -55,13 +55,17 @@ class Concern:
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """What concerns are found in, besides the status."""
+    """What concerns are found in, besides the status.
+
+    Attributes:
+        replicas: how many held replicas wait for what (`ReplicaRow.waits_for`).
+    """
 
     hosts: HostsSummary
     sites: Sequence[SiteStatus] = ()
     jobs: Sequence[JobStatus] = ()
     sources: Sequence[HintSourceStatus] = ()
-    replicas: Sequence[ReplicaStatus] = ()
+    replicas: Mapping[WaitsFor, int] = field(default_factory=dict)
     wikis: Sequence[WikiStatus] = ()
 
 
@@ -150,8 +154,10 @@ def _of_sources(known: Surroundings, now: float) -> Iterator[Concern]:
                 yield Concern("note", f"Site {part.site}: {problem}.", "correct the list of titles")
 
 
-def _of_replicas(replicas: Sequence[ReplicaStatus]) -> Iterator[Concern]:
-    held = [each for each in replicas if each.status == "held"]
-    if held:
-        text = f"{plural(len(held), 'replica')} found that wait for your word."
-        yield Concern("note", text, "crawlctl replicas confirm --all", link("replicas"))
+def _of_replicas(waiting: Mapping[WaitsFor, int]) -> Iterator[Concern]:
+    if asked := waiting.get("operator", 0):
+        text = f"{plural(asked, 'host')} may be a replica; you are asked to decide."
+        yield Concern("note", text, "crawlctl replicas", link("replicas"))
+    if turn := waiting.get("turn", 0):
+        text = f"{plural(turn, 'replica')} found at once; searches prune them in parts."
+        yield Concern("note", text, "crawlctl replicas confirm --all --dry-run", link("replicas"))

@@ -18,7 +18,6 @@ from crawld.core.display import plural, size_text
 from crawld.core.page import Outcome, PageState
 from crawld.daemon.api.audit import audit_statuses, freshness_of_all
 from crawld.daemon.api.hints import hint_statuses
-from crawld.daemon.api.replicas import replica_statuses
 from crawld.daemon.api.schemas.status import AuditStatus, FreshnessStatus, Status
 from crawld.daemon.api.status_view import status_of
 from crawld.daemon.api.views import job_status, site_status
@@ -29,6 +28,7 @@ from crawld.daemon.dashboard.hosts_summary import HostsSummary, summarize_hosts
 from crawld.daemon.dashboard.recent_changes import ChangesToday, read_changes
 from crawld.dashboard.words import duration, interval, number, rate, share
 from crawld.store.frontier import site as site_rows
+from crawld.store.replica import replica as replica_rows
 
 KEPT_S: Final = 15.0
 """How long what takes more than a status is shown again."""
@@ -119,7 +119,7 @@ class Overview:
             ],
             jobs=[await job_status(each) for each in await daemon.jobs.states()],
             sources=await hint_statuses(daemon),
-            replicas=(await replica_statuses(daemon)).replicas,
+            replicas=await daemon.database.read(replica_rows.count_waiting),
             wikis=await wiki_statuses(daemon),
         )
         self._audits = await audit_statuses(daemon, AUDIT_DAYS)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import asdict, dataclass
-from typing import Final, Literal
+from typing import Any, Final, Literal, NamedTuple
 
 import apsw
 
@@ -62,13 +62,27 @@ def forget_pairs(connection: apsw.Connection, before: float) -> None:
     )
 
 
-def list_pairs(connection: apsw.Connection, host_id: int | None = None) -> list[PairRow]:
-    """Return the pairs of a host, or all, the most certain first."""
+_DECIDED: Final = """
+WHERE word IS NOT NULL OR EXISTS (SELECT 1 FROM replica
+  WHERE host_id IN (one_id, other_id) AND canonical_id IN (one_id, other_id))
+"""
+
+
+def list_pairs(
+    connection: apsw.Connection, host_id: int | None = None, *, decided: bool = False
+) -> list[PairRow]:
+    """Return the pairs of a host, or all, the most certain first.
+
+    Args:
+        host_id: one of the hosts.
+        decided: only pairs that the operator has decided, and those of a replica and its canonical
+            host.
+    """
     where, bindings = ("WHERE ?1 IN (one_id, other_id)", (host_id,)) if host_id else ("", ())
     rows = connection.execute(
         "SELECT one_id, other_id, judged_at, level, evidence, features, word FROM replica_pair"
-        f" {where} ORDER BY level, probability DESC, one_id, other_id",
-        bindings,
+        f" {_DECIDED if decided else where} ORDER BY level, probability DESC, one_id, other_id",
+        () if decided else bindings,
     )
     return [
         PairRow(one, other, at, VerdictLevel(level), _evidence(text), json.loads(features), word)
@@ -76,13 +90,86 @@ def list_pairs(connection: apsw.Connection, host_id: int | None = None) -> list[
     ]
 
 
-def put_word(connection: apsw.Connection, one_id: int, other_id: int, word: Word) -> bool:
-    """Store the operator's decision on a pair; return whether the pair is known."""
-    low, high = sorted((one_id, other_id))
-    connection.execute(
-        "UPDATE replica_pair SET word = ? WHERE one_id = ? AND other_id = ?", (word, low, high)
-    )
-    return connection.changes() > 0
+def count_pairs(connection: apsw.Connection) -> int:
+    """Return the number of judged pairs."""
+    count: int = connection.execute("SELECT count(*) FROM replica_pair").get
+    return count
+
+
+def pairs_among(connection: apsw.Connection, host_ids: Collection[int]) -> list[tuple[int, int]]:
+    """Return the judged pairs of which both hosts are among those given, the smaller first."""
+    found = []
+    for one in sorted(host_ids):
+        rows = connection.execute("SELECT other_id FROM replica_pair WHERE one_id = ?", (one,))
+        found += [(one, other) for (other,) in rows if other in host_ids]
+    return found
+
+
+_PUT_WORD: Final = """
+INSERT INTO replica_pair (one_id, other_id, judged_at, level, evidence, features, word)
+VALUES (?, ?, ?, 'unlikely', ?, '{}', ?)
+"""
+
+
+def put_words(
+    connection: apsw.Connection, pairs: Iterable[tuple[int, int]], word: Word | None, now: float
+) -> int:
+    """Store the operator's decision on pairs, judged or not; None: the searches decide again.
+
+    Returns:
+        The number of pairs whose decision changed.
+    """
+    changed = 0
+    for low, high in (sorted(pair) for pair in pairs):
+        row = connection.execute(
+            "SELECT word FROM replica_pair WHERE one_id = ? AND other_id = ?", (low, high)
+        ).fetchone()
+        if (row[0] if row else None) == word:
+            continue
+        changed += 1
+        if row:
+            sql = "UPDATE replica_pair SET word = ? WHERE one_id = ? AND other_id = ?"
+            connection.execute(sql, (word, low, high))
+        else:
+            evidence = PairEvidence(
+                names=(_name(connection, low), _name(connection, high)),
+                pages=(0, 0),
+                common=0,
+                compared=0,
+                equal=0,
+            )
+            text = json.dumps(asdict(evidence))
+            connection.execute(_PUT_WORD, (low, high, now, text, word))
+    return changed
+
+
+class Answer(NamedTuple):
+    """A pair that the operator has decided, with the names of its hosts."""
+
+    one_id: int
+    other_id: int
+    names: tuple[str, str]
+    word: Word
+
+
+def list_answers(connection: apsw.Connection) -> list[Answer]:
+    """Return every pair that the operator has decided."""
+    rows: list[Any] = connection.execute(
+        "SELECT one_id, other_id, one.host, other.host, word FROM replica_pair"
+        " JOIN host AS one ON one.host_id = one_id JOIN host AS other ON other.host_id = other_id"
+        " WHERE word IS NOT NULL ORDER BY 3, 4"
+    ).fetchall()
+    return [Answer(low, high, (one, other), word) for low, high, one, other, word in rows]
+
+
+def names(connection: apsw.Connection, pairs: Iterable[tuple[int, int]]) -> list[tuple[str, str]]:
+    """Return the host names of pairs."""
+    return [(_name(connection, one), _name(connection, other)) for one, other in pairs]
+
+
+def _name(connection: apsw.Connection, host_id: int) -> str:
+    name: str = connection.execute("SELECT host FROM host WHERE host_id = ?", (host_id,)).get
+    return name
 
 
 def _evidence(text: str) -> PairEvidence:

@@ -9,7 +9,7 @@ leads to its canonical page in one step.
 
 from __future__ import annotations
 
-from typing import Final, Literal, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
 
 import apsw
 
@@ -35,6 +35,7 @@ class ReplicaRow(NamedTuple):
         lag_s: longest delay behind the canonical host; None: not measured.
         waits_for: what a held replica waits for: the `operator`; its `turn`, since one search
             prunes only so many hosts; or the `config`, which forbids pruning.
+        pages: pages with a copy or suspended.
     """
 
     host_id: int
@@ -52,11 +53,13 @@ class ReplicaRow(NamedTuple):
     lag_s: float | None
     suspended: int
     waits_for: WaitsFor | None = None
+    pages: int = 0
 
 
 _ROWS: Final = """
 SELECT replica.host_id, host.host, canonical_id, canonical.host, status, reason, since, sampled_at,
-       awaited, look_at, sampled, agreed, lag_s, host.pages_suspended, waits_for
+       awaited, look_at, sampled, agreed, lag_s, host.pages_suspended, waits_for,
+       host.pages_visited + host.pages_suspended
 FROM replica JOIN host USING (host_id) JOIN host AS canonical ON canonical.host_id = canonical_id
 """
 
@@ -65,6 +68,14 @@ def list_replicas(connection: apsw.Connection) -> list[ReplicaRow]:
     """Return every replica, grouped by canonical host."""
     rows = connection.execute(f"{_ROWS} ORDER BY canonical.host, host.host")
     return [ReplicaRow(*row) for row in rows]
+
+
+def count_waiting(connection: apsw.Connection) -> dict[WaitsFor, int]:
+    """Return how many held replicas wait for what."""
+    rows: list[Any] = connection.execute(
+        "SELECT waits_for, count(*) FROM replica WHERE waits_for IS NOT NULL GROUP BY 1"
+    ).fetchall()
+    return dict(rows)
 
 
 def of_host(connection: apsw.Connection, host_id: int) -> ReplicaRow | None:

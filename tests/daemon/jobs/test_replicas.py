@@ -187,6 +187,55 @@ async def test_hosts_of_different_owners_are_held_for_the_operator(world):
     assert w.asked("a.test") >= before + PAGES
 
 
+async def test_a_group_is_decided_at_once_after_a_dry_run(world):
+    names = ("a.test", "b.test", "c.test", "d.test")
+    addresses = {name: ["127.0.0.1"] for name in names}
+    w = await world(*(twin(name, pages=8) for name in names), dns={"hosts": addresses})
+    await w.run_job()
+    [kept] = {canonical for canonical, _, _ in w.replicas().values()}
+    copies = sorted(w.replicas())
+    assert {status for _, status, _ in w.replicas().values()} == {"held"}
+    async with w.control() as client:
+
+        async def decide(action, *, status=200, **form):
+            response = await client.post(f"/replicas/{action}", json=form)
+            assert response.status_code == status, response.text
+            return response.json()
+
+        told = await decide("confirm", group=kept, dry_run=True)
+        assert {each["host"] for each in told["hosts"]} == set(copies)
+        assert {each["would_rest"] for each in told["hosts"]} == {8}
+        assert "dry run, nothing is changed: 3 hosts are replicas of" in told["done"]
+        await w.run_replicas_job()
+        assert {status for _, status, _ in w.replicas().values()} == {"held"}
+        # A replica in the place of its canonical host, and the reverse: the error names the fix.
+        told = await decide("confirm", group=copies[0], status=409)
+        assert f"--group {kept}" in str(told)
+        told = await decide("reject", host=kept, status=409)
+        assert f"--group {kept}" in str(told)
+        assert "PATTERN" in str(await decide("confirm", status=409))
+        assert "no replica's name matches x*" in str(
+            await decide("confirm", match="x*", status=409)
+        )
+        await decide("confirm", group=kept)
+        await w.run_replicas_job()
+        assert w.replicas() == dict.fromkeys(copies, (kept, "pruned", 8))
+        # One leaves; the others stay a group without a question.
+        await decide("reject", match=f"{copies[0][0]}.*")
+        await w.run_replicas_job()
+        assert w.replicas() == dict.fromkeys(copies[1:], (kept, "pruned", 8))
+        answer = Answer.model_validate_json((await client.get("/replicas")).content)
+        rejected = [pair.hosts for pair in answer.pairs if pair.word == "rejected"]
+        assert len(rejected) == 3
+        assert all(copies[0] in hosts for hosts in rejected)
+        assert "nothing changes" in (await decide("confirm", host=copies[1]))["done"]
+        # Forgotten: the searches decide again.
+        await decide("forget", match=f"{copies[0][0]}.*")
+        assert "3 pairs again" in (await decide("forget", group=kept))["done"]
+        await decide("forget", group=kept, status=409)
+        assert w.mirror.rows("SELECT word FROM replica_pair WHERE word IS NOT NULL") == []
+
+
 async def test_sampled_pages_are_suspended_again(world):
     w = await world(twin("a.test"), twin(WWW))
     await w.run_job()

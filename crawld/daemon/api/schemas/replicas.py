@@ -7,7 +7,10 @@ from typing import Literal
 from pydantic import BaseModel, Field
 
 from crawld.core.replica.verdict import VerdictLevel
-from crawld.daemon.api.schemas.status import Form
+from crawld.daemon.api.schemas.status import Done, Form
+
+MAX_NAME = 300
+"""Longest host name or pattern."""
 
 
 class PairStatus(BaseModel):
@@ -34,9 +37,14 @@ class ReplicaStatus(BaseModel):
     host: str
     canonical_host: str
     status: Literal["pruned", "held", "withdrawn"]
+    waits_for: Literal["operator", "turn", "config"] | None = Field(
+        description="What a held replica waits for: the operator; its turn, since one search "
+        "prunes only so many hosts (storm_share); or the config, which forbids pruning."
+    )
     reason: str
     since: float
-    suspended: int = Field(description="Suspended pages; the others exist on this host only.")
+    pages: int = Field(description="Pages with a copy or suspended.")
+    suspended: int = Field(description="Suspended pages; the others are visited.")
     sampled: int
     agreed: int
     lag_s: float | None
@@ -47,14 +55,61 @@ class ReplicaStatus(BaseModel):
 
 
 class Replicas(BaseModel):
-    """All replicas and judged pairs."""
+    """Replicas and judged pairs; questions to the operator first, those about most pages first."""
 
     replicas: list[ReplicaStatus]
-    pairs: list[PairStatus]
+    pairs: list[PairStatus] = Field(
+        description="Pairs of a host and the one that it copies, and those that the operator has "
+        "decided; with all=true or a host, every pair."
+    )
+    pairs_left_out: int = Field(description="Judged pairs that are not among `pairs`.")
+    turn_hosts: int = Field(description="Hosts that one search prunes at most (storm_share).")
+    every_s: float = Field(description="Time between two searches.")
 
 
 class ReplicaForm(Form):
-    """A host, and the other one if it is in several pairs."""
+    """A pair, a group, or the replicas whose names match a pattern; exactly one of them."""
+
+    host: str | None = Field(None, max_length=MAX_NAME, description="One replica.")
+    other: str | None = Field(
+        None, max_length=MAX_NAME, description="The other host, if `host` is in several pairs."
+    )
+    group: str | None = Field(
+        None, max_length=MAX_NAME, description="Canonical host: all of its replicas."
+    )
+    match: str | None = Field(
+        None, max_length=MAX_NAME, description="All replicas whose name matches, e.g. *.example.org"
+    )
+    dry_run: bool = Field(False, description="Change nothing; tell what would happen.")
+
+
+class PreferForm(Form):
+    """A host to keep among its replicas."""
 
     host: str
-    other: str | None = None
+
+
+class ReplicaProspect(BaseModel):
+    """What a decision means for the pages of a host."""
+
+    host: str
+    canonical_host: str
+    status: Literal["pruned", "held", "withdrawn"] | None = Field(
+        description="The present status; None: it is no replica so far."
+    )
+    resting: int = Field(description="Pages that rest now.")
+    would_rest: int = Field(description="Pages whose text is that of the canonical host.")
+    differing: int = Field(description="Pages that differ; they are visited as before.")
+    only_here: int = Field(description="Pages of which the canonical host has no copy; visited.")
+    unvisited: int = Field(description="Pages that have no copy yet.")
+    resting_examples: list[str]
+    differing_examples: list[str]
+
+
+class ReplicaDecision(Done):
+    """The result of a decision, or with dry_run what it would be."""
+
+    dry_run: bool
+    pairs: list[tuple[str, str]] = Field(description="Pairs that it decides.")
+    hosts: list[ReplicaProspect] = Field(description="With dry_run: the hosts it is about.")
+    unexamined: int = Field(description="Hosts beyond the limit of one dry run.")

@@ -240,14 +240,38 @@ PAIR = PairRow(
 def test_the_operators_decision_outlives_verdicts(connection, file):
     both(file, "/")
     replica_pair.put_pairs(connection, [PAIR])
-    assert replica_pair.put_word(connection, OTHER_ID, ONE_ID, "rejected")
-    assert not replica_pair.put_word(connection, ONE_ID, 77, "rejected")
+    assert replica_pair.put_words(connection, [(OTHER_ID, ONE_ID)], "rejected", AT) == 1
+    assert replica_pair.put_words(connection, [(ONE_ID, OTHER_ID)], "rejected", AT) == 0
     later = replace(PAIR, judged_at=AT + 1, level=VerdictLevel.LIKELY)
     replica_pair.put_pairs(connection, [later])
     replica_pair.forget_pairs(connection, AT + 2)
     assert replica_pair.list_pairs(connection) == [replace(later, word="rejected")]
     assert replica_pair.list_pairs(connection, OTHER_ID)
     assert not replica_pair.list_pairs(connection, 77)
+    assert replica_pair.put_words(connection, [(ONE_ID, OTHER_ID)], None, AT) == 1
+    replica_pair.forget_pairs(connection, AT + 2)
+    assert replica_pair.list_pairs(connection) == []
+
+
+def test_a_pair_that_was_never_judged_can_be_decided(connection, file):
+    both(file, "/")
+    assert replica_pair.pairs_among(connection, {ONE_ID, OTHER_ID}) == []
+    assert replica_pair.put_words(connection, [(OTHER_ID, ONE_ID)], "confirmed", AT) == 1
+    [pair] = replica_pair.list_pairs(connection, decided=True)
+    assert (pair.one_id, pair.other_id, pair.word) == (ONE_ID, OTHER_ID, "confirmed")
+    assert pair.evidence.compared == 0
+    assert replica_pair.pairs_among(connection, {ONE_ID, OTHER_ID}) == [(ONE_ID, OTHER_ID)]
+    assert replica_pair.pairs_among(connection, {ONE_ID, 77}) == []
+    assert replica_pair.names(connection, [(ONE_ID, OTHER_ID)]) == [pair.evidence.names]
+
+
+def test_pairs_without_a_decision_are_left_out_of_the_short_list(connection, file):
+    both(file, "/")
+    replica_pair.put_pairs(connection, [PAIR])
+    assert replica_pair.list_pairs(connection, decided=True) == []
+    assert replica_pair.count_pairs(connection) == 1
+    replica.put_replica(connection, OTHER_ID, ONE_ID, "held", "", now=AT, look_at=AT)
+    assert replica_pair.list_pairs(connection, decided=True) == [PAIR]
 
 
 def test_pairs_no_longer_judged_are_deleted_unless_pruned(connection, file):

@@ -1,0 +1,156 @@
+"""Stores the decisions of the operator about replicas, or tells what they would do to pages."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import partial
+from typing import Final
+
+from crawld.core.display import plural
+from crawld.daemon.api.replica_selection import Copy, Pair, Selection, copy_of, select
+from crawld.daemon.api.schemas.replicas import ReplicaDecision, ReplicaForm, ReplicaProspect
+from crawld.daemon.daemon import Daemon
+from crawld.daemon.pacing import PacedReader
+from crawld.store.replica import pair as replica_pair
+from crawld.store.replica import preview, replica
+from crawld.store.replica.pages import BEFORE_FIRST
+from crawld.store.replica.pair import Word
+from crawld.store.replica.preview import Prospect
+
+JOB: Final = "replicas"
+
+EXAMPLES: Final = 3
+"""Pages of each kind that a dry run names per host."""
+
+DRY_RUN_PAGES: Final = 50_000
+"""Pages that a dry run examines; with a rest after each slice, this takes a few seconds."""
+
+WRITE_PAIRS: Final = 500
+"""Decisions stored in one transaction."""
+
+
+async def decide(daemon: Daemon, form: ReplicaForm, word: Word | None) -> ReplicaDecision:
+    """Store a decision on what a form names, or tell what it would do.
+
+    Args:
+        daemon: the daemon.
+        form: what is decided.
+        word: the decision; None: the searches decide again.
+
+    Raises:
+        OperatorError: the form names nothing, or it is not clear what.
+    """
+    selection = await select(daemon, form, word)
+    names = await _names(daemon, selection.pairs)
+    if form.dry_run:
+        prospects, unexamined = await _prospects(daemon, selection.copies)
+        text = f"dry run, nothing is changed: {_decided_text(selection, word)}{selection.note}"
+        return ReplicaDecision(
+            done=text, dry_run=True, pairs=names, hosts=prospects, unexamined=unexamined
+        )
+    changed, pairs = 0, sorted(selection.pairs)
+    now = daemon.clock.now()
+    for begin in range(0, len(pairs), WRITE_PAIRS):
+        part = pairs[begin : begin + WRITE_PAIRS]
+        changed += await daemon.database.write(replica_pair.put_words, part, word, now)
+    if changed:
+        daemon.jobs.run_soon(JOB)
+    tells = f"the job {JOB} runs" if changed else "that was decided before, so nothing changes"
+    return ReplicaDecision(
+        done=f"{_decided_text(selection, word)}; {tells}{selection.note}",
+        dry_run=False,
+        pairs=names,
+        hosts=[],
+        unexamined=0,
+    )
+
+
+async def decide_all(daemon: Daemon, *, dry_run: bool) -> ReplicaDecision:
+    """Permit the next search to prune every replica that waits for its turn."""
+    rows = await daemon.database.read(replica.list_replicas)
+    copies = [copy_of(row) for row in rows if row.waits_for == "turn"]
+    what = f"the next search prunes all that wait for their turn, {plural(len(copies), 'host')} now"
+    prospects: list[ReplicaProspect] = []
+    unexamined = 0
+    if dry_run:
+        prospects, unexamined = await _prospects(daemon, copies)
+        what = f"dry run, nothing is changed: {what}"
+    else:
+        await daemon.database.write(partial(replica.allow_all, allowed=True))
+        daemon.jobs.run_soon(JOB)
+        what = f"{what}; the job {JOB} runs"
+    return ReplicaDecision(
+        done=what, dry_run=dry_run, pairs=[], hosts=prospects, unexamined=unexamined
+    )
+
+
+def _decided_text(selection: Selection, word: Word | None) -> str:
+    copies = selection.copies
+    if word is None:
+        return f"the searches decide about {plural(len(selection.pairs), 'pair')} again"
+    if len(copies) == 1:
+        names = f"{copies[0].host} and {copies[0].canonical_host}"
+        return f"{names} are {'one site' if word == 'confirmed' else 'two sites'}"
+    kept = {copy.canonical_host for copy in copies}
+    of = next(iter(kept)) if len(kept) == 1 else plural(len(kept), "host")
+    many = plural(len(copies), "host")
+    if word == "confirmed":
+        return f"{many} are replicas of {of}"
+    return f"{many} are sites of their own, not replicas of {of}"
+
+
+async def _names(daemon: Daemon, pairs: Iterable[Pair]) -> list[tuple[str, str]]:
+    return await daemon.database.read(replica_pair.names, sorted(pairs))
+
+
+# --- what it means for the pages -----------------------------------------------------------------
+
+
+async def _prospects(daemon: Daemon, copies: list[Copy]) -> tuple[list[ReplicaProspect], int]:
+    """Return what becomes of the pages of some hosts, and how many hosts were not examined."""
+    paced = PacedReader(daemon.database, 1.0)
+    found: list[ReplicaProspect] = []
+    examined = 0
+    for copy in copies:
+        if examined >= DRY_RUN_PAGES:
+            break
+        prospect = _empty(copy)
+        after: int | None = BEFORE_FIRST
+        while after is not None:
+            pages, after = await paced.read(preview.preview, copy.host_id, copy.canonical_id, after)
+            examined += len(pages)
+            for page in pages:
+                _count(prospect, page)
+        found.append(prospect)
+    return found, len(copies) - len(found)
+
+
+def _empty(copy: Copy) -> ReplicaProspect:
+    return ReplicaProspect(
+        host=copy.host,
+        canonical_host=copy.canonical_host,
+        status=copy.row.status if copy.row is not None else None,
+        resting=0,
+        would_rest=0,
+        differing=0,
+        only_here=0,
+        unvisited=0,
+        resting_examples=[],
+        differing_examples=[],
+    )
+
+
+def _count(prospect: ReplicaProspect, page: preview.PagePreview) -> None:
+    prospect.resting += page.suspended
+    if page.prospect is Prospect.RESTS:
+        prospect.would_rest += 1
+        examples = prospect.resting_examples
+    elif page.prospect is Prospect.DIFFERS:
+        prospect.differing += 1
+        examples = prospect.differing_examples
+    else:
+        prospect.only_here += page.prospect is Prospect.ONLY_HERE
+        prospect.unvisited += page.prospect is Prospect.UNVISITED
+        return
+    if len(examples) < EXAMPLES:
+        examples.append(page.url)

@@ -1,0 +1,92 @@
+"""What resting a replica means for each of its pages, before it rests or while it does."""
+
+from __future__ import annotations
+
+import array
+from enum import StrEnum
+from typing import Any, Final, NamedTuple
+
+import apsw
+
+from crawld.core.page import PageState
+from crawld.core.url import target_of, url_hash
+
+SLICE: Final = 500
+"""Pages examined in one read."""
+
+
+class Prospect(StrEnum):
+    """What becomes of a page of a replica.
+
+    `RESTS`: its text is that of the canonical host. `DIFFERS`: it is not, so the page is visited.
+    `ONLY_HERE`: the canonical host has no copy at its path. `UNVISITED`: it has no copy yet.
+    """
+
+    RESTS = "rests"
+    DIFFERS = "differs"
+    ONLY_HERE = "only_here"
+    UNVISITED = "unvisited"
+
+
+class PagePreview(NamedTuple):
+    """A page of a replica, and whether it is suspended now."""
+
+    url: str
+    prospect: Prospect
+    suspended: bool
+
+
+_PAGES: Final = """
+SELECT url, state, url_hash, cleaned_digest, last_visit_at FROM page
+WHERE host_id = ? AND url_hash > ? AND state IN ('discovered', 'visited', 'suspended')
+  AND requisite = 0
+ORDER BY url_hash LIMIT ?
+"""
+
+_TWINS: Final = """
+SELECT url, cleaned_digest FROM carray(?) AS wanted CROSS JOIN page
+  ON page.host_id = ? AND page.url_hash = wanted.value
+WHERE version_id IS NOT NULL AND state = 'visited'
+"""
+
+
+def preview(
+    connection: apsw.Connection, host_id: int, canonical_id: int, after: int
+) -> tuple[list[PagePreview], int | None]:
+    """Return the next pages of a replica, and `after` for the next call (None: no more pages).
+
+    Args:
+        host_id: the replica, or the host that may be one.
+        canonical_id: the canonical host.
+        after: URL hash of the last page examined, or `BEFORE_FIRST`.
+    """
+    rows: list[Any] = connection.execute(_PAGES, (host_id, after, SLICE)).fetchall()
+    origins = [
+        origin
+        for (origin,) in connection.execute(
+            "SELECT origin FROM origin WHERE host_id = ?", (canonical_id,)
+        )
+    ]
+    there = {f"{origin}{target_of(row[0])}" for row in rows for origin in origins}
+    hashes = apsw.carray(array.array("q", [url_hash(url) for url in there]))
+    twins: dict[str, list[bytes | None]] = {}
+    for url, digest in connection.execute(_TWINS, (hashes, canonical_id)) if there else ():
+        if url in there:
+            twins.setdefault(target_of(url), []).append(digest)
+    found = [
+        PagePreview(
+            url,
+            _prospect(twins.get(target_of(url)), digest, visited=visited_at is not None),
+            state == PageState.SUSPENDED,
+        )
+        for url, state, _, digest, visited_at in rows
+    ]
+    return found, rows[-1][2] if len(rows) == SLICE else None
+
+
+def _prospect(twins: list[bytes | None] | None, digest: bytes | None, *, visited: bool) -> Prospect:
+    if twins is None:
+        return Prospect.ONLY_HERE
+    if not visited:
+        return Prospect.UNVISITED
+    return Prospect.RESTS if digest is not None and digest in twins else Prospect.DIFFERS
