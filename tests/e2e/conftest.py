@@ -8,6 +8,7 @@ import pytest
 import trustme
 
 from tests.peer.crawld_process import with_crawld, with_simweb
+from tests.peer.fork_server import end_fork_server, server_pid
 from tests.peer.mediawiki import make_template, with_mediawiki
 from tests.peer.nginx import with_nginx
 
@@ -21,12 +22,24 @@ def pytest_collection_modifyitems(items):
 
 
 def children():
-    """Return the ids of this process's children that it has not reaped."""
-    found: set[str] = set()
-    for task in Path(f"/proc/{os.getpid()}/task").iterdir():
-        with contextlib.suppress(FileNotFoundError):  # the thread ended after it was listed
-            found.update((task / "children").read_text().split())
-    return found
+    """Return the ids of children, of this process and of its fork server, that nobody has reaped.
+
+    The fork server is none of them.
+    """
+    server, found = server_pid(), set()
+    for parent in (os.getpid(), server):
+        if parent is None:
+            continue
+        for task in Path(f"/proc/{parent}/task").iterdir():
+            with contextlib.suppress(FileNotFoundError):  # the thread ended after it was listed
+                found.update((task / "children").read_text().split())
+    return found - {str(server)}
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _end_fork_server():
+    yield
+    end_fork_server()
 
 
 @pytest.fixture(autouse=True)

@@ -16,6 +16,7 @@ from selectolax.lexbor import LexborHTMLParser
 from tests.peer import Peer, require_peer
 from tests.peer import peers as known_peers
 from tests.peer.crawld_process import ControlError
+from tests.peer.fork_server import ForkServer
 from tests.peer.nginx import (
     PRECISION_S,
     NginxOptions,
@@ -342,6 +343,65 @@ class TestProcess:
         with pytest.raises(ProcessError, match="still runs"):
             stuck.wait(0.01)
         assert stuck.end() == -signal.SIGTERM
+
+
+class TestForkServer:
+    """A program that is forked cannot be told from one that is executed."""
+
+    @pytest.mark.parametrize(
+        ("module", "arguments"),
+        [
+            ("crawld.cli.main", ("version",)),
+            ("crawld.cli.main", ("run", "--help")),
+            ("crawld.cli.main", ("no-such-command",)),
+            ("crawld.cli.main", ("doctor", "--db", "beside.db")),
+            ("crawld.cli.crawlctl", ("status",)),
+            ("crawld.simweb", ("--pages", "many")),
+            ("runpy", ("no_such_module",)),
+        ],
+    )
+    def test_output_and_exit_code_are_the_same(self, tmp_path, module, arguments):
+        where = {"CRAWLD_SOCKET": str(tmp_path / "nobody.sock"), "COLUMNS": "70"}
+        seen = []
+        for forked in (False, True):
+            program = [sys.executable, "-m", module, *arguments]
+            process = ManagedProcess(
+                program, tmp_path, name=f"p-{forked}", environment=where, forked=forked
+            )
+            assert process.wait() is process.returncode
+            error = process.stderr.read_text().rsplit("\n", 2)[-2:]  # a traceback names its frames
+            seen.append((process.returncode, process.stdout.read_text(), error))
+        assert seen[0] == seen[1]
+        assert any(seen[0])
+
+    def test_it_has_its_own_session_signals_and_directory(self, tmp_path):
+        program = [sys.executable, "-m", "crawld.simweb", "--ledger", "here.jsonl"]
+        process = ManagedProcess(program, tmp_path, name="simweb", forked=True)
+        try:
+            while not process.stdout.read_text().startswith("PORT "):
+                assert not process.exits_within(0.01), process.stderr.read_text()
+            assert os.getsid(process.pid) == process.pid
+            assert (tmp_path / "here.jsonl").exists()
+        finally:
+            assert process.end(signal.SIGKILL) == -signal.SIGKILL
+        assert process.end() == -signal.SIGKILL
+
+    def test_it_ends_with_its_server(self, tmp_path):
+        server = ForkServer()
+        with (tmp_path / "out").open("wb") as out:
+            program = server.start(
+                "crawld.simweb",
+                [],
+                directory=tmp_path,
+                environment=os.environ,
+                output=(out.fileno(), out.fileno()),
+            )
+        child = os.pidfd_open(program.pid)
+        try:
+            server.end()
+            assert select.select([child], [], [], 20)[0]
+        finally:
+            os.close(child)
 
 
 class TestPolicy:

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from crawld.simweb.ledger import Ledger
-from tests.peer.process import ManagedProcess, ProcessError, run
+from tests.peer.process import ManagedProcess, ProcessError, run_forked
 
 POLL_S = 0.05
 WAIT_S = 60.0
@@ -76,6 +76,7 @@ class Crawld:
         *arguments: str | Path,
         ready: bool = True,
         program: Sequence[str | Path] = _CRAWLD,
+        forked: bool = True,
     ) -> ManagedProcess:
         """Start a daemon: `start("mirror", url)`, `start("run", "-c", config)`.
 
@@ -83,6 +84,7 @@ class Crawld:
             arguments: the command line after `crawld`.
             ready: wait until the control socket answers.
             program: what to run instead of `crawld`.
+            forked: start it without its imports, by the fork server; False: execute it.
 
         Raises:
             ProcessError: it ended before the socket answered, or the socket does not answer in
@@ -95,6 +97,7 @@ class Crawld:
             self.folder,
             name=f"crawld-{self._starts}",
             environment=self._environment,
+            forked=forked,
         )
         if ready:
             self.wait_until(lambda _: True)
@@ -151,7 +154,7 @@ class Crawld:
 
     def crawlctl(self, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
         """Run crawlctl to its end."""
-        return run([*_CRAWLCTL, *arguments], cwd=self.folder, environment=self._environment)
+        return run_forked([*_CRAWLCTL, *arguments], self.folder, environment=self._environment)
 
     def crawld(
         self, *arguments: str | Path, timeout_s: float = WAIT_S
@@ -159,7 +162,7 @@ class Crawld:
         """Run a crawld command that ends by itself: `crawld("doctor", "--db", c.db)`."""
         command = [*_CRAWLD, *arguments]
         environment = self._environment
-        return run(command, cwd=self.folder, environment=environment, timeout_s=timeout_s)
+        return run_forked(command, self.folder, environment=environment, timeout_s=timeout_s)
 
     def kill(self) -> None:
         """Kill the daemon with SIGKILL, like a power failure."""
@@ -215,6 +218,7 @@ class SimWebProcess:
             [sys.executable, "-m", "crawld.simweb", "--ledger", self._ledger, *arguments],
             folder,
             name="simweb",
+            forked=True,
         )
         try:
             self.port = int(_first_line(self.process).removeprefix("PORT "))
@@ -258,6 +262,7 @@ def with_serve(crawld: Crawld, *arguments: str | Path) -> Iterator[str]:
         [*_CRAWLD, "serve", "--db", crawld.db, "--listen", "127.0.0.1:0", *arguments],
         crawld.folder,
         name="serve",
+        forked=True,
     )
     try:
         yield _first_line(serving)

@@ -11,8 +11,12 @@ import select
 import shutil
 import signal
 import subprocess
+import sys
+import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+
+from tests.peer.fork_server import ForkedProgram, fork_server
 
 END_GRACE_S = 60.0
 SHOWN_BYTES = 8000
@@ -39,24 +43,50 @@ class ManagedProcess:
         name: str,
         environment: Mapping[str, str] | None = None,
         pass_fds: Sequence[int] = (),
+        forked: bool = False,
+        files: Path | None = None,
     ) -> None:
+        """Start a program.
+
+        Args:
+            arguments: the program and its arguments.
+            directory: its working directory.
+            name: name of the output files.
+            environment: variables beside those of this process.
+            pass_fds: descriptors it inherits.
+            forked: start `python -m MODULE` by the fork server, without its imports.
+            files: the directory of the output files; by default the working directory.
+        """
         directory.mkdir(parents=True, exist_ok=True)
         self.name = name
-        self.stdout = directory / f"{name}.out"
-        self.stderr = directory / f"{name}.err"
-        # setpriv requests SIGTERM on the death of pytest, then becomes the program.
-        guard = [shutil.which("setpriv") or "setpriv", "--pdeathsig", "TERM"]
+        self.stdout = (files or directory) / f"{name}.out"
+        self.stderr = (files or directory) / f"{name}.err"
+        words = [str(each) for each in arguments]
+        variables = {**os.environ, **(environment or {})}
+        self._process: subprocess.Popen[bytes] | ForkedProgram
         with self.stdout.open("ab") as out, self.stderr.open("ab") as err:
-            self._process = subprocess.Popen(
-                [*guard, *map(str, arguments)],
-                cwd=directory,
-                env={**os.environ, **(environment or {})},
-                stdin=subprocess.DEVNULL,
-                stdout=out,
-                stderr=err,
-                pass_fds=pass_fds,
-                start_new_session=True,
-            )
+            if forked:
+                assert words[:2] == [sys.executable, "-m"], words
+                self._process = fork_server().start(
+                    words[2],
+                    words[3:],
+                    directory=directory,
+                    environment=variables,
+                    output=(out.fileno(), err.fileno()),
+                )
+            else:
+                # setpriv requests SIGTERM on the death of pytest, then becomes the program.
+                guard = [shutil.which("setpriv") or "setpriv", "--pdeathsig", "TERM"]
+                self._process = subprocess.Popen(
+                    [*guard, *words],
+                    cwd=directory,
+                    env=variables,
+                    stdin=subprocess.DEVNULL,
+                    stdout=out,
+                    stderr=err,
+                    pass_fds=pass_fds,
+                    start_new_session=True,
+                )
         self.pid = self._process.pid
         self._pidfd = os.pidfd_open(self.pid)
 
@@ -129,3 +159,32 @@ def run(
         check=False,
         timeout=timeout_s,
     )
+
+
+def run_forked(
+    arguments: Sequence[str | Path],
+    directory: Path,
+    *,
+    environment: Mapping[str, str] | None = None,
+    timeout_s: float = 120.0,
+) -> subprocess.CompletedProcess[str]:
+    """Run `python -m MODULE ...` to its end by the fork server; return its output and exit code.
+
+    Raises:
+        ProcessError: it still ran after the timeout.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        process = ManagedProcess(
+            arguments,
+            directory,
+            name="run",
+            environment=environment,
+            forked=True,
+            files=Path(folder),
+        )
+        try:
+            code = process.wait(timeout_s)
+        finally:
+            process.end(signal.SIGKILL)
+        out, err = process.stdout.read_text(), process.stderr.read_text()
+    return subprocess.CompletedProcess([str(each) for each in arguments], code, out, err)
