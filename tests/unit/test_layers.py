@@ -38,6 +38,7 @@ LEVEL = {room: level for level, rooms in enumerate(LAYERS) for room in rooms}
 ROOM_LAYERS = {
     "store": (
         ("engine", "changes"),
+        ("seen",),
         ("frontier",),
         ("versions",),
         ("mirror", "replica", "visit", "doctor", "growth", "job", "notification"),

@@ -1,0 +1,76 @@
+"""All keys of a file in memory, eight bytes a URL, for answers at once.
+
+That a URL's key is not among them proves that the URL is new. That it is says that the URL is known
+but for collisions (`crawld.core.seen.keys`), which the turn of its repository finds: such a URL is
+new later. So no URL is lost, and none is new twice.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crawld.core.seen.keys import REPOSITORIES, Keys, UrlKeys, by_repository
+
+RECENT_SHARE: Final = 1 / 8
+"""Recent keys are merged when they are more than this share of the others: a key is copied about
+eight times while a set doubles, and a batch copies an eighth of it at most."""
+
+_MIN_RECENT: Final = 4_096
+
+
+class KeySet:
+    """A set of keys: per repository one large sorted array, and a small one of recent keys."""
+
+    def __init__(self) -> None:
+        self._keys: list[Keys] = [np.zeros(0, np.uint64)] * REPOSITORIES
+        self._recent: list[Keys] = [np.zeros(0, np.uint64)] * REPOSITORIES
+
+    def __len__(self) -> int:
+        return sum(map(len, self._keys)) + sum(map(len, self._recent))
+
+    @property
+    def octets(self) -> int:
+        """Memory of the keys, bytes."""
+        return 8 * len(self)
+
+    def missing(self, keys: UrlKeys) -> NDArray[np.bool_]:
+        """Return which URLs are certainly new; of several with one key only the first."""
+        found = np.zeros(len(keys.key), bool)
+        for repository, of in by_repository(keys):
+            found[of] = self._missing_in(repository, keys.key[of])
+        return found
+
+    def _missing_in(self, repository: int, keys: Keys) -> NDArray[np.bool_]:
+        unique, first = np.unique(keys, return_index=True)
+        new = ~_contains(self._keys[repository], unique)
+        new &= ~_contains(self._recent[repository], unique)
+        found = np.zeros(len(keys), bool)
+        found[first[new]] = True
+        return found
+
+    def add(self, keys: UrlKeys) -> None:
+        """Add keys; those that are in it stay."""
+        for repository, of in by_repository(keys):
+            self.add_to(repository, keys.key[of])
+
+    def add_to(self, repository: int, keys: Keys) -> None:
+        """Add keys of one repository."""
+        unique = np.unique(keys)
+        unique = unique[~_contains(self._keys[repository], unique)]
+        recent = np.union1d(self._recent[repository], unique)
+        if len(recent) > max(_MIN_RECENT, RECENT_SHARE * len(self._keys[repository])):
+            merged = np.concatenate([self._keys[repository], recent])
+            merged.sort(kind="stable")
+            self._keys[repository] = merged
+            recent = np.zeros(0, np.uint64)
+        self._recent[repository] = recent
+
+
+def _contains(ordered: Keys, keys: Keys) -> NDArray[np.bool_]:
+    if not len(ordered):
+        return np.zeros(len(keys), bool)
+    at = np.minimum(np.searchsorted(ordered, keys), len(ordered) - 1)
+    return np.asarray(ordered[at] == keys)

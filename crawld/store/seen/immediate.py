@@ -1,0 +1,78 @@
+"""Answers at once, for a file whose keys fit into memory; the file is the same in both ways.
+
+URLs still wait for the turn of their repository, where their texts are compared. So a file changes
+from one way to the other without a rebuild: `load` reads the keys, and whoever drops them goes on
+with `crawld.store.seen.seen` alone.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import apsw
+import numpy as np
+
+from crawld.core.seen.event import Mark, event_of
+from crawld.core.seen.key_set import KeySet
+from crawld.core.seen.keys import REPOSITORIES, UrlKeys
+from crawld.core.seen.run import Run
+from crawld.store.seen import pending
+from crawld.store.seen.seen import SeenFile, check_lengths
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What is known at once about some URLs.
+
+    Attributes:
+        new: the new ones, each once.
+        keys: their keys; add them to the set after the commit.
+    """
+
+    new: list[str]
+    keys: UrlKeys
+
+
+def load(connection: apsw.Connection) -> KeySet:
+    """Return the keys of all URLs of a file, also of those that wait."""
+    keys = KeySet()
+    keys.add(pending.undivided_keys(connection))
+    for repository in range(REPOSITORIES):
+        rows = connection.execute(
+            "SELECT entries FROM seen_chunk WHERE repository = ? ORDER BY first_key", (repository,)
+        )
+        parts = [Run.unpack(entries).keys for (entries,) in rows]
+        if parts:
+            keys.add_to(repository, np.concatenate(parts))
+        waiting = pending.read_keys(connection, repository)
+        if len(waiting):
+            keys.add_to(repository, waiting)
+    return keys
+
+
+def offer(
+    connection: apsw.Connection,
+    file: SeenFile,
+    known: KeySet,
+    urls: list[str],
+    mark: Mark,
+    *,
+    sets: bool = False,
+) -> Answer:
+    """Let URLs wait for their verdict, and return at once which are certainly new.
+
+    The set is not changed: a transaction that fails leaves it right.
+
+    Raises:
+        StoreError: a text is too long.
+    """
+    if urls:
+        check_lengths(urls)
+    keys = file.keys(urls)
+    new = known.missing(keys)
+    event = event_of(mark, sets=sets)
+    told = event_of(mark, sets=sets, announced=True)
+    if urls:
+        pending.put(connection, keys, np.where(new, told, event).astype(np.uint8), urls)
+    at = np.flatnonzero(new)
+    return Answer([urls[i] for i in at.tolist()], UrlKeys(keys.repository[at], keys.key[at]))

@@ -1,0 +1,157 @@
+"""URLs that wait for their verdict.
+
+Few URLs at once are kept as they come. When enough came together they are divided by repository, so
+that a turn of a repository reads only its own.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import apsw
+import numpy as np
+
+from crawld.core.seen.event import Events
+from crawld.core.seen.judge import PendingUrls
+from crawld.core.seen.keys import REPOSITORIES, Keys, UrlKeys, by_repository
+from crawld.core.seen.texts import TextBlock
+from crawld.store.seen.block import PENDING_LEVEL, compressed, decompressed
+
+UNDIVIDED: Final = REPOSITORIES
+
+MIN_DIVIDED: Final = 16_384
+"""Fewer URLs at once would leave 64 rows of less than a page each."""
+
+MAX_UNDIVIDED: Final = 65_536
+
+_KEY: Final = np.dtype("<u8")
+
+
+@dataclass(frozen=True, slots=True)
+class Backlog:
+    """Pending URLs of a repository.
+
+    Attributes:
+        oldest: number of its oldest row; rows of all repositories are numbered together.
+    """
+
+    repository: int
+    urls: int
+    oldest: int
+
+
+def put(connection: apsw.Connection, keys: UrlKeys, events: Events, texts: list[str]) -> None:
+    """Add URLs that wait; `events` has one event for each."""
+    if len(texts) >= MIN_DIVIDED:
+        for repository, of in by_repository(keys):
+            block = TextBlock.of([texts[at] for at in of.tolist()])
+            _insert(connection, repository, _entries(keys.key[of], events[of]), block)
+        return
+    # The key of an undivided URL is kept with its repository before it.
+    entries = keys.repository.tobytes() + _entries(keys.key, events)
+    _insert(connection, UNDIVIDED, entries, TextBlock.of(texts))
+    waiting = connection.execute(
+        "SELECT sum(urls) FROM seen_pending WHERE repository = ?", (UNDIVIDED,)
+    ).get
+    if waiting >= MAX_UNDIVIDED:
+        divide(connection)
+
+
+def divide(connection: apsw.Connection) -> None:
+    """Divide the URLs that were kept as they came."""
+    found, events, texts = _undivided(connection)
+    if not len(events):
+        return
+    connection.execute("DELETE FROM seen_pending WHERE repository = ?", (UNDIVIDED,))
+    for repository, of in by_repository(found):
+        entries = _entries(found.key[of], events[of])
+        _insert(connection, repository, entries, TextBlock.of_octets(texts.take(of)))
+
+
+def take(connection: apsw.Connection, repository: int) -> PendingUrls:
+    """Remove and return the URLs of a repository that wait, in order of arrival."""
+    pending = read(connection, repository)
+    connection.execute("DELETE FROM seen_pending WHERE repository = ?", (repository,))
+    return pending
+
+
+def read(connection: apsw.Connection, repository: int) -> PendingUrls:
+    """Return the URLs of a repository that wait, in order of arrival."""
+    keys, events, blocks = [np.zeros(0, np.uint64)], [np.zeros(0, np.uint8)], []
+    for urls, entries, frame in connection.execute(
+        "SELECT urls, entries, texts FROM seen_pending WHERE repository = ?"
+        " ORDER BY seen_pending_id",
+        (repository,),
+    ):
+        key, event = _unpacked(entries, urls)
+        keys.append(key)
+        events.append(event)
+        blocks.append(decompressed(frame, urls))
+    return PendingUrls(np.concatenate(keys), np.concatenate(events), TextBlock.join(blocks))
+
+
+def read_keys(connection: apsw.Connection, repository: int) -> Keys:
+    """Return the keys of the URLs of a repository that wait."""
+    rows = connection.execute(
+        "SELECT urls, entries FROM seen_pending WHERE repository = ?", (repository,)
+    )
+    keys = [_unpacked(entries, urls)[0] for urls, entries in rows]
+    return np.concatenate(keys) if keys else np.zeros(0, np.uint64)
+
+
+def read_undivided(connection: apsw.Connection, repository: int) -> PendingUrls:
+    """Return the URLs of a repository among those that were not divided yet."""
+    keys, events, texts = _undivided(connection)
+    at = np.flatnonzero(keys.repository == repository)
+    return PendingUrls(keys.key[at], events[at], TextBlock.of_octets(texts.take(at)))
+
+
+def undivided_keys(connection: apsw.Connection) -> UrlKeys:
+    """Return the keys of the URLs that were not divided yet."""
+    return _undivided(connection)[0]
+
+
+def _undivided(connection: apsw.Connection) -> tuple[UrlKeys, Events, TextBlock]:
+    repositories, keys, events = [np.zeros(0, np.uint8)], [np.zeros(0, np.uint64)], []
+    blocks = []
+    for urls, entries, frame in connection.execute(
+        "SELECT urls, entries, texts FROM seen_pending WHERE repository = ?"
+        " ORDER BY seen_pending_id",
+        (UNDIVIDED,),
+    ):
+        repositories.append(np.frombuffer(entries, np.uint8, urls))
+        key, event = _unpacked(entries[urls:], urls)
+        keys.append(key)
+        events.append(event)
+        blocks.append(decompressed(frame, urls))
+    found = UrlKeys(np.concatenate(repositories), np.concatenate(keys))
+    return found, np.concatenate([np.zeros(0, np.uint8), *events]), TextBlock.join(blocks)
+
+
+def backlogs(connection: apsw.Connection) -> list[Backlog]:
+    """Return what waits in each repository that has any."""
+    return [
+        Backlog(*row)
+        for row in connection.execute(
+            "SELECT repository, sum(urls), min(seen_pending_id) FROM seen_pending"
+            " WHERE repository < ? GROUP BY repository",
+            (UNDIVIDED,),
+        )
+    ]
+
+
+def _insert(connection: apsw.Connection, repository: int, entries: bytes, texts: TextBlock) -> None:
+    connection.execute(
+        "INSERT INTO seen_pending (repository, urls, entries, texts) VALUES (?, ?, ?, ?)",
+        (repository, len(texts), entries, compressed(texts, PENDING_LEVEL)),
+    )
+
+
+def _entries(keys: Keys, events: Events) -> bytes:
+    return bytes(keys.astype(_KEY, copy=False).tobytes() + events.tobytes())
+
+
+def _unpacked(entries: bytes, urls: int) -> tuple[Keys, Events]:
+    at = urls * _KEY.itemsize
+    return np.frombuffer(entries, _KEY, urls), np.frombuffer(entries, np.uint8, urls, at)

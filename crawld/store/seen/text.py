@@ -1,0 +1,97 @@
+"""Texts of known URLs, by number, a few thousand in a row."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+import apsw
+import numpy as np
+
+from crawld.core.seen.judge import Flags
+from crawld.core.seen.run import Positions
+from crawld.core.seen.texts import TextBlock, differing
+from crawld.errors import CorruptDatabaseError
+from crawld.store.seen.block import TEXT_LEVEL, compressed, decompressed
+
+ROW_TEXTS: Final = 8_192
+"""About 600 KB of text: larger rows compress no better."""
+
+
+class StoredTexts:
+    """Texts of a repository's URLs; reads rows only as they are needed, one at a time."""
+
+    def __init__(self, connection: apsw.Connection, repository: int) -> None:
+        self._connection = connection
+        self._repository = repository
+        self._rows = connection.execute(
+            "SELECT seen_text_id, first_number FROM seen_text WHERE repository = ?"
+            " ORDER BY first_number",
+            (repository,),
+        ).fetchall()
+        self._first = np.array([first for _, first in self._rows], np.int64)
+
+    def differ(self, numbers: Positions, texts: TextBlock, at: Positions) -> Flags:
+        """Return for each number whether its text differs from the one at a position."""
+        differs = np.zeros(len(numbers), bool)
+        for block, of, inside in self._blocks(numbers):
+            differs[of] = differing(block, inside, texts, at[of])
+        return differs
+
+    def read(self, numbers: Positions) -> list[bytes]:
+        """Return the texts of some numbers."""
+        found = [b""] * len(numbers)
+        for block, of, inside in self._blocks(numbers):
+            for position, text in zip(of.tolist(), block.take(inside), strict=True):
+                found[position] = text
+        return found
+
+    def _blocks(self, numbers: Positions) -> Iterator[tuple[TextBlock, Positions, Positions]]:
+        """Yield a row, the positions in `numbers` of what it holds, and where it is in it."""
+        row = np.searchsorted(self._first, numbers, side="right") - 1
+        order = np.argsort(row, kind="stable")
+        begins = np.flatnonzero(np.diff(row[order], prepend=-1))
+        for start, end in zip(begins, [*begins[1:], len(order)], strict=True):
+            of = order[start:end]
+            number = int(row[of[0]])
+            block = self._block(number)
+            inside = numbers[of] - self._first[number]
+            if int(inside.max()) >= len(block):
+                raise CorruptDatabaseError("a text of a seen URL is missing")
+            yield block, of, inside
+
+    def _block(self, number: int) -> TextBlock:
+        urls, frame = self._connection.execute(
+            "SELECT urls, texts FROM seen_text WHERE seen_text_id = ?", (self._rows[number][0],)
+        ).get
+        return decompressed(frame, urls)
+
+
+def append(
+    connection: apsw.Connection, repository: int, first_number: int, texts: list[bytes]
+) -> None:
+    """Store the texts of new URLs, which are numbered from `first_number` on."""
+    last = connection.execute(
+        "SELECT seen_text_id, first_number, urls, texts FROM seen_text WHERE repository = ?"
+        " ORDER BY first_number DESC LIMIT 1",
+        (repository,),
+    ).fetchone()
+    if last and last[2] + len(texts) <= ROW_TEXTS:
+        row, _, urls, frame = last
+        block = TextBlock.join([decompressed(frame, urls), TextBlock.of_octets(texts)])
+        connection.execute(
+            "UPDATE seen_text SET urls = ?, texts = ? WHERE seen_text_id = ?",
+            (len(block), compressed(block, TEXT_LEVEL), row),
+        )
+        return
+    for start in range(0, len(texts), ROW_TEXTS):
+        part = texts[start : start + ROW_TEXTS]
+        connection.execute(
+            "INSERT INTO seen_text (repository, first_number, urls, texts) VALUES (?, ?, ?, ?)",
+            (
+                repository,
+                first_number + start,
+                len(part),
+                compressed(TextBlock.of_octets(part), TEXT_LEVEL),
+            ),
+        )

@@ -1,0 +1,199 @@
+import apsw
+import pytest
+
+from crawld.core.seen import run
+from crawld.core.seen.event import Mark
+from crawld.errors import CorruptDatabaseError, StoreError
+from crawld.store.seen import chunk, known, pending, seen
+from crawld.store.seen.seen import SeenFile
+
+
+@pytest.fixture
+def file(connection):
+    return SeenFile.of(connection, 7)
+
+
+def settled(connection, file, urls):
+    seen.offer(connection, file, urls, Mark.WAITING)
+    return seen.settle_all(connection)
+
+
+def tables(connection):
+    return {
+        name: connection.execute(f"SELECT * FROM {name} ORDER BY 1").fetchall()
+        for name in ("seen_pending", "seen_chunk", "seen_text")
+    }
+
+
+def test_many_urls_of_one_host_are_one_run_in_several_chunks(connection, file):
+    urls = [f"https://a.org/wiki/{n}" for n in range(100_000)]
+    assert sorted(settled(connection, file, urls).urls) == sorted(urls)
+    assert settled(connection, file, urls[::-1]).urls == []
+    chunks = connection.execute("SELECT repository, urls FROM seen_chunk").fetchall()
+    assert len({repository for repository, _ in chunks}) == 1
+    assert all(count <= 2 * run.CHUNK_ENTRIES for _, count in chunks)
+    assert sum(count for _, count in chunks) == len(urls)
+
+
+def test_many_hosts_of_one_url_fill_all_repositories(connection, file):
+    urls = [f"https://h{n}.example/" for n in range(100_000)]
+    assert len(settled(connection, file, urls).urls) == len(urls)
+    per_repository = [chunk.known(connection, repository) for repository in range(64)]
+    assert min(per_repository) > 1_000
+    assert settled(connection, file, urls).new == 0
+
+
+def test_the_structure_takes_thirteen_bytes_beside_the_text(connection, file):
+    urls = [f"https://h{n % 977}.example/articles/of/{n}" for n in range(200_000)]
+    settled(connection, file, urls)
+    stored = connection.execute("SELECT sum(length(entries)) FROM seen_chunk").get
+    assert stored / len(urls) <= 13
+    text = connection.execute("SELECT sum(length(texts)) FROM seen_text").get
+    assert text < sum(map(len, urls)) / 3
+
+
+def test_a_small_batch_writes_only_the_chunks_that_it_falls_into(connection, file):
+    settled(connection, file, [f"https://a.org/{n}" for n in range(150_000)])
+    before = dict(connection.execute("SELECT seen_chunk_id, entries FROM seen_chunk"))
+    settled(connection, file, ["https://a.org/new"])
+    after = dict(connection.execute("SELECT seen_chunk_id, entries FROM seen_chunk"))
+    assert len(before) > 2
+    assert sum(before[key] != after[key] for key in before) == 1
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "\0",
+        "http://a.org/\0",
+        "http://a.org/\n",
+        "\ud800",
+        "http://é.org/",
+        "////",
+        "x" * 2**20,
+    ],
+    ids=range(8),
+)
+def test_any_text_is_seen_once_and_returned_as_it_was(connection, file, text):
+    assert settled(connection, file, [text, "http://a.org/", text]).urls.count(text) == 1
+    assert settled(connection, file, [text]).urls == []
+    assert (text, Mark.WAITING) in list(known.urls_with_marks(connection))
+
+
+def test_a_text_above_a_megabyte_is_refused_before_anything_is_stored(connection, file):
+    with pytest.raises(StoreError, match="1,048,577 characters"):
+        seen.offer(connection, file, ["http://a.org/", "x" * (2**20 + 1)], Mark.WAITING)
+    assert tables(connection)["seen_pending"] == []
+
+
+@pytest.mark.parametrize("bits", [0, 1, 8])
+def test_urls_with_equal_keys_are_told_apart_by_their_texts(connection, bits):
+    file = SeenFile(7, bits)
+    urls = [f"https://a.org/{n}" for n in range(3_000)]
+    assert sorted(settled(connection, file, urls[:2_000] + urls[:10]).urls) == sorted(urls[:2_000])
+    assert sorted(settled(connection, file, urls).urls) == sorted(urls[2_000:])
+    assert known.marks(connection, file, [*urls[:3], "https://a.org/x"]) == [
+        *[Mark.WAITING] * 3,
+        None,
+    ]
+
+
+def test_the_same_batches_make_the_same_file(connection, file):
+    urls = [f"https://h{n % 7}.org/{n}" for n in range(40_000)]
+    settled(connection, file, urls)
+    first = tables(connection)
+    for table in first:
+        connection.execute(f"DELETE FROM {table}")
+    settled(connection, file, urls)
+    assert tables(connection) == first
+
+
+def test_more_urls_than_may_wait_are_settled_by_those_who_offer(connection, file):
+    told = set()
+    for batch in range(12):
+        urls = [f"https://h{n % 211}.org/{batch}/{n}" for n in range(20_000)]
+        told |= set(seen.take(connection, file, urls, Mark.WAITING).urls)
+        waiting = sum(each.urls for each in pending.backlogs(connection))
+        assert waiting <= max(seen.MIN_WAITING, chunk.known(connection) // 4)
+    assert len(told) > 150_000
+
+
+def test_no_url_waits_for_ever(connection, file, monkeypatch):
+    """One repository gets many URLs a batch, another got one long ago."""
+    monkeypatch.setattr(pending, "MIN_DIVIDED", 1)
+    monkeypatch.setattr(seen, "MIN_WAITING", 300)
+    monkeypatch.setattr(seen, "WAITING_SHARE", 0.0)
+    seen.offer(connection, file, ["https://rare.org/"], Mark.WAITING)
+    for batch in range(600):
+        urls = [f"https://h{n % 20}.org/{batch}/{n}" for n in range(100)]
+        if "https://rare.org/" in seen.take(connection, file, urls, Mark.WAITING).urls:
+            return
+    pytest.fail("the URL of the rare repository was never settled")
+
+
+def test_few_urls_at_a_time_wait_together(connection, file):
+    for n in range(50):
+        seen.offer(connection, file, [f"https://h{n}.org/"], Mark.FOUND)
+    assert pending.backlogs(connection) == []
+    assert len(settled(connection, file, []).urls) == 50
+    assert tables(connection)["seen_pending"] == []
+
+
+def test_a_full_disk_during_a_merge_leaves_everything_as_it_was(connection, file):
+    old = [f"https://h{n % 50}.org/{n}" for n in range(30_000)]
+    new = [f"https://n{n % 50}.org/{n * n}" for n in range(60_000)]
+    settled(connection, file, old)
+    seen.offer(connection, file, old, Mark.PAGE, sets=True)
+    before = tables(connection)
+    pages = connection.execute("PRAGMA page_count").get
+    failed = 0
+    for more in range(0, 4_000, 60):
+        connection.execute(f"PRAGMA max_page_count = {pages + more}")
+        connection.execute("BEGIN IMMEDIATE")
+        try:
+            seen.offer(connection, file, new, Mark.WAITING)
+            told = seen.settle_all(connection).urls
+        except apsw.FullError:
+            failed += 1
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+            assert tables(connection) == before
+        else:
+            connection.execute("COMMIT")
+            break
+    assert failed > 3
+    assert sorted(told) == sorted(new)
+
+
+@pytest.mark.parametrize("table", ["seen_text", "seen_pending"])
+def test_a_damaged_block_is_named(connection, file, table):
+    urls = [f"https://a.org/{n}" for n in range(100)]
+    settled(connection, file, urls)
+    seen.offer(connection, file, urls, Mark.WAITING)
+    connection.execute(f"UPDATE {table} SET texts = substr(texts, 1, length(texts) - 3)")
+    with pytest.raises(CorruptDatabaseError, match="damaged"):
+        seen.settle_all(connection)
+
+
+def test_a_damaged_chunk_is_named(connection, file):
+    settled(connection, file, ["https://a.org/"])
+    connection.execute("UPDATE seen_chunk SET entries = substr(entries, 2)")
+    with pytest.raises(CorruptDatabaseError, match="damaged"):
+        settled(connection, file, ["https://a.org/"])
+
+
+def test_marks_follow_the_last_news(connection, file):
+    url = "https://a.org/"
+    steps = [
+        (Mark.FOUND, False, Mark.FOUND),
+        (Mark.WAITING, False, Mark.FOUND),
+        (Mark.WAITING, True, Mark.WAITING),
+        (Mark.PURGED, True, Mark.PURGED),
+        (Mark.WAITING, False, Mark.PURGED),
+    ]
+    for mark, sets, after in steps:
+        seen.offer(connection, file, [url], mark, sets=sets)
+        assert known.marks(connection, file, [url]) == [after]
+    seen.settle_all(connection)
+    assert known.marks(connection, file, [url]) == [Mark.PURGED]
