@@ -45,6 +45,10 @@ CREATE INDEX replica_canonical ON replica (canonical_id);
 
 CREATE INDEX replica_pair_other ON replica_pair (other_id);
 
+CREATE INDEX seen_chunk_repository ON seen_chunk (repository, first_key, urls);
+
+CREATE INDEX seen_pending_repository ON seen_pending (repository, seen_pending_id, urls);
+
 CREATE INDEX sitemap_next ON sitemap (hint_source_id, next_at);
 
 CREATE INDEX untold_page ON untold (page_id);
@@ -467,6 +471,36 @@ CREATE TABLE section (
     PRIMARY KEY (host_id, name)
 ) STRICT, WITHOUT ROWID;
 
+CREATE TABLE seen_chunk (
+    seen_chunk_id INTEGER PRIMARY KEY,
+    repository INTEGER NOT NULL CHECK (repository BETWEEN 0 AND 63),
+    -- the least key that belongs here, less 2^63
+    first_key INTEGER NOT NULL,
+    urls INTEGER NOT NULL,
+    -- keys of 8 bytes, then references of 4 bytes
+    entries BLOB NOT NULL
+) STRICT;
+
+CREATE TABLE seen_pending (
+    seen_pending_id INTEGER PRIMARY KEY,
+    -- 0 to 63; 64: not divided into repositories yet
+    repository INTEGER NOT NULL CHECK (repository BETWEEN 0 AND 64),
+    urls INTEGER NOT NULL,
+    -- keys of 8 bytes, then events of 1 byte
+    entries BLOB NOT NULL,
+    -- zstd frame of lengths and texts
+    texts BLOB NOT NULL
+) STRICT;
+
+CREATE TABLE seen_text (
+    seen_text_id INTEGER PRIMARY KEY,
+    repository INTEGER NOT NULL CHECK (repository BETWEEN 0 AND 63),
+    first_number INTEGER NOT NULL,
+    urls INTEGER NOT NULL,
+    -- zstd frame of lengths and texts
+    texts BLOB NOT NULL
+) STRICT;
+
 CREATE TABLE site (
     site_id INTEGER PRIMARY KEY,
     name TEXT NOT NULL UNIQUE,
@@ -667,6 +701,8 @@ CREATE UNIQUE INDEX hint_source_of_site ON hint_source (site_id, host_id, kind, 
 CREATE UNIQUE INDEX hint_source_of_wiki ON hint_source (wiki_id, kind) WHERE wiki_id IS NOT NULL;
 
 CREATE UNIQUE INDEX page_url ON page (host_id, url_hash);
+
+CREATE UNIQUE INDEX seen_text_repository ON seen_text (repository, first_number);
 
 CREATE VIRTUAL TABLE page_text USING fts5 (
     title, text, content = '', contentless_delete = 1,
