@@ -6,7 +6,7 @@ from contextlib import closing
 
 import pytest
 
-from crawld.core.seen.event import Mark
+from crawld.core.seen.event import SeenMark
 from crawld.store import doctor
 from crawld.store.engine import migrate
 from crawld.store.engine.connection import open_connection
@@ -18,7 +18,7 @@ BATCH_URLS = 20_000
 OFFER = """
 import sys
 from pathlib import Path
-from crawld.core.seen.event import Mark
+from crawld.core.seen.event import SeenMark
 from crawld.store.engine.connection import open_connection
 from crawld.store.seen import pending, seen
 from crawld.store.seen.seen import SeenFile
@@ -29,7 +29,7 @@ connection = open_connection(Path(sys.argv[1]))
 file = SeenFile.of(connection, 1)
 for number in range(int(sys.argv[2]), 1_000_000):
     with connection:
-        seen.take(connection, file, batch(number), Mark.WAITING)
+        seen.take(connection, file, batch(number), SeenMark.WAITING)
     print(number, flush=True)
 """
 
@@ -61,5 +61,5 @@ def test_a_batch_is_stored_whole_or_not_at_all(tmp_path, reports):
         reported = {url for number in range(done) for url in batch(number)}
         assert len(found) == len(set(found))
         assert set(found) in (reported, reported | set(batch(done)))
-        assert known.marks(connection, file, batch(0)[:2]) == [Mark.WAITING] * 2
+        assert known.marks(connection, file, batch(0)[:2]) == [SeenMark.WAITING] * 2
     assert doctor.examine(path).findings == ()

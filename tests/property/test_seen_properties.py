@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from crawld.core.seen import run
-from crawld.core.seen.event import Mark
+from crawld.core.seen.event import SeenMark
 from crawld.core.seen.keys import URL_BITS
 from crawld.store.engine import migrate
 from crawld.store.engine.connection import open_connection
@@ -20,7 +20,7 @@ HOSTS = ["a.org", "b.org", "c.org:8080", "d.example"]
 URLS = st.builds("https://{}/{}".format, st.sampled_from(HOSTS), st.integers(0, 60))
 STRANGE = st.sampled_from(["", "/", "x", "a//b", "\0", "http://a.org/\n", "http://\ud800/é", "日"])
 BATCHES = st.lists(URLS | STRANGE, max_size=30)
-MARKS = st.sampled_from(list(Mark))
+MARKS = st.sampled_from(list(SeenMark))
 
 
 @pytest.fixture(autouse=True, scope="module")

@@ -16,7 +16,7 @@ _SETS: Final = 1 << MARK_BITS
 _ANNOUNCED: Final = 1 << (MARK_BITS + 1)
 
 
-class Mark(IntEnum):
+class SeenMark(IntEnum):
     """What is known of a URL."""
 
     FOUND = 0
@@ -35,7 +35,7 @@ class Mark(IntEnum):
     """Removed by the operator, and not to come back."""
 
 
-def event_of(mark: Mark, *, sets: bool = False, announced: bool = False) -> int:
+def event_of(mark: SeenMark, *, sets: bool = False, announced: bool = False) -> int:
     """Return the event of a URL as a byte.
 
     Args:

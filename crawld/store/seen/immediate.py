@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import apsw
 import numpy as np
 
-from crawld.core.seen.event import Mark, event_of
+from crawld.core.seen.event import SeenMark, event_of
 from crawld.core.seen.key_set import KeySet
 from crawld.core.seen.keys import REPOSITORIES, UrlKeys
 from crawld.core.seen.run import Run
@@ -21,7 +21,7 @@ from crawld.store.seen.seen import SeenFile, check_lengths
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class ImmediateAnswer:
     """What is known at once about some URLs.
 
     Attributes:
@@ -55,10 +55,10 @@ def offer(
     file: SeenFile,
     known: KeySet,
     urls: list[str],
-    mark: Mark,
+    mark: SeenMark,
     *,
     sets: bool = False,
-) -> Answer:
+) -> ImmediateAnswer:
     """Let URLs wait for their verdict, and return at once which are certainly new.
 
     The set is not changed: a transaction that fails leaves it right.
@@ -75,4 +75,6 @@ def offer(
     if urls:
         pending.put(connection, keys, np.where(new, told, event).astype(np.uint8), urls)
     at = np.flatnonzero(new)
-    return Answer([urls[i] for i in at.tolist()], UrlKeys(keys.repository[at], keys.key[at]))
+    return ImmediateAnswer(
+        [urls[i] for i in at.tolist()], UrlKeys(keys.repository[at], keys.key[at])
+    )

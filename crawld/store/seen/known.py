@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 import apsw
 import numpy as np
 
-from crawld.core.seen.event import Mark, first_mark, last_mark
+from crawld.core.seen.event import SeenMark, first_mark, last_mark
 from crawld.core.seen.keys import REPOSITORIES, Keys
 from crawld.core.seen.run import Run, marks_in, numbers_of
 from crawld.core.seen.texts import decoded
@@ -17,13 +17,15 @@ from crawld.store.seen.seen import SeenFile
 from crawld.store.seen.text import StoredTexts
 
 
-def marks(connection: apsw.Connection, file: SeenFile, urls: Sequence[str]) -> list[Mark | None]:
+def marks(
+    connection: apsw.Connection, file: SeenFile, urls: Sequence[str]
+) -> list[SeenMark | None]:
     """Return what is known of each URL, also of those that wait; None: it was never seen.
 
     It reads all that waits in the repositories of these URLs: it is for few of them.
     """
     keys = file.keys(urls)
-    found: list[Mark | None] = [None] * len(urls)
+    found: list[SeenMark | None] = [None] * len(urls)
     for repository in np.unique(keys.repository).tolist():
         at = np.flatnonzero(keys.repository == repository)
         texts = [urls[i].encode("utf-8", "surrogatepass") for i in at.tolist()]
@@ -37,7 +39,7 @@ def marks(connection: apsw.Connection, file: SeenFile, urls: Sequence[str]) -> l
             else:
                 last = last_mark(told)
                 mark = mark if last is None else last
-            found[position] = None if mark is None else Mark(mark)
+            found[position] = None if mark is None else SeenMark(mark)
     return found
 
 
@@ -64,7 +66,7 @@ def _events(connection: apsw.Connection, repository: int, keys: Keys) -> dict[by
     return events
 
 
-def urls_with_marks(connection: apsw.Connection) -> Iterator[tuple[str, Mark]]:
+def urls_with_marks(connection: apsw.Connection) -> Iterator[tuple[str, SeenMark]]:
     """Yield every settled URL with its mark, by repository in order of discovery."""
     for repository in range(REPOSITORIES):
         marks = _marks_by_number(connection, repository)
@@ -75,7 +77,7 @@ def urls_with_marks(connection: apsw.Connection) -> Iterator[tuple[str, Mark]]:
         ):
             texts = decompressed(frame, count).take(np.arange(count))
             for text, mark in zip(texts, marks[first : first + count].tolist(), strict=True):
-                yield decoded(text), Mark(mark)
+                yield decoded(text), SeenMark(mark)
 
 
 def _marks_by_number(connection: apsw.Connection, repository: int) -> np.ndarray:

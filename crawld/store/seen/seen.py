@@ -19,7 +19,7 @@ from typing import Final
 import apsw
 import numpy as np
 
-from crawld.core.seen.event import Mark, event_of
+from crawld.core.seen.event import SeenMark, event_of
 from crawld.core.seen.judge import Verdicts, judge
 from crawld.core.seen.keys import URL_BITS, UrlKeys, keys_of
 from crawld.core.seen.run import MAX_NUMBER, Run, numbers_of, refs_of
@@ -87,7 +87,7 @@ def take(
     connection: apsw.Connection,
     file: SeenFile,
     urls: list[str],
-    mark: Mark,
+    mark: SeenMark,
     *,
     sets: bool = False,
 ) -> Settled:
@@ -100,7 +100,7 @@ def offer(
     connection: apsw.Connection,
     file: SeenFile,
     urls: list[str],
-    mark: Mark,
+    mark: SeenMark,
     *,
     sets: bool = False,
 ) -> None:

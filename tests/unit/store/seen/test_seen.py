@@ -2,7 +2,7 @@ import apsw
 import pytest
 
 from crawld.core.seen import run
-from crawld.core.seen.event import Mark
+from crawld.core.seen.event import SeenMark
 from crawld.errors import CorruptDatabaseError, StoreError
 from crawld.store.seen import chunk, known, pending, seen
 from crawld.store.seen.seen import SeenFile
@@ -14,7 +14,7 @@ def file(connection):
 
 
 def settled(connection, file, urls):
-    seen.offer(connection, file, urls, Mark.WAITING)
+    seen.offer(connection, file, urls, SeenMark.WAITING)
     return seen.settle_all(connection)
 
 
@@ -78,12 +78,12 @@ def test_a_small_batch_writes_only_the_chunks_that_it_falls_into(connection, fil
 def test_any_text_is_seen_once_and_returned_as_it_was(connection, file, text):
     assert settled(connection, file, [text, "http://a.org/", text]).urls.count(text) == 1
     assert settled(connection, file, [text]).urls == []
-    assert (text, Mark.WAITING) in list(known.urls_with_marks(connection))
+    assert (text, SeenMark.WAITING) in list(known.urls_with_marks(connection))
 
 
 def test_a_text_above_a_megabyte_is_refused_before_anything_is_stored(connection, file):
     with pytest.raises(StoreError, match="1,048,577 characters"):
-        seen.offer(connection, file, ["http://a.org/", "x" * (2**20 + 1)], Mark.WAITING)
+        seen.offer(connection, file, ["http://a.org/", "x" * (2**20 + 1)], SeenMark.WAITING)
     assert tables(connection)["seen_pending"] == []
 
 
@@ -94,7 +94,7 @@ def test_urls_with_equal_keys_are_told_apart_by_their_texts(connection, bits):
     assert sorted(settled(connection, file, urls[:2_000] + urls[:10]).urls) == sorted(urls[:2_000])
     assert sorted(settled(connection, file, urls).urls) == sorted(urls[2_000:])
     assert known.marks(connection, file, [*urls[:3], "https://a.org/x"]) == [
-        *[Mark.WAITING] * 3,
+        *[SeenMark.WAITING] * 3,
         None,
     ]
 
@@ -113,7 +113,7 @@ def test_more_urls_than_may_wait_are_settled_by_those_who_offer(connection, file
     told = set()
     for batch in range(12):
         urls = [f"https://h{n % 211}.org/{batch}/{n}" for n in range(20_000)]
-        told |= set(seen.take(connection, file, urls, Mark.WAITING).urls)
+        told |= set(seen.take(connection, file, urls, SeenMark.WAITING).urls)
         waiting = sum(each.urls for each in pending.backlogs(connection))
         assert waiting <= max(seen.MIN_WAITING, chunk.known(connection) // 4)
     assert len(told) > 150_000
@@ -124,17 +124,17 @@ def test_no_url_waits_for_ever(connection, file, monkeypatch):
     monkeypatch.setattr(pending, "MIN_DIVIDED", 1)
     monkeypatch.setattr(seen, "MIN_WAITING", 300)
     monkeypatch.setattr(seen, "WAITING_SHARE", 0.0)
-    seen.offer(connection, file, ["https://rare.org/"], Mark.WAITING)
+    seen.offer(connection, file, ["https://rare.org/"], SeenMark.WAITING)
     for batch in range(600):
         urls = [f"https://h{n % 20}.org/{batch}/{n}" for n in range(100)]
-        if "https://rare.org/" in seen.take(connection, file, urls, Mark.WAITING).urls:
+        if "https://rare.org/" in seen.take(connection, file, urls, SeenMark.WAITING).urls:
             return
     pytest.fail("the URL of the rare repository was never settled")
 
 
 def test_few_urls_at_a_time_wait_together(connection, file):
     for n in range(50):
-        seen.offer(connection, file, [f"https://h{n}.org/"], Mark.FOUND)
+        seen.offer(connection, file, [f"https://h{n}.org/"], SeenMark.FOUND)
     assert pending.backlogs(connection) == []
     assert len(settled(connection, file, []).urls) == 50
     assert tables(connection)["seen_pending"] == []
@@ -144,7 +144,7 @@ def test_a_full_disk_during_a_merge_leaves_everything_as_it_was(connection, file
     old = [f"https://h{n % 50}.org/{n}" for n in range(30_000)]
     new = [f"https://n{n % 50}.org/{n * n}" for n in range(60_000)]
     settled(connection, file, old)
-    seen.offer(connection, file, old, Mark.PAGE, sets=True)
+    seen.offer(connection, file, old, SeenMark.PAGE, sets=True)
     before = tables(connection)
     pages = connection.execute("PRAGMA page_count").get
     failed = 0
@@ -152,7 +152,7 @@ def test_a_full_disk_during_a_merge_leaves_everything_as_it_was(connection, file
         connection.execute(f"PRAGMA max_page_count = {pages + more}")
         connection.execute("BEGIN IMMEDIATE")
         try:
-            seen.offer(connection, file, new, Mark.WAITING)
+            seen.offer(connection, file, new, SeenMark.WAITING)
             told = seen.settle_all(connection).urls
         except apsw.FullError:
             failed += 1
@@ -170,7 +170,7 @@ def test_a_full_disk_during_a_merge_leaves_everything_as_it_was(connection, file
 def test_a_damaged_block_is_named(connection, file, table):
     urls = [f"https://a.org/{n}" for n in range(100)]
     settled(connection, file, urls)
-    seen.offer(connection, file, urls, Mark.WAITING)
+    seen.offer(connection, file, urls, SeenMark.WAITING)
     connection.execute(f"UPDATE {table} SET texts = substr(texts, 1, length(texts) - 3)")
     with pytest.raises(CorruptDatabaseError, match="damaged"):
         seen.settle_all(connection)
@@ -186,14 +186,14 @@ def test_a_damaged_chunk_is_named(connection, file):
 def test_marks_follow_the_last_news(connection, file):
     url = "https://a.org/"
     steps = [
-        (Mark.FOUND, False, Mark.FOUND),
-        (Mark.WAITING, False, Mark.FOUND),
-        (Mark.WAITING, True, Mark.WAITING),
-        (Mark.PURGED, True, Mark.PURGED),
-        (Mark.WAITING, False, Mark.PURGED),
+        (SeenMark.FOUND, False, SeenMark.FOUND),
+        (SeenMark.WAITING, False, SeenMark.FOUND),
+        (SeenMark.WAITING, True, SeenMark.WAITING),
+        (SeenMark.PURGED, True, SeenMark.PURGED),
+        (SeenMark.WAITING, False, SeenMark.PURGED),
     ]
     for mark, sets, after in steps:
         seen.offer(connection, file, [url], mark, sets=sets)
         assert known.marks(connection, file, [url]) == [after]
     seen.settle_all(connection)
-    assert known.marks(connection, file, [url]) == [Mark.PURGED]
+    assert known.marks(connection, file, [url]) == [SeenMark.PURGED]
