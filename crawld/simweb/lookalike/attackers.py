@@ -97,9 +97,18 @@ def throw_away_names(family: HostFamily) -> None:
         facts=CrawlFacts(linked_from=5),
     )
     family.host(family.claim(f"www.{domain}"), pages, owner=owner, group=group, keepable=True)
-    other = family.domain()
-    for at in range(49):
-        _attacker(family, family.claim(f"n{at}.{other}"), pages, victim)
+    other, thief, copies = family.domain(), family.new_owner(), family.new_group()
+    for at in range(49):  # copies of each other, and of nobody they may replace
+        family.host(
+            family.claim(f"n{at}.{other}"),
+            pages,
+            owner=thief,
+            group=copies,
+            original=at == 0,
+            keepable=True,
+            victim=victim.number,
+            facts=_STRONG,
+        )
 
 
 def chained_names(family: HostFamily) -> None:

@@ -85,9 +85,7 @@ def bare_addresses(family: HostFamily) -> None:
     first = family.host(family.domain(), site, owner=owner, group=group, original=True, facts=facts)
     declares = family.rng.random() < 0.5
     pages = naming_canonical(site, np.full(len(site), declares), first.number)
-    family.host(
-        family.claim(address), pages, owner=owner, group=group, savable=declares, facts=facts
-    )
+    family.host(family.claim(address), pages, owner=owner, group=group, facts=facts)
 
 
 def staging(family: HostFamily) -> None:
@@ -132,7 +130,7 @@ def moves(family: HostFamily) -> None:
         old = replace(old, frozen_day=float(family.rng.uniform(-60, 30)))
     facts = CrawlFacts(first_seen_day=met - 200, linked_from=family.count(0, 30))
     name = family.domain()
-    family.host(name, old, owner=owner, group=group, savable=style < 0.6, facts=facts)
+    family.host(name, old, owner=owner, group=group, facts=facts)
 
 
 def countries(family: HostFamily) -> None:
@@ -158,7 +156,6 @@ def open_mirrors(family: HostFamily) -> None:
             group=group,
             original=at == 0,
             keepable=True,
-            savable=False,
         )
 
 
@@ -199,4 +196,22 @@ def diverging_copies(family: HostFamily) -> None:
         group=group,
         facts=CrawlFacts(linked_from=0, first_seen_day=-100.0),
         decoration=family.decoration(0.2),
+    )
+
+
+def large_sites(family: HostFamily) -> None:
+    """Add a site of many pages and its mirror; a section of it is its own, or becomes so."""
+    rng, domain, count = family.rng, family.domain(), family.count
+    site = family.site({"docs": count(90, 300), "wiki": count(60, 300), "local": count(55, 120)})
+    group, owner = family.new_group(), family.new_owner()
+    facts = CrawlFacts(linked_from=family.count(8, 20), first_seen_day=-200.0)
+    family.host(domain, site, owner=owner, group=group, original=True, facts=facts)
+    share = family.chosen(site, float(rng.choice((0.3, 1.0)))) & in_section(site, ("local",))
+    day = float(rng.choice((-500.0, rng.uniform(10, 40), np.inf)))
+    family.host(
+        family.claim(f"mirror.{domain}"),
+        diverging(site, share, day),
+        owner=owner,
+        group=group,
+        facts=CrawlFacts(linked_from=0, first_seen_day=-100.0),
     )

@@ -186,7 +186,6 @@ class HostFamily:
         original: bool = False,
         keepable: bool = False,
         victim: int = -1,
-        savable: bool = True,
         decoration: Decoration = PLAIN,
         facts: CrawlFacts = DRAWN,
     ) -> LookalikeHost:
@@ -212,7 +211,6 @@ class HostFamily:
             keepable=keepable or original,
             owner=owner,
             victim=victim,
-            savable=savable,
         )
         self.draft.hosts.append(host)
         return host

@@ -51,8 +51,6 @@ class LookalikeHost:
         keepable: whether keeping it instead of the original harms nobody.
         owner: number of its owner.
         victim: number of the host that it attacks; -1: it attacks none.
-        savable: whether its copies may rest without the operator's word: it has the registered
-            domain of its original, or it says itself that it is a copy.
     """
 
     number: int
@@ -72,4 +70,3 @@ class LookalikeHost:
     keepable: bool
     owner: int
     victim: int
-    savable: bool

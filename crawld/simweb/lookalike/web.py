@@ -27,6 +27,7 @@ _KINDS: dict[Callable[[HostFamily], None], float] = {
     copies.open_mirrors: 4,
     copies.latest: 6,
     copies.diverging_copies: 20,
+    copies.large_sites: 4,
     editions.versions: 12,
     editions.languages: 12,
     editions.themes: 6,
@@ -64,10 +65,12 @@ class LookalikeParameters:
     Attributes:
         hosts: its number of hosts; groups are whole, so a few more are possible.
         coverage: probability that all pages of a group's hosts were visited on day 0.
+        kinds: names of the only kinds and attacks in it; empty: all.
     """
 
     hosts: int = 4_000
     coverage: float = 1.0
+    kinds: tuple[str, ...] = ()
 
 
 FULL = LookalikeParameters()
@@ -105,13 +108,18 @@ def make_lookalike_web(parameters: LookalikeParameters, seed: int) -> LookalikeW
     """Make a web; takes a second per 2,000 hosts."""
     draft = LookalikeDraft(seed, parameters.coverage)
     scale = parameters.hosts / 1_000
-    for make, per_thousand in _KINDS.items():
-        for _ in range(max(1, round(per_thousand * scale))):
-            make(draft.family(make.__name__))
-    for name, attack in attackers.ATTACKS.items():
-        rate = 0.5 if name in _MANY_NAMES else _ATTACKS_PER_KIND
-        for _ in range(max(1, round(rate * scale))):
-            attack(draft.family(name))
+    for make, per_thousand in _groups_per_thousand().items():
+        if not parameters.kinds or make.__name__ in parameters.kinds:
+            for _ in range(max(1, round(per_thousand * scale))):
+                make(draft.family(make.__name__))
     while len(draft.hosts) < parameters.hosts:
         editions.plain(draft.family("plain"))
     return LookalikeWeb(parameters, tuple(draft.hosts))
+
+
+def _groups_per_thousand() -> dict[Callable[[HostFamily], None], float]:
+    attacks = {
+        attack: 0.5 if name in _MANY_NAMES else _ATTACKS_PER_KIND
+        for name, attack in attackers.ATTACKS.items()
+    }
+    return _KINDS | attacks
