@@ -1,0 +1,238 @@
+"""What the rounds show: pages that rest and differ, wrong verdicts, requests saved, hijacks."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+import numpy as np
+
+from crawld.bench.replica_rounds.page_truth import PageTruth
+from crawld.bench.replica_rounds.rounds_web import decidable_groups
+from crawld.bench.replica_rounds.simulated_crawl import NEVER_DAY, REVISIT_DAYS, SimulatedCrawl
+from crawld.core.replica.hosts import Ids
+from crawld.simweb.lookalike.web import LookalikeWeb
+
+_EQUAL_SHARE: Final = 0.8
+"""Share of the pages that a copy must have in common with the host for which it rests."""
+
+_CHANGING: Final = ("diverging_copies", "latest", "turning_copier", "large_sites", "moves")
+"""Kinds whose truth changes: their verdicts may change too."""
+
+_RETURN_SHARE: Final = 0.1
+_DECILE_PAIRS: Final = 50
+
+Verdict = tuple[int, int]
+"""A host that is declared a replica, and its canonical host, by their numbers in the web."""
+
+
+@dataclass(slots=True)
+class RoundFigures:
+    """Collects the figures of one run, step by step.
+
+    Attributes:
+        differing: pages that rested though they differed when last compared, by kind of host.
+        wrong: wrong verdicts.
+        declared: all verdicts.
+        hijacked: victims of which a page rested under an attacker.
+        examples: for the wrong ones, what they are, for a person.
+    """
+
+    web: LookalikeWeb
+    crawl: SimulatedCrawl
+    truth: PageTruth
+    differing: dict[int, str] = field(default_factory=dict)
+    declared: set[Verdict] = field(default_factory=set)
+    wrong: dict[Verdict, str] = field(default_factory=dict)
+    hijacked: set[int] = field(default_factory=set)
+    deferred: set[int] = field(default_factory=set)
+    deferred_differing: set[int] = field(default_factory=set)
+    returned: dict[int, float] = field(default_factory=dict)
+    section_returned: dict[int, float] = field(default_factory=dict)
+    rested_before: set[int] = field(default_factory=set)
+    reversals: Counter[frozenset[int]] = field(default_factory=Counter)
+    _active: set[Verdict] = field(default_factory=set)
+    _known: dict[tuple[int, int, float], bool] = field(default_factory=dict)
+    _slots: float = 0.0
+    _savable: float = 0.0
+    _visits: float = 0.0
+    _visits_before: Ids = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    _groups: list[tuple[int, ...]] = field(default_factory=list)
+    _turned: list[tuple[int, float, Ids]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self._groups = decidable_groups(self.web)
+        self._visits_before = self.crawl.visits.copy()
+        for host in self.web.hosts:
+            days = host.pages.own_from
+            turned = np.flatnonzero((days > 0) & (days < 50))
+            if len(turned) and host.kind in ("diverging_copies", "large_sites"):
+                self._turned.append((host.number, float(days[turned].min()), turned))
+
+    def note(
+        self, day: float, verdicts: Sequence[Verdict], twins: dict[int, int], resting: set[int]
+    ) -> None:
+        """Add the state after a step.
+
+        Args:
+            verdicts: the hosts declared replicas now.
+            twins: the host for which pages of each host may rest.
+            resting: indexes of the pages that rest now.
+        """
+        self._note_verdicts(day, verdicts)
+        self._note_resting(day, twins, resting)
+        self._note_returns(day, resting)
+        self._note_savings(day)
+
+    def _note_verdicts(self, day: float, verdicts: Sequence[Verdict]) -> None:
+        now = set(verdicts)
+        for host, canonical in self._active - now:
+            self.reversals[frozenset((host, canonical))] += 1
+        for one in now - self.declared:
+            self.declared.add(one)
+            if why := self._why_wrong(*one, day):
+                self.wrong[one] = why
+        self._active = now
+
+    def _why_wrong(self, host: int, canonical: int, day: float) -> str:
+        here, there = self.web.hosts[host], self.web.hosts[canonical]
+        if not self.web.are_copies(host, canonical):
+            return f"{here.kind}: {here.name} is no copy of {there.name}"
+        if not there.keepable:
+            return f"{here.kind}: {there.name} is not to be kept instead of {here.name}"
+        count, share = self.web.equal_share(host, canonical, day)
+        if count and share < _EQUAL_SHARE and here.pages.frozen_day > day:
+            return f"{here.kind}: {share:.2f} of {count} pages of {here.name} agree now"
+        return ""
+
+    def _note_resting(self, day: float, twins: dict[int, int], resting: set[int]) -> None:
+        by_host: dict[int, list[int]] = defaultdict(list)
+        for index in resting:
+            by_host[int(self.crawl.host_of[index])].append(index)
+        for host, indexes in by_host.items():
+            to = twins.get(host)
+            if to is None:
+                continue
+            if self.web.hosts[to].victim >= 0 and self.web.hosts[host].victim < 0:
+                self.hijacked.add(host)
+            found = np.array(sorted(indexes))
+            seen = self.crawl.visited_day[found]
+            visited, first = seen > NEVER_DAY, self.crawl.first_page[host]
+            new = [
+                index
+                for index in found[visited].tolist()
+                if (index, to, self.crawl.visited_day[index]) not in self._known
+            ]
+            if new:
+                these = np.array(new)
+                days = self.crawl.visited_day[these]
+                differs = self.truth.differs(host, to, these - first, days)
+                for index, when, one in zip(new, days.tolist(), differs.tolist(), strict=True):
+                    self._known[index, to, when] = one
+                    if one:
+                        self.differing[index] = self.web.hosts[host].kind
+            rest = found[~visited]
+            if len(rest):
+                self.deferred.update(rest.tolist())
+                now = self.truth.differs(host, to, rest - first, np.full(len(rest), day))
+                self.deferred_differing.update(rest[now].tolist())
+
+    def _note_returns(self, day: float, resting: set[int]) -> None:
+        for host, since, pages in self._turned:
+            first, end = int(self.crawl.first_page[host]), int(self.crawl.first_page[host + 1])
+            all_resting = [index for index in range(first, end) if index in resting]
+            if day < since:
+                if len(all_resting) > (end - first) / 2:
+                    self.rested_before.add(host)
+                else:
+                    self.rested_before.discard(host)
+                continue
+            if host not in self.rested_before:
+                continue
+            turned = set((pages + first).tolist())
+            if host not in self.returned and not turned.intersection(all_resting):
+                self.returned[host] = day - since
+            # Hosts with few pages are one section.
+            about = self.web.hosts[host].pages
+            prefixes = {about.paths[at].split("/")[1] for at in pages.tolist()}
+            one = end - first < 150
+            inside = [
+                at for at, path in enumerate(about.paths) if one or path.split("/")[1] in prefixes
+            ]
+            if len(pages) < _RETURN_SHARE * len(inside) or host in self.section_returned:
+                continue
+            if not {first + at for at in inside}.intersection(all_resting):
+                self.section_returned[host] = day - since
+
+    def _note_savings(self, day: float) -> None:
+        made = self.crawl.visits - self._visits_before
+        self._visits_before = self.crawl.visits.copy()
+        slots = self.crawl.step_days / REVISIT_DAYS
+        for group in self._groups:
+            shown: dict[tuple[str, int], list[int]] = defaultdict(list)
+            for host in group:
+                pages = self.web.hosts[host].pages
+                first = int(self.crawl.first_page[host])
+                keys = self.truth.content_at(host, day).tolist()
+                for at, path in enumerate(pages.paths):
+                    if self.crawl.visited_day[first + at] > NEVER_DAY and keys[at]:
+                        shown[path, keys[at]].append(first + at)
+            for indexes in shown.values():
+                if len(indexes) > 1:
+                    self._slots += len(indexes) * slots
+                    self._savable += (len(indexes) - 1) * slots
+                    self._visits += float(made[indexes].sum())
+
+    def metrics(self, pairs: Sequence[tuple[int, int, float | None]]) -> dict[str, float]:
+        """Return the figures; `pairs` are two numbers of hosts and their probability."""
+        unprovoked = [
+            count
+            for pair, count in self.reversals.items()
+            if not any(self.web.hosts[one].kind in _CHANGING for one in pair)
+        ]
+        attacked = {host.victim for host in self.web.hosts if host.victim >= 0}
+        waited = [self.returned.get(host, 99.0) for host in sorted(self.rested_before)]
+        asked = self._returning_sections()
+        return {
+            "resting_differing_pages": float(len(self.differing)),
+            "declared": float(len(self.declared)),
+            "wrong_verdicts_per_1000": 1_000.0 * len(self.wrong) / max(1, len(self.declared)),
+            "requests_saved_share": (self._slots - self._visits) / max(1.0, self._savable),
+            "calibration_error_max": self._calibration_error(pairs),
+            "deferred_pages": float(len(self.deferred)),
+            "deferred_differing_share": len(self.deferred_differing) / max(1, len(self.deferred)),
+            "attacks": float(len(attacked)),
+            "hijacks_won": float(len(self.hijacked & attacked)),
+            "reversals_max": float(max(unprovoked, default=0)),
+            "reversed_pairs": float(len(unprovoked)),
+            "diverged": float(len(waited)),
+            "page_back_days_max": max(waited, default=0.0),
+            "section_back_days_median": float(np.median(asked)) if asked else 0.0,
+            "section_back_days_max": max(asked, default=0.0),
+        }
+
+    def _returning_sections(self) -> list[float]:
+        found = []
+        for host, _, pages in self._turned:
+            about = self.web.hosts[host].pages
+            prefixes = {about.paths[at].split("/")[1] for at in pages.tolist()}
+            inside = sum(path.split("/")[1] in prefixes for path in about.paths)
+            size = inside if len(about) >= 150 else len(about)
+            if host in self.rested_before and len(pages) >= _RETURN_SHARE * size:
+                found.append(self.section_returned.get(host, 99.0))
+        return found
+
+    def _calibration_error(self, pairs: Sequence[tuple[int, int, float | None]]) -> float:
+        said: dict[int, list[tuple[float, bool]]] = defaultdict(list)
+        for one, other, probability in pairs:
+            if probability is not None:
+                truth = self.web.are_copies(one, other)
+                said[min(9, int(10 * probability))].append((probability, truth))
+        errors = [
+            abs(float(np.mean([p for p, _ in some])) - float(np.mean([true for _, true in some])))
+            for some in said.values()
+            if len(some) >= _DECILE_PAIRS
+        ]
+        return max(errors, default=0.0)

@@ -1,0 +1,114 @@
+"""Run the replicas job through rounds of simulated days; see the package."""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import trio
+from trio.testing import MockClock
+
+from crawld.bench.replica_rounds.job_stand_ins import replicas_job
+from crawld.bench.replica_rounds.page_truth import PageTruth
+from crawld.bench.replica_rounds.page_visits import DAY_S, START_AT
+from crawld.bench.replica_rounds.round_figures import RoundFigures, Verdict
+from crawld.bench.replica_rounds.simulated_crawl import SimulatedCrawl
+from crawld.simweb.lookalike.web import LookalikeWeb
+from crawld.store.engine.database import Database
+from crawld.store.replica import inputs, replica, survey
+from crawld.store.replica import pair as replica_pair
+
+_RESTING: Final = ("pruned", "partly")
+"""Status of the hosts of which pages may rest."""
+
+
+@dataclass(frozen=True, slots=True)
+class RoundsScenario:
+    """How long the rounds last.
+
+    Attributes:
+        days: simulated days.
+        step_days: time between two runs of the job.
+    """
+
+    days: float = 60.0
+    step_days: float = 0.5
+
+
+def run_rounds(
+    web: LookalikeWeb,
+    seed: int,
+    scenario: RoundsScenario,
+    progress: Callable[[str], None] = lambda line: None,
+) -> RoundsResult:
+    """Run the job on a web in a database of its own."""
+    with tempfile.TemporaryDirectory() as folder:
+        # The job rests in proportion to its work: this clock stands still while it works.
+        clock = MockClock(rate=0.0, autojump_threshold=0.001)
+        return trio.run(_run, Path(folder) / "m.db", web, seed, scenario, progress, clock=clock)
+
+
+@dataclass(frozen=True, slots=True)
+class RoundsResult:
+    """The result of the rounds.
+
+    Attributes:
+        figures: what was seen.
+        metrics: the figures as numbers.
+        job_cpu_s: CPU seconds of the job in each step.
+    """
+
+    figures: RoundFigures
+    metrics: dict[str, float]
+    job_cpu_s: list[float]
+
+
+async def _run(
+    path: Path,
+    web: LookalikeWeb,
+    seed: int,
+    scenario: RoundsScenario,
+    progress: Callable[[str], None],
+) -> RoundsResult:
+    async with await Database.open(path) as database:
+        crawl = SimulatedCrawl(web, database, step_days=scenario.step_days)
+        await crawl.fill()
+        job, requested = replicas_job(
+            database, crawl.site_id, lambda: START_AT + crawl.day * DAY_S + 3_600.0, seed
+        )
+        figures = RoundFigures(web, crawl, PageTruth(web))
+        names = {host.name: host.number for host in web.hosts}
+        job_cpu_s = []
+        resting: list[int] = []
+        watched: set[int] = set()
+        while crawl.day < scenario.days:
+            began_s = time.process_time()
+            told = await job.run()
+            job_cpu_s.append(time.process_time() - began_s)
+            rows = await database.read(replica.list_replicas)
+            twins = {
+                names[row.host]: names[row.canonical_host] for row in rows if row.status in _RESTING
+            }
+            verdicts: list[Verdict] = [
+                (names[row.host], names[row.canonical_host])
+                for row in rows
+                if row.status == "pruned"
+            ]
+            resting = await database.read(survey.resting_pages)
+            indexes = {crawl.index_of[page_id] for page_id in resting}
+            figures.note(crawl.day, verdicts, twins, indexes)
+            watched = {*twins, *twins.values()}
+            progress(f"day {crawl.day:g}: {told}; {len(resting)} pages rest")
+            await crawl.step(resting, requested.take(), watched)
+        stored = await database.read(replica_pair.list_pairs)
+        numbers = {row.host_id: names.get(row.host) for row in await database.read(inputs.hosts)}
+        pairs = []
+        for pair in stored:
+            one, other = numbers.get(pair.one_id), numbers.get(pair.other_id)
+            if one is not None and other is not None:
+                pairs.append((one, other, pair.evidence.probability))
+        return RoundsResult(figures, figures.metrics(pairs), job_cpu_s)

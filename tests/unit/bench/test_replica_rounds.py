@@ -1,0 +1,67 @@
+"""The rounds of the replicas job: what their figures see, and what the job does in them."""
+
+import numpy as np
+import pytest
+
+from crawld.bench.replica_rounds.page_truth import PageTruth
+from crawld.bench.replica_rounds.page_visits import PageVisits
+from crawld.bench.replica_rounds.rounds_web import decidable_groups, rounds_web
+from crawld.bench.replica_rounds.run_rounds import RoundsScenario, run_rounds
+from crawld.simweb.lookalike.web import LookalikeParameters, make_lookalike_web
+from crawld.simweb.replica_parameters import STANDARD, scale_web
+from crawld.simweb.replica_web import make_web
+
+KINDS = ("www", "staging", "versions", "shops", "platform_copier", "small_changes")
+SMALL = LookalikeParameters(hosts=30, kinds=KINDS)
+
+
+@pytest.fixture(scope="module")
+def rounds():
+    return run_rounds(make_lookalike_web(SMALL, 11), 1, RoundsScenario(days=6.0, step_days=1.0))
+
+
+def test_copies_rest_and_their_requests_are_saved(rounds):
+    assert rounds.metrics["requests_saved_share"] > 0.5
+
+
+def test_pages_that_differ_are_seen_by_the_truth():
+    web = make_lookalike_web(LookalikeParameters(hosts=4, kinds=("small_changes",)), 2)
+    victim, attacker = next(
+        (web.hosts[host.victim], host) for host in web.hosts if host.victim >= 0
+    )
+    truth = PageTruth(web)
+    every = np.arange(len(victim.pages))
+    differs = truth.differs(victim.number, attacker.number, every, np.full(len(every), 3.0))
+    assert differs.tolist() == (attacker.pages.edit != 0).tolist()
+    assert differs.any()
+    assert not differs.all()
+
+
+def test_a_decorated_host_has_equal_texts_once_its_noise_is_learnt():
+    web = make_lookalike_web(LookalikeParameters(hosts=200, kinds=("plain",)), 2)
+    host = next(host for host in web.hosts if host.decoration.date)
+    visits = PageVisits(web)
+    assert visits.learn(host.number, 0.0) is not None
+    text = int(host.pages.text_at(host.number, 0.0)[2])
+    first, second = (visits.changed(1, host.number, 2, day, text) for day in (0.0, 3.25))
+    assert first.digest != second.digest
+    assert first.cleaned_digest == second.cleaned_digest
+
+
+def test_only_copies_of_one_domain_or_that_say_so_are_decidable():
+    web = make_lookalike_web(
+        LookalikeParameters(hosts=60, kinds=("www", "open_mirrors", "countries", "moves")), 5
+    )
+    decidable = {web.hosts[one].kind for group in decidable_groups(web) for one in group}
+    assert {"www", "countries"} <= decidable
+    assert "open_mirrors" not in decidable
+
+
+def test_the_older_webs_keep_their_pages_and_groups():
+    old = make_web(scale_web(STANDARD, 200, 0.3, 20), 1)
+    web = rounds_web(old)
+    assert [host.name for host in web.hosts] == list(old.hosts.names)
+    assert [host.group for host in web.hosts] == old.group.tolist()
+    visited = sum(int(host.visited.sum()) for host in web.hosts)
+    assert visited <= len(old.hosts.page_host) <= visited + len(web.hosts)
+    assert decidable_groups(web)
