@@ -31,7 +31,7 @@ from crawld.core.replica.features import ALL, FIVE, HostFeatures
 from crawld.core.replica.hosts import Ids
 from crawld.core.replica.lac import Rules
 from crawld.core.replica.learning import ReplicaModel, TrainingPairs, distinct_vectors
-from crawld.core.replica.verdict import PairEvidence, passes_gate
+from crawld.core.replica.verdict import PairEvidence, looks_like_replica
 from crawld.lab.probing import probing_figures
 from crawld.lab.replicas import Trial, accuracy, run_trial
 from crawld.simweb.replica_parameters import WEBS
@@ -162,7 +162,7 @@ def _measure_pair(trial: Trial) -> Metrics:
         scores = model.judge(measured)
         names = trial.web.hosts.names[int(key) >> 32], trial.web.hosts.names[int(key) & 0xFFFFFFFF]
         content = measured.content
-        passes_gate(
+        looks_like_replica(
             PairEvidence(
                 names=names,
                 pages=(int(content.smaller[0]), int(content.smaller[0])),

@@ -318,6 +318,11 @@ def private_suffix(host: str) -> str | None:
     return found
 
 
+def is_listed_suffix(host: str) -> bool:
+    """Whether the public suffix list knows the top-level domain of a host name."""
+    return _suffixes().publicsuffix(host, accept_unknown=False) is not None
+
+
 @cache
 def _suffixes() -> PublicSuffixList:
     return PublicSuffixList()  # 10,000 rules: read when they are needed, and once

@@ -16,7 +16,7 @@ import numpy as np
 from crawld.core.replica.features import HostFeatures
 from crawld.core.replica.hosts import Hosts, Ids
 from crawld.core.replica.verdict import PROBED_PATHS, is_undecided
-from crawld.lab.replicas import Trial, evidence_of, gate_figures, gated_candidates, has_evidence
+from crawld.lab.replicas import Trial, evidence_of, gate_figures, has_evidence, judged_candidates
 from crawld.simweb.replica_web import ReplicaWeb, UnfetchedPages
 
 ROUNDS = 3
@@ -46,7 +46,7 @@ def _pages_to_probe(trial: Trial) -> Ids:
     web = trial.web
     known = _by_host(web.unfetched.host, web.unfetched.path.tolist(), len(web.hosts))
     fetched = _by_host(web.hosts.page_host, web.hosts.page_path.tolist(), len(web.hosts))
-    gated = gated_candidates(trial)
+    gated, _ = judged_candidates(trial)
     wanted: set[int] = set()
     for at in np.flatnonzero(has_evidence(trial) & ~gated).tolist():
         if is_undecided(evidence_of(trial, at)):

@@ -22,7 +22,7 @@ from crawld.core.replica.hosts import NO_SIGNATURE, Ids, pair_hosts
 from crawld.core.replica.verdict import connected_groups
 from crawld.core.revisit.freshness import Order, mean_freshness
 from crawld.lab.replica_capacity import ReplicaCapacity, replica_capacity
-from crawld.lab.replicas import gated_candidates, run_trial
+from crawld.lab.replicas import judged_candidates, run_trial
 from crawld.simweb.replica_parameters import STANDARD, scale_web
 from crawld.simweb.replica_web import ReplicaWeb
 
@@ -73,7 +73,7 @@ def compare_pruning(
         visits_per_page_day: the budget, over the pages of all hosts.
     """
     trial = run_trial(scale_web(STANDARD, hosts, replicated), seed)
-    one, other = pair_hosts(trial.sets.candidates.keys[gated_candidates(trial)])
+    one, other = pair_hosts(trial.sets.candidates.keys[judged_candidates(trial)[0]])
     return _outcome(trial.web, one, other, visits_per_page_day / _DAY_S, seed)
 
 

@@ -36,7 +36,8 @@ from crawld.core.replica.verdict import (
     PROBED_PROBABILITY,
     PairEvidence,
     connected_groups,
-    passes_gate,
+    looks_like_replica,
+    shares_pages,
 )
 from crawld.simweb.replica_parameters import Cause, WebParameters
 from crawld.simweb.replica_web import ReplicaWeb, make_web
@@ -136,41 +137,33 @@ def accuracy(trial: Trial) -> dict[str, float]:
 
 
 def gate_figures(trial: Trial) -> dict[str, float]:
-    """Return the effect of pruning at the default threshold.
+    """Return the effect of the verdicts.
 
-    `gated_recall` is over all true pairs that are not obvious, including those that phase 1
-    missed; `false_prunings` is over all candidates, including the obvious ones, and over the pairs
-    that are added only because groups are closed.
+    `gated_recall` is the share of all true pairs, without the obvious ones and with those that
+    phase 1 missed, whose pages are compared one by one, and rest where they agree.
+    `false_prunings` is the number of wrong pairs that look like replicas, over all candidates.
     """
-    passes = gated_candidates(trial)
-    keys = trial.sets.candidates.keys
+    shared, declared = judged_candidates(trial)
     true_keys, _ = trial.web.true_pairs()
     obvious = int((trial.sets.obvious & trial.truth).sum())
-    one, other = pair_hosts(keys[passes])
-    closed = [
-        (a, b)
-        for group in connected_groups(zip(one.tolist(), other.tolist(), strict=True))
-        for at, a in enumerate(group)
-        for b in group[at + 1 :]
-    ]
-    truth = trial.web.group
-    wrong = sum(1 for a, b in closed if truth[a] < 0 or truth[a] != truth[b])
     return {
-        "gated_recall": float((passes & trial.truth & trial.judged).sum())
+        "gated_recall": float((shared & trial.truth & trial.judged).sum())
         / max(1, len(true_keys) - obvious),
-        "gated_recall_obvious": float((passes & trial.truth & ~trial.judged).sum())
+        "gated_recall_obvious": float((shared & trial.truth & ~trial.judged).sum())
         / max(1, obvious),
-        "gated_pairs": float(passes.sum()),
-        "false_prunings": float(wrong),
+        "gated_pairs": float(shared.sum()),
+        "false_prunings": float((declared & ~trial.truth).sum()),
     }
 
 
-def gated_candidates(trial: Trial) -> NDArray[np.bool_]:
-    """Return which candidates pass the gate, pair by pair as in the daemon."""
-    passes = np.zeros(len(trial.truth), dtype=bool)
+def judged_candidates(trial: Trial) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Return which candidates share pages, and which of them look like replicas."""
+    shared, declared = (np.zeros(len(trial.truth), dtype=bool) for _ in range(2))
     for at in np.flatnonzero(has_evidence(trial)).tolist():
-        passes[at] = passes_gate(evidence_of(trial, at))
-    return passes
+        evidence = evidence_of(trial, at)
+        declared[at] = looks_like_replica(evidence)
+        shared[at] = declared[at] or shares_pages(evidence)
+    return shared, declared
 
 
 def has_evidence(trial: Trial) -> NDArray[np.bool_]:

@@ -1,16 +1,71 @@
-"""Bounds of the number of pages that differ, from a random sample without replacement.
+"""Bounds of the share of pages that agree, from a random sample without replacement.
 
 Source: hypergeometric bound by inversion of the exact test (Clopper and Pearson 1934, for a finite
-population).
+population); score bound: Wilson 1927, for samples of which many pages differ.
 """
 
 from __future__ import annotations
 
 from functools import lru_cache
-from math import exp, lgamma
+from math import ceil, exp, lgamma, sqrt
 from typing import Final
 
 _DOUBT: Final = 0.05
+_Z: Final = 1.645
+
+_EXACT: Final = 200
+"""From more differing pages on, the exact bound costs too much and the score bound is as good."""
+
+
+def lower_bound(found: float, of: float) -> float:
+    """Return the lower 95 % bound of a share (Wilson 1927).
+
+    >>> round(lower_bound(3, 4), 2), round(lower_bound(41, 44), 2)
+    (0.36, 0.84)
+    """
+    if of <= 0.0:
+        return 0.0
+    share, square = found / of, _Z * _Z
+    middle = share + square / (2 * of)
+    spread = _Z * sqrt(max(0.0, share * (1 - share) / of + square / (4 * of * of)))
+    return max(0.0, (middle - spread) / (1 + square / of))
+
+
+def agreeing_share_bound(size: int, compared: int, differing: int) -> float:
+    """Return the lower 95 % bound of the share of pages that agree; 0 if none was compared.
+
+    Args:
+        size: pages in all.
+        compared: pages that were compared.
+        differing: pages of these that differ.
+
+    >>> agreeing_share_bound(50, 50, 5), agreeing_share_bound(50, 10, 0)
+    (0.9, 0.78)
+    """
+    return 1.0 - differing_bound(size, compared, differing) / size if compared else 0.0
+
+
+def comparisons_needed(size: int, compared: int, differing: int, least_share: float) -> int | None:
+    """Return how many more pages must be compared until the bound of the share is large enough.
+
+    Assumes that all of them agree: a curtailed test, which stops when it cannot be passed any more.
+
+    Returns:
+        0: it is large enough now. None: not even comparing all pages is enough.
+
+    >>> comparisons_needed(100, 0, 0, 0.9), comparisons_needed(100, 10, 11, 0.9)
+    (23, None)
+    """
+    if size < 1 or agreeing_share_bound(size, size, differing) < least_share:
+        return None
+    low, high = compared, size
+    while low < high:
+        middle = (low + high) // 2
+        if agreeing_share_bound(size, middle, differing) >= least_share:
+            high = middle
+        else:
+            low = middle + 1
+    return low - compared
 
 
 @lru_cache(maxsize=65_536)
@@ -23,6 +78,11 @@ def differing_bound(size: int, sampled: int, differing: int) -> int:
     >>> differing_bound(100, 0, 0), differing_bound(100, 45, 0), differing_bound(100, 100, 3)
     (100, 4, 3)
     """
+    if differing > _EXACT and sampled < size:
+        # A sample of a finite population counts more, the more of it is seen.
+        weight = (size - 1) / (size - sampled)
+        share = 1.0 - lower_bound((sampled - differing) * weight, sampled * weight)
+        return min(max(differing, ceil(share * size)), size - sampled + differing)
     low, high = differing, size - sampled + differing
     while low < high:
         middle = (low + high + 1) // 2

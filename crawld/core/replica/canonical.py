@@ -1,33 +1,29 @@
-"""Chooses which host of a group of replicas to keep.
+"""Chooses which host of a group of replicas to keep, and which hosts may rest under it.
 
-The thesis leaves this open. Our order: the operator's choice; the declarations of the hosts
-themselves (redirects, canonical links); then, among hosts of one owner, https, age, inlinks,
-completeness and freshness. Between different owners a copier can fake all of these, so that texts
-alone decide only if age and inlinks from other hosts both clearly support the choice. Otherwise
-nothing is pruned until the operator decides.
+The thesis leaves this open. The hosts of a group stand in one order: the operator's choice; hosts
+that declare another to be the original last; the host kept so far; names of production before
+staging, ports and addresses; inlinks by registrable domain; https; completeness; freshness; shorter
+names; age last, since a copier may be met first. Each host rests under the first host before it
+with which it shares pages itself: nothing follows from the pages of a third host.
 
-A declaration by a copier retires the copier; it does not support any other host.
+A host rests without the operator's word only under a host of its own owner, or under one that it
+declares itself. What a copier shows or declares can retire the copier only.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from math import log
 
-from crawld.core.replica.names import same_owner
-from crawld.core.replica.verdict import connected_groups
+from crawld.core.replica.owners import is_side_name, owner_of
 
 _DAY_S = 86_400.0
-
-CLEARLY_OLDER_S = 7 * _DAY_S
-"""A host seen this much earlier than another existed before a copy could be made and found."""
 
 ALREADY_KEPT = "kept so far"
 """Reason for keeping a host that was chosen before."""
 
-CLEARLY_MORE = 3.0
-"""Factor by which inlinks from other hosts must exceed those of the copies, plus one."""
+PREFERRED = "preferred by the operator"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,7 +35,7 @@ class HostProfile:
         kept: whether it is kept now; other properties may change without moving the choice.
         https: whether it is fetched by https.
         first_seen_at: Unix seconds.
-        inlinks: other hosts that link to it, without those of its group.
+        inlinks: registrable domains that link to it, without those of its group.
         pages: pages fetched from it.
         changed_at: latest change seen on any of them, Unix seconds; 0: none.
     """
@@ -54,112 +50,80 @@ class HostProfile:
     changed_at: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class Choice:
-    """The host to keep (None: the operator must decide), and why, in words."""
-
-    host: int | None
-    reason: str
-
-
-def owners(
-    profiles: Mapping[int, HostProfile], confirmed: Iterable[tuple[int, int]] = ()
-) -> dict[int, int]:
-    """Return for each host the first host of the same owner.
-
-    Hosts have one owner if they are under one registered domain, or if the operator confirmed it.
-    Confirmed pairs with other hosts are ignored.
-    """
-    hosts = sorted(profiles)
-    pairs = [pair for pair in confirmed if pair[0] in profiles and pair[1] in profiles]
-    pairs += [
-        (one, other)
-        for at, one in enumerate(hosts)
-        for other in hosts[at + 1 :]
-        if same_owner(profiles[one].name, profiles[other].name)
-    ]
-    found = {host: host for host in hosts}
-    for group in connected_groups(pairs):
-        found |= dict.fromkeys(group, group[0])
-    return found
-
-
-def choose_canonical(
-    profiles: Mapping[int, HostProfile],
-    declared: Mapping[int, set[int]],
-    owner: Mapping[int, int] | None = None,
-) -> Choice:
-    """Return which host of a group is kept.
+def order_to_keep(
+    profiles: Mapping[int, HostProfile], declared: Mapping[int, Collection[int]]
+) -> list[int]:
+    """Return the hosts of a group, the one to keep first.
 
     Args:
         declared: for each, the hosts of the group that declare it to be the original.
-        owner: the owner of each (`owners`); None: by their names.
     """
-    owner = owners(profiles) if owner is None else owner
-    preferred = sorted(host for host, profile in profiles.items() if profile.preferred)
-    if len(preferred) > 1:
-        return Choice(None, "the operator prefers more than one of them")
-    if preferred:
-        return Choice(preferred[0], "preferred by the operator")
-    hosts = sorted(profiles)
-    # A host that declares another to be the original is excluded ...
     declaring = {source for sources in declared.values() for source in sources}
-    left = [host for host in hosts if host not in declaring] or hosts
-    if len(kept := [host for host in left if profiles[host].kept]) == 1:
-        return Choice(kept[0], ALREADY_KEPT)
-    best = max(left, key=lambda host: _merits(profiles[host], len(declared.get(host, ()))))
-    if all(owner[host] == owner[best] for host in left):
-        said = declared.get(best, set())
-        if said:
-            names = ", ".join(sorted(profiles[host].name for host in said))
-            return Choice(best, f"declared by {names}")
-        return Choice(best, _merit_words(profiles, best, left))
-    # ... and between different owners only properties that a copier cannot fake count.
-    return _choose_between_owners(profiles, left, owner)
+
+    def rank(host: int) -> tuple[object, ...]:
+        profile = profiles[host]
+        return (
+            not profile.preferred,
+            host in declaring,
+            not profile.kept,
+            *(-merit for merit in _merits(profile, len(declared.get(host, ())))),
+            profile.name,
+        )
+
+    return sorted(profiles, key=rank)
 
 
-def _choose_between_owners(
-    profiles: Mapping[int, HostProfile], hosts: Sequence[int], owner: Mapping[int, int]
-) -> Choice:
-    """Choose by age and inlinks if both clearly beat every host of another owner."""
-    best = max(hosts, key=lambda host: (-profiles[host].first_seen_at, profiles[host].inlinks))
-    kept = profiles[best]
-    for host in hosts:
-        rival = profiles[host]
-        if owner[host] == owner[best]:
-            continue
-        older = rival.first_seen_at - kept.first_seen_at >= CLEARLY_OLDER_S
-        known = kept.inlinks >= CLEARLY_MORE * rival.inlinks + 1
-        if not (older and known):
-            return Choice(None, f"{kept.name} and {rival.name} may have different owners")
-    own = [host for host in hosts if owner[host] == owner[best]]
-    first = max(own, key=lambda host: _merits(profiles[host], 0))
-    return Choice(first, "known longer and linked to more than its copies")
+def may_rest_under(
+    copy: HostProfile, kept: HostProfile, *, copy_declares: bool, crowded: Collection[str] = ()
+) -> bool:
+    """Whether a host may rest under another without a question to the operator.
+
+    Args:
+        copy_declares: whether the host itself declares the other to be the original.
+        crowded: registrable domains that give names to anybody (`crowded_domains`).
+    """
+    if copy.preferred:
+        return False
+    same_owner = owner_of(copy.name, crowded) == owner_of(kept.name, crowded)
+    return kept.preferred or copy_declares or same_owner
+
+
+def why_kept(
+    kept: HostProfile, copy: HostProfile, declared_by: Collection[str], *, copy_declares: bool
+) -> str:
+    """Return in words why a host is kept instead of another."""
+    if kept.preferred:
+        return PREFERRED
+    if copy_declares:
+        return f"declared by {copy.name}"
+    if kept.kept:
+        return ALREADY_KEPT
+    words = (
+        f"declared by {', '.join(sorted(declared_by))}",
+        "the name of the public site",
+        "more inlinks",
+        "https",
+        "more complete",
+        "fresher",
+        "the shorter name",
+        "known longer",
+    )
+    mine, theirs = _merits(kept, len(declared_by)), _merits(copy, 0)
+    return next(
+        (word for word, a, b in zip(words, mine, theirs, strict=True) if a != b),
+        "first in the alphabet",
+    )
 
 
 def _merits(profile: HostProfile, declared: int) -> tuple[float, ...]:
     # In days and steps of a tenth: hosts that differ by a moment or a page are equal.
     return (
         declared,
-        profile.https,
-        -(profile.first_seen_at // _DAY_S),
+        not is_side_name(profile.name),
         profile.inlinks,
+        profile.https,
         round(log(max(profile.pages, 1)) / log(1.1)),
         profile.changed_at // _DAY_S,
-        # Shorter names, then the alphabet: the choice must not depend on the order of a table.
         -len(profile.name),
-        -sum(ord(letter) * 256.0**-at for at, letter in enumerate(profile.name[:6])),
+        -(profile.first_seen_at // _DAY_S),
     )
-
-
-def _merit_words(profiles: Mapping[int, HostProfile], best: int, hosts: Sequence[int]) -> str:
-    words = ("declared", "https", "known longer", "more inlinks", "more complete", "fresher")
-    kept = _merits(profiles[best], 0)
-    others = [_merits(profiles[host], 0) for host in hosts if host != best]
-    if not others:
-        return "the only one that declares no other"
-    runner_up = max(others)
-    for word, mine, theirs in zip(words, kept, runner_up, strict=False):
-        if mine != theirs:
-            return word
-    return "the shorter name"

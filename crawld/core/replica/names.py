@@ -15,8 +15,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from crawld.core.replica.hosts import Ids, Keys
+from crawld.core.replica.owners import differ_by_www, is_address
 from crawld.core.replica.vectors import Vectors, weighted_vectors
-from crawld.core.url import private_suffix
+from crawld.core.url import private_suffix, registrable_domain
 
 LETTERS = 64
 """Letters compared: the bits of a machine word. A longer name is cut on the left."""
@@ -92,7 +93,7 @@ def difference_in_words(one: str, other: str) -> str | None:
     >>> difference_in_words("www.example.com", "example.com")
     'names differ by www.'
     """
-    if one.removeprefix("www.") == other.removeprefix("www."):
+    if differ_by_www(one, other):
         return "names differ by www."
     if (
         registered_label(one)
@@ -100,20 +101,14 @@ def difference_in_words(one: str, other: str) -> str | None:
         and _subdomain(one) == _subdomain(other)
     ):
         return "names differ by the top-level domain"
-    if same_owner(one, other):
-        return f"both under {private_suffix(one)}"
+    if registered_label(one) and registrable_domain(one) == registrable_domain(other):
+        return f"both under {registrable_domain(one)}"
     return None
-
-
-def same_owner(one: str, other: str) -> bool:
-    """Whether two names are under one registered domain, and so of one owner."""
-    domain = private_suffix(one)
-    return domain is not None and domain == private_suffix(other)
 
 
 def registered_label(name: str) -> str:
     """Return the label before the public suffix of a name; empty if there is none."""
-    return (private_suffix(name) or "").partition(".")[0]
+    return "" if is_address(name) else (private_suffix(name) or "").partition(".")[0]
 
 
 def _subdomain(name: str) -> str:

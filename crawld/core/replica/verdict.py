@@ -1,66 +1,115 @@
-"""Decides whether two hosts are replicas, with reasons, and which hosts may be pruned.
+"""Decides from evidence whether the pages of two hosts are compared, and whether one is a replica.
 
-A score never prunes. The gate requires evidence that a score cannot give: enough equal texts under
-equal paths, or a declaration by the copy itself, by redirects or canonical links on most of its
-pages. The gate of the prototype (three equal texts, 15 % of the common paths, common paths 25 % of
-the smaller host) passed 63 wrong pairs of one web, since the sites of one company may have three
-equal texts of four; this gate also requires a confidence bound on the share.
+Two steps, since only a comparison page by page can show that a host is a replica:
 
-Rules:
-1. Redirects and canonical links retire the host that sends them, never their target.
-2. Groups are formed only from pairs that pass the gate. A group is held for confirmation if two of
-   its hosts were compared and contradict each other.
-3. One run prunes only a share of all hosts (`storm.py`): more indicate a bug or an attack.
+1. Hosts *share pages* if enough texts under equal paths are equal. A text counts by how rare it is
+   over all hosts, so one manual on many hosts, a login wall or a parking page proves little. From
+   then on `rest.py` decides page by page, whatever becomes of the hosts.
+2. A host is a *replica* by the lower 95 % bound of the share of its pages that agree. The same
+   number declares and withdraws, with a distance between both thresholds. Names that say that two
+   hosts are versions or languages of one thing forbid it.
+
+Redirects and canonical links on most pages of a host declare it to be a replica of their target:
+they retire the host that sends them, never the target. A score proves nothing.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
-from math import sqrt
+from typing import Final, NamedTuple
 
+from crawld.core.replica.bound import agreeing_share_bound, lower_bound
 from crawld.core.replica.names import difference_in_words
+from crawld.core.replica.owners import are_editions, differ_by_www
 
-LEAST_EQUAL = 6
-"""Least number of equal texts under equal paths, excluding error pages and empty pages. On the
-hardest test web, the sites of one company share up to five documents."""
+LEAST_WEIGHT: Final = 6.0
+"""Least weight of the equal texts under equal paths. On the hardest test web, the sites of one
+company share up to five documents."""
 
-LEAST_SHARE = 0.25
-"""Share of the compared paths that must be equal, at the lower 95 % bound."""
+LEAST_SHARE: Final = 0.25
+"""Share of the compared paths that must be equal by weight, at the lower 95 % bound."""
 
-LEAST_COVERAGE = 0.4
+LEAST_COVERAGE: Final = 0.4
 """Share of the smaller host's pages whose paths both hosts must have."""
 
-LEAST_DECLARED = 3
+LEAST_AGREEING: Final = 6
+"""Pages that must agree before a host is declared a replica."""
+
+DECLARED_SHARE: Final = 0.9
+"""Bound of the agreeing share from which on a host is declared a replica ..."""
+
+WITHDRAWN_SHARE: Final = 0.8
+"""... and below which the verdict is withdrawn."""
+
+WWW_DECLARED_SHARE: Final = 0.5
+"""The same for names that differ only by "www.", which nearly always show one site ..."""
+
+WWW_WITHDRAWN_SHARE: Final = 0.4
+"""... although much of it may be old or differ at each visit."""
+
+ROOT_SHARE: Final = 0.15
+"""How much the bound falls if the root pages differ: two hosts have one manual and own news."""
+
+LEAST_RARE: Final = 5
+"""With so many compared paths that only the two hosts have, most of these must agree too."""
+
+LEAST_SHARE_OF_RARE: Final = 0.9
+
+LEAST_DECLARED: Final = 3
 """Pages that must redirect or name their canonical ..."""
 
-LEAST_DECLARED_SHARE = 0.67
+LEAST_DECLARED_SHARE: Final = 0.67
 """... and their share of the pages fetched from the copy."""
 
-CONTRADICTED_COMPARED = 8
+CONTRADICTED_COMPARED: Final = 8
 """With this many paths compared and next to none equal, two hosts are not the same."""
 
-CONTRADICTED_SHARE = 0.05
+CONTRADICTED_SHARE: Final = 0.05
 
-PROBED_PATHS = 24
+PROBED_PATHS: Final = 24
 """Shared paths of an undecided pair that are fetched at a time."""
 
-PROBED_PROBABILITY = 0.1
+MOST_PROBED: Final = 96
+"""A pair that needs more pages than this is not asked for any."""
+
+PROBED_PROBABILITY: Final = 0.1
 """A pair is undecided from this probability on ..."""
 
-PROBED_EQUAL = 3
+PROBED_EQUAL: Final = 3
 """... or from this many equal texts on."""
-
-_Z = 1.645
 
 
 class VerdictLevel(StrEnum):
-    """Certainty of a verdict; only a certain one prunes, and only the operator can override it."""
+    """What the evidence shows; only a certain level can declare a replica."""
 
     CERTAIN = "certain"
     LIKELY = "likely"
     UNLIKELY = "unlikely"
+
+
+class HostAgreement(NamedTuple):
+    """How many pages of a host agree with their twins.
+
+    Attributes:
+        size: its pages, without those that were visited and have no twin.
+        agreeing: pages whose own text agreed when last compared.
+        differing: pages whose text differed, or proves nothing (a wall, an error page).
+        root: whether the root pages agree; None: not compared.
+    """
+
+    size: int
+    agreeing: int
+    differing: int
+    root: bool | None = None
+
+    @property
+    def share_bound(self) -> float:
+        """Lower 95 % bound of the agreeing share, less if the roots differ: decides the verdict."""
+        compared = self.agreeing + self.differing
+        bound = agreeing_share_bound(max(self.size, compared), compared, self.differing)
+        return bound - ROOT_SHARE if self.root is False else bound
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,6 +121,11 @@ class PairEvidence:
         common: paths that both have.
         compared: common paths with texts on both.
         equal: compared paths with equal texts.
+        weight: sum over the equal texts of their rarity, 1 for a text of these two hosts only;
+            None: not measured, each counts 1.
+        partial: sum over the other compared paths of how far the texts resemble, each 0 to 1.
+        rare: of the paths that only these two hosts have, those compared, and those that agree.
+        root: whether the texts of the root pages are equal or resemble; None: not compared.
         redirects: pages of each that redirect to the same path of the other.
         canonicals: pages of each that name the same path of the other as canonical.
         same_address: whether both have one address.
@@ -84,6 +138,10 @@ class PairEvidence:
     common: int
     compared: int
     equal: int
+    weight: float | None = None
+    partial: float = 0.0
+    rare: tuple[int, int] = (0, 0)
+    root: bool | None = None
     redirects: tuple[int, int] = (0, 0)
     canonicals: tuple[int, int] = (0, 0)
     same_address: bool = False
@@ -96,9 +154,21 @@ class PairEvidence:
         return self.equal / self.compared if self.compared else 0.0
 
     @property
+    def shown(self) -> float:
+        """Weight of the texts that agree, in part or whole."""
+        return (self.equal if self.weight is None else self.weight) + self.partial
+
+    @property
     def share_bound(self) -> float:
-        """Lower 95 % bound of the share (Wilson 1927)."""
-        return lower_bound(self.equal, self.compared)
+        """Lower 95 % bound of the share that agrees by weight (Wilson 1927)."""
+        differing = self.compared - self.equal - self.partial
+        return lower_bound(self.shown, self.shown + differing)
+
+    @property
+    def agreement(self) -> HostAgreement:
+        """What the evidence says about the agreement of the hosts, before pages are compared."""
+        agreeing = self.equal + int(self.partial)
+        return HostAgreement(self.common, agreeing, self.compared - agreeing, self.root)
 
     def declares(self, side: int) -> bool:
         """Whether most pages of one side (0 or 1) redirect or point to the other."""
@@ -106,49 +176,53 @@ class PairEvidence:
         return most >= LEAST_DECLARED and most >= LEAST_DECLARED_SHARE * self.pages[side]
 
 
-def lower_bound(found: int, of: int) -> float:
-    """Return the lower 95 % bound of a share.
-
-    >>> round(lower_bound(3, 4), 2), round(lower_bound(41, 44), 2)
-    (0.36, 0.84)
-    """
-    if not of:
-        return 0.0
-    share, square = found / of, _Z * _Z
-    middle = share + square / (2 * of)
-    spread = _Z * sqrt(share * (1 - share) / of + square / (4 * of * of))
-    return (middle - spread) / (1 + square / of)
-
-
-def passes_content_gate(evidence: PairEvidence) -> bool:
-    """Whether the texts alone show that two hosts are replicas."""
-    smaller = min(evidence.pages)
+def shares_pages(evidence: PairEvidence) -> bool:
+    """Whether the pages of two hosts are to be compared one by one."""
     return (
-        evidence.equal >= LEAST_EQUAL
+        evidence.shown >= LEAST_WEIGHT
         and evidence.share_bound >= LEAST_SHARE
-        and evidence.common >= LEAST_COVERAGE * smaller
+        and evidence.common >= LEAST_COVERAGE * min(evidence.pages)
     )
 
 
-def passes_gate(evidence: PairEvidence) -> bool:
-    """Whether a verdict on this evidence may prune.
+def is_replica(evidence: PairEvidence, agreement: HostAgreement, *, declared: bool) -> bool:
+    """Whether one host of a pair is a replica of the other.
 
-    Equal texts are enough unless the classifier disagrees; a declaration needs no further evidence,
-    since it can only retire the host that makes it.
+    Args:
+        agreement: of the pages of one with those of the other.
+        declared: whether it is a replica now; a lower threshold withdraws.
     """
-    denied = evidence.probability is not None and evidence.probability < 0.05
-    return (
-        (passes_content_gate(evidence) and not denied)
-        or evidence.declares(0)
-        or evidence.declares(1)
+    if evidence.declares(0) or evidence.declares(1):
+        return True
+    if are_editions(*evidence.names):
+        return False
+    if differ_by_www(*evidence.names):
+        least = WWW_WITHDRAWN_SHARE if declared else WWW_DECLARED_SHARE
+    else:
+        least = WITHDRAWN_SHARE if declared else DECLARED_SHARE
+    if agreement.agreeing < LEAST_AGREEING or agreement.share_bound < least:
+        return False
+    return declared or _rare_pages_agree(evidence)
+
+
+def _rare_pages_agree(evidence: PairEvidence) -> bool:
+    compared, agreeing = evidence.rare
+    return compared < LEAST_RARE or agreeing >= LEAST_SHARE_OF_RARE * compared
+
+
+def looks_like_replica(evidence: PairEvidence) -> bool:
+    """Whether the evidence promises a replica before the pages are compared one by one."""
+    declares = evidence.declares(0) or evidence.declares(1)
+    return declares or (
+        shares_pages(evidence) and is_replica(evidence, evidence.agreement, declared=False)
     )
 
 
 def level_of(evidence: PairEvidence) -> VerdictLevel:
     """Return the certainty of the verdict on this evidence."""
-    if passes_gate(evidence):
+    if looks_like_replica(evidence):
         return VerdictLevel.CERTAIN
-    likely = (evidence.probability or 0.0) >= 0.5 or evidence.equal >= LEAST_EQUAL
+    likely = (evidence.probability or 0.0) >= 0.5 or shares_pages(evidence)
     return (
         VerdictLevel.LIKELY if likely and not is_contradicted(evidence) else VerdictLevel.UNLIKELY
     )
@@ -158,9 +232,45 @@ def is_contradicted(evidence: PairEvidence) -> bool:
     """Whether enough paths were compared to show that two hosts are not the same."""
     return (
         evidence.compared >= CONTRADICTED_COMPARED
-        and evidence.share <= CONTRADICTED_SHARE
+        and evidence.equal + evidence.partial <= CONTRADICTED_SHARE * evidence.compared
         and not evidence.declares(0)
         and not evidence.declares(1)
+    )
+
+
+def pages_to_probe(evidence: PairEvidence) -> int | None:
+    """Return how many more shared paths must be fetched to show that two hosts share pages.
+
+    A curtailed sequential test: it assumes that all of them will be equal, each as rare as those so
+    far, is asked again after each run, and gives up when it cannot be passed.
+
+    Returns:
+        0: they share pages now. None: more than `MOST_PROBED`, or enough differs to give up.
+    """
+    if is_contradicted(evidence):
+        return None
+    low, high = 0, MOST_PROBED
+    if not shares_pages(_with_equal(evidence, high)):
+        return None
+    while low < high:
+        middle = (low + high) // 2
+        if shares_pages(_with_equal(evidence, middle)):
+            high = middle
+        else:
+            low = middle + 1
+    return low
+
+
+def _with_equal(evidence: PairEvidence, more: int) -> PairEvidence:
+    """Return the evidence after some more shared paths were fetched and are equal."""
+    rarity = evidence.shown / evidence.equal if evidence.equal and not evidence.partial else 1.0
+    return replace(
+        evidence,
+        pages=(evidence.pages[0] + more, evidence.pages[1] + more),
+        common=evidence.common + more,
+        compared=evidence.compared + more,
+        equal=evidence.equal + more,
+        weight=evidence.shown - evidence.partial + rarity * more,
     )
 
 
@@ -169,7 +279,8 @@ def is_undecided(evidence: PairEvidence) -> bool:
     promising = (
         evidence.probability or 0.0
     ) >= PROBED_PROBABILITY or evidence.equal >= PROBED_EQUAL
-    return promising and not passes_gate(evidence) and not is_contradicted(evidence)
+    declares = evidence.declares(0) or evidence.declares(1)
+    return promising and not declares and bool(pages_to_probe(evidence))
 
 
 def reasons(evidence: PairEvidence) -> list[str]:
@@ -179,15 +290,7 @@ def reasons(evidence: PairEvidence) -> list[str]:
     ...                      equal=41, same_address=True))
     ['same content on 41 of 44 shared paths', 'names differ by www.', 'same address']
     """
-    words = []
-    for side in (0, 1):
-        here, there = evidence.names[side], evidence.names[1 - side]
-        if count := evidence.redirects[side]:
-            words.append(f"{count} of {evidence.pages[side]} pages of {here} redirect to {there}")
-        if count := evidence.canonicals[side]:
-            words.append(
-                f"{count} of {evidence.pages[side]} pages of {here} name {there} as canonical"
-            )
+    words = _declarations(evidence)
     if evidence.compared:
         words.append(f"same content on {evidence.equal} of {evidence.compared} shared paths")
     else:
@@ -198,6 +301,32 @@ def reasons(evidence: PairEvidence) -> list[str]:
         words.append("same address")
     if evidence.same_certificate:
         words.append("one certificate names both")
+    return words + _doubts(evidence)
+
+
+def _declarations(evidence: PairEvidence) -> list[str]:
+    words = []
+    for side in (0, 1):
+        here, there = evidence.names[side], evidence.names[1 - side]
+        if count := evidence.redirects[side]:
+            words.append(f"{count} of {evidence.pages[side]} pages of {here} redirect to {there}")
+        if count := evidence.canonicals[side]:
+            words.append(
+                f"{count} of {evidence.pages[side]} pages of {here} name {there} as canonical"
+            )
+    return words
+
+
+def _doubts(evidence: PairEvidence) -> list[str]:
+    words = []
+    if evidence.weight is not None and evidence.weight < evidence.equal / 2:
+        words.append(f"these texts are on other hosts too and count as {evidence.weight:.1f}")
+    if evidence.root is False:
+        words.append("the root pages differ")
+    if are_editions(*evidence.names):
+        words.append("the names are those of versions or languages of one thing")
+    if is_undecided(evidence) and (more := pages_to_probe(evidence)):
+        words.append(f"{more} more shared paths with equal texts would show that they share pages")
     return words
 
 

@@ -57,7 +57,8 @@ def forget_pairs(connection: apsw.Connection, before: float) -> None:
     """
     connection.execute(
         "DELETE FROM replica_pair WHERE judged_at < ? AND word IS NULL AND NOT EXISTS"
-        " (SELECT 1 FROM replica WHERE status = 'pruned' AND host_id IN (one_id, other_id))",
+        " (SELECT 1 FROM replica WHERE status IN ('pruned', 'partly')"
+        " AND host_id IN (one_id, other_id))",
         (before,),
     )
 
@@ -174,6 +175,7 @@ def _name(connection: apsw.Connection, host_id: int) -> str:
 
 def _evidence(text: str) -> PairEvidence:
     value = json.loads(text)
-    for name in ("names", "pages", "redirects", "canonicals"):
-        value[name] = tuple(value[name])
+    for name in ("names", "pages", "rare", "redirects", "canonicals"):
+        if name in value:  # evidence stored by an older program has fewer fields
+            value[name] = tuple(value[name])
     return PairEvidence(**value)

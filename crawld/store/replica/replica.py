@@ -15,7 +15,10 @@ import apsw
 
 from crawld.store.engine import meta
 
-Status = Literal["pruned", "held", "withdrawn"]
+Status = Literal["pruned", "partly", "held", "withdrawn"]
+
+RESTING: Final = ("pruned", "partly")
+"""Statuses of hosts whose agreeing pages rest."""
 
 WaitsFor = Literal["operator", "turn", "config"]
 
@@ -24,7 +27,8 @@ class ReplicaRow(NamedTuple):
     """A host that is a replica of another.
 
     Attributes:
-        status: `pruned`, `held` until it may be pruned, or `withdrawn`.
+        status: `pruned`; `partly` if only its agreeing pages rest and it is no replica; `held`
+            until it may be pruned; or `withdrawn`.
         reason: why the canonical host was chosen, why it is held, or why it was withdrawn.
         since: since when it has this status and canonical host.
         sampled_at: when the pending sample was started; 0: none is pending.

@@ -11,7 +11,7 @@ from crawld.lab.replicas import (
     accuracy,
     compared_scores,
     detection,
-    gated_candidates,
+    judged_candidates,
     reliability,
     run_trial,
     url_reduction,
@@ -50,7 +50,8 @@ def test_replicas_are_found_and_none_pruned_wrongly(trial):
 
 def test_the_gate_does_not_use_the_truth(trial):
     blind = replace(trial, truth=np.zeros_like(trial.truth))
-    assert (gated_candidates(blind) == gated_candidates(trial)).all()
+    for found, expected in zip(judged_candidates(blind), judged_candidates(trial), strict=True):
+        assert (found == expected).all()
 
 
 def test_detection_falls_with_k_and_is_1_for_an_oracle(trial):

@@ -36,7 +36,7 @@ class ReplicaStatus(BaseModel):
 
     host: str
     canonical_host: str
-    status: Literal["pruned", "held", "withdrawn"]
+    status: Literal["pruned", "partly", "held", "withdrawn"]
     waits_for: Literal["operator", "turn", "config"] | None = Field(
         description="What a held replica waits for: the operator; its turn, since one search "
         "prunes only so many hosts (storm_share); or the config, which forbids pruning."
@@ -94,7 +94,7 @@ class ReplicaProspect(BaseModel):
 
     host: str
     canonical_host: str
-    status: Literal["pruned", "held", "withdrawn"] | None = Field(
+    status: Literal["pruned", "partly", "held", "withdrawn"] | None = Field(
         description="The present status; None: it is no replica so far."
     )
     resting: int = Field(description="Pages that rest now.")

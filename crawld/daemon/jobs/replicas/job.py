@@ -14,6 +14,7 @@ import structlog
 
 from crawld.core.content.html import parse as parse_html
 from crawld.core.replica.canonical import HostProfile
+from crawld.core.replica.owners import crowded_domains
 from crawld.core.replica.verdict import PROBED_PATHS, level_of
 from crawld.core.url import canonicalize, split_url, target_of
 from crawld.daemon.crawl.context import BackgroundWork, CrawlContext
@@ -32,7 +33,7 @@ from crawld.store.replica import pages as replica_pages
 from crawld.store.replica import pair as replica_pair
 from crawld.store.replica.inputs import Cursors, SourceHost
 from crawld.store.replica.pair import PairRow
-from crawld.store.replica.replica import ReplicaRow
+from crawld.store.replica.replica import RESTING, ReplicaRow
 from crawld.store.versions import version
 
 log = structlog.get_logger(__name__)
@@ -64,6 +65,8 @@ class ReplicasJob(BackgroundWork):
         self._search = ReplicaSearch()
         self._sampling = ReplicaSampling(context, leases)
         self._cursors: Cursors | None = None
+        self._crowded: frozenset[str] = frozenset()
+        self._crowded_among = 0
         self._canonical_counts: dict[int, tuple[tuple[int, ...], dict[str, int]]] = {}
         self._counts = {"pages": 0, "pairs": 0, "pruned": 0, "held": 0, "withdrawn": 0, "asked": 0}
 
@@ -155,7 +158,7 @@ class ReplicasJob(BackgroundWork):
         now = self._clock.now()
         rows = await self._database.read(replica.list_replicas)
         stored = await self._database.read(replica_pair.list_pairs)
-        pruned = {row.host_id for row in rows if row.status == "pruned"}
+        pruned = {row.host_id for row in rows if row.status in RESTING}
         fresh = {
             (pair.one_id, pair.other_id): pair
             for pair in found.pairs
@@ -170,7 +173,7 @@ class ReplicasJob(BackgroundWork):
             evidence=evidence,
             operator_words=operator_words,
             replicas=rows,
-            contradictions=found.contradictions,
+            crowded=self._crowded_domains(hosts),
             profiles=await self._host_profiles(hosts, {*evidence, *operator_words}, rows),
             hosts=len(hosts),
             limit=StormLimit(
@@ -198,6 +201,12 @@ class ReplicasJob(BackgroundWork):
         await self._apply(planned, rows, now)
         if released:
             await self._database.write(replica.allow_all, allowed=False)
+
+    def _crowded_domains(self, hosts: list[SourceHost]) -> frozenset[str]:
+        if len(hosts) != self._crowded_among:
+            self._crowded = crowded_domains(host.host for host in hosts)
+            self._crowded_among = len(hosts)
+        return self._crowded
 
     async def _host_profiles(
         self, hosts: list[SourceHost], pairs: set[tuple[int, int]], rows: list[ReplicaRow]
@@ -229,7 +238,7 @@ class ReplicasJob(BackgroundWork):
         for host_id, row in before.items():
             decision = after.get(host_id)
             moved = decision is None or decision.canonical_id != row.canonical_id
-            if row.status == "pruned" and (moved or (decision and decision.status != "pruned")):
+            if row.status in RESTING and (moved or (decision and decision.status not in RESTING)):
                 await self._sampling.resume(row.host_id, row.host)
             if decision is None and row.status != "withdrawn":
                 await self._database.write(replica.drop_replica, host_id)
@@ -257,7 +266,7 @@ class ReplicasJob(BackgroundWork):
     ) -> None:
         """Request early visits of pages that may decide a pair."""
         names = {host.host_id: host.host for host in hosts}
-        settled = {row.host_id for row in rows if row.status == "pruned"}
+        settled = {row.host_id for row in rows if row.status in RESTING}
         pairs = [pair for pair in found.undecided if not settled.intersection(pair)]
         for one, other in pairs[:REQUESTED_PAIRS]:
             pages = await self._paced.read(replica_pages.shared_unvisited, one, other, PROBED_PATHS)

@@ -1,38 +1,46 @@
 """Decide which hosts are replicas, from judged pairs. Pure functions, so each rule is testable.
 
-1. The operator's word wins: a confirmed pair is gated (certain enough), a rejected pair is not.
-2. A host that is already pruned stays pruned: its suspended pages age, so their content no longer
-   counts; its samples decide.
-3. Gated pairs are closed into groups. If a group holds a contradiction, or a choice that only the
-   operator can make, the hosts of each owner are decided separately and the rest is held.
-4. `core/replica/canonical.py` chooses the host to keep.
+1. The operator's word wins: a confirmed pair is a replica, a rejected one shares nothing.
+2. Two hosts whose evidence shows that they share pages are linked, and compared page by page: one
+   becomes `partly` a replica, of which the agreeing pages rest. As soon as the comparisons say so,
+   it is declared (`pruned`), and later withdrawn, by one statistic (`verdict.is_replica`).
+3. Links are never closed: each host rests under the first host in the order of
+   `core/replica/canonical.py` with which it is linked itself.
+4. Between owners nothing rests without a declaration of the copy; a pair that looks like a replica
+   is held for the operator.
 5. If a run would prune too many hosts, some of the new ones are held (`storm.py`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Final
 
 from crawld.core.replica.canonical import (
-    ALREADY_KEPT,
-    Choice,
     HostProfile,
-    choose_canonical,
-    owners,
+    may_rest_under,
+    order_to_keep,
+    why_kept,
 )
 from crawld.core.replica.verdict import (
+    HostAgreement,
     PairEvidence,
     connected_groups,
     declared_by,
-    passes_gate,
+    is_replica,
+    looks_like_replica,
+    shares_pages,
 )
 from crawld.daemon.jobs.replicas.decision import Decision
 from crawld.daemon.jobs.replicas.storm import StormLimit, limit_pruning
 from crawld.store.replica.pair import Word
-from crawld.store.replica.replica import ReplicaRow
+from crawld.store.replica.replica import RESTING, ReplicaRow
 
 Pair = tuple[int, int]
+
+LEFT_SHARE: Final = 0.1
+"""Bound of the agreeing share below which the pages of two hosts are no longer compared."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,51 +49,89 @@ class PlanInput:
 
     Attributes:
         evidence: by pair of host numbers, the smaller first.
-        contradictions: pairs that were compared and differ.
         profiles: the profile of each host in a pair.
+        compared: how many pages of a replica agree with those of its canonical host, by pair; None:
+            pages are not compared, so that the evidence decides.
+        crowded: registrable domains that give names to anybody.
         limit: how many hosts this run may prune.
     """
 
     evidence: Mapping[Pair, PairEvidence]
     operator_words: Mapping[Pair, Word]
     replicas: Sequence[ReplicaRow]
-    contradictions: Collection[Pair]
     profiles: Mapping[int, HostProfile]
     hosts: int
+    compared: Mapping[Pair, HostAgreement] | None = None
+    crowded: Collection[str] = ()
     limit: StormLimit = field(default_factory=StormLimit)
 
 
-def gated_pairs(given: PlanInput) -> set[Pair]:
-    """Return the pairs that may be closed into groups."""
-    pruned = {row.host_id for row in given.replicas if row.status == "pruned"}
-    pairs = {
-        pair
-        for pair, evidence in given.evidence.items()
-        if not pruned.intersection(pair) and passes_gate(evidence)
-    }
-    pairs |= {_pair(row) for row in given.replicas if row.status == "pruned"}
-    pairs |= {pair for pair, word in given.operator_words.items() if word == "confirmed"}
-    return {pair for pair in pairs if given.operator_words.get(pair) != "rejected"}
+def linked_pairs(given: PlanInput) -> dict[Pair, bool]:
+    """Return the pairs that share pages, and whether one host of each is a replica of the other."""
+    rows = {_pair(row): row for row in given.replicas if row.status != "withdrawn"}
+    found: dict[Pair, bool] = {}
+    for pair in sorted({*given.evidence, *rows, *given.operator_words}):
+        word = given.operator_words.get(pair)
+        if word == "confirmed":
+            found[pair] = True
+        elif word is None:
+            same = _verdict(given, pair, rows.get(pair))
+            if same is not None:
+                found[pair] = same
+    return found
+
+
+def _verdict(given: PlanInput, pair: Pair, row: ReplicaRow | None) -> bool | None:
+    """Return whether one host of a pair is a replica; None if they do not even share pages."""
+    evidence = given.evidence.get(pair)
+    status = None if row is None else row.status
+    if evidence is None:
+        return status == "pruned" if status in RESTING else None
+    if evidence.declares(0) or evidence.declares(1):
+        return True
+    if status not in RESTING:
+        is_shown = given.compared is None and looks_like_replica(evidence)
+        return is_shown if shares_pages(evidence) else None
+    # Pages that rest age, so that only their comparisons count.
+    agreement = (given.compared or {}).get(pair)
+    if agreement is None:
+        return status == "pruned"
+    if is_replica(evidence, agreement, declared=status == "pruned"):
+        return True
+    return False if agreement.share_bound >= LEFT_SHARE else None
 
 
 def plan(given: PlanInput) -> list[Decision]:
-    """Return a decision on each host of a group except the one to keep."""
-    pairs = gated_pairs(given)
-    confirmed = {pair for pair in pairs if given.operator_words.get(pair) == "confirmed"}
-    rejected = {pair for pair in given.contradictions if pair not in given.operator_words}
-    rejected |= {pair for pair, word in given.operator_words.items() if word == "rejected"}
-    decisions = []
-    closed = connected_groups(sorted(pairs))
-    group_of = {host: at for at, group in enumerate(closed) for host in group}
-    inside = _by_group(given.evidence, group_of)
-    against = _by_group(rejected, group_of)
-    for at, group in enumerate(closed):
-        evidence = {pair: given.evidence[pair] for pair in inside.get(at, ())}
-        part = replace(given, evidence=evidence)
-        decisions += _decide_group(group, confirmed, against.get(at, ()), part)
+    """Return a decision on each host of which pages rest, and on each that waits for the operator.
+
+    Hosts of which pages rested and that share none any more are withdrawn.
+    """
+    links = linked_pairs(given)
+    neighbors: dict[int, list[int]] = {}
+    for one, other in links:
+        neighbors.setdefault(one, []).append(other)
+        neighbors.setdefault(other, []).append(one)
+    kept = {row.canonical_id for row in given.replicas if row.status in RESTING}
+    part = replace(
+        given,
+        profiles={
+            host: replace(given.profiles[host], kept=host in kept) for host in sorted(neighbors)
+        },
+    )
+    decisions = [
+        decision
+        for group in connected_groups(links)
+        for decision in _decide_group(group, links, neighbors, part)
+    ]
+    decisions += _withdrawals(decisions, given)
+    if given.compared is None:
+        decisions = [decision for decision in decisions if decision.status != "partly"]
+    confirmed = {
+        host for pair in links if given.operator_words.get(pair) == "confirmed" for host in pair
+    }
     return limit_pruning(
         decisions,
-        {host for pair in confirmed for host in pair},
+        confirmed,
         given.replicas,
         {host: profile.name for host, profile in given.profiles.items()},
         given.hosts,
@@ -93,50 +139,76 @@ def plan(given: PlanInput) -> list[Decision]:
     )
 
 
-def _by_group(pairs: Iterable[Pair], group_of: Mapping[int, int]) -> dict[int, list[Pair]]:
-    """Return the pairs inside each group."""
-    found: dict[int, list[Pair]] = {}
-    for one, other in pairs:
-        at = group_of.get(one)
-        if at is not None and at == group_of.get(other):
-            found.setdefault(at, []).append((one, other))
+def _decide_group(
+    hosts: Sequence[int],
+    links: Mapping[Pair, bool],
+    neighbors: Mapping[int, Sequence[int]],
+    given: PlanInput,
+) -> list[Decision]:
+    """Decide the hosts of a group in the order in which they are kept: near-linear in its links."""
+    evidence = {
+        pair: given.evidence[pair]
+        for host in hosts
+        for other in neighbors[host]
+        if (pair := _ordered(host, other)) in given.evidence
+    }
+    declared = declared_by(evidence, hosts)
+    order = order_to_keep({host: given.profiles[host] for host in hosts}, declared)
+    place = {host: at for at, host in enumerate(order)}
+    rows = {row.host_id: row for row in given.replicas}
+    found: dict[int, Decision] = {}
+    asked: dict[int, Decision] = {}
+    for kept in order:
+        if kept in found:
+            continue
+        for copy in sorted(neighbors[kept]):
+            if place[copy] < place[kept] or copy in found:
+                continue
+            pair = _ordered(kept, copy)
+            is_declared = copy in declared[kept] and kept not in declared[copy]
+            here, there = given.profiles[copy], given.profiles[kept]
+            is_confirmed = given.operator_words.get(pair) == "confirmed"
+            if is_confirmed or may_rest_under(
+                here, there, copy_declares=is_declared, crowded=given.crowded
+            ):
+                row = rows.get(copy)
+                names = [given.profiles[host].name for host in declared[kept]]
+                why = why_kept(there, here, names, copy_declares=is_declared)
+                stays = row is not None and row.canonical_id == kept and row.status in RESTING
+                reason = row.reason if row is not None and stays else why
+                found[copy] = Decision(copy, kept, "pruned" if links[pair] else "partly", reason)
+            elif copy not in asked and _asks(pair, rows.get(copy), given):
+                why = f"{there.name} and {here.name} may have different owners"
+                asked[copy] = Decision.held(copy, kept, why)
+    held = [decision for copy, decision in asked.items() if copy not in found]
+    return sorted([*found.values(), *held], key=lambda decision: decision.host_id)
+
+
+def _withdrawals(decisions: Sequence[Decision], given: PlanInput) -> list[Decision]:
+    """Withdraw hosts whose pages were compared and differ; their old texts must not count again."""
+    decided = {decision.host_id for decision in decisions}
+    found = []
+    for row in given.replicas:
+        agreement = (given.compared or {}).get(_pair(row))
+        if row.status in RESTING and row.host_id not in decided and agreement is not None:
+            compared = agreement.agreeing + agreement.differing
+            why = f"{agreement.differing} of {compared} compared pages differ"
+            found.append(Decision(row.host_id, row.canonical_id, "withdrawn", why))
     return found
 
 
-def _decide_group(
-    hosts: tuple[int, ...],
-    confirmed: Collection[Pair],
-    rejected: Collection[Pair],
-    given: PlanInput,
-) -> list[Decision]:
-    """Decide a group; if it cannot be decided as a whole, the hosts of each owner separately."""
-    so_far = {row.canonical_id: row.reason for row in given.replicas if row.status == "pruned"}
-    profiles = {host: replace(given.profiles[host], kept=host in so_far) for host in hosts}
-    owner = owners(profiles, confirmed)
-    choice = choose_canonical(profiles, declared_by(given.evidence, hosts), owner)
-    against = sorted(pair for pair in rejected if pair[0] in profiles and pair[1] in profiles)
-    if against:
-        names = " and ".join(profiles[host].name for host in against[0])
-        is_rejected = given.operator_words.get(against[0]) == "rejected"
-        why = "are two hosts, as the operator says" if is_rejected else "show different content"
-        choice = Choice(None, f"{names} {why}")
-    if choice.host is not None:
-        # Keep the reason for which the host was first chosen.
-        reason = choice.reason
-        if reason == ALREADY_KEPT:
-            reason = so_far.get(choice.host, ALREADY_KEPT)
-        return [
-            Decision(host, choice.host, "pruned", reason) for host in hosts if host != choice.host
-        ]
-    classes = [tuple(host for host in hosts if owner[host] == one) for one in set(owner.values())]
-    if len(classes) == 1:
-        return [Decision.held(host, hosts[0], choice.reason) for host in hosts[1:]]
-    decisions = []
-    for members in sorted(classes):
-        decisions += _decide_group(members, confirmed, rejected, given) if len(members) > 1 else []
-    rest = [host for host in hosts if host not in {decision.host_id for decision in decisions}]
-    return decisions + [Decision.held(host, rest[0], choice.reason) for host in rest[1:]]
+def _asks(pair: Pair, row: ReplicaRow | None, given: PlanInput) -> bool:
+    """Whether the operator is asked about two hosts that may have different owners."""
+    evidence = given.evidence.get(pair)
+    if evidence is None:
+        return False
+    was_asked = row is not None and row.status == "held" and _pair(row) == pair
+    return looks_like_replica(evidence) or (was_asked and shares_pages(evidence))
+
+
+def _ordered(one: int, other: int) -> Pair:
+    return (one, other) if one < other else (other, one)
 
 
 def _pair(row: ReplicaRow) -> Pair:
-    return min(row.host_id, row.canonical_id), max(row.host_id, row.canonical_id)
+    return _ordered(row.host_id, row.canonical_id)

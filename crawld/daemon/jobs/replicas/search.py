@@ -35,7 +35,7 @@ from crawld.core.replica.vectors import Floats
 from crawld.core.replica.verdict import (
     CONTRADICTED_COMPARED,
     CONTRADICTED_SHARE,
-    LEAST_EQUAL,
+    LEAST_WEIGHT,
     PROBED_EQUAL,
     PROBED_PROBABILITY,
     PairEvidence,
@@ -278,7 +278,7 @@ def _worth_keeping(evidence: PairEvidence) -> bool:
     """Whether a pair has enough evidence to be stored."""
     declared = (*evidence.redirects, *evidence.canonicals)
     probable = (evidence.probability or 0.0) >= STORED_PROBABILITY
-    return probable or evidence.equal >= LEAST_EQUAL or any(declared)
+    return probable or evidence.equal >= LEAST_WEIGHT or any(declared)
 
 
 def _undecided(pairs: Sequence[JudgedPair]) -> list[tuple[int, int]]:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from crawld.core.replica.storm import STORM_SHARE, NewReplica, released
 from crawld.core.url import registrable_domain
 from crawld.daemon.jobs.replicas.decision import Decision
-from crawld.store.replica.replica import ReplicaRow
+from crawld.store.replica.replica import RESTING, ReplicaRow
 
 PRUNING_IS_OFF = "pruning is off in the config"
 
@@ -62,14 +62,14 @@ def limit_pruning(
     new = {
         each.host_id
         for each in decisions
-        if each.status == "pruned"
+        if each.status in RESTING
         and each.host_id not in confirmed
-        and not ((row := rows.get(each.host_id)) is not None and row.status == "pruned")
+        and not ((row := rows.get(each.host_id)) is not None and row.status in RESTING)
     }
     lately = [
         registrable_domain(row.host)
         for row in rows.values()
-        if row.status == "pruned" and row.since > limit.since and row.host_id not in confirmed
+        if row.status in RESTING and row.since > limit.since and row.host_id not in confirmed
     ]
     may = released(
         [
@@ -94,7 +94,7 @@ def limit_pruning(
 
 
 def _hold(decision: Decision, reason: str) -> Decision:
-    if decision.status != "pruned":
+    if decision.status not in RESTING:
         return decision
     return Decision.held(decision.host_id, decision.canonical_id, reason, "config")
 

@@ -1,6 +1,8 @@
-"""The choice of the kept host."""
+"""The order in which hosts are kept, and which hosts may rest under which."""
 
-from crawld.core.replica.canonical import HostProfile, choose_canonical
+from itertools import permutations
+
+from crawld.core.replica.canonical import HostProfile, may_rest_under, order_to_keep, why_kept
 
 DAY_S = 86_400.0
 
@@ -12,44 +14,90 @@ def profiles(**hosts):
     }
 
 
+def kept(hosts, declared=None):
+    """Return the host that is kept; the order of the table does not matter."""
+    declared = declared or dict.fromkeys(hosts, ())
+    orders = {
+        tuple(order_to_keep({host: hosts[host] for host in some}, declared))
+        for some in permutations(hosts)
+    }
+    assert len(orders) == 1
+    return orders.pop()[0]
+
+
 def test_the_operators_choice_comes_first():
-    found = choose_canonical(profiles(a_com={}, b_com={"preferred": True}), {0: {1}, 1: set()})
-    assert (found.host, found.reason) == (1, "preferred by the operator")
+    hosts = profiles(a_com={}, b_com={"preferred": True}, c_com={"kept": True, "inlinks": 9})
+    assert kept(hosts, {0: {1}, 1: set(), 2: set()}) == 1
+    assert why_kept(hosts[1], hosts[0], (), copy_declares=False) == "preferred by the operator"
+    assert may_rest_under(hosts[0], hosts[1], copy_declares=False)
+    assert not may_rest_under(hosts[1], hosts[0], copy_declares=True)
 
 
 def test_a_redirect_retires_its_sender():
-    found = choose_canonical(profiles(a_com={"https": True}, b_net={}), {0: set(), 1: {0}})
-    assert (found.host, found.reason) == (1, "declared by a.com")
+    hosts = profiles(a_com={"https": True, "kept": True, "inlinks": 9}, b_net={})
+    assert kept(hosts, {0: set(), 1: {0}}) == 1
+    assert why_kept(hosts[1], hosts[0], ("a.com",), copy_declares=True) == "declared by a.com"
+    assert may_rest_under(hosts[0], hosts[1], copy_declares=True)
 
 
-def test_hosts_of_one_owner_are_chosen_by_merit():
-    hosts = profiles(www_a_com={"https": True}, a_com={"inlinks": 90})
-    assert choose_canonical(hosts, {}).host == 0
-    found = choose_canonical(profiles(www_a_com={}, a_com={}), {})
-    assert (found.host, found.reason) == (1, "the shorter name")
+def test_merits_in_their_order():
+    """Each merit decides although every later one speaks for the other host."""
+    better = [
+        ({"name": "a.com"}, {"name": "staging.a.com"}),
+        ({"inlinks": 3}, {"inlinks": 2}),
+        ({"https": True}, {}),
+        ({"pages": 100}, {"pages": 50}),
+        ({"changed_at": 9 * DAY_S}, {"changed_at": 2 * DAY_S}),
+        ({"name": "ab.com"}, {"name": "abc.com"}),
+        ({"first_seen_at": 0.0}, {"first_seen_at": 9 * DAY_S}),
+    ]
+    words = ["the name of the public site", "more inlinks", "https", "more complete", "fresher",
+             "the shorter name", "known longer"]  # fmt: skip
+    names = {0: {"name": "a.com"}, 1: {"name": "b.com"}}
+    for at, (more, less) in enumerate(better):
+        one, other = dict(names[0], **more), dict(names[1], **less)
+        for later_more, later_less in better[at + 1 :]:
+            for fields, values in ((one, later_less), (other, later_more)):
+                for key, value in values.items():
+                    if key != "name" or at == 1:
+                        fields.setdefault(key, value)
+        hosts = {0: HostProfile(**one), 1: HostProfile(**other)}
+        assert kept(hosts) == 0
+        assert why_kept(hosts[0], hosts[1], (), copy_declares=False) == words[at]
 
 
-def test_a_copy_cannot_make_itself_canonical():
-    # https, more pages, fresher: everything a copier can fake.
-    copier = {"https": True, "pages": 500, "changed_at": 9e9, "first_seen_at": 100 * DAY_S}
-    hosts = profiles(victim_com={"pages": 90}, copy_net=copier)
-    assert choose_canonical(hosts, {}).host is None
-    known = profiles(victim_com={"pages": 90, "inlinks": 40}, copy_net=copier)
-    assert choose_canonical(known, {}).host == 0
-    # It does not win by equal age, nor by links from its own farm.
-    farm = profiles(
-        victim_com={"inlinks": 40, "first_seen_at": 0.0}, copy_net={**copier, "inlinks": 900}
+def test_production_is_kept_though_staging_was_met_first():
+    hosts = profiles(
+        staging_a_com={"https": True, "first_seen_at": 0.0, "inlinks": 2000},
+        a_com={"first_seen_at": DAY_S, "inlinks": 900},
     )
-    assert choose_canonical(farm, {}).host is None
+    assert kept(hosts) == 1
+    assert kept({0: HostProfile(name="a.com:8080", inlinks=9), 1: HostProfile(name="a.com")}) == 1
 
 
-def test_a_declaring_copy_retires_only_itself():
-    hosts = profiles(victim_com={}, copy_net={"https": True, "inlinks": 900}, other_org={})
-    found = choose_canonical(hosts, {0: {1}, 1: set(), 2: set()})
-    assert found.host is None  # victim.com and other.org still have different owners
-    assert choose_canonical({at: hosts[at] for at in (0, 1)}, {0: {1}, 1: set()}).host == 0
+def test_the_kept_host_stays():
+    hosts = profiles(a_com={"kept": True}, www_a_com={"inlinks": 900, "https": True})
+    assert kept(hosts) == 0
+    assert why_kept(hosts[0], hosts[1], (), copy_declares=False) == "kept so far"
 
 
-def test_two_hosts_that_declare_each_other_are_left_to_the_operator():
-    hosts = profiles(a_com={}, b_net={})
-    assert choose_canonical(hosts, {0: {1}, 1: {0}}).host is None
+def test_a_copy_never_retires_its_victim():
+    # Everything that a copier can fake: https, age, pages, freshness, inlinks.
+    copier = HostProfile(
+        name="copy.net", https=True, pages=500, changed_at=9e9, inlinks=900, kept=True
+    )
+    for victim in ("victim.com", "10.1.7.9", "victim.farm.test", "victim.blogspot.com"):
+        for name in ("copy.net", "10.2.7.9", "copy.farm.test", "copy.blogspot.com"):
+            thief = HostProfile(name=name, https=copier.https, inlinks=900, kept=True)
+            assert not may_rest_under(HostProfile(name=victim), thief, copy_declares=False)
+    crowded = {"farm.com"}
+    one, other = HostProfile(name="victim.farm.com"), HostProfile(name="copy.farm.com")
+    assert not may_rest_under(one, other, copy_declares=False, crowded=crowded)
+    assert may_rest_under(one, HostProfile(name="www.victim.farm.com"), copy_declares=False,
+                          crowded=crowded)  # fmt: skip
+
+
+def test_the_last_tie_is_broken_by_the_alphabet():
+    hosts = profiles(b_com={}, a_com={})
+    assert kept(hosts) == 1
+    assert why_kept(hosts[1], hosts[0], (), copy_declares=False) == "first in the alphabet"

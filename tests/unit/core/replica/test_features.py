@@ -12,7 +12,6 @@ from crawld.core.replica.names import (
     difference_in_words,
     edit_distance,
     registered_label,
-    same_owner,
 )
 from tests.unit.core.replica.sample_hosts import hosts_of
 
@@ -51,16 +50,16 @@ def test_edit_distance_agrees_with_dynamic_programming():
         ("de.a.com", "fr.a.com", "both under a.com"),
         ("a.com", "b.com", None),
         ("localhost", "127.0.0.1", None),
+        ("10.1.7.9", "10.2.7.9", None),
     ],
 )
 def test_difference_of_names_in_words(one, other, words):
     assert difference_in_words(one, other) == words
 
 
-def test_same_owner_and_registered_label():
+def test_registered_label():
     assert registered_label("www.shop.example.co.uk") == "example"
-    assert same_owner("a.example.org", "b.example.org")
-    assert not same_owner("one.blogspot.com", "other.blogspot.com")
+    assert registered_label("10.1.7.9") == ""
 
 
 def test_fullpath_weights_rare_paths_more():

@@ -1,27 +1,33 @@
-"""Gate, reasons, groups and storms."""
+"""Shared pages, the statistic of the verdict, its thresholds, reasons, groups."""
 
 from dataclasses import replace
 
 import pytest
 
 from crawld.core.replica.verdict import (
+    DECLARED_SHARE,
+    WITHDRAWN_SHARE,
+    HostAgreement,
     PairEvidence,
     VerdictLevel,
     connected_groups,
     declared_by,
     is_contradicted,
+    is_replica,
     is_undecided,
     level_of,
-    passes_content_gate,
-    passes_gate,
+    looks_like_replica,
+    pages_to_probe,
     reasons,
+    shares_pages,
 )
 
 PAIR = PairEvidence(names=("a.com", "b.net"), pages=(50, 60), common=44, compared=44, equal=41)
+WWW = replace(PAIR, names=("www.a.com", "a.com"))
 
 
 @pytest.mark.parametrize(
-    ("change", "passes"),
+    ("change", "shares"),
     [
         ({}, True),
         ({"equal": 3, "compared": 3, "common": 3, "pages": (3, 3)}, False),  # too few
@@ -29,28 +35,86 @@ PAIR = PairEvidence(names=("a.com", "b.net"), pages=(50, 60), common=44, compare
         ({"pages": (200, 200)}, False),  # a small part of both
         ({"pages": (1, 1), "common": 1, "compared": 1, "equal": 1}, False),  # hosts with one page
         ({"equal": 0, "compared": 0}, False),  # empty and error pages are no texts
+        ({"weight": 5.9}, False),  # one manual on many hosts
+        ({"equal": 40, "weight": 40 / 3.9}, True),  # twenty hosts with all else equal
+        ({"equal": 20, "weight": 20 / 3.9}, False),  # twenty hosts, half of the pages differ
+        ({"equal": 4, "partial": 30.0}, True),  # a date on each page
+        ({"equal": 4, "partial": 1.0}, False),
     ],
 )
-def test_content_gate(change, passes):
-    assert passes_content_gate(replace(PAIR, **change)) is passes
+def test_shared_pages(change, shares):
+    assert shares_pages(replace(PAIR, **change)) is shares
 
 
-def test_a_low_probability_fails_the_content_gate_but_not_a_declaration():
-    assert not passes_gate(replace(PAIR, probability=0.01))
-    assert passes_gate(replace(PAIR, probability=0.01, redirects=(40, 0)))
-    assert passes_gate(replace(PAIR, probability=0.6))
-
-
-def test_a_score_alone_never_prunes():
+def test_a_score_proves_nothing():
     pair = replace(PAIR, compared=0, equal=0, probability=0.999)
-    assert not passes_gate(pair)
+    assert not shares_pages(pair)
     assert level_of(pair) is VerdictLevel.LIKELY
+    assert level_of(replace(PAIR, probability=0.001)) is VerdictLevel.CERTAIN
+
+
+@pytest.mark.parametrize(
+    ("agreement", "declared", "withdrawn"),
+    [
+        ((50, 45, 5), True, False),
+        ((50, 44, 6), False, False),
+        ((50, 40, 10), False, False),  # one manual, own news
+        ((50, 39, 11), False, True),
+        ((51, 20, 31), False, True),  # versions of a documentation
+        ((200, 30, 0), True, False),  # a sample
+        ((200, 20, 0), False, False),
+        ((10, 5, 0), False, True),
+        ((50, 49, 1, False), False, False),  # the root pages differ
+        ((50, 46, 4, False), False, True),
+        ((50, 49, 1, True), True, False),
+    ],
+)
+def test_one_statistic_declares_and_withdraws(agreement, declared, withdrawn):
+    found = HostAgreement(*agreement)
+    assert is_replica(PAIR, found, declared=False) is declared
+    assert is_replica(PAIR, found, declared=True) is not withdrawn
+
+
+def test_thresholds_are_apart():
+    assert DECLARED_SHARE - WITHDRAWN_SHARE >= 0.05
+    for size in (10, 50, 300):
+        for differing in range(size):
+            found = HostAgreement(size, size - differing, differing)
+            if is_replica(PAIR, found, declared=False):
+                assert is_replica(PAIR, found, declared=True)
+
+
+def test_www_is_declared_sooner():
+    old = HostAgreement(50, 26, 24)
+    assert not is_replica(PAIR, old, declared=False)
+    assert is_replica(WWW, old, declared=False)
+    assert not is_replica(WWW, HostAgreement(50, 22, 28), declared=False)
+    assert is_replica(WWW, HostAgreement(50, 22, 28), declared=True)
+    assert not is_replica(WWW, HostAgreement(50, 18, 32), declared=True)
+
+
+def test_editions_are_no_replicas_however_equal():
+    pair = replace(PAIR, names=("v1.docs.a.com", "v2.docs.a.com"), equal=44)
+    assert not is_replica(pair, HostAgreement(44, 44, 0, True), declared=True)
+    assert shares_pages(pair)
+    assert level_of(pair) is VerdictLevel.LIKELY
+    assert is_replica(replace(pair, redirects=(44, 0)), HostAgreement(0, 0, 0), declared=False)
+
+
+def test_pages_that_only_the_two_have_must_agree():
+    whole = HostAgreement(60, 57, 3, True)
+    assert is_replica(replace(PAIR, rare=(10, 9)), whole, declared=False)
+    assert not is_replica(replace(PAIR, rare=(10, 8)), whole, declared=False)
+    assert is_replica(replace(PAIR, rare=(4, 0)), whole, declared=False)
+    assert is_replica(replace(PAIR, rare=(10, 8)), whole, declared=True)
 
 
 @pytest.mark.parametrize(("count", "declares"), [(2, False), (30, False), (34, True)])
 def test_most_pages_must_declare(count, declares):
     assert replace(PAIR, redirects=(count, 0)).declares(0) is declares
     assert replace(PAIR, canonicals=(0, count)).declares(0) is False
+    nothing = replace(PAIR, equal=0, compared=0, redirects=(count, 0))
+    assert looks_like_replica(nothing) is declares
 
 
 def test_hosts_with_different_texts_are_contradicted():
@@ -59,14 +123,15 @@ def test_hosts_with_different_texts_are_contradicted():
     assert level_of(pair) is VerdictLevel.UNLIKELY
 
 
+def test_levels():
+    assert level_of(PAIR) is VerdictLevel.CERTAIN
+    assert level_of(replace(PAIR, root=False)) is VerdictLevel.LIKELY
+    assert level_of(replace(PAIR, equal=30)) is VerdictLevel.LIKELY
+    assert level_of(replace(PAIR, equal=3)) is VerdictLevel.UNLIKELY
+
+
 def test_reasons_in_words():
-    pair = replace(
-        PAIR,
-        names=("www.a.com", "a.com"),
-        redirects=(48, 0),
-        same_address=True,
-        same_certificate=True,
-    )
+    pair = replace(WWW, redirects=(48, 0), same_address=True, same_certificate=True)
     assert reasons(pair) == [
         "48 of 50 pages of www.a.com redirect to a.com",
         "same content on 41 of 44 shared paths",
@@ -75,6 +140,17 @@ def test_reasons_in_words():
         "one certificate names both",
     ]
     assert reasons(replace(PAIR, compared=0, equal=0)) == ["44 shared paths, no content to compare"]
+    doubtful = replace(PAIR, names=("v1.a.com", "v2.a.com"), weight=10.54, root=False)
+    assert reasons(doubtful)[1:] == [
+        "both under a.com",
+        "these texts are on other hosts too and count as 10.5",
+        "the root pages differ",
+        "the names are those of versions or languages of one thing",
+    ]
+    few = replace(PAIR, pages=(20, 20), common=9, compared=4, equal=3)
+    assert (
+        reasons(few)[-1] == "3 more shared paths with equal texts would show that they share pages"
+    )
 
 
 def test_connected_groups():
@@ -87,13 +163,16 @@ def test_declared_by():
     assert declared_by(evidence, (4, 5, 9)) == {4: {9}, 5: set(), 9: set()}
 
 
-def test_undecided_pairs():
+def test_undecided_pairs_and_how_many_pages_they_cost():
     promising = PairEvidence(
         names=("a.test", "b.test"), pages=(20, 20), common=9, compared=4, equal=3, probability=0.5
     )
     assert is_undecided(promising)
+    assert pages_to_probe(promising) == 3
+    assert pages_to_probe(replace(promising, weight=1.0)) == 15  # texts of many hosts
     assert is_undecided(replace(promising, probability=None))
     assert not is_undecided(replace(promising, probability=0.02, equal=1))
     assert not is_undecided(replace(promising, common=20, compared=20, equal=19))
     assert not is_undecided(replace(promising, common=20, compared=20, equal=0))
     assert not is_undecided(replace(promising, canonicals=(20, 0)))
+    assert pages_to_probe(replace(promising, compared=400, common=400, equal=40)) is None

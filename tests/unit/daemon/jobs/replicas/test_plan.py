@@ -2,12 +2,15 @@
 
 from dataclasses import replace
 
+import pytest
+
 from crawld.core.replica.canonical import HostProfile
-from crawld.core.replica.verdict import PairEvidence
+from crawld.core.replica.verdict import HostAgreement, PairEvidence
 from crawld.daemon.jobs.replicas.decision import Decision
-from crawld.daemon.jobs.replicas.plan import PlanInput, gated_pairs, plan
+from crawld.daemon.jobs.replicas.plan import PlanInput, linked_pairs, plan
 from crawld.daemon.jobs.replicas.storm import StormLimit
 from crawld.store.replica.replica import ReplicaRow
+from tests.unit.steps import assert_linear
 
 SURE = {"pages": (40, 40), "common": 40, "compared": 40, "equal": 38}
 
@@ -21,7 +24,6 @@ def plan_input(names, evidence, **more):
     fields = {
         "operator_words": {},
         "replicas": (),
-        "contradictions": (),
         "hosts": len(names),
         **more,
     }
@@ -46,25 +48,80 @@ def decided(what):
 NAMES = ("a.com", "www.a.com", "m.a.com")
 
 
-def test_a_gated_pair_prunes_the_other_host():
+BOTH = {(0, 1): pair("", ""), (1, 2): pair("", "")}
+
+
+def test_the_evidence_decides_where_pages_are_not_compared():
     found = plan(plan_input(NAMES[:2], {(0, 1): pair("", "")}))
     assert found == [Decision(1, 0, "pruned", "the shorter name")]
+    some = plan_input(("a.com", "b.a.com"), {(0, 1): pair("", "", equal=25)})
+    assert decided(some) == {}
+    assert decided(replace(some, compared={})) == {1: (0, "partly")}
 
 
-def test_groups_close_over_gated_pairs_only():
-    weak = pair("", "", equal=2)
-    assert decided(plan_input(NAMES, {(0, 1): pair("", ""), (1, 2): weak})) == {1: (0, "pruned")}
-    both = {(0, 1): pair("", ""), (1, 2): pair("", "")}
-    assert decided(plan_input(NAMES, both)) == {1: (0, "pruned"), 2: (0, "pruned")}
+def test_a_host_is_declared_only_after_its_pages_were_compared():
+    what = plan_input(NAMES[:2], {(0, 1): pair("", "")}, compared={})
+    assert plan(what) == [Decision(1, 0, "partly", "the shorter name")]
+    what = replace(what, replicas=[row(1, 0, "partly")])
+    assert decided(what) == {1: (0, "partly")}
+    agreeing = replace(what, compared={(0, 1): HostAgreement(40, 38, 2, True)})
+    assert decided(agreeing) == {1: (0, "pruned")}
+    some = replace(what, compared={(0, 1): HostAgreement(40, 12, 28, True)})
+    assert decided(some) == {1: (0, "partly")}
 
 
-def test_a_contradiction_holds_the_group():
-    both = {(0, 1): pair("", ""), (1, 2): pair("", "")}
-    what = plan_input(NAMES, both, contradictions=[(0, 2)])
-    assert set(decided(what).values()) == {(0, "held")}
-    assert "a.com and m.a.com show different content" in {each.reason for each in plan(what)}
-    spoken = plan_input(NAMES, both, contradictions=[(0, 2)], operator_words={(0, 2): "confirmed"})
-    assert set(decided(spoken).values()) == {(0, "pruned")}
+def test_one_statistic_withdraws_in_two_steps():
+    names = ("a.com", "b.a.com")
+    what = plan_input(names, {(0, 1): pair("", "")}, replicas=[row(1, 0)])
+
+    def after(agreeing, differing):
+        return plan(replace(what, compared={(0, 1): HostAgreement(40, agreeing, differing)}))
+
+    assert [each.status for each in after(32, 8)] == ["pruned"]
+    assert [each.status for each in after(31, 9)] == ["partly"]
+    assert after(3, 37) == [Decision(1, 0, "withdrawn", "37 of 40 compared pages differ")]
+    # A withdrawn host is judged anew by what its pages show since.
+    fresh = replace(what, replicas=[row(1, 0, "withdrawn")], compared={})
+    assert decided(fresh) == {1: (0, "partly")}
+    assert plan(replace(fresh, evidence={(0, 1): pair("", "", equal=2)})) == []
+
+
+def test_a_declaration_needs_no_comparison():
+    moved = {(0, 1): pair("", "", equal=0, compared=0, redirects=(0, 40))}
+    assert decided(plan_input(("a.com", "b.net"), moved, compared={})) == {1: (0, "pruned")}
+
+
+def test_nothing_follows_from_the_pages_of_a_third_host():
+    # law ≈ portal ≈ arts, but law and arts share nothing.
+    names = ("portal.uni.com", "law.uni.com", "arts.uni.com")
+    star = {(0, 1): pair("", ""), (0, 2): pair("", "")}
+    inlinks = {at: HostProfile(name=name, inlinks=9 * (at == 0)) for at, name in enumerate(names)}
+    centre = replace(plan_input(names, star), profiles=inlinks)
+    assert decided(centre) == {1: (0, "pruned"), 2: (0, "pruned")}
+    chain = replace(plan_input(NAMES, BOTH), profiles=plan_input(NAMES, {}).profiles)
+    assert decided(chain) == {1: (0, "pruned")}  # m.a.com was compared with www.a.com only
+    every = {**BOTH, (0, 2): pair("", "")}
+    assert decided(plan_input(NAMES, every)) == {1: (0, "pruned"), 2: (0, "pruned")}
+
+
+def in_letters(number):
+    return "".join(chr(ord("a") + int(digit)) for digit in f"{number:04}")
+
+
+@pytest.mark.parametrize("shape", ["chain", "star"])
+def test_a_large_group_takes_time_linear_in_its_links(shape):
+    """Each link is looked at once from either side, whatever the shape of the group."""
+
+    def made(hosts):
+        pairs = [(at if shape == "chain" else 0, at + 1) for at in range(hosts - 1)]
+        names = [f"{in_letters(at)}.a.com" for at in range(hosts)]
+        evidence = {each: pair("", "") for each in pairs}
+        return plan_input(names, evidence, hosts=hosts, limit=StormLimit(share=None))
+
+    found = decided(made(600))
+    assert len(found) == (300 if shape == "chain" else 599)
+    assert {status for _, status in found.values()} == {"pruned"}
+    assert_linear(made, plan, size=40)
 
 
 def test_the_operator_overrules_the_evidence():
@@ -79,10 +136,20 @@ def test_the_operator_overrules_the_evidence():
 def test_different_owners_are_held_unless_confirmed():
     names = ("a.com", "b.net")
     evidence = {(0, 1): pair("", "")}
-    assert decided(plan_input(names, evidence)) == {1: (0, "held")}
-    assert decided(plan_input(names, evidence, operator_words={(0, 1): "confirmed"})) == {
-        1: (0, "pruned")
-    }
+    held = plan_input(names, evidence)
+    assert plan(held) == [Decision.held(1, 0, "a.com and b.net may have different owners")]
+    assert decided(replace(held, operator_words={(0, 1): "confirmed"})) == {1: (0, "pruned")}
+    # Shared pages alone are no question, but a question that was asked stays.
+    some = plan_input(names, {(0, 1): pair("", "", equal=25)})
+    assert plan(some) == []
+    assert decided(replace(some, replicas=[row(1, 0, "held")])) == {1: (0, "held")}
+
+
+def test_a_domain_that_gives_names_to_anybody_has_many_owners():
+    names = ("one.farm.com", "two.farm.com")
+    what = plan_input(names, {(0, 1): pair("", "")})
+    assert decided(what) == {1: (0, "pruned")}
+    assert decided(replace(what, crowded={"farm.com"})) == {1: (0, "held")}
 
 
 def test_an_owners_hosts_are_pruned_beside_a_foreign_host():
@@ -91,16 +158,23 @@ def test_an_owners_hosts_are_pruned_beside_a_foreign_host():
     assert decided(plan_input(names, every)) == {1: (0, "pruned"), 2: (0, "held")}
     given = plan_input(names, every, operator_words={(0, 2): "confirmed"})
     assert decided(given) == {1: (0, "pruned"), 2: (0, "pruned")}
-    # A rejected host stays out although it is gated with another host of the group.
+    # A rejected host is not asked about again because of the copy of the other.
     given = plan_input(names, every, operator_words={(0, 2): "rejected"})
-    assert decided(given) == {1: (0, "pruned"), 2: (0, "held")}
-    assert plan(given)[-1].reason == "a.com and b.net are two hosts, as the operator says"
+    assert decided(given) == {1: (0, "pruned")}
+
+
+def test_a_copy_whose_own_host_comes_first_rests_under_that():
+    names = ("b.net", "a.com", "www.b.net")
+    every = {(0, 1): pair("", ""), (0, 2): pair("", ""), (1, 2): pair("", "")}
+    what = plan_input(names, every)
+    first = {**what.profiles, 1: HostProfile(name="a.com", inlinks=9)}
+    assert decided(replace(what, profiles=first)) == {0: (1, "held"), 2: (0, "pruned")}
 
 
 def test_a_pruned_host_stays_pruned_despite_old_copies():
     aged = {(0, 1): pair("", "", equal=0)}
     what = plan_input(NAMES[:2], aged, replicas=[row(1, 0)])
-    assert gated_pairs(what) == {(0, 1)}
+    assert linked_pairs(what) == {(0, 1): True}
     assert plan(what) == [Decision(1, 0, "pruned", "the shorter name")]
 
 
