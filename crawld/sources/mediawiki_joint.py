@@ -19,15 +19,22 @@ _LISTS_OF_MODULES: Final = frozenset({"list", "prop", "meta"})
 _OF_ALL_MODULES: Final = _LISTS_OF_MODULES | {"continue", "curtimestamp"}
 """Parameters without a prefix."""
 
+_OF_PAGES: Final = frozenset({"prop", "titles", "pageids", "generator"})
+"""Parameters of a query whose response has rows of pages."""
+
 _PREFIX_LENGTH: Final = 2
 
 
 def join_queries(first: Parameters, second: Parameters) -> Parameters | None:
     """Return a query for both, None if they contradict each other.
 
-    Both are at their beginning: one that continues skips modules which the other needs.
+    Both are at their beginning: one that continues skips modules which the other needs. The pages
+    of a generator are told apart only where the other query names no page.
     """
-    if "continue" in first or "continue" in second or "generator" in {*first, *second}:
+    if "continue" in first or "continue" in second:
+        return None
+    both_of_pages = not (_OF_PAGES.isdisjoint(first) or _OF_PAGES.isdisjoint(second))
+    if both_of_pages and "generator" in {*first, *second}:
         return None
     joined = dict(first)
     for key, value in second.items():

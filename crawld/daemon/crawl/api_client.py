@@ -17,6 +17,7 @@ Remote faults are values; only bugs and cancellation raise.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
@@ -118,7 +119,8 @@ class ApiClient(BackgroundWork):
             idle: wait while copies of the host are known to be stale, except for a floor; a poll of
                 the recent changes takes it along.
             patience_s: how long edited pages come first; None: `PATIENCE_S`, or not at all if due.
-            waits_s: how long it waits for a request that takes it along, while edited pages wait.
+            waits_s: how long it waits for a request that takes it along, while edited pages wait,
+                or while copies are stale and a poll comes in that time.
             takes_along: whether it takes one along.
 
         Returns:
@@ -235,13 +237,15 @@ class ApiClient(BackgroundWork):
     async def _wait_shared(
         self, api: Api, host: HostState, parameters: Parameters, waits_s: float
     ) -> ApiResponse | None:
-        """Wait for a request that takes a query along, while edited pages want all turns."""
+        """Wait for a request that takes a query along, while pages want all turns."""
         until = trio.current_time() + waits_s
         question = self._questions.add(api.url, parameters, first=True)
         try:
             while not question.ended.is_set():
                 left_s = until - trio.current_time()
-                if left_s <= 0.0 or not self._crawl.is_urgent(host.slot):
+                comes = -math.inf < host.poll_at <= until
+                stale = comes and host.has_stale(self._state.active)
+                if left_s <= 0.0 or not (stale or self._crawl.is_urgent(host.slot)):
                     break
                 with trio.move_on_after(min(left_s, LOOK_S)):
                     await question.ended.wait()

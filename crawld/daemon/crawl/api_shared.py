@@ -1,7 +1,8 @@
 """Questions to wikis that wait for a poll of the recent changes, which takes one along.
 
-While edited pages wait, each turn of the host counts. A poll comes every few seconds, and its
-request may name the titles of a question too, or the page whose history is read.
+While copies are known to be stale, each turn of the host counts. A poll comes every few seconds,
+and its request may name the titles of a question too, the category that is listed, or the page
+whose history is read.
 """
 
 from __future__ import annotations
@@ -20,10 +21,12 @@ class WaitingQuestion:
     Attributes:
         response: the response; None while there is none.
         ended: set when it has one, or has to be asked alone.
+        leads: whether it comes before those that do not.
     """
 
-    def __init__(self, parameters: Parameters) -> None:
+    def __init__(self, parameters: Parameters, *, leads: bool) -> None:
         self.parameters = parameters
+        self.leads = leads
         self.response: ApiResponse | None = None
         self.ended = trio.Event()
 
@@ -45,9 +48,10 @@ class WaitingQuestions:
         self._waiting: dict[str, list[WaitingQuestion]] = defaultdict(list)
 
     def add(self, url: str, parameters: Parameters, *, first: bool) -> WaitingQuestion:
-        """Let a question wait; first: before all others."""
-        question, waiting = WaitingQuestion(parameters), self._waiting[url]
-        waiting.insert(0 if first else len(waiting), question)
+        """Let a question wait; first: before those that nobody misses, after its like."""
+        question, waiting = WaitingQuestion(parameters, leads=first), self._waiting[url]
+        place = sum(each.leads for each in waiting) if first else len(waiting)
+        waiting.insert(place, question)
         return question
 
     def remove(self, url: str, question: WaitingQuestion) -> None:

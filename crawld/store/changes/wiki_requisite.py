@@ -1,7 +1,9 @@
 """Requisites of a wiki that an upload or an edit of its styles makes stale.
 
 A requisite is an image, style or script. Hints name titles, so requisites are found by their URLs:
-an image by the name of its file, styles and scripts by the wiki's loader.
+an image by the name of its file, styles and scripts by the modules of the wiki's loader.
+
+Pages of a wiki are the source of few modules; the others come with its software.
 """
 
 from __future__ import annotations
@@ -9,7 +11,7 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Sequence
 from typing import Final, NamedTuple
-from urllib.parse import unquote
+from urllib.parse import parse_qsl, unquote
 
 import apsw
 
@@ -17,6 +19,10 @@ from crawld.core.url import split_url
 
 LOADER: Final = "load.php"
 """The script that serves styles and scripts of a MediaWiki."""
+
+_MODULES_OF_PAGES: Final = ("site", "user", "noscript", "ext.gadget", "startup")
+"""Beginnings of the names of modules that an edit of a page changes; `startup` has the versions of
+all modules. Source: MediaWiki, ResourceLoader/Default modules."""
 
 _REQUISITES: Final = """
 SELECT page_id, host_id, site_id, url FROM page
@@ -41,7 +47,7 @@ def find_stale(
     files: Collection[str],
     styles: bool,
 ) -> list[StaleRequisite]:
-    """Return the requisites of sites that show a file, or come from the loader.
+    """Return the requisites of sites that show a file, or have styles of pages.
 
     Those that are due anyway are left out. It reads the URLs of all requisites of the sites.
 
@@ -53,11 +59,22 @@ def find_stale(
     found = []
     wanted = (now, json.dumps(site_ids))
     for page_id, host_id, site_id, url in connection.execute(_REQUISITES, wanted):
-        path = split_url(url).target.partition("?")[0]
+        path, _, query = split_url(url).target.partition("?")
         parts = path.rsplit("/", 2)[1:]
-        if any(unquote(part) in files for part in parts) or (styles and parts[-1] == LOADER):
+        styled = styles and parts[-1] == LOADER and _has_page_modules(query)
+        if any(unquote(part) in files for part in parts) or styled:
             found.append(StaleRequisite(page_id, host_id, site_id))
     return found
+
+
+def _has_page_modules(query: str) -> bool:
+    """Whether a query to the loader names a module that pages of the wiki are the source of.
+
+    One that names no module may have any.
+    """
+    values = [value for name, value in parse_qsl(query) if name == "modules"]
+    names = [name for value in values for name in value.split("|")]
+    return not names or any(name.startswith(_MODULES_OF_PAGES) for name in names)
 
 
 def make_due(connection: apsw.Connection, stale: Collection[StaleRequisite], at: float) -> None:

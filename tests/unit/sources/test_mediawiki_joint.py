@@ -10,6 +10,7 @@ from crawld.sources.mediawiki_members import pages_query
 
 CHANGES = changes_query(ChangesCursor(at=1_780_000_000.0), 1_780_000_000.0)
 PAGES = pages_query(["Category:A", "Category:B"], titles=["X", "Y"])
+WALK = {"generator": "categorymembers", "gcmtitle": "Category:A", "prop": "info"}
 
 
 def test_a_joined_query_has_the_parameters_of_both():
@@ -24,13 +25,23 @@ def test_modules_of_the_same_kind_are_joined():
     assert join_queries(CHANGES, users)["list"] == "recentchanges|logevents|embeddedin"
 
 
+def test_a_category_is_listed_beside_changes_and_continues_alone():
+    assert join_queries(CHANGES, WALK) == {**CHANGES, **WALK}
+    cursor = {"rccontinue": "1|2", "gcmcontinue": "page|3", "continue": "gcmcontinue||"}
+    response = ApiResponse({"pages": []}, cursor)
+    assert is_whole(response, CHANGES, WALK)
+    assert part_of(response, WALK).cursor == {"gcmcontinue": "page|3", "continue": "gcmcontinue||"}
+
+
 @pytest.mark.parametrize(
     ("first", "second"),
     [
         (PAGES, titles_query(["Z"])),
         ({**CHANGES, "rccontinue": "1|2", "continue": "-||"}, PAGES),
         (CHANGES, {**PAGES, "clcontinue": "3", "continue": "||info"}),
-        (CHANGES, {"generator": "categorymembers", "gcmtitle": "Category:A"}),
+        (PAGES, WALK),
+        (WALK, {**WALK, "gcmtitle": "Category:B"}),
+        (CHANGES, {**WALK, "gcmcontinue": "3", "continue": "gcmcontinue||"}),
         (CHANGES, oldest_query()),
     ],
 )

@@ -35,6 +35,9 @@ MAX_PARTS: Final = 50
 MAX_KEPT: Final = 100
 """Responses kept for the next site; each has up to 500 titles."""
 
+SHARED_WAIT_S: Final = 17.0
+"""How long a question waits for the next poll, which takes it along and costs no turn."""
+
 RETRY_S: Final = 1_800.0
 """Longest time to repeat a request; then it waits for the next run."""
 
@@ -46,9 +49,13 @@ class AskOnce:
     """Sends each request once, for several sites of a wiki that ask the same.
 
     Only a few responses are kept: those of the categories and prefixes that sites have in common.
+
+    Attributes:
+        sent: how many requests were sent.
     """
 
     def __init__(self, ask: Ask) -> None:
+        self.sent = 0
         self._ask = ask
         self._answers: dict[str, ApiResponse] = {}
 
@@ -57,6 +64,7 @@ class AskOnce:
         key = json.dumps(parameters, sort_keys=True)
         if (known := self._answers.get(key)) is not None:
             return known
+        self.sent += 1
         answer = await self._ask(parameters)
         if isinstance(answer, ApiResponse) and len(self._answers) < MAX_KEPT:
             self._answers[key] = answer

@@ -23,7 +23,7 @@ import trio
 from crawld.core.url import split_url
 from crawld.daemon.crawl.api_client import ApiClient, api_of
 from crawld.daemon.crawl.context import BackgroundWork, CrawlContext
-from crawld.daemon.jobs.wiki_parts.asking import Ask, AskOnce, resolve_titles
+from crawld.daemon.jobs.wiki_parts.asking import SHARED_WAIT_S, Ask, AskOnce, resolve_titles
 from crawld.daemon.jobs.wiki_parts.members import PartMembers
 from crawld.sources.mediawiki_api import ApiTrouble, batch
 from crawld.sources.mediawiki_members import (
@@ -55,14 +55,11 @@ JOINED_S: Final = 4.0
 """A check does the work of those that are due this soon after it."""
 
 REST_FACTOR: Final = 8.0
-"""Rest after a check, as a multiple of its duration without the wait for edited pages."""
+"""Rest after a check, as a multiple of the turns of its requests: of one with 100 categories to be
+listed, 15 minutes at one request a second."""
 
 PATIENCE_S: Final = 5.0
-"""How long edited pages come before a request."""
-
-LOOKS, LOOK_S = 20, 1.0
-"""How often, and how long before it looks again, a check waits, besides, until no edited page does:
-after an outage these come first."""
+"""How long edited pages come before a request that no poll took along."""
 
 RETRY_S: Final = 30.0
 """Pause before a wiki that did not answer is asked again."""
@@ -121,7 +118,7 @@ class WikiCategoriesJob(BackgroundWork):
     async def run(self) -> str:
         """Check the wikis that are due."""
         rows = {row.wiki_id: row for row in await self._database.read(wiki.list_wikis)}
-        began_at, waited_s = trio.current_time(), 0.0
+        began_at, turns_s = trio.current_time(), 0.0
         if not self._has_run:
             self._has_run = True
             self._due |= {wiki_id: [began_at, began_at + CHECKS_S[2]] for wiki_id in rows}
@@ -134,34 +131,30 @@ class WikiCategoriesJob(BackgroundWork):
             row = rows.get(wiki_id)
             if row is None:
                 continue
-            waited_s += await self._wait_calm(row)
-            result = await self._check(row)
+            result, requests = await self._check(row)
+            turns_s += requests * self._delay_s(row)
             if isinstance(result, ApiTrouble):
                 pause_s = max(result.pause_s(1), RETRY_S)
                 self._due[wiki_id] = sorted([*self._due[wiki_id], now + pause_s])
                 result = f"{row.origin}: {result.trouble}: {result.detail}"
             results.append(result)
         if results:
-            now = trio.current_time()
-            self._rested_at = now + REST_FACTOR * (now - began_at - waited_s)
+            self._rested_at = trio.current_time() + REST_FACTOR * turns_s
         return "; ".join(each for each in results if each) or "nothing to check"
 
     async def progress(self) -> dict[str, int]:
         """Return how many checks wait."""
         return {"checks": sum(map(len, self._due.values()))}
 
-    async def _wait_calm(self, row: WikiRow) -> float:
-        """Wait for the edited pages of the host of a wiki; return how long, seconds."""
-        began_at = trio.current_time()
+    def _delay_s(self, row: WikiRow) -> float:
         host = self._state.hosts.get(split_url(f"{row.origin}/").host)
-        for _ in range(LOOKS):
-            if host is None or not host.has_edited(self._clock.now(), self._state.active):
-                break
-            await trio.sleep(LOOK_S)
-        return trio.current_time() - began_at
+        return 0.0 if host is None else host.delay_s()
 
-    async def _check(self, row: WikiRow) -> str | ApiTrouble:
-        """Compare the categories that sites of a wiki follow, and list those that differ."""
+    async def _check(self, row: WikiRow) -> tuple[str | ApiTrouble, int]:
+        """Compare the categories that sites of a wiki follow, and list those that differ.
+
+        Return a summary or a trouble, and the number of requests.
+        """
         parts = {
             site_id: scope
             for site_id, scope in self._state.wiki_scope.parts_of(row).items()
@@ -169,23 +162,26 @@ class WikiCategoriesJob(BackgroundWork):
         }
         api = api_of(row, self._state.sites)
         if not parts or api is None:
-            return ""
+            return "", 0
         followed = sorted(frozenset[str]().union(*(part.followed or () for part in parts.values())))
         if len(followed) > MAX_CHECKED:
             self._list_again()
-            return f"{row.origin}: {len(followed)} categories"
-        ask = AskOnce(partial(self._client.ask, api, due=True, patience_s=PATIENCE_S))
-        sizes = await _ask_sizes(ask, followed, self._checks[row.wiki_id])
+            return f"{row.origin}: {len(followed)} categories", 0
+        at_once = partial(self._client.ask, api, due=True, patience_s=PATIENCE_S)
+        # Sizes are asked for often and agree as a rule; what differs is listed without a wait.
+        sizing, listing = AskOnce(partial(at_once, waits_s=SHARED_WAIT_S)), AskOnce(at_once)
+        sizes = await _ask_sizes(sizing, followed, self._checks[row.wiki_id])
         if isinstance(sizes, ApiTrouble):
-            return sizes
+            return sizes, sizing.sent
         self._checks[row.wiki_id] += 1
         counts, differing = sizes.counts, await self._differing(row, parts, sizes)
         for category in differing:
-            trouble = await self._list(row, parts, category, counts[category], ask)
+            trouble = await self._list(row, parts, category, counts[category], listing)
             if trouble is not None:
-                return trouble
+                return trouble, sizing.sent + listing.sent
         await self._members.refresh()
-        return f"{row.origin}: {len(differing)} of {len(followed)} categories listed"
+        summary = f"{row.origin}: {len(differing)} of {len(followed)} categories listed"
+        return summary, sizing.sent + listing.sent
 
     async def _differing(
         self, row: WikiRow, parts: Mapping[int, TitleScope], sizes: _Sizes

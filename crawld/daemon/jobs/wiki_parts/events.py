@@ -19,7 +19,13 @@ import structlog
 
 from crawld.daemon.crawl.api_client import ApiClient, api_of
 from crawld.daemon.crawl.context import BackgroundWork, CrawlContext
-from crawld.daemon.jobs.wiki_parts.asking import Ask, AskOnce, ask_pages, resolve_titles
+from crawld.daemon.jobs.wiki_parts.asking import (
+    SHARED_WAIT_S,
+    Ask,
+    AskOnce,
+    ask_pages,
+    resolve_titles,
+)
 from crawld.daemon.jobs.wiki_parts.members import PartMembers
 from crawld.sources.mediawiki_api import REFUSALS, ApiTrouble, TroubleKind
 from crawld.sources.mediawiki_listed import TitleAnswer, TitleOutcome
@@ -51,11 +57,9 @@ MAX_RETRY_S: Final = 600.0
 
 _CLOSED: Final = frozenset({TroubleKind.CLOSED, TroubleKind.FORBIDDEN, TroubleKind.NOT_JSON})
 
-SHARED_WAIT_S: Final = 17.0
-"""How long a question waits for the next poll, which takes it along, while edited pages wait."""
-
 PATIENCE_S: Final = 5.0
-"""How long edited pages come before a question after that: a new member is copied in time."""
+"""How long edited pages come before a question that no poll took along: a new member is copied in
+time."""
 
 MAX_REFUSALS: Final = 3
 """Refusals of a question about events, in a row; then they are left to the `members` job."""

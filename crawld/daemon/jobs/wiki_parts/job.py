@@ -28,6 +28,7 @@ from crawld.daemon.crawl.context import BackgroundWork, CrawlContext
 from crawld.daemon.crawl.hand_over import hand_over_members
 from crawld.daemon.frontier.site import ActiveSite
 from crawld.daemon.jobs.wiki_parts.asking import (
+    SHARED_WAIT_S,
     TITLES_AT_ONCE,
     Ask,
     AskOnce,
@@ -111,7 +112,9 @@ class WikiMembersJob(BackgroundWork):
         self._walked_at = self._walked_at if only_titles else now
         # Categories and prefixes that several sites of a wiki have in common are listed once.
         asks = {
-            row.wiki_id: AskOnce(partial(ask_patiently, partial(self._client.ask, api)))
+            row.wiki_id: AskOnce(
+                partial(ask_patiently, partial(self._client.ask, api, waits_s=SHARED_WAIT_S))
+            )
             for row, _ in walked
             if (api := api_of(row, self._state.sites)) is not None
         }

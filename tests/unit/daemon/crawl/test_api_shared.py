@@ -1,5 +1,6 @@
 """A question to a wiki goes along with the next poll of its recent changes."""
 
+import math
 from types import SimpleNamespace
 from urllib.parse import parse_qs
 
@@ -25,10 +26,14 @@ PAGES = [{"title": "X", "pageid": 1}]
 class Client(ApiClient):
     """A client that records its requests and gets scripted responses."""
 
-    def __init__(self, responses, *, urgent=True):
+    def __init__(self, responses, *, urgent=True, stale=False, poll_at=-math.inf):
         self.urgent = urgent
+        self.host = SimpleNamespace(
+            slot=None, poll_at=poll_at, has_stale=lambda active: stale, hinted_at=0.0
+        )
         crawl = SimpleNamespace(is_urgent=lambda slot: self.urgent)
         super().__init__(CrawlContext(None, None, Clock(), None, None, None, Config), crawl, None)
+        self._state = SimpleNamespace(active={1})
         self.responses = responses
         self.asked = []
 
@@ -37,12 +42,10 @@ class Client(ApiClient):
         return self.responses.pop(0)
 
     async def poll(self):
-        host = SimpleNamespace(slot=None)
-        return await self._send(API, host, None, CHANGES, takes_along=True)
+        return await self._send(API, self.host, None, CHANGES, takes_along=True)
 
-    async def question(self, *, waits_s=10.0):
-        host = SimpleNamespace(slot=None)
-        return await self._wait_shared(API, host, QUESTION, waits_s)
+    async def question(self, query=QUESTION, *, waits_s=10.0):
+        return await self._wait_shared(API, self.host, query, waits_s)
 
 
 async def ask_beside(client, polls):
@@ -113,7 +116,6 @@ class BusyHost:
 async def test_histories_go_along_with_polls_while_copies_are_stale():
     client = Client([ApiResponse({"pages": PAGES}, None) for _ in range(3)])
     client._asked_at["wiki.test"] = trio.current_time()
-    client._state = SimpleNamespace(active={1})
     client._crawl.wanted_at = lambda slot: None
     found = []
 
@@ -165,3 +167,41 @@ async def test_a_question_waits_only_while_edited_pages_do():
         await trio.sleep(2.0)
         await client.poll()
     assert "titles" not in client.asked[0]
+
+
+@pytest.mark.parametrize(
+    ("stale", "poll_in_s", "waited_s"),
+    [(True, 4.0, 4.0), (True, 11.0, 0.0), (True, -math.inf, 0.0), (False, 4.0, 0.0)],
+)
+@on_autojump_clock
+async def test_a_question_waits_for_a_poll_while_copies_are_stale(stale, poll_in_s, waited_s):
+    began_at = trio.current_time()
+    answers = [ApiResponse({"pages": PAGES}, None)]
+    client = Client(answers, urgent=False, stale=stale, poll_at=began_at + poll_in_s)
+    response, at, _ = await ask_beside(client, 1)
+    assert at == waited_s
+    assert (response is not None) == (waited_s > 0.0)
+
+
+@on_autojump_clock
+async def test_a_question_waits_for_a_poll_that_is_under_way():
+    client = Client([ApiResponse({"pages": PAGES}, None)], urgent=False, stale=True)
+    client.host.poll_at = trio.current_time() - 0.5
+    response, waited_s, _ = await ask_beside(client, 1)
+    assert (response is not None, waited_s) == (True, 4.0)
+
+
+@on_autojump_clock
+async def test_questions_go_along_in_their_order_and_before_histories():
+    client = Client([ApiResponse({"pages": PAGES}, None) for _ in range(3)])
+    client._questions.add(API.url, history_query(7, None), first=False)
+    second = pages_query(["Category:A"], titles=["Z"])
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(client.question)
+        await trio.sleep(0.5)
+        nursery.start_soon(client.question, second)
+        for _ in range(3):
+            await trio.sleep(0.5)
+            await client.poll()
+    asked = [each.get("titles") or each["pageids"] for each in client.asked]
+    assert asked == [["X|Y"], ["Z"], ["7"]]

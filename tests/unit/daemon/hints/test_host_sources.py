@@ -21,6 +21,8 @@ from tests.unit.daemon.fake_hosts import on_autojump_clock
 PRICE_S = 4.0
 """A request a second at a share of a quarter."""
 
+LISTED = PendingTemplates((("Template:Box", 1.0),))
+
 
 def add(host, number, kind, next_at, *, is_free=False):
     source = SimpleNamespace(row=row(number, kind), is_free=is_free)
@@ -114,16 +116,15 @@ def test_a_probe_waits_while_copies_are_stale_but_not_for_ever():
 
 def test_a_listing_waits_while_edited_pages_do_but_not_for_ever():
     host = HostSources()
-    add(host, 1, "recent_changes", 0.0).asked = True
+    add(host, 1, "recent_changes", 1000.0).asked = True
     listing = add(host, 2, "fan_out", 0.0)
-    templates = PendingTemplates((("Template:Box", 1.0),))
 
-    def wait_s(now, *, edited=True, pending=templates):
+    def wait_s(now, *, edited=True, pending=LISTED):
         given = row(2, "fan_out", pending.to_json())
         return host.puts_off(listing, given, now, stale=True, edited=edited)
 
     assert wait_s(0.0, edited=False) is None
-    assert wait_s(0.0, pending=replace(templates, pages=((1, 1.0, 1.0),))) is None
+    assert wait_s(0.0, pending=replace(LISTED, pages=((1, 1.0, 1.0),))) is None
     answers = []
     for second in range(210):
         answers.append(wait_s(1.0 * second))
@@ -132,6 +133,25 @@ def test_a_listing_waits_while_edited_pages_do_but_not_for_ever():
     assert 0 < answers[0] <= 2.0
     listing.next_at = 300.0  # then it waited for its budget
     assert wait_s(300.0 + LISTING_PATIENCE_S) is None
+
+
+@pytest.mark.parametrize(
+    ("poll_in_s", "pending", "waits"),
+    [
+        (LISTING_PATIENCE_S, LISTED, True),
+        (-1.0, LISTED, True),  # the poll is under way
+        (LISTING_PATIENCE_S + 1.0, LISTED, False),
+        (5.0, replace(LISTED, continuation={"eicontinue": "3", "continue": "-||"}), False),
+        (5.0, replace(LISTED, pages=((1, 1.0, 1.0),)), False),
+        (5.0, PendingTemplates(), False),
+    ],
+)
+def test_a_listing_waits_for_a_poll_that_takes_it_along(poll_in_s, pending, waits):
+    host, now = HostSources(), 300.0
+    add(host, 1, "recent_changes", now + poll_in_s).asked = True
+    listing = add(host, 2, "fan_out", now)
+    given = row(2, "fan_out", pending.to_json())
+    assert (host.puts_off(listing, given, now, stale=True, edited=False) is not None) == waits
 
 
 @on_autojump_clock

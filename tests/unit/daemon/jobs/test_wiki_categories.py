@@ -1,0 +1,86 @@
+"""Checks of the categories that parts of wikis follow: what they cost, and when the next comes."""
+
+from types import SimpleNamespace
+
+import pytest
+import trio
+
+from crawld.config.model import Config
+from crawld.daemon.clock import Clock
+from crawld.daemon.crawl.context import CrawlContext
+from crawld.daemon.jobs.wiki_parts.asking import SHARED_WAIT_S, AskOnce
+from crawld.daemon.jobs.wiki_parts.categories import CHECKS_S, REST_FACTOR, WikiCategoriesJob
+from crawld.sources.mediawiki_api import ApiResponse
+from crawld.sources.mediawiki_scope import TitleScope
+from crawld.store.changes.wiki import WikiRow, WikiSite
+from tests.unit.daemon.fake_hosts import on_autojump_clock
+
+NAME = "Category:Rivers"
+ROW = WikiRow(
+    *(1, 1, "http://wiki.test", 1, 0.0, "http://wiki.test/w/api.php", None, None, 0, 0),
+    *(None, None, 0, None, (WikiSite(1, 0.0),)),
+)
+SIZES = ApiResponse({"pages": [{"title": NAME, "categoryinfo": {"pages": 3, "files": 0}}]})
+
+
+class Job(WikiCategoriesJob):
+    """A job without a file: the sizes of `differing` categories differ from what the part has."""
+
+    def __init__(self, differing=(), delay_s=1.0):
+        followed = frozenset({NAME, *differing})
+        part = TitleScope(None, scoped=True, has_categories=True, followed=followed)
+        state = SimpleNamespace(
+            hosts={"wiki.test": SimpleNamespace(delay_s=lambda: delay_s)},
+            sites={1: SimpleNamespace(trusts=lambda url, source: True)},
+            wiki_scope=SimpleNamespace(parts_of=lambda row: {1: part}),
+        )
+        context = CrawlContext(state, self, Clock(), None, None, None, Config)
+        super().__init__(context, self, list_again=lambda: None)
+        self.differing = list(differing)
+        self.asked = []
+
+    async def ask(self, api, parameters, *, due, patience_s, waits_s=0.0):
+        self.asked.append((trio.current_time(), "titles" in parameters, waits_s))
+        await trio.sleep(5.0)  # for the poll that takes it along, or for edited pages
+        return SIZES
+
+    async def read(self, function):
+        return [ROW]
+
+    async def _differing(self, row, parts, sizes):
+        return self.differing
+
+    async def _list(self, row, parts, category, count, ask):
+        await ask({"gcmtitle": category})
+
+
+@on_autojump_clock
+async def test_sizes_wait_for_a_poll_and_a_category_that_differs_does_not():
+    job = Job(["Category:Rivers"])
+    await job.run()
+    assert [each[1:] for each in job.asked] == [(True, SHARED_WAIT_S), (False, 0.0)]
+
+
+@pytest.mark.parametrize(("differing", "requests"), [((), 1), (("A", "B", "C"), 4)])
+@on_autojump_clock
+async def test_a_check_rests_for_the_turns_of_its_requests(differing, requests):
+    job = Job(differing, delay_s=2.0)
+    await job.run()
+    job.doubt(1)
+    job.asked.clear()
+    began_at = trio.current_time()
+    while not job.asked:
+        await trio.sleep(job.every_s)
+        await job.run()
+    rest_s = REST_FACTOR * requests * 2.0
+    assert job.asked[0][0] - began_at == pytest.approx(max(rest_s, CHECKS_S[0]), abs=0.01)
+
+
+async def test_a_request_that_was_answered_before_is_not_sent_again():
+    async def answer(parameters):
+        return SIZES
+
+    ask = AskOnce(answer)
+    for query in ({"a": 1}, {"a": 2}, {"a": 1}):
+        await ask(query)
+    assert ask.sent == 2
