@@ -6,8 +6,9 @@ whenever nothing else is due sooner, so a due time decides only while work waits
 
     work                                             due, seconds after it was reported
     a page came back, or another page took its URL   0: readers see what is not there
-    an edited page                                   15; reported late: as late again, up to 45
-    an image or style that was replaced, a retry     45 after its retry time
+    an edited page                                   15; reported late: as late again, up to 35
+    an image or style that was replaced, a retry     30 after its retry time
+    the first of the new images and styles           30 after the one before it
     an audit                                         30
     a deletion or move to be confirmed               120: readers see the mark already
 
@@ -26,13 +27,17 @@ from typing import Final
 AT_ONCE: Final = -math.inf
 """Due before all other work."""
 
-PROMPT_S, BELATED_S = 15.0, 45.0
+PROMPT_S, BELATED_S = 15.0, 35.0
 """A page is due `PROMPT_S` after its change was reported. A change that was itself reported late,
 such as one of an outage, may wait once more as long as it has, up to `BELATED_S`: new edits do not
 wait behind all those of an outage, and these are read soon, too."""
 
 AUDIT_S: Final = 30.0
-RETRY_S: Final = 45.0
+RETRY_S: Final = 30.0
+MISSING_S: Final = 30.0
+"""New images and styles have turns of their own so seldom: a page that was visited anew shows some,
+and thousands of them wait while a host is mirrored for the first time."""
+
 CONFIRM_S: Final = 120.0
 
 FAN_OUT_S: Final = 3.0

@@ -308,8 +308,12 @@ class CrawlState:
 
         Args:
             new: at most `FEW_PAGES`; more go to `enter_all`.
-            soon: whether requisites go to the front of their queue.
+            soon: whether requisites go to the front of their queue, in this order.
         """
+        if soon:  # each goes before those that went to the front before it
+            held = list(new)
+            first = [page for page in held if page.requisite]
+            new = [*(page for page in held if not page.requisite), *reversed(first)]
         for page in new:
             host, queue = self._queue_of(page)
             if page.was_visited:

@@ -6,8 +6,11 @@ refill brings it again.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator
 from typing import Final
+
+from crawld.core.revisit.due import MISSING_S
 
 LOOK_AHEAD: Final = 256
 """Pages of the frontier held in memory per host and site."""
@@ -21,11 +24,12 @@ class LookAhead:
         held: pages taken and not yet recorded; a refill must skip them.
     """
 
-    __slots__ = ("_grew", "_pages", "held", "more")
+    __slots__ = ("_due_at", "_grew", "_pages", "held", "more")
 
     def __init__(self) -> None:
         self.more = self._grew = False
         self.held: set[int] = set()
+        self._due_at = math.inf
         self._pages: list[int] = []  # a deque would cost 600 bytes a host
 
     def __len__(self) -> int:
@@ -85,7 +89,16 @@ class LookAhead:
             return None
         page = self._pages.pop(0)
         self.held.add(page)
+        self._due_at = math.inf
         return page
+
+    def due_at(self, now: float) -> float:
+        """Return since when (Unix seconds) the first page has waited too long; ∞: it has not.
+
+        Asked at each turn. After a page was taken the next has as long.
+        """
+        self._due_at = min(self._due_at, now + MISSING_S) if self._pages else math.inf
+        return self._due_at if self._due_at <= now else math.inf
 
     def put_back(self, page: int) -> None:
         """Put a page that is held back to the front."""

@@ -177,7 +177,8 @@ class PageQueue:
     @property
     def has_rest(self) -> bool:
         """Whether a page without a due time waits that is missing, or may have changed."""
-        return len(self.ahead) > 0 or self._hint_counts[1] > 0 or self._retries.has_undated
+        new = len(self.ahead) > 0 and not self.requisites
+        return new or self._hint_counts[1] > 0 or self._retries.has_undated
 
     @property
     def _hint_counts(self) -> tuple[int, int]:
@@ -189,11 +190,12 @@ class PageQueue:
         self._wake_rested(now)
         return min(self._due_times(now))
 
-    def _due_times(self, now: float) -> tuple[float, float, float]:
-        """Return the first due times of `again`, `retries` and `policy`; ∞: none."""
+    def _due_times(self, now: float) -> tuple[float, float, float, float]:
+        """Return the first due times of `again`, `retries`, `policy`, new requisites; ∞: none."""
         policy = self._policy
         edited_at = policy.due_at if isinstance(policy, IndexPolicy) else math.inf
-        return self._again.due_at, self._retries.due_at(now), edited_at
+        new_at = self.ahead.due_at(now) if self.requisites else math.inf
+        return self._again.due_at, self._retries.due_at(now), edited_at, new_at
 
     def wanted_at(self, now: float) -> float | None:
         """Return when (Unix seconds) some page may be visited at the earliest; None: never."""
@@ -206,9 +208,7 @@ class PageQueue:
         """Return when (Unix seconds) the policy may select at the earliest; None: never."""
         if self._selectable and not self._idles(now):
             return now
-        times = []
-        if self._selectable:
-            times.append(self._idle_until)
+        times = [self._idle_until] if self._selectable else []
         if (rested_at := self._resting.until(now)) is not None:
             times.append(rested_at)
         return min(times, default=None)
@@ -219,7 +219,9 @@ class PageQueue:
     def take(self, now: float) -> int | None:
         """Take the page to visit now, or None."""
         self._wake_rested(now)
-        due_at = min(self._due_times(now))
+        *others, new_at = self._due_times(now)
+        if new_at < (due_at := min(others)):
+            return self._take_new()
         # New requisites wait for those that are stale; new pages share the turns with stale ones.
         if self._balance >= 0 and due_at > AT_ONCE and not (self.requisites and due_at < math.inf):
             new = self._take_new()
@@ -233,8 +235,8 @@ class PageQueue:
         if (page := self._retries.take(now)) is None:
             if isinstance(self._policy, IndexPolicy) and self._selectable:
                 page = self._policy.select_affected(now)
-            if page is None:
-                return self._take_new()
+            if page is None:  # new requisites have turns of their own
+                return None if self.requisites else self._take_new()
             self._selectable -= 1
         self._in_flight[page] = 0.0
         return page
@@ -244,8 +246,7 @@ class PageQueue:
         self._wake_rested(now)
         if not self._selectable or self._idles(now):
             return None
-        page = self._select(now)
-        if page is not None:
+        if (page := self._select(now)) is not None:
             self._in_flight[page] = 0.0
         return page
 
@@ -269,7 +270,7 @@ class PageQueue:
         return page
 
     def _take_revisit(self, now: float) -> int | None:
-        again_at, retry_at, edited_at = self._due_times(now)
+        again_at, retry_at, edited_at, _ = self._due_times(now)
         page = None
         if again_at < math.inf and again_at <= min(retry_at, edited_at):
             page = self._again.take()
@@ -341,8 +342,7 @@ class PageQueue:
         """Put back a page without a good copy; visit it at `retry_at` (Unix seconds)."""
         # A hint of a later change, which came during the visit, says that it is back.
         is_back = self._in_flight.get(page, 0.0) > gone_at
-        policy = self._policy
-        due_at = math.inf
+        due_at, policy = math.inf, self._policy
         if isinstance(policy, IndexPolicy) and gone_at == math.inf:
             due_at = policy.due_at_of(page)
         self.drop(page)

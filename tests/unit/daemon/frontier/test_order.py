@@ -9,6 +9,7 @@ from crawld.core.revisit.due import (
     AT_ONCE,
     CONFIRM_S,
     FAN_OUT_S,
+    MISSING_S,
     PROMPT_S,
     REST_EVERY,
     RETRY_S,
@@ -104,6 +105,23 @@ async def test_images_and_confirmations_wait_for_edits_but_no_longer_than_until_
 
 
 @on_autojump_clock
+async def test_a_new_image_has_a_turn_in_time_however_many_edits_come():
+    host = make_host(requisites=(501,))
+    queue, images = host.pages[1], host.requisites[1]
+    images.load_retry(502, NOW - 1.0)  # it is old, but nobody reports another picture
+    images.add_new([601, 602, 603])
+    found = []
+    for turn in range(100):  # an edit a turn
+        queue.add_hint(1 + turn % 30, NOW + turn, 0.9, due_at=NOW + turn + PROMPT_S)
+        found += turns(host, 1, at=NOW + turn)
+    by_due_times = [turn for turn, page in enumerate(found) if page in (601, 602, 603)]
+    assert found[by_due_times[0]] == 601
+    assert by_due_times[0] <= MISSING_S
+    assert by_due_times[1] - by_due_times[0] <= MISSING_S + 1
+    assert len(by_due_times) <= 100 / MISSING_S
+
+
+@on_autojump_clock
 async def test_the_order_holds_over_the_sites_of_a_host():
     host = make_host((1, 2, 3))
     for page in range(1001, 1004):
@@ -127,9 +145,8 @@ async def test_while_edits_never_end_nothing_starves():
         at = NOW + turn
         queue.add_hint(1 + turn % 30, at, 0.9)
         found += turns(host, 1, at=at)
-    rest = [page for page in found if page > 30]
-    assert len(rest) == 200 // REST_EVERY
-    assert sum(page > 600 for page in rest) == len(rest) // 2  # affected pages have the others
+    assert sum(30 < page <= PAGES for page in found) == 200 // REST_EVERY
+    assert sum(page > 600 for page in found) == 200 // MISSING_S  # they have turns of their own
 
 
 @on_autojump_clock
