@@ -10,8 +10,7 @@ whenever nothing else is due sooner, so a due time decides only while work waits
     an image or style that was replaced, a retry     30 after its retry time
     the first of the new images and styles           30 after the one before it
     an audit                                         30
-    a deletion or move to be confirmed               120: readers see the mark already
-
+    a deletion or move to be confirmed               never, but before revisits: readers see it
 
 Users of an edited template get the turns that are left, and one of `REST_EVERY` while none is: a
 template of many users would delay all edits for minutes. Their due times order them among each
@@ -27,6 +26,9 @@ from typing import Final
 AT_ONCE: Final = -math.inf
 """Due before all other work."""
 
+AT_LEISURE: Final = math.inf
+"""After all that is known to be wrong, before revisits on suspicion."""
+
 PROMPT_S, BELATED_S = 15.0, 35.0
 """A page is due `PROMPT_S` after its change was reported. A change that was itself reported late,
 such as one of an outage, may wait once more as long as it has, up to `BELATED_S`: new edits do not
@@ -38,7 +40,6 @@ MISSING_S: Final = 30.0
 """New images and styles have turns of their own so seldom: a page that was visited anew shows some,
 and thousands of them wait while a host is mirrored for the first time."""
 
-CONFIRM_S: Final = 120.0
 
 FAN_OUT_S: Final = 3.0
 """A user of an edited template is due so much later for each user that the template has."""

@@ -102,8 +102,7 @@ class PageQueue:
         self.requisites = requisites
         self.ahead = LookAhead()
         self._left_out: set[int] = set()
-        self.policy_name = policy_name
-        self._policy_of = policy_name
+        self.policy_name = self._policy_of = policy_name
         self._policy: Policy = _EMPTY
         self._in_flight: dict[int, float] = {}  # with the latest change hinted at meanwhile
         self._since_read: dict[int, float] = {}
@@ -168,7 +167,12 @@ class PageQueue:
     def rank(self) -> Rank:
         """The rank of the most urgent pages; hints since the last turn count as edits."""
         edited, affected = self._hint_counts
-        if self._again or edited or self._retries.has_recalled or self._resting.has_hints:
+        if (
+            self._again.due_at < math.inf
+            or edited
+            or self._retries.has_recalled
+            or self._resting.has_hints
+        ):
             return Rank.EDITED
         if self.ahead:
             return Rank.NEW
@@ -278,6 +282,8 @@ class PageQueue:
             page = self._retries.take_due()
         elif edited_at == math.inf:
             page = self._retries.take(now)
+            if page is None and self._again and not self._hint_counts[1]:
+                page = self._again.take()  # at leisure
         if page is None and self._selectable and not self._idles(now):
             page = self._select(now)
         if page is not None:
@@ -326,12 +332,11 @@ class PageQueue:
         """Let a visited page be visited until a time (Unix seconds), wherever it is queued.
 
         Args:
-            due_at: `AT_ONCE` is the next turn.
+            due_at: `AT_ONCE` is the next turn, `AT_LEISURE` one before ordinary revisits.
         """
         if page in self._in_flight or page in self._again:
             return
-        waited = self._retries.drop(page)
-        if not (self._resting.drop({page}) or waited):
+        if not (self._retries.drop(page) | self._resting.drop({page})):
             if page not in self._policy:
                 return
             self._policy.remove(page)

@@ -13,7 +13,7 @@ from typing import Final
 import trio
 
 from crawld.core.page import Outcome
-from crawld.core.revisit.due import CONFIRM_S, FAN_OUT_S, RETRY_S, due_time
+from crawld.core.revisit.due import AT_LEISURE, FAN_OUT_S, RETRY_S, due_time
 from crawld.daemon.crawl.context import BackgroundWork
 from crawld.daemon.frontier.page_queue import RELIABLE_TRUST
 from crawld.store.changes import fan_out, hint, hint_source
@@ -76,10 +76,9 @@ class HintDelivery(BackgroundWork):
         host = self._state.hosts.get(row.host)
         if host is None or not removed:
             return
-        due_at = self._clock.now() + CONFIRM_S
         for each in removed:
             if (pages := host.pages.get(each.site_id)) is not None:
-                pages.visit_until(each.page_id, due_at)
+                pages.visit_until(each.page_id, AT_LEISURE)
         self._state.schedule.wake(host.slot)
 
     def refresh(self, stale: Sequence[StaleRequisite]) -> None:
@@ -126,13 +125,16 @@ class HintDelivery(BackgroundWork):
                 for row in known:
                     number = row.hint_source_id
                     users = listed.get((number, row.heard_at), 0) if indirect[number] else None
+                    due_at = _due_at(row.first_at, row.heard_at, users)
                     pages.add_hint(
                         row.page_id,
                         row.last_at,
                         trust[number],
                         indirect=indirect[number],
-                        due_at=_due_at(row.first_at, row.heard_at, users),
+                        due_at=AT_LEISURE if row.is_removed else due_at,
                     )
+                    if row.is_removed:
+                        pages.visit_until(row.page_id, AT_LEISURE)
                 back = {row.page_id for row in known if row.last_outcome in _GONE}
                 pages.recall(back, self._clock.now())
                 count += len(known)

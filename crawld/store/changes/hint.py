@@ -404,6 +404,7 @@ class OutstandingHint(NamedTuple):
         first_at, last_at: the earliest and the latest change reported.
         heard_at: when the first of them was reported.
         last_outcome: of the last visit of the page.
+        is_removed: whether its wiki reports it as deleted or moved away.
     """
 
     page_id: int
@@ -415,6 +416,7 @@ class OutstandingHint(NamedTuple):
     heard_at: float
     change_count: int
     last_outcome: str | None = None
+    is_removed: bool = False
 
 
 def list_outstanding(
@@ -423,11 +425,12 @@ def list_outstanding(
     """Return hints in the order of (page_id, hint_source_id), after the one in `after`."""
     rows = connection.execute(
         "SELECT page_id, host_id, site_id, hint_source_id, first_at, last_at, heard_at, told,"
-        " last_outcome FROM hint CROSS JOIN page USING (page_id)"
+        " last_outcome, EXISTS (SELECT 1 FROM removal WHERE removal.page_id = hint.page_id)"
+        " FROM hint CROSS JOIN page USING (page_id)"
         " WHERE (page_id, hint_source_id) > (?, ?) ORDER BY page_id, hint_source_id LIMIT ?",
         (*after, limit),
     )
-    return [OutstandingHint(*row) for row in rows]
+    return [OutstandingHint(*row[:-1], bool(row[-1])) for row in rows]
 
 
 def of_page(connection: apsw.Connection, page_id: int) -> list[tuple[str, float]]:

@@ -6,8 +6,8 @@ import trio
 
 from crawld.core.politeness import DelayRules
 from crawld.core.revisit.due import (
+    AT_LEISURE,
     AT_ONCE,
-    CONFIRM_S,
     FAN_OUT_S,
     MISSING_S,
     PROMPT_S,
@@ -76,7 +76,7 @@ async def test_what_is_due_first_then_users_of_templates_then_revisits():
     queue = host.pages[1]
     for page in (21, 22, 23, 24):
         queue.add_hint(page, NOW - 5.0, 0.9, indirect=True)
-    queue.visit_until(31, NOW + CONFIRM_S)
+    queue.visit_until(31, AT_LEISURE)
     host.requisites[1].recall({502, 503}, NOW + RETRY_S)
     for page in (11, 12):
         queue.add_hint(page, NOW - 5.0, 0.9)
@@ -85,23 +85,34 @@ async def test_what_is_due_first_then_users_of_templates_then_revisits():
     assert found[0] == 32
     assert set(found[1:3]) == {11, 12}
     assert set(found[3:5]) == {502, 503}
-    assert found[5] == 31
-    assert set(found[6:10]) == {21, 22, 23, 24}
+    assert set(found[5:9]) == {21, 22, 23, 24}
+    assert found[9] == 31
     assert not {31, 32, 11, 12, 502, 503, 501} & set(found[10:])
 
 
 @on_autojump_clock
-async def test_images_and_confirmations_wait_for_edits_but_no_longer_than_until_they_are_due():
+async def test_images_wait_for_edits_but_no_longer_than_until_they_are_due():
     host = make_host(requisites=(501,))
     queue = host.pages[1]
     host.requisites[1].recall({501}, NOW + RETRY_S)
-    queue.visit_until(40, NOW + CONFIRM_S)
     found = []
-    for turn in range(140):  # an edit a turn
+    for turn in range(60):  # an edit a turn
         queue.add_hint(1 + turn % 30, NOW + turn, 0.9, due_at=NOW + turn + PROMPT_S)
         found += turns(host, 1, at=NOW + turn)
     assert RETRY_S - PROMPT_S <= found.index(501) <= RETRY_S
-    assert CONFIRM_S - PROMPT_S <= found.index(40) <= CONFIRM_S
+
+
+@on_autojump_clock
+async def test_a_confirmation_waits_for_the_users_of_templates_of_all_sites():
+    host = make_host((1, 2))
+    host.pages[1].visit_until(5, AT_LEISURE)
+    for page in range(1001, 1004):
+        host.pages[2].add_hint(page, NOW - 5.0, 0.9, indirect=True)
+    assert not host.has_stale({1})  # readers see the mark
+    assert host.wanted_at(NOW, {1, 2}) == NOW
+    found = turns(host, 5)
+    assert set(found[:3]) == {1001, 1002, 1003}
+    assert 5 in found[3:]
 
 
 @on_autojump_clock

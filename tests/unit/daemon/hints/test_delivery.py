@@ -9,13 +9,15 @@ import pytest
 import trio
 
 from crawld.core.change.reliability import Reliability
-from crawld.core.revisit.due import CONFIRM_S, PROMPT_S
+from crawld.core.revisit.due import PROMPT_S
 from crawld.daemon.frontier.host import HostState
 from crawld.daemon.frontier.page_queue import RELIABLE_TRUST, PageQueue
+from crawld.daemon.frontier.rank import Rank
 from crawld.daemon.frontier.revisit_queue import VisitedPages
 from crawld.daemon.hints.delivery import HintDelivery, is_indirect, trust_of
 from crawld.daemon.schedule.slots import HostSlot
-from crawld.store.changes.hint import AcceptedHint
+from crawld.store.changes import fan_out, hint, hint_source
+from crawld.store.changes.hint import AcceptedHint, OutstandingHint
 from crawld.store.frontier.removal import RemovedPage
 from tests.unit.daemon.fake_hosts import on_autojump_clock
 
@@ -64,7 +66,16 @@ class KnownHost:
         )
         clock = SimpleNamespace(now=lambda: NOW)
         parts = dict.fromkeys(("database", "workers", "analyser", "rng", "config"))
+        parts["database"] = self
         self.delivery = HintDelivery(SimpleNamespace(state=state, clock=clock, **parts))
+        self.outstanding = []
+
+    async def read(self, function, **_):
+        """Return rows as of a start, at which few hints are outstanding."""
+        sources = [SimpleNamespace(hint_source_id=1, kind="recent_changes", evidence=None)]
+        sources.append(SimpleNamespace(hint_source_id=2, kind="probe", evidence=None))
+        known = {hint_source.list_sources: sources, fan_out.users_by_time: {}}
+        return {**known, hint.list_outstanding: self.outstanding}[function]
 
     @property
     def order(self):
@@ -85,7 +96,9 @@ async def test_a_page_that_was_replaced_is_due_before_edits_and_a_deletion_after
     ]
     await known.delivery.deliver(source, accepted, frozenset({3}))
     known.delivery.confirm(source, [RemovedPage(1, 1)])
-    assert known.order == [(3, 0.0), (2, PROMPT_S), (1, CONFIRM_S)]
+    assert known.order == [(3, 0.0), (2, PROMPT_S)]
+    assert known.queue.rank is Rank.REVISIT
+    assert known.queue.take(NOW) == 1
 
 
 @on_autojump_clock
@@ -96,6 +109,18 @@ async def test_an_edit_after_the_restoration_of_a_page_does_not_wait_for_its_con
     edited = AcceptedHint(1, NOW - 2.0, NOW - 1.0, 1, NOW - 86_400.0, None, None, 1)
     await known.delivery.deliver(source, [edited])
     assert known.order == [(1, PROMPT_S)]
+
+
+@on_autojump_clock
+async def test_a_start_lets_removed_pages_wait_for_edits_however_many_sources_report_them():
+    known = KnownHost()
+    known.outstanding = [
+        OutstandingHint(page, 1, 1, source, NOW - 9.0, NOW - 8.0, NOW - 7.0, 1, None, page == 1)
+        for page, source in ((1, 1), (1, 2), (2, 1))
+    ]
+    assert await known.delivery.restore() == 3
+    assert known.order == [(2, PROMPT_S - 7.0)]
+    assert known.queue.take(NOW) == 1
 
 
 @on_autojump_clock

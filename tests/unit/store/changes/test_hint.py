@@ -6,7 +6,8 @@ from crawld.core.page import Outcome
 from crawld.store import visit
 from crawld.store.changes import freshness, hint, hint_source
 from crawld.store.changes.hint import HintJudgement, PageHint, PollResult, UrlHint
-from crawld.store.frontier import frontier
+from crawld.store.frontier import frontier, removal
+from crawld.store.frontier.removal import RemovalReport
 from tests.unit.store.rows import NOW, changed, found, unlike, url_hash
 
 HOUR_S = 3_600.0
@@ -39,6 +40,16 @@ def answer(connection, page, at, *sources, changed=None, before_at=NOW - HOUR_S)
 
 def outstanding(connection):
     return [row.page_id for row in hint.list_outstanding(connection, limit=100)]
+
+
+def test_an_outstanding_hint_tells_whether_its_page_is_reported_as_removed(
+    connection, pages, source
+):
+    take(connection, source, *((page, NOW - 20, NOW - 10) for page in pages[:2]))
+    report = RemovalReport(url_hash("https://example.org/b"), "deletion", NOW - 20, NOW - 10)
+    assert len(removal.report(connection, 1, [report])) == 1
+    rows = hint.list_outstanding(connection, limit=100)
+    assert [(row.page_id, row.is_removed) for row in rows] == [(pages[0], False), (pages[1], True)]
 
 
 def stored(connection, source):
