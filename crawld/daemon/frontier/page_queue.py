@@ -167,12 +167,7 @@ class PageQueue:
     def rank(self) -> Rank:
         """The rank of the most urgent pages; hints since the last turn count as edits."""
         edited, affected = self._hint_counts
-        if (
-            self._again.due_at < math.inf
-            or edited
-            or self._retries.has_recalled
-            or self._resting.has_hints
-        ):
+        if self._again.is_dated or edited or self._retries.has_recalled or self._resting.has_hints:
             return Rank.EDITED
         if self.ahead:
             return Rank.NEW

@@ -150,6 +150,11 @@ class AgainQueue:
         """Until when (Unix seconds) the first page should be visited; ∞ if there is none."""
         return self._pages[0][0] if self._pages else math.inf
 
+    @property
+    def is_dated(self) -> bool:
+        """Whether there is a page with a due time; the others are visited at leisure."""
+        return self.due_at < math.inf
+
     def take(self) -> int:
         """Remove and return the page that is due first."""
         (_, page), *rest = self._pages
