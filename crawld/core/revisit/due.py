@@ -10,7 +10,8 @@ whenever nothing else is due sooner, so a due time decides only while work waits
     an image or style that was replaced, a retry     30 after its retry time
     the first of the new images and styles           30 after the one before it
     an audit                                         30
-    a deletion or move to be confirmed               never, but before revisits: readers see it
+    a deletion or move to be confirmed, a picture    never, but after users of templates:
+    that was replaced, for dense screens             readers see the mark, or the other picture
 
 Users of an edited template get the turns that are left, and one of `REST_EVERY` while none is: a
 template of many users would delay all edits for minutes. Their due times order them among each

@@ -306,8 +306,10 @@ class HostState:
         if not requisites:
             return self._take_leading(pages, now)
         best = min((queue.rank for queue in pages), default=Rank.REVISIT)
-        if best is Rank.AFFECTED and any(queue.rank <= Rank.NEW for queue in requisites):
-            return self._take_of(requisites, now) or self._take_leading(pages, now)
+        if best is Rank.AFFECTED:
+            if any(queue.rank <= Rank.NEW for queue in requisites):
+                return self._take_of(requisites, now) or self._take_leading(pages, now)
+            return self._take_leading(pages, now) or self._take_of(requisites, now)
         if self._balance < 0.0:
             taken = self._take_of(requisites, now) or self._take_leading(pages, now)
         else:

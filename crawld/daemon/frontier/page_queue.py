@@ -176,8 +176,7 @@ class PageQueue:
     @property
     def has_rest(self) -> bool:
         """Whether a page without a due time waits that is missing, or may have changed."""
-        new = len(self.ahead) > 0 and not self.requisites
-        return new or self._hint_counts[1] > 0 or self._retries.has_undated
+        return len(self.ahead) > 0 or self._hint_counts[1] > 0 or self._retries.has_undated
 
     @property
     def _hint_counts(self) -> tuple[int, int]:

@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from crawld.core.revisit.due import AT_LEISURE
 from crawld.core.revisit.policies import Policy, VisitObservation
 
 RestingPage = tuple[float, int, VisitObservation | None]
@@ -198,9 +199,16 @@ class RetryQueue:
         heapq.heappush(self._recalled, (due_at, page))
 
     def recall(self, pages: Set[int], due_at: float) -> None:
-        """Let these pages, as far as they are here, be visited from now until a time."""
+        """Let these pages, as far as they are here, be visited from now until a time.
+
+        Args:
+            due_at: `AT_LEISURE` is a turn that nothing else wants.
+        """
         for page in self._remove(pages):
-            self.add_recalled(page, due_at)
+            if due_at == AT_LEISURE:
+                self.add(page, 0.0)
+            else:
+                self.add_recalled(page, due_at)
 
     def advance(self, page: int, due_at: float) -> None:
         """Let a page, if it is here, be visited from its retry time until a time."""

@@ -430,7 +430,7 @@ def list_outstanding(
         " WHERE (page_id, hint_source_id) > (?, ?) ORDER BY page_id, hint_source_id LIMIT ?",
         (*after, limit),
     )
-    return [OutstandingHint(*row[:-1], bool(row[-1])) for row in rows]
+    return [OutstandingHint(*row) for row in rows]
 
 
 def of_page(connection: apsw.Connection, page_id: int) -> list[tuple[str, float]]:

@@ -31,12 +31,24 @@ AND site_id IN (SELECT value FROM json_each(?))
 """
 
 
+UNHURRIED_S: Final = 3_600.0
+"""What no reader misses soon is due since so long ago: a start takes it for a usual refetch."""
+
+_WIDTH: Final = "px-"
+_MAX_WIDTH_DIGITS: Final = 5
+
+
 class StaleRequisite(NamedTuple):
-    """A requisite to fetch again, with its host and site."""
+    """A requisite to fetch again, with its host and site.
+
+    Attributes:
+        is_dense: whether only dense screens show it: a page shows another one in its place.
+    """
 
     page_id: int
     host_id: int
     site_id: int
+    is_dense: bool = False
 
 
 def find_stale(
@@ -56,15 +68,36 @@ def find_stale(
             part of the path, or the one before it for a thumbnail.
         styles: whether styles or scripts changed.
     """
-    found = []
+    found: list[tuple[StaleRequisite, str, int]] = []
     wanted = (now, json.dumps(site_ids))
     for page_id, host_id, site_id, url in connection.execute(_REQUISITES, wanted):
         path, _, query = split_url(url).target.partition("?")
         parts = path.rsplit("/", 2)[1:]
         styled = styles and parts[-1] == LOADER and _has_page_modules(query)
         if any(unquote(part) in files for part in parts) or styled:
-            found.append(StaleRequisite(page_id, host_id, site_id))
-    return found
+            folder, _, last = path.rpartition("/")
+            found.append((StaleRequisite(page_id, host_id, site_id), folder, _width_of(last)))
+    widths = {(folder, width) for _, folder, width in found}
+    return [
+        each._replace(is_dense=any((folder, base) in widths for base in _bases(width)))
+        for each, folder, width in found
+    ]
+
+
+def _width_of(name: str) -> int:
+    """Return the width of a thumbnail, pixels, by its name: `220px-Flag_of_Chad.svg.png`; else 0.
+
+    That of a page of a document is in its middle: `page3-220px-Book.pdf.jpg`.
+    """
+    digits = name.partition(_WIDTH)[0].rpartition("-")[2]
+    is_number = digits.isascii() and digits.isdigit() and len(digits) <= _MAX_WIDTH_DIGITS
+    return int(digits) if is_number and _WIDTH in name else 0
+
+
+def _bases(width: int) -> set[int]:
+    """Return the widths of which a thumbnail may have 1.5 or 2 times as many pixels."""
+    bases = {width * 2 // 3, -(-width * 2 // 3)} | ({width // 2} if width % 2 == 0 else set())
+    return bases - {0, width}
 
 
 def _has_page_modules(query: str) -> bool:
@@ -79,8 +112,10 @@ def _has_page_modules(query: str) -> bool:
 
 def make_due(connection: apsw.Connection, stale: Collection[StaleRequisite], at: float) -> None:
     """Make requisites due, so that a restart does not forget them."""
-    connection.execute(
-        "UPDATE page SET retry_at = ? WHERE requisite = 1 AND retry_at IS NOT NULL"
-        " AND page_id IN (SELECT value FROM json_each(?))",
-        (at, json.dumps([each.page_id for each in stale])),
-    )
+    for is_dense, since in ((False, at), (True, at - UNHURRIED_S)):
+        numbers = [each.page_id for each in stale if each.is_dense == is_dense]
+        connection.execute(
+            "UPDATE page SET retry_at = ? WHERE requisite = 1 AND retry_at IS NOT NULL"
+            " AND page_id IN (SELECT value FROM json_each(?))",
+            (since, json.dumps(numbers)),
+        )

@@ -103,6 +103,14 @@ async def test_images_wait_for_edits_but_no_longer_than_until_they_are_due():
 
 
 @on_autojump_clock
+async def test_a_new_page_is_not_taken_for_an_edited_one_however_long_it_waits():
+    host = make_host()
+    host.pages[1].add_new([301])
+    for waited_s in (0.0, 10 * MISSING_S):
+        assert not host.has_edited(NOW + waited_s, {1})
+
+
+@on_autojump_clock
 async def test_a_confirmation_waits_for_the_users_of_templates_of_all_sites():
     host = make_host((1, 2))
     host.pages[1].visit_until(5, AT_LEISURE)
@@ -120,6 +128,7 @@ async def test_a_new_image_has_a_turn_in_time_however_many_edits_come():
     host = make_host(requisites=(501,))
     queue, images = host.pages[1], host.requisites[1]
     images.load_retry(502, NOW - 1.0)  # it is old, but nobody reports another picture
+    images.recall({501}, NOW + 1_000.0)
     images.add_new([601, 602, 603])
     found = []
     for turn in range(100):  # an edit a turn
@@ -130,6 +139,19 @@ async def test_a_new_image_has_a_turn_in_time_however_many_edits_come():
     assert by_due_times[0] <= MISSING_S
     assert by_due_times[1] - by_due_times[0] <= MISSING_S + 1
     assert len(by_due_times) <= 100 / MISSING_S
+
+
+@on_autojump_clock
+async def test_a_picture_for_dense_screens_waits_for_the_users_of_templates():
+    host = make_host(requisites=(501, 502))
+    host.requisites[1].recall({501}, AT_LEISURE)
+    host.requisites[1].recall({502}, NOW + RETRY_S)
+    for page in range(11, 21):
+        host.pages[1].add_hint(page, NOW - 5.0, 0.9, indirect=True)
+    found = turns(host, 14)
+    assert found[0] == 502
+    assert set(found[1:11]) == set(range(11, 21))
+    assert 501 in found[11:]
 
 
 @on_autojump_clock

@@ -9,7 +9,7 @@ import pytest
 import trio
 
 from crawld.core.change.reliability import Reliability
-from crawld.core.revisit.due import PROMPT_S
+from crawld.core.revisit.due import PROMPT_S, RETRY_S
 from crawld.daemon.frontier.host import HostState
 from crawld.daemon.frontier.page_queue import RELIABLE_TRUST, PageQueue
 from crawld.daemon.frontier.rank import Rank
@@ -18,6 +18,7 @@ from crawld.daemon.hints.delivery import HintDelivery, is_indirect, trust_of
 from crawld.daemon.schedule.slots import HostSlot
 from crawld.store.changes import fan_out, hint, hint_source
 from crawld.store.changes.hint import AcceptedHint, OutstandingHint
+from crawld.store.changes.wiki_requisite import StaleRequisite
 from crawld.store.frontier.removal import RemovedPage
 from tests.unit.daemon.fake_hosts import on_autojump_clock
 
@@ -99,6 +100,18 @@ async def test_a_page_that_was_replaced_is_due_before_edits_and_a_deletion_after
     assert known.order == [(3, 0.0), (2, PROMPT_S)]
     assert known.queue.rank is Rank.REVISIT
     assert known.queue.take(NOW) == 1
+
+
+@on_autojump_clock
+async def test_a_picture_for_dense_screens_has_no_due_time():
+    known = KnownHost()
+    images = PageQueue(1, 1, "uniform", discovery_share=0.5, min_revisit_s=3600.0, requisites=True)
+    known.host.requisites[1] = images
+    for page in (501, 502):
+        images.load_retry(page, NOW + 86_400.0)
+    known.delivery.refresh([StaleRequisite(501, 1, 1, is_dense=True), StaleRequisite(502, 1, 1)])
+    assert images.due_at(NOW) == NOW + RETRY_S
+    assert [images.take(NOW) for _ in range(3)] == [502, 501, None]
 
 
 @on_autojump_clock

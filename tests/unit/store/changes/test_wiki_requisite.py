@@ -1,3 +1,5 @@
+import pytest
+
 from crawld.core.page import Outcome
 from crawld.store import visit
 from crawld.store.changes import wiki_requisite
@@ -40,6 +42,53 @@ def test_an_upload_makes_the_image_and_its_thumbnails_stale(connection):
     assert stale(connection, "Flag_of_Chad.svg") == {ids[PATHS[0]], ids[PATHS[1]]}
     assert stale(connection, "Étoile.png") == {ids[PATHS[2]]}
     assert not stale(connection, "Flag")
+
+
+@pytest.mark.parametrize(
+    ("widths", "dense"),
+    [
+        ((120, 180, 240), {180, 240}),
+        ((125, 188, 250), {188, 250}),
+        ((220, 330, 440, 500), {330, 440}),
+        ((120, 200), set()),
+        ((240,), set()),
+    ],
+)
+def test_a_thumbnail_that_has_a_smaller_one_beside_it_is_for_dense_screens(
+    connection, widths, dense
+):
+    site.upsert(connection, "s", "{}", source="config", at=NOW)
+    paths = {f"images/thumb/9/9e/A.png/{width}px-A.png": width for width in widths}
+    # Of another file, so that the widths of files are kept apart; and one page of a document.
+    others = {"images/thumb/1/1c/B.png/180px-B.png": 0, "images/9/9e/A.png": 0}
+    given = paths | others
+    _, ids = discover_in_full(connection, [found(path, requisite=True) for path in given])
+    for page_id in ids:
+        visit.record(connection, unlike(page_id, Outcome.UNCHANGED, retry_at=NOW + DAY_S))
+    rows = wiki_requisite.find_stale(connection, (1,), NOW, files={"A.png", "B.png"}, styles=False)
+    width_of = dict(zip(ids, given.values(), strict=True))
+    assert {width_of[row.page_id] for row in rows if row.is_dense} == dense
+    wiki_requisite.make_due(connection, rows, NOW + 1)
+    sql = "SELECT page_id FROM page WHERE retry_at = ?"
+    reported = {width_of[page_id] for (page_id,) in connection.execute(sql, (NOW + 1,))}
+    assert reported == {0, *widths} - dense
+    assert not stale(connection, "A.png", now=NOW + 2)
+
+
+@pytest.mark.parametrize(
+    ("name", "width"),
+    [
+        ("220px-Flag_of_Chad.svg.png", 220),
+        ("page3-220px-Book.pdf.jpg", 220),
+        ("lossy-page1-440px-Book.tif.jpg", 440),
+        ("Flag_of_Chad.svg", 0),
+        ("px-Flag.png", 0),
+        ("123456px-Flag.png", 0),
+        ("٣px-Flag.png", 0),
+    ],
+)
+def test_the_width_of_a_thumbnail(name, width):
+    assert wiki_requisite._width_of(name) == width
 
 
 def test_an_edit_of_styles_makes_the_loader_stale(connection):
