@@ -15,9 +15,10 @@ from tests.peer.storm.corpus import (
 )
 from tests.peer.storm.model import PARTS, WikiModel, normalized
 from tests.peer.storm.reader import Seen, see
-from tests.peer.storm.report import early_requests, percentile
+from tests.peer.storm.report import Wait, early_requests, percentile, waits_at_outage
 from tests.peer.storm.schedule import make_schedule
 from tests.peer.storm.status_probe import true_freshness
+from tests.peer.storm.storm import StormLog
 from tests.peer.storm.watch import Shown, Watch
 
 
@@ -172,6 +173,14 @@ def test_percentiles_are_reached():
     assert percentile([3.0, 1.0, 2.0], 0.5) == 2.0
     assert percentile([float(n) for n in range(1, 21)], 0.95) == 19.0
     assert percentile([7.0], 1.0) == 7.0
+
+
+def test_the_limit_after_an_outage_holds_for_all_but_the_users_of_templates():
+    log = StormLog(outage=(100.0, 160.0))
+    during, before = Wait(90.0, 80.0, True, "A"), Wait(50.0, 40.0, True, "B")
+    never = Wait(120.0, 900.0, False, "C")
+    waits = {"edit": [during, before], "fan_out_5": [never]}
+    assert waits_at_outage(waits, log, 160.0) == [during]
 
 
 def test_requests_within_retry_after_are_early():

@@ -34,8 +34,9 @@ SECOND_S = 1.05
 """Least time between two changes: more than the resolution of MediaWiki's times."""
 
 _PAUSE_S = 0.02
-_YOUNG_S = 60.0
-_OLD_S = 180.0
+
+_READ_EVERY_S = ((20.0, 0.5), (60.0, 1.0), (180.0, 3.0), (float("inf"), 10.0))
+"""How old a change is at most, and how often its page is read until the change is visible."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -234,7 +235,7 @@ class Storm:
             pending = watched.pending or [watched.oldest]
             edits = [each for each in pending if not each.row.startswith("fan_out")]
             waits_s = now - max(each.at for each in edits or pending)
-            pause_s = 1.0 if waits_s < _YOUNG_S else 3.0 if waits_s < _OLD_S else 10.0
+            pause_s = next(every_s for oldest_s, every_s in _READ_EVERY_S if waits_s < oldest_s)
             watched.probe_at = now + pause_s * (1.0 if edits else 3.0)
 
 
