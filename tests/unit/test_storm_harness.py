@@ -19,7 +19,7 @@ from tests.peer.storm.report import Wait, early_requests, percentile, waits_at_o
 from tests.peer.storm.schedule import make_schedule
 from tests.peer.storm.status_probe import true_freshness
 from tests.peer.storm.storm import StormLog
-from tests.peer.storm.watch import Shown, Watch
+from tests.peer.storm.watch import Expectation, Shown, Watch
 
 
 def seen(marks=None, *, status=200, is_marked=False, is_redirected=False):
@@ -79,6 +79,17 @@ def test_a_later_copy_counts_for_all_earlier_edits(model, watch):
     assert watched.is_right
     watched.judge(seen({"a a a": 2}), 12.0)
     assert watched.relapses == 1
+
+
+def test_a_page_tells_whether_only_a_template_is_wrong(watch, model):
+    page = watch.by_title["A"]
+    page.judge(seen({"a a a": 0}), 0.5)
+    for row, only_template in (("fan_out_50", True), ("edit", False)):
+        page.expect(Expectation(1, row, 1.0, page.expectations[0].shown))
+        assert page.waits_for_template == only_template
+    page.judge(seen({"a a a": 0}), 2.0)
+    page.expect(Expectation(2, "fan_out_5", 3.0, page.expectations[0].shown))
+    assert page.waits_for_template
 
 
 def test_the_truth_counts_what_a_reader_opens_as_current(model, watch):

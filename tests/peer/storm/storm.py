@@ -217,7 +217,8 @@ class Storm:
         due = [each for each in self.watch.all() if not each.is_right and each.probe_at <= now]
         if due and now >= self._reads:
             self._reads = max(self._reads, now - 1.0) + 1.0 / READS_PER_S
-            self._read(min(due, key=lambda each: each.probe_at))
+            # An edit of a template makes hundreds of pages due, more than are read in time.
+            self._read(min(due, key=lambda each: (each.waits_for_template, each.probe_at)))
         elif now >= self._sweeps:
             self._sweeps = now + 1.0 / SWEEPS_PER_S
             right = [each for each in self.watch.all() if each.is_right]

@@ -97,6 +97,11 @@ class Watched:
         return self.expectations[self.fulfilled :]
 
     @property
+    def waits_for_template(self) -> bool:
+        """Whether an older text of a template is all that is wrong, as far as was read."""
+        return all(each.row.startswith("fan_out") for each in self.pending or [self.oldest])
+
+    @property
     def was_required(self) -> bool:
         """Whether the mirror ever had to have it."""
         return any(each.shown.required for each in self.expectations)
