@@ -20,7 +20,7 @@ from crawld.store.engine.connection import open_connection
 
 # Tests count requests: requisites are off unless a test is about them.
 SITE = {"allow_private": True, "requisites": False}
-TIMEOUT_S = 60.0
+TIMEOUT_S = 120.0
 """Longest wait of a test; a working daemon needs much less."""
 
 

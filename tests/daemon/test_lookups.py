@@ -94,7 +94,9 @@ def crawl_crowd(nursery, daemon):
 @pytest.mark.parametrize("domain", [lambda n: "wiki.test", lambda n: f"d{n}.test"])
 @pytest.mark.parametrize("policy", [SERVFAIL, NXDOMAIN, None])
 async def test_names_that_cannot_be_found_delay_nobody(crawl_crowd, monkeypatch, policy, domain):
-    monkeypatch.setattr(resolver, "LOOKUP_S", 0.5)
+    if policy is None:
+        # The one host that is found must be looked up within this time on a busy machine, too.
+        monkeypatch.setattr(resolver, "LOOKUP_S", 1.0)
     web, names, pauses = await crawl_crowd(
         lambda name: policy,
         domain,

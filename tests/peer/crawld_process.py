@@ -22,7 +22,8 @@ from crawld.simweb.ledger import Ledger
 from tests.peer.process import ManagedProcess, ProcessError, run_forked
 
 POLL_S = 0.05
-WAIT_S = 60.0
+WAIT_S = 120.0
+"""Longest wait of a test; a working program on an idle machine needs a tenth of it."""
 
 _CRAWLD = (sys.executable, "-m", "crawld.cli.main")
 _CRAWLCTL = (sys.executable, "-m", "crawld.cli.crawlctl")

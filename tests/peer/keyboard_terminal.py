@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pyte
 
-WAIT_S = 30.0
+WAIT_S = 120.0
 """Longest wait for what a program should show; far more than it needs."""
 
 _AS_LEADER = (

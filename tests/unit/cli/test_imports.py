@@ -16,6 +16,7 @@ def test_nothing_is_collected_while_a_program_is_imported():
         assert gc.get_freeze_count() > frozen
     finally:
         gc.unfreeze()
+        gc.freeze()  # as all collected tests were
 
 
 def test_a_daemon_imports_neither_templates_nor_a_resolver_that_it_may_not_use():

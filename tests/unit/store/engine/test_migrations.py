@@ -28,6 +28,12 @@ def schema(path):
         return "\n\n".join(f"{sql};" for (sql,) in rows) + "\n"
 
 
+@pytest.fixture(autouse=True)
+def _migrate_new_files(monkeypatch):
+    """Elsewhere in the tests a new file is a copy."""
+    monkeypatch.setattr(migrate, "migrate", migrate.migrate.__wrapped__)
+
+
 @pytest.fixture
 def folder(tmp_path):
     made = tmp_path / "migrations"
