@@ -281,16 +281,23 @@ class Analyser:
         return await self._run_on_thread(call, args, url, expected_s, bodies_bytes(bodies))
 
     async def read_copy(
-        self, call: Callable[[bytes], T], body: bytes, memory: CopyMemory, *, url: str
+        self,
+        call: Callable[[bytes], T],
+        body: bytes,
+        memory: CopyMemory,
+        *,
+        url: str,
+        weight: int = 1,
     ) -> T:
         """Run a call on a stored body, or on as much of it as there is memory for; see `run`.
 
         Args:
             memory: from `AnalysisMemory.copy`.
+            weight: see `read`.
         """
         most_bytes = memory.left_bytes
         if most_bytes is None:
-            return await self.read(call, body, url=url, bodies=(body,))
+            return await self.read(call, body, url=url, bodies=(body,), weight=weight)
         weighed_bytes = len(body) // PACKED_PER_PARSED
         size, needed_bytes = await self.run(
             weigh, body, most_bytes, url=url, size_bytes=weighed_bytes, memory_bytes=0

@@ -35,6 +35,16 @@ CREATE INDEX page_title
     ON page (site_id, substr(ifnull(nullif(title, ''), url), 1, 80) COLLATE NOCASE)
     WHERE version_id IS NOT NULL AND requisite = 0;
 
+CREATE INDEX page_twin_digest ON page_twin (host_id, digest) WHERE digest IS NOT NULL;
+
+CREATE INDEX page_twin_host ON page_twin (host_id);
+
+CREATE INDEX page_twin_twin ON page_twin (twin_id);
+
+CREATE INDEX page_twin_unknown ON page_twin (host_id) WHERE verdict = 'unknown';
+
+CREATE INDEX page_twin_visit ON page_twin (visit_at) WHERE visit_at IS NOT NULL;
+
 CREATE INDEX page_vanished ON page (host_id, gone_since) WHERE gone_count > 0;
 
 CREATE INDEX pin_version ON pin (version_id);
@@ -363,6 +373,32 @@ CREATE TABLE page_share (
     PRIMARY KEY (site_id, page_id)
 ) STRICT, WITHOUT ROWID;
 
+CREATE TABLE page_twin (
+    page_id INTEGER PRIMARY KEY REFERENCES page ON DELETE CASCADE,
+    -- that of the page
+    host_id INTEGER NOT NULL REFERENCES host,
+    twin_id INTEGER NOT NULL REFERENCES page ON DELETE CASCADE,
+    -- repeated: equal, but its host shows the text on many paths; unknown: a later visit of the twin
+    -- decides; deferred: never visited
+    verdict TEXT NOT NULL
+        CHECK (verdict IN ('agrees', 'differs', 'repeated', 'unknown', 'deferred')),
+    -- digest of its text as compared; NULL: no text, such as a redirect
+    digest BLOB,
+    -- the visit of the page that was compared; 0: none
+    visited_at REAL NOT NULL,
+    compared_at REAL NOT NULL,
+    -- comparisons in a row that agreed; how often it began to differ, and when it last did
+    agreed INTEGER NOT NULL DEFAULT 0,
+    turns INTEGER NOT NULL DEFAULT 0,
+    turned_at REAL NOT NULL DEFAULT 0,
+    -- how far it was behind its twin; NULL: not measured
+    lag_s REAL,
+    -- when it was resumed to be compared again; NULL: it was not, or it was compared since
+    released_at REAL,
+    -- when a deferred page is visited; NULL: it is not deferred
+    visit_at REAL
+) STRICT;
+
 CREATE TABLE pin (
     page_id INTEGER PRIMARY KEY REFERENCES page,
     version_id INTEGER NOT NULL REFERENCES version,
@@ -419,20 +455,27 @@ CREATE TABLE removal (
 CREATE TABLE replica (
     host_id INTEGER PRIMARY KEY REFERENCES host,
     canonical_id INTEGER NOT NULL REFERENCES host,
-    -- pruned: its pages are suspended where the canonical host has them; held: waits for the
-    -- operator; withdrawn: it was pruned and the verdict no longer held
-    status TEXT NOT NULL CHECK (status IN ('pruned', 'held', 'withdrawn')),
+    -- pruned: it is a replica; partly: it has some pages of the canonical host; the pages of both
+    -- that agree are suspended. held: waits for the operator; withdrawn: the verdict no longer held
+    status TEXT NOT NULL CHECK (status IN ('pruned', 'partly', 'held', 'withdrawn')),
     reason TEXT NOT NULL,
     since REAL NOT NULL,
-    -- when the sample of its pages was let go that is awaited, how many they are, and when the next
-    -- is due
+    -- when the pages were resumed that are awaited, how many they are, and when the next sample is
+    -- due
     sampled_at REAL NOT NULL DEFAULT 0,
     awaited INTEGER NOT NULL DEFAULT 0,
     look_at REAL NOT NULL DEFAULT 0,
     -- samples compared so far, those that agreed, and how far behind the canonical host they were
     sampled INTEGER NOT NULL DEFAULT 0,
     agreed INTEGER NOT NULL DEFAULT 0,
-    lag_s REAL, waits_for TEXT CHECK (waits_for IN ('operator', 'turn', 'config')),
+    lag_s REAL,
+    waits_for TEXT CHECK (waits_for IN ('operator', 'turn', 'config')),
+    -- its pages whose twin has a copy; of these, pages that agree and that differ; whether the root
+    -- agrees, NULL: not compared
+    twins INTEGER NOT NULL DEFAULT 0,
+    agreeing INTEGER NOT NULL DEFAULT 0,
+    differing INTEGER NOT NULL DEFAULT 0,
+    root INTEGER,
     CHECK (host_id <> canonical_id)
 ) STRICT;
 
@@ -450,6 +493,16 @@ CREATE TABLE replica_pair (
     word TEXT CHECK (word IN ('confirmed', 'rejected')),
     PRIMARY KEY (one_id, other_id),
     CHECK (one_id < other_id)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE replica_section (
+    host_id INTEGER NOT NULL REFERENCES replica ON DELETE CASCADE,
+    prefix TEXT NOT NULL,
+    deferring INTEGER NOT NULL,
+    returned INTEGER NOT NULL,
+    returned_at REAL NOT NULL,
+    returns INTEGER NOT NULL,
+    PRIMARY KEY (host_id, prefix)
 ) STRICT, WITHOUT ROWID;
 
 CREATE TABLE requisite_use (

@@ -156,14 +156,19 @@ def robots(facts: UrlFacts) -> FoundCause | None:
 def replica(facts: UrlFacts) -> FoundCause | None:
     """Its host is a replica of another."""
     replica, page = facts.replica, facts.page
-    if replica is None or replica.status != "pruned":
+    if replica is None or replica.status not in ("pruned", "partly"):
         return None
-    if page is not None and page.state is not PageState.SUSPENDED:
+    if page.state is not PageState.SUSPENDED if page is not None else replica.status == "partly":
         return None
     text = (
         f"{facts.host.name} shows what {replica.canonical_host} shows, so its pages rest since "
         f"{time_text(replica.since)} and that host is visited instead."
     )
+    if replica.status == "partly":
+        text = (
+            f"Its text is that of the page of {replica.canonical_host} at the same path, "
+            f"so it rests and that one is visited instead."
+        )
     if replica.canonical_url is not None:
         text += f" Its copy there: {replica.canonical_url}"
     hosts = f"{facts.host.name} {replica.canonical_host}"

@@ -1,25 +1,25 @@
 """Pages of replicas: suspend and resume them, and find the canonical page of a URL.
 
-A page of a replica is suspended if the canonical host has a good copy at the same path, which is
-shown instead; a page that only the replica has stays as it is. Nothing is deleted: if a verdict is
-withdrawn, the pages return to their former states.
+A page of a replica is suspended if its twin, the page at the same path of the canonical host, has a
+good copy with the same text, which is shown instead (`twin` has the comparisons). Nothing is
+deleted: pages return to their former states if they differ, or if the verdict is withdrawn.
 """
 
 from __future__ import annotations
 
 import array
-import random
 from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
 import apsw
 
 from crawld.core.page import PageState
-from crawld.core.url import split_url, target_of, url_hash
+from crawld.core.url import DEFAULT_PORTS, split_url, target_of, url_hash
 from crawld.store.frontier import page_counts
 
 SLICE: Final = 500
 """Pages suspended or resumed in one transaction."""
+
 
 BEFORE_FIRST: Final = -(2**63)
 """Before the key of any page."""
@@ -33,12 +33,6 @@ class ResumedPage(NamedTuple):
     visited: bool
 
 
-_OPEN: Final = """
-SELECT page_id, site_id, url, state, url_hash FROM page
-WHERE host_id = ? AND url_hash > ? AND state IN ('discovered', 'visited') AND requisite = 0
-  AND (last_visit_at IS NULL OR last_visit_at >= ?)
-ORDER BY url_hash LIMIT ?
-"""
 _ORIGINS: Final = "SELECT origin FROM origin WHERE host_id = ? ORDER BY origin DESC"
 """https before http; a host has one or two."""
 
@@ -82,13 +76,18 @@ def shared_unvisited(
         )
     shown: list[UnvisitedPage] = []
     for here, there_id in ((unvisited[0], other_id), (unvisited[1], one_id)):
-        origins = [origin for (origin,) in connection.execute(_ORIGINS, (there_id,))]
+        origins = origins_of(connection, there_id)
         there = {target: [f"{origin}{target}" for origin in origins] for target in here}
         held = _held(connection, there_id, [url for urls in there.values() for url in urls])
         shown += [here[target] for target in here if held.intersection(there[target])][:paths]
     both = [target for target in unvisited[0] if target in unvisited[1]][:paths]
     found = [*shown, *(side[target] for target in both for side in unvisited)]
     return list(dict.fromkeys(found))[: 2 * paths]
+
+
+def origins_of(connection: apsw.Connection, host_id: int) -> list[str]:
+    """Return the origins of a host, https first."""
+    return [origin for (origin,) in connection.execute(_ORIGINS, (host_id,))]
 
 
 def _held(connection: apsw.Connection, host_id: int, urls: Sequence[str]) -> set[str]:
@@ -99,60 +98,28 @@ def _held(connection: apsw.Connection, host_id: int, urls: Sequence[str]) -> set
     return {url for (url,) in connection.execute(_HELD_THERE, (hashes, host_id))}
 
 
-def suspend(
-    connection: apsw.Connection,
-    host_id: int,
-    canonical_id: int,
-    after: int,
-    *,
-    visited_since: float,
-) -> int | None:
-    """Suspend the next pages of a replica that the canonical host has too.
+_SUSPEND: Final = """
+UPDATE page SET state = 'suspended' WHERE page_id = ?1 AND requisite = 0 AND (
+    state = 'visited' AND last_visit_at <= (
+        SELECT visited_at FROM page_twin WHERE page_id = ?1 AND released_at IS NULL)
+    OR state = 'discovered' AND last_visit_at IS NULL)
+RETURNING site_id, host_id, iif(last_visit_at IS NULL, 'discovered', 'visited')
+"""
 
-    Args:
-        host_id: the replica.
-        canonical_id: the canonical host.
-        after: URL hash of the last page examined, or `BEFORE_FIRST`.
-        visited_since: pages last visited before this belong to a pending sample.
+
+def suspend(connection: apsw.Connection, page_ids: Sequence[int]) -> int:
+    """Suspend pages: visited ones whose last visit was compared, and some never visited.
 
     Returns:
-        `after` for the next call; None: there are no more pages.
+        How many; a page visited since it was compared is left out.
     """
-    rows, last = _find_suspendable(connection, host_id, canonical_id, after, visited_since)
-    moves = []
-    for page_id, site_id, state in rows:
-        connection.execute("UPDATE page SET state = 'suspended' WHERE page_id = ?", (page_id,))
-        moves.append((site_id, host_id, PageState(state), PageState.SUSPENDED))
-    page_counts.count_moves(connection, moves)
-    return last
-
-
-def can_suspend(
-    connection: apsw.Connection,
-    host_id: int,
-    canonical_id: int,
-    after: int,
-    *,
-    visited_since: float,
-) -> tuple[bool, int | None]:
-    """Return whether `suspend` would suspend any page, and its result; changes nothing."""
-    rows, last = _find_suspendable(connection, host_id, canonical_id, after, visited_since)
-    return bool(rows), last
-
-
-def _find_suspendable(
-    connection: apsw.Connection, host_id: int, canonical_id: int, after: int, visited_since: float
-) -> tuple[list[tuple[int, int, str]], int | None]:
-    """Return page_id, site_id and state of the next pages to suspend, and the next `after`."""
-    rows: list[Any] = connection.execute(_OPEN, (host_id, after, visited_since, SLICE)).fetchall()
-    there = {row[0]: _urls_at(connection, canonical_id, row[2]) for row in rows}
-    held = _held(connection, canonical_id, [url for urls in there.values() for url in urls])
-    found = [
-        (page_id, site_id, state)
-        for page_id, site_id, _, state, _ in rows
-        if held.intersection(there[page_id])
+    moves = [
+        (site_id, host_id, PageState(state), PageState.SUSPENDED)
+        for page_id in page_ids
+        for site_id, host_id, state in connection.execute(_SUSPEND, (page_id,))
     ]
-    return found, rows[-1][4] if rows else None
+    page_counts.count_moves(connection, moves)
+    return len(moves)
 
 
 def resume(
@@ -173,29 +140,6 @@ def resume(
     return [
         ResumedPage(number, site_id, state == PageState.VISITED) for number, site_id, state in rows
     ]
-
-
-def start_sample(
-    connection: apsw.Connection,
-    host_id: int,
-    count: int,
-    *,
-    seed: int,
-    now: float,
-    look_at: float,
-) -> list[ResumedPage]:
-    """Resume random suspended pages of a replica, to check whether it still is one."""
-    rows: list[Any] = connection.execute(
-        "SELECT page_id FROM page WHERE host_id = ? AND state = 'suspended'"
-        " AND last_visit_at IS NOT NULL ORDER BY page_id",
-        (host_id,),
-    ).fetchall()
-    chosen = random.Random(seed).sample(rows, min(count, len(rows)))
-    connection.execute(
-        "UPDATE replica SET sampled_at = ?, awaited = ?, look_at = ? WHERE host_id = ?",
-        (now, len(chosen), look_at, host_id),
-    )
-    return resume(connection, host_id, [page_id for (page_id,) in chosen])
 
 
 def canonical_url(connection: apsw.Connection, url: str) -> str | None:
@@ -255,6 +199,19 @@ def counterpart(
 
 
 def _urls_at(connection: apsw.Connection, host_id: int, url: str) -> list[str]:
-    """Return the URLs of the same path and query at the origins of a host."""
-    target = target_of(url)
-    return [f"{origin}{target}" for (origin,) in connection.execute(_ORIGINS, (host_id,))]
+    """Return the URLs of the same path and query at the origins of a host.
+
+    Another port is another server: only the default ports of http and https are one.
+    """
+    port, target = _port_of(url), target_of(url)
+    return [
+        there
+        for origin in origins_of(connection, host_id)
+        if _port_of(there := f"{origin}{target}") == port
+    ]
+
+
+def _port_of(url: str) -> int:
+    """Return the port of a canonical URL, 0 for the default port of its scheme."""
+    parts = split_url(url)
+    return 0 if parts.port == DEFAULT_PORTS[parts.scheme] else parts.port

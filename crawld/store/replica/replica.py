@@ -1,7 +1,6 @@
 """Replicas: hosts with the canonical host of each, and the results of their samples.
 
-Related: `pair` (pairs and their evidence), `pages` (suspended pages) and `sample` (pages fetched
-again to check a replica).
+Related: `pair` (pairs and their evidence), `twin` (comparisons of pages), `pages` (pages at rest).
 
 Rule: `replica.canonical_id` is never a replica itself (the job decides whole groups), so a URL
 leads to its canonical page in one step.
@@ -40,6 +39,10 @@ class ReplicaRow(NamedTuple):
         waits_for: what a held replica waits for: the `operator`; its `turn`, since one search
             prunes only so many hosts; or the `config`, which forbids pruning.
         pages: pages with a copy or suspended.
+        twins: its pages whose twin has a copy, compared or not.
+        agreeing: of these, pages that agreed in their last comparison ...
+        differing: ... and that differed, or have a text that their host shows on many paths.
+        root: whether the root page agrees; None: not compared.
     """
 
     host_id: int
@@ -58,12 +61,17 @@ class ReplicaRow(NamedTuple):
     suspended: int
     waits_for: WaitsFor | None = None
     pages: int = 0
+    twins: int = 0
+    agreeing: int = 0
+    differing: int = 0
+    root: int | None = None
 
 
 _ROWS: Final = """
 SELECT replica.host_id, host.host, canonical_id, canonical.host, status, reason, since, sampled_at,
        awaited, look_at, sampled, agreed, lag_s, host.pages_suspended, waits_for,
-       host.pages_visited + host.pages_suspended
+       host.pages_visited + host.pages_suspended,
+       twins, agreeing, differing, root
 FROM replica JOIN host USING (host_id) JOIN host AS canonical ON canonical.host_id = canonical_id
 """
 
@@ -110,6 +118,9 @@ def put_replica(
         " sampled_at = iif(status = ?3 AND canonical_id = ?2, sampled_at, 0),"
         " awaited = iif(status = ?3 AND canonical_id = ?2, awaited, 0),"
         " look_at = iif(status = ?3 AND canonical_id = ?2, look_at, ?6),"
+        " twins = iif(canonical_id = ?2, twins, 0), root = iif(canonical_id = ?2, root, NULL),"
+        " agreeing = iif(canonical_id = ?2, agreeing, 0),"
+        " differing = iif(canonical_id = ?2, differing, 0),"
         " canonical_id = ?2, status = ?3, reason = ?4, waits_for = ?7",
         (host_id, canonical_id, status, reason, now, look_at, waits_for),
     )
@@ -123,11 +134,39 @@ def drop_replica(connection: apsw.Connection, host_id: int) -> None:
 def put_sample(
     connection: apsw.Connection, host_id: int, *, sampled: int, agreed: int, lag_s: float | None
 ) -> None:
-    """Add the result of a sample of a replica; none is pending any more."""
+    """Add results of sampled pages of a replica; they are not awaited any more."""
     connection.execute(
-        "UPDATE replica SET sampled = sampled + ?, agreed = agreed + ?, sampled_at = 0,"
-        " awaited = 0, lag_s = coalesce(max(lag_s, ?3), lag_s, ?3) WHERE host_id = ?",
+        "UPDATE replica SET sampled = sampled + ?1, agreed = agreed + ?2,"
+        " sampled_at = iif(awaited > ?1, sampled_at, 0), awaited = max(awaited - ?1, 0),"
+        " lag_s = coalesce(max(lag_s, ?3), lag_s, ?3) WHERE host_id = ?4",
         (sampled, agreed, lag_s, host_id),
+    )
+
+
+def start_sample(
+    connection: apsw.Connection, host_id: int, count: int, *, now: float, look_at: float
+) -> None:
+    """Store that pages of a replica were resumed to be compared, and when the next ones are."""
+    connection.execute(
+        "UPDATE replica SET sampled_at = ?2, awaited = awaited + ?3, look_at = ?4"
+        " WHERE host_id = ?1",
+        (host_id, now, count, look_at),
+    )
+
+
+def put_agreement(
+    connection: apsw.Connection,
+    host_id: int,
+    *,
+    twins: int,
+    agreeing: int,
+    differing: int,
+    root: bool | None,
+) -> None:
+    """Store how many pages of a host agree with their twins; see `ReplicaRow`."""
+    connection.execute(
+        "UPDATE replica SET twins = ?, agreeing = ?, differing = ?, root = ? WHERE host_id = ?",
+        (twins, agreeing, differing, root, host_id),
     )
 
 

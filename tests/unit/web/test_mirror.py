@@ -1,7 +1,8 @@
 """URLs of a replica redirect to the canonical host; labels of charsets."""
 
-from crawld.store.replica import pages, replica
+from crawld.store.replica import replica
 from crawld.web.mirror import charset_label
+from tests.unit.store.twins import rest_agreeing
 from tests.unit.web.conftest import NOW
 
 KEPT, COPY = "https://example.org", "http://www.example.org"
@@ -17,7 +18,7 @@ def prune(mirror, status="pruned"):
     connection = mirror.connection
     replica.put_replica(connection, copy, kept, status, "why", now=NOW, look_at=NOW)
     if status == "pruned":
-        pages.suspend(connection, copy, kept, pages.BEFORE_FIRST, visited_since=0.0)
+        rest_agreeing(connection, copy, kept)
 
 
 def both(mirror, path, text="<p>same"):

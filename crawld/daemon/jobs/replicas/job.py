@@ -21,7 +21,8 @@ from crawld.daemon.crawl.context import BackgroundWork, CrawlContext
 from crawld.daemon.crawl.replica_leases import ReplicaLeases
 from crawld.daemon.jobs.replicas.decision import Decision
 from crawld.daemon.jobs.replicas.plan import PlanInput, plan
-from crawld.daemon.jobs.replicas.sampling import REST_FACTOR, ReplicaSampling, next_sample_in_s
+from crawld.daemon.jobs.replicas.resting import REST_FACTOR
+from crawld.daemon.jobs.replicas.sampling import ReplicaSampling
 from crawld.daemon.jobs.replicas.search import ReplicaSearch, SearchResult, same_path_redirects
 from crawld.daemon.jobs.replicas.storm import StormLimit
 from crawld.daemon.jobs.runner import JITTER_SHARE
@@ -90,9 +91,7 @@ class ReplicasJob(BackgroundWork):
         found = await self._judge(hosts)
         await self._decide(hosts, found)
         rows = await self._database.read(replica.list_replicas)
-        for row in rows:
-            if row.status == "pruned":
-                await self._sampling.check(row)
+        await self._sampling.check(rows)
         rows = await self._database.read(replica.list_replicas)
         await self._sampling.grant_leases(rows)
         await self._request_visits(hosts, found, rows)
@@ -239,11 +238,12 @@ class ReplicasJob(BackgroundWork):
             decision = after.get(host_id)
             moved = decision is None or decision.canonical_id != row.canonical_id
             if row.status in RESTING and (moved or (decision and decision.status not in RESTING)):
-                await self._sampling.resume(row.host_id, row.host)
+                await self._sampling.resume(row)
             if decision is None and row.status != "withdrawn":
+                await self._sampling.forget(host_id)
                 await self._database.write(replica.drop_replica, host_id)
                 log.info("replica_dropped", host=row.host, canonical=row.canonical_host)
-        look_at = now + next_sample_in_s(0.0, self._config().replicas)
+        look_at = now + self._config().replicas.first_sample_s
         for decision in decisions:
             previous = before.get(decision.host_id)
             if previous is None or (previous.status, previous.canonical_id) != (

@@ -1,9 +1,8 @@
-"""Suspend the pages of replicas and sample a few of them to check that they still match.
+"""Keep the pages of replicas in line with their comparisons; withdraw verdicts; grant leases.
 
-When to sample (the thesis leaves it open): first after `first_sample_s`, then at an age of the
-verdict that doubles each time, at last every `sample_every_s`, since new verdicts are the doubtful
-ones. A verdict is withdrawn when at least `MIN_DIFFERENT` pages of a sample, and more than half of
-it, have content that the canonical host neither has nor had.
+A search compares what was visited since the last one, and looks only at replicas with such pages,
+or with a sample that is due. `resting.py` does so for one replica. A verdict is withdrawn when so
+few of the compared pages agree that it would not be given.
 """
 
 from __future__ import annotations
@@ -12,81 +11,144 @@ from typing import Final
 
 import structlog
 
-from crawld.config.model import ReplicasConfig
+from crawld.core.replica.bound import lower_bound
+from crawld.core.replica.verdict import LEAST_SHARE
 from crawld.daemon.crawl.context import BackgroundWork, CrawlContext
 from crawld.daemon.crawl.replica_leases import ReplicaLeases
+from crawld.daemon.jobs.replicas.resting import REST_FACTOR, ReplicaResting
+from crawld.daemon.jobs.replicas.section_plan import SectionPlan
 from crawld.daemon.pacing import PacedReader
-from crawld.store.replica import pages as replica_pages
+from crawld.store.replica import due_pages, inputs, replica, twin
 from crawld.store.replica import pair as replica_pair
-from crawld.store.replica import replica
-from crawld.store.replica import sample as replica_sample
-from crawld.store.replica.pages import ResumedPage
-from crawld.store.replica.replica import ReplicaRow
+from crawld.store.replica.due_pages import HostPage
+from crawld.store.replica.replica import RESTING, ReplicaRow
 
 log = structlog.get_logger(__name__)
+
+MIN_AGREEING: Final = 3
+"""Sampled pages that must agree, all of them, before a replica may be fetched instead of its
+canonical host."""
 
 MIN_DIFFERENT: Final = 3
 """Pages that must differ before a verdict is withdrawn."""
 
-MIN_AGREEING: Final = 3
-"""Pages of a sample that must agree, all of them, before a replica may be fetched instead of its
-canonical host; also the size of samples while a verdict is new."""
-
 MAX_LAG_S: Final = 60.0
 """Largest observed lag of such a replica: one minute, about as long as a commit may take."""
 
-MAX_WAIT_S: Final = 2 * 86_400.0
-"""How long a sample waits for a later visit of the canonical page."""
+VISITS_AT_ONCE: Final = 2_000
+"""Visits read in one query."""
 
-REST_FACTOR: Final = 2.0
-"""Rest after each slice, as a multiple of its work."""
+PAGES_AT_ONCE: Final = 2_000
+"""Pages read in one query."""
+
+FORGOTTEN_AT_ONCE: Final = 500
+"""Comparisons deleted in one transaction."""
+
+AUDIT_S: Final = 86_400.0
+"""Time between two looks at all pages at rest of a replica: their twins may have been lost."""
 
 
 class ReplicaSampling(BackgroundWork):
-    """Suspends and samples the pages of replicas."""
+    """Keeps the pages of replicas in line with their comparisons."""
 
     def __init__(self, context: CrawlContext, leases: ReplicaLeases) -> None:
         super().__init__(context)
         self._leases = leases
         self._paced = PacedReader(context.database, REST_FACTOR)
+        self._resting = ReplicaResting(context)
+        self._seen_visit = 0
+        self._audited: dict[tuple[int, int], float] = {}
 
-    async def check(self, row: ReplicaRow) -> None:
-        """Judge the last sample, withdraw or suspend, and start the next sample when it is due."""
-        now, settings = self._clock.now(), self._config().replicas
-        awaited = bool(row.sampled_at)
-        if awaited:
-            samples = await self._database.read(
-                replica_sample.compare_samples, row.host_id, row.canonical_id, row.sampled_at
-            )
-            judged = [sample for sample in samples if sample.agrees is not None]
-            different = sum(not sample.agrees for sample in judged)
-            if different >= MIN_DIFFERENT and 2 * different > len(judged):
-                await self._withdraw(row, f"{different} of {len(judged)} sampled pages differ", now)
-                return
-            complete = len(judged) >= row.awaited
-            if complete or now - row.sampled_at >= MAX_WAIT_S:
-                lags = [sample.lag_s for sample in judged if sample.lag_s is not None]
-                await self._database.write(
-                    replica.put_sample,
-                    row.host_id,
-                    sampled=len(judged),
-                    agreed=len(judged) - different,
-                    lag_s=max(lags, default=None),
-                )
-                awaited = False
-        # A sampled page is suspended again after one visit.
-        await self._suspend(row)
-        if row.look_at <= now and not awaited:
-            age_s = now - row.since
-            resumed = await self._database.write(
-                replica_pages.start_sample,
-                row.host_id,
-                MIN_AGREEING if age_s < settings.sample_every_s else settings.sample_pages,
-                seed=self._rng.getrandbits(64),
-                now=now,
-                look_at=now + next_sample_in_s(age_s, settings),
-            )
-            self._enqueue(row.host, resumed)
+    async def check(self, rows: list[ReplicaRow]) -> None:
+        """Compare new visits of all pruned replicas; suspend, resume and sample their pages."""
+        pruned = {row.host_id: row for row in rows if row.status in RESTING}
+        now = self._clock.now()
+        self._audited = {
+            pair: at
+            for pair, at in self._audited.items()
+            if pair[0] in pruned and pruned[pair[0]].canonical_id == pair[1]
+        }
+        visited = await self._visited()
+        visited_at: dict[int, list[int]] = {}
+        for page in visited:
+            visited_at.setdefault(page.host_id, []).append(page.page_id)
+        deferred: dict[int, list[int]] = {}
+        for page in await self._paced.read(due_pages.deferred_until, now, PAGES_AT_ONCE):
+            deferred.setdefault(page.host_id, []).append(page.page_id)
+        for host_id, row in pruned.items():
+            audited_at = self._audited.get((host_id, row.canonical_id))
+            is_new = audited_at is None
+            compared = 0
+            if audited_at is None or now - audited_at >= AUDIT_S:
+                compared = await self._audit(row, is_new=is_new)
+            if not is_new:
+                compared += await self._resting.compare(row, visited_at.get(host_id, []))
+            if page_ids := deferred.get(host_id):
+                await self._resting.release(row, page_ids, row.look_at)
+            if compared or is_new or row.look_at <= now:
+                plan = await self._resting.count(row)
+                if is_different(plan.agreeing, plan.differing):
+                    await self._withdraw(row, plan)
+                else:
+                    await self._resting.settle(row, plan)
+
+    async def _visited(self) -> list[HostPage]:
+        """Return pages of replicas visited since the last search, and those now decided.
+
+        At first there are none: all pages of each replica are looked at then.
+        """
+        up_to = (await self._database.read(inputs.cursors)).visit_id
+        after = self._seen_visit if self._seen_visit and self._audited else up_to
+        found: list[HostPage] = []
+        while after < up_to:
+            last = min(after + VISITS_AT_ONCE, up_to)
+            found += await self._paced.read(due_pages.visited_between, after, last)
+            after = last
+        self._seen_visit = up_to
+        found += await self._paced.read(due_pages.undecided, PAGES_AT_ONCE)
+        return list(dict.fromkeys(found))
+
+    async def _audit(self, row: ReplicaRow, *, is_new: bool) -> int:
+        """Compare all pages that were not, and resume those at rest that may not rest.
+
+        Returns:
+            How many pages were compared or resumed.
+        """
+        compared = 0
+        if is_new:
+            compared += await self._compare_each(row, due_pages.uncompared)
+        compared += await self._compare_each(row, due_pages.restless)
+        after = 0
+        pair = (row.host_id, row.canonical_id)
+        while page_ids := await self._paced.read(due_pages.restless, *pair, after, PAGES_AT_ONCE):
+            await self._resting.resume(row, page_ids)
+            compared += len(page_ids)
+            after = page_ids[-1]
+        self._audited[pair] = self._clock.now()
+        return compared
+
+    async def _compare_each(self, row: ReplicaRow, find: due_pages.FindPages) -> int:
+        after = compared = 0
+        while page_ids := await self._paced.read(
+            find, row.host_id, row.canonical_id, after, PAGES_AT_ONCE
+        ):
+            compared += await self._resting.compare(row, page_ids)
+            after = page_ids[-1]
+        return compared
+
+    async def _withdraw(self, row: ReplicaRow, plan: SectionPlan) -> None:
+        reason = f"{plan.differing} of {plan.differing + plan.agreeing} compared pages differ"
+        await self._resting.resume_all(row)
+        await self._database.write(
+            replica.put_replica,
+            row.host_id,
+            row.canonical_id,
+            "withdrawn",
+            reason,
+            now=self._clock.now(),
+            look_at=0.0,
+        )
+        log.warning("replica_withdrawn", host=row.host, why=reason)
 
     async def grant_leases(self, rows: list[ReplicaRow]) -> None:
         """Grant leases to replicas that are certain and fresh."""
@@ -100,49 +162,20 @@ class ReplicaSampling(BackgroundWork):
             if frozenset((row.host_id, row.canonical_id)) in certain and _is_reliable(row)
         )
 
-    async def _suspend(self, row: ReplicaRow) -> None:
-        """Suspend pages in slices; write only where there are any."""
-        after: int | None = replica_pages.BEFORE_FIRST
-        while after is not None:
-            part = (row.host_id, row.canonical_id, after)
-            since = row.sampled_at
-            some, after = await self._paced.read(
-                replica_pages.can_suspend, *part, visited_since=since
-            )
-            if some:
-                await self._database.write(replica_pages.suspend, *part, visited_since=since)
+    async def resume(self, row: ReplicaRow) -> None:
+        """Resume visits to all pages of a host that is no replica of this canonical host now."""
+        await self._resting.resume_all(row)
 
-    async def _withdraw(self, row: ReplicaRow, reason: str, now: float) -> None:
-        await self.resume(row.host_id, row.host)
-        await self._database.write(
-            replica.put_replica,
-            row.host_id,
-            row.canonical_id,
-            "withdrawn",
-            reason,
-            now=now,
-            look_at=0.0,
-        )
-        log.warning("replica_withdrawn", host=row.host, why=reason)
-
-    async def resume(self, host_id: int, name: str) -> None:
-        """Resume visits to all pages of a replica."""
-        while resumed := await self._database.write(replica_pages.resume, host_id):
-            self._enqueue(name, resumed)
-
-    def _enqueue(self, name: str, resumed: list[ResumedPage]) -> None:
-        host = self._state.hosts.get(name)
-        if host is None:
-            return
-        for site_id in {page.site_id for page in resumed} & set(self._state.sites):
-            pages = {page.page_id: page.visited for page in resumed if page.site_id == site_id}
-            self._state.pages_of(host, site_id).resume(pages)
-        self._state.schedule.wake(host.slot)
+    async def forget(self, host_id: int) -> None:
+        """Delete the comparisons of a host that is no replica any more."""
+        while await self._database.write(twin.forget, host_id, FORGOTTEN_AT_ONCE):
+            pass
 
 
-def next_sample_in_s(age_s: float, settings: ReplicasConfig) -> float:
-    """Return the time until the next sample of a verdict of this age, seconds."""
-    return min(max(age_s, settings.first_sample_s), settings.sample_every_s)
+def is_different(agreeing: int, differing: int) -> bool:
+    """Return whether the compared pages of a replica show that it is none."""
+    judged = agreeing + differing
+    return differing >= MIN_DIFFERENT and lower_bound(differing, judged) > 1.0 - LEAST_SHARE
 
 
 def _is_reliable(row: ReplicaRow) -> bool:

@@ -8,12 +8,12 @@ import pytest
 from crawld.core.replica.verdict import PairEvidence, VerdictLevel
 from crawld.store import visit
 from crawld.store.frontier import frontier
-from crawld.store.replica import inputs, pages, replica
+from crawld.store.replica import inputs, pages, replica, twin
 from crawld.store.replica import pair as replica_pair
-from crawld.store.replica import sample as replica_sample
 from crawld.store.replica.pair import PairRow
 from tests.unit.store.rows import NOW as AT
 from tests.unit.store.rows import changed, found
+from tests.unit.store.twins import compare, rest_agreeing
 
 KEPT, COPY, ONE_ID, OTHER_ID = "https://a.test", "https://www.a.test", 1, 2
 
@@ -44,15 +44,11 @@ class File:
             "SELECT pages_discovered, pages_visited, pages_suspended FROM site"
         ).fetchone()
 
-    def prune(self, sampled_at=0.0):
+    def prune(self):
         replica.put_replica(
             self.connection, OTHER_ID, ONE_ID, "pruned", "why", now=AT, look_at=AT + 9
         )
-        after = pages.BEFORE_FIRST
-        while after is not None:
-            after = pages.suspend(
-                self.connection, OTHER_ID, ONE_ID, after, visited_since=sampled_at
-            )
+        rest_agreeing(self.connection, OTHER_ID, ONE_ID)
 
 
 @pytest.fixture
@@ -77,11 +73,9 @@ def test_pages_are_found_by_their_keys(connection, file):
         apsw.SQLITE_TRACE_PROFILE, lambda run: costs.append((run["sql"], run["stmt_status"]))
     )
     assert pages.suspended_url(connection, OTHER_ID, f"{KEPT}/a") == f"{COPY}/a"
-    first = pages.BEFORE_FIRST
-    assert pages.can_suspend(connection, OTHER_ID, ONE_ID, first, visited_since=0.0)[0]
     connection.trace_v2(0)
     of_pages = [cost for sql, cost in costs if "FROM page" in sql]
-    assert len(of_pages) == 2
+    assert len(of_pages) == 1
     for cost in of_pages:
         # Neither all suspended pages are scanned nor all pages of a host sorted.
         assert cost["SQLITE_STMTSTATUS_FULLSCAN_STEP"] == 0
@@ -91,8 +85,12 @@ def test_pages_are_found_by_their_keys(connection, file):
 def test_sample_results_hold_for_one_canonical_host(connection, file):
     both(file, "/", "/a")
     file.prune()
-    assert pages.start_sample(connection, OTHER_ID, 4, seed=7, now=AT + 50, look_at=AT + 99)
+    replica.start_sample(connection, OTHER_ID, 4, now=AT + 50, look_at=AT + 99)
     replica.put_sample(connection, OTHER_ID, sampled=2, agreed=2, lag_s=7.0)
+    [row] = replica.list_replicas(connection)
+    assert (row.sampled, row.agreed, row.lag_s, row.awaited) == (2, 2, 7.0, 2)
+    assert (row.sampled_at, row.look_at) == (AT + 50, AT + 99)
+    replica.put_agreement(connection, OTHER_ID, twins=2, agreeing=2, differing=0, root=True)
     file.page("https://b.test/")
     pages.resume(connection, OTHER_ID)
     for _ in range(2):
@@ -100,6 +98,7 @@ def test_sample_results_hold_for_one_canonical_host(connection, file):
         [row] = replica.list_replicas(connection)
         assert (row.canonical_id, row.since, row.look_at) == (3, AT + 60, AT + 70)
         assert (row.sampled, row.lag_s, row.sampled_at, row.awaited) == (0, None, 0.0, 0)
+        assert (row.twins, row.agreeing, row.differing, row.root) == (0, 0, 0, None)
 
 
 def test_shared_paths_with_an_unvisited_page_are_found(connection, file):
@@ -130,25 +129,35 @@ def test_shared_paths_with_an_unvisited_page_are_found(connection, file):
     assert found(9) == [f"{KEPT}/seen-there", *on_both]
 
 
-def test_pages_of_the_canonical_host_are_suspended_and_resumed(connection, file):
+def test_pages_that_agree_are_suspended_and_resumed(connection, file):
     both(file, "/", "/a")
     file.page(f"{COPY}/own")
     file.page(f"{KEPT}/b")
-    file.page(f"{COPY}/b", visited=False)
+    file.page(f"{COPY}/b")  # another text
     file.page(f"{KEPT}/c", visited=False)
     file.page(f"{COPY}/c")
     before = file.states()
     file.prune()
     resting = {url for url, state in file.states().items() if state == "suspended"}
-    assert resting == {f"{COPY}{path}" for path in ("/", "/a", "/b")}
-    assert file.counted() == (1, 5, 3)
+    assert resting == {f"{COPY}{path}" for path in ("/", "/a")}
+    assert file.counted() == (1, 6, 2)
     back = pages.resume(connection, OTHER_ID)
-    assert sorted(page.visited for page in back) == [False, True, True]
+    assert [page.visited for page in back] == [True, True]
     assert file.states() == before
     assert pages.resume(connection, OTHER_ID) == []
 
 
-def test_more_pages_than_a_slice_are_suspended(connection, file):
+def test_a_page_visited_since_its_comparison_does_not_rest(connection, file):
+    both(file, "/", "/a", "/b")
+    agreeing = compare(connection, OTHER_ID, ONE_ID)
+    assert len(agreeing) == 3
+    file.visit(file.number(f"{COPY}/a"), b"new", AT + 50)
+    twin.release(connection, [file.number(f"{COPY}/b")], AT + 50)
+    assert pages.suspend(connection, agreeing) == 1
+    assert file.states()[f"{COPY}/"] == "suspended"
+
+
+def test_more_pages_than_a_slice_are_resumed(connection, file):
     paths = [f"/{number}" for number in range(pages.SLICE + 20)]
     both(file, *paths)
     file.prune()
@@ -156,54 +165,6 @@ def test_more_pages_than_a_slice_are_suspended(connection, file):
     first = pages.resume(connection, OTHER_ID)
     assert len(first) == pages.SLICE
     assert len(pages.resume(connection, OTHER_ID)) == 20
-
-
-def test_a_sample_is_resumed_and_suspended_again_after_its_visits(connection, file):
-    both(file, *(f"/{number}" for number in range(10)))
-    file.prune()
-    back = pages.start_sample(connection, OTHER_ID, 4, seed=7, now=AT + 50, look_at=AT + 99)
-    assert len(back) == 4
-    file.prune(sampled_at=AT + 50)
-    assert file.counted()[2] == 6  # awaited
-    for page in back:
-        file.visit(page.page_id, b"other than before", AT + 60)
-    samples = replica_sample.compare_samples(connection, OTHER_ID, ONE_ID, AT + 50)
-    assert [sample.agrees for sample in samples] == [None] * 4  # the canonical host may show it too
-    for number in range(10):
-        file.visit(file.number(f"{KEPT}/{number}"), f"/{number}".encode(), AT + 70)
-    samples = replica_sample.compare_samples(connection, OTHER_ID, ONE_ID, AT + 50)
-    assert [sample.agrees for sample in samples] == [False] * 4
-    file.prune(sampled_at=AT + 50)
-    assert file.counted()[2] == 10
-
-
-def test_an_older_content_agrees_with_a_lag(connection, file):
-    both(file, "/a")
-    file.prune()
-    [page] = pages.start_sample(connection, OTHER_ID, 1, seed=7, now=AT + 10, look_at=AT + 99)
-    file.visit(file.number(f"{KEPT}/a"), b"newer", AT + 100)
-    file.visit(page.page_id, b"/a", AT + 400)
-    [sample] = replica_sample.compare_samples(connection, OTHER_ID, ONE_ID, AT + 10)
-    assert (sample.agrees, sample.lag_s) == (True, 300.0)
-
-
-def test_a_visit_that_a_replica_answered_proves_nothing(connection, file):
-    both(file, "/")
-    file.prune()
-    assert pages.start_sample(connection, OTHER_ID, 1, seed=7, now=AT + 9, look_at=AT + 99)
-    file.visit(file.number(f"{KEPT}/"), b"new", AT + 10)
-    connection.execute(
-        "UPDATE visit SET detail = ? WHERE visited_at = ?",
-        (f"{replica_sample.STAND_IN_PREFIX}www.a.test", AT + 10),
-    )
-    file.visit(file.number(f"{COPY}/"), b"new", AT + 11)
-    [sample] = replica_sample.compare_samples(connection, OTHER_ID, ONE_ID, AT + 9)
-    assert sample.agrees is None
-    file.visit(file.number(f"{KEPT}/"), b"new", AT + 12)
-    [sample] = replica_sample.compare_samples(connection, OTHER_ID, ONE_ID, AT + 9)
-    assert sample == (True, 0.0)
-    assert replica_sample.has_shown(connection, file.number(f"{KEPT}/"), b"new")
-    assert not replica_sample.has_shown(connection, file.number(f"{KEPT}/"), b"never")
 
 
 def test_only_a_suspended_page_stands_in(connection, file):
@@ -216,7 +177,7 @@ def test_only_a_suspended_page_stands_in(connection, file):
 
 def test_a_replica_with_reset_samples_is_due_at_once(connection, file):
     both(file, "/")
-    file.prune(sampled_at=AT + 5)
+    file.prune()
     replica.put_sample(connection, OTHER_ID, sampled=8, agreed=8, lag_s=0.0)
     replica.reset_samples(connection, OTHER_ID)
     [row] = replica.list_replicas(connection)

@@ -1,0 +1,86 @@
+"""Texts of twins: the pages at one path of two hosts, in a form in which equal pages are equal.
+
+Two copies of a page link to their own hosts, name their own addresses, and have noise that was
+learnt on each host apart. So both texts are cleaned under the rules of both hosts; addresses of
+either host become paths, relative links are resolved; and the page's own path is masked, so that
+one error page that repeats the path in its text has one text on all paths.
+
+Every step is the same function of both texts: equal texts stay equal, and texts that differ become
+equal only if they differ in nothing but these addresses and this path. Time is linear in the text.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from urllib.parse import unquote, urljoin
+
+from crawld.core.content.blocks import Blocks
+from crawld.core.content.fingerprint import cleaned_digest
+from crawld.core.content.tags import TARGET, TARGET_END, TARGET_START
+from crawld.core.content.volatile import VolatileRules, cleaned
+from crawld.core.url import target_of
+
+OWN_PATH = "\x1a"
+"""Stands for the path of the page in its text."""
+
+MIN_NAME = 3
+"""Characters from which the last part of a path is masked in the text: shorter ones are words."""
+
+_SCHEME = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]{0,31}+:")
+
+
+def twin_text(
+    blocks: Blocks, url: str, origins: Iterable[str], rules: VolatileRules | None = None
+) -> str:
+    """Return the comparable text of a page and its twin on another host.
+
+    Args:
+        blocks: of the page.
+        url: its canonical URL.
+        origins: those of both hosts.
+        rules: noise rules of both pages and both hosts, joined.
+    """
+    text = cleaned(blocks, rules)
+    if names := "|".join(re.escape(origin.partition("//")[2]) for origin in origins):
+        # The name ends here: neither a longer name nor another port follows.
+        own = re.compile(rf"(?:https?:)?//(?:{names})(?![\w-]|[.:]\w)", re.IGNORECASE)
+        text = own.sub("", text)
+    target = target_of(url)
+    text = TARGET.sub(lambda match: _resolved(match[0][1:-1], target), text)
+    for form in _forms(target):
+        text = text.replace(form, OWN_PATH)
+    return text
+
+
+def twin_digest(text: str) -> bytes | None:
+    """Return the digest of a text of `twin_text`, None for an empty one, which says nothing."""
+    return cleaned_digest(text) if text.strip() else None
+
+
+def _resolved(link: str, target: str) -> str:
+    """Return a link target between its marks, relative to the host where it was to the page."""
+    if not link:
+        link = "/"  # the address of a host without a path
+    elif link[0] == "?" or (link[0] not in "/#" and not _SCHEME.match(link)):
+        link = _joined(target, link)
+    return f"{TARGET_START}{link}{TARGET_END}"
+
+
+def _joined(target: str, link: str) -> str:
+    try:
+        return urljoin(target, link)
+    except ValueError:  # not a URL
+        return link
+
+
+def _forms(target: str) -> list[str]:
+    """Return how a page may name its own path, the longest first; none for the root."""
+    path = target.partition("?")[0]
+    plain = unquote(path)
+    name = plain.rstrip("/").rpartition("/")[2]
+    stem = name.rpartition(".")[0] or name
+    forms = {target, target.replace("&", "&amp;"), path, plain}
+    forms |= {form for each in (name, stem) for form in (each, each.replace("_", " "))}
+    long = {form for form in forms if len(form) >= (2 if form.startswith("/") else MIN_NAME)}
+    return sorted(long, key=lambda form: (-len(form), form))

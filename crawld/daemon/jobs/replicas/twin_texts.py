@@ -1,0 +1,162 @@
+"""Compare pages of a replica with their twins: digests first, stored bodies where they differ.
+
+The body of every page that agrees is read once, to learn whether its host shows the same text on
+many paths (`agreement.MANY_PATHS`). Bodies are read one at a time, and parsed off the event loop.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Final, NamedTuple
+
+import apsw
+
+from crawld.core.content.analysis import read_blocks
+from crawld.core.content.fingerprint import resemblance
+from crawld.core.content.twin import twin_digest, twin_text
+from crawld.core.content.volatile import NO_RULES, VolatileRules
+from crawld.core.page import Outcome
+from crawld.core.replica.agreement import PageVerdict, TwinComparison, TwinTimes, compare_twins
+from crawld.core.url import split_url, target_of
+from crawld.daemon.crawl.context import BackgroundWork
+from crawld.errors import CorruptDatabaseError
+from crawld.store.changes import volatile
+from crawld.store.replica.twin_facts import ShownPage, TwinFacts
+from crawld.store.versions import version
+from crawld.store.versions.version import StoredCopy
+
+LEAST_RESEMBLANCE: Final = 0.25
+"""Pages of equal text whose dates and links differ resemble each other at least so much; the bodies
+of others are not compared."""
+
+MAX_COPY_BYTES: Final = 4 * 2**20
+"""Larger copies agree by their digests only."""
+
+PARSE_WEIGHT: Final = 12
+"""See `Analyser.read`: what is parsed on the event loop takes a millisecond at most."""
+
+_GOOD: Final = frozenset({Outcome.CHANGED, Outcome.UNCHANGED, Outcome.NOT_MODIFIED})
+_NO_TEXT: Final = TwinComparison(PageVerdict.DIFFERS)
+_UNDECIDED: Final = TwinComparison(PageVerdict.UNKNOWN)
+
+
+class ComparedText(NamedTuple):
+    """The result of a comparison, and the digest of the page's own text; None: not read."""
+
+    comparison: TwinComparison
+    digest: bytes | None = None
+
+
+class TwinTexts(BackgroundWork):
+    """Compares pages with their twins."""
+
+    async def compare(
+        self, facts: TwinFacts, origins: tuple[str, ...], canonical_host: str
+    ) -> ComparedText | None:
+        """Return how a page compares with its twin; None: its last visit found no text.
+
+        Args:
+            origins: those of both hosts.
+            canonical_host: the host of the twin.
+        """
+        page, twin = facts.page, facts.twin
+        if page.last_outcome is Outcome.MOVED:
+            return ComparedText(_compare_redirect(page, canonical_host))
+        if page.last_outcome not in _GOOD or page.version_id is None:
+            return None
+        if twin.redirect_url is not None:
+            return ComparedText(_NO_TEXT)
+        if facts.stands_in or twin.last_outcome in (Outcome.GONE, Outcome.SOFT_GONE):
+            return ComparedText(_UNDECIDED)
+        times = TwinTimes(
+            visited_at=page.last_visit_at,
+            seen_at=facts.seen_at,
+            is_steady=facts.is_steady,
+            lost_at=facts.lost_at,
+        )
+        equal = _has_equal_digests(page, twin)
+        comparison = compare_twins(times, equal=equal)
+        own = None
+        if comparison.verdict is not PageVerdict.AGREES and _resemble(page, twin):
+            own = await self._digest(facts, page, page.version_id, origins)
+            others = dict.fromkeys((twin.version_id, facts.then_id))
+            for version_id in others if own is not None else ():
+                if version_id is None or equal:
+                    continue
+                equal = own == await self._digest(facts, twin, version_id, origins)
+            comparison = compare_twins(times, equal=equal)
+        elif comparison.verdict is PageVerdict.AGREES:
+            own = await self._digest(facts, page, page.version_id, origins)
+            if own is None:
+                comparison = _NO_TEXT  # an empty page, or one that is too large, proves nothing
+        return ComparedText(comparison, own)
+
+    async def _digest(
+        self, facts: TwinFacts, page: ShownPage, version_id: int, origins: tuple[str, ...]
+    ) -> bytes | None:
+        """Return the digest of a copy's text; None: it has none, or cannot be read."""
+        size_bytes = self._database.look_up(version.body_bytes, version_id)
+        if size_bytes > MAX_COPY_BYTES:
+            return page.digest if version_id == page.version_id else None
+        async with self._analyser.memory.copy(size_bytes) as memory:
+            if memory is None:
+                return None
+            page_ids = (facts.page.page_id, facts.twin.page_id)
+            found = await self._database.read(_read, version_id, page_ids)
+            if found is None:
+                return None
+            identify = partial(_identify, found, page.url, origins)
+            return await self._analyser.read_copy(
+                identify, found.copy.body, memory, url=page.url, weight=PARSE_WEIGHT
+            )
+
+
+class _ReadCopy(NamedTuple):
+    copy: StoredCopy
+    rules: VolatileRules
+
+
+def _read(
+    connection: apsw.Connection, version_id: int, page_ids: tuple[int, int]
+) -> _ReadCopy | None:
+    """Return a copy, and the noise rules of two pages and their hosts; on a reader's thread."""
+    try:
+        copy = version.read_copy(connection, version_id)
+    except CorruptDatabaseError:
+        return None
+    if copy is None or not copy.readable:
+        return None
+    rules = NO_RULES
+    for page_id in page_ids:
+        for stored in volatile.rules_for(connection, page_id):
+            rules |= VolatileRules.from_bytes(stored)
+    return _ReadCopy(copy, rules)
+
+
+def _identify(found: _ReadCopy, url: str, origins: tuple[str, ...], body: bytes) -> bytes | None:
+    """Return the digest of a copy's text; None if there is memory for a part of its body only."""
+    if len(body) < len(found.copy.body):
+        return None
+    return twin_digest(twin_text(read_blocks(*found.copy), url, origins, found.rules))
+
+
+def _compare_redirect(page: ShownPage, canonical_host: str) -> TwinComparison:
+    """A redirect agrees if it leads to the twin."""
+    to = page.redirect_url
+    leads = (
+        to is not None
+        and target_of(to) == target_of(page.url)
+        and split_url(to).host == canonical_host
+    )
+    return TwinComparison(PageVerdict.AGREES, 0.0) if leads else _NO_TEXT
+
+
+def _has_equal_digests(page: ShownPage, twin: ShownPage) -> bool:
+    texts = page.cleaned_digest is not None and page.cleaned_digest == twin.cleaned_digest
+    return texts or (page.digest is not None and page.digest == twin.digest)
+
+
+def _resemble(page: ShownPage, twin: ShownPage) -> bool:
+    if page.sketch is None or twin.sketch is None:
+        return False
+    return resemblance(page.sketch, twin.sketch) >= LEAST_RESEMBLANCE

@@ -1,0 +1,202 @@
+"""How each page of a replica compares with its twin, the same path of the canonical host.
+
+A row is written when a page is compared, and when a page never visited is deferred. Related:
+`twin_facts` (what is compared), `pages` (suspends and resumes), `due_pages` (what to compare).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final, NamedTuple
+
+import apsw
+
+from crawld.core.page import PageState
+from crawld.core.replica.agreement import PageVerdict
+from crawld.core.replica.sections import SectionState
+
+
+class TwinRow(NamedTuple):
+    """The result of a comparison.
+
+    Attributes:
+        digest: of the page's text as compared; None: it has none, such as a redirect.
+        visited_at: the visit of the page that was compared; 0: none.
+        lag_s: how far the page was behind its twin; None: not measured.
+        visit_at: when a deferred page is visited; None: it is not deferred.
+    """
+
+    page_id: int
+    host_id: int
+    twin_id: int
+    verdict: PageVerdict
+    digest: bytes | None
+    visited_at: float
+    compared_at: float
+    lag_s: float | None = None
+    visit_at: float | None = None
+
+
+_TURNS: Final = "?4 IN ('differs', 'repeated') AND twin_id = ?3 AND agreed > 0"
+
+_PUT: Final = f"""
+INSERT INTO page_twin (page_id, host_id, twin_id, verdict, digest, visited_at, compared_at, lag_s,
+                       visit_at, agreed)
+VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?4 = 'agrees')
+ON CONFLICT DO UPDATE SET
+    turns = iif(twin_id = ?3, turns, 0) + ({_TURNS}),
+    turned_at = CASE WHEN {_TURNS} THEN ?7 WHEN twin_id = ?3 THEN turned_at ELSE 0 END,
+    agreed = CASE WHEN ?4 = 'agrees' THEN iif(twin_id = ?3, agreed, 0) + 1
+                  WHEN ?4 = 'unknown' AND twin_id = ?3 THEN agreed ELSE 0 END,
+    released_at = iif(?4 = 'unknown' OR ?6 < released_at, released_at, NULL),
+    twin_id = ?3, verdict = ?4, digest = ?5, visited_at = ?6, compared_at = ?7, lag_s = ?8,
+    visit_at = ?9
+"""
+
+
+def put(connection: apsw.Connection, rows: Iterable[TwinRow]) -> None:
+    """Store comparisons; a page compared anew with the same twin keeps its history."""
+    connection.executemany(_PUT, rows)
+
+
+class ComparedPage(NamedTuple):
+    """A page of a replica that was compared or deferred.
+
+    Attributes:
+        agreed: comparisons in a row, up to the last, that agreed.
+        turns: how often the page began to differ.
+        turned_at: when it last did; 0: never.
+        is_released: whether it waits for a visit, or for its comparison.
+        is_current: whether the comparison is of its last visit.
+        twin_changed: whether the twin has changed since.
+        twin_shown: whether the twin is on the canonical host and has a copy.
+        twin_visits: visits of the twin ...
+        twin_found_at: ... since it was found.
+    """
+
+    page_id: int
+    url: str
+    state: PageState
+    verdict: PageVerdict
+    compared_at: float
+    agreed: int
+    turns: int
+    turned_at: float
+    is_released: bool
+    is_current: bool
+    twin_changed: bool
+    twin_shown: bool
+    twin_visits: int
+    twin_found_at: float
+
+
+_COMPARED: Final = """
+SELECT own.page_id, page.url, page.state, verdict, compared_at, agreed, turns, turned_at,
+       released_at IS NOT NULL,
+       page.retry_at IS NULL AND own.visited_at >= ifnull(page.last_visit_at, 0),
+       ifnull(twin.last_change_at, 0) > compared_at,
+       twin.host_id = ?2 AND twin.state = 'visited' AND twin.version_id IS NOT NULL,
+       twin.visit_count, twin.discovered_at
+FROM page_twin AS own INDEXED BY page_twin_host
+JOIN page ON page.page_id = own.page_id JOIN page AS twin ON twin.page_id = own.twin_id
+WHERE own.host_id = ?1 AND own.page_id > ?3 AND page.state <> 'gone' AND page.state <> 'excluded'
+ORDER BY own.page_id LIMIT ?4
+"""
+
+
+def compared_pages(
+    connection: apsw.Connection, host_id: int, canonical_id: int, after: int, limit: int
+) -> list[ComparedPage]:
+    """Return the next pages of a replica that were compared or deferred, by page_id."""
+    rows = connection.execute(_COMPARED, (host_id, canonical_id, after, limit))
+    return [
+        ComparedPage(
+            *(page_id, url, PageState(state), PageVerdict(verdict)),
+            *(compared_at, agreed, turns, turned_at),
+            *(bool(flag) for flag in flags),
+            *twin,
+        )
+        for page_id, url, state, verdict, compared_at, agreed, turns, turned_at, *rest in rows
+        for flags, twin in ((rest[:4], rest[4:]),)
+    ]
+
+
+def mark_repeated(connection: apsw.Connection, host_id: int, paths: int) -> int:
+    """Mark the pages whose text stands on so many paths of their host; return how many."""
+    connection.execute(
+        "UPDATE page_twin SET verdict = 'repeated', agreed = 0"
+        " WHERE host_id = ?1 AND verdict = 'agrees' AND digest IN (SELECT digest FROM page_twin"
+        "  WHERE host_id = ?1 AND digest IS NOT NULL GROUP BY digest HAVING count(*) >= ?2)",
+        (host_id, paths),
+    )
+    return connection.changes()
+
+
+class ReleasedPage(NamedTuple):
+    """A page that waits for its comparison, and where its twin is queued."""
+
+    page_id: int
+    twin_id: int
+    twin_site_id: int
+
+
+_RELEASED: Final = """
+SELECT own.page_id, twin_id, twin.site_id FROM page_twin AS own JOIN page AS twin
+ON twin.page_id = own.twin_id WHERE own.page_id = ? AND released_at IS NOT NULL
+"""
+
+
+def released_pages(connection: apsw.Connection, page_ids: Iterable[int]) -> dict[int, ReleasedPage]:
+    """Return which of some pages were resumed to be compared, by page_id."""
+    found = {}
+    for page_id in page_ids:
+        for row in connection.execute(_RELEASED, (page_id,)):
+            found[page_id] = ReleasedPage(*row)
+    return found
+
+
+def release(connection: apsw.Connection, page_ids: Sequence[int], now: float) -> None:
+    """Note that pages are resumed to be compared."""
+    connection.executemany(
+        "UPDATE page_twin SET released_at = ?, visit_at = NULL WHERE page_id = ?",
+        [(now, page_id) for page_id in page_ids],
+    )
+
+
+def forget(connection: apsw.Connection, host_id: int, limit: int) -> int:
+    """Delete comparisons of a host that is no replica any more; return how many."""
+    connection.execute(
+        "DELETE FROM page_twin WHERE page_id IN"
+        " (SELECT page_id FROM page_twin WHERE host_id = ? LIMIT ?)",
+        (host_id, limit),
+    )
+    return connection.changes()
+
+
+# --- sections ------------------------------------------------------------------------------------
+
+
+def section_states(connection: apsw.Connection, host_id: int) -> dict[str, SectionState]:
+    """Return what is remembered of the sections of a replica, by prefix."""
+    rows = connection.execute(
+        "SELECT prefix, deferring, returned, returned_at, returns FROM replica_section"
+        " WHERE host_id = ?",
+        (host_id,),
+    )
+    return {
+        prefix: SectionState(bool(deferring), bool(returned), returned_at, returns)
+        for prefix, deferring, returned, returned_at, returns in rows
+    }
+
+
+def put_sections(
+    connection: apsw.Connection, host_id: int, states: Mapping[str, SectionState]
+) -> None:
+    """Store the states of sections of a replica."""
+    connection.executemany(
+        "INSERT OR REPLACE INTO replica_section VALUES (?, ?, ?, ?, ?, ?)",
+        [
+            (host_id, prefix, one.deferring, one.returned, one.returned_at, one.returns)
+            for prefix, one in states.items()
+        ],
+    )

@@ -1,0 +1,131 @@
+"""What is compared of a page of a replica and its twin: digests, copies, and times of visits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Final, NamedTuple
+
+import apsw
+
+from crawld.core.page import Outcome
+from crawld.store.replica.pages import counterpart
+from crawld.store.replica.sample import STAND_IN_PREFIX
+
+
+class ShownPage(NamedTuple):
+    """A page and its newest good copy.
+
+    Attributes:
+        version_id: None: it has no copy.
+        digest: of the body.
+        cleaned_digest: of the text under the rules of its own host; None: not analysed.
+        sketch: of the visible text; None: not analysed.
+        last_visit_at: of any outcome.
+    """
+
+    page_id: int
+    url: str
+    version_id: int | None
+    digest: bytes | None
+    cleaned_digest: bytes | None
+    sketch: bytes | None
+    last_visit_at: float
+    last_outcome: Outcome
+    redirect_url: str | None
+
+
+class TwinFacts(NamedTuple):
+    """A page of a replica with its twin, and what is known of the twin around the page's visit.
+
+    Attributes:
+        then_id: version that the twin had when the page was visited; None: it had none, or none is
+            known to be its own.
+        seen_at: time of the last visit of the twin that found a copy.
+        is_steady: see `core.replica.agreement.TwinTimes`.
+        lost_at: the same, by cleaned digests.
+        stands_in: whether a replica answered for the twin's last copy, which then proves nothing.
+    """
+
+    page: ShownPage
+    twin: ShownPage
+    then_id: int | None
+    seen_at: float
+    is_steady: bool
+    lost_at: float | None
+    stands_in: bool
+
+
+_PAGE: Final = """
+SELECT page_id, url, version_id, digest, cleaned_digest, sketch, last_visit_at, last_outcome,
+       redirect_url
+FROM page WHERE page_id = ? AND requisite = 0 AND last_visit_at IS NOT NULL
+"""
+
+_FIRST_AFTER: Final = """
+SELECT min(visited_at) FROM visit WHERE page_id = ? AND visited_at >= ?
+AND outcome IN ('changed', 'unchanged', 'not_modified')
+"""
+
+_LAST: Final = """
+SELECT visited_at, detail FROM visit WHERE page_id = ?
+AND outcome IN ('changed', 'unchanged', 'not_modified')
+ORDER BY visited_at DESC, visit_id DESC LIMIT 1
+"""
+
+_THEN: Final = """
+SELECT version_id, visited_at FROM version WHERE page_id = ? AND visited_at <= ?
+ORDER BY visited_at DESC, version_id DESC LIMIT 1
+"""
+
+_CHANGED: Final = """
+SELECT 1 FROM version WHERE page_id = ? AND visited_at > ? AND visited_at <= ? LIMIT 1
+"""
+
+_STOOD_IN: Final = "SELECT 1 FROM visit WHERE page_id = ? AND visited_at = ? AND detail LIKE ?"
+
+_LOST: Final = """
+SELECT min(visited_at) FROM visit WHERE page_id = ?1 AND cleaned_digest <> ?2 AND visited_at > (
+    SELECT max(visited_at) FROM visit WHERE page_id = ?1 AND cleaned_digest = ?2
+    AND ifnull(detail, '') NOT LIKE ?3)
+"""
+"""NULL if it never showed the text."""
+
+
+def twin_facts(
+    connection: apsw.Connection, page_ids: Iterable[int], canonical_id: int
+) -> list[TwinFacts]:
+    """Return what is compared of pages whose twin has a copy; the others are left out."""
+    found = []
+    for page_id in page_ids:
+        row: Any = connection.execute(_PAGE, (page_id,)).fetchone()
+        there = counterpart(connection, canonical_id, row[1]) if row else None
+        twin: Any = there and connection.execute(_PAGE, (there[1].page_id,)).fetchone()
+        if twin:
+            found.append(_facts(connection, ShownPage(*row), ShownPage(*twin)))
+    return found
+
+
+def _facts(connection: apsw.Connection, page: ShownPage, twin: ShownPage) -> TwinFacts:
+    stood_in = f"{STAND_IN_PREFIX}%"
+    at = page.last_visit_at
+    last: Any = connection.execute(_LAST, (twin.page_id,)).fetchone()
+    seen_at, detail = last or (twin.last_visit_at, None)
+    then: Any = connection.execute(_THEN, (twin.page_id, at)).fetchone()
+    if then and connection.execute(_STOOD_IN, (twin.page_id, then[1], stood_in)).get:
+        then = None
+    after = connection.execute(_FIRST_AFTER, (twin.page_id, at)).get
+    is_steady = bool(then) and after is not None
+    if is_steady and connection.execute(_CHANGED, (twin.page_id, at, after)).get:
+        is_steady = False
+    lost_at = None
+    if page.cleaned_digest is not None and page.cleaned_digest != twin.cleaned_digest:
+        lost_at = connection.execute(_LOST, (twin.page_id, page.cleaned_digest, stood_in)).get
+    return TwinFacts(
+        page,
+        twin,
+        then_id=then[0] if then else None,
+        seen_at=seen_at,
+        is_steady=is_steady,
+        lost_at=lost_at,
+        stands_in=detail is not None and detail.startswith(STAND_IN_PREFIX),
+    )
