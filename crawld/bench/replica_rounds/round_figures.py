@@ -98,14 +98,21 @@ class RoundFigures:
 
     def _why_wrong(self, host: int, canonical: int, day: float) -> str:
         here, there = self.web.hosts[host], self.web.hosts[canonical]
-        if not self.web.are_copies(host, canonical):
+        if not self._is_replica(host, canonical, day):
             return f"{here.kind}: {here.name} is no copy of {there.name}"
-        if not there.keepable:
+        if not there.keepable and here.victim != canonical:
             return f"{here.kind}: {there.name} is not to be kept instead of {here.name}"
         count, share = self.web.equal_share(host, canonical, day)
         if count and share < _EQUAL_SHARE and here.pages.frozen_day > day:
             return f"{here.kind}: {share:.2f} of {count} pages of {here.name} agree now"
         return ""
+
+    def _is_replica(self, host: int, canonical: int, day: float) -> bool:
+        """Whether a host may be declared a replica: of its site, or of the victim it copies."""
+        if self.web.are_copies(host, canonical):
+            return True
+        attack = self.web.hosts[host].victim == canonical
+        return attack and self.web.equal_share(host, canonical, day)[1] >= _EQUAL_SHARE
 
     def _note_resting(self, day: float, twins: dict[int, int], resting: set[int]) -> None:
         by_host: dict[int, list[int]] = defaultdict(list)
@@ -228,7 +235,8 @@ class RoundFigures:
         said: dict[int, list[tuple[float, bool]]] = defaultdict(list)
         for one, other, probability in pairs:
             if probability is not None:
-                truth = self.web.are_copies(one, other)
+                day = self.crawl.day
+                truth = self._is_replica(one, other, day) or self._is_replica(other, one, day)
                 said[min(9, int(10 * probability))].append((probability, truth))
         errors = [
             abs(float(np.mean([p for p, _ in some])) - float(np.mean([true for _, true in some])))

@@ -24,7 +24,14 @@ from crawld.simweb.replica_parameters import WEBS, WebParameters, scale_web
 from crawld.simweb.replica_web import make_web
 
 _HOSTS: Final = 2_000
-_QUICK_HOSTS: Final = 300
+_QUICK_WEB: Final = LookalikeParameters(
+    hosts=100,
+    coverage=0.7,
+    kinds=(
+        *("www", "mirrors", "staging", "countries", "diverging_copies", "versions", "languages"),
+        *("shops", "forks", "login_walls", "platform_copier", "small_changes", "turning_copier"),
+    ),
+)
 _REPLICATED: Final = 0.3
 _PAGES: Final = 20
 _QUICK: Final = RoundsScenario(days=8.0, step_days=1.0)
@@ -46,15 +53,14 @@ def rounds_metrics(seed: int, progress: Progress, *, quick: bool) -> Metrics:
 
 def _webs(seed: int, *, quick: bool) -> Iterator[tuple[str, Callable[[], LookalikeWeb]]]:
     """Yield names of webs, and what makes each."""
-    hosts = _QUICK_HOSTS if quick else _HOSTS
     if quick:
-        yield "lookalike", partial(make_lookalike_web, LookalikeParameters(hosts, 0.7), seed)
+        yield "lookalike", partial(make_lookalike_web, _QUICK_WEB, seed)
         return
     for parameters in (FULL, PARTIAL):
-        sized = LookalikeParameters(hosts, parameters.coverage)
+        sized = LookalikeParameters(_HOSTS, parameters.coverage)
         yield "lookalike", partial(make_lookalike_web, sized, seed)
     for name, old in WEBS.items():
-        scaled = scale_web(old, hosts, _REPLICATED, _PAGES)
+        scaled = scale_web(old, _HOSTS, _REPLICATED, _PAGES)
         yield name, partial(_old_web, scaled, seed)
 
 

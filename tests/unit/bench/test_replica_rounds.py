@@ -1,12 +1,16 @@
 """The rounds of the replicas job: what their figures see, and what the job does in them."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 
 from crawld.bench.replica_rounds.page_truth import PageTruth
 from crawld.bench.replica_rounds.page_visits import PageVisits
+from crawld.bench.replica_rounds.round_figures import RoundFigures
 from crawld.bench.replica_rounds.rounds_web import decidable_groups, rounds_web
 from crawld.bench.replica_rounds.run_rounds import RoundsScenario, run_rounds
+from crawld.bench.replica_rounds.simulated_crawl import SimulatedCrawl
 from crawld.simweb.lookalike.web import LookalikeParameters, make_lookalike_web
 from crawld.simweb.replica_parameters import STANDARD, scale_web
 from crawld.simweb.replica_web import make_web
@@ -65,3 +69,46 @@ def test_the_older_webs_keep_their_pages_and_groups():
     visited = sum(int(host.visited.sum()) for host in web.hosts)
     assert visited <= len(old.hosts.page_host) <= visited + len(web.hosts)
     assert decidable_groups(web)
+
+
+def resting_pages_of(web, host, *, under):
+    """Return the figures after a step in which all pages of a host rest under another."""
+    crawl = SimulatedCrawl(web, None, step_days=1.0)
+    crawl.visited_day[:] = 0.0
+    figures = RoundFigures(web, crawl, PageTruth(web))
+    first, end = crawl.first_page[host], crawl.first_page[host + 1]
+    figures.note(1.0, [(host, under)], {host: under}, set(range(int(first), int(end))))
+    return figures.metrics([])
+
+
+def test_resting_that_ignores_differences_shows_in_the_figures():
+    web = make_lookalike_web(LookalikeParameters(hosts=12, kinds=("versions", "www")), 4)
+    old, new = next(
+        (one, other)
+        for one, other in pairwise(web.hosts)
+        if one.family == other.family and one.kind == "versions"
+    )
+    found = resting_pages_of(web, old.number, under=new.number)
+    count, share = web.equal_share(old.number, new.number, 0.0)
+    assert found["resting_differing_pages"] == round((1 - share) * count) > 0
+    assert found["wrong_verdicts_per_1000"] == 1_000.0
+    assert found["requests_saved_share"] >= 0.0
+
+
+def test_a_copy_that_rests_is_right_and_saves_what_an_oracle_saves():
+    web = make_lookalike_web(LookalikeParameters(hosts=2, kinds=("countries",)), 4)
+    first, second = web.hosts[:2]
+    found = resting_pages_of(web, second.number, under=first.number)
+    assert found["resting_differing_pages"] == 0.0
+    assert found["wrong_verdicts_per_1000"] == 0.0
+
+
+def test_a_victim_that_rests_under_an_attacker_is_a_hijack():
+    web = make_lookalike_web(LookalikeParameters(hosts=2, kinds=("strong_copier",)), 4)
+    attacker = next(host for host in web.hosts if host.victim >= 0)
+    found = resting_pages_of(web, attacker.victim, under=attacker.number)
+    assert found["hijacks_won"] == 1.0
+    assert found["wrong_verdicts_per_1000"] == 1_000.0
+    harmless = resting_pages_of(web, attacker.number, under=attacker.victim)
+    assert harmless["hijacks_won"] == 0.0
+    assert harmless["wrong_verdicts_per_1000"] == 0.0
