@@ -30,6 +30,10 @@ class RequestedPages:
         if soon:
             self.page_ids.update(page_ids)
 
+    def visit_until(self, page_id: int, due: object) -> None:
+        """Note a page that is to be visited again."""
+        self.page_ids.add(page_id)
+
     def resume(self, pages: Iterable[int]) -> None:
         """Do nothing: the crawl sees in the database that a page rests no more."""
 
