@@ -27,6 +27,11 @@ def usual_site(family: HostFamily) -> SitePages:
     return family.site({"docs": count(6, 30), "news": count(5, 20), "team": count(3, 10)})
 
 
+def _own_links(family: HostFamily, shared: Decoration) -> Decoration:
+    """Return what one name of a site adds to its pages: only its links may be its own."""
+    return replace(shared, absolute_links=bool(family.rng.random() < 0.25))
+
+
 def _imperfect(family: HostFamily, pages: SitePages) -> SitePages:
     """Return a copy's pages: a few are missing, a few edited, some changes come late."""
     rng = family.rng
@@ -42,7 +47,7 @@ def _imperfect(family: HostFamily, pages: SitePages) -> SitePages:
 def _one_owner(family: HostFamily, names: list[str], facts: list[CrawlFacts]) -> None:
     """Add one site under some names of one owner, the first to keep; any may be kept."""
     site, group, owner = usual_site(family), family.new_group(), family.new_owner()
-    decorated = family.rng.random() < 0.6
+    shared = family.decoration() if family.rng.random() < 0.6 else PLAIN
     for at, (name, fact) in enumerate(zip(names, facts, strict=True)):
         family.host(
             name,
@@ -51,7 +56,7 @@ def _one_owner(family: HostFamily, names: list[str], facts: list[CrawlFacts]) ->
             group=group,
             original=at == 0,
             keepable=True,
-            decoration=family.decoration() if decorated else PLAIN,
+            decoration=_own_links(family, shared),
             facts=fact,
         )
 
@@ -180,10 +185,14 @@ def latest(family: HostFamily) -> None:
 
 def diverging_copies(family: HostFamily) -> None:
     """Add a copy that begins to differ: in a part of one section, or everywhere."""
-    rng, domain = family.rng, family.domain()
+    rng, domain, count = family.rng, family.domain(), family.count
     site, group, owner = usual_site(family), family.new_group(), family.new_owner()
-    facts = CrawlFacts(linked_from=family.count(8, 20), first_seen_day=-200.0)
-    family.host(domain, site, owner=owner, group=group, original=True, facts=facts)
+    facts, shared = CrawlFacts(linked_from=count(8, 20), first_seen_day=-200.0), PLAIN
+    if rng.random() < 0.4:
+        shared = family.decoration(0.5)
+    family.host(
+        domain, site, owner=owner, group=group, original=True, decoration=shared, facts=facts
+    )
     share = float(rng.choice((0.1, 0.3, 0.5, 1.0)))
     which = family.chosen(site, share, root=True)
     if rng.random() < 0.5:
@@ -195,7 +204,7 @@ def diverging_copies(family: HostFamily) -> None:
         owner=owner,
         group=group,
         facts=CrawlFacts(linked_from=0, first_seen_day=-100.0),
-        decoration=family.decoration(0.2),
+        decoration=_own_links(family, shared),
     )
 
 
