@@ -2,7 +2,7 @@
 
 A metric carries its unit in its name, and the unit tells which direction is better: higher for
 rates (`pages_per_s`), lower for times, sizes, shares and residuals (`_s`, `_ms`, `_us`, `_ns`,
-`_mb`, `_share`, `_residual`). A ratio above 1 always means that crawld is better.
+`_mb`, `_share`, `_residual`) and `bytes_per_`. A ratio above 1 always means that crawld is better.
 
 Rule: the result describes the machine by its capacity, never by its name or paths.
 """
@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 import os
 import platform
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from statistics import median
@@ -19,11 +20,18 @@ from statistics import median
 Metrics = dict[str, float]
 
 _LESS_IS_BETTER = ("_s", "_ms", "_us", "_ns", "_mb", "_share", "_residual")
+_SIZE_SUFFIX = re.compile(r"_[0-9]{1,4}m\Z")
 
 
 def less_is_better(metric: str) -> bool:
-    """Return whether lower values of a metric are better, by its unit."""
-    return "_per_" not in metric and metric.endswith(_LESS_IS_BETTER)
+    """Return whether lower values of a metric are better, by its unit.
+
+    A size after it does not matter: `cycle_s_10m` is a time.
+    """
+    if "bytes_per_" in metric:
+        return True
+    unit = _SIZE_SUFFIX.sub("", metric)
+    return "_per_" not in metric and unit.endswith(_LESS_IS_BETTER)
 
 
 def figures(metrics: Metrics) -> str:

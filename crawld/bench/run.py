@@ -27,6 +27,7 @@ BENCHMARKS = {
     "export": "crawld.bench.export",
     "hostile": "crawld.bench.hostile",
     "control": "crawld.bench.control",
+    "seen": "crawld.bench.seen",
 }
 
 
@@ -42,8 +43,20 @@ class Benchmark(Protocol):
         """
 
 
-def run(name: str, *, quick: bool, progress: Progress) -> dict[str, object]:
+class SizedBenchmark(Protocol):
+    """A benchmark module whose size can be chosen."""
+
+    def run(self, *, quick: bool, progress: Progress, known: int) -> dict[str, object]:
+        """Measure one size; see `Benchmark.run`."""
+
+
+def run(
+    name: str, *, quick: bool, progress: Progress, known: int | None = None
+) -> dict[str, object]:
     """Run one benchmark by its name.
+
+    Args:
+        known: how many URLs are known, for the benchmark `seen`.
 
     Raises:
         OperatorError: there is no such benchmark, or a package that it needs is not installed.
@@ -61,4 +74,8 @@ def run(name: str, *, quick: bool, progress: Progress) -> dict[str, object]:
             f"the benchmark {name} needs the package {error.name}",
             hint=install_command("bench"),
         ) from None
+    if known is not None:
+        if name != "seen":
+            raise OperatorError(f"the benchmark {name} has no --known", hint="`seen` has it")
+        return cast("SizedBenchmark", module).run(quick=quick, progress=progress, known=known)
     return cast("Benchmark", module).run(quick=quick, progress=progress)

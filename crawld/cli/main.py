@@ -416,13 +416,17 @@ def bench(
     *,
     json_out: Json = False,
     quick: Annotated[bool, typer.Option("--quick", help="Short run of a few seconds.")] = False,
+    known: Annotated[
+        int | None,
+        typer.Option(min=1, metavar="N", help="seen: known URLs; default: 1, 10 and 100 million."),
+    ] = None,
 ) -> None:
     """Benchmark crawld against comparable programs on this machine."""
     try:
         from crawld.cli.bench import bench as measure
     except ModuleNotFoundError as error:
         raise missing_extra(error, "bench") from error
-    measure(name, json_out=json_out, quick=quick)
+    measure(name, json_out=json_out, quick=quick, known=known)
 
 
 @app.command(

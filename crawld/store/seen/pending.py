@@ -46,7 +46,7 @@ def put(connection: apsw.Connection, keys: UrlKeys, events: Events, texts: list[
     if len(texts) >= MIN_DIVIDED:
         for repository, of in by_repository(keys):
             block = TextBlock.of([texts[at] for at in of.tolist()])
-            _insert(connection, repository, _entries(keys.key[of], events[of]), block)
+            put_divided(connection, repository, PendingUrls(keys.key[of], events[of], block))
         return
     # The key of an undivided URL is kept with its repository before it.
     entries = keys.repository.tobytes() + _entries(keys.key, events)
@@ -58,6 +58,11 @@ def put(connection: apsw.Connection, keys: UrlKeys, events: Events, texts: list[
         divide(connection)
 
 
+def put_divided(connection: apsw.Connection, repository: int, urls: PendingUrls) -> None:
+    """Add URLs of one repository that wait."""
+    _insert(connection, repository, _entries(urls.keys, urls.events), urls.texts)
+
+
 def divide(connection: apsw.Connection) -> None:
     """Divide the URLs that were kept as they came."""
     found, events, texts = _undivided(connection)
@@ -65,8 +70,8 @@ def divide(connection: apsw.Connection) -> None:
         return
     connection.execute("DELETE FROM seen_pending WHERE repository = ?", (UNDIVIDED,))
     for repository, of in by_repository(found):
-        entries = _entries(found.key[of], events[of])
-        _insert(connection, repository, entries, TextBlock.of_octets(texts.take(of)))
+        block = TextBlock.of_octets(texts.take(of))
+        put_divided(connection, repository, PendingUrls(found.key[of], events[of], block))
 
 
 def take(connection: apsw.Connection, repository: int) -> PendingUrls:

@@ -136,22 +136,30 @@ def check_lengths(urls: list[str]) -> None:
 def settle_excess(connection: apsw.Connection) -> Settled:
     """Give turns to repositories until no more URLs wait than may."""
     settled = Settled([])
+    for repository in due(connection):
+        _settle(connection, repository, settled)
+    return settled
+
+
+def due(connection: apsw.Connection) -> list[int]:
+    """Return the repositories that must have a turn, until no more URLs wait than may."""
     waiting = pending.backlogs(connection)
     excess = sum(backlog.urls for backlog in waiting) - _may_wait(connection)
     if excess <= 0:
-        return settled
+        return []
     newest = max(backlog.oldest for backlog in waiting) + 1
 
     def urgency(backlog: Backlog) -> int:
         # URLs that wait, times how long the oldest has: none waits for ever.
         return backlog.urls * (newest - backlog.oldest)
 
+    found = []
     for backlog in sorted(waiting, key=urgency, reverse=True):
-        _settle(connection, backlog.repository, settled)
+        found.append(backlog.repository)
         excess -= backlog.urls
         if excess <= 0:
             break
-    return settled
+    return found
 
 
 def settle_all(connection: apsw.Connection) -> Settled:

@@ -27,6 +27,9 @@ from crawld.bench.result import (
         ("merge_pick_bulk_ns", True),
         ("kkt_residual", True),
         ("auc_pnu_standard", False),
+        ("cycle_s_100m", True),
+        ("bytes_per_url_10m", True),
+        ("pages_per_s_1m", False),
     ],
 )
 def test_the_unit_defines_which_direction_is_better(metric, less):

@@ -4,6 +4,11 @@ from crawld.bench import run
 from crawld.errors import OperatorError
 
 
+def test_only_one_benchmark_has_a_number_of_known_urls():
+    with pytest.raises(OperatorError, match="benchmark fetch has no --known"):
+        run.run("fetch", quick=True, progress=print, known=5)
+
+
 def test_an_unknown_benchmark_is_rejected_with_a_list_of_names():
     with pytest.raises(OperatorError, match="no benchmark 'fecth'") as caught:
         run.run("fecth", quick=True, progress=print)

@@ -1,0 +1,177 @@
+"""`crawld bench seen`: is a URL known? Cycles of a million URLs, at 1, 10 and 100 million known.
+
+Baselines in the same run, on the same cycles: DRUM and VEUNI over flat files (structure alone, with
+the published sizes of records) and a plain SQLite B-tree with random inserts. All are durable at
+the end of each cycle. Cycles count only when as many URLs wait as may. `cycle_s` is the structure
+alone: from keys that were hashed before, without texts.
+"""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+
+from crawld.bench.result import Metrics, build_result, figures
+from crawld.bench.run import Progress
+from crawld.bench.seen_btree import Btree
+from crawld.bench.seen_drum import Drum
+from crawld.bench.seen_files import size
+from crawld.bench.seen_structure import SeenContender
+from crawld.bench.seen_veuni import REPOSITORIES, Veuni
+from crawld.bench.seen_web import SeenWeb, SomeUrls
+from crawld.core.url import canonicalize
+
+SIZES: Final = (1_000_000, 10_000_000, 100_000_000)
+CYCLE_URLS: Final = 1_000_000
+
+_CYCLES: Final = 7
+_PART_URLS: Final = 1_000_000
+_MAX_WARM_CYCLES: Final = 60
+
+Runs = list[Metrics]
+
+
+def run(*, quick: bool, progress: Progress, known: int | None = None) -> dict[str, object]:
+    """Run the benchmark.
+
+    Args:
+        known: how many URLs are known before the first cycle; by default three sizes in turn.
+    """
+    sizes = (known,) if known else (100_000,) if quick else SIZES
+    cycle_urls = CYCLE_URLS // 20 if quick else CYCLE_URLS
+    runs: dict[str, Runs] = {name: [{} for _ in range(_CYCLES)] for name in _CONTENDERS}
+    for metrics in runs["ours"]:
+        metrics["canonicalise_us"] = _canonicalise_us()
+    for known_urls in sizes:
+        suffix = "" if len(sizes) == 1 else f"_{known_urls // 1_000_000}m"
+        for name, measure in _CONTENDERS.items():
+            with tempfile.TemporaryDirectory(prefix="crawld-bench-seen-") as folder:
+                progress(f"{name}: {known_urls:,} known URLs")
+                found = measure(Path(folder), SeenWeb(known_urls, 1), cycle_urls)
+            for number, metrics in enumerate(found):
+                progress(f"{name}: cycle {number}: {figures(metrics)}")
+                runs[name][number] |= {f"{key}{suffix}": each for key, each in metrics.items()}
+    return build_result("seen", runs.pop("ours"), runs)
+
+
+def _ours(folder: Path, web: SeenWeb, urls: int) -> Runs:
+    contender = SeenContender(folder)
+    for part in web.parts(_PART_URLS):
+        contender.load(part)
+    contender.finish_load()
+    runs: Runs = []
+    for _ in range(_MAX_WARM_CYCLES):
+        if _end_to_end(contender, web, urls)[1]:
+            break
+    _reset_peak()
+    for _ in range(_CYCLES):
+        seconds, _ = _end_to_end(contender, web, urls)
+        runs.append({"cycle_end_to_end_s": seconds})
+    runs[0]["bytes_per_url"] = contender.structure_bytes() / contender.known()
+    runs[0]["text_bytes_per_url"] = contender.text_bytes() / contender.known()
+    runs[0]["waiting_per_known"] = contender.waiting() / contender.known()
+    contender.drop_waiting_texts()
+    for metrics in runs:
+        metrics["cycle_s"] = contender.structure_cycle(contender.hashed(web.cycle(urls)))
+    runs[0]["peak_rss_mb"] = _peak_rss_mb()
+    runs[0]["remember_s"] = contender.remember()
+    for metrics in runs:
+        cycle = contender.hashed(web.cycle(urls))
+        metrics["cycle_immediate_s"] = contender.structure_cycle(cycle)
+    assert contender.keys is not None
+    runs[0]["keys_mb"] = contender.keys.octets / 2**20
+    contender.close()
+    return runs
+
+
+def _end_to_end(contender: SeenContender, web: SeenWeb, urls: int) -> tuple[float, int]:
+    cycle = web.cycle(urls)
+    return contender.cycle(cycle.fetched.texts(), cycle.extracted.texts())
+
+
+def _drum(folder: Path, web: SeenWeb, urls: int) -> Runs:
+    drum = Drum(folder)
+    drum.check(_whole(web).ids())
+    runs = []
+    for _ in range(_CYCLES):
+        cycle = web.cycle(urls)
+        ids = np.concatenate([cycle.fetched.ids(), cycle.extracted.ids()])
+        began_s = time.perf_counter()
+        drum.check(ids)
+        runs.append({"cycle_s": time.perf_counter() - began_s})
+    runs[0]["bytes_per_url"] = size(folder) / web.known
+    return runs
+
+
+def _veuni(folder: Path, web: SeenWeb, urls: int) -> Runs:
+    veuni = Veuni(folder)
+    veuni.load(_whole(web))
+    runs = []
+    for number in range(REPOSITORIES + _CYCLES):
+        cycle = web.cycle(urls)
+        both = _joined(cycle.fetched, cycle.extracted)
+        began_s = time.perf_counter()
+        veuni.check(both)
+        if number >= REPOSITORIES:  # before, less waited than does all the time
+            runs.append({"cycle_s": time.perf_counter() - began_s})
+    runs[0]["bytes_per_url"] = size(folder) / web.known
+    return runs
+
+
+def _btree(folder: Path, web: SeenWeb, urls: int) -> Runs:
+    btree = Btree(folder / "btree.db")
+    btree.load(_whole(web).ids())
+    runs = []
+    for _ in range(_CYCLES):
+        cycle = web.cycle(urls)
+        ids = np.concatenate([cycle.fetched.ids(), cycle.extracted.ids()])
+        began_s = time.perf_counter()
+        btree.check(ids)
+        runs.append({"cycle_s": time.perf_counter() - began_s})
+    runs[0]["bytes_per_url"] = btree.octets() / web.known
+    btree.close()
+    return runs
+
+
+def _whole(web: SeenWeb) -> SomeUrls:
+    return next(iter(web.parts(web.known)))
+
+
+def _joined(one: SomeUrls, other: SomeUrls) -> SomeUrls:
+    return SomeUrls(
+        np.concatenate([one.host, other.host]), np.concatenate([one.number, other.number])
+    )
+
+
+def _canonicalise_us() -> float:
+    """Return the time of one URL: half are canonical already, half have an upper-case host."""
+    texts = SeenWeb(50_000, 2, 5_000).cycle(20_000).extracted.texts()
+    texts[::2] = [text.replace("www.", "WWW.") for text in texts[::2]]
+    began_s = time.perf_counter()
+    for text in texts:
+        canonicalize(text)
+    return (time.perf_counter() - began_s) / len(texts) * 1e6
+
+
+def _reset_peak() -> None:
+    """Let the kernel measure the largest memory from here on."""
+    Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
+
+
+def _peak_rss_mb() -> float:
+    lines = Path("/proc/self/status").read_text(encoding="ascii").splitlines()
+    kib = next(line.split()[1] for line in lines if line.startswith("VmHWM"))
+    return int(kib) / 1024
+
+
+_CONTENDERS: Final[dict[str, Callable[[Path, SeenWeb, int], Runs]]] = {
+    "ours": _ours,
+    "drum": _drum,
+    "veuni": _veuni,
+    "btree": _btree,
+}

@@ -1,0 +1,183 @@
+"""crawld's seen URLs under the cycles of the benchmark: whole, and the structure without texts."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import apsw
+import numpy as np
+
+from crawld.bench.seen_web import Cycle, SomeUrls
+from crawld.core.seen.event import Events, SeenMark, event_of
+from crawld.core.seen.judge import Flags, PendingUrls, judge
+from crawld.core.seen.key_set import KeySet
+from crawld.core.seen.keys import REPOSITORIES, Keys, UrlKeys, by_repository
+from crawld.core.seen.run import Positions, Run, refs_of
+from crawld.core.seen.texts import TextBlock
+from crawld.store.engine import migrate
+from crawld.store.engine.connection import open_connection
+from crawld.store.seen import chunk, immediate, pending, seen, text
+from crawld.store.seen.seen import SeenFile
+
+_SEED: Final = 0x5EED
+_FETCHED: Final = event_of(SeenMark.PAGE, sets=True)
+_EXTRACTED: Final = event_of(SeenMark.WAITING)
+
+
+@dataclass(frozen=True, slots=True)
+class HashedCycle:
+    """A cycle whose texts were hashed already."""
+
+    fetched: UrlKeys
+    extracted: UrlKeys
+
+
+class _NoTexts:
+    """The structure alone: keys decide, and nothing is compared."""
+
+    def differ(self, numbers: Positions, texts: TextBlock, at: Positions) -> Flags:
+        return np.zeros(len(numbers), bool)
+
+    def read(self, numbers: Positions) -> list[bytes]:
+        raise AssertionError("keys of the benchmark do not collide")
+
+
+class SeenContender:
+    """A crawld file; `cycle` is the whole work, `structure_cycle` leaves the texts out."""
+
+    def __init__(self, folder: Path) -> None:
+        path = folder / "crawld.db"
+        migrate.migrate(path)
+        self.connection = open_connection(path)
+        self.file = SeenFile.of(self.connection, _SEED)
+        self.keys: KeySet | None = None
+        self._loaded: list[list[Keys]] = [[] for _ in range(REPOSITORIES)]
+
+    def close(self) -> None:
+        """Close the file."""
+        self.connection.close()
+
+    def load(self, urls: SomeUrls) -> None:
+        """Store the texts of new URLs; `finish_load` stores their keys."""
+        texts = urls.texts()
+        keys = self.file.keys(texts)
+        with self.connection:
+            for repository, of in by_repository(keys):
+                first = sum(map(len, self._loaded[repository]))
+                part = [texts[at].encode() for at in of.tolist()]
+                text.append(self.connection, repository, first, part)
+                self._loaded[repository].append(keys.key[of])
+        self._checkpoint()
+
+    def finish_load(self) -> None:
+        """Store the keys of all loaded URLs."""
+        for repository in range(REPOSITORIES):
+            keys = np.concatenate([np.zeros(0, np.uint64), *self._loaded[repository]])
+            self._loaded[repository] = []
+            order = np.argsort(keys)
+            marks = np.full(len(keys), SeenMark.WAITING, np.uint8)
+            with self.connection:
+                empty = chunk.load(self.connection, repository, keys[:0])
+                added = Run(keys[order], refs_of(order, marks))
+                chunk.save(self.connection, repository, empty, order[:0], added)
+            self._checkpoint()
+
+    def cycle(self, fetched: list[str], extracted: list[str]) -> tuple[float, int]:
+        """Take a cycle, end to end; return its seconds and how many URLs had their verdict."""
+        began_s = time.perf_counter()
+        with self.connection:
+            seen.offer(self.connection, self.file, fetched, SeenMark.PAGE, sets=True)
+            settled = seen.take(self.connection, self.file, extracted, SeenMark.WAITING)
+        self._checkpoint()
+        return time.perf_counter() - began_s, settled.judged
+
+    def drop_waiting_texts(self) -> None:
+        """Let only the keys of URLs wait."""
+        with self.connection:
+            for repository in range(REPOSITORIES):
+                waiting = pending.take(self.connection, repository)
+                if len(waiting.keys):
+                    self._put_keys(repository, waiting.keys, waiting.events)
+        self._checkpoint()
+
+    def hashed(self, cycle: Cycle) -> HashedCycle:
+        """Return the keys of a cycle."""
+        keys = self.file.keys
+        return HashedCycle(keys(cycle.fetched.texts()), keys(cycle.extracted.texts()))
+
+    def structure_cycle(self, cycle: HashedCycle) -> float:
+        """Take a cycle of keys; return its seconds. No text is stored or compared any more."""
+        began_s = time.perf_counter()
+        with self.connection:
+            self._put(cycle.fetched, np.full(len(cycle.fetched.key), _FETCHED, np.uint8))
+            events = np.full(len(cycle.extracted.key), _EXTRACTED, np.uint8)
+            if self.keys is not None:
+                new = self.keys.missing(cycle.extracted)
+                told = event_of(SeenMark.WAITING, announced=True)
+                events[new] = told
+            self._put(cycle.extracted, events)
+            for repository in seen.due(self.connection):
+                self._settle(repository)
+        if self.keys is not None:
+            at = np.flatnonzero(new)
+            self.keys.add(UrlKeys(cycle.extracted.repository[at], cycle.extracted.key[at]))
+        self._checkpoint()
+        return time.perf_counter() - began_s
+
+    def settle_structure(self) -> None:
+        """Give every URL that waits its verdict, by keys alone."""
+        pending.divide(self.connection)
+        for backlog in pending.backlogs(self.connection):
+            self._settle(backlog.repository)
+
+    def remember(self) -> float:
+        """Change to immediate answers; return the seconds that reading the keys takes."""
+        began_s = time.perf_counter()
+        self.keys = immediate.load(self.connection)
+        return time.perf_counter() - began_s
+
+    def structure_bytes(self) -> int:
+        """Return the bytes of the file that are not texts of settled URLs."""
+        return self._used_bytes() - self.text_bytes()
+
+    def text_bytes(self) -> int:
+        """Return the bytes of the texts of settled URLs."""
+        found: int = self.connection.execute(
+            "SELECT coalesce(sum(length(texts)), 0) FROM seen_text"
+        ).get
+        return found
+
+    def known(self) -> int:
+        """Return the number of settled URLs."""
+        return chunk.known(self.connection)
+
+    def waiting(self) -> int:
+        """Return the number of URLs without a verdict."""
+        return sum(each.urls for each in pending.backlogs(self.connection))
+
+    def _used_bytes(self) -> int:
+        pages = self.connection.execute("PRAGMA page_count").get
+        free = self.connection.execute("PRAGMA freelist_count").get
+        return int((pages - free) * self.connection.execute("PRAGMA page_size").get)
+
+    def _put(self, keys: UrlKeys, events: Events) -> None:
+        for repository, of in by_repository(keys):
+            self._put_keys(repository, keys.key[of], events[of])
+
+    def _put_keys(self, repository: int, keys: Keys, events: Events) -> None:
+        none = np.zeros(len(keys), np.int64)
+        urls = PendingUrls(keys, events, TextBlock(b"", none, none))
+        pending.put_divided(self.connection, repository, urls)
+
+    def _settle(self, repository: int) -> None:
+        waiting = pending.take(self.connection, repository)
+        chunks = chunk.load(self.connection, repository, waiting.keys)
+        verdicts = judge(chunks.run, waiting, _NoTexts())
+        first = chunk.known(self.connection, repository)
+        seen.store_run(self.connection, repository, chunks, verdicts, first)
+
+    def _checkpoint(self) -> None:
+        self.connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)

@@ -1,0 +1,117 @@
+"""The contenders of `crawld bench seen` answer exactly, before any of them is measured."""
+
+from contextlib import closing
+
+import numpy as np
+import pytest
+
+from crawld.bench.seen_btree import Btree
+from crawld.bench.seen_drum import Drum
+from crawld.bench.seen_structure import SeenContender
+from crawld.bench.seen_veuni import REPOSITORIES, Veuni
+from crawld.bench.seen_web import SeenWeb, SomeUrls
+from crawld.store.seen import known, seen
+
+CYCLES = 6
+
+
+@pytest.fixture
+def web():
+    return SeenWeb(3_000, seed=3, hosts=200)
+
+
+def both(cycle):
+    parts = (cycle.fetched, cycle.extracted)
+    return SomeUrls(*(np.concatenate([getattr(p, n) for p in parts]) for n in ("host", "number")))
+
+
+def pairs(urls):
+    return set(zip(urls.host.tolist(), urls.number.tolist(), strict=True))
+
+
+def whole(web):
+    return next(iter(web.parts(web.known)))
+
+
+def test_a_cycle_has_the_shares_that_the_issue_names(web):
+    before = pairs(whole(web))
+    assert len(before) == web.known == 3_000
+    cycle = web.cycle(1_000)
+    assert (len(cycle.fetched), len(cycle.extracted)) == (100, 900)
+    assert pairs(cycle.fetched) <= before
+    assert len(pairs(both(cycle)) - before) == 300
+    assert web.known == 3_300
+    assert pairs(whole(web)) == before | pairs(both(cycle))
+
+
+def test_the_parts_of_a_web_are_its_urls(web):
+    parts = list(web.parts(500))
+    assert len(parts) == 6
+    assert sum(map(len, parts)) == 3_000
+    assert set.union(*map(pairs, parts)) == pairs(whole(web))
+    texts = [text for part in parts for text in part.texts()]
+    assert len(set(texts)) == 3_000
+    assert {len(text) for text in texts} == {68}
+    assert len(np.unique(whole(web).ids())) == 3_000
+
+
+def test_drum_is_exact(web, tmp_path):
+    drum = Drum(tmp_path)
+    model = set(whole(web).ids().tolist())
+    assert set(drum.check(whole(web).ids()).tolist()) == model
+    for _ in range(CYCLES):
+        ids = both(web.cycle(1_000)).ids()
+        new = drum.check(ids).tolist()
+        assert len(new) == len(set(new))
+        assert set(new) == set(ids.tolist()) - model
+        model |= set(new)
+
+
+def test_veuni_is_exact(web, tmp_path):
+    veuni = Veuni(tmp_path)
+    veuni.load(whole(web))
+    before = web.known
+    new = []
+    for _ in range(REPOSITORIES + CYCLES):
+        new += veuni.check(both(web.cycle(200))).tolist()
+    new += veuni.settle_all().tolist()
+    assert len(new) == len(set(new)) == web.known - before
+    assert veuni.settle_all().tolist() == []
+    # The files of cycles that every repository has read are gone.
+    assert len(list(tmp_path.glob("*.aux"))) <= REPOSITORIES + 1
+
+
+def test_btree_is_exact(web, tmp_path):
+    with closing(Btree(tmp_path / "btree.db")) as btree:
+        btree.load(whole(web).ids())
+        for _ in range(CYCLES):
+            assert btree.check(both(web.cycle(1_000)).ids()) == 300
+
+
+def test_the_loaded_file_is_as_if_its_urls_had_been_offered(web, tmp_path):
+    with closing(SeenContender(tmp_path)) as contender:
+        for part in web.parts(500):
+            contender.load(part)
+        contender.finish_load()
+        model = set(whole(web).texts())
+        for _ in range(CYCLES):
+            cycle = web.cycle(1_000)
+            contender.cycle(cycle.fetched.texts(), cycle.extracted.texts())
+        seen.settle_all(contender.connection)
+        found = [url for url, _ in known.urls_with_marks(contender.connection)]
+        assert len(found) == len(set(found))
+        assert set(found) == set(whole(web).texts()) > model
+
+
+def test_the_structure_alone_finds_as_many_new_urls(web, tmp_path):
+    with closing(SeenContender(tmp_path)) as contender:
+        contender.load(whole(web))
+        contender.finish_load()
+        for immediate in (False, True):
+            if immediate:
+                contender.remember()
+            for _ in range(CYCLES):
+                contender.structure_cycle(contender.hashed(web.cycle(1_000)))
+        contender.settle_structure()
+        assert contender.known() == web.known
+        assert len(contender.keys) == web.known
