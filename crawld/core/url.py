@@ -19,10 +19,10 @@ path, double and trailing slashes, `www.`, index pages and the scheme.
         are encoded; some servers answer 400 to them.
      9. Dot segments are resolved; a backslash before  http://a.org\b\..\c -> http://a.org/c
         the query is a slash (WHATWG).
-    10. A host is lower case, IDNA by WHATWG, without  http://BÜCHER.de./ ->
-        http://xn--bcher-kva.de/
-        its trailing dot; labels of 1 to 63 letters,   http://a..org/        refused
-        digits, `-`, `_`; numeric forms are IPv4.      http://0x7f.1/     -> http://127.0.0.1/
+    10. A host is lower case, IDNA by WHATWG and by    http://FAẞ.de./ -> http://xn--fa-hia.de/
+        current tables, without its trailing dot;      http://xn--a.org/     refused
+        labels of 1 to 63 letters, digits, `-`, `_`;   http://a..org/        refused
+        numeric forms are IPv4.                        http://0x7f.1/     -> http://127.0.0.1/
     11. Tabs and line ends are removed, blanks at both "\thttp://a.org/b\nc " -> http://a.org/bc
         ends too, other control characters encoded.    http://a.org/b\x01 -> http://a.org/b%01
     12. At most `MAX_URL_LENGTH` characters; a raw text over `MAX_RAW_LENGTH` is not parsed.
@@ -42,6 +42,7 @@ import can_ada
 import xxhash
 from publicsuffixlist import PublicSuffixList
 
+from crawld.core.url_parse import BaseUrl, parse
 from crawld.errors import InvalidUrlError
 
 MAX_URL_LENGTH = 8_000
@@ -100,14 +101,14 @@ def canonicalize(raw: str, base: str | None = None) -> str:
     if len(raw) > MAX_RAW_LENGTH:
         raise _invalid(raw, f"is longer than {MAX_RAW_LENGTH} characters")
     try:
-        found = can_ada.parse(raw) if base is None else can_ada.parse(base) + raw
+        found, host = parse(raw) if base is None else BaseUrl(base).join(raw)
     except (ValueError, TypeError):  # TypeError: a lone surrogate has no UTF-8 form
         raise _invalid(raw, "is not a URL") from None
     if not found.href.startswith(_WEB):
         scheme = found.protocol[:20]
         del found  # see `_invalid`
         raise _invalid(raw, f"has the scheme {scheme!r}")
-    canonical = _apply_rules(found)
+    canonical = _apply_rules(found, host)
     if canonical is None:
         del found
         raise _invalid(raw, "has no usable host or port, or is too long")
@@ -127,7 +128,7 @@ def canonicalize_given(raw: str) -> str:
         canonical = canonicalize(raw)
     except InvalidUrlError as error:
         raise InvalidUrlError(error.message, hint=suggest_url(raw, error)) from None
-    parsed = can_ada.parse(raw)
+    parsed, _ = parse(raw)
     has_credentials = parsed.username or parsed.password
     del parsed  # see `_invalid`
     if has_credentials:
@@ -209,31 +210,40 @@ def resolver(base: str) -> Callable[[str], str | None]:
     home = canonicalize(base)
     root = home[: _origin_end(home) + 1]
     origin_length = len(root)
-    join = can_ada.parse(home).__add__
+    parsed = BaseUrl(home)
+    join, join_plain = parsed.join, parsed.join_plain
 
     def resolved(raw: str) -> str | None:
         if len(raw) > MAX_RAW_LENGTH:
             return None
         try:
-            url = join(raw)
+            if join_plain and raw.isascii() and "%" not in raw and "--" not in raw:
+                url, host = join_plain(raw), None
+            else:
+                url, host = join(raw)
         except (ValueError, TypeError):
             return None
         href = url.href
         # On the page's own origin, host and port are known to be valid.
         if (
-            href.startswith(root)
+            host is None
+            and href.startswith(root)
             and len(href) <= MAX_URL_LENGTH
             and not _NOT_CANONICAL(href, origin_length)
         ):
             return href
-        return _apply_rules(url) if href.startswith(_WEB) else None
+        return _apply_rules(url, host) if href.startswith(_WEB) else None
 
     return resolved
 
 
-def _apply_rules(url: can_ada.URL) -> str | None:
-    """Apply rules 2 to 12 to a parsed http(s) URL; return None if it cannot be visited."""
-    host = url.hostname.removesuffix(".")
+def _apply_rules(url: can_ada.URL, real_host: str | None) -> str | None:
+    """Apply rules 2 to 12 to a parsed http(s) URL; return None if it cannot be visited.
+
+    Args:
+        real_host: the host, if that of `url` stands in for it.
+    """
+    host = (url.hostname if real_host is None else real_host).removesuffix(".")
     port = url.port
     if port == "0" or len(host) > _MAX_HOST_LENGTH or not _HOST(host):
         return None

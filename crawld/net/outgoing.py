@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-import can_ada
 from pydantic import SecretStr
 
 from crawld.core.page import Failure
+from crawld.core.url_parse import parse
 from crawld.net.decompress import ACCEPT_ENCODING
 from crawld.net.errors import FetchError
 from crawld.net.exchange import FetchRequest, Headers, HeaderValue
@@ -41,20 +41,22 @@ def request_target(request: FetchRequest) -> Target:
         FetchError: `ADDRESS_REFUSED`: not an http or https URL.
     """
     try:
-        url = can_ada.parse(request.url)
+        url, international = parse(request.url)
     except ValueError:
         raise FetchError(Failure.ADDRESS_REFUSED, "not a URL") from None
     if url.protocol not in _DEFAULT_PORTS:
         raise FetchError(Failure.ADDRESS_REFUSED, f"{url.protocol} is neither http nor https")
     port = int(url.port) if url.port else _DEFAULT_PORTS[url.protocol]
     scheme = url.protocol[:-1]
-    allow_private = request.permits_private(url.hostname.strip("[]"))
-    endpoint = Endpoint(scheme, url.hostname, port, allow_private, request.proxy)
+    name = international or url.hostname
+    authority = f"{name}:{url.port}" if url.port else name
+    allow_private = request.permits_private(name.strip("[]"))
+    endpoint = Endpoint(scheme, name, port, allow_private, request.proxy)
     path: str = url.pathname + url.search
     if request.proxy is not None and scheme == "http":
         # RFC 9112, section 3.2.2: a proxy gets the whole URL.
-        path = f"http://{url.host}{path}"
-    return Target(endpoint, url.host.encode("ascii"), path.encode("ascii"))
+        path = f"http://{authority}{path}"
+    return Target(endpoint, authority.encode("ascii"), path.encode("ascii"))
 
 
 def default_headers(user_agent: str) -> Headers:

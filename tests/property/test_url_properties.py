@@ -17,7 +17,12 @@ PIECES = st.sampled_from(
     ]
 )
 TAILS = st.lists(PIECES, max_size=12).map("".join)
-HOSTS = st.sampled_from(["a.org", "A.ORG.", "bücher.de", "127.1", "[::1]", "a_b.c.org", "u@a.org"])
+HOSTS = st.sampled_from(
+    [
+        *("a.org", "A.ORG.", "127.1", "[::1]", "a_b.c.org", "u@a.org"),
+        *("bücher.de", "FAẞ.de", "fa%C3%9F.de", "xn--fa-hia.de", "\u2c5f.org", "xn--a.de", "ß.1"),
+    ]
+)
 ABSOLUTE = st.builds(
     "{}://{}{}{}".format,
     st.sampled_from(["http", "https", "HTTP"]),
@@ -27,7 +32,13 @@ ABSOLUTE = st.builds(
 )
 ANYTHING = ABSOLUTE | TAILS | st.text(max_size=40)
 BASES = st.sampled_from(
-    ["http://a.org/", "https://a.org:8443/b/c?d=%7e", "http://[::1]/x//y", "http://a.org:80/%2e/z"]
+    [
+        "http://a.org/",
+        "https://a.org:8443/b/c?d=%7e",
+        "http://[::1]/x//y",
+        "http://a.org:80/%2e/z",
+        "http://faß.de/b",
+    ]
 )
 
 

@@ -79,7 +79,7 @@ CORE_STDLIB = _words(
 )
 CORE_LIBRARIES = _words(
     """
-    can_ada charset_normalizer numpy publicsuffixlist re2 xxhash crawld
+    can_ada charset_normalizer idna numpy publicsuffixlist re2 xxhash crawld
     """
 )
 CORE_CONTENT_LIBRARIES = frozenset({"selectolax"})
