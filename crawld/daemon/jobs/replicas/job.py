@@ -7,6 +7,7 @@ due ▸ request visits that may decide a pair. Reads and writes are sliced, with
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Final
 
 import apsw
@@ -20,7 +21,7 @@ from crawld.core.url import canonicalize, split_url, target_of
 from crawld.daemon.crawl.context import BackgroundWork, CrawlContext
 from crawld.daemon.crawl.replica_leases import ReplicaLeases
 from crawld.daemon.jobs.replicas.decision import Decision
-from crawld.daemon.jobs.replicas.plan import PlanInput, plan
+from crawld.daemon.jobs.replicas.plan import PlanInput, is_overdue, plan
 from crawld.daemon.jobs.replicas.resting import REST_FACTOR
 from crawld.daemon.jobs.replicas.sampling import ReplicaSampling
 from crawld.daemon.jobs.replicas.search import ReplicaSearch, SearchResult, same_path_redirects
@@ -89,10 +90,15 @@ class ReplicasJob(BackgroundWork):
         if len(hosts) < 2:
             return "fewer than two hosts"
         found = await self._judge(hosts)
-        await self._decide(hosts, found)
+        known = await self._decide(hosts, found)
         rows = await self._database.read(replica.list_replicas)
         await self._sampling.check(rows)
         rows = await self._database.read(replica.list_replicas)
+        known = replace(known, replicas=rows)
+        if await self._workers.run(is_overdue, known, abandon_on_cancel=True):
+            planned = await self._workers.run(plan, known, abandon_on_cancel=True)
+            await self._apply(planned, rows, self._clock.now())
+            rows = await self._database.read(replica.list_replicas)
         await self._sampling.grant_leases(rows)
         await self._request_visits(hosts, found, rows)
         self._counts["pairs"] = len(found.pairs)
@@ -153,7 +159,7 @@ class ReplicasJob(BackgroundWork):
 
     # --- deciding --------------------------------------------------------------------------------
 
-    async def _decide(self, hosts: list[SourceHost], found: SearchResult) -> None:
+    async def _decide(self, hosts: list[SourceHost], found: SearchResult) -> PlanInput:
         now = self._clock.now()
         rows = await self._database.read(replica.list_replicas)
         stored = await self._database.read(replica_pair.list_pairs)
@@ -200,6 +206,7 @@ class ReplicasJob(BackgroundWork):
         await self._apply(planned, rows, now)
         if released:
             await self._database.write(replica.allow_all, allowed=False)
+        return known
 
     def _crowded_domains(self, hosts: list[SourceHost]) -> frozenset[str]:
         if len(hosts) != self._crowded_among:

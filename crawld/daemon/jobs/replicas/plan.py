@@ -50,8 +50,7 @@ class PlanInput:
     Attributes:
         evidence: by pair of host numbers, the smaller first.
         profiles: the profile of each host in a pair.
-        compared: how many pages of a replica agree with those of its canonical host, by pair; None:
-            pages are not compared, so that the evidence decides.
+        replicas: with how many of their pages agree.
         crowded: registrable domains that give names to anybody.
         limit: how many hosts this run may prune.
     """
@@ -61,7 +60,6 @@ class PlanInput:
     replicas: Sequence[ReplicaRow]
     profiles: Mapping[int, HostProfile]
     hosts: int
-    compared: Mapping[Pair, HostAgreement] | None = None
     crowded: Collection[str] = ()
     limit: StormLimit = field(default_factory=StormLimit)
 
@@ -89,16 +87,32 @@ def _verdict(given: PlanInput, pair: Pair, row: ReplicaRow | None) -> bool | Non
         return status == "pruned" if status in RESTING else None
     if evidence.declares(0) or evidence.declares(1):
         return True
-    if status not in RESTING:
-        is_shown = given.compared is None and looks_like_replica(evidence)
-        return is_shown if shares_pages(evidence) else None
+    if row is None or status not in RESTING:
+        return False if shares_pages(evidence) else None
     # Pages that rest age, so that only their comparisons count.
-    agreement = (given.compared or {}).get(pair)
+    agreement = agreement_of(row)
     if agreement is None:
         return status == "pruned"
     if is_replica(evidence, agreement, declared=status == "pruned"):
         return True
     return False if agreement.share_bound >= LEFT_SHARE else None
+
+
+def agreement_of(row: ReplicaRow) -> HostAgreement | None:
+    """Return how many pages of a host agree with their twins; None if none was compared."""
+    if not row.agreeing + row.differing:
+        return None
+    root = None if row.root is None else bool(row.root)
+    return HostAgreement(row.twins, row.agreeing, row.differing, root)
+
+
+def is_overdue(given: PlanInput) -> bool:
+    """Whether comparisons since the last plan change the status of a host."""
+    return any(
+        _verdict(given, _pair(row), row) is not (row.status == "pruned")
+        for row in given.replicas
+        if row.status in RESTING and _pair(row) not in given.operator_words
+    )
 
 
 def plan(given: PlanInput) -> list[Decision]:
@@ -111,6 +125,7 @@ def plan(given: PlanInput) -> list[Decision]:
     for one, other in links:
         neighbors.setdefault(one, []).append(other)
         neighbors.setdefault(other, []).append(one)
+    rows = {row.host_id: row for row in given.replicas}
     kept = {row.canonical_id for row in given.replicas if row.status in RESTING}
     part = replace(
         given,
@@ -121,11 +136,10 @@ def plan(given: PlanInput) -> list[Decision]:
     decisions = [
         decision
         for group in connected_groups(links)
-        for decision in _decide_group(group, links, neighbors, part)
+        for decision in _decide_group(group, links, neighbors, rows, part)
     ]
-    decisions += _withdrawals(decisions, given)
-    if given.compared is None:
-        decisions = [decision for decision in decisions if decision.status != "partly"]
+    decided = {decision.host_id for decision in decisions}
+    decisions += [each for each in _withdrawals(links, given) if each.host_id not in decided]
     confirmed = {
         host for pair in links if given.operator_words.get(pair) == "confirmed" for host in pair
     }
@@ -143,6 +157,7 @@ def _decide_group(
     hosts: Sequence[int],
     links: Mapping[Pair, bool],
     neighbors: Mapping[int, Sequence[int]],
+    rows: Mapping[int, ReplicaRow],
     given: PlanInput,
 ) -> list[Decision]:
     """Decide the hosts of a group in the order in which they are kept: near-linear in its links."""
@@ -155,7 +170,6 @@ def _decide_group(
     declared = declared_by(evidence, hosts)
     order = order_to_keep({host: given.profiles[host] for host in hosts}, declared)
     place = {host: at for at, host in enumerate(order)}
-    rows = {row.host_id: row for row in given.replicas}
     found: dict[int, Decision] = {}
     asked: dict[int, Decision] = {}
     for kept in order:
@@ -184,13 +198,17 @@ def _decide_group(
     return sorted([*found.values(), *held], key=lambda decision: decision.host_id)
 
 
-def _withdrawals(decisions: Sequence[Decision], given: PlanInput) -> list[Decision]:
+def _withdrawals(links: Mapping[Pair, bool], given: PlanInput) -> list[Decision]:
     """Withdraw hosts whose pages were compared and differ; their old texts must not count again."""
-    decided = {decision.host_id for decision in decisions}
     found = []
     for row in given.replicas:
-        agreement = (given.compared or {}).get(_pair(row))
-        if row.status in RESTING and row.host_id not in decided and agreement is not None:
+        pair, agreement = _pair(row), agreement_of(row)
+        if (
+            row.status in RESTING
+            and agreement
+            and pair not in links
+            and pair not in given.operator_words
+        ):
             compared = agreement.agreeing + agreement.differing
             why = f"{agreement.differing} of {compared} compared pages differ"
             found.append(Decision(row.host_id, row.canonical_id, "withdrawn", why))

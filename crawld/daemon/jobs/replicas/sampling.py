@@ -11,14 +11,11 @@ from typing import Final
 
 import structlog
 
-from crawld.core.replica.bound import lower_bound
-from crawld.core.replica.verdict import LEAST_SHARE
 from crawld.daemon.crawl.context import BackgroundWork, CrawlContext
 from crawld.daemon.crawl.replica_leases import ReplicaLeases
 from crawld.daemon.jobs.replicas.resting import REST_FACTOR, ReplicaResting
-from crawld.daemon.jobs.replicas.section_plan import SectionPlan
 from crawld.daemon.pacing import PacedReader
-from crawld.store.replica import due_pages, inputs, replica, twin
+from crawld.store.replica import due_pages, inputs, twin
 from crawld.store.replica import pair as replica_pair
 from crawld.store.replica.due_pages import HostPage
 from crawld.store.replica.replica import RESTING, ReplicaRow
@@ -87,10 +84,7 @@ class ReplicaSampling(BackgroundWork):
                 await self._resting.release(row, page_ids, row.look_at)
             if compared or is_new or row.look_at <= now:
                 plan = await self._resting.count(row)
-                if is_different(plan.agreeing, plan.differing):
-                    await self._withdraw(row, plan)
-                else:
-                    await self._resting.settle(row, plan)
+                await self._resting.settle(row, plan)
 
     async def _visited(self) -> list[HostPage]:
         """Return pages of replicas visited since the last search, and those now decided.
@@ -136,20 +130,6 @@ class ReplicaSampling(BackgroundWork):
             after = page_ids[-1]
         return compared
 
-    async def _withdraw(self, row: ReplicaRow, plan: SectionPlan) -> None:
-        reason = f"{plan.differing} of {plan.differing + plan.agreeing} compared pages differ"
-        await self._resting.resume_all(row)
-        await self._database.write(
-            replica.put_replica,
-            row.host_id,
-            row.canonical_id,
-            "withdrawn",
-            reason,
-            now=self._clock.now(),
-            look_at=0.0,
-        )
-        log.warning("replica_withdrawn", host=row.host, why=reason)
-
     async def grant_leases(self, rows: list[ReplicaRow]) -> None:
         """Grant leases to replicas that are certain and fresh."""
         pairs = await self._database.read(replica_pair.list_pairs)
@@ -170,12 +150,6 @@ class ReplicaSampling(BackgroundWork):
         """Delete the comparisons of a host that is no replica any more."""
         while await self._database.write(twin.forget, host_id, FORGOTTEN_AT_ONCE):
             pass
-
-
-def is_different(agreeing: int, differing: int) -> bool:
-    """Return whether the compared pages of a replica show that it is none."""
-    judged = agreeing + differing
-    return differing >= MIN_DIFFERENT and lower_bound(differing, judged) > 1.0 - LEAST_SHARE
 
 
 def _is_reliable(row: ReplicaRow) -> bool:

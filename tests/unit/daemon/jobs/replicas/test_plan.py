@@ -5,11 +5,11 @@ from dataclasses import replace
 import pytest
 
 from crawld.core.replica.canonical import HostProfile
-from crawld.core.replica.verdict import HostAgreement, PairEvidence
+from crawld.core.replica.verdict import PairEvidence
 from crawld.daemon.jobs.replicas.decision import Decision
-from crawld.daemon.jobs.replicas.plan import PlanInput, linked_pairs, plan
+from crawld.daemon.jobs.replicas.plan import PlanInput, is_overdue, linked_pairs, plan
 from crawld.daemon.jobs.replicas.storm import StormLimit
-from crawld.store.replica.replica import ReplicaRow
+from crawld.store.replica.replica import RESTING, ReplicaRow
 from tests.unit.steps import assert_linear
 
 SURE = {"pages": (40, 40), "common": 40, "compared": 40, "equal": 38}
@@ -35,10 +35,11 @@ def plan_input(names, evidence, **more):
     )  # fmt: skip
 
 
-def row(host_id, canonical_id, status="pruned", reason="the shorter name"):
-    return ReplicaRow(
+def row(host_id, canonical_id, status="pruned", reason="the shorter name", **agreement):
+    kept = ReplicaRow(
         host_id, "", canonical_id, "", status, reason, 0.0, 0.0, 0, 0.0, 0, 0, None, 0
     )
+    return kept._replace(**agreement)
 
 
 def decided(what):
@@ -51,44 +52,46 @@ NAMES = ("a.com", "www.a.com", "m.a.com")
 BOTH = {(0, 1): pair("", ""), (1, 2): pair("", "")}
 
 
-def test_the_evidence_decides_where_pages_are_not_compared():
-    found = plan(plan_input(NAMES[:2], {(0, 1): pair("", "")}))
-    assert found == [Decision(1, 0, "pruned", "the shorter name")]
-    some = plan_input(("a.com", "b.a.com"), {(0, 1): pair("", "", equal=25)})
-    assert decided(some) == {}
-    assert decided(replace(some, compared={})) == {1: (0, "partly")}
+def agreement(agreeing, differing, root=True):
+    return {"twins": 40, "agreeing": agreeing, "differing": differing, "root": root}
 
 
 def test_a_host_is_declared_only_after_its_pages_were_compared():
-    what = plan_input(NAMES[:2], {(0, 1): pair("", "")}, compared={})
+    what = plan_input(NAMES[:2], {(0, 1): pair("", "")})
     assert plan(what) == [Decision(1, 0, "partly", "the shorter name")]
-    what = replace(what, replicas=[row(1, 0, "partly")])
-    assert decided(what) == {1: (0, "partly")}
-    agreeing = replace(what, compared={(0, 1): HostAgreement(40, 38, 2, True)})
-    assert decided(agreeing) == {1: (0, "pruned")}
-    some = replace(what, compared={(0, 1): HostAgreement(40, 12, 28, True)})
-    assert decided(some) == {1: (0, "partly")}
+    for compared, status in (({}, "partly"), (agreement(38, 2), "pruned"),
+                             (agreement(12, 28), "partly")):  # fmt: skip
+        known = replace(what, replicas=[row(1, 0, "partly", **compared)])
+        assert decided(known) == {1: (0, status)}
+        assert is_overdue(known) is (status == "pruned")
 
 
 def test_one_statistic_withdraws_in_two_steps():
     names = ("a.com", "b.a.com")
-    what = plan_input(names, {(0, 1): pair("", "")}, replicas=[row(1, 0)])
+    what = plan_input(names, {(0, 1): pair("", "")})
 
-    def after(agreeing, differing):
-        return plan(replace(what, compared={(0, 1): HostAgreement(40, agreeing, differing)}))
+    def after(agreeing, differing, root=None):
+        known = replace(what, replicas=[row(1, 0, **agreement(agreeing, differing, root))])
+        statuses = [each.status for each in plan(known)]
+        assert is_overdue(known) is (statuses != ["pruned"])
+        return statuses
 
-    assert [each.status for each in after(32, 8)] == ["pruned"]
-    assert [each.status for each in after(31, 9)] == ["partly"]
-    assert after(3, 37) == [Decision(1, 0, "withdrawn", "37 of 40 compared pages differ")]
+    assert after(32, 8) == ["pruned"]
+    assert after(39, 1, root=False) == ["pruned"]
+    assert after(37, 3, root=False) == ["partly"]
+    assert after(31, 9) == ["partly"]
+    assert after(3, 37) == ["withdrawn"]
+    gone = replace(what, replicas=[row(1, 0, **agreement(3, 37))])
+    assert plan(gone) == [Decision(1, 0, "withdrawn", "37 of 40 compared pages differ")]
     # A withdrawn host is judged anew by what its pages show since.
-    fresh = replace(what, replicas=[row(1, 0, "withdrawn")], compared={})
+    fresh = replace(what, replicas=[row(1, 0, "withdrawn", **agreement(3, 37))])
     assert decided(fresh) == {1: (0, "partly")}
     assert plan(replace(fresh, evidence={(0, 1): pair("", "", equal=2)})) == []
 
 
 def test_a_declaration_needs_no_comparison():
     moved = {(0, 1): pair("", "", equal=0, compared=0, redirects=(0, 40))}
-    assert decided(plan_input(("a.com", "b.net"), moved, compared={})) == {1: (0, "pruned")}
+    assert decided(plan_input(("a.com", "b.net"), moved)) == {1: (0, "pruned")}
 
 
 def test_nothing_follows_from_the_pages_of_a_third_host():
@@ -97,11 +100,11 @@ def test_nothing_follows_from_the_pages_of_a_third_host():
     star = {(0, 1): pair("", ""), (0, 2): pair("", "")}
     inlinks = {at: HostProfile(name=name, inlinks=9 * (at == 0)) for at, name in enumerate(names)}
     centre = replace(plan_input(names, star), profiles=inlinks)
-    assert decided(centre) == {1: (0, "pruned"), 2: (0, "pruned")}
+    assert decided(centre) == {1: (0, "partly"), 2: (0, "partly")}
     chain = replace(plan_input(NAMES, BOTH), profiles=plan_input(NAMES, {}).profiles)
-    assert decided(chain) == {1: (0, "pruned")}  # m.a.com was compared with www.a.com only
+    assert decided(chain) == {1: (0, "partly")}  # m.a.com was compared with www.a.com only
     every = {**BOTH, (0, 2): pair("", "")}
-    assert decided(plan_input(NAMES, every)) == {1: (0, "pruned"), 2: (0, "pruned")}
+    assert decided(plan_input(NAMES, every)) == {1: (0, "partly"), 2: (0, "partly")}
 
 
 def in_letters(number):
@@ -120,7 +123,7 @@ def test_a_large_group_takes_time_linear_in_its_links(shape):
 
     found = decided(made(600))
     assert len(found) == (300 if shape == "chain" else 599)
-    assert {status for _, status in found.values()} == {"pruned"}
+    assert {status for _, status in found.values()} == {"partly"}
     assert_linear(made, plan, size=40)
 
 
@@ -148,19 +151,19 @@ def test_different_owners_are_held_unless_confirmed():
 def test_a_domain_that_gives_names_to_anybody_has_many_owners():
     names = ("one.farm.com", "two.farm.com")
     what = plan_input(names, {(0, 1): pair("", "")})
-    assert decided(what) == {1: (0, "pruned")}
+    assert decided(what) == {1: (0, "partly")}
     assert decided(replace(what, crowded={"farm.com"})) == {1: (0, "held")}
 
 
 def test_an_owners_hosts_are_pruned_beside_a_foreign_host():
     names = ("a.com", "www.a.com", "b.net")
     every = {(0, 1): pair("", ""), (0, 2): pair("", ""), (1, 2): pair("", "")}
-    assert decided(plan_input(names, every)) == {1: (0, "pruned"), 2: (0, "held")}
+    assert decided(plan_input(names, every)) == {1: (0, "partly"), 2: (0, "held")}
     given = plan_input(names, every, operator_words={(0, 2): "confirmed"})
-    assert decided(given) == {1: (0, "pruned"), 2: (0, "pruned")}
+    assert decided(given) == {1: (0, "partly"), 2: (0, "pruned")}
     # A rejected host is not asked about again because of the copy of the other.
     given = plan_input(names, every, operator_words={(0, 2): "rejected"})
-    assert decided(given) == {1: (0, "pruned")}
+    assert decided(given) == {1: (0, "partly")}
 
 
 def test_a_copy_whose_own_host_comes_first_rests_under_that():
@@ -168,7 +171,7 @@ def test_a_copy_whose_own_host_comes_first_rests_under_that():
     every = {(0, 1): pair("", ""), (0, 2): pair("", ""), (1, 2): pair("", "")}
     what = plan_input(names, every)
     first = {**what.profiles, 1: HostProfile(name="a.com", inlinks=9)}
-    assert decided(replace(what, profiles=first)) == {0: (1, "held"), 2: (0, "pruned")}
+    assert decided(replace(what, profiles=first)) == {0: (1, "held"), 2: (0, "partly")}
 
 
 def test_a_pruned_host_stays_pruned_despite_old_copies():
@@ -198,7 +201,7 @@ def storm(copies, hosts=200, **more):
 
 
 def pruned(what):
-    return {each.host_id for each in plan(what) if each.status == "pruned"}
+    return {each.host_id for each in plan(what) if each.status in RESTING}
 
 
 def test_a_storm_of_verdicts_is_pruned_in_parts():
@@ -228,7 +231,7 @@ def test_a_storm_ends_by_itself_and_repeated_searches_do_not_hasten_it():
                 each.host_id, what.profiles[each.host_id].name, each.canonical_id, "",
                 each.status, "", since, 0.0, 0, 0.0, 0, 0, None, 0, each.waits_for,
             )  # fmt: skip
-        done = sum(row.status == "pruned" for row in rows.values())
+        done = sum(row.status in RESTING for row in rows.values())
         assert done == min(10 * (1 + search // 3), 35)
 
 
