@@ -49,6 +49,7 @@ def _sections(found: Replicas, now: float) -> Iterator[RenderableType]:
     waiting = [row for row in found.replicas if row.waits_for == "turn"]
     off = [row for row in found.replicas if row.waits_for == "config"]
     resting = [row for row in found.replicas if row.status == "pruned"]
+    sharing = [row for row in found.replicas if row.status == "partly"]
     withdrawn = [row for row in found.replicas if row.status == "withdrawn"]
     if asked:
         yield from _questions(asked, found.pairs)
@@ -58,9 +59,13 @@ def _sections(found: Replicas, now: float) -> Iterator[RenderableType]:
         yield _heading("Found, but pruning is off ([replicas] prune)", off)
         yield from _groups(off)
     if resting:
-        pages = plural(sum(row.suspended for row in resting), "page")
-        yield _heading("Replicas", resting, f", {pages} rest")
+        yield _heading("Replicas", resting, f", {_rest(resting)}")
         yield from _groups(resting)
+    if sharing:
+        yield _heading(
+            "Share pages with another host", sharing, f", {_rest(sharing)}; they are no replicas"
+        )
+        yield from _groups(sharing)
     if withdrawn:
         yield _heading("Withdrawn, visited again", withdrawn)
         rows = [
@@ -79,6 +84,10 @@ def _sections(found: Replicas, now: float) -> Iterator[RenderableType]:
 
 def _heading(text: str, rows: Sequence[object], more: str = "") -> Text:
     return Text(f"\n{text}: {plural(len(rows), 'host')}{more}", "bold")
+
+
+def _rest(rows: Sequence[ReplicaStatus]) -> str:
+    return f"{plural(sum(row.suspended for row in rows), 'page')} rest"
 
 
 def _more(count: int) -> Iterator[str]:
@@ -107,7 +116,7 @@ def _questions(
             )
         )
     yield tables.table(
-        ("host", "replica of?", "pages", "same text", "probability", "why it asks"), shown
+        ("host", "same site as?", "pages", "same text", "probability", "why it asks"), shown
     )
     yield from _more(len(rows))
     first = rows[0]
@@ -137,12 +146,13 @@ def _groups(rows: Sequence[ReplicaStatus]) -> Iterator[RenderableType]:
     ]
     groups.sort(key=lambda group: -sum(row.pages for row in group[1]))
     yield tables.table(
-        ("canonical", "replicas", "rest", "of pages", "names"),
+        ("canonical", "hosts", "rest", "differ", "of pages", "names"),
         (
             (
                 clean(canonical),
                 count_text(len(members)),
                 count_text(sum(row.suspended for row in members)),
+                count_text(sum(row.differing for row in members)),
                 count_text(sum(row.pages for row in members)),
                 _names([row.host for row in members]),
             )
@@ -172,8 +182,8 @@ def _decided(found: Replicas) -> Iterator[RenderableType]:
 
 def _table(rows: Sequence[ReplicaStatus], now: float) -> RenderableType:
     headings = (
-        "host", "canonical", "verdict", "since", "rest", "of pages", "samples", "lag", "lease",
-        "reason",
+        "host", "canonical", "verdict", "since", "rest", "differ", "of pages", "samples", "lag",
+        "lease", "reason",
     )  # fmt: skip
     return tables.table(
         headings,
@@ -184,6 +194,7 @@ def _table(rows: Sequence[ReplicaStatus], now: float) -> RenderableType:
                 row.status,
                 ago_text(row.since, now),
                 count_text(row.suspended),
+                count_text(row.differing),
                 count_text(row.pages),
                 f"{row.agreed} of {row.sampled}" if row.sampled else "-",
                 "-" if row.lag_s is None else duration_text(row.lag_s),
@@ -232,11 +243,16 @@ def _prospects(hosts: Sequence[ReplicaProspect]) -> RenderableType:
     if len(hosts) > 1:
         sums = (sum(getattr(each, name) for each in hosts) for name in _COUNTS)
         rows.append((f"{len(hosts)} hosts", "", *(count_text(count) for count in sums)))
-    headings = ("host", "canonical", "rest now", "same text", "differ", "only there", "not visited")
+    headings = (
+        "host", "canonical", "rest now", "same text", "differ", "one text", "only there",
+        "unvisited",
+    )  # fmt: skip
     return tables.table(headings, rows)
 
 
-_COUNTS: Final = ("resting", "would_rest", "differing", "only_here", "unvisited")
+_COUNTS: Final = (
+    "resting", "would_rest", "differing", "repeated", "only_here", "unvisited"
+)  # fmt: skip
 
 
 def _examples(each: ReplicaProspect) -> Iterator[Text]:

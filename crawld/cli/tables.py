@@ -187,6 +187,8 @@ def host_table(host: models.HostDetail, now: float) -> RenderableType:
                 ("back-off", _backoff_text(host, now)),
                 ("closed for", _closed_text(host, closed_s)),
                 ("next slot", next_slot_text(host)),
+                ("replica", host.replica.text if host.replica is not None else None),
+                ("replicas", _replicas_text(host)),
             ]
         )
     ]
@@ -196,6 +198,13 @@ def host_table(host: models.HostDetail, now: float) -> RenderableType:
     if host.refused_urls:
         parts += ["", refusals_table(host.refused_urls)]
     return Group(*parts)
+
+
+def _replicas_text(host: models.HostDetail) -> str | None:
+    if not host.replicas:
+        return None
+    more = "" if len(host.replicas) <= 3 else f" and more: crawlctl replicas list {host.host}"
+    return ", ".join(host.replicas[:3]) + more
 
 
 def _backoff_text(host: models.HostDetail, now: float) -> str | None:

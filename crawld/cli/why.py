@@ -77,6 +77,8 @@ def _rows(answer: Why) -> Iterator[tuple[str, str]]:
     yield "robots.txt", _robots_text(answer.robots, answer.at)
     if answer.host.pages_in_all or answer.known:
         yield "host", _host_text(answer)
+    if answer.host.replica_text:
+        yield "replica", answer.host.replica_text
     if answer.page is not None:
         yield from _page_rows(answer.page, answer.at)
 
@@ -109,8 +111,6 @@ def _host_text(answer: Why) -> str:
     host = answer.host
     rate = f"one request every {duration_text(host.delay_s)}" if host.delay_s else "no delay"
     text = f"{host.host}: {plural(host.pages_in_all, 'page')}, {rate}"
-    if host.replica_of is not None:
-        text += f"; replica of {host.replica_of} ({host.replica_status})"
     return text + ("; paused" if host.paused else "")
 
 

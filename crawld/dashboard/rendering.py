@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from crawld.core.display import size_text
+from crawld.core.display import every_text, size_text
 from crawld.dashboard import words
 from crawld.web.address import mirror_path, readable_url
 from crawld.web.pages import brief
@@ -74,6 +74,7 @@ def _environment() -> Environment:
     made.filters |= {
         "brief": brief,
         "duration": words.duration,
+        "every": every_text,
         "number": words.number,
         "rate": words.rate,
         "readable": readable_url,

@@ -10,6 +10,7 @@ from crawld.cli import offline_why
 from crawld.cli.why import why_text
 from crawld.config.load import load
 from crawld.core.page import PageState
+from crawld.core.replica.agreement import PageVerdict
 from crawld.daemon.api.schemas.why import Why
 from crawld.daemon.run import run_daemon
 from crawld.daemon.schedule import connectivity
@@ -20,7 +21,8 @@ from crawld.store.frontier import host as host_rows
 from crawld.store.frontier import page as page_rows
 from crawld.store.frontier import removal
 from crawld.store.frontier.removal import RemovalReport
-from crawld.store.replica import replica
+from crawld.store.replica import replica, twin
+from crawld.store.replica.twin import TwinRow
 from tests.daemon.control_client import get, post
 from tests.daemon.harness import make_site, until, until_done
 from tests.daemon.jobs.conftest import history
@@ -268,8 +270,46 @@ async def test_a_replica_names_the_host_that_is_visited_instead(started, mirror,
         await why_offline(mirror, web.url("/ok"), capsys),
     ):
         assert causes(found)[0] == "replica"
-        assert "a.test shows what b.test shows" in found["answer"]
+        assert "It rests, and b.test is visited instead." in found["answer"]
         assert found["host"]["replica_of"] == "b.test"
+        assert (
+            "a.test is a replica of b.test, which is kept (equal texts)"
+            in (found["host"]["replica_text"])
+        )
+    detail = (await get(running, "/hosts/a.test")).json()
+    assert (detail["replica"]["canonical_host"], detail["replica"]["resting"]) == ("b.test", 1)
+    assert (await get(running, "/hosts/b.test")).json()["replicas"] == ["a.test"]
+    page = (await get(running, "/page", url=web.url("/ok"))).json()
+    assert page["next_visit_why"].startswith("it has the text of another host")
+
+
+async def test_a_page_of_a_replica_that_does_not_rest_says_why(started, mirror):
+    running, web = await started()
+    host, now = running.state.hosts["a.test"], running.clock.now()
+    write = running.database.write
+    kept = await write(host_rows.ensure, "b.test", now)
+    put = (replica.put_replica, host.host_id, kept, "pruned", "equal texts")
+    await write(*put, now=now, look_at=now + 9.0)
+    numbers = dict(mirror.rows("SELECT url, page_id FROM page"))
+
+    async def compared(path, verdict, visit_at=None):
+        page_id = numbers[web.url(path)]
+        times = (None, now, now, None, visit_at)
+        await write(twin.put, [TwinRow(page_id, host.host_id, page_id, verdict, *times)])
+        return page_id
+
+    await compared("/ok", PageVerdict.DIFFERS)
+    found = await why(running, web.url("/ok"))
+    assert causes(found)[0] != "replica"
+    assert "Its text was another than that of its twin on b.test" in found["host"]["replica_text"]
+    # A page that was never visited is deferred, and comes once.
+    page_id = await compared("/lost", PageVerdict.DEFERRED, now + 9_000.0)
+    await write(page_rows.set_state, page_id, PageState.SUSPENDED)
+    found = await why(running, web.url("/lost"))
+    assert (causes(found)[0], found["causes"][0]["until"]) == ("replica", now + 9_000.0)
+    assert "the pages around it have the text of b.test" in found["answer"]
+    page = (await get(running, "/page", url=web.url("/lost"))).json()
+    assert page["next_visit_at"] == now + 9_000.0
 
 
 async def test_a_redirect_out_of_the_mirror_says_that_its_target_is_none(started, site):

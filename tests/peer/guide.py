@@ -12,6 +12,7 @@ import shlex
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from tests.peer.crawld_process import POLL_S, WAIT_S, Crawld
 from tests.peer.process import ManagedProcess, run
@@ -58,6 +59,8 @@ class GuideReader:
         """
         for public, local in self._hosts.items():
             command = command.replace(public, local)
+            # Commands about a host name it without a scheme.
+            command = command.replace(_host_of(public), _host_of(local))
         program, *words = shlex.split(command)
         if program in PROGRAMS:
             arguments = [sys.executable, "-m", PROGRAMS[program], *words]
@@ -104,6 +107,10 @@ class GuideReader:
             if view.exits_within(POLL_S):
                 raise view.error(f"ended with {view.returncode}")
         raise view.error("says nothing")
+
+
+def _host_of(origin: str) -> str:
+    return urlsplit(origin).hostname or origin
 
 
 def read_guide(path: Path) -> list[str]:

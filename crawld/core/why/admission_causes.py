@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Final
 
-from crawld.core.display import plural, time_text
+from crawld.core.display import plural
 from crawld.core.page import PageState
 from crawld.core.why.cause import Effect, VisitCause
 from crawld.core.why.facts import SiteFacts, UrlFacts
 from crawld.core.why.found_cause import FoundCause
+from crawld.core.why.replica_words import page_words
 from crawld.core.why.words import moment, refusal_words, removal_words, trap_words
 
 _Text = tuple[str, str]
@@ -156,24 +157,18 @@ def robots(facts: UrlFacts) -> FoundCause | None:
 def replica(facts: UrlFacts) -> FoundCause | None:
     """Its host is a replica of another."""
     replica, page = facts.replica, facts.page
-    if replica is None or replica.status not in ("pruned", "partly"):
+    if replica is None or page is None or page.state is not PageState.SUSPENDED:
         return None
-    if page.state is not PageState.SUSPENDED if page is not None else replica.status == "partly":
-        return None
-    text = (
-        f"{facts.host.name} shows what {replica.canonical_host} shows, so its pages rest since "
-        f"{time_text(replica.since)} and that host is visited instead."
-    )
-    if replica.status == "partly":
-        text = (
-            f"Its text is that of the page of {replica.canonical_host} at the same path, "
-            f"so it rests and that one is visited instead."
-        )
-    if replica.canonical_url is not None:
+    text = f"It rests, and {replica.canonical_host} is visited instead."
+    if compared := page_words(replica, facts.now):
+        text += f" {compared}"
+    elif replica.canonical_url is not None:
         text += f" Its copy there: {replica.canonical_url}"
     hosts = f"{facts.host.name} {replica.canonical_host}"
-    remedy = f"crawlctl replicas reject {hosts}, if they differ"
-    return FoundCause(VisitCause.REPLICA, Effect.BLOCKS, text, remedy)
+    remedy = f"crawlctl replicas reject {hosts}, if they are two sites"
+    until = replica.page.visit_at if replica.page is not None else None
+    effect = Effect.BLOCKS if until is None else Effect.DELAYS
+    return FoundCause(VisitCause.REPLICA, effect, text, remedy, until=until)
 
 
 def cap(facts: UrlFacts) -> FoundCause | None:

@@ -119,16 +119,64 @@ class HostFacts:
     vanishing_since: float | None = None
 
 
-class ReplicaFacts(NamedTuple):
-    """The host is a replica of another: `pruned`, `held` for the operator, or `withdrawn`.
+class ReplicaPages(NamedTuple):
+    """Pages of a replica.
 
-    `canonical_url` is the page with the copy there.
+    Attributes:
+        resting: suspended; `deferred` of these were never visited.
+        differing: visited, since their text is another.
+        repeated: visited, since their text stands on many paths of the host.
+        only_here: visited, since the canonical host has no copy at their paths.
+        undecided: visited, not compared yet.
+    """
+
+    resting: int = 0
+    deferred: int = 0
+    differing: int = 0
+    repeated: int = 0
+    only_here: int = 0
+    undecided: int = 0
+
+    @property
+    def in_all(self) -> int:
+        """All pages that rest or are visited."""
+        return self.resting + self.differing + self.repeated + self.only_here + self.undecided
+
+
+class ComparisonFacts(NamedTuple):
+    """How a page of a replica compares with the page at the same path of the canonical host.
+
+    Attributes:
+        verdict: a `PageVerdict`.
+        visit_at: when a deferred page is visited at the latest.
+    """
+
+    verdict: str
+    compared_at: float
+    visit_at: float | None = None
+
+
+class ReplicaFacts(NamedTuple):
+    """The host is a replica of another, or may be one.
+
+    Attributes:
+        status, waits_for: as `crawld/store/replica/replica.py` has them.
+        canonical_url: the page with the copy there.
+        reason: why the canonical host is kept, or why this one is held or withdrawn.
+        look_at: when pages that rest are compared again.
+        pages: of the host.
+        page: of the URL, if it was compared.
     """
 
     canonical_host: str
     status: str
     since: float
     canonical_url: str | None = None
+    reason: str = ""
+    waits_for: str | None = None
+    look_at: float = 0.0
+    pages: ReplicaPages = ReplicaPages()
+    page: ComparisonFacts | None = None
 
 
 class RefusalFacts(NamedTuple):

@@ -13,6 +13,7 @@ from crawld.daemon.api.schemas import status
 from crawld.daemon.daemon import Daemon
 from crawld.store.changes import hint, volatile
 from crawld.store.frontier.page import PageRecord
+from crawld.store.replica import outlook
 
 
 class NextVisit(NamedTuple):
@@ -33,7 +34,13 @@ def next_visit(daemon: Daemon, record: PageRecord) -> NextVisit:
     if record.state is PageState.EXCLUDED:
         return NextVisit(None, "robots.txt excludes it")
     if record.state is PageState.SUSPENDED:
-        return NextVisit(None, "its host is a replica of another")
+        own = daemon.database.look_up(outlook.own_verdict, record.page_id)
+        if own is not None and own.visit_at is not None:
+            return NextVisit(
+                max(own.visit_at, now),
+                "never visited: pages around it have the text of another host; visited once",
+            )
+        return NextVisit(None, "it has the text of another host, which is visited: crawlctl why")
     if record.last_visit_at is None:
         return NextVisit(now, f"never visited: waits for its turn at depth {record.depth}")
     if record.retry_at is not None:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from functools import partial
 from typing import Final
 
-from crawld.core.display import plural
+from crawld.core.display import count_text, plural
 from crawld.daemon.api.replica_selection import Copy, Pair, Selection, copy_of, select
 from crawld.daemon.api.schemas.replicas import ReplicaDecision, ReplicaForm, ReplicaProspect
 from crawld.daemon.daemon import Daemon
@@ -44,7 +44,10 @@ async def decide(daemon: Daemon, form: ReplicaForm, word: Word | None) -> Replic
     names = await _names(daemon, selection.pairs)
     if form.dry_run:
         prospects, unexamined = await _prospects(daemon, selection.copies)
-        text = f"dry run, nothing is changed: {_decided_text(selection, word)}{selection.note}"
+        text = (
+            f"dry run, nothing is changed: {_decided_text(selection, word)}{selection.note}; "
+            f"{_meaning(prospects, word)}"
+        )
         return ReplicaDecision(
             done=text, dry_run=True, pairs=names, hosts=prospects, unexamined=unexamined
         )
@@ -74,7 +77,7 @@ async def decide_all(daemon: Daemon, *, dry_run: bool) -> ReplicaDecision:
     unexamined = 0
     if dry_run:
         prospects, unexamined = await _prospects(daemon, copies)
-        what = f"dry run, nothing is changed: {what}"
+        what = f"dry run, nothing is changed: {what}; {_meaning(prospects, 'confirmed')}"
     else:
         await daemon.database.write(partial(replica.allow_all, allowed=True))
         daemon.jobs.run_soon(JOB)
@@ -97,6 +100,21 @@ def _decided_text(selection: Selection, word: Word | None) -> str:
     if word == "confirmed":
         return f"{many} are replicas of {of}"
     return f"{many} are sites of their own, not replicas of {of}"
+
+
+def _meaning(prospects: list[ReplicaProspect], word: Word | None) -> str:
+    """Return what becomes of the pages of some hosts, in words."""
+    resting = sum(each.resting for each in prospects)
+    if word != "confirmed":
+        return f"{plural(resting, 'page')} that rest now would be visited again"
+    same = sum(each.would_rest for each in prospects)
+    others = sum(
+        each.differing + each.repeated + each.only_here + each.unvisited for each in prospects
+    )
+    return (
+        f"{plural(same, 'page')} would rest ({count_text(resting)} do now), "
+        f"{count_text(others)} would still be visited"
+    )
 
 
 async def _names(daemon: Daemon, pairs: Iterable[Pair]) -> list[tuple[str, str]]:
@@ -133,6 +151,7 @@ def _empty(copy: Copy) -> ReplicaProspect:
         resting=0,
         would_rest=0,
         differing=0,
+        repeated=0,
         only_here=0,
         unvisited=0,
         resting_examples=[],
@@ -145,8 +164,9 @@ def _count(prospect: ReplicaProspect, page: preview.PagePreview) -> None:
     if page.prospect is Prospect.RESTS:
         prospect.would_rest += 1
         examples = prospect.resting_examples
-    elif page.prospect is Prospect.DIFFERS:
-        prospect.differing += 1
+    elif page.prospect in (Prospect.DIFFERS, Prospect.REPEATED):
+        prospect.differing += page.prospect is Prospect.DIFFERS
+        prospect.repeated += page.prospect is Prospect.REPEATED
         examples = prospect.differing_examples
     else:
         prospect.only_here += page.prospect is Prospect.ONLY_HERE

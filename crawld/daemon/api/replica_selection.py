@@ -132,11 +132,14 @@ async def _one(daemon: Daemon, rows: list[ReplicaRow], host: str, word: Word) ->
     row = next((row for row in rows if row.host_id == host_id), None)
     if row is not None:
         return await _many(daemon, rows, [row], word, whole_group=False)
-    copies = [row.host for row in rows if row.canonical_id == host_id]
+    copies = [row for row in rows if row.canonical_id == host_id]
+    if len(copies) == 1:
+        return await _many(daemon, rows, copies, word, whole_group=False)
     if copies:
+        names = _some([row.host for row in copies])
         raise OperatorError(
             f"{host} is the host that is kept, of {plural(len(copies), 'replica')}",
-            hint=f"name a replica ({_some(copies)}), or all of them: --group {host}",
+            hint=f"name a replica ({names}), or all of them: --group {host}",
         )
     pairs = await daemon.database.read(replica_pair.list_pairs, host_id)
     others = [name for pair in pairs for name in pair.evidence.names if name != host]

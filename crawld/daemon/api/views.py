@@ -11,6 +11,7 @@ from crawld.core.page import PageState
 from crawld.core.robots import Robots
 from crawld.daemon.api import page_views, wiki_views
 from crawld.daemon.api.lookup import known_host
+from crawld.daemon.api.replica_views import replica_facts, replica_outlook
 from crawld.daemon.api.schemas import status
 from crawld.daemon.daemon import Daemon
 from crawld.daemon.jobs.runner import JobState
@@ -20,12 +21,14 @@ from crawld.store.frontier import refusal
 from crawld.store.frontier.host import HostRow, OriginRobots
 from crawld.store.frontier.page import PageRecord
 from crawld.store.frontier.site import SiteRow
+from crawld.store.replica import replica as replica_rows
 from crawld.store.versions import version as version_rows
 from crawld.store.versions.version import VersionRow
 from crawld.store.visit import VisitRow
 
 VISITS_SHOWN = 20
 VERSIONS_SHOWN = 50
+REPLICAS_SHOWN = 100
 
 
 def _pages(row: SiteRow | HostRow) -> dict[PageState, int]:
@@ -106,7 +109,10 @@ async def host_detail(daemon: Daemon, host: str) -> status.HostDetail:
         for _, origin in await daemon.database.read(host_rows.list_origins, row.host_id)
     ]
     refused = await daemon.database.read(refusal.of_host, host)
+    replica = await daemon.database.read(replica_facts, row.host_id)
     return status.HostDetail(
+        replica=None if replica is None else replica_outlook(row.host, replica, daemon.clock.now()),
+        replicas=await daemon.database.read(replica_rows.copies_of, row.host_id, REPLICAS_SHOWN),
         **_host_fields(daemon, row),
         base_delay_s=state.base_delay_s() if state else None,
         trouble_at=state.backoff.at if state else None,

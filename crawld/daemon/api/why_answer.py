@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from crawld.core.page import PageState
 from crawld.core.why.cause import Effect, VisitCause
 from crawld.core.why.causes import find_causes, next_visit_at
 from crawld.core.why.facts import ConfigPlace, PageFacts, UrlFacts
 from crawld.core.why.found_cause import FoundCause
+from crawld.core.why.replica_words import page_words, replica_words
 from crawld.core.why.words import moment, visit_words
 from crawld.daemon.api.schemas import why as schemas
 
@@ -75,6 +77,7 @@ def answer(facts: UrlFacts, not_known: Sequence[str] = ()) -> schemas.Why:
             closed_until=host.closed_until,
             replica_of=facts.replica.canonical_host if facts.replica else None,
             replica_status=facts.replica.status if facts.replica else None,
+            replica_text=_replica_text(facts),
         ),
         page=_page(page) if page is not None else None,
         part=schemas.WhyPart(title=facts.part.title, reasons=list(facts.part.reasons))
@@ -83,6 +86,17 @@ def answer(facts: UrlFacts, not_known: Sequence[str] = ()) -> schemas.Why:
         trap=site.trap if site is not None else None,
         not_known=list(not_known),
     )
+
+
+def _replica_text(facts: UrlFacts) -> str:
+    """Return why the host rests; and about a page that does not rest, why it does not."""
+    replica, page = facts.replica, facts.page
+    if replica is None:
+        return ""
+    text = replica_words(facts.host.name, replica, facts.now)
+    if page is not None and page.state is not PageState.SUSPENDED:
+        text = f"{text} {page_words(replica, facts.now)}".strip()
+    return text
 
 
 def _answer_text(first: FoundCause, page: PageFacts | None) -> str:

@@ -27,13 +27,13 @@ from crawld.core.why.facts import (
     HostFacts,
     PageFacts,
     RefusalFacts,
-    ReplicaFacts,
     RobotsFacts,
     SiteFacts,
     UrlFacts,
     VisitFacts,
 )
 from crawld.core.why.words import change_words
+from crawld.daemon.api.replica_views import replica_facts
 from crawld.daemon.api.why_wiki import WikiOfUrl
 from crawld.daemon.fetch.metered_fetcher import month_of
 from crawld.daemon.frontier.site import ActiveSite
@@ -48,8 +48,6 @@ from crawld.store.frontier import site as site_rows
 from crawld.store.frontier.host import HostRow, OriginRobots
 from crawld.store.frontier.page import PageRecord
 from crawld.store.mirror.selection import Reason, ShownCopy, select_copy
-from crawld.store.replica import pages as replica_pages
-from crawld.store.replica import replica as replica_rows
 
 VISITS_SHOWN: Final = 5
 """Last visits in an answer."""
@@ -90,7 +88,7 @@ def read_facts(connection: apsw.Connection, question: Question) -> UrlFacts:
     of_wiki = WikiOfUrl(connection, url)
     site = _site_of(of_wiki, question, parts, record)
     stored = host_rows.origin_robots(connection, parts.origin)
-    replica = replica_rows.of_host(connection, row.host_id) if row is not None else None
+    page_id = record.page_id if record is not None else None
     return UrlFacts(
         given=question.given,
         url=url,
@@ -101,14 +99,7 @@ def read_facts(connection: apsw.Connection, question: Question) -> UrlFacts:
         host=_host(parts.host, row, site, stored, now),
         site=_site_facts(connection, of_wiki, question, parts, record, site),
         page=_page(connection, record, now) if record is not None else None,
-        replica=None
-        if replica is None
-        else ReplicaFacts(
-            replica.canonical_host,
-            replica.status,
-            replica.since,
-            replica_pages.canonical_url(connection, url),
-        ),
+        replica=replica_facts(connection, row.host_id, url, page_id) if row is not None else None,
         part=of_wiki.part(site) if site is not None else None,
         refused=_refusal(connection, parts) if record is None else None,
         sites=tuple(sorted(each.name for each in question.sites.values())),

@@ -9,7 +9,6 @@ import trio
 
 from crawld.core.page import Outcome, PageState
 from crawld.daemon.api.lookup import known_host
-from crawld.daemon.api.replicas import replica_statuses
 from crawld.daemon.api.schemas.status import VisitStatus
 from crawld.daemon.api.views import host_detail, host_status, visit_status
 from crawld.daemon.daemon import Daemon
@@ -77,7 +76,6 @@ async def show_host(daemon: Daemon, query: Parameters) -> View:
     host = await host_detail(daemon, row.host)
     visits = await _newest_visits(daemon, row.host_id)
     spans = daemon.crawl.schedule.recent.of_host(row.host, TURNS_SHOWN)
-    replicas = await replica_statuses(daemon, row.host)
     return View(
         "host.html",
         "hosts",
@@ -90,7 +88,6 @@ async def show_host(daemon: Daemon, query: Parameters) -> View:
             "failures": [
                 each for each in visits if each.outcome in (Outcome.FAILED, Outcome.BLOCKED)
             ][:20],
-            "replicas": replicas.replicas,
         },
     )
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 from crawld.daemon.api.hints import hint_statuses
 from crawld.daemon.api.replicas import replica_statuses
 from crawld.daemon.api.views import job_status
@@ -29,9 +31,12 @@ async def show_hints(daemon: Daemon, query: Parameters) -> View:
 
 
 async def show_replicas(daemon: Daemon, query: Parameters) -> View:
-    """List replicas and judged pairs with their evidence, of all hosts or one."""
+    """List replicas, questions first, and pairs with their evidence; all pairs, or of one host."""
     start, host = max(query.whole("start"), 0), query.text("host")
-    found = await replica_statuses(daemon, host)
+    every_pair = query.text("all") is not None
+    found = await replica_statuses(daemon, host, every_pair=every_pair)
+    waits = Counter(each.waits_for for each in found.replicas)
+    count = max(len(found.replicas), len(found.pairs))
     return View(
         "replicas.html",
         "replicas",
@@ -39,9 +44,15 @@ async def show_replicas(daemon: Daemon, query: Parameters) -> View:
         {
             "replicas": found.replicas[start : start + PER_PAGE],
             "pairs": found.pairs[start : start + PER_PAGE],
+            "pairs_left_out": found.pairs_left_out,
+            "whole": every_pair or host is not None,
+            "questions": waits["operator"],
+            "waiting": waits["turn"],
+            "turn_hosts": found.turn_hosts,
+            "every_s": found.every_s,
             "count": len(found.replicas),
             "pair_count": len(found.pairs),
-            **_places("replicas", start, max(len(found.replicas), len(found.pairs)), host),
+            **_places("replicas", start, count, host=host, all=query.text("all")),
         },
     )
 
@@ -52,9 +63,9 @@ async def show_jobs(daemon: Daemon, _query: Parameters) -> View:
     return View("jobs.html", "jobs", "Jobs", {"jobs": jobs})
 
 
-def _places(page: str, start: int, count: int, host: str | None = None) -> dict[str, str]:
+def _places(page: str, start: int, count: int, **query: str | None) -> dict[str, str]:
     following = start + PER_PAGE
     return {
-        "first": link(page, host=host) if start else "",
-        "following": link(page, host=host, start=following) if following < count else "",
+        "first": link(page, **query) if start else "",
+        "following": link(page, **query, start=following) if following < count else "",
     }

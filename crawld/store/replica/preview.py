@@ -9,6 +9,7 @@ from typing import Any, Final, NamedTuple
 import apsw
 
 from crawld.core.page import PageState
+from crawld.core.replica.agreement import PageVerdict
 from crawld.core.url import target_of, url_hash
 
 SLICE: Final = 500
@@ -19,11 +20,13 @@ class Prospect(StrEnum):
     """What becomes of a page of a replica.
 
     `RESTS`: its text is that of the canonical host. `DIFFERS`: it is not, so the page is visited.
-    `ONLY_HERE`: the canonical host has no copy at its path. `UNVISITED`: it has no copy yet.
+    `REPEATED`: it is, but stands on many paths, so the page is visited. `ONLY_HERE`: the canonical
+    host has no copy at its path. `UNVISITED`: it has no copy yet.
     """
 
     RESTS = "rests"
     DIFFERS = "differs"
+    REPEATED = "repeated"
     ONLY_HERE = "only_here"
     UNVISITED = "unvisited"
 
@@ -37,7 +40,9 @@ class PagePreview(NamedTuple):
 
 
 _PAGES: Final = """
-SELECT url, state, url_hash, cleaned_digest, last_visit_at FROM page
+SELECT url, state, url_hash, cleaned_digest, last_visit_at,
+       (SELECT verdict FROM page_twin WHERE page_twin.page_id = page.page_id)
+FROM page
 WHERE host_id = ? AND url_hash > ? AND state IN ('discovered', 'visited', 'suspended')
   AND requisite = 0
 ORDER BY url_hash LIMIT ?
@@ -48,6 +53,13 @@ SELECT url, cleaned_digest FROM carray(?) AS wanted CROSS JOIN page
   ON page.host_id = ? AND page.url_hash = wanted.value
 WHERE version_id IS NOT NULL AND state = 'visited'
 """
+
+
+_JUDGED: Final = {
+    PageVerdict.AGREES: Prospect.RESTS,
+    PageVerdict.DIFFERS: Prospect.DIFFERS,
+    PageVerdict.REPEATED: Prospect.REPEATED,
+}
 
 
 def preview(
@@ -73,14 +85,12 @@ def preview(
     for url, digest in connection.execute(_TWINS, (hashes, canonical_id)) if there else ():
         if url in there:
             twins.setdefault(target_of(url), []).append(digest)
-    found = [
-        PagePreview(
-            url,
-            _prospect(twins.get(target_of(url)), digest, visited=visited_at is not None),
-            state == PageState.SUSPENDED,
-        )
-        for url, state, _, digest, visited_at in rows
-    ]
+    found = []
+    for url, state, _, digest, visited_at, verdict in rows:
+        if (prospect := _JUDGED.get(verdict)) is None:
+            # Not compared yet, as a host that waits: by the stored texts.
+            prospect = _prospect(twins.get(target_of(url)), digest, visited=visited_at is not None)
+        found.append(PagePreview(url, prospect, state == PageState.SUSPENDED))
     return found, rows[-1][2] if len(rows) == SLICE else None
 
 

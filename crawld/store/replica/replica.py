@@ -96,6 +96,12 @@ def of_host(connection: apsw.Connection, host_id: int) -> ReplicaRow | None:
     return ReplicaRow(*row) if row else None
 
 
+def copies_of(connection: apsw.Connection, canonical_id: int, limit: int) -> list[str]:
+    """Return names of the replicas of a host."""
+    sql = "SELECT host FROM replica JOIN host USING (host_id) WHERE canonical_id = ? ORDER BY 1"
+    return [name for (name,) in connection.execute(f"{sql} LIMIT ?", (canonical_id, limit))]
+
+
 def put_replica(
     connection: apsw.Connection,
     host_id: int,

@@ -45,6 +45,9 @@ class ReplicaStatus(BaseModel):
     since: float
     pages: int = Field(description="Pages with a copy or suspended.")
     suspended: int = Field(description="Suspended pages; the others are visited.")
+    twins: int = Field(description="Pages that the canonical host has too.")
+    agreeing: int = Field(description="Of these, pages with the same text when last compared ...")
+    differing: int = Field(description="... and pages with another text, which are visited.")
     sampled: int
     agreed: int
     lag_s: float | None
@@ -100,6 +103,9 @@ class ReplicaProspect(BaseModel):
     resting: int = Field(description="Pages that rest now.")
     would_rest: int = Field(description="Pages whose text is that of the canonical host.")
     differing: int = Field(description="Pages that differ; they are visited as before.")
+    repeated: int = Field(
+        description="Pages whose text stands on many paths, as a login wall does; visited."
+    )
     only_here: int = Field(description="Pages of which the canonical host has no copy; visited.")
     unvisited: int = Field(description="Pages that have no copy yet.")
     resting_examples: list[str]

@@ -11,6 +11,7 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from crawld.core.page import Outcome, PageState
+from crawld.daemon.api.schemas.replica_outlook import ReplicaOutlook
 from crawld.daemon.phase import Phase
 
 
@@ -266,6 +267,9 @@ class RefusedUrls(BaseModel):
 
 class HostDetail(HostStatus):
     """One host in full."""
+
+    replica: ReplicaOutlook | None
+    replicas: list[str] = Field(description="Replicas of this host, at most 100.")
 
     base_delay_s: float | None
     trouble_at: float | None

@@ -72,7 +72,10 @@ class WhyRobots(BaseModel):
 
 
 class WhyHost(BaseModel):
-    """The host: its pages, delay, and what closes it."""
+    """The host: its pages, delay, and what closes it.
+
+    `replica_text` says why it rests as a replica, and which pages do not; empty if it is none.
+    """
 
     host: str
     paused: bool
@@ -83,6 +86,7 @@ class WhyHost(BaseModel):
     closed_until: float | None
     replica_of: str | None
     replica_status: str | None
+    replica_text: str
 
 
 class WhyHint(BaseModel):

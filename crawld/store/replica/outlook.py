@@ -1,0 +1,68 @@
+"""How many pages of a replica rest, and how many do not for what reason."""
+
+from __future__ import annotations
+
+from typing import Any, Final, NamedTuple
+
+import apsw
+
+from crawld.core.replica.agreement import PageVerdict
+from crawld.store.replica.replica import ReplicaRow
+
+
+class Outlook(NamedTuple):
+    """Pages of a replica by what becomes of them; see `ReplicaPages` of `core/why/facts.py`."""
+
+    resting: int
+    deferred: int
+    differing: int
+    repeated: int
+    only_here: int
+    undecided: int
+
+
+class OwnVerdict(NamedTuple):
+    """The verdict on a page, when it was compared, and when it is visited if it is deferred."""
+
+    verdict: PageVerdict
+    compared_at: float
+    visit_at: float | None
+
+
+_COUNTS: Final = """
+SELECT verdict, page.state = 'suspended', count(*) FROM page_twin JOIN page USING (page_id)
+WHERE page_twin.host_id = ? AND page.state IN ('discovered', 'visited', 'suspended')
+GROUP BY 1, 2
+"""
+
+_OPEN: Final = """
+SELECT count(*) FROM page WHERE host_id = ? AND requisite = 0
+AND state IN ('discovered', 'visited', 'suspended')
+"""
+
+
+def outlook(connection: apsw.Connection, row: ReplicaRow) -> Outlook:
+    """Return how many pages of a replica rest, and why others do not."""
+    rows: list[Any] = connection.execute(_COUNTS, (row.host_id,)).fetchall()
+    compared = {(PageVerdict(verdict), bool(rests)): count for verdict, rests, count in rows}
+    in_all: int = connection.execute(_OPEN, (row.host_id,)).get
+    differing = compared.get((PageVerdict.DIFFERS, False), 0)
+    repeated = compared.get((PageVerdict.REPEATED, False), 0)
+    only_here = max(in_all - max(row.twins, row.suspended), 0)
+    return Outlook(
+        resting=row.suspended,
+        deferred=compared.get((PageVerdict.DEFERRED, True), 0),
+        differing=differing,
+        repeated=repeated,
+        only_here=only_here,
+        undecided=max(in_all - row.suspended - differing - repeated - only_here, 0),
+    )
+
+
+def own_verdict(connection: apsw.Connection, page_id: int) -> OwnVerdict | None:
+    """Return the verdict on a page, None if it was neither compared nor deferred."""
+    sql = "SELECT verdict, compared_at, visit_at FROM page_twin WHERE page_id = ?"
+    found: Any = connection.execute(sql, (page_id,)).fetchone()
+    if found is None:
+        return None
+    return OwnVerdict(PageVerdict(found[0]), found[1], found[2])
