@@ -16,7 +16,8 @@ Source: Carvalho 2014, chapter 3; the bins were chosen with a prototype.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -24,9 +25,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crawld.core.replica.candidates import LONGEST, comparable_signatures
-from crawld.core.replica.hosts import NO_SIGNATURE, Hosts, Ids, Keys, pair_hosts
-from crawld.core.replica.names import NameTable, edit_distance
-from crawld.core.replica.vectors import Floats, Vectors, cosine, match_entries, weighted_vectors
+from crawld.core.replica.hosts import NO_SIGNATURE, Hosts, Ids, Keys, distinct, pair_hosts
+from crawld.core.replica.names import NameTable, common_segments, edit_distance
+from crawld.core.replica.vectors import (
+    Commonness,
+    Floats,
+    Vectors,
+    cosine,
+    match_entries,
+    weighted_vectors,
+)
 
 LINK_LONGEST = 1_000
 """A host linked from more hosts than this is no evidence (counters, social networks)."""
@@ -102,10 +110,10 @@ class PairFeatures:
     values: Floats
     content: SharedContent
 
-    def part(self, begin: int, end: int) -> PairFeatures:
-        """Return the pairs from index `begin` to before `end`."""
-        content = SharedContent(*(column[begin:end] for column in self.content))
-        return PairFeatures(self.keys[begin:end], self.values[begin:end], content)
+    def part(self, which: slice | NDArray[np.bool_]) -> PairFeatures:
+        """Return some of the pairs, by their indices or by a mask."""
+        content = SharedContent(*(column[which] for column in self.content))
+        return PairFeatures(self.keys[which], self.values[which], content)
 
     @classmethod
     def joined(cls, parts: Sequence[PairFeatures]) -> PairFeatures:
@@ -158,6 +166,35 @@ class PairValues:
 
 
 @dataclass(frozen=True, slots=True)
+class Background:
+    """How common values are among all hosts, counted at one time.
+
+    With the same background, the features of a pair depend on its two hosts alone, so that only
+    pairs of hosts that moved are measured again.
+
+    Attributes:
+        addresses, networks: number of hosts with each; an unknown one counts as two hosts.
+    """
+
+    paths: Commonness
+    links: Commonness
+    segments: Commonness
+    addresses: Mapping[str, int]
+    networks: Mapping[str, int]
+
+    @classmethod
+    def of(cls, hosts: Hosts) -> Background:
+        """Count the values of some hosts."""
+        return cls(
+            Commonness.of(hosts.page_host, hosts.page_path, longest=LONGEST),
+            Commonness.of(hosts.link_host, hosts.link_target, longest=LINK_LONGEST),
+            common_segments(hosts.names),
+            Counter(hosts.addresses),
+            Counter(map(network_of, hosts.addresses)),
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class HostFeatures:
     """Prepared data of hosts, from which the features of any pairs are computed.
 
@@ -165,7 +202,10 @@ class HostFeatures:
         names, paths, links: their names and vectors.
         groups: number and size of the group of each host, by address and by network.
         page: host · 2³² + number of the path, ascending.
+        path: key of that path.
         page_begin: where the pages of each host begin, one more than hosts.
+        signature: key of its text, `NO_SIGNATURE` if there is none to compare.
+        text_hosts: number of hosts with that text, at most `LONGEST` + 1; 0: no text.
         pages: number of pages of each host.
         declared: share of the pages of one host that declare the other.
         certified: 1/(names − 1) of a certificate that names both.
@@ -176,35 +216,45 @@ class HostFeatures:
     links: Vectors
     groups: tuple[tuple[Ids, Ids], tuple[Ids, Ids]]
     page: Ids
+    path: Keys
     page_begin: Ids
     signature: Keys
+    text_hosts: Ids
     pages: Ids
     declared: PairValues
     certified: PairValues
 
     @classmethod
-    def of(cls, hosts: Hosts) -> HostFeatures:
-        """Prepare the data of some hosts."""
-        count = len(hosts)
-        _, number = np.unique(hosts.page_path, return_inverse=True)
+    def of(
+        cls, hosts: Hosts, background: Background | None = None, names: NameTable | None = None
+    ) -> HostFeatures:
+        """Prepare the data of some hosts.
+
+        Args:
+            background: how common values are; None: counted among these hosts.
+            names: the table of their names with that background, if it is known.
+        """
+        count, common = len(hosts), background or Background.of(hosts)
+        paths, number = np.unique(hosts.page_path, return_inverse=True)
         entry = (hosts.page_host << 32) | number
         entry, at = np.unique(entry, return_index=True)
         pages = np.bincount(entry >> 32, minlength=count)
+        signature = comparable_signatures(hosts)[at]
         return cls(
-            NameTable.of(hosts.names),
+            names or NameTable.of(hosts.names, common.segments),
+            weighted_vectors(hosts.page_host, hosts.page_path, count, _rarity_weight, common.paths),
             weighted_vectors(
-                hosts.page_host, hosts.page_path, count, _rarity_weight, longest=LONGEST
-            ),
-            weighted_vectors(
-                hosts.link_host, hosts.link_target, count, _rarity_weight, longest=LINK_LONGEST
+                hosts.link_host, hosts.link_target, count, _rarity_weight, common.links
             ),
             (
-                _groups(hosts.addresses),
-                _groups([network_of(address) for address in hosts.addresses]),
+                _groups(hosts.addresses, common.addresses),
+                _groups([network_of(address) for address in hosts.addresses], common.networks),
             ),
             entry,
+            paths[entry & 0xFFFFFFFF],
             np.concatenate(([0], np.cumsum(pages))),
-            comparable_signatures(hosts)[at],
+            signature,
+            _text_hosts(entry >> 32, signature),
             pages,
             _declared(hosts, pages),
             _certified(hosts),
@@ -275,12 +325,20 @@ def _certified(hosts: Hosts) -> PairValues:
     )
 
 
-def _rarity_weight(_: Keys, df: Ids) -> Floats:
-    weight: Floats = 1.0 + np.log(df.max(initial=1) / df)
+def _text_hosts(host: Ids, signature: Keys) -> Ids:
+    """Return the number of hosts with each text, at most `LONGEST` + 1; 0 for no text."""
+    values, number = np.unique(signature, return_inverse=True)
+    entry = distinct((number << 32) | host)
+    hosts = np.minimum(np.bincount(entry >> 32, minlength=len(values)), LONGEST + 1)
+    return np.where(signature == NO_SIGNATURE, 0, hosts[number])
+
+
+def _rarity_weight(_: Keys, df: Ids, most: int) -> Floats:
+    weight: Floats = 1.0 + np.log(most / df)
     return weight
 
 
-def _groups(labels: Sequence[str]) -> tuple[Ids, Ids]:
+def _groups(labels: Sequence[str], common: Mapping[str, int]) -> tuple[Ids, Ids]:
     """Return the group of each host and its size; a host with an empty label is its own group."""
     numbers: dict[str, int] = {}
     group = np.array(
@@ -290,7 +348,7 @@ def _groups(labels: Sequence[str]) -> tuple[Ids, Ids]:
         ],
         dtype=np.int64,
     )
-    return group, np.bincount(group, minlength=1)[group]
+    return group, np.array([common.get(label, 2) for label in labels], dtype=np.int64)
 
 
 def _group_similarity(group: Ids, size: Ids, one: Ids, other: Ids) -> Floats:

@@ -13,16 +13,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import xxhash
 
 from crawld.core.replica.hosts import Ids, Keys
 from crawld.core.replica.owners import differ_by_www, is_address
-from crawld.core.replica.vectors import Vectors, weighted_vectors
+from crawld.core.replica.vectors import Commonness, Floats, Vectors, weighted_vectors
 from crawld.core.url import private_suffix, registrable_domain
 
 LETTERS = 64
 """Letters compared: the bits of a machine word. A longer name is cut on the left."""
 
 _ALPHABET = {letter: at + 1 for at, letter in enumerate("abcdefghijklmnopqrstuvwxyz0123456789-._")}
+
+_CODES: Ids = np.array([_ALPHABET.get(chr(byte), 0) for byte in range(256)], dtype=np.int64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,21 +45,21 @@ class NameTable:
     segments: Vectors
 
     @classmethod
-    def of(cls, names: Sequence[str]) -> NameTable:
-        """Return the table of some host names."""
-        letters = np.zeros((len(names), LETTERS), dtype=np.int64)
+    def of(cls, names: Sequence[str], segments: Commonness | None = None) -> NameTable:
+        """Return the table of some host names.
+
+        `segments` tells how many hosts have each part of a name; None: counted here.
+        """
+        shown = [name[-LETTERS:].encode("ascii", "replace") for name in names]
+        joined = b"".join(part.ljust(LETTERS, b"\0") for part in shown)
+        letters = _CODES[np.frombuffer(joined, dtype=np.uint8)].reshape(len(names), LETTERS)
+        length = np.array([len(part) for part in shown], dtype=np.int64)
         places = np.zeros((len(names), len(_ALPHABET) + 1), dtype=np.uint64)
-        length = np.zeros(len(names), dtype=np.int64)
-        for host, name in enumerate(names):
-            shown = name[-LETTERS:]
-            codes = [_ALPHABET.get(letter, 0) for letter in shown]
-            letters[host, : len(codes)] = codes
-            length[host] = len(codes)
         for at in range(LETTERS):
             places[np.arange(len(names)), letters[:, at]] |= np.where(
                 at < length, np.uint64(1) << np.uint64(at), np.uint64(0)
             )
-        return cls(letters, places, length, _segments(names))
+        return cls(letters, places, length, _segments(names, segments))
 
 
 def edit_distance(table: NameTable, one: Ids, other: Ids) -> Ids:
@@ -116,18 +119,34 @@ def _subdomain(name: str) -> str:
     return name.removesuffix(domain).removeprefix("www.")
 
 
-def _segments(names: Sequence[str]) -> Vectors:
-    numbers: dict[str, int] = {}
+def common_segments(names: Sequence[str]) -> Commonness:
+    """Return how many hosts have each part of a name."""
+    host, term, _ = _segment_entries(names)
+    return Commonness.of(host, term)
+
+
+def _segments(names: Sequence[str], common: Commonness | None) -> Vectors:
+    host, term, length = _segment_entries(names)
+
+    def weight(value: Keys, df: Ids, _: int) -> Floats:
+        letters = np.array([length[one] for one in value.tolist()], dtype=np.float64)
+        found: Floats = np.log(letters) / (1.0 + np.log(df))
+        return found
+
+    if common is None:
+        common = Commonness.of(host, term)
+    return weighted_vectors(host, term, len(names), weight, common)
+
+
+def _segment_entries(names: Sequence[str]) -> tuple[Ids, Keys, dict[int, int]]:
+    """Return the host and the key of each part of a name, and the letters of each part by key."""
+    keys: dict[str, int] = {}
     host, term = [], []
     for index, name in enumerate(names):
-        for segment in sorted(set(name.split("."))):
+        for segment in name.split("."):
+            if (key := keys.get(segment)) is None:
+                key = keys[segment] = xxhash.xxh3_64_intdigest(segment.encode())
             host.append(index)
-            term.append(numbers.setdefault(segment, len(numbers)))
-    log_length = np.log(np.array([max(len(segment), 1) for segment in numbers] or [1]))
-    terms = np.array(term, dtype=np.uint64)
-    return weighted_vectors(
-        np.array(host, dtype=np.int64),
-        terms,
-        len(names),
-        lambda value, df: log_length[value.astype(np.int64)] / (1.0 + np.log(df)),
-    )
+            term.append(key)
+    length = {key: max(len(segment), 1) for segment, key in keys.items()}
+    return np.array(host, dtype=np.int64), np.array(term, dtype=np.uint64), length

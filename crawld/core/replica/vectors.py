@@ -16,7 +16,42 @@ from numpy.typing import NDArray
 from crawld.core.replica.hosts import Ids, Keys, order_by, ranges
 
 Floats = NDArray[np.float64]
-WeightFunction = Callable[[Keys, Ids], Floats]
+WeightFunction = Callable[[Keys, Ids, int], Floats]
+"""Returns the weights of some values, from the number of hosts of each and the greatest of all."""
+
+
+@dataclass(frozen=True, slots=True)
+class Commonness:
+    """How many hosts have each value, counted at one time.
+
+    Pairs that are measured later with the same counts can be compared with those measured before.
+
+    Attributes:
+        values: ascending.
+        df: number of hosts of each.
+        longest: values of more hosts than this are dropped; 0 keeps all.
+        most: greatest number of hosts of a value that is not dropped.
+    """
+
+    values: Keys
+    df: Ids
+    longest: int
+    most: int
+
+    @classmethod
+    def of(cls, host: Ids, value: Keys, *, longest: int = 0) -> Commonness:
+        """Count the hosts of each value; an entry may be given twice."""
+        _, value = _distinct(host, value)
+        values, df = np.unique(value, return_counts=True)
+        kept = df[df <= longest] if longest else df
+        return cls(values, df, longest, int(kept.max(initial=1)))
+
+    def of_values(self, values: Keys) -> Ids:
+        """Return the number of hosts of some values; 1 for a value that was not counted."""
+        if not len(self.values):
+            return np.ones(len(values), dtype=np.int64)
+        place = np.minimum(np.searchsorted(self.values, values), len(self.values) - 1)
+        return np.where(self.values[place] == values, self.df[place], 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,32 +71,37 @@ class Vectors:
 
 
 def weighted_vectors(
-    host: Ids, value: Keys, hosts: int, weight: WeightFunction, *, longest: int = 0
+    host: Ids, value: Keys, hosts: int, weight: WeightFunction, common: Commonness
 ) -> Vectors:
     """Return the vectors of some hosts.
 
     Args:
         host: host of each entry; an entry may be given twice.
-        weight: returns the weights of distinct values, given the number of hosts of each.
-        longest: values of more hosts than this are dropped; 0 keeps all.
+        weight: returns the weights of distinct values.
+        common: how many hosts have each value.
     """
-    order = order_by(host, value)
-    host, value = host[order], value[order]
-    first = np.ones(len(host), dtype=bool)
-    first[1:] = (host[1:] != host[:-1]) | (value[1:] != value[:-1])
-    host, value = host[first], value[first]
+    host, value = _distinct(host, value)
     values, number = np.unique(value, return_inverse=True)
-    df = np.bincount(number, minlength=len(values))
-    keep = (df <= longest) if longest else np.ones(len(values), dtype=bool)
+    df = common.of_values(values)
+    keep = (df <= common.longest) if common.longest else np.ones(len(values), dtype=bool)
     weights = np.zeros(len(values))
-    weights[keep] = weight(values[keep], df[keep])
+    weights[keep] = weight(values[keep], df[keep], common.most)
     entry_weight = weights[number]
     norm = np.sqrt(np.bincount(host, entry_weight**2, minlength=hosts))
-    use = keep[number] & (df[number] > 1)
+    use = keep[number] & (np.bincount(number, minlength=len(values))[number] > 1)
     entry = (host[use] << 32) | number[use]
     order = np.argsort(entry)
     begin = np.searchsorted(host[use], np.arange(hosts + 1))
     return Vectors(entry[order], entry_weight[use][order], begin, norm)
+
+
+def _distinct(host: Ids, value: Keys) -> tuple[Ids, Keys]:
+    """Return the entries without repeats, by host and value."""
+    order = order_by(host, value)
+    host, value = host[order], value[order]
+    first = np.ones(len(host), dtype=bool)
+    first[1:] = (host[1:] != host[:-1]) | (value[1:] != value[:-1])
+    return host[first], value[first]
 
 
 def match_entries(

@@ -19,6 +19,7 @@ class FetchedPage(NamedTuple):
     Attributes:
         cleaned_digest: of its last good copy; None: no copy, or not analysed yet.
         referrer_host_id: the host of the page that linked to it first; None: a seed.
+        version_id: its newest copy; None: it has none.
     """
 
     page_id: int
@@ -27,6 +28,7 @@ class FetchedPage(NamedTuple):
     cleaned_digest: bytes | None
     last_visit_at: float
     referrer_host_id: int | None
+    version_id: int | None = None
 
 
 class SourceHost(NamedTuple):
@@ -63,7 +65,7 @@ class Cursors(NamedTuple):
 
 _PAGE: Final = """
 SELECT page.page_id, page.host_id, page.url, page.cleaned_digest, page.last_visit_at,
-       referrer.host_id
+       referrer.host_id, page.version_id
 FROM {source} LEFT JOIN page AS referrer ON referrer.page_id = page.referrer_id
 WHERE {where} AND page.requisite = 0 AND page.last_visit_at IS NOT NULL
 """

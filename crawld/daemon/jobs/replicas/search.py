@@ -1,28 +1,33 @@
 """In-memory search for replicated hosts: finds candidate pairs among pages and judges them.
 
 Derived state: all pages are read once after a start, later only those that visits or the analysis
-added. `judge` runs in a worker thread; nothing here waits or uses the database.
+added. Only pairs whose evidence moved are judged again. `judge` runs in a worker thread; nothing
+here waits or uses the database.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from crawld.core.content.fingerprint import cleaned_digest
 from crawld.core.replica.candidates import CandidateIndex
-from crawld.core.replica.features import ALL, HostFeatures, PairFeatures
+from crawld.core.replica.features import ALL, Background, HostFeatures, PairFeatures
 from crawld.core.replica.hosts import (
+    NO_SIGNATURE,
     Hosts,
     Ids,
     Keys,
     pair_hosts,
     pair_keys,
     path_key,
+    places,
     signature_key,
+    with_values,
 )
 from crawld.core.replica.learning import (
     ReplicaModel,
@@ -31,6 +36,11 @@ from crawld.core.replica.learning import (
     obvious_positives,
     train,
 )
+from crawld.core.replica.measured import Declared, HostStates, MeasuredPairs
+from crawld.core.replica.moved_hosts import host_fingerprints
+from crawld.core.replica.names import NameTable, registered_label
+from crawld.core.replica.near_names import name_order, near_pairs
+from crawld.core.replica.page_table import PageColumns, PageTable
 from crawld.core.replica.vectors import Floats
 from crawld.core.replica.verdict import (
     CONTRADICTED_COMPARED,
@@ -51,12 +61,19 @@ SLICE: Final = 20_000
 """Pairs measured in one step."""
 
 GROWTH: Final = 1.1
-"""The classifier is trained again when the candidates have grown by this factor."""
+"""The classifier is trained again when the pages or the candidates have grown by this factor, or
+when as large a share of the pages has other texts."""
+
+BATCH: Final = 100_000
+"""Pages added to the index in one step."""
 
 STORED_PROBABILITY: Final = 0.3
 """Pairs of at least this probability are stored even without other evidence."""
 
 SEED: Final = 7
+
+Counts = Mapping[tuple[int, int], int]
+"""Counts of pages by (from, to) host numbers."""
 
 _EMPTY: Final = cleaned_digest("")
 
@@ -80,6 +97,7 @@ class SearchResult:
         dropped: pairs left out because `PAIR_BUDGET` was exhausted.
         contradictions: pairs among these hosts that were compared and differ.
         undecided: pairs that more pages may decide, most probable first.
+        judged: how many pairs were judged in this search; the others did not move.
         trained: whether a classifier was used; without one, conservative rules decide.
         passes: EM passes of the training; 0: not trained this time.
     """
@@ -90,60 +108,107 @@ class SearchResult:
     dropped: int
     contradictions: list[tuple[int, int]]
     undecided: list[tuple[int, int]]
+    judged: int
     trained: bool
     passes: int
 
 
+@dataclass(frozen=True, slots=True)
+class _Epoch:
+    """What stays the same between two trainings, and the size of the mirror at the last one."""
+
+    background: Background
+    pages: int
+    candidates: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Names:
+    """The names of all hosts: their features, and their neighbours by name."""
+
+    names: tuple[str, ...]
+    table: NameTable
+    order: tuple[Ids, Ids]
+
+    @classmethod
+    def of(cls, names: tuple[str, ...], background: Background) -> _Names:
+        labels = [registered_label(name) for name in names]
+        return cls(names, NameTable.of(names, background.segments), name_order(names, labels))
+
+
 class ReplicaSearch:
-    """Index of fetched pages that finds and judges candidate pairs."""
+    """Index of fetched pages that finds and judges candidate pairs.
+
+    Pairs are measured and judged again if a host of theirs moved, or if they are declared otherwise
+    than before. How common values are is counted when the classifier is trained and then used for
+    every pair, so that a result does not depend on which pairs were judged when.
+    """
 
     def __init__(self) -> None:
         self._index = CandidateIndex(pair_budget=PAIR_BUDGET)
-        self._parts: list[tuple[Ids, Ids, Keys, Keys, np.ndarray]] = []
+        self._table = PageTable()
+        self._replaced = 0
+        self._recopied: set[int] = set()
         self._linked_from: dict[int, set[int]] = {}
+        self._links: dict[int, Keys] = {}
+        self._epoch: _Epoch | None = None
+        self._names: _Names | None = None
+        self._measured: MeasuredPairs | None = None
+        self._promising: dict[int, JudgedPair] = {}
         self._model: ReplicaModel | None = None
-        self._trained_on = 0
-        self.pages = 0
+
+    @property
+    def pages(self) -> int:
+        """How many pages are known."""
+        return len(self._table.pages.page_id)
 
     def add(self, pages: Sequence[FetchedPage]) -> None:
         """Add pages that were fetched or analysed; a page replaces its earlier state."""
         if not pages:
             return
-        part = (
-            np.array([page.page_id for page in pages], dtype=np.int64),
-            np.array([page.host_id for page in pages], dtype=np.int64),
-            np.array([path_key(target_of(page.url)) for page in pages], dtype=np.uint64),
-            np.array([_signature(page.cleaned_digest) for page in pages], dtype=np.uint64),
-            np.array([page.last_visit_at for page in pages]),
+        self._table.add(
+            PageColumns(
+                np.array([page.page_id for page in pages], dtype=np.int64),
+                np.array([page.host_id for page in pages], dtype=np.int64),
+                np.array([path_key(target_of(page.url)) for page in pages], dtype=np.uint64),
+                np.array([_signature(page.cleaned_digest) for page in pages], dtype=np.uint64),
+                np.array([page.last_visit_at for page in pages]),
+                np.array([page.version_id or 0 for page in pages], dtype=np.int64),
+            )
         )
-        self._parts.append(part)
-        self._index.add(part[1], part[2], part[3])
         for page in pages:
             source = page.referrer_host_id
             if source is not None and source != page.host_id:
                 self._linked_from.setdefault(page.host_id, set()).add(source)
-        self.pages += len(pages)
+
+    def set_links(self, host_id: int, linked: Keys) -> None:
+        """Set the keys of the host names that a host links to."""
+        self._links[host_id] = linked
 
     def inlinks(self, host_id: int, but: Collection[int]) -> int:
         """Return the number of other hosts that link to a host, without those in `but`."""
         return len(self._linked_from.get(host_id, set()).difference(but))
 
     def suspects(self, redirects: Iterable[tuple[int, int]] = ()) -> list[int]:
-        """Return the hosts of all candidate pairs: only their canonical links matter."""
+        """Return hosts of candidate pairs with new copies since they were last returned."""
+        self._merge()
         one, other = pair_hosts(self._index.candidates().keys)
         named = np.array([host for pair in redirects for host in pair], dtype=np.int64)
-        suspects: list[int] = np.unique(np.concatenate((one, other, named))).tolist()
+        moved = np.array(sorted(self._recopied), dtype=np.int64)
+        suspects: list[int] = moved[np.isin(moved, np.concatenate((one, other, named)))].tolist()
+        self._recopied.difference_update(suspects)
         return suspects
 
     def judge(
         self,
         hosts: Sequence[SourceHost],
-        redirects: Mapping[tuple[int, int], int],
-        canonicals: Mapping[tuple[int, int], int],
+        redirects: Counts,
+        canonicals: Counts,
         *,
         stale_before: Mapping[int, float],
+        stored: Collection[tuple[int, int]] = (),
     ) -> SearchResult:
-        """Judge every pair; runs in a worker thread.
+        """Judge every pair that moved; runs in a worker thread.
 
         Args:
             hosts: all hosts, in order of their numbers.
@@ -151,33 +216,108 @@ class ReplicaSearch:
             canonicals: the same for canonical links.
             stale_before: by host number, a time before which its content is ignored, since a
                 verdict on it was withdrawn.
+            stored: pairs that are judged even if no list holds them any more.
         """
+        self._merge()
         ids = np.array([host.host_id for host in hosts], dtype=np.int64)
-        measure = HostFeatures.of(self._hosts(hosts, ids, redirects, canonicals, stale_before))
-        found = self._index.candidates()
-        declared = np.array(
-            [
-                min(pair) << 32 | max(pair)
-                for pair in {*redirects, *canonicals}
-                if pair[0] != pair[1]
-            ],
-            dtype=np.int64,
+        known = self._hosts(hosts, ids, redirects, canonicals, stale_before)
+        begins, background = self._background(known)
+        if self._names is None or begins or self._names.names != known.names:
+            self._names = _Names.of(known.names, background)
+        measure = HostFeatures.of(known, background, self._names.table)
+        states = HostStates(
+            ids, host_fingerprints(known, measure), _declared_counts(redirects, canonicals)
         )
-        measured = _measure(measure, _to_indexes(np.union1d(found.keys, declared), ids))
-        passes = self._train(measure, measured, hosts, ids)
-        probability = self._probability(measured)
-        promising = _promising(hosts, measure, measured, probability, (redirects, canonicals))
+        found = self._index.candidates()
+        keys = self._pairs_of(found.keys, states, measure, stored)
+        listed = places(found.keys, keys) >= 0
+        before = None if begins else self._measured
+        clean = np.zeros(len(keys), dtype=bool)
+        if before is not None:
+            clean = before.unmoved(states, keys, listed)
+        fresh = _measure(measure, _to_indexes(keys[~clean], ids))
+        passes = self._train(measure, fresh.part(listed), known.names, ids) if begins else 0
+        probability = self._probability(fresh)
+        judged = _promising(
+            hosts, measure, fresh, probability, listed[~clean], (redirects, canonicals)
+        )
+        features, probabilities = fresh, probability
+        if before is not None:
+            features, carried = before.carried(keys, clean, fresh)
+            if probability is not None:
+                carried[~clean] = probability
+                probabilities = carried
+        features = replace(features, keys=keys)
+        self._measured = MeasuredPairs(states, features, probabilities, listed)
+        self._keep(keys[clean], judged)
+        promising = [self._promising[key] for key in sorted(self._promising)]
         pairs = [pair for pair in promising if _worth_keeping(pair.evidence)]
         return SearchResult(
             pairs,
             len(hosts),
             len(found.keys),
             found.dropped,
-            _contradictions(pairs, measured, ids),
+            _contradictions(pairs, replace(features, keys=_to_indexes(keys, ids)), ids),
             _undecided(promising),
+            int((~clean).sum()),
             self._model is not None,
             passes,
         )
+
+    def _merge(self) -> None:
+        """Merge added pages into the table and the index."""
+        listed, replaced, recopied = self._table.merge()
+        self._replaced += replaced
+        self._recopied.update(recopied.tolist())
+        self._add_to_index(listed)
+
+    def _add_to_index(self, pages: PageColumns) -> None:
+        for begin in range(0, len(pages.page_id), BATCH):
+            part = pages.at(np.arange(begin, min(begin + BATCH, len(pages.page_id))))
+            self._index.add(part.host_id, part.path, part.signature)
+
+    def _background(self, known: Hosts) -> tuple[bool, Background]:
+        """Return whether an epoch begins, and its background; the index is then built anew."""
+        epoch, candidates = self._epoch, len(self._index.candidates().keys)
+        if (
+            epoch is not None
+            and self.pages < GROWTH * max(epoch.pages, 1)
+            and candidates < GROWTH * max(epoch.candidates, 1)
+            and self._replaced < (GROWTH - 1.0) * max(epoch.pages, 1)
+        ):
+            return False, epoch.background
+        if self._replaced:
+            # The lists still have the texts that were replaced.
+            self._index, self._replaced = CandidateIndex(pair_budget=PAIR_BUDGET), 0
+            self._add_to_index(self._table.pages)
+            candidates = len(self._index.candidates().keys)
+        self._epoch = _Epoch(Background.of(known), self.pages, candidates)
+        return True, self._epoch.background
+
+    def _pairs_of(
+        self,
+        candidates: Ids,
+        states: HostStates,
+        measure: HostFeatures,
+        stored: Collection[tuple[int, int]],
+    ) -> Ids:
+        """Return the keys of all pairs to judge, by host numbers, ascending."""
+        assert self._names is not None
+        near = near_pairs(self._names.order, measure.page_begin, measure.path, measure.signature)
+        one, other = (states.ids[side] for side in pair_hosts(near))
+        declared = np.fromiter(states.declared, np.int64, len(states.declared))
+        held = np.array([min(pair) << 32 | max(pair) for pair in stored], dtype=np.int64)
+        keys = with_values(candidates, np.concatenate((pair_keys(one, other), declared, held)))
+        one, other = pair_hosts(keys)
+        return keys[(places(states.ids, one) >= 0) & (places(states.ids, other) >= 0)]
+
+    def _keep(self, clean: Ids, judged: Sequence[JudgedPair]) -> None:
+        """Keep the promising pairs that did not move, and those of this search."""
+        held = np.fromiter(self._promising, np.int64, len(self._promising))
+        stays = held[places(clean, held) >= 0].tolist()
+        self._promising = {key: self._promising[key] for key in stays}
+        for pair in judged:
+            self._promising[pair.one_id << 32 | pair.other_id] = pair
 
     def _probability(self, measured: PairFeatures) -> Floats | None:
         """Return the probability of each pair, None without a classifier."""
@@ -185,7 +325,7 @@ class ReplicaSearch:
         if model is None:
             return None
         parts = [
-            model.judge(measured.part(begin, begin + SLICE)).probability
+            model.judge(measured.part(slice(begin, begin + SLICE))).probability
             for begin in range(0, count, SLICE)
         ]
         return np.concatenate(parts) if parts else np.zeros(0)
@@ -194,60 +334,60 @@ class ReplicaSearch:
         self,
         hosts: Sequence[SourceHost],
         ids: Ids,
-        redirects: Mapping[tuple[int, int], int],
-        canonicals: Mapping[tuple[int, int], int],
+        redirects: Counts,
+        canonicals: Counts,
         stale_before: Mapping[int, float],
     ) -> Hosts:
-        _, host_id, path, signature, visited_at = self._compact()
-        known = np.isin(host_id, ids)
+        pages = self._table.pages
+        host_index = places(ids, pages.host_id)
+        known = host_index >= 0
+        host_index = host_index[known]
         limit = np.array([stale_before.get(number, 0.0) for number in ids.tolist()])
-        host_index = np.searchsorted(ids, host_id[known])
-        fresh = visited_at[known] >= limit[host_index]
+        fresh = pages.visited_at[known] >= limit[host_index]
         at = {number: index for index, number in enumerate(ids.tolist())}
-        links = [
-            (at[source], to)
-            for to, sources in sorted(self._linked_from.items())
-            for source in sorted(sources)
-            if source in at
-        ]
+        links = [(at[host], linked) for host, linked in self._links.items() if host in at]
         return Hosts(
             names=tuple(host.host for host in hosts),
             addresses=tuple(host.address or "" for host in hosts),
             page_host=host_index,
-            page_path=path[known],
-            page_signature=np.where(fresh, signature[known], np.uint64(0)),
-            link_host=np.array([a for a, _ in links], dtype=np.int64),
-            link_target=np.array([b for _, b in links], dtype=np.uint64),
+            page_path=pages.path[known],
+            page_signature=np.where(fresh, pages.signature[known], NO_SIGNATURE),
+            link_host=np.repeat(
+                np.array([host for host, _ in links], dtype=np.int64),
+                [len(linked) for _, linked in links],
+            ),
+            link_target=np.concatenate([np.zeros(0, np.uint64), *(keys for _, keys in links)]),
             redirects=_by_index(redirects, at),
             canonicals=_by_index(canonicals, at),
             certificates=tuple(frozenset((host.certificate or "").split()) for host in hosts),
         )
 
-    def _compact(self) -> tuple[Ids, Ids, Keys, Keys, np.ndarray]:
-        """Merge the parts; the last state of each page counts."""
-        if not self._parts:
-            none = np.zeros(0, dtype=np.int64)
-            return none, none, none.astype(np.uint64), none.astype(np.uint64), np.zeros(0)
-        page_id, host_id, path, signature, visited_at = (
-            np.concatenate(columns) for columns in zip(*self._parts, strict=True)
-        )
-        last = len(page_id) - 1 - np.unique(page_id[::-1], return_index=True)[1]
-        whole = (page_id[last], host_id[last], path[last], signature[last], visited_at[last])
-        self._parts = [whole]
-        return whole
-
     def _train(
-        self, measure: HostFeatures, measured: PairFeatures, hosts: Sequence[SourceHost], ids: Ids
+        self, measure: HostFeatures, candidates: PairFeatures, names: Sequence[str], ids: Ids
     ) -> int:
-        if self._model is not None and len(measured.keys) < GROWTH * self._trained_on:
-            return 0
-        negatives = _measure(measure, _to_indexes(obvious_negatives(self._index, SEED), ids))
-        names = [host.host for host in hosts]
-        sets = TrainingPairs(measured, obvious_positives(names, measured), negatives)
+        pairs = obvious_negatives(self._index, SEED)
+        one, other = pair_hosts(pairs)
+        pairs = pairs[(places(ids, one) >= 0) & (places(ids, other) >= 0)]
+        negatives = _measure(measure, _to_indexes(pairs, ids))
+        sets = TrainingPairs(candidates, obvious_positives(names, candidates), negatives)
         if not sets.enough:
             return 0
-        self._model, self._trained_on = train(sets, ALL), len(measured.keys)
+        self._model = train(sets, ALL)
         return self._model.passes
+
+
+def _declared_counts(redirects: Counts, canonicals: Counts) -> Declared:
+    """Return the counts by pair key, in both directions."""
+    pairs = {(min(pair), max(pair)) for pair in {*redirects, *canonicals} if pair[0] != pair[1]}
+    return {
+        one << 32 | other: (
+            redirects.get((one, other), 0),
+            redirects.get((other, one), 0),
+            canonicals.get((one, other), 0),
+            canonicals.get((other, one), 0),
+        )
+        for one, other in sorted(pairs)
+    }
 
 
 def _signature(digest: bytes | None) -> int:
@@ -255,12 +395,9 @@ def _signature(digest: bytes | None) -> int:
 
 
 def _to_indexes(keys: Ids, ids: Ids) -> Ids:
-    """Convert pairs of host numbers to pairs of indexes; drop unknown hosts."""
+    """Convert ascending pairs of host numbers to ascending pairs of indexes."""
     one, other = pair_hosts(keys)
-    known = np.isin(one, ids) & np.isin(other, ids)
-    return np.unique(
-        pair_keys(np.searchsorted(ids, one[known]), np.searchsorted(ids, other[known]))
-    )
+    return pair_keys(places(ids, one), places(ids, other))
 
 
 def _by_index(
@@ -292,13 +429,15 @@ def _promising(
     measure: HostFeatures,
     measured: PairFeatures,
     probability: Floats | None,
-    declared: tuple[Mapping[tuple[int, int], int], Mapping[tuple[int, int], int]],
+    listed: NDArray[np.bool_],
+    declared: tuple[Counts, Counts],
 ) -> list[JudgedPair]:
+    """Return the pairs worth asking about; those that the index does not list need equal texts."""
     content, values = measured.content, measured.values
     names = [feature.name for feature in ALL]
     worth = (content.equal >= PROBED_EQUAL) | (values[:, names.index("declared")] > 0)
     if probability is not None:
-        worth |= probability >= PROBED_PROBABILITY
+        worth |= listed & (probability >= PROBED_PROBABILITY)
     found = []
     for at in np.flatnonzero(worth).tolist():
         a, b = int(measured.keys[at]) >> 32, int(measured.keys[at]) & 0xFFFFFFFF
