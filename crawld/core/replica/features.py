@@ -89,12 +89,21 @@ class SharedContent(NamedTuple):
         compared: common paths where both have a text.
         equal: common paths where the cleaned texts are equal.
         smaller: pages of the smaller host.
+        weight: sum over the equal texts of 1/(1 + ln(hosts with the text − 1)): 1 for a text that
+            only these two hosts show, .2 for one on fifty.
+        rare: of the paths that only these two hosts have, how many were compared.
+        rare_equal: how many of those are equal.
+        root: whether the texts of their root pages are equal: 1 or 0; -1: not compared.
     """
 
     common: Ids
     compared: Ids
     equal: Ids
     smaller: Ids
+    weight: Floats
+    rare: Ids
+    rare_equal: Ids
+    root: Ids
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +121,7 @@ class PairFeatures:
 
     def part(self, which: slice | NDArray[np.bool_]) -> PairFeatures:
         """Return some of the pairs, by their indices or by a mask."""
-        content = SharedContent(*(column[which] for column in self.content))
+        content = SharedContent._make(column[which] for column in self.content)
         return PairFeatures(self.keys[which], self.values[which], content)
 
     @classmethod
@@ -122,7 +131,7 @@ class PairFeatures:
         return cls(
             np.concatenate([part.keys for part in parts]),
             np.concatenate([part.values for part in parts]),
-            SharedContent(*(np.concatenate(columns) for columns in contents)),
+            SharedContent._make(np.concatenate(columns) for columns in contents),
         )
 
     def bins(self, features: Sequence[Feature]) -> NDArray[np.int64]:
@@ -205,7 +214,9 @@ class HostFeatures:
         path: key of that path.
         page_begin: where the pages of each host begin, one more than hosts.
         signature: key of its text, `NO_SIGNATURE` if there is none to compare.
+        path_hosts: number of hosts with that path, at most 3.
         text_hosts: number of hosts with that text, at most `LONGEST` + 1; 0: no text.
+        is_root: whether it is a root page.
         pages: number of pages of each host.
         declared: share of the pages of one host that declare the other.
         certified: 1/(names − 1) of a certificate that names both.
@@ -219,7 +230,9 @@ class HostFeatures:
     path: Keys
     page_begin: Ids
     signature: Keys
+    path_hosts: Ids
     text_hosts: Ids
+    is_root: NDArray[np.bool_]
     pages: Ids
     declared: PairValues
     certified: PairValues
@@ -254,7 +267,11 @@ class HostFeatures:
             paths[entry & 0xFFFFFFFF],
             np.concatenate(([0], np.cumsum(pages))),
             signature,
+            np.minimum(np.bincount(entry & 0xFFFFFFFF, minlength=len(paths)), 3)[
+                entry & 0xFFFFFFFF
+            ],
             _text_hosts(entry >> 32, signature),
+            np.isin(paths, np.array(sorted(hosts.roots), dtype=np.uint64))[entry & 0xFFFFFFFF],
             pages,
             _declared(hosts, pages),
             _certified(hosts),
@@ -283,13 +300,25 @@ class HostFeatures:
         pair, at, found, common = match_entries(self.page, self.page_begin, one, other)
         first, second = self.signature[at], self.signature[found]
         compared = common & (first != NO_SIGNATURE) & (second != NO_SIGNATURE)
+        equal = compared & (first == second)
+        rare = compared & (self.path_hosts[at] == 2)
+        weights = 1.0 / (1.0 + np.log(np.maximum(self.text_hosts[at[equal]] - 1, 1)))
+        root = np.full(len(one), -1, dtype=np.int64)
+        is_root = compared & self.is_root[at]
+        root[pair[is_root]] = equal[is_root]
 
         def count(which: NDArray[np.bool_]) -> Ids:
             return np.bincount(pair[which], minlength=len(one))
 
-        smaller = np.minimum(self.pages[one], self.pages[other])
         return SharedContent(
-            count(common), count(compared), count(compared & (first == second)), smaller
+            common=count(common),
+            compared=count(compared),
+            equal=count(equal),
+            smaller=np.minimum(self.pages[one], self.pages[other]),
+            weight=np.bincount(pair[equal], weights, minlength=len(one)).astype(np.float64),
+            rare=count(rare),
+            rare_equal=count(rare & equal),
+            root=root,
         )
 
 

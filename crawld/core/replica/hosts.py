@@ -15,6 +15,8 @@ import numpy as np
 import xxhash
 from numpy.typing import NDArray
 
+from crawld.core.url import DEFAULT_PORTS, split_url
+
 Keys = NDArray[np.uint64]
 Ids = NDArray[np.int64]
 
@@ -25,6 +27,16 @@ NO_SIGNATURE = np.uint64(0)
 def path_key(path: str) -> int:
     """Return the 64-bit key of a path with its query, never 0."""
     return xxhash.xxh3_64_intdigest(path.encode()) or 1
+
+
+def location_key(url: str) -> int:
+    """Return the 64-bit key of where a page is on its host: its port, path and query, never 0.
+
+    Pages at different ports are never twins; the default port of a scheme adds nothing.
+    """
+    parts = split_url(url)
+    usual = parts.port == DEFAULT_PORTS[parts.scheme]
+    return path_key(parts.target if usual else f":{parts.port}{parts.target}")
 
 
 def signature_key(digest: bytes) -> int:
@@ -47,6 +59,7 @@ class Hosts:
             `to`; the root counts like any page.
         canonicals: the same for rel=canonical links.
         certificates: the names on each host's certificate; empty if unknown.
+        roots: keys of the paths of root pages.
     """
 
     names: tuple[str, ...]
@@ -59,6 +72,7 @@ class Hosts:
     redirects: Mapping[tuple[int, int], int] = field(default_factory=dict)
     canonicals: Mapping[tuple[int, int], int] = field(default_factory=dict)
     certificates: tuple[frozenset[str], ...] = ()
+    roots: frozenset[int] = frozenset((path_key("/"),))
 
     def __len__(self) -> int:
         return len(self.names)

@@ -94,4 +94,4 @@ class MeasuredPairs:
         probability = np.zeros(len(keys))
         if self.probability is not None:
             probability[clean] = self.probability[place]
-        return PairFeatures(keys, values, SharedContent(*columns)), probability
+        return PairFeatures(keys, values, SharedContent._make(columns)), probability

@@ -1,8 +1,9 @@
 """Fingerprints of hosts, which tell between two searches whether a host moved.
 
 A fingerprint covers all that the features of a pair take from one of its hosts: its pages and their
-texts, how many hosts have each text, the hosts it links to, its name, address and certificate. With
-one `Background`, a pair of two hosts with unchanged fingerprints has unchanged features.
+texts, how many hosts have each text and path, the hosts it links to, its name, address and
+certificate. With one `Background`, a pair of two hosts with unchanged fingerprints has unchanged
+features.
 """
 
 from __future__ import annotations
@@ -19,7 +20,8 @@ _SHIFT = np.uint64(29)
 
 def host_fingerprints(hosts: Hosts, measure: HostFeatures) -> Keys:
     """Return the fingerprint of each host; `measure` is made from `hosts`."""
-    page = _mixed(measure.path, measure.signature, measure.text_hosts.astype(np.uint64))
+    counts = (measure.text_hosts << 2) | measure.path_hosts
+    page = _mixed(measure.path, measure.signature, counts.astype(np.uint64))
     pages = _sums(page, measure.page_begin)
     order = np.argsort(hosts.link_host, kind="stable")
     begin = np.searchsorted(hosts.link_host[order], np.arange(len(hosts) + 1))

@@ -69,7 +69,7 @@ class ReplicasJob(BackgroundWork):
         self._cursors: Cursors | None = None
         self._crowded: frozenset[str] = frozenset()
         self._crowded_among = 0
-        self._canonical_counts: dict[int, tuple[tuple[int, ...], dict[str, int]]] = {}
+        self._canonicals: dict[int, dict[str, int]] = {}
         self._counts = {"pages": 0, "pairs": 0, "pruned": 0, "held": 0, "withdrawn": 0, "asked": 0}
 
     @property
@@ -132,11 +132,14 @@ class ReplicasJob(BackgroundWork):
         # What takes longer with more hosts runs in a thread.
         numbers, redirects = await self._database.read(_redirects, hosts)
         suspects = await self._workers.run(self._search.suspects, redirects, abandon_on_cancel=True)
-        canonicals: dict[tuple[int, int], int] = {}
         for host_id in suspects:
-            for name, count in (await self._canonicals_of(host_id)).items():
-                if (to := numbers.get(name)) is not None and to != host_id:
-                    canonicals[host_id, to] = count
+            self._canonicals[host_id] = await self._canonicals_of(host_id)
+        canonicals = {
+            (host_id, to): count
+            for host_id, named in self._canonicals.items()
+            for name, count in named.items()
+            if (to := numbers.get(name)) is not None and to != host_id
+        }
         rows = await self._database.read(replica.list_replicas)
         stale = {row.host_id: row.since for row in rows if row.status == "withdrawn"}
         return await self._workers.run(
@@ -147,14 +150,7 @@ class ReplicasJob(BackgroundWork):
     async def _canonicals_of(self, host_id: int) -> dict[str, int]:
         """Count the hosts that a host's pages name as canonical under the same path."""
         copies, pages = await self._database.read(inputs.copies, host_id, COPIES_PER_HOST)
-        versions = tuple(version_id for _, version_id in copies)
-        before = self._canonical_counts.get(host_id)
-        if before is None or before[0] != versions:
-            self._canonical_counts[host_id] = (
-                versions,
-                await self._paced.read(_count_canonicals, copies, self._analyser.marks),
-            )
-        named = self._canonical_counts[host_id][1]
+        named = await self._paced.read(_count_canonicals, copies, self._analyser.marks)
         return {name: round(count * pages / len(copies)) for name, count in named.items()}
 
     # --- deciding --------------------------------------------------------------------------------

@@ -22,9 +22,9 @@ from crawld.core.replica.hosts import (
     Hosts,
     Ids,
     Keys,
+    location_key,
     pair_hosts,
     pair_keys,
-    path_key,
     places,
     signature_key,
     with_values,
@@ -151,6 +151,7 @@ class ReplicaSearch:
         self._recopied: set[int] = set()
         self._linked_from: dict[int, set[int]] = {}
         self._links: dict[int, Keys] = {}
+        self._roots: set[int] = set()
         self._epoch: _Epoch | None = None
         self._names: _Names | None = None
         self._measured: MeasuredPairs | None = None
@@ -170,7 +171,7 @@ class ReplicaSearch:
             PageColumns(
                 np.array([page.page_id for page in pages], dtype=np.int64),
                 np.array([page.host_id for page in pages], dtype=np.int64),
-                np.array([path_key(target_of(page.url)) for page in pages], dtype=np.uint64),
+                np.array([self._location(page.url) for page in pages], dtype=np.uint64),
                 np.array([_signature(page.cleaned_digest) for page in pages], dtype=np.uint64),
                 np.array([page.last_visit_at for page in pages]),
                 np.array([page.version_id or 0 for page in pages], dtype=np.int64),
@@ -181,9 +182,20 @@ class ReplicaSearch:
             if source is not None and source != page.host_id:
                 self._linked_from.setdefault(page.host_id, set()).add(source)
 
+    def _location(self, url: str) -> int:
+        """Return the key of where a page is; remember that of a root page."""
+        key = location_key(url)
+        if target_of(url) == "/":
+            self._roots.add(key)
+        return key
+
     def set_links(self, host_id: int, linked: Keys) -> None:
         """Set the keys of the host names that a host links to."""
         self._links[host_id] = linked
+
+    def linking_hosts(self, host_id: int) -> frozenset[int]:
+        """Return the other hosts on which links to a host were found first."""
+        return frozenset(self._linked_from.get(host_id, ()))
 
     def inlinks(self, host_id: int, but: Collection[int]) -> int:
         """Return the number of other hosts that link to a host, without those in `but`."""
@@ -360,6 +372,7 @@ class ReplicaSearch:
             redirects=_by_index(redirects, at),
             canonicals=_by_index(canonicals, at),
             certificates=tuple(frozenset((host.certificate or "").split()) for host in hosts),
+            roots=frozenset(self._roots),
         )
 
     def _train(

@@ -8,8 +8,18 @@ from crawld.core.replica.features import SharedContent
 
 
 def content_of(equal, compared=10):
-    ten = np.full(len(equal), compared)
-    return SharedContent(ten, ten, np.array(equal), ten)
+    equal, compared = np.array(equal), np.full(len(equal), compared)
+    none = np.zeros(len(equal), dtype=np.int64)
+    return SharedContent(
+        common=compared,
+        compared=compared,
+        equal=equal,
+        smaller=compared,
+        weight=equal.astype(float),
+        rare=none,
+        rare_equal=none,
+        root=none - 1,
+    )
 
 
 def test_probability_rises_with_the_rank_and_with_the_texts():
@@ -40,8 +50,6 @@ def test_calibration_without_pairs_gives_0():
 
 
 def test_agreement_kinds_rise_with_the_agreement():
-    content = SharedContent(
-        *(np.array(c) for c in ([9] * 6, [0, 3, 3, 9, 9, 9], [0, 0, 1, 0, 3, 9], [9] * 6))
-    )
+    content = content_of([0, 0, 1, 0, 3, 9], compared=[0, 3, 3, 9, 9, 9])
     kinds = agreement_kinds(content).tolist()
     assert kinds == sorted(set(kinds))

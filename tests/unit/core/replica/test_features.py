@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from crawld.core.replica.features import ALL, FIVE, Feature, HostFeatures, discretise, network_of
-from crawld.core.replica.hosts import pair_keys, path_key
+from crawld.core.replica.hosts import Hosts, pair_keys, path_key
 from crawld.core.replica.names import (
     NameTable,
     difference_in_words,
@@ -139,3 +139,24 @@ def test_the_published_features_come_first():
     assert [feature.name for feature in FIVE] == ["ndist", "nmatch", "ip4", "ip3", "fullpath"]
     assert ALL[:5] == FIVE
     assert all(feature.bins in range(6, 11) for feature in FIVE)
+
+
+def test_rare_texts_weigh_more_than_common_ones():
+    # Path 1: a text of all five hosts; path 2: one that only hosts 0 and 1 show; path 3: differs.
+    rows = [(host, 1, 100) for host in range(5)]
+    rows += [(0, 2, 200), (1, 2, 200), (0, 3, 300), (1, 3, 301)]
+    host, path, text = (np.array(column) for column in zip(*rows, strict=True))
+    none = np.zeros(0, dtype=np.int64)
+    hosts = Hosts(
+        names=tuple(f"h{number}.test" for number in range(5)), addresses=("",) * 5,
+        page_host=host, page_path=path.astype(np.uint64), page_signature=text.astype(np.uint64),
+        link_host=none, link_target=none.astype(np.uint64), roots=frozenset((2, 9)),
+    )  # fmt: skip
+    content = HostFeatures.of(hosts).pairs(pair_keys(np.array([0, 0]), np.array([1, 4]))).content
+    assert content.compared.tolist() == [3, 1]
+    assert content.equal.tolist() == [2, 1]
+    common = 1.0 / (1.0 + np.log(4))
+    assert content.weight.tolist() == pytest.approx([1.0 + common, common])
+    assert content.rare.tolist() == [2, 0]
+    assert content.rare_equal.tolist() == [1, 0]
+    assert content.root.tolist() == [1, -1]

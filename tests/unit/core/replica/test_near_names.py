@@ -1,0 +1,60 @@
+"""Pairs that no number of other names hides."""
+
+import numpy as np
+import pytest
+
+from crawld.core.replica.candidates import CAP, find_candidates
+from crawld.core.replica.features import HostFeatures
+from crawld.core.replica.hosts import Hosts, pair_keys
+from crawld.core.replica.names import registered_label
+from crawld.core.replica.near_names import WINDOW, name_order, near_pairs
+
+PAGES = 12
+
+
+def crowd(names):
+    """Return hosts that all show one site."""
+    count = len(names)
+    paths = np.tile(np.arange(1, PAGES + 1, dtype=np.uint64), count)
+    none = np.zeros(0, dtype=np.int64)
+    return Hosts(
+        names=tuple(names), addresses=("",) * count,
+        page_host=np.repeat(np.arange(count), PAGES), page_path=paths,
+        page_signature=paths + np.uint64(1_000), link_host=none,
+        link_target=none.astype(np.uint64),
+    )  # fmt: skip
+
+
+def near(hosts):
+    measure = HostFeatures.of(hosts)
+    order = name_order(hosts.names, [registered_label(name) for name in hosts.names])
+    return near_pairs(order, measure.page_begin, measure.path, measure.signature)
+
+
+@pytest.mark.parametrize("throw_away", [CAP - 1, 4 * CAP])
+def test_throw_away_names_do_not_hide_a_replica(throw_away):
+    names = [f"x{number}.example" for number in range(throw_away)]
+    victim = ["victim.com", *names, "www.victim.com", "victim.org"]
+    hosts = crowd(victim)
+    wanted = pair_keys(np.array([0, 0]), np.array([len(victim) - 2, len(victim) - 1])).tolist()
+    assert set(wanted).isdisjoint(find_candidates(hosts).candidates().keys.tolist())
+    pairs = near(hosts).tolist()
+    assert set(wanted) <= set(pairs)
+    # Each host has at most so many neighbours in each of four orders.
+    assert len(pairs) <= 4 * WINDOW * len(victim)
+
+
+def test_hosts_known_before_the_throw_away_names_stay_neighbours():
+    names = ["shop.com", "moved-shop.net", *(f"x{number}.example" for number in range(CAP))]
+    assert pair_keys(np.array([0]), np.array([1]))[0] in near(crowd(names))
+
+
+def test_hosts_without_texts_and_addresses_have_no_neighbours():
+    hosts = crowd(["10.0.0.1", "10.0.0.2"])
+    empty = Hosts(
+        hosts.names, hosts.addresses, hosts.page_host, hosts.page_path,
+        np.zeros_like(hosts.page_signature), hosts.link_host, hosts.link_target,
+    )  # fmt: skip
+    measure = HostFeatures.of(empty)
+    order = name_order(empty.names, ["", ""])
+    assert not len(near_pairs(order, measure.page_begin, measure.path, measure.signature))
