@@ -188,9 +188,10 @@ async def test_hosts_of_different_owners_are_held_for_the_operator(world):
 
 
 async def test_a_group_is_decided_at_once_after_a_dry_run(world):
+    # A text on four hosts weighs half as much as one on two.
     names = ("a.test", "b.test", "c.test", "d.test")
     addresses = {name: ["127.0.0.1"] for name in names}
-    w = await world(*(twin(name, pages=8) for name in names), dns={"hosts": addresses})
+    w = await world(*(twin(name, pages=14) for name in names), dns={"hosts": addresses})
     await w.run_job()
     [kept] = {canonical for canonical, _, _ in w.replicas().values()}
     copies = sorted(w.replicas())
@@ -204,7 +205,7 @@ async def test_a_group_is_decided_at_once_after_a_dry_run(world):
 
         told = await decide("confirm", group=kept, dry_run=True)
         assert {each["host"] for each in told["hosts"]} == set(copies)
-        assert {each["would_rest"] for each in told["hosts"]} == {8}
+        assert {each["would_rest"] for each in told["hosts"]} == {14}
         assert "dry run, nothing is changed: 3 hosts are replicas of" in told["done"]
         await w.run_replicas_job()
         assert {status for _, status, _ in w.replicas().values()} == {"held"}
@@ -219,11 +220,11 @@ async def test_a_group_is_decided_at_once_after_a_dry_run(world):
         )
         await decide("confirm", group=kept)
         await w.run_replicas_job()
-        assert w.replicas() == dict.fromkeys(copies, (kept, "pruned", 8))
+        assert w.replicas() == dict.fromkeys(copies, (kept, "pruned", 14))
         # One leaves; the others stay a group without a question.
         await decide("reject", match=f"{copies[0][0]}.*")
         await w.run_replicas_job()
-        assert w.replicas() == dict.fromkeys(copies[1:], (kept, "pruned", 8))
+        assert w.replicas() == dict.fromkeys(copies[1:], (kept, "pruned", 14))
         answer = Answer.model_validate_json((await client.get("/replicas")).content)
         rejected = [pair.hosts for pair in answer.pairs if pair.word == "rejected"]
         assert len(rejected) == 3

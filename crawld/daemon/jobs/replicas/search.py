@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from crawld.core.content.fingerprint import cleaned_digest
 from crawld.core.replica.candidates import CandidateIndex
@@ -42,16 +41,8 @@ from crawld.core.replica.names import NameTable, registered_label
 from crawld.core.replica.near_names import name_order, near_pairs
 from crawld.core.replica.page_table import PageColumns, PageTable
 from crawld.core.replica.vectors import Floats
-from crawld.core.replica.verdict import (
-    CONTRADICTED_COMPARED,
-    CONTRADICTED_SHARE,
-    LEAST_WEIGHT,
-    PROBED_EQUAL,
-    PROBED_PROBABILITY,
-    PairEvidence,
-    is_undecided,
-)
 from crawld.core.url import split_url, target_of
+from crawld.daemon.jobs.replicas.judged import Counts, JudgedPair, judge_pairs, undecided_pairs
 from crawld.store.replica.inputs import FetchedPage, Redirect, SourceHost
 
 PAIR_BUDGET: Final = 2_000_000
@@ -67,25 +58,9 @@ when as large a share of the pages has other texts."""
 BATCH: Final = 100_000
 """Pages added to the index in one step."""
 
-STORED_PROBABILITY: Final = 0.3
-"""Pairs of at least this probability are stored even without other evidence."""
-
 SEED: Final = 7
 
-Counts = Mapping[tuple[int, int], int]
-"""Counts of pages by (from, to) host numbers."""
-
 _EMPTY: Final = cleaned_digest("")
-
-
-@dataclass(frozen=True, slots=True)
-class JudgedPair:
-    """A pair to store: host numbers, evidence and features."""
-
-    one_id: int
-    other_id: int
-    evidence: PairEvidence
-    features: dict[str, float]
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +70,6 @@ class SearchResult:
     Attributes:
         candidates: number of pairs that share something.
         dropped: pairs left out because `PAIR_BUDGET` was exhausted.
-        contradictions: pairs among these hosts that were compared and differ.
         undecided: pairs that more pages may decide, most probable first.
         judged: how many pairs were judged in this search; the others did not move.
         trained: whether a classifier was used; without one, conservative rules decide.
@@ -106,7 +80,6 @@ class SearchResult:
     hosts: int
     candidates: int
     dropped: int
-    contradictions: list[tuple[int, int]]
     undecided: list[tuple[int, int]]
     judged: int
     trained: bool
@@ -250,7 +223,7 @@ class ReplicaSearch:
         fresh = _measure(measure, _to_indexes(keys[~clean], ids))
         passes = self._train(measure, fresh.part(listed), known.names, ids) if begins else 0
         probability = self._probability(fresh)
-        judged = _promising(
+        judged = judge_pairs(
             hosts, measure, fresh, probability, listed[~clean], (redirects, canonicals)
         )
         features, probabilities = fresh, probability
@@ -263,14 +236,13 @@ class ReplicaSearch:
         self._measured = MeasuredPairs(states, features, probabilities, listed)
         self._keep(keys[clean], judged)
         promising = [self._promising[key] for key in sorted(self._promising)]
-        pairs = [pair for pair in promising if _worth_keeping(pair.evidence)]
+        pairs = [pair for pair in promising if pair.is_kept]
         return SearchResult(
             pairs,
             len(hosts),
             len(found.keys),
             found.dropped,
-            _contradictions(pairs, replace(features, keys=_to_indexes(keys, ids)), ids),
-            _undecided(promising),
+            undecided_pairs(promising),
             int((~clean).sum()),
             self._model is not None,
             passes,
@@ -422,75 +394,6 @@ def _by_index(
 def _measure(measure: HostFeatures, keys: Ids) -> PairFeatures:
     parts = [measure.pairs(keys[begin : begin + SLICE]) for begin in range(0, len(keys), SLICE)]
     return PairFeatures.joined(parts) if parts else measure.pairs(keys)
-
-
-def _worth_keeping(evidence: PairEvidence) -> bool:
-    """Whether a pair has enough evidence to be stored."""
-    declared = (*evidence.redirects, *evidence.canonicals)
-    probable = (evidence.probability or 0.0) >= STORED_PROBABILITY
-    return probable or evidence.equal >= LEAST_WEIGHT or any(declared)
-
-
-def _undecided(pairs: Sequence[JudgedPair]) -> list[tuple[int, int]]:
-    left = [pair for pair in pairs if is_undecided(pair.evidence)]
-    left.sort(key=lambda pair: (-(pair.evidence.probability or 0.0), pair.one_id, pair.other_id))
-    return [(pair.one_id, pair.other_id) for pair in left]
-
-
-def _promising(
-    hosts: Sequence[SourceHost],
-    measure: HostFeatures,
-    measured: PairFeatures,
-    probability: Floats | None,
-    listed: NDArray[np.bool_],
-    declared: tuple[Counts, Counts],
-) -> list[JudgedPair]:
-    """Return the pairs worth asking about; those that the index does not list need equal texts."""
-    content, values = measured.content, measured.values
-    names = [feature.name for feature in ALL]
-    worth = (content.equal >= PROBED_EQUAL) | (values[:, names.index("declared")] > 0)
-    if probability is not None:
-        worth |= listed & (probability >= PROBED_PROBABILITY)
-    found = []
-    for at in np.flatnonzero(worth).tolist():
-        a, b = int(measured.keys[at]) >> 32, int(measured.keys[at]) & 0xFFFFFFFF
-        one, other = hosts[a], hosts[b]
-        there, back = (one.host_id, other.host_id), (other.host_id, one.host_id)
-        redirects, canonicals = ((kind.get(there, 0), kind.get(back, 0)) for kind in declared)
-        evidence = PairEvidence(
-            names=(one.host, other.host),
-            pages=(int(measure.pages[a]), int(measure.pages[b])),
-            common=int(content.common[at]),
-            compared=int(content.compared[at]),
-            equal=int(content.equal[at]),
-            redirects=redirects,
-            canonicals=canonicals,
-            same_address=one.address is not None and one.address == other.address,
-            same_certificate=bool(values[at, names.index("certificate")]),
-            probability=None if probability is None else float(probability[at]),
-        )
-        features = dict(zip(names, values[at].round(4).tolist(), strict=True))
-        found.append(JudgedPair(*there, evidence, features))
-    return found
-
-
-def _contradictions(
-    pairs: Sequence[JudgedPair], measured: PairFeatures, ids: Ids
-) -> list[tuple[int, int]]:
-    """Return pairs among the hosts of `pairs` that were compared and differ."""
-    content = measured.content
-    differ = content.compared >= CONTRADICTED_COMPARED
-    differ &= content.equal <= CONTRADICTED_SHARE * content.compared
-    one, other = (ids[side] for side in pair_hosts(measured.keys[differ]))
-    named = np.array([[pair.one_id, pair.other_id] for pair in pairs], dtype=np.int64).ravel()
-    both = np.isin(one, named) & np.isin(other, named)
-    declared = {
-        (pair.one_id, pair.other_id)
-        for pair in pairs
-        if pair.evidence.declares(0) or pair.evidence.declares(1)
-    }
-    found = zip(one[both].tolist(), other[both].tolist(), strict=True)
-    return [pair for pair in found if pair not in declared]
 
 
 def same_path_redirects(

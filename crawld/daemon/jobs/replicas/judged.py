@@ -1,0 +1,109 @@
+"""Pairs of hosts with their evidence, made from measured pairs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crawld.core.replica.features import ALL, HostFeatures, PairFeatures
+from crawld.core.replica.vectors import Floats
+from crawld.core.replica.verdict import (
+    LEAST_WEIGHT,
+    PROBED_EQUAL,
+    PROBED_PROBABILITY,
+    PairEvidence,
+    is_undecided,
+)
+from crawld.store.replica.inputs import SourceHost
+
+Counts = Mapping[tuple[int, int], int]
+"""Counts of pages by (from, to) host numbers."""
+
+STORED_PROBABILITY: Final = 0.3
+"""Pairs of at least this probability are stored even without other evidence."""
+
+_NAMES: Final = [feature.name for feature in ALL]
+_DECLARED, _CERTIFICATE = _NAMES.index("declared"), _NAMES.index("certificate")
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedPair:
+    """A pair that promises to be replicas: host numbers, evidence and features.
+
+    Attributes:
+        is_kept: whether it has enough evidence to be stored.
+        is_undecided: whether more pages may decide it.
+    """
+
+    one_id: int
+    other_id: int
+    evidence: PairEvidence
+    features: dict[str, float]
+    is_kept: bool
+    is_undecided: bool
+
+    @classmethod
+    def of(
+        cls, pair: tuple[int, int], evidence: PairEvidence, features: dict[str, float]
+    ) -> JudgedPair:
+        """Judge a pair."""
+        probable = (evidence.probability or 0.0) >= STORED_PROBABILITY
+        is_declared = any((*evidence.redirects, *evidence.canonicals))
+        is_kept = probable or evidence.equal >= LEAST_WEIGHT or is_declared
+        return cls(*pair, evidence, features, is_kept, is_undecided(evidence))
+
+
+def undecided_pairs(pairs: Iterable[JudgedPair]) -> list[tuple[int, int]]:
+    """Return the pairs that more pages may decide, most probable first."""
+    left = [pair for pair in pairs if pair.is_undecided]
+    left.sort(key=lambda pair: (-(pair.evidence.probability or 0.0), pair.one_id, pair.other_id))
+    return [(pair.one_id, pair.other_id) for pair in left]
+
+
+def judge_pairs(
+    hosts: Sequence[SourceHost],
+    measure: HostFeatures,
+    measured: PairFeatures,
+    probability: Floats | None,
+    listed: NDArray[np.bool_],
+    declared: tuple[Counts, Counts],
+) -> list[JudgedPair]:
+    """Return the pairs that promise to be replicas.
+
+    Args:
+        hosts: in the order of `measure`.
+        listed: which pairs the lists of candidates hold; the others need equal texts.
+        declared: redirects and canonical links.
+    """
+    content, values = measured.content, measured.values
+    worth = (content.equal >= PROBED_EQUAL) | (values[:, _DECLARED] > 0)
+    if probability is not None:
+        worth |= listed & (probability >= PROBED_PROBABILITY)
+    found = []
+    for at in np.flatnonzero(worth).tolist():
+        a, b = int(measured.keys[at]) >> 32, int(measured.keys[at]) & 0xFFFFFFFF
+        one, other = hosts[a], hosts[b]
+        there, back = (one.host_id, other.host_id), (other.host_id, one.host_id)
+        redirects, canonicals = ((kind.get(there, 0), kind.get(back, 0)) for kind in declared)
+        evidence = PairEvidence(
+            names=(one.host, other.host),
+            pages=(int(measure.pages[a]), int(measure.pages[b])),
+            common=int(content.common[at]),
+            compared=int(content.compared[at]),
+            equal=int(content.equal[at]),
+            weight=round(float(content.weight[at]), 3),
+            rare=(int(content.rare[at]), int(content.rare_equal[at])),
+            root=None if content.root[at] < 0 else bool(content.root[at]),
+            redirects=redirects,
+            canonicals=canonicals,
+            same_address=one.address is not None and one.address == other.address,
+            same_certificate=bool(values[at, _CERTIFICATE]),
+            probability=None if probability is None else round(float(probability[at]), 3),
+        )
+        features = dict(zip(_NAMES, values[at].round(4).tolist(), strict=True))
+        found.append(JudgedPair.of(there, evidence, features))
+    return found
