@@ -19,6 +19,7 @@ host = st.integers(0, len(NAMES) - 1)
 edits = st.lists(
     st.one_of(
         st.tuples(st.just("page"), host, st.integers(0, PATHS), st.integers(0, 2)),
+        st.tuples(st.just("sketch"), host, st.integers(0, PATHS), st.integers(0, 2)),
         st.tuples(st.just("link"), host, st.integers(1, 4), st.just(0)),
         st.tuples(st.just("redirect"), host, host, st.integers(0, 8)),
         st.tuples(st.just("canonical"), host, host, st.integers(0, 8)),
@@ -44,8 +45,8 @@ class World:
         for number, text in enumerate(texts):
             self.put_page(number // PATHS, number % PATHS, text)
 
-    def put_page(self, host, path, text):
-        """Let a host show a text on a path; 0 is no text."""
+    def put_page(self, host, path, text, words=None):
+        """Let a host show a text on a path; 0 is no text. `words` differ in the sketch."""
         page_id = host * 100 + path
         self.pages[page_id] = FetchedPage(
             page_id=page_id,
@@ -56,12 +57,15 @@ class World:
             last_visit_at=float(self.at),
             referrer_host_id=None,
             version_id=self.at * 1000 + page_id,
+            sketch=bytes([path + 1] * 120 + [text if words is None else words] * 8),
         )
         return self.pages[page_id]
 
     def edit(self, kind, one, other, number):
         """Apply an edit; return the pages that it changed."""
         self.at += 1
+        if kind == "sketch":
+            return [self.put_page(one, other, 1 + one % 2, number)]
         if kind == "page":
             return [self.put_page(one, other, number)]
         if kind == "link":

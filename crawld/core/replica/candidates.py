@@ -60,13 +60,18 @@ class Candidates:
 
 def comparable_signatures(hosts: Hosts) -> Keys:
     """Return the signature of each page, `NO_SIGNATURE` where its host shows it on many paths."""
-    order = order_by(hosts.page_host, hosts.page_signature)
-    host, signature = hosts.page_host[order], hosts.page_signature[order]
+    return without_trivial(hosts.page_host, hosts.page_signature)
+
+
+def without_trivial(page_host: Ids, signatures: Keys) -> Keys:
+    """Return signatures of pages, `NO_SIGNATURE` where a host shows one on many paths."""
+    order = order_by(page_host, signatures)
+    host, signature = page_host[order], signatures[order]
     begins = np.ones(len(order), dtype=bool)
     begins[1:] = (host[1:] != host[:-1]) | (signature[1:] != signature[:-1])
     run = np.cumsum(begins) - 1
     often = np.bincount(run)[run] >= TRIVIAL_PATHS if len(order) else begins
-    cleaned = hosts.page_signature.copy()
+    cleaned = signatures.copy()
     cleaned[order[often]] = NO_SIGNATURE
     return cleaned
 

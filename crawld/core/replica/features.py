@@ -24,8 +24,16 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from crawld.core.replica.candidates import LONGEST, comparable_signatures
-from crawld.core.replica.hosts import NO_SIGNATURE, Hosts, Ids, Keys, distinct, pair_hosts
+from crawld.core.replica.candidates import LONGEST, comparable_signatures, without_trivial
+from crawld.core.replica.hosts import (
+    BIN_WORDS,
+    NO_SIGNATURE,
+    Hosts,
+    Ids,
+    Keys,
+    distinct,
+    pair_hosts,
+)
 from crawld.core.replica.names import NameTable, common_segments, edit_distance
 from crawld.core.replica.vectors import (
     Commonness,
@@ -38,6 +46,10 @@ from crawld.core.replica.vectors import (
 
 LINK_LONGEST = 1_000
 """A host linked from more hosts than this is no evidence (counters, social networks)."""
+
+
+RESEMBLES = 0.5
+"""From this resemblance on, two texts that differ agree in part."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,19 +99,23 @@ class SharedContent(NamedTuple):
     Attributes:
         common: paths that both have, including the root.
         compared: common paths where both have a text.
-        equal: common paths where the cleaned texts are equal.
+        equal: compared paths where the cleaned texts, or the sketches of all visible text, are
+            equal.
+        partial: sum over the other compared paths of how far the texts resemble, each 0 to 1.
         smaller: pages of the smaller host.
         weight: sum over the equal texts of 1/(1 + ln(hosts with the text − 1)): 1 for a text that
             only these two hosts show, .2 for one on fifty.
         rare: of the paths that only these two hosts have, how many were compared.
         rare_equal: how many of those are equal.
-        root: whether the texts of their root pages are equal: 1 or 0; -1: not compared.
+        root: whether the texts of their root pages are equal or resemble: 1 or 0; -1: not
+            compared.
     """
 
     common: Ids
     compared: Ids
     equal: Ids
     smaller: Ids
+    partial: Floats
     weight: Floats
     rare: Ids
     rare_equal: Ids
@@ -215,7 +231,9 @@ class HostFeatures:
         page_begin: where the pages of each host begin, one more than hosts.
         signature: key of its text, `NO_SIGNATURE` if there is none to compare.
         path_hosts: number of hosts with that path, at most 3.
-        text_hosts: number of hosts with that text, at most `LONGEST` + 1; 0: no text.
+        likeness: key of the sketch of its visible text; `NO_SIGNATURE`: none.
+        bins: the beginning of that sketch, shape (pages, `BIN_WORDS`).
+        text_hosts: number of hosts with that text or sketch, at most `LONGEST` + 1; 0: no text.
         is_root: whether it is a root page.
         pages: number of pages of each host.
         declared: share of the pages of one host that declare the other.
@@ -230,6 +248,8 @@ class HostFeatures:
     path: Keys
     page_begin: Ids
     signature: Keys
+    likeness: Keys
+    bins: Keys
     path_hosts: Ids
     text_hosts: Ids
     is_root: NDArray[np.bool_]
@@ -253,6 +273,10 @@ class HostFeatures:
         entry, at = np.unique(entry, return_index=True)
         pages = np.bincount(entry >> 32, minlength=count)
         signature = comparable_signatures(hosts)[at]
+        likeness, bins = (column[at] for column in _sketches(hosts))
+        text_hosts = np.maximum(
+            _text_hosts(entry >> 32, signature), _text_hosts(entry >> 32, likeness)
+        )
         return cls(
             names or NameTable.of(hosts.names, common.segments),
             weighted_vectors(hosts.page_host, hosts.page_path, count, _rarity_weight, common.paths),
@@ -267,10 +291,12 @@ class HostFeatures:
             paths[entry & 0xFFFFFFFF],
             np.concatenate(([0], np.cumsum(pages))),
             signature,
+            likeness,
+            bins,
             np.minimum(np.bincount(entry & 0xFFFFFFFF, minlength=len(paths)), 3)[
                 entry & 0xFFFFFFFF
             ],
-            _text_hosts(entry >> 32, signature),
+            text_hosts,
             np.isin(paths, np.array(sorted(hosts.roots), dtype=np.uint64))[entry & 0xFFFFFFFF],
             pages,
             _declared(hosts, pages),
@@ -300,12 +326,17 @@ class HostFeatures:
         pair, at, found, common = match_entries(self.page, self.page_begin, one, other)
         first, second = self.signature[at], self.signature[found]
         compared = common & (first != NO_SIGNATURE) & (second != NO_SIGNATURE)
-        equal = compared & (first == second)
+        like = (self.likeness[at] == self.likeness[found]) & (self.likeness[at] != NO_SIGNATURE)
+        equal = compared & ((first == second) | like)
+        differ = np.flatnonzero(compared & ~equal)
+        resembles = np.zeros(len(at))
+        resembles[differ] = _resemblance(self.bins[at[differ]], self.bins[found[differ]])
+        partial = np.clip((resembles - RESEMBLES) / (1.0 - RESEMBLES - 0.05), 0.0, 1.0)
         rare = compared & (self.path_hosts[at] == 2)
         weights = 1.0 / (1.0 + np.log(np.maximum(self.text_hosts[at[equal]] - 1, 1)))
         root = np.full(len(one), -1, dtype=np.int64)
         is_root = compared & self.is_root[at]
-        root[pair[is_root]] = equal[is_root]
+        root[pair[is_root]] = (equal | (resembles >= RESEMBLES))[is_root]
 
         def count(which: NDArray[np.bool_]) -> Ids:
             return np.bincount(pair[which], minlength=len(one))
@@ -315,6 +346,7 @@ class HostFeatures:
             compared=count(compared),
             equal=count(equal),
             smaller=np.minimum(self.pages[one], self.pages[other]),
+            partial=np.bincount(pair, partial, minlength=len(one)).astype(np.float64),
             weight=np.bincount(pair[equal], weights, minlength=len(one)).astype(np.float64),
             rare=count(rare),
             rare_equal=count(rare & equal),
@@ -352,6 +384,23 @@ def _certified(hosts: Hosts) -> PairValues:
         for name in names
         if (other := place.get(name, host)) != host
     )
+
+
+def _sketches(hosts: Hosts) -> tuple[Keys, Keys]:
+    """Return the key and the bins of each page's sketch; 0 for those of its host's error page."""
+    count = len(hosts.page_host)
+    if hosts.page_likeness is None or hosts.page_bins is None:
+        return np.zeros(count, dtype=np.uint64), np.zeros((count, BIN_WORDS), dtype=np.uint64)
+    likeness = without_trivial(hosts.page_host, hosts.page_likeness)
+    return likeness, np.where((likeness == NO_SIGNATURE)[:, None], np.uint64(0), hosts.page_bins)
+
+
+def _resemblance(some: Keys, others: Keys) -> Floats:
+    """Return the share of equal bins of the beginnings of two sketches; 0 without sketches."""
+    one, other = (np.ascontiguousarray(bins).view(np.uint8) for bins in (some, others))
+    used = (one != 0) | (other != 0)
+    share: Floats = ((one == other) & used).sum(axis=1) / np.maximum(used.sum(axis=1), 1)
+    return share
 
 
 def _text_hosts(host: Ids, signature: Keys) -> Ids:

@@ -24,6 +24,10 @@ NO_SIGNATURE = np.uint64(0)
 """The signature of a page without content to compare."""
 
 
+BIN_WORDS = 2
+"""64-bit words of the beginning of a sketch: 16 of its bins tell how far two texts resemble."""
+
+
 def path_key(path: str) -> int:
     """Return the 64-bit key of a path with its query, never 0."""
     return xxhash.xxh3_64_intdigest(path.encode()) or 1
@@ -37,6 +41,16 @@ def location_key(url: str) -> int:
     parts = split_url(url)
     usual = parts.port == DEFAULT_PORTS[parts.scheme]
     return path_key(parts.target if usual else f":{parts.port}{parts.target}")
+
+
+def sketch_keys(sketch: bytes | None) -> tuple[int, ...]:
+    """Return the 64-bit key of a sketch and its first `BIN_WORDS` words; zeros for no text."""
+    if not sketch or not any(sketch):
+        return (0,) * (1 + BIN_WORDS)
+    words = (sketch[at : at + 8] for at in range(0, 8 * BIN_WORDS, 8))
+    return xxhash.xxh3_64_intdigest(sketch) or 1, *(
+        int.from_bytes(word, "little") for word in words
+    )
 
 
 def signature_key(digest: bytes) -> int:
@@ -60,6 +74,10 @@ class Hosts:
         canonicals: the same for rel=canonical links.
         certificates: the names on each host's certificate; empty if unknown.
         roots: keys of the paths of root pages.
+        page_likeness: key of the sketch of each page's visible text, `NO_SIGNATURE` for none; it
+            is equal where the cleaned texts differ by the targets of links alone. None: no page has
+            a sketch.
+        page_bins: the beginning of that sketch, shape (pages, `BIN_WORDS`).
     """
 
     names: tuple[str, ...]
@@ -73,6 +91,8 @@ class Hosts:
     canonicals: Mapping[tuple[int, int], int] = field(default_factory=dict)
     certificates: tuple[frozenset[str], ...] = ()
     roots: frozenset[int] = frozenset((path_key("/"),))
+    page_likeness: Keys | None = None
+    page_bins: Keys | None = None
 
     def __len__(self) -> int:
         return len(self.names)

@@ -8,6 +8,8 @@ features.
 
 from __future__ import annotations
 
+from itertools import cycle
+
 import numpy as np
 import xxhash
 
@@ -21,7 +23,13 @@ _SHIFT = np.uint64(29)
 def host_fingerprints(hosts: Hosts, measure: HostFeatures) -> Keys:
     """Return the fingerprint of each host; `measure` is made from `hosts`."""
     counts = (measure.text_hosts << 2) | measure.path_hosts
-    page = _mixed(measure.path, measure.signature, counts.astype(np.uint64))
+    page = _mixed(
+        measure.path,
+        measure.signature,
+        counts.astype(np.uint64),
+        measure.likeness,
+        *measure.bins.T,
+    )
     pages = _sums(page, measure.page_begin)
     order = np.argsort(hosts.link_host, kind="stable")
     begin = np.searchsorted(hosts.link_host[order], np.arange(len(hosts) + 1))
@@ -45,7 +53,7 @@ def _identities(hosts: Hosts) -> Keys:
 def _mixed(*columns: Keys) -> Keys:
     """Return one key of each row (integer arithmetic modulo 2⁶⁴)."""
     total = np.zeros(len(columns[0]), dtype=np.uint64)
-    for column, odd in zip(columns, _ODD, strict=False):
+    for column, odd in zip(columns, cycle(_ODD)):
         total = (total ^ column) * odd
         total ^= total >> _SHIFT
     return total

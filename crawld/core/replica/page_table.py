@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from crawld.core.replica.hosts import Ids, Keys
+from crawld.core.replica.hosts import BIN_WORDS, Ids, Keys
 from crawld.core.replica.vectors import Floats
 
 
@@ -17,6 +17,8 @@ class PageColumns(NamedTuple):
     Attributes:
         path: key of its path.
         signature: key of its cleaned text, `NO_SIGNATURE` if there is none.
+        likeness: key of the sketch of its visible text, `NO_SIGNATURE` if there is none.
+        bins: the beginning of that sketch, shape (pages, `hosts.BIN_WORDS`).
         version_id: its newest copy; 0: none.
     """
 
@@ -24,6 +26,8 @@ class PageColumns(NamedTuple):
     host_id: Ids
     path: Keys
     signature: Keys
+    likeness: Keys
+    bins: Keys
     visited_at: Floats
     version_id: Ids
 
@@ -51,6 +55,8 @@ _NONE = PageColumns(
     np.zeros(0, dtype=np.int64),
     np.zeros(0, dtype=np.uint64),
     np.zeros(0, dtype=np.uint64),
+    np.zeros(0, dtype=np.uint64),
+    np.zeros((0, BIN_WORDS), dtype=np.uint64),
     np.zeros(0),
     np.zeros(0, dtype=np.int64),
 )
@@ -90,7 +96,7 @@ class PageTable:
             column[place[known]] = states
         if not known.all():
             self.pages = PageColumns._make(
-                np.insert(column, place[~known], states)
+                np.insert(column, place[~known], states, axis=0)
                 for column, states in zip(pages, batch.at(~known), strict=True)
             )
         listed = batch.at(moved)

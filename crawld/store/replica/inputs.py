@@ -20,6 +20,7 @@ class FetchedPage(NamedTuple):
         cleaned_digest: of its last good copy; None: no copy, or not analysed yet.
         referrer_host_id: the host of the page that linked to it first; None: a seed.
         version_id: its newest copy; None: it has none.
+        sketch: of the visible text of that copy; None: no copy, or not analysed yet.
     """
 
     page_id: int
@@ -29,6 +30,7 @@ class FetchedPage(NamedTuple):
     last_visit_at: float
     referrer_host_id: int | None
     version_id: int | None = None
+    sketch: bytes | None = None
 
 
 class SourceHost(NamedTuple):
@@ -65,7 +67,7 @@ class Cursors(NamedTuple):
 
 _PAGE: Final = """
 SELECT page.page_id, page.host_id, page.url, page.cleaned_digest, page.last_visit_at,
-       referrer.host_id, page.version_id
+       referrer.host_id, page.version_id, page.sketch
 FROM {source} LEFT JOIN page AS referrer ON referrer.page_id = page.referrer_id
 WHERE {where} AND page.requisite = 0 AND page.last_visit_at IS NOT NULL
 """

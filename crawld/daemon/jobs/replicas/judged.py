@@ -53,7 +53,7 @@ class JudgedPair:
         """Judge a pair."""
         probable = (evidence.probability or 0.0) >= STORED_PROBABILITY
         is_declared = any((*evidence.redirects, *evidence.canonicals))
-        is_kept = probable or evidence.equal >= LEAST_WEIGHT or is_declared
+        is_kept = probable or evidence.equal + evidence.partial >= LEAST_WEIGHT or is_declared
         return cls(*pair, evidence, features, is_kept, is_undecided(evidence))
 
 
@@ -80,7 +80,7 @@ def judge_pairs(
         declared: redirects and canonical links.
     """
     content, values = measured.content, measured.values
-    worth = (content.equal >= PROBED_EQUAL) | (values[:, _DECLARED] > 0)
+    worth = (content.equal + content.partial >= PROBED_EQUAL) | (values[:, _DECLARED] > 0)
     if probability is not None:
         worth |= listed & (probability >= PROBED_PROBABILITY)
     found = []
@@ -96,6 +96,7 @@ def judge_pairs(
             compared=int(content.compared[at]),
             equal=int(content.equal[at]),
             weight=round(float(content.weight[at]), 3),
+            partial=round(float(content.partial[at]), 3),
             rare=(int(content.rare[at]), int(content.rare_equal[at])),
             root=None if content.root[at] < 0 else bool(content.root[at]),
             redirects=redirects,

@@ -26,6 +26,7 @@ from crawld.core.replica.hosts import (
     pair_keys,
     places,
     signature_key,
+    sketch_keys,
     with_values,
 )
 from crawld.core.replica.learning import (
@@ -140,12 +141,15 @@ class ReplicaSearch:
         """Add pages that were fetched or analysed; a page replaces its earlier state."""
         if not pages:
             return
+        keys = np.array([sketch_keys(page.sketch) for page in pages], dtype=np.uint64)
         self._table.add(
             PageColumns(
                 np.array([page.page_id for page in pages], dtype=np.int64),
                 np.array([page.host_id for page in pages], dtype=np.int64),
                 np.array([self._location(page.url) for page in pages], dtype=np.uint64),
                 np.array([_signature(page.cleaned_digest) for page in pages], dtype=np.uint64),
+                keys[:, 0],
+                keys[:, 1:],
                 np.array([page.last_visit_at for page in pages]),
                 np.array([page.version_id or 0 for page in pages], dtype=np.int64),
             )
@@ -336,6 +340,8 @@ class ReplicaSearch:
             page_host=host_index,
             page_path=pages.path[known],
             page_signature=np.where(fresh, pages.signature[known], NO_SIGNATURE),
+            page_likeness=np.where(fresh, pages.likeness[known], NO_SIGNATURE),
+            page_bins=pages.bins[known],
             link_host=np.repeat(
                 np.array([host for host, _ in links], dtype=np.int64),
                 [len(linked) for _, linked in links],

@@ -15,6 +15,7 @@ def content_of(equal, compared=10):
         compared=compared,
         equal=equal,
         smaller=compared,
+        partial=np.zeros(len(equal)),
         weight=equal.astype(float),
         rare=none,
         rare_equal=none,

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from crawld.core.replica.features import ALL, FIVE, Feature, HostFeatures, discretise, network_of
-from crawld.core.replica.hosts import Hosts, pair_keys, path_key
+from crawld.core.replica.hosts import Hosts, pair_keys, path_key, sketch_keys
 from crawld.core.replica.names import (
     NameTable,
     difference_in_words,
@@ -160,3 +160,37 @@ def test_rare_texts_weigh_more_than_common_ones():
     assert content.rare.tolist() == [2, 0]
     assert content.rare_equal.tolist() == [1, 0]
     assert content.root.tolist() == [1, -1]
+
+
+def sketched(texts, sketches):
+    """Return two hosts with one page each on every path, by text and sketch."""
+    count = len(texts[0])
+    keys = np.array([sketch_keys(one) for side in sketches for one in side], dtype=np.uint64)
+    none = np.zeros(0, dtype=np.int64)
+    return Hosts(
+        names=("a.test", "b.test"), addresses=("", ""), page_host=np.repeat([0, 1], count),
+        page_path=np.tile(np.arange(1, count + 1), 2).astype(np.uint64),
+        page_signature=np.array([*texts[0], *texts[1]], dtype=np.uint64),
+        link_host=none, link_target=none.astype(np.uint64), roots=frozenset((3,)),
+        page_likeness=keys[:, 0], page_bins=keys[:, 1:],
+    )  # fmt: skip
+
+
+def test_texts_that_differ_by_the_targets_of_links_are_equal_and_others_agree_in_part():
+    same, dated = bytes(range(1, 129)), bytes([99] * 2 + list(range(3, 129)))
+    other = bytes(range(100, 228))
+    sketches = ([same, same[::-1], same, same], [same, same[::-1], dated, other])
+    hosts = sketched(([1, 2, 3, 4], [11, 12, 13, 14]), sketches)
+    content = HostFeatures.of(hosts).pairs(pair_keys(np.array([0]), np.array([1]))).content
+    assert content.equal.tolist() == [2]
+    assert content.compared.tolist() == [4]
+    # 14 of 16 bins are equal: the texts resemble by .875.
+    assert content.partial.tolist() == pytest.approx([(0.875 - 0.5) / 0.45])
+    assert content.root.tolist() == [1]
+
+
+def test_one_sketch_on_many_paths_of_a_host_proves_nothing():
+    wall = [bytes([7] * 128)] * 5
+    hosts = sketched(([1, 2, 3, 4, 5], [11, 12, 13, 14, 15]), (wall, wall))
+    content = HostFeatures.of(hosts).pairs(pair_keys(np.array([0]), np.array([1]))).content
+    assert (content.equal.tolist(), content.partial.tolist()) == ([0], [0.0])

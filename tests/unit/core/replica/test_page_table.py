@@ -7,12 +7,13 @@ from crawld.core.replica.page_table import PageColumns, PageTable
 
 def rows(*pages):
     """Return columns of (page_id, host_id, path, signature, visited_at, version_id)."""
-    kinds = (np.int64, np.int64, np.uint64, np.uint64, np.float64, np.int64)
+    page, host, path, text, at, version = zip(*pages, strict=True)
     return PageColumns(
-        *(
-            np.array(column, dtype=kind)
-            for column, kind in zip(zip(*pages, strict=True), kinds, strict=True)
-        )
+        *(np.array(column, dtype=np.int64) for column in (page, host)),
+        *(np.array(column, dtype=np.uint64) for column in (path, text, text)),
+        np.array([[one, one] for one in text], dtype=np.uint64),
+        np.array(at, dtype=np.float64),
+        np.array(version, dtype=np.int64),
     )
 
 
