@@ -29,6 +29,21 @@ Verdict = tuple[int, int]
 
 
 @dataclass(slots=True)
+class SavedVisits:
+    """Visits of the pages that a group of copies has in common.
+
+    Attributes:
+        slots: those that a crawl without rest makes.
+        savable: those that an oracle saves: all but one host's.
+        made: those made.
+    """
+
+    slots: float = 0.0
+    savable: float = 0.0
+    made: float = 0.0
+
+
+@dataclass(slots=True)
 class RoundFigures:
     """Collects the figures of one run, step by step.
 
@@ -37,7 +52,11 @@ class RoundFigures:
         wrong: wrong verdicts.
         declared: all verdicts.
         hijacked: victims of which a page rested under an attacker.
-        examples: for the wrong ones, what they are, for a person.
+        deferred: pages that were deferred, and which of them differed then.
+        returned: days after which no page of a copy rested that had begun to differ.
+        section_returned: days after which no page of its section rested.
+        reversals: how often a verdict on two hosts ended.
+        saved: requests by group of copies.
     """
 
     web: LookalikeWeb
@@ -53,11 +72,9 @@ class RoundFigures:
     section_returned: dict[int, float] = field(default_factory=dict)
     rested_before: set[int] = field(default_factory=set)
     reversals: Counter[frozenset[int]] = field(default_factory=Counter)
+    saved: dict[tuple[int, ...], SavedVisits] = field(default_factory=dict)
     _active: set[Verdict] = field(default_factory=set)
     _known: dict[tuple[int, int, float], bool] = field(default_factory=dict)
-    _slots: float = 0.0
-    _savable: float = 0.0
-    _visits: float = 0.0
     _visits_before: Ids = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     _groups: list[tuple[int, ...]] = field(default_factory=list)
     _turned: list[tuple[int, float, Ids]] = field(default_factory=list)
@@ -176,6 +193,8 @@ class RoundFigures:
     def _note_savings(self, day: float) -> None:
         made = self.crawl.visits - self._visits_before
         self._visits_before = self.crawl.visits.copy()
+        if day < self.crawl.step_days:
+            return  # no regular visit was due yet
         slots = self.crawl.step_days / REVISIT_DAYS
         for group in self._groups:
             shown: dict[tuple[str, int], list[int]] = defaultdict(list)
@@ -188,9 +207,10 @@ class RoundFigures:
                         shown[path, keys[at]].append(first + at)
             for indexes in shown.values():
                 if len(indexes) > 1:
-                    self._slots += len(indexes) * slots
-                    self._savable += (len(indexes) - 1) * slots
-                    self._visits += float(made[indexes].sum())
+                    saved = self.saved.setdefault(group, SavedVisits())
+                    saved.slots += len(indexes) * slots
+                    saved.savable += (len(indexes) - 1) * slots
+                    saved.made += float(made[indexes].sum())
 
     def metrics(self, pairs: Sequence[tuple[int, int, float | None]]) -> dict[str, float]:
         """Return the figures; `pairs` are two numbers of hosts and their probability."""
@@ -206,7 +226,7 @@ class RoundFigures:
             "resting_differing_pages": float(len(self.differing)),
             "declared": float(len(self.declared)),
             "wrong_verdicts_per_1000": 1_000.0 * len(self.wrong) / max(1, len(self.declared)),
-            "requests_saved_share": (self._slots - self._visits) / max(1.0, self._savable),
+            "requests_saved_share": self._saved_share(),
             "calibration_error_max": self._calibration_error(pairs),
             "deferred_pages": float(len(self.deferred)),
             "deferred_differing_share": len(self.deferred_differing) / max(1, len(self.deferred)),
@@ -219,6 +239,10 @@ class RoundFigures:
             "section_back_days_median": float(np.median(asked)) if asked else 0.0,
             "section_back_days_max": max(asked, default=0.0),
         }
+
+    def _saved_share(self) -> float:
+        savable = sum(one.savable for one in self.saved.values())
+        return sum(one.slots - one.made for one in self.saved.values()) / max(1.0, savable)
 
     def _returning_sections(self) -> list[float]:
         found = []

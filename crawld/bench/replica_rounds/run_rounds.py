@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -33,10 +33,13 @@ class RoundsScenario:
     Attributes:
         days: simulated days.
         step_days: time between two runs of the job.
+        follow_ups: runs an hour later each, after visits to the pages that do not wait; in a daemon
+            every run is an hour after the last.
     """
 
     days: float = 60.0
     step_days: float = 0.5
+    follow_ups: int = 2
 
 
 def run_rounds(
@@ -83,27 +86,20 @@ async def _run(
         figures = RoundFigures(web, crawl, PageTruth(web))
         names = {host.name: host.number for host in web.hosts}
         job_cpu_s = []
-        resting: list[int] = []
-        watched: set[int] = set()
         while crawl.day < scenario.days:
             began_s = time.process_time()
             told = await job.run()
             job_cpu_s.append(time.process_time() - began_s)
-            rows = await database.read(replica.list_replicas)
-            twins = {
-                names[row.host]: names[row.canonical_host] for row in rows if row.status in _RESTING
-            }
-            verdicts: list[Verdict] = [
-                (names[row.host], names[row.canonical_host])
-                for row in rows
-                if row.status == "pruned"
-            ]
-            resting = await database.read(survey.resting_pages)
+            for _ in range(scenario.follow_ups):
+                resting, twins, _ = await _state(database, names)
+                watched = {*twins, *twins.values()}
+                await crawl.step(resting, requested.take(), watched, soon=True)
+                told = await job.run()
+            resting, twins, declared = await _state(database, names)
             indexes = {crawl.index_of[page_id] for page_id in resting}
-            figures.note(crawl.day, verdicts, twins, indexes)
-            watched = {*twins, *twins.values()}
-            progress(f"day {crawl.day:g}: {told}; {len(resting)} pages rest")
-            await crawl.step(resting, requested.take(), watched)
+            figures.note(crawl.day, declared, twins, indexes)
+            progress(f"day {crawl.day:.1f}: {told}; {len(resting)} pages rest")
+            await crawl.step(resting, requested.take(), {*twins, *twins.values()})
         stored = await database.read(replica_pair.list_pairs)
         numbers = {row.host_id: names.get(row.host) for row in await database.read(inputs.hosts)}
         pairs = []
@@ -112,3 +108,20 @@ async def _run(
             if one is not None and other is not None:
                 pairs.append((one, other, pair.evidence.probability))
         return RoundsResult(figures, figures.metrics(pairs), job_cpu_s)
+
+
+async def _state(
+    database: Database, names: Mapping[str, int]
+) -> tuple[list[int], dict[int, int], list[Verdict]]:
+    """Return the pages that rest, the host for which those of each host do, and all verdicts."""
+    rows = await database.read(replica.list_replicas)
+    pairs = [
+        (names[row.host], names[row.canonical_host], row.status)
+        for row in rows
+        if row.status in _RESTING
+    ]
+    return (
+        await database.read(survey.resting_pages),
+        {host: canonical for host, canonical, _ in pairs},
+        [(host, canonical) for host, canonical, status in pairs if status == "pruned"],
+    )

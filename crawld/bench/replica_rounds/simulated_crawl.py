@@ -29,6 +29,9 @@ from crawld.store.visit import VisitRecord
 REVISIT_DAYS: Final = 2.0
 NEVER_DAY: Final = -1e9
 
+SOON_DAYS: Final = 1.0 / 24.0
+"""Until a page is visited that does not wait, and the job looks at it."""
+
 _FOUND_SHARE: Final = 0.03
 """Share of a host's unvisited pages that a step of the crawl visits."""
 
@@ -61,6 +64,7 @@ class SimulatedCrawl:
         self.visits: Ids = np.zeros(len(self.host_of), dtype=np.int64)
         self.day = 0.0
         self.site_id = 0
+        self._turn = 0
         self._shown: Keys = np.zeros(len(self.host_of), dtype=np.uint64)
         self._phase = np.arange(len(self.host_of)) % round(REVISIT_DAYS / step_days)
         self._rested: Flags = np.zeros(len(self.host_of), dtype=bool)
@@ -122,7 +126,12 @@ class SimulatedCrawl:
     # --- steps -----------------------------------------------------------------------------------
 
     async def step(
-        self, resting: Collection[int], requested: Collection[int], watched: Collection[int]
+        self,
+        resting: Collection[int],
+        requested: Collection[int],
+        watched: Collection[int],
+        *,
+        soon: bool = False,
     ) -> None:
         """Let time pass and make the visits that are due.
 
@@ -130,17 +139,21 @@ class SimulatedCrawl:
             resting: page_ids that rest.
             requested: page_ids that the job wants to be visited soon.
             watched: numbers of the hosts of which every visit is stored.
+            soon: only an hour passes, and only what does not wait is visited.
         """
-        self.day += self.step_days
+        self._turn += not soon
+        self.day = self.day + SOON_DAYS if soon else self._turn * self.step_days
         rests = np.zeros(len(self.host_of), dtype=bool)
         rests[self._indexes(resting)] = True
         wanted = np.zeros(len(self.host_of), dtype=bool)
         wanted[self._indexes(requested)] = True
         wanted |= self._rested & ~rests
         seen = self.visited_day > NEVER_DAY
-        turn = round(self.day / self.step_days) % round(REVISIT_DAYS / self.step_days)
-        due = (seen & (self._phase == turn)) | wanted | self._found(~seen & ~rests)
-        due &= ~rests
+        due = wanted
+        if not soon:
+            turn = self._turn % round(REVISIT_DAYS / self.step_days)
+            due = (seen & (self._phase == turn)) | wanted | self._found(~seen & ~rests)
+        due = due & ~rests
         self._rested = rests
         always = np.zeros(len(self.web.hosts), dtype=bool)
         always[list(watched)] = True
