@@ -171,3 +171,21 @@ def unchanged(page_id: int, day: float, *, moved_to: str | None = None) -> Visit
         state=PageState.VISITED,
         redirect_url=moved_to,
     )
+
+
+def linking_visit(page_id: int, name: str, targets: list[str]) -> VisitRecord:
+    """Return the visit of a page that links to others and has no other part in the web."""
+    links = " ".join(f'<a href="{target}">{target}</a>' for target in targets)
+    content = f"<!DOCTYPE html><html><body><p>Links of {name}</p>{links}</body></html>".encode()
+    analysis = analyse(content, _TYPE)
+    return VisitRecord(
+        page_id=page_id,
+        visited_at=START_AT,
+        outcome=Outcome.CHANGED,
+        state=PageState.VISITED,
+        response=_RESPONSE,
+        digest=analysis.digest,
+        body=bodies.encode(content),
+        cleaned_digest=analysis.cleaned_digest,
+        sketch=analysis.sketch,
+    )

@@ -15,7 +15,13 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from crawld.bench.replica_rounds.page_visits import DAY_S, START_AT, PageVisits, unchanged
+from crawld.bench.replica_rounds.page_visits import (
+    DAY_S,
+    START_AT,
+    PageVisits,
+    linking_visit,
+    unchanged,
+)
 from crawld.core.replica.hosts import Ids, Keys
 from crawld.simweb.lookalike.pages import Flags
 from crawld.simweb.lookalike.render import origin_of
@@ -113,11 +119,18 @@ class SimulatedCrawl:
         found: dict[str, int] = {}
         for begin in range(0, len(names), _WRITTEN):
             some = [
-                self._discovery(f"http://{name}/linking", START_AT, depth=0)
+                self._discovery(f"http://{name}/about-{name}", START_AT, depth=0)
                 for name in names[begin : begin + _WRITTEN]
             ]
             new = await self._database.write(frontier.discover, some)
             found |= {page.url.split("/")[2]: page.page_id for page in new}
+        linked: dict[str, list[str]] = {}
+        for host in self.web.hosts:
+            for name in host.linked_from[:_MOST_LINKING]:
+                linked.setdefault(name, []).append(f"{origin_of(host)}/")
+        await self._store(
+            [linking_visit(page_id, name, linked[name]) for name, page_id in found.items()]
+        )
         return found
 
     def _discovery(self, url: str, at: float, *, depth: int) -> Discovery:

@@ -23,7 +23,7 @@ from crawld.simweb.lookalike.draft import (
 from crawld.simweb.lookalike.host import LookalikeHost
 from crawld.simweb.lookalike.pages import SitePages
 
-_STRONG = CrawlFacts(https=True, first_seen_day=-390.0, linked_from=1, names_per_domain=500)
+_STRONG = CrawlFacts(https=True, first_seen_day=-390.0, names_per_domain=500)
 """Everything that an attacker can fake: https, met early, 500 names of one domain link to it."""
 
 

@@ -52,8 +52,8 @@ class CrawlFacts:
     """What a crawler may know about a host besides its pages; None: drawn.
 
     Attributes:
-        linked_from: number of registered domains that link to it ...
-        names_per_domain: ... and host names of each.
+        linked_from: number of registered domains that link to it.
+        names_per_domain: more than 1: as many names of one domain link to it instead.
     """
 
     address: str | None = None
@@ -220,9 +220,11 @@ class HostFamily:
         domains = int(self.rng.geometric(0.3)) - 1 if count is None else count
         each = facts.names_per_domain
         found: list[str] = []
+        if each > 1:  # names of one domain, the same for all hosts of the family
+            return tuple(f"s{at}.farm{self.number}.com" for at in range(each))
         for _ in range(domains):
             domain = f"{self.names.word()}{self.rng.integers(100, 1000)}.{self.names.top_level()}"
-            found += [domain] if each == 1 else [f"s{at}.{domain}" for at in range(each)]
+            found.append(domain)
         return tuple(dict.fromkeys(found))
 
     def _visited(self, pages: SitePages) -> Flags:
