@@ -34,7 +34,7 @@ _QUICK_WEB: Final = LookalikeParameters(
 )
 _REPLICATED: Final = 0.3
 _PAGES: Final = 20
-_QUICK: Final = RoundsScenario(days=8.0, step_days=1.0)
+_QUICK: Final = RoundsScenario(days=8.0, step_days=1.0, follow_ups=0)
 _BEST_IS_MORE: Final = ("requests_saved_share", "declared", "attacks", "deferred_pages", "diverged")
 
 

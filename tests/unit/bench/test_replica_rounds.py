@@ -21,7 +21,9 @@ SMALL = LookalikeParameters(hosts=30, kinds=KINDS)
 
 @pytest.fixture(scope="module")
 def rounds():
-    return run_rounds(make_lookalike_web(SMALL, 11), 1, RoundsScenario(days=6.0, step_days=1.0))
+    return run_rounds(
+        make_lookalike_web(SMALL, 11), 1, RoundsScenario(days=6.0, step_days=1.0, follow_ups=0)
+    )
 
 
 def test_copies_rest_and_their_requests_are_saved(rounds):
