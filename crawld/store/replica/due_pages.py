@@ -37,8 +37,10 @@ def visited_between(connection: apsw.Connection, after: int, up_to: int) -> list
 _UNDECIDED: Final = """
 SELECT own.host_id, own.page_id FROM page_twin AS own INDEXED BY page_twin_unknown
 JOIN page ON page.page_id = own.page_id JOIN page AS twin ON twin.page_id = own.twin_id
+JOIN replica ON replica.host_id = own.host_id
 WHERE own.verdict = 'unknown' AND twin.last_visit_at > own.compared_at AND page.state = 'visited'
-LIMIT ?
+  AND replica.status IN ('pruned', 'partly')
+ORDER BY own.compared_at LIMIT ?
 """
 
 
@@ -50,7 +52,8 @@ def undecided(connection: apsw.Connection, limit: int) -> list[HostPage]:
 def deferred_until(connection: apsw.Connection, now: float, limit: int) -> list[HostPage]:
     """Return the deferred pages that are visited by now."""
     rows = connection.execute(
-        "SELECT host_id, page_id FROM page_twin WHERE visit_at <= ? ORDER BY visit_at LIMIT ?",
+        "SELECT host_id, page_id FROM page_twin JOIN replica USING (host_id)"
+        " WHERE visit_at <= ? AND status IN ('pruned', 'partly') ORDER BY visit_at LIMIT ?",
         (now, limit),
     )
     return [HostPage(*row) for row in rows]

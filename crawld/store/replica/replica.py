@@ -41,7 +41,7 @@ class ReplicaRow(NamedTuple):
         pages: pages with a copy or suspended.
         twins: its pages whose twin has a copy, compared or not.
         agreeing: of these, pages that agreed in their last comparison ...
-        differing: ... and that differed, or have a text that their host shows on many paths.
+        differing: ... and that differed, or seem to, or whose text stands on many paths.
         root: whether the root page agrees; None: not compared.
     """
 
@@ -102,6 +102,24 @@ def copies_of(connection: apsw.Connection, canonical_id: int, limit: int) -> lis
     return [name for (name,) in connection.execute(f"{sql} LIMIT ?", (canonical_id, limit))]
 
 
+_STAYS: Final = """
+canonical_id = ?2 AND (
+    status = ?3 OR status IN ('pruned', 'partly') AND ?3 IN ('pruned', 'partly'))
+"""
+
+_PUT: Final = f"""
+INSERT INTO replica (host_id, canonical_id, status, reason, since, look_at, waits_for)
+VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7) ON CONFLICT DO UPDATE SET
+    since = iif(status = ?3 AND canonical_id = ?2, since, ?5),
+    sampled = iif({_STAYS}, sampled, 0), agreed = iif({_STAYS}, agreed, 0),
+    lag_s = iif({_STAYS}, lag_s, NULL), sampled_at = iif({_STAYS}, sampled_at, 0),
+    awaited = iif({_STAYS}, awaited, 0), look_at = iif({_STAYS}, look_at, ?6),
+    twins = iif({_STAYS}, twins, 0), agreeing = iif({_STAYS}, agreeing, 0),
+    differing = iif({_STAYS}, differing, 0), root = iif({_STAYS}, root, NULL),
+    canonical_id = ?2, status = ?3, reason = ?4, waits_for = ?7
+"""
+
+
 def put_replica(
     connection: apsw.Connection,
     host_id: int,
@@ -113,23 +131,11 @@ def put_replica(
     look_at: float,
     waits_for: WaitsFor | None = None,
 ) -> None:
-    """Store the status of a host; a new status or canonical host starts now."""
-    connection.execute(
-        "INSERT INTO replica (host_id, canonical_id, status, reason, since, look_at, waits_for)"
-        " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7) ON CONFLICT DO UPDATE SET"
-        " since = iif(status = ?3 AND canonical_id = ?2, since, ?5),"
-        " sampled = iif(status = ?3 AND canonical_id = ?2, sampled, 0),"
-        " agreed = iif(status = ?3 AND canonical_id = ?2, agreed, 0),"
-        " lag_s = iif(status = ?3 AND canonical_id = ?2, lag_s, NULL),"
-        " sampled_at = iif(status = ?3 AND canonical_id = ?2, sampled_at, 0),"
-        " awaited = iif(status = ?3 AND canonical_id = ?2, awaited, 0),"
-        " look_at = iif(status = ?3 AND canonical_id = ?2, look_at, ?6),"
-        " twins = iif(canonical_id = ?2, twins, 0), root = iif(canonical_id = ?2, root, NULL),"
-        " agreeing = iif(canonical_id = ?2, agreeing, 0),"
-        " differing = iif(canonical_id = ?2, differing, 0),"
-        " canonical_id = ?2, status = ?3, reason = ?4, waits_for = ?7",
-        (host_id, canonical_id, status, reason, now, look_at, waits_for),
-    )
+    """Store the status of a host; a new status or canonical host starts now.
+
+    Samples and comparisons stay between `pruned` and `partly`.
+    """
+    connection.execute(_PUT, (host_id, canonical_id, status, reason, now, look_at, waits_for))
 
 
 def drop_replica(connection: apsw.Connection, host_id: int) -> None:

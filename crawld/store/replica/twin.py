@@ -121,15 +121,23 @@ def compared_pages(
     ]
 
 
-def mark_repeated(connection: apsw.Connection, host_id: int, paths: int) -> int:
-    """Mark the pages whose text stands on so many paths of their host; return how many."""
-    connection.execute(
-        "UPDATE page_twin SET verdict = 'repeated', agreed = 0"
-        " WHERE host_id = ?1 AND verdict = 'agrees' AND digest IN (SELECT digest FROM page_twin"
+def repeated_pages(connection: apsw.Connection, host_id: int, paths: int) -> list[int]:
+    """Return the pages that agree, and whose text stands on so many paths of their host."""
+    rows = connection.execute(
+        "SELECT page_id FROM page_twin WHERE host_id = ?1 AND verdict = 'agrees' AND digest IN"
+        " (SELECT digest FROM page_twin INDEXED BY page_twin_digest"
         "  WHERE host_id = ?1 AND digest IS NOT NULL GROUP BY digest HAVING count(*) >= ?2)",
         (host_id, paths),
     )
-    return connection.changes()
+    return [page_id for (page_id,) in rows]
+
+
+def mark_repeated(connection: apsw.Connection, page_ids: Iterable[int]) -> None:
+    """Store that the texts of pages stand on many paths of their host."""
+    connection.executemany(
+        "UPDATE page_twin SET verdict = 'repeated', agreed = 0 WHERE page_id = ?",
+        [(page_id,) for page_id in page_ids],
+    )
 
 
 class ReleasedPage(NamedTuple):

@@ -98,6 +98,7 @@ class ReplicasJob(BackgroundWork):
         if await self._workers.run(is_overdue, known, abandon_on_cancel=True):
             planned = await self._workers.run(plan, known, abandon_on_cancel=True)
             await self._apply(planned, rows, self._clock.now())
+            await self._sampling.check(await self._database.read(replica.list_replicas))
             rows = await self._database.read(replica.list_replicas)
         await self._sampling.grant_leases(rows)
         await self._request_visits(hosts, found, rows)

@@ -81,7 +81,9 @@ class ReplicaResting(BackgroundWork):
             await self._store(row, rows)
             compared += len(rows)
         if compared:
-            await self._database.write(twin.mark_repeated, row.host_id, MANY_PATHS)
+            repeated = await self._paced.read(twin.repeated_pages, row.host_id, MANY_PATHS)
+            for part in _slices(repeated, WRITTEN_AT_ONCE):
+                await self._database.write(twin.mark_repeated, part)
         return compared
 
     async def _store(self, row: ReplicaRow, rows: list[TwinRow]) -> None:
@@ -112,7 +114,22 @@ class ReplicaResting(BackgroundWork):
 
     # --- deciding --------------------------------------------------------------------------------
 
-    async def count(self, row: ReplicaRow) -> SectionPlan:
+    async def settle(self, row: ReplicaRow) -> None:
+        """Bring the states of all pages of a replica in line with the decisions on its sections."""
+        plan = await self._count(row)
+        await self._workers.run(plan.decide, abandon_on_cancel=True)
+        changed = {
+            prefix: one.state
+            for prefix, one in plan.decisions.items()
+            if one.state != plan.tree.state_of(prefix)
+        }
+        if changed:
+            await self._database.write(twin.put_sections, row.host_id, changed)
+        await self._move(row, plan)
+        await self._ask(row, plan)
+        await self._sample(row, plan)
+
+    async def _count(self, row: ReplicaRow) -> SectionPlan:
         """Count the pages of a replica by section, and store how many agree."""
         now = self._clock.now()
         states = await self._database.read(twin.section_states, row.host_id)
@@ -139,20 +156,6 @@ class ReplicaResting(BackgroundWork):
             root=plan.root,
         )
         return plan
-
-    async def settle(self, row: ReplicaRow, plan: SectionPlan) -> None:
-        """Bring the states of all pages of a replica in line with the decisions on its sections."""
-        await self._workers.run(plan.decide, abandon_on_cancel=True)
-        changed = {
-            prefix: one.state
-            for prefix, one in plan.decisions.items()
-            if one.state != plan.tree.state_of(prefix)
-        }
-        if changed:
-            await self._database.write(twin.put_sections, row.host_id, changed)
-        await self._move(row, plan)
-        await self._ask(row, plan)
-        await self._sample(row, plan)
 
     async def _move(self, row: ReplicaRow, plan: SectionPlan) -> None:
         for find in (section_plan.moves_of_compared, section_plan.moves_of_unvisited):
@@ -194,7 +197,9 @@ class ReplicaResting(BackgroundWork):
             count = min(sampling.pages, settings.sample_pages)
             if row.sampled < LEAST_SAMPLED:
                 count = max(count, LEAST_SAMPLED)
-            chosen += pages_to_sample(plan.resting, count, plan.seed)
+            chosen += await self._workers.run(
+                pages_to_sample, plan.resting, count, plan.seed, abandon_on_cancel=True
+            )
             look_at = plan.now + min(sampling.interval_s, settings.sample_every_s)
         if chosen or look_at != row.look_at:
             await self.release(row, list(dict.fromkeys(chosen)), look_at)

@@ -1,8 +1,7 @@
-"""Keep the pages of replicas in line with their comparisons; withdraw verdicts; grant leases.
+"""Keep the pages of replicas in line with their comparisons, and grant leases.
 
 A search compares what was visited since the last one, and looks only at replicas with such pages,
-or with a sample that is due. `resting.py` does so for one replica. A verdict is withdrawn when so
-few of the compared pages agree that it would not be given.
+or with a sample that is due. `resting.py` does so for one replica.
 """
 
 from __future__ import annotations
@@ -26,9 +25,6 @@ MIN_AGREEING: Final = 3
 """Sampled pages that must agree, all of them, before a replica may be fetched instead of its
 canonical host."""
 
-MIN_DIFFERENT: Final = 3
-"""Pages that must differ before a verdict is withdrawn."""
-
 MAX_LAG_S: Final = 60.0
 """Largest observed lag of such a replica: one minute, about as long as a commit may take."""
 
@@ -45,6 +41,10 @@ AUDIT_S: Final = 86_400.0
 """Time between two looks at all pages at rest of a replica: their twins may have been lost."""
 
 
+_Audited = tuple[int, int, str]
+"""host_id, canonical_id and status of a replica."""
+
+
 class ReplicaSampling(BackgroundWork):
     """Keeps the pages of replicas in line with their comparisons."""
 
@@ -54,16 +54,16 @@ class ReplicaSampling(BackgroundWork):
         self._paced = PacedReader(context.database, REST_FACTOR)
         self._resting = ReplicaResting(context)
         self._seen_visit = 0
-        self._audited: dict[tuple[int, int], float] = {}
+        self._audited: dict[_Audited, float] = {}
 
     async def check(self, rows: list[ReplicaRow]) -> None:
-        """Compare new visits of all pruned replicas; suspend, resume and sample their pages."""
-        pruned = {row.host_id: row for row in rows if row.status in RESTING}
+        """Compare new visits of all replicas; suspend, resume and sample their pages."""
+        resting = {row.host_id: row for row in rows if row.status in RESTING}
         now = self._clock.now()
         self._audited = {
-            pair: at
-            for pair, at in self._audited.items()
-            if pair[0] in pruned and pruned[pair[0]].canonical_id == pair[1]
+            known: at
+            for known, at in self._audited.items()
+            if known[0] in resting and _audited(resting[known[0]]) == known
         }
         visited = await self._visited()
         visited_at: dict[int, list[int]] = {}
@@ -72,8 +72,8 @@ class ReplicaSampling(BackgroundWork):
         deferred: dict[int, list[int]] = {}
         for page in await self._paced.read(due_pages.deferred_until, now, PAGES_AT_ONCE):
             deferred.setdefault(page.host_id, []).append(page.page_id)
-        for host_id, row in pruned.items():
-            audited_at = self._audited.get((host_id, row.canonical_id))
+        for host_id, row in resting.items():
+            audited_at = self._audited.get(_audited(row))
             is_new = audited_at is None
             compared = 0
             if audited_at is None or now - audited_at >= AUDIT_S:
@@ -83,8 +83,7 @@ class ReplicaSampling(BackgroundWork):
             if page_ids := deferred.get(host_id):
                 await self._resting.release(row, page_ids, row.look_at)
             if compared or is_new or row.look_at <= now:
-                plan = await self._resting.count(row)
-                await self._resting.settle(row, plan)
+                await self._resting.settle(row)
 
     async def _visited(self) -> list[HostPage]:
         """Return pages of replicas visited since the last search, and those now decided.
@@ -118,7 +117,7 @@ class ReplicaSampling(BackgroundWork):
             await self._resting.resume(row, page_ids)
             compared += len(page_ids)
             after = page_ids[-1]
-        self._audited[pair] = self._clock.now()
+        self._audited[_audited(row)] = self._clock.now()
         return compared
 
     async def _compare_each(self, row: ReplicaRow, find: due_pages.FindPages) -> int:
@@ -150,6 +149,10 @@ class ReplicaSampling(BackgroundWork):
         """Delete the comparisons of a host that is no replica any more."""
         while await self._database.write(twin.forget, host_id, FORGOTTEN_AT_ONCE):
             pass
+
+
+def _audited(row: ReplicaRow) -> _Audited:
+    return row.host_id, row.canonical_id, row.status
 
 
 def _is_reliable(row: ReplicaRow) -> bool:

@@ -60,7 +60,7 @@ class SectionPlan:
         resting: pages at rest, those of lowest rank by `seed`.
         twins: pages whose twin has a copy ...
         agreeing: ... that agree ...
-        differing: ... and that differ.
+        differing: ... and that differ, or seem to and are not decided yet.
         root: whether the root page agrees; None: not compared.
         decisions: by prefix.
     """
@@ -84,7 +84,11 @@ class SectionPlan:
         self.tree.add(page)
         self.twins += 1
         self.agreeing += page.standing is Standing.AGREES
-        self.differing += page.standing is Standing.DIFFERS
+        # Pages that are not decided yet differ more often than others: without them the rest would
+        # be no random sample.
+        self.differing += page.standing is Standing.DIFFERS or (
+            page.standing is Standing.UNCOMPARED and not page.agreed_in_a_row
+        )
         if page.target == "/" and page.standing in (Standing.AGREES, Standing.DIFFERS):
             self.root = page.standing is Standing.AGREES
 

@@ -137,8 +137,11 @@ def test_a_text_on_many_paths_proves_nothing(connection, file):
         connection,
         [row_of(file, path, PageVerdict.AGREES, AT) for path in ("/", "/a", "/b")],
     )
-    assert twin.mark_repeated(connection, OTHER_ID, 4) == 0
-    assert twin.mark_repeated(connection, OTHER_ID, 3) == 3
+    assert twin.repeated_pages(connection, OTHER_ID, 4) == []
+    repeated = twin.repeated_pages(connection, OTHER_ID, 3)
+    assert len(repeated) == 3
+    twin.mark_repeated(connection, repeated)
+    assert twin.repeated_pages(connection, OTHER_ID, 3) == []
     assert {page.verdict for page in twin.compared_pages(connection, OTHER_ID, ONE_ID, 0, 9)} == {
         PageVerdict.REPEATED
     }
@@ -157,6 +160,8 @@ def test_pages_are_due_when_they_or_their_twins_were_visited(connection, file):
     assert due_pages.visited_between(connection, last, last + 99) == [(OTHER_ID, every[1])]
     twin.put(connection, [row_of(file, "/b", PageVerdict.UNKNOWN, AT)])
     assert due_pages.undecided(connection, 99) == [(OTHER_ID, every[2])]
+    replica.put_replica(connection, OTHER_ID, ONE_ID, "withdrawn", "why", now=AT, look_at=AT)
+    assert due_pages.undecided(connection, 99) == []
 
 
 def test_pages_at_rest_without_agreement_are_restless(connection, file):
@@ -188,6 +193,9 @@ def test_a_deferred_page_is_visited_at_its_time(connection, file):
     assert due_pages.unvisited(connection, OTHER_ID, ONE_ID, 0, 99) == ([], None)
     assert due_pages.deferred_until(connection, AT, 9) == []
     assert due_pages.deferred_until(connection, AT + DAY_S, 9) == [(OTHER_ID, page_id)]
+    for status, found in (("withdrawn", []), ("partly", [(OTHER_ID, page_id)])):
+        replica.put_replica(connection, OTHER_ID, ONE_ID, status, "why", now=AT, look_at=AT)
+        assert due_pages.deferred_until(connection, AT + DAY_S, 9) == found
     twin.release(connection, [page_id], AT + DAY_S)
     [back] = pages.resume(connection, OTHER_ID, [page_id])
     assert not back.visited
