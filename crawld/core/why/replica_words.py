@@ -34,10 +34,12 @@ def replica_words(host: str, replica: ReplicaFacts, now: float) -> str:
 def _pages_words(replica: ReplicaFacts) -> Iterator[str]:
     """Yield how many pages rest, and how many are visited for what reason."""
     pages = replica.pages
-    text = (
-        f"{count_text(pages.resting)} of its {plural(pages.in_all, 'page')} rest, since their text "
-        f"is that of {replica.canonical_host}"
-    )
+    text = f"None of its {plural(pages.in_all, 'page')} rests"
+    if pages.resting:
+        text = (
+            f"{count_text(pages.resting)} of its {plural(pages.in_all, 'page')} rest, since their "
+            f"text is that of {replica.canonical_host}"
+        )
     if pages.deferred:
         text += f"; {count_text(pages.deferred)} of these were never visited, and are once"
     yield f"{text}."
@@ -46,7 +48,7 @@ def _pages_words(replica: ReplicaFacts) -> Iterator[str]:
         for count, words in (
             (pages.differing, "with another text"),
             (pages.repeated, "with one text on many paths, which proves nothing"),
-            (pages.only_here, "that exist only there"),
+            (pages.only_here, f"of which {replica.canonical_host} has no copy"),
             (pages.undecided, "not compared yet"),
         )
         if count

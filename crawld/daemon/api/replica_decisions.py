@@ -7,23 +7,15 @@ from functools import partial
 from typing import Final
 
 from crawld.core.display import count_text, plural
-from crawld.daemon.api.replica_selection import Copy, Pair, Selection, copy_of, select
+from crawld.daemon.api.replica_prospects import ReplicaProspects
+from crawld.daemon.api.replica_selection import Pair, Selection, copy_of, select
 from crawld.daemon.api.schemas.replicas import ReplicaDecision, ReplicaForm, ReplicaProspect
 from crawld.daemon.daemon import Daemon
-from crawld.daemon.pacing import PacedReader
 from crawld.store.replica import pair as replica_pair
-from crawld.store.replica import preview, replica
-from crawld.store.replica.pages import BEFORE_FIRST
+from crawld.store.replica import replica
 from crawld.store.replica.pair import Word
-from crawld.store.replica.preview import Prospect
 
 JOB: Final = "replicas"
-
-EXAMPLES: Final = 3
-"""Pages of each kind that a dry run names per host."""
-
-DRY_RUN_PAGES: Final = 50_000
-"""Pages that a dry run examines; with a rest after each slice, this takes a few seconds."""
 
 WRITE_PAIRS: Final = 500
 """Decisions stored in one transaction."""
@@ -43,7 +35,7 @@ async def decide(daemon: Daemon, form: ReplicaForm, word: Word | None) -> Replic
     selection = await select(daemon, form, word)
     names = await _names(daemon, selection.pairs)
     if form.dry_run:
-        prospects, unexamined = await _prospects(daemon, selection.copies)
+        prospects, unexamined = await ReplicaProspects(daemon).of(selection.copies)
         text = (
             f"dry run, nothing is changed: {_decided_text(selection, word)}{selection.note}; "
             f"{_meaning(prospects, word)}"
@@ -76,7 +68,7 @@ async def decide_all(daemon: Daemon, *, dry_run: bool) -> ReplicaDecision:
     prospects: list[ReplicaProspect] = []
     unexamined = 0
     if dry_run:
-        prospects, unexamined = await _prospects(daemon, copies)
+        prospects, unexamined = await ReplicaProspects(daemon).of(copies)
         what = f"dry run, nothing is changed: {what}; {_meaning(prospects, 'confirmed')}"
     else:
         await daemon.database.write(partial(replica.allow_all, allowed=True))
@@ -119,58 +111,3 @@ def _meaning(prospects: list[ReplicaProspect], word: Word | None) -> str:
 
 async def _names(daemon: Daemon, pairs: Iterable[Pair]) -> list[tuple[str, str]]:
     return await daemon.database.read(replica_pair.names, sorted(pairs))
-
-
-# --- what it means for the pages -----------------------------------------------------------------
-
-
-async def _prospects(daemon: Daemon, copies: list[Copy]) -> tuple[list[ReplicaProspect], int]:
-    """Return what becomes of the pages of some hosts, and how many hosts were not examined."""
-    paced = PacedReader(daemon.database, 1.0)
-    found: list[ReplicaProspect] = []
-    examined = 0
-    for copy in copies:
-        if examined >= DRY_RUN_PAGES:
-            break
-        prospect = _empty(copy)
-        after: int | None = BEFORE_FIRST
-        while after is not None:
-            pages, after = await paced.read(preview.preview, copy.host_id, copy.canonical_id, after)
-            examined += len(pages)
-            for page in pages:
-                _count(prospect, page)
-        found.append(prospect)
-    return found, len(copies) - len(found)
-
-
-def _empty(copy: Copy) -> ReplicaProspect:
-    return ReplicaProspect(
-        host=copy.host,
-        canonical_host=copy.canonical_host,
-        status=copy.row.status if copy.row is not None else None,
-        resting=0,
-        would_rest=0,
-        differing=0,
-        repeated=0,
-        only_here=0,
-        unvisited=0,
-        resting_examples=[],
-        differing_examples=[],
-    )
-
-
-def _count(prospect: ReplicaProspect, page: preview.PagePreview) -> None:
-    prospect.resting += page.suspended
-    if page.prospect is Prospect.RESTS:
-        prospect.would_rest += 1
-        examples = prospect.resting_examples
-    elif page.prospect in (Prospect.DIFFERS, Prospect.REPEATED):
-        prospect.differing += page.prospect is Prospect.DIFFERS
-        prospect.repeated += page.prospect is Prospect.REPEATED
-        examples = prospect.differing_examples
-    else:
-        prospect.only_here += page.prospect is Prospect.ONLY_HERE
-        prospect.unvisited += page.prospect is Prospect.UNVISITED
-        return
-    if len(examples) < EXAMPLES:
-        examples.append(page.url)

@@ -32,15 +32,29 @@ class Prospect(StrEnum):
 
 
 class PagePreview(NamedTuple):
-    """A page of a replica, and whether it is suspended now."""
+    """A page of a replica.
 
+    Attributes:
+        suspended: whether it rests now.
+        digest: of its text as stored; None: it has none.
+        judged: whether its text was compared with that of the canonical host.
+    """
+
+    page_id: int
     url: str
     prospect: Prospect
     suspended: bool
+    digest: bytes | None
+    judged: bool
+
+    @property
+    def is_open(self) -> bool:
+        """Whether only a comparison tells what becomes of it."""
+        return not self.judged and self.prospect in (Prospect.RESTS, Prospect.DIFFERS)
 
 
 _PAGES: Final = """
-SELECT url, state, url_hash, cleaned_digest, last_visit_at,
+SELECT page_id, url, state, url_hash, cleaned_digest, last_visit_at,
        (SELECT verdict FROM page_twin WHERE page_twin.page_id = page.page_id)
 FROM page
 WHERE host_id = ? AND url_hash > ? AND state IN ('discovered', 'visited', 'suspended')
@@ -79,19 +93,21 @@ def preview(
             "SELECT origin FROM origin WHERE host_id = ?", (canonical_id,)
         )
     ]
-    there = {f"{origin}{target_of(row[0])}" for row in rows for origin in origins}
+    there = {f"{origin}{target_of(row[1])}" for row in rows for origin in origins}
     hashes = apsw.carray(array.array("q", [url_hash(url) for url in there]))
     twins: dict[str, list[bytes | None]] = {}
     for url, digest in connection.execute(_TWINS, (hashes, canonical_id)) if there else ():
         if url in there:
             twins.setdefault(target_of(url), []).append(digest)
     found = []
-    for url, state, _, digest, visited_at, verdict in rows:
-        if (prospect := _JUDGED.get(verdict)) is None:
+    for page_id, url, state, _, digest, visited_at, verdict in rows:
+        known = _JUDGED.get(verdict)
+        if (prospect := known) is None:
             # Not compared yet, as a host that waits: by the stored texts.
             prospect = _prospect(twins.get(target_of(url)), digest, visited=visited_at is not None)
-        found.append(PagePreview(url, prospect, state == PageState.SUSPENDED))
-    return found, rows[-1][2] if len(rows) == SLICE else None
+        rests = state == PageState.SUSPENDED
+        found.append(PagePreview(page_id, url, prospect, rests, digest, known is not None))
+    return found, rows[-1][3] if len(rows) == SLICE else None
 
 
 def _prospect(twins: list[bytes | None] | None, digest: bytes | None, *, visited: bool) -> Prospect:

@@ -1,5 +1,7 @@
 """Replicas in a whole daemon: found, suspended, sampled, withdrawn; the operator's word."""
 
+import zlib
+
 import httpx
 import pytest
 import trio
@@ -9,6 +11,7 @@ from crawld.daemon.api.schemas.replicas import Replicas as Answer
 from crawld.daemon.jobs.analyse_copies import AnalyseCopiesJob
 from crawld.simweb.change_process import STATIC, poisson_process
 from crawld.simweb.graph import SiteGraph
+from crawld.simweb.message import build_response
 from crawld.simweb.site import SimSite
 from crawld.store.replica import pages as replica_pages
 from crawld.store.replica import replica
@@ -235,6 +238,36 @@ async def test_a_group_is_decided_at_once_after_a_dry_run(world):
         assert "3 pairs again" in (await decide("forget", group=kept))["done"]
         await decide("forget", group=kept, status=409)
         assert w.mirror.rows("SELECT word FROM replica_pair WHERE word IS NOT NULL") == []
+
+
+def linked_absolutely(host, paths=9):
+    """Return a site whose pages link to its own name; of two such sites, one page differs."""
+
+    def html(request, handler):
+        path = request.target
+        links = "".join(
+            f'<p>no. {n} <a href="{request.origin}/p{n}">p{n}</a>' for n in range(paths)
+        )
+        text = {"/p1": f"only {host} says this", "/p2": "log in", "/p3": "log in", "/p4": "log in"}
+        words = text.get(path, f"article {zlib.crc32(path.encode())}, which is long enough. " * 3)
+        shown = links if path == "/" else ""
+        return build_response(request, body=f"<h1>A</h1><p>{words}{shown}".encode())
+
+    return SimSite((host,), SiteGraph(1, seed=1), faults={"/": html})
+
+
+async def test_a_dry_run_compares_texts_as_the_search_does(world):
+    w = await world(linked_absolutely("a.test"), linked_absolutely("b.test"))
+    await w.run_job()
+    async with w.control() as client:
+        form = {"host": "b.test", "other": "a.test", "dry_run": True}
+        response = await client.post("/replicas/confirm", json=form)
+    [told] = response.json()["hosts"]
+    # The home page differs by its links only; a text on many paths proves nothing.
+    counts = (told["would_rest"], told["differing"], told["repeated"], told["only_here"])
+    assert counts == (6, 1, 3, 0)
+    assert told["differing_examples"] == [w.web.url("/p1", "b.test")]
+    assert "6 pages would rest (0 do now), 4 would still be visited" in response.json()["done"]
 
 
 async def test_sampled_pages_are_suspended_again(world):

@@ -21,13 +21,22 @@ def test_a_replica_says_how_many_pages_rest_which_do_not_and_when_it_is_looked_a
         "www.a.com is a replica of a.com, which is kept (the shorter name), since "
         f"{time_text(NOW - 60.0)}. 40 of its 50 pages rest, since their text is that of a.com; 12 "
         "of these were never visited, and are once. Visited as before: 4 with another text, 3 with "
-        "one text on many paths, which proves nothing, 2 that exist only there, 1 not compared "
-        f"yet. Some of the pages that rest are compared again {moment(NOW + 7_200.0, NOW)}."
+        "one text on many paths, which proves nothing, 2 of which a.com has no copy, 1 not "
+        "compared yet. Some of the pages that rest are compared again "
+        f"{moment(NOW + 7_200.0, NOW)}."
     )
     alone = facts(pages=ReplicaPages(resting=5), look_at=NOW)
     assert replica_words("www.a.com", alone, NOW).endswith(
         "5 of its 5 pages rest, since their text is that of a.com. Some of the pages that rest "
         "are compared again with the next search."
+    )
+
+
+def test_a_replica_of_which_no_page_rests_says_so():
+    none = facts(pages=ReplicaPages(only_here=5))
+    text = replica_words("www.a.com", none, NOW)
+    assert text.endswith(
+        "None of its 5 pages rests. Visited as before: 5 of which a.com has no copy."
     )
 
 
