@@ -133,6 +133,7 @@ async def test_a_start_lets_removed_pages_wait_for_edits_however_many_sources_re
     ]
     assert await known.delivery.restore() == 3
     assert known.order == [(2, PROMPT_S - 7.0)]
+    assert known.queue.rank is Rank.REVISIT
     assert known.queue.take(NOW) == 1
 
 
