@@ -25,7 +25,7 @@ import structlog
 import trio
 
 from crawld.core.url import split_url
-from crawld.daemon.crawl.api_shared import WaitingQuestions
+from crawld.daemon.crawl.api_shared import Urgency, WaitingQuestions
 from crawld.daemon.crawl.context import BackgroundWork, CrawlContext
 from crawld.daemon.crawl.loop import Crawl
 from crawld.daemon.fetch.request import stays_open
@@ -109,6 +109,7 @@ class ApiClient(BackgroundWork):
         idle: bool = False,
         patience_s: float | None = None,
         waits_s: float = 0.0,
+        urgency: Urgency = Urgency.DOUBTED,
         takes_along: bool = False,
     ) -> ApiResponse | ApiTrouble:
         """Send one API request, as soon as politeness and the share of the host's turns allow.
@@ -121,6 +122,7 @@ class ApiClient(BackgroundWork):
             patience_s: how long edited pages come first; None: `PATIENCE_S`, or not at all if due.
             waits_s: how long it waits for a request that takes it along, while edited pages wait,
                 or while copies are stale and a poll comes in that time.
+            urgency: which of the questions that wait goes first.
             takes_along: whether it takes one along.
 
         Returns:
@@ -130,7 +132,7 @@ class ApiClient(BackgroundWork):
             patience_s = 0.0 if due else PATIENCE_S
         rules_of = next(iter(api.site_ids), 0)  # for a host that has no pages
         host = await self._state.ensure_host(split_url(api.url).host, rules_of)
-        if waits_s and (shared := await self._wait_shared(api, host, parameters, waits_s)):
+        if waits_s and (shared := await self._wait_shared(api, host, parameters, waits_s, urgency)):
             return shared
         while True:
             if (held := self._held(api, host)) is not None:
@@ -197,7 +199,7 @@ class ApiClient(BackgroundWork):
         if not idle:
             await self._wait_share(host)
             return None
-        question = self._questions.add(api.url, parameters, first=False)
+        question = self._questions.add(api.url, parameters, Urgency.UNMISSED)
         try:
             await self._wait_share(host, idle=True, until=question.ended)
         finally:
@@ -235,11 +237,11 @@ class ApiClient(BackgroundWork):
     # --- two queries in one request --------------------------------------------------------------
 
     async def _wait_shared(
-        self, api: Api, host: HostState, parameters: Parameters, waits_s: float
+        self, api: Api, host: HostState, parameters: Parameters, waits_s: float, urgency: Urgency
     ) -> ApiResponse | None:
         """Wait for a request that takes a query along, while pages want all turns."""
         until = trio.current_time() + waits_s
-        question = self._questions.add(api.url, parameters, first=True)
+        question = self._questions.add(api.url, parameters, urgency)
         try:
             while not question.ended.is_set():
                 left_s = until - trio.current_time()

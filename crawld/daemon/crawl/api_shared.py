@@ -8,11 +8,24 @@ whose history is read.
 from __future__ import annotations
 
 from collections import defaultdict
+from enum import IntEnum
 
 import trio
 
 from crawld.sources.mediawiki_api import ApiResponse, Parameters
 from crawld.sources.mediawiki_joint import is_whole, join_queries, part_of
+
+
+class Urgency(IntEnum):
+    """How soon a question should be answered, the most urgent first.
+
+    `REPORTED`: about what the wiki reports. `DOUBTED`: about what may have changed without a
+    report. `UNMISSED`: no reader misses the answer.
+    """
+
+    REPORTED = 0
+    DOUBTED = 1
+    UNMISSED = 2
 
 
 class WaitingQuestion:
@@ -21,12 +34,12 @@ class WaitingQuestion:
     Attributes:
         response: the response; None while there is none.
         ended: set when it has one, or has to be asked alone.
-        leads: whether it comes before those that do not.
+        rank: those of a lower rank come before it.
     """
 
-    def __init__(self, parameters: Parameters, *, leads: bool) -> None:
+    def __init__(self, parameters: Parameters, rank: Urgency) -> None:
         self.parameters = parameters
-        self.leads = leads
+        self.rank = rank
         self.response: ApiResponse | None = None
         self.ended = trio.Event()
 
@@ -47,11 +60,10 @@ class WaitingQuestions:
     def __init__(self) -> None:
         self._waiting: dict[str, list[WaitingQuestion]] = defaultdict(list)
 
-    def add(self, url: str, parameters: Parameters, *, first: bool) -> WaitingQuestion:
-        """Let a question wait; first: before those that nobody misses, after its like."""
-        question, waiting = WaitingQuestion(parameters, leads=first), self._waiting[url]
-        place = sum(each.leads for each in waiting) if first else len(waiting)
-        waiting.insert(place, question)
+    def add(self, url: str, parameters: Parameters, rank: Urgency) -> WaitingQuestion:
+        """Let a question wait, after those of its rank."""
+        question, waiting = WaitingQuestion(parameters, rank), self._waiting[url]
+        waiting.insert(sum(each.rank <= rank for each in waiting), question)
         return question
 
     def remove(self, url: str, question: WaitingQuestion) -> None:

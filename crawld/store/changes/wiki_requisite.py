@@ -95,9 +95,8 @@ def _width_of(name: str) -> int:
 
 
 def _bases(width: int) -> set[int]:
-    """Return the widths of which a thumbnail may have 1.5 or 2 times as many pixels."""
-    bases = {width * 2 // 3, -(-width * 2 // 3)} | ({width // 2} if width % 2 == 0 else set())
-    return bases - {0, width}
+    """Return the widths of which that of a thumbnail may be 1.5 times, rounded up, or 2 times."""
+    return {width * 2 // 3, width // 2} - {0, width}
 
 
 def _has_page_modules(query: str) -> bool:

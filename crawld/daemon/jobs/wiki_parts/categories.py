@@ -51,8 +51,14 @@ FIRST_S: Final = 5.0
 CHECKS_S: Final = (6.0, 18.0, 45.0, 120.0)
 """When sizes are asked for after the edit of a template; the wiki's jobs need some time."""
 
+PROMPT_CHECKS: Final = 2
+"""How many of them are early: new members are copied in time."""
+
 JOINED_S: Final = 4.0
 """A check does the work of those that are due this soon after it."""
+
+ABOUT: Final = 0.3
+"""A late check need not be on time: another that is this part of its pause away will do."""
 
 REST_FACTOR: Final = 8.0
 """Rest after a check, as a multiple of the turns of its requests: of one with 100 categories to be
@@ -66,6 +72,22 @@ RETRY_S: Final = 30.0
 
 MAX_CHECKED: Final = 500
 """Followed categories that are checked; of more, the whole part is listed again."""
+
+
+class _Check(NamedTuple):
+    """A check to be made.
+
+    Attributes:
+        at: when (trio's clock).
+        about_s: how much earlier or later it may be.
+    """
+
+    at: float
+    about_s: float = 0.0
+
+    def stands_for(self, other: _Check) -> bool:
+        """Whether it does the work of another one, too."""
+        return other.at - other.about_s <= self.at <= other.at + max(JOINED_S, other.about_s)
 
 
 class _Sizes(NamedTuple):
@@ -89,7 +111,7 @@ class WikiCategoriesJob(BackgroundWork):
         self._client = client
         self._members = PartMembers(context)
         self._list_again = list_again
-        self._due: dict[int, list[float]] = {}
+        self._due: dict[int, list[_Check]] = {}
         self._rested_at = -math.inf
         self._has_run = False
         # Sizes that a wiki keeps may be wrong by some pages; they stay wrong.
@@ -101,19 +123,22 @@ class WikiCategoriesJob(BackgroundWork):
         """Pause between two runs, seconds."""
         if not self._has_run:
             return FIRST_S
-        due_at = min((times[0] for times in self._due.values() if times), default=math.inf)
+        due_at = min((checks[0].at for checks in self._due.values() if checks), default=math.inf)
         pause_s = max(due_at, self._rested_at) - trio.current_time()
         return min(max(pause_s, 0.0), IDLE_S)
 
     def doubt(self, wiki_id: int) -> None:
         """Note that the followed categories of a wiki may change in the next minutes."""
-        now, due = trio.current_time(), self._due.setdefault(wiki_id, [])
-        for pause_s in CHECKS_S:
-            at = now + pause_s
-            if not any(at <= each <= at + JOINED_S for each in due):
-                due.append(at)
+        now, due = trio.current_time(), self._due.get(wiki_id, [])
+        for place, pause_s in enumerate(CHECKS_S):
+            new = _Check(now + pause_s, 0.0 if place < PROMPT_CHECKS else ABOUT * pause_s)
+            # An early one is never put off for a later one: edits that do not end would starve it.
+            due = [each for each in due if not (each.about_s and new.stands_for(each))]
+            if not any(each.stands_for(new) for each in due):
+                due.append(new)
         due.sort()
-        del due[: -2 * len(CHECKS_S)]
+        most = len(CHECKS_S)
+        self._due[wiki_id] = [*due[:most], *due[most:][-most:]]
 
     async def run(self) -> str:
         """Check the wikis that are due."""
@@ -121,13 +146,16 @@ class WikiCategoriesJob(BackgroundWork):
         began_at, turns_s = trio.current_time(), 0.0
         if not self._has_run:
             self._has_run = True
-            self._due |= {wiki_id: [began_at, began_at + CHECKS_S[2]] for wiki_id in rows}
+            first = [_Check(began_at), _Check(began_at + CHECKS_S[2], ABOUT * CHECKS_S[2])]
+            self._due |= dict.fromkeys(rows, first)
         results = []
-        for wiki_id, times in list(self._due.items()):
+        for wiki_id, checks in list(self._due.items()):
             now = trio.current_time()
-            if not times or times[0] > now or now < self._rested_at:
+            if not checks or checks[0].at > now or now < self._rested_at:
                 continue
-            self._due[wiki_id] = [at for at in times if at > now + JOINED_S]
+            self._due[wiki_id] = [
+                each for each in checks if each.at > now + max(JOINED_S, each.about_s)
+            ]
             row = rows.get(wiki_id)
             if row is None:
                 continue
@@ -135,7 +163,7 @@ class WikiCategoriesJob(BackgroundWork):
             turns_s += requests * self._delay_s(row)
             if isinstance(result, ApiTrouble):
                 pause_s = max(result.pause_s(1), RETRY_S)
-                self._due[wiki_id] = sorted([*self._due[wiki_id], now + pause_s])
+                self._due[wiki_id] = sorted([*self._due[wiki_id], _Check(now + pause_s)])
                 result = f"{row.origin}: {result.trouble}: {result.detail}"
             results.append(result)
         if results:

@@ -18,6 +18,7 @@ from typing import Final
 import structlog
 
 from crawld.daemon.crawl.api_client import ApiClient, api_of
+from crawld.daemon.crawl.api_shared import Urgency
 from crawld.daemon.crawl.context import BackgroundWork, CrawlContext
 from crawld.daemon.jobs.wiki_parts.asking import (
     SHARED_WAIT_S,
@@ -216,7 +217,12 @@ class WikiEventsJob(BackgroundWork):
         if api is None:
             return None
         return partial(
-            self._client.ask, api, due=True, patience_s=PATIENCE_S, waits_s=SHARED_WAIT_S
+            self._client.ask,
+            api,
+            due=True,
+            patience_s=PATIENCE_S,
+            waits_s=SHARED_WAIT_S,
+            urgency=Urgency.REPORTED,
         )
 
     # --- renames ---------------------------------------------------------------------------------

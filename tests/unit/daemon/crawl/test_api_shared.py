@@ -10,6 +10,7 @@ import trio
 from crawld.config.model import Config
 from crawld.daemon.clock import Clock
 from crawld.daemon.crawl.api_client import Api, ApiClient
+from crawld.daemon.crawl.api_shared import Urgency
 from crawld.daemon.crawl.context import CrawlContext
 from crawld.sources.mediawiki_api import ApiResponse, ApiTrouble, TroubleKind
 from crawld.sources.mediawiki_changes import ChangesCursor, changes_query
@@ -44,8 +45,8 @@ class Client(ApiClient):
     async def poll(self):
         return await self._send(API, self.host, None, CHANGES, takes_along=True)
 
-    async def question(self, query=QUESTION, *, waits_s=10.0):
-        return await self._wait_shared(API, self.host, query, waits_s)
+    async def question(self, query=QUESTION, urgency=Urgency.DOUBTED, *, waits_s=10.0):
+        return await self._wait_shared(API, self.host, query, waits_s, urgency)
 
 
 async def ask_beside(client, polls):
@@ -192,16 +193,19 @@ async def test_a_question_waits_for_a_poll_that_is_under_way():
 
 
 @on_autojump_clock
-async def test_questions_go_along_in_their_order_and_before_histories():
-    client = Client([ApiResponse({"pages": PAGES}, None) for _ in range(3)])
-    client._questions.add(API.url, history_query(7, None), first=False)
+async def test_questions_about_reports_go_along_first_and_histories_last():
+    client = Client([ApiResponse({"pages": PAGES}, None) for _ in range(4)])
+    client._questions.add(API.url, history_query(7, None), Urgency.UNMISSED)
     second = pages_query(["Category:A"], titles=["Z"])
+    reported = pages_query(["Category:A"], titles=["New"])
     async with trio.open_nursery() as nursery:
         nursery.start_soon(client.question)
         await trio.sleep(0.5)
         nursery.start_soon(client.question, second)
-        for _ in range(3):
+        await trio.sleep(0.5)
+        nursery.start_soon(client.question, reported, Urgency.REPORTED)
+        for _ in range(4):
             await trio.sleep(0.5)
             await client.poll()
     asked = [each.get("titles") or each["pageids"] for each in client.asked]
-    assert asked == [["X|Y"], ["Z"], ["7"]]
+    assert asked == [["New"], ["X|Y"], ["Z"], ["7"]]

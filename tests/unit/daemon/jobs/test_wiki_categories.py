@@ -76,6 +76,40 @@ async def test_a_check_rests_for_the_turns_of_its_requests(differing, requests):
     assert job.asked[0][0] - began_at == pytest.approx(max(rest_s, CHECKS_S[0]), abs=0.01)
 
 
+@on_autojump_clock
+async def test_checks_after_many_edits_of_templates_are_few_but_each_edit_has_early_ones():
+    job = Job()
+    job._has_run = True
+    for _ in range(20):  # one in 45 s
+        edited_at = trio.current_time()
+        job.doubt(1)
+        early = [check.at - edited_at for check in job._due[1]]
+        assert sum(6.0 <= pause_s <= 10.0 for pause_s in early) == 1
+        assert sum(18.0 <= pause_s <= 22.0 for pause_s in early) == 1
+        while job.every_s < 45.0 - (trio.current_time() - edited_at):
+            await trio.sleep(job.every_s)
+            await job.run()
+        await trio.sleep(edited_at + 45.0 - trio.current_time())
+        assert any(check.at - edited_at > 60.0 for check in job._due[1])
+    assert len(job.asked) <= 2.2 * 20
+
+
+@on_autojump_clock
+async def test_edits_of_templates_that_do_not_end_put_no_check_off_and_the_last_has_its_own():
+    job, delays_s = Job(delay_s=0.1), []
+    job._has_run = True
+    for second in range(0, 90, 3):
+        job.doubt(1)
+        await trio.sleep(3.0)
+        if job.every_s == 0.0:
+            await job.run()
+            delays_s.append(second)
+    assert len(delays_s) >= 5
+    left = [check.at - trio.current_time() for check in job._due[1]]
+    assert max(left) > 80.0
+    assert len(left) <= 2 * len(CHECKS_S)
+
+
 async def test_a_request_that_was_answered_before_is_not_sent_again():
     async def answer(parameters):
         return SIZES
