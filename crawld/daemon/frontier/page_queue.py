@@ -328,6 +328,7 @@ class PageQueue:
         Args:
             due_at: `AT_ONCE` is the next turn, `AT_LEISURE` one before ordinary revisits.
         """
+        self._again.advance(page, due_at)
         if page in self._in_flight or page in self._again:
             return
         if not (self._retries.drop(page) | self._resting.drop({page})):

@@ -8,6 +8,7 @@ from crawld.core.politeness import DelayRules
 from crawld.core.revisit.due import (
     AT_LEISURE,
     AT_ONCE,
+    AUDIT_S,
     FAN_OUT_S,
     MISSING_S,
     PROMPT_S,
@@ -100,6 +101,16 @@ async def test_images_wait_for_edits_but_no_longer_than_until_they_are_due():
         queue.add_hint(1 + turn % 30, NOW + turn, 0.9, due_at=NOW + turn + PROMPT_S)
         found += turns(host, 1, at=NOW + turn)
     assert RETRY_S - PROMPT_S <= found.index(501) <= RETRY_S
+
+
+@on_autojump_clock
+async def test_an_audit_of_a_page_to_be_confirmed_does_not_wait_for_a_turn_at_leisure():
+    host = make_host()
+    host.pages[1].visit_until(5, AT_LEISURE)
+    host.pages[1].visit_until(5, NOW + AUDIT_S)
+    host.pages[1].visit_until(5, AT_LEISURE)
+    host.pages[1].add_hint(7, NOW - 5.0, 0.9, indirect=True)
+    assert turns(host, 2) == [5, 7]
 
 
 @on_autojump_clock
