@@ -107,7 +107,18 @@ async def test_edits_of_templates_that_do_not_end_put_no_check_off_and_the_last_
     assert len(delays_s) >= 5
     left = [check.at - trio.current_time() for check in job._due[1]]
     assert max(left) > 80.0
-    assert len(left) <= 2 * len(CHECKS_S)
+
+
+@on_autojump_clock
+async def test_few_checks_wait_and_both_the_first_and_the_last_are_among_them():
+    job, began_at = Job(), trio.current_time()
+    for _ in range(60):  # while the wiki does not answer
+        job.doubt(1)
+        await trio.sleep(1.0)
+    waiting = [check.at for check in job._due[1]]
+    assert len(waiting) == 2 * len(CHECKS_S)
+    assert waiting[0] - began_at == CHECKS_S[0]
+    assert waiting[-1] - trio.current_time() > 80.0
 
 
 async def test_a_request_that_was_answered_before_is_not_sent_again():
