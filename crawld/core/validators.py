@@ -65,6 +65,10 @@ SKEW_SAMPLES = 9
 SKEW_NOISE_S = 2.0
 """Smaller skews are ignored: a Date is truncated to the second, and delivery takes time."""
 
+FRESH_S = 10.0
+"""A Last-Modified less than this before its copy was fetched may also be that of a later text: it
+has whole seconds, the page takes time to make, and clocks are compared to `SKEW_NOISE_S`."""
+
 AHEAD_S = 60.0
 """A Last-Modified this much later than the Date of its response is false, not clock skew."""
 
@@ -84,6 +88,8 @@ class Exchange:
     Attributes:
         at: time of the response, Unix seconds.
         held: validators of the copy; empty at a first visit.
+        fresh: whether a later text may have the Last-Modified of the copy, through no fault of the
+            server.
         sent: those of `held` that were sent as conditions.
         not_modified: whether the response was a 304.
         same: whether the content equals the copy; None if not known.
@@ -100,6 +106,7 @@ class Exchange:
     date: str | None = None
     age: str | None = None
     check: bool = False
+    fresh: bool = False
 
 
 @dataclass(slots=True)
@@ -204,6 +211,17 @@ class ValidatorTrust:
             held.last_modified if self.sends_last_modified else None,
         )
 
+    def is_fresh(self, last_modified: str, copied_at: float) -> bool:
+        """Return whether a copy is so young that its page may change and keep its Last-Modified.
+
+        Then 304 would hold for the older text for good (RFC 9110, section 8.8.2.2).
+
+        Args:
+            copied_at: when the copy was last received with its body, Unix seconds.
+        """
+        modified_at = _parse_date(last_modified, copied_at)
+        return modified_at is not None and copied_at + self.skew_s - modified_at < FRESH_S
+
     def wants_check(self, chance: float, share: float) -> bool:
         """Return whether this request should omit its conditions.
 
@@ -283,6 +301,8 @@ class ValidatorTrust:
             self.etag.observe(equal=equal, same=same, ignored=bool(sent.etag) and equal)
         if held.last_modified and received.last_modified:
             equal = _no_later(received.last_modified, held.last_modified, exchange.at)
+            if equal and exchange.fresh and not same:
+                return
             ignored = bool(sent.last_modified) and not sent.etag and equal
             self.last_modified.observe(equal=equal, same=same, ignored=ignored)
 

@@ -8,9 +8,10 @@ with visits: at once while it is young or when a verdict changes, else every few
 from __future__ import annotations
 
 from collections import OrderedDict
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from zlib import crc32
 
+from crawld.core.page import Outcome
 from crawld.core.validators import Exchange, Validators, ValidatorTrust
 from crawld.net.exchange import FetchResponse
 from crawld.store.frontier.page import PageRecord
@@ -96,7 +97,10 @@ class OriginValidators:
         if page.version_id is None or pair:
             return RequestMode(pair=pair)
         trust = self._evidence_of(page).trust
-        sent = trust.conditions(_held(page))
+        held = _held(page)
+        if _is_fresh(page, trust):
+            held = replace(held, last_modified=None)
+        sent = trust.conditions(held)
         if sent == NO_VALIDATORS:
             return UNCONDITIONAL
         if trust.wants_check(_chance(page), self.check_share):
@@ -133,6 +137,7 @@ class OriginValidators:
             date=response.header("date"),
             age=response.header("age"),
             check=mode.check,
+            fresh=_is_fresh(page, trust),
         )
         before = (trust.sends_etag, trust.sends_last_modified)
         trust.observe(exchange)
@@ -156,6 +161,25 @@ class OriginValidators:
 
 def _held(page: PageRecord) -> Validators:
     return Validators(page.etag, page.last_modified)
+
+
+def _is_fresh(page: PageRecord, trust: ValidatorTrust) -> bool:
+    """Whether a later text may have the Last-Modified of the copy."""
+    copied_at = _copied_at(page)
+    if not page.last_modified or copied_at is None:
+        return False
+    return trust.is_fresh(page.last_modified, copied_at)
+
+
+def _copied_at(page: PageRecord) -> float | None:
+    """Return when the body was last received at the latest; None if a 304 came after it."""
+    match page.last_outcome:
+        case Outcome.NOT_MODIFIED:
+            return None
+        case Outcome.CHANGED | Outcome.UNCHANGED:
+            return page.last_visit_at
+        case _:
+            return page.last_change_at
 
 
 def _chance(page: PageRecord) -> float:
