@@ -11,6 +11,7 @@ from __future__ import annotations
 import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -23,7 +24,7 @@ from crawld.bench.seen_drum import Drum
 from crawld.bench.seen_files import size
 from crawld.bench.seen_structure import SeenContender
 from crawld.bench.seen_veuni import REPOSITORIES, Veuni
-from crawld.bench.seen_web import SeenWeb, SomeUrls
+from crawld.bench.seen_web import Cycle, SeenWeb, SomeUrls
 from crawld.core.url import canonicalize
 
 SIZES: Final = (1_000_000, 10_000_000, 100_000_000)
@@ -31,7 +32,6 @@ CYCLE_URLS: Final = 1_000_000
 
 _CYCLES: Final = 7
 _PART_URLS: Final = 1_000_000
-_MAX_WARM_CYCLES: Final = 60
 
 Runs = list[Metrics]
 
@@ -65,31 +65,37 @@ def _ours(folder: Path, web: SeenWeb, urls: int) -> Runs:
         contender.load(part)
     contender.finish_load()
     runs: Runs = []
-    for _ in range(_MAX_WARM_CYCLES):
-        if _end_to_end(contender, web, urls)[1]:
-            break
+    while not _end_to_end(contender, web, urls):
+        pass
     _reset_peak()
     for _ in range(_CYCLES):
-        seconds, _ = _end_to_end(contender, web, urls)
-        runs.append({"cycle_end_to_end_s": seconds})
+        cycle = web.cycle(urls)
+        texts = cycle.fetched.texts(), cycle.extracted.texts()
+        runs.append(_timed("cycle_end_to_end", partial(contender.cycle, *texts)))
+    runs[0]["peak_rss_mb"] = _peak_rss_mb()
     runs[0]["bytes_per_url"] = contender.structure_bytes() / contender.known()
     runs[0]["text_bytes_per_url"] = contender.text_bytes() / contender.known()
     runs[0]["waiting_per_known"] = contender.waiting() / contender.known()
     contender.drop_waiting_texts()
-    for metrics in runs:
-        metrics["cycle_s"] = contender.structure_cycle(contender.hashed(web.cycle(urls)))
-    runs[0]["peak_rss_mb"] = _peak_rss_mb()
-    runs[0]["remember_s"] = contender.remember()
-    for metrics in runs:
-        cycle = contender.hashed(web.cycle(urls))
-        metrics["cycle_immediate_s"] = contender.structure_cycle(cycle)
+    _measure_structure(contender, web, urls, runs, "cycle")
+    runs[0] |= _timed("remember", contender.remember)
+    _measure_structure(contender, web, urls, runs, "cycle_immediate")
     assert contender.keys is not None
     runs[0]["keys_mb"] = contender.keys.octets / 2**20
     contender.close()
     return runs
 
 
-def _end_to_end(contender: SeenContender, web: SeenWeb, urls: int) -> tuple[float, int]:
+def _measure_structure(
+    contender: SeenContender, web: SeenWeb, urls: int, runs: Runs, name: str
+) -> None:
+    for metrics in runs:
+        cycle = contender.hashed(web.cycle(urls))
+        metrics |= _timed(name, partial(contender.structure_cycle, cycle))
+
+
+def _end_to_end(contender: SeenContender, web: SeenWeb, urls: int) -> int:
+    """Take a cycle and return how many URLs had their verdict."""
     cycle = web.cycle(urls)
     return contender.cycle(cycle.fetched.texts(), cycle.extracted.texts())
 
@@ -99,11 +105,8 @@ def _drum(folder: Path, web: SeenWeb, urls: int) -> Runs:
     drum.check(_whole(web).ids())
     runs = []
     for _ in range(_CYCLES):
-        cycle = web.cycle(urls)
-        ids = np.concatenate([cycle.fetched.ids(), cycle.extracted.ids()])
-        began_s = time.perf_counter()
-        drum.check(ids)
-        runs.append({"cycle_s": time.perf_counter() - began_s})
+        ids = _both(web.cycle(urls)).ids()
+        runs.append(_timed("cycle", partial(drum.check, ids)))
     runs[0]["bytes_per_url"] = size(folder) / web.known
     return runs
 
@@ -112,13 +115,11 @@ def _veuni(folder: Path, web: SeenWeb, urls: int) -> Runs:
     veuni = Veuni(folder)
     veuni.load(_whole(web))
     runs = []
-    for number in range(REPOSITORIES + _CYCLES):
-        cycle = web.cycle(urls)
-        both = _joined(cycle.fetched, cycle.extracted)
-        began_s = time.perf_counter()
-        veuni.check(both)
-        if number >= REPOSITORIES:  # before, less waited than does all the time
-            runs.append({"cycle_s": time.perf_counter() - began_s})
+    for _ in range(REPOSITORIES - 1):  # as much waits for each as does all the time
+        veuni.offer(_both(web.cycle(urls)))
+    for _ in range(_CYCLES):
+        both = _both(web.cycle(urls))
+        runs.append(_timed("cycle", partial(veuni.check, both)))
     runs[0]["bytes_per_url"] = size(folder) / web.known
     return runs
 
@@ -128,11 +129,8 @@ def _btree(folder: Path, web: SeenWeb, urls: int) -> Runs:
     btree.load(_whole(web).ids())
     runs = []
     for _ in range(_CYCLES):
-        cycle = web.cycle(urls)
-        ids = np.concatenate([cycle.fetched.ids(), cycle.extracted.ids()])
-        began_s = time.perf_counter()
-        btree.check(ids)
-        runs.append({"cycle_s": time.perf_counter() - began_s})
+        ids = _both(web.cycle(urls)).ids()
+        runs.append(_timed("cycle", partial(btree.check, ids)))
     runs[0]["bytes_per_url"] = btree.octets() / web.known
     btree.close()
     return runs
@@ -142,20 +140,29 @@ def _whole(web: SeenWeb) -> SomeUrls:
     return next(iter(web.parts(web.known)))
 
 
-def _joined(one: SomeUrls, other: SomeUrls) -> SomeUrls:
+def _both(cycle: Cycle) -> SomeUrls:
+    one, other = cycle.fetched, cycle.extracted
     return SomeUrls(
         np.concatenate([one.host, other.host]), np.concatenate([one.number, other.number])
     )
 
 
+def _timed(name: str, work: Callable[[], object]) -> Metrics:
+    """Return the seconds that some work takes, and those of the processor: they bear other load."""
+    began_s, began_cpu_s = time.perf_counter(), time.process_time()
+    work()
+    cpu_s = time.process_time() - began_cpu_s
+    return {f"{name}_s": time.perf_counter() - began_s, f"{name}_cpu_s": cpu_s}
+
+
 def _canonicalise_us() -> float:
-    """Return the time of one URL: half are canonical already, half have an upper-case host."""
+    """Return the processor time of one URL; half of them are canonical already."""
     texts = SeenWeb(50_000, 2, 5_000).cycle(20_000).extracted.texts()
     texts[::2] = [text.replace("www.", "WWW.") for text in texts[::2]]
-    began_s = time.perf_counter()
+    began_s = time.process_time()
     for text in texts:
         canonicalize(text)
-    return (time.perf_counter() - began_s) / len(texts) * 1e6
+    return (time.process_time() - began_s) / len(texts) * 1e6
 
 
 def _reset_peak() -> None:

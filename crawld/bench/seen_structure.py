@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -85,14 +84,13 @@ class SeenContender:
                 chunk.save(self.connection, repository, empty, order[:0], added)
             self._checkpoint()
 
-    def cycle(self, fetched: list[str], extracted: list[str]) -> tuple[float, int]:
-        """Take a cycle, end to end; return its seconds and how many URLs had their verdict."""
-        began_s = time.perf_counter()
+    def cycle(self, fetched: list[str], extracted: list[str]) -> int:
+        """Take a cycle, end to end; return how many URLs had their verdict."""
         with self.connection:
             seen.offer(self.connection, self.file, fetched, SeenMark.PAGE, sets=True)
             settled = seen.take(self.connection, self.file, extracted, SeenMark.WAITING)
         self._checkpoint()
-        return time.perf_counter() - began_s, settled.judged
+        return settled.judged
 
     def drop_waiting_texts(self) -> None:
         """Let only the keys of URLs wait."""
@@ -108,9 +106,8 @@ class SeenContender:
         keys = self.file.keys
         return HashedCycle(keys(cycle.fetched.texts()), keys(cycle.extracted.texts()))
 
-    def structure_cycle(self, cycle: HashedCycle) -> float:
-        """Take a cycle of keys; return its seconds. No text is stored or compared any more."""
-        began_s = time.perf_counter()
+    def structure_cycle(self, cycle: HashedCycle) -> None:
+        """Take a cycle of keys. No text is stored or compared any more."""
         with self.connection:
             self._put(cycle.fetched, np.full(len(cycle.fetched.key), _FETCHED, np.uint8))
             events = np.full(len(cycle.extracted.key), _EXTRACTED, np.uint8)
@@ -125,7 +122,6 @@ class SeenContender:
             at = np.flatnonzero(new)
             self.keys.add(UrlKeys(cycle.extracted.repository[at], cycle.extracted.key[at]))
         self._checkpoint()
-        return time.perf_counter() - began_s
 
     def settle_structure(self) -> None:
         """Give every URL that waits its verdict, by keys alone."""
@@ -133,11 +129,9 @@ class SeenContender:
         for backlog in pending.backlogs(self.connection):
             self._settle(backlog.repository)
 
-    def remember(self) -> float:
-        """Change to immediate answers; return the seconds that reading the keys takes."""
-        began_s = time.perf_counter()
+    def remember(self) -> None:
+        """Change to immediate answers."""
         self.keys = immediate.load(self.connection)
-        return time.perf_counter() - began_s
 
     def structure_bytes(self) -> int:
         """Return the bytes of the file that are not texts of settled URLs."""

@@ -60,6 +60,12 @@ class Veuni:
 
     def check(self, urls: SomeUrls) -> Ids:
         """Offer a batch; return what is new in the repository whose turn it is, each once."""
+        turn = self._cycle % REPOSITORIES
+        self.offer(urls)
+        return self._settle(turn)
+
+    def offer(self, urls: SomeUrls) -> None:
+        """Let a batch wait."""
         keys, bounds = _divided(urls)
         path = self._folder / f"{self._cycle}.aux"
         records = Records.of(keys, self._payload_bytes)
@@ -67,9 +73,7 @@ class Veuni:
             file.write(np.hstack([keys[:, None].view(np.uint8), records.payload]).data)
             make_durable(file, path)
         self._waiting.append(_Aux(path, self._cycle, bounds, set()))
-        turn = self._cycle % REPOSITORIES
         self._cycle += 1
-        return self._settle(turn)
 
     def settle_all(self) -> Ids:
         """Give every repository its turn without new URLs."""

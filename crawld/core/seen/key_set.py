@@ -51,6 +51,10 @@ class KeySet:
         found[first[new]] = True
         return found
 
+    def load(self, repository: int, ordered: Keys) -> None:
+        """Set the keys of a repository, which are in ascending order."""
+        self._keys[repository] = ordered
+
     def add(self, keys: UrlKeys) -> None:
         """Add keys; those that are in it stay."""
         for repository, of in by_repository(keys):

@@ -36,17 +36,17 @@ class ImmediateAnswer:
 def load(connection: apsw.Connection) -> KeySet:
     """Return the keys of all URLs of a file, also of those that wait."""
     keys = KeySet()
-    keys.add(pending.undivided_keys(connection))
     for repository in range(REPOSITORIES):
         rows = connection.execute(
             "SELECT entries FROM seen_chunk WHERE repository = ? ORDER BY first_key", (repository,)
         )
         parts = [Run.unpack(entries).keys for (entries,) in rows]
         if parts:
-            keys.add_to(repository, np.concatenate(parts))
+            keys.load(repository, np.concatenate(parts))
         waiting = pending.read_keys(connection, repository)
         if len(waiting):
             keys.add_to(repository, waiting)
+    keys.add(pending.undivided_keys(connection))
     return keys
 
 
