@@ -42,8 +42,8 @@ def run(*, quick: bool, progress: Progress, known: int | None = None) -> dict[st
     Args:
         known: how many URLs are known before the first cycle; by default three sizes in turn.
     """
-    sizes = (known,) if known else (100_000,) if quick else SIZES
-    cycle_urls = CYCLE_URLS // 20 if quick else CYCLE_URLS
+    sizes = (known,) if known else (50_000,) if quick else SIZES
+    cycle_urls = CYCLE_URLS // 50 if quick else CYCLE_URLS
     runs: dict[str, Runs] = {name: [{} for _ in range(_CYCLES)] for name in _CONTENDERS}
     for metrics in runs["ours"]:
         metrics["canonicalise_us"] = _canonicalise_us()

@@ -1,8 +1,8 @@
 """Judge pending URLs against the run of their repository: which are new, and which marks change.
 
 Keys select, texts decide. A URL whose key is known is compared with the known text; URLs with equal
-keys are compared with the first of them. Where a text differs from that of its key, or a key has
-several texts, the group of that key is judged by its texts alone, in time linear in its size.
+keys are compared with the first of them. Where a text differs, the group of its key is judged by
+texts alone, in time linear in the number of URLs that have the key.
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ def judge(run: Run, pending: PendingUrls, known: KnownTexts) -> Verdicts:
     if not len(groups.starts):
         return _nothing()
     differs = _differs(run, pending, groups, known)
-    collides = np.logical_or.reduceat(differs, groups.starts) | _repeated(run, groups)
+    collides = np.logical_or.reduceat(differs, groups.starts)
     events = pending.events[groups.order]
     setter, mark = _last_marks(events, groups.starts)
     is_new = ~groups.known & ~collides
@@ -162,15 +162,6 @@ def _differs(run: Run, pending: PendingUrls, groups: _Groups, known: KnownTexts)
         first = groups.order[groups.starts[groups.group[of_first]]]
         differs[of_first] = differing(pending.texts, first, pending.texts, groups.order[of_first])
     return differs
-
-
-def _repeated(run: Run, groups: _Groups) -> Flags:
-    """Return which groups' keys are in the run more than once."""
-    repeated = groups.known.copy()
-    after = groups.at + 1
-    repeated &= after < len(run)
-    repeated[repeated] = run.keys[after[repeated]] == groups.keys[repeated]
-    return repeated
 
 
 def _last_marks(events: Events, starts: Positions) -> tuple[Flags, Events]:

@@ -5,6 +5,7 @@ from contextlib import closing
 import numpy as np
 import pytest
 
+from crawld.bench import seen as benchmark
 from crawld.bench.seen_btree import Btree
 from crawld.bench.seen_drum import Drum
 from crawld.bench.seen_structure import SeenContender
@@ -115,3 +116,18 @@ def test_the_structure_alone_finds_as_many_new_urls(web, tmp_path):
         contender.settle_structure()
         assert contender.known() == web.known
         assert len(contender.keys) == web.known
+
+
+def test_the_benchmark_measures_every_contender():
+    lines = []
+    value = benchmark.run(quick=True, progress=lines.append)
+    times = {"cycle_s", "cycle_cpu_s"}
+    assert value["ours"].keys() >= times | {
+        *("cycle_end_to_end_s", "cycle_end_to_end_cpu_s", "cycle_immediate_s", "remember_s"),
+        *("bytes_per_url", "text_bytes_per_url", "canonicalise_us", "peak_rss_mb", "keys_mb"),
+    }
+    for baseline in ("drum", "veuni", "btree"):
+        assert value["baselines"][baseline].keys() == times | {"bytes_per_url"}
+    assert value["runs"] >= 5
+    assert all(figure > 0 for figure in value["ours"].values())
+    assert lines[0] == "ours: 50,000 known URLs"
