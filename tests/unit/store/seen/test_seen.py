@@ -4,7 +4,7 @@ import pytest
 from crawld.core.seen import run
 from crawld.core.seen.event import SeenMark
 from crawld.errors import CorruptDatabaseError, StoreError
-from crawld.store.seen import chunk, known, pending, seen
+from crawld.store.seen import chunk, known, pending, seen, text
 from crawld.store.seen.seen import SeenFile
 
 
@@ -48,8 +48,16 @@ def test_the_structure_takes_thirteen_bytes_beside_the_text(connection, file):
     settled(connection, file, urls)
     stored = connection.execute("SELECT sum(length(entries)) FROM seen_chunk").get
     assert stored / len(urls) <= 13
-    text = connection.execute("SELECT sum(length(texts)) FROM seen_text").get
-    assert text < sum(map(len, urls)) / 3
+    octets = connection.execute("SELECT sum(length(texts)) FROM seen_text").get
+    assert octets < sum(map(len, urls)) / 3
+
+
+def test_few_new_urls_join_the_last_row_of_texts_until_it_is_full(connection, file, monkeypatch):
+    monkeypatch.setattr(text, "ROW_TEXTS", 10)
+    for start in range(0, 48, 4):
+        settled(connection, file, [f"https://a.org/{n}" for n in range(start, start + 4)])
+    rows = connection.execute("SELECT first_number, urls FROM seen_text ORDER BY 1").fetchall()
+    assert rows == [(first, 8) for first in range(0, 48, 8)]
 
 
 def test_a_small_batch_writes_only_the_chunks_that_it_falls_into(connection, file):
@@ -62,7 +70,7 @@ def test_a_small_batch_writes_only_the_chunks_that_it_falls_into(connection, fil
 
 
 @pytest.mark.parametrize(
-    "text",
+    "given",
     [
         "",
         "\0",
@@ -75,10 +83,10 @@ def test_a_small_batch_writes_only_the_chunks_that_it_falls_into(connection, fil
     ],
     ids=range(8),
 )
-def test_any_text_is_seen_once_and_returned_as_it_was(connection, file, text):
-    assert settled(connection, file, [text, "http://a.org/", text]).urls.count(text) == 1
-    assert settled(connection, file, [text]).urls == []
-    assert (text, SeenMark.WAITING) in list(known.urls_with_marks(connection))
+def test_any_text_is_seen_once_and_returned_as_it_was(connection, file, given):
+    assert settled(connection, file, [given, "http://a.org/", given]).urls.count(given) == 1
+    assert settled(connection, file, [given]).urls == []
+    assert (given, SeenMark.WAITING) in list(known.urls_with_marks(connection))
 
 
 def test_a_text_above_a_megabyte_is_refused_before_anything_is_stored(connection, file):
