@@ -7,7 +7,9 @@ names; age last, since a copier may be met first. Each host rests under the firs
 with which it shares pages itself: nothing follows from the pages of a third host.
 
 A host rests without the operator's word only under a host of its own owner, or under one that it
-declares itself. What a copier shows or declares can retire the copier only.
+declares itself. What a copier shows or declares can retire the copier only. If the names differ by
+more than service labels, the domain might give names to anybody after all: then the host to keep
+must be linked to from clearly more registrable domains, or neither from any.
 """
 
 from __future__ import annotations
@@ -16,12 +18,15 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from math import log
 
-from crawld.core.replica.owners import is_side_name, owner_of
+from crawld.core.replica.owners import is_side_name, owner_of, site_name
 
 _DAY_S = 86_400.0
 
 ALREADY_KEPT = "kept so far"
 """Reason for keeping a host that was chosen before."""
+
+CLEARLY_MORE = 2
+"""Factor by which inlinks, one more each, must exceed those of another host of a domain."""
 
 PREFERRED = "preferred by the operator"
 
@@ -74,18 +79,36 @@ def order_to_keep(
 
 
 def may_rest_under(
-    copy: HostProfile, kept: HostProfile, *, copy_declares: bool, crowded: Collection[str] = ()
+    copy: HostProfile,
+    kept: HostProfile,
+    *,
+    copy_declares: bool,
+    rests: bool = False,
+    crowded: Collection[str] = (),
 ) -> bool:
     """Whether a host may rest under another without a question to the operator.
 
     Args:
         copy_declares: whether the host itself declares the other to be the original.
+        rests: whether it rests there now; it stays until its own inlinks are clearly more.
         crowded: registrable domains that give names to anybody (`crowded_domains`).
     """
     if copy.preferred:
         return False
-    same_owner = owner_of(copy.name, crowded) == owner_of(kept.name, crowded)
-    return kept.preferred or copy_declares or same_owner
+    if kept.preferred or copy_declares:
+        return True
+    if owner_of(copy.name, crowded) != owner_of(kept.name, crowded):
+        return False
+    if site_name(copy.name) == site_name(kept.name):
+        return True
+    if rests:
+        return not _is_known_better(copy, kept)
+    return copy.inlinks == kept.inlinks == 0 or _is_known_better(kept, copy)
+
+
+def _is_known_better(one: HostProfile, other: HostProfile) -> bool:
+    """Whether clearly more registrable domains link to a host; a few can be bought."""
+    return one.inlinks >= CLEARLY_MORE * (other.inlinks + 1)
 
 
 def why_kept(

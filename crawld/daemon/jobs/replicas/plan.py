@@ -181,17 +181,17 @@ def _decide_group(
             pair = _ordered(kept, copy)
             is_declared = copy in declared[kept] and kept not in declared[copy]
             here, there = given.profiles[copy], given.profiles[kept]
+            row = rows.get(copy)
+            rests = row is not None and row.canonical_id == kept and row.status in RESTING
             is_confirmed = given.operator_words.get(pair) == "confirmed"
             if is_confirmed or may_rest_under(
-                here, there, copy_declares=is_declared, crowded=given.crowded
+                here, there, copy_declares=is_declared, rests=rests, crowded=given.crowded
             ):
-                row = rows.get(copy)
                 names = [given.profiles[host].name for host in declared[kept]]
                 why = why_kept(there, here, names, copy_declares=is_declared)
-                stays = row is not None and row.canonical_id == kept and row.status in RESTING
-                reason = row.reason if row is not None and stays else why
+                reason = row.reason if row is not None and rests else why
                 found[copy] = Decision(copy, kept, "pruned" if links[pair] else "partly", reason)
-            elif copy not in asked and _asks(pair, rows.get(copy), given):
+            elif copy not in asked and _asks(pair, row, given):
                 why = f"{there.name} and {here.name} may have different owners"
                 asked[copy] = Decision.held(copy, kept, why)
     held = [decision for copy, decision in asked.items() if copy not in found]

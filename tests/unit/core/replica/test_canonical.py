@@ -101,3 +101,24 @@ def test_the_last_tie_is_broken_by_the_alphabet():
     hosts = profiles(b_com={}, a_com={})
     assert kept(hosts) == 1
     assert why_kept(hosts[1], hosts[0], (), copy_declares=False) == "first in the alphabet"
+
+
+def test_names_of_one_domain_need_a_clear_victory():
+    """A platform that is missing in the public suffix list gives a thief a name beside another."""
+
+    def may(inlinks, kept_inlinks, **more):
+        copy = HostProfile(name="word.platform.com", inlinks=inlinks)
+        kept = HostProfile(name="other.platform.com", inlinks=kept_inlinks, https=True)
+        return may_rest_under(copy, kept, copy_declares=False, **more)
+
+    assert may(0, 0)
+    assert not may(0, 1)
+    assert may(0, 2)
+    assert not may(3, 3)
+    assert not may(3, 1)
+    assert may(3, 8)
+    # It stays where it rests, until it is clearly known better itself.
+    assert may(1, 1, rests=True)
+    assert not may(4, 1, rests=True)
+    www = HostProfile(name="www.platform.com", inlinks=9)
+    assert may_rest_under(www, HostProfile(name="platform.com"), copy_declares=False)
