@@ -114,6 +114,21 @@ def test_a_section_stops_deferring_late():
     assert not decide_section(more, SectionState(deferring=True), NOW).state.deferring
 
 
+def test_the_bound_is_that_of_the_pages_nobody_compared():
+    """Ninety of hundred agree: at most one differs, but that may be one of the ten left."""
+    drawn = [page_id for page_id, _ in whole((100, AGREES)).drawn()]
+    last = set(drawn[90:])
+    found = [
+        page._replace(standing=Standing.UNVISITED) if page.page_id in last else page
+        for page in pages((100, AGREES))
+    ]
+    section = tree(found).sections()["/"]
+    assert section.known_sample() == (90, 0)
+    assert section.agreeing_bound() == pytest.approx(0.9)
+    assert samples_needed(section) == 6
+    assert not decide_section(section, NEW_SECTION, NOW).state.deferring
+
+
 def test_pages_known_to_differ_beyond_the_sample_forbid_deferral():
     section = Section("/", size=1000, agreeing=60, differing=60, unvisited=880)
     section.sample = [(-at, at, Standing.AGREES) for at in range(60)]
@@ -152,6 +167,8 @@ def test_slow_divergence_returns_a_section_too():
     old = {**TURNED, "turned_at": NOW - 50 * DAY_S}
     assert decide_section(whole((10, old), (90, AGREES)), NEW_SECTION, NOW).has_returned
     assert not decide_section(whole((9, old), (91, AGREES)), NEW_SECTION, NOW).has_returned
+    always = whole((2, old), (30, DIFFERS), (100, AGREES))  # most of these never agreed
+    assert not decide_section(always, NEW_SECTION, NOW).has_returned
 
 
 def test_a_page_that_turned_has_others_compared_at_once():
