@@ -5,6 +5,8 @@ Everything is read in slices by a key, so that no reader holds a snapshot for lo
 
 from __future__ import annotations
 
+import array
+from collections.abc import Collection
 from typing import Any, Final, NamedTuple
 
 import apsw
@@ -109,6 +111,18 @@ def hosts(connection: apsw.Connection) -> list[SourceHost]:
         " WHERE visit_count > 0 ORDER BY host_id"
     )
     return [SourceHost(*row)._replace(preferred=bool(row[4])) for row in rows]
+
+
+def host_names(connection: apsw.Connection, host_ids: Collection[int]) -> dict[int, str]:
+    """Return the names of some hosts, fetched or not."""
+    if not host_ids:
+        return {}
+    rows: Any = connection.execute(
+        "SELECT host_id, host FROM carray(?) AS wanted CROSS JOIN host"
+        " ON host.host_id = wanted.value",
+        (apsw.carray(array.array("q", sorted(host_ids))),),
+    )
+    return dict(rows)
 
 
 def redirects(connection: apsw.Connection) -> list[Redirect]:

@@ -15,7 +15,7 @@ import structlog
 
 from crawld.core.content.html import parse as parse_html
 from crawld.core.replica.canonical import HostProfile
-from crawld.core.replica.owners import crowded_domains
+from crawld.core.replica.owners import crowded_domains, inlink_domains
 from crawld.core.replica.verdict import PROBED_PATHS, level_of
 from crawld.core.url import canonicalize, split_url, target_of
 from crawld.daemon.crawl.context import BackgroundWork, CrawlContext
@@ -219,6 +219,9 @@ class ReplicasJob(BackgroundWork):
             partners.setdefault(one, set()).add(other)
             partners.setdefault(other, set()).add(one)
         preferred = set(self._config().replicas.prefer)
+        linking = {host_id: self._search.linking_hosts(host_id) for host_id in partners}
+        named = {*partners, *(source for sources in linking.values() for source in sources)}
+        names = await self._database.read(inputs.host_names, named)
         profiles = {}
         for host in hosts:
             if host.host_id not in partners:
@@ -229,7 +232,10 @@ class ReplicasJob(BackgroundWork):
                 preferred=host.preferred or host.host in preferred,
                 https=own.https,
                 first_seen_at=host.added_at,
-                inlinks=self._search.inlinks(host.host_id, partners[host.host_id]),
+                inlinks=inlink_domains(
+                    (names[at] for at in linking[host.host_id] if at in names),
+                    (names[at] for at in (host.host_id, *partners[host.host_id])),
+                ),
                 pages=own.pages,
                 changed_at=own.changed_at,
             )

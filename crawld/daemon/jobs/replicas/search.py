@@ -174,10 +174,6 @@ class ReplicaSearch:
         """Return the other hosts on which links to a host were found first."""
         return frozenset(self._linked_from.get(host_id, ()))
 
-    def inlinks(self, host_id: int, but: Collection[int]) -> int:
-        """Return the number of other hosts that link to a host, without those in `but`."""
-        return len(self._linked_from.get(host_id, set()).difference(but))
-
     def suspects(self, redirects: Iterable[tuple[int, int]] = ()) -> list[int]:
         """Return hosts of candidate pairs with new copies since they were last returned."""
         self._merge()

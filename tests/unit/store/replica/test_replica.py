@@ -254,6 +254,14 @@ def test_one_host_of_a_group_is_preferred(connection, file):
         assert [row.host_id for row in inputs.hosts(connection) if row.preferred] == [host_id]
 
 
+def test_names_of_hosts_that_were_never_fetched(connection, file):
+    both(file, "/")
+    assert inputs.host_names(connection, {ONE_ID, OTHER_ID, 999}) == {
+        ONE_ID: "a.test", OTHER_ID: "www.a.test"
+    }  # fmt: skip
+    assert inputs.host_names(connection, set()) == {}
+
+
 def test_pages_are_read_once_and_again_after_changes(connection, file):
     both(file, "/", "/a")
     file.page(f"{COPY}/waits", visited=False)
