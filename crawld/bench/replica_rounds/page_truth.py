@@ -11,9 +11,9 @@ from crawld.core.replica.hosts import Ids, Keys
 from crawld.simweb.lookalike.pages import Days, Flags
 from crawld.simweb.lookalike.web import LookalikeWeb
 
-TOLERATED_DAYS: Final = (0.0, -0.05, -0.5, -1.0, 0.5, 1.0, 1.5, 2.0)
-"""Days from the visit of a page at which its twin may have shown the same: a mirror may be a day
-late, and the twin is visited every second day."""
+TOLERATED_DAYS: Final = (0.0, -0.05, -0.5, -1.0, -1.5, -2.0, 0.5, 1.0, 1.5, 2.0)
+"""Days from the visit of a page at which its twin may have shown the same: the twin is visited
+every second day, and a mirror may be late."""
 
 
 class PageTruth:

@@ -23,6 +23,8 @@ _CHANGING: Final = ("diverging_copies", "latest", "turning_copier", "large_sites
 
 _RETURN_SHARE: Final = 0.1
 _DECILE_PAIRS: Final = 50
+_SETTLED_DAYS: Final = 8.0
+_NOT_YET: Final = 99.0
 
 Verdict = tuple[int, int]
 """A host that is declared a replica, and its canonical host, by their numbers in the web."""
@@ -75,6 +77,7 @@ class RoundFigures:
     saved: dict[tuple[int, ...], SavedVisits] = field(default_factory=dict)
     _active: set[Verdict] = field(default_factory=set)
     _known: dict[tuple[int, int, float], bool] = field(default_factory=dict)
+    _last_day: float = 0.0
     _visits_before: Ids = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     _groups: list[tuple[int, ...]] = field(default_factory=list)
     _turned: list[tuple[int, float, Ids]] = field(default_factory=list)
@@ -167,6 +170,7 @@ class RoundFigures:
         for host, since, pages in self._turned:
             first, end = int(self.crawl.first_page[host]), int(self.crawl.first_page[host + 1])
             all_resting = [index for index in range(first, end) if index in resting]
+            self._last_day = day
             if day < since:
                 if len(all_resting) > (end - first) / 2:
                     self.rested_before.add(host)
@@ -220,7 +224,11 @@ class RoundFigures:
             if not any(self.web.hosts[one].kind in _CHANGING for one in pair)
         ]
         attacked = {host.victim for host in self.web.hosts if host.victim >= 0}
-        waited = [self.returned.get(host, 99.0) for host in sorted(self.rested_before)]
+        waited = [
+            self.returned.get(host, _NOT_YET)
+            for host, since, _ in self._turned
+            if host in self.rested_before and self._is_settled(since)
+        ]
         asked = self._returning_sections()
         return {
             "resting_differing_pages": float(len(self.differing)),
@@ -244,15 +252,20 @@ class RoundFigures:
         savable = sum(one.savable for one in self.saved.values())
         return sum(one.slots - one.made for one in self.saved.values()) / max(1.0, savable)
 
+    def _is_settled(self, since: float) -> bool:
+        """Whether enough time has passed since a change to judge what became of it."""
+        return since + _SETTLED_DAYS < self._last_day
+
     def _returning_sections(self) -> list[float]:
         found = []
-        for host, _, pages in self._turned:
+        for host, since, pages in self._turned:
             about = self.web.hosts[host].pages
             prefixes = {about.paths[at].split("/")[1] for at in pages.tolist()}
             inside = sum(path.split("/")[1] in prefixes for path in about.paths)
             size = inside if len(about) >= 150 else len(about)
-            if host in self.rested_before and len(pages) >= _RETURN_SHARE * size:
-                found.append(self.section_returned.get(host, 99.0))
+            is_known = host in self.rested_before and self._is_settled(since)
+            if is_known and len(pages) >= _RETURN_SHARE * size:
+                found.append(self.section_returned.get(host, _NOT_YET))
         return found
 
     def _calibration_error(self, pairs: Sequence[tuple[int, int, float | None]]) -> float:

@@ -89,10 +89,13 @@ def _by_host(host: Ids, count: int) -> list[Ids]:
 
 
 def decidable_groups(web: LookalikeWeb) -> list[tuple[int, ...]]:
-    """Return the hosts of each group of true copies whose direction needs no operator."""
+    """Return the hosts of each group of true copies whose direction needs no operator.
+
+    Names of an attacker are no such group.
+    """
     groups: dict[int, list[LookalikeHost]] = defaultdict(list)
     for host in web.hosts:
-        if host.group != NO_GROUP:
+        if host.group != NO_GROUP and host.victim < 0:
             groups[host.group].append(host)
     pairs = []
     for members in groups.values():
