@@ -30,6 +30,20 @@ def test_copies_rest_and_their_requests_are_saved(rounds):
     assert rounds.metrics["requests_saved_share"] > 0.5
 
 
+def test_no_page_rests_that_differed_when_last_compared(rounds):
+    assert rounds.metrics["resting_differing_pages"] == 0.0
+
+
+def test_no_host_is_wrongly_declared(rounds):
+    assert rounds.metrics["declared"] >= 2.0
+    assert not rounds.figures.wrong
+
+
+def test_no_attacker_wins(rounds):
+    assert rounds.metrics["attacks"] >= 2.0
+    assert rounds.metrics["hijacks_won"] == 0.0
+
+
 def test_pages_that_differ_are_seen_by_the_truth():
     web = make_lookalike_web(LookalikeParameters(hosts=4, kinds=("small_changes",)), 2)
     victim, attacker = next(
