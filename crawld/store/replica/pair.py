@@ -50,16 +50,10 @@ def put_pairs(connection: apsw.Connection, pairs: Iterable[PairRow]) -> None:
         connection.execute(_PUT_PAIR, (pair.one_id, pair.other_id, *verdict))
 
 
-def forget_pairs(connection: apsw.Connection, before: float) -> None:
-    """Delete pairs not judged since a time, without a decision of the operator.
-
-    Pairs of pruned hosts are not judged: they keep the evidence for which they were pruned.
-    """
-    connection.execute(
-        "DELETE FROM replica_pair WHERE judged_at < ? AND word IS NULL AND NOT EXISTS"
-        " (SELECT 1 FROM replica WHERE status IN ('pruned', 'partly')"
-        " AND host_id IN (one_id, other_id))",
-        (before,),
+def forget_pairs(connection: apsw.Connection, pairs: Iterable[tuple[int, int]]) -> None:
+    """Delete pairs, except those with a decision of the operator."""
+    connection.executemany(
+        "DELETE FROM replica_pair WHERE one_id = ? AND other_id = ? AND word IS NULL", list(pairs)
     )
 
 

@@ -7,20 +7,22 @@ due ▸ request visits that may decide a pair. Reads and writes are sliced, with
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
 import apsw
 import structlog
 
-from crawld.core.content.html import parse as parse_html
 from crawld.core.replica.canonical import HostProfile
 from crawld.core.replica.owners import crowded_domains, inlink_domains
-from crawld.core.replica.verdict import PROBED_PATHS, level_of
-from crawld.core.url import canonicalize, split_url, target_of
+from crawld.core.replica.verdict import PROBED_PATHS, PairEvidence
 from crawld.daemon.crawl.context import BackgroundWork, CrawlContext
 from crawld.daemon.crawl.replica_leases import ReplicaLeases
+from crawld.daemon.jobs.replicas.copies import CopyReader
 from crawld.daemon.jobs.replicas.decision import Decision
+from crawld.daemon.jobs.replicas.judged import JudgedPair
+from crawld.daemon.jobs.replicas.ledger import Pair, PairLedger
 from crawld.daemon.jobs.replicas.plan import PlanInput, is_overdue, plan
 from crawld.daemon.jobs.replicas.resting import REST_FACTOR
 from crawld.daemon.jobs.replicas.sampling import ReplicaSampling
@@ -28,29 +30,15 @@ from crawld.daemon.jobs.replicas.search import ReplicaSearch, SearchResult, same
 from crawld.daemon.jobs.replicas.storm import StormLimit
 from crawld.daemon.jobs.runner import JITTER_SHARE
 from crawld.daemon.pacing import PacedReader
-from crawld.errors import CorruptDatabaseError, InvalidUrlError
-from crawld.marks import Marks
 from crawld.store.replica import inputs, replica
 from crawld.store.replica import pages as replica_pages
-from crawld.store.replica import pair as replica_pair
-from crawld.store.replica.inputs import Cursors, SourceHost
-from crawld.store.replica.pair import PairRow
+from crawld.store.replica.inputs import Cursors, HostPageSummary, SourceHost
 from crawld.store.replica.replica import RESTING, ReplicaRow
-from crawld.store.versions import version
 
 log = structlog.get_logger(__name__)
 
 SLICE: Final = 2_000
 """Pages read in one query."""
-
-COPIES_PER_HOST: Final = 30
-"""Copies of a host whose canonical links are read."""
-
-MAX_COPY_BYTES: Final = 4 * 2**20
-"""Larger copies are not looked at."""
-
-HEAD_BYTES: Final = 64 * 1024
-"""Part of a body that is searched for a canonical link."""
 
 REQUESTED_PAIRS: Final = 500
 """Undecided pairs whose pages are requested in one run."""
@@ -69,7 +57,10 @@ class ReplicasJob(BackgroundWork):
         self._cursors: Cursors | None = None
         self._crowded: frozenset[str] = frozenset()
         self._crowded_among = 0
-        self._canonicals: dict[int, dict[str, int]] = {}
+        self._copies = CopyReader(self._paced, context.analyser.marks)
+        self._ledger = PairLedger(context.database, context.workers)
+        self._summaries: dict[int, HostPageSummary] = {}
+        self._asked: dict[tuple[int, int], PairEvidence] = {}
         self._counts = {"pages": 0, "pairs": 0, "pruned": 0, "held": 0, "withdrawn": 0, "asked": 0}
 
     @property
@@ -125,6 +116,8 @@ class ReplicasJob(BackgroundWork):
                     min(max(last.version_id, 0) + SLICE, up_to.version_id),
                 )
                 pages = await self._paced.read(inputs.pages_between, last, step)
+                for host_id in {page.host_id for page in pages}:
+                    self._summaries.pop(host_id, None)
                 await self._workers.run(self._search.add, pages, abandon_on_cancel=True)
                 last = step
         self._cursors = up_to
@@ -134,42 +127,32 @@ class ReplicasJob(BackgroundWork):
         numbers, redirects = await self._database.read(_redirects, hosts)
         suspects = await self._workers.run(self._search.suspects, redirects, abandon_on_cancel=True)
         for host_id in suspects:
-            self._canonicals[host_id] = await self._canonicals_of(host_id)
-        canonicals = {
-            (host_id, to): count
-            for host_id, named in self._canonicals.items()
-            for name, count in named.items()
-            if (to := numbers.get(name)) is not None and to != host_id
-        }
+            self._search.set_links(host_id, await self._copies.read(host_id))
+        canonicals = self._copies.canonicals(numbers)
         rows = await self._database.read(replica.list_replicas)
         stale = {row.host_id: row.since for row in rows if row.status == "withdrawn"}
+        stored = list(await self._ledger.load())
         return await self._workers.run(
-            lambda: self._search.judge(hosts, redirects, canonicals, stale_before=stale),
+            lambda: self._search.judge(
+                hosts, redirects, canonicals, stale_before=stale, stored=stored
+            ),
             abandon_on_cancel=True,
         )
-
-    async def _canonicals_of(self, host_id: int) -> dict[str, int]:
-        """Count the hosts that a host's pages name as canonical under the same path."""
-        copies, pages = await self._database.read(inputs.copies, host_id, COPIES_PER_HOST)
-        named = await self._paced.read(_count_canonicals, copies, self._analyser.marks)
-        return {name: round(count * pages / len(copies)) for name, count in named.items()}
 
     # --- deciding --------------------------------------------------------------------------------
 
     async def _decide(self, hosts: list[SourceHost], found: SearchResult) -> PlanInput:
         now = self._clock.now()
         rows = await self._database.read(replica.list_replicas)
-        stored = await self._database.read(replica_pair.list_pairs)
-        pruned = {row.host_id for row in rows if row.status in RESTING}
-        fresh = {
-            (pair.one_id, pair.other_id): pair
-            for pair in found.pairs
-            if not pruned & {pair.one_id, pair.other_id}
-        }
-        evidence = {(pair.one_id, pair.other_id): pair.evidence for pair in stored}
-        kept = {pair: known for pair, known in evidence.items() if pruned & set(pair)}
+        stored = await self._ledger.load()
+        resting = {row.host_id for row in rows if row.status in RESTING}
+        fresh, kept = await self._workers.run(
+            _split_pairs, found.pairs, stored, resting, abandon_on_cancel=True
+        )
         evidence = kept | {pair: judged.evidence for pair, judged in fresh.items()}
-        operator_words = {(pair.one_id, pair.other_id): pair.word for pair in stored if pair.word}
+        # The operator may have decided pairs that the search does not know.
+        evidence |= {pair: stored[pair] for pair in self._ledger.words if pair not in evidence}
+        operator_words = self._ledger.words
         released = await self._database.read(replica.all_allowed)
         known = PlanInput(
             evidence=evidence,
@@ -184,21 +167,7 @@ class ReplicasJob(BackgroundWork):
                 prune=self._config().replicas.prune,
             ),
         )
-        judgements = [
-            PairRow(
-                one_id=one,
-                other_id=other,
-                judged_at=now,
-                level=level_of(judged.evidence),
-                evidence=judged.evidence,
-                features=judged.features,
-            )
-            for (one, other), judged in fresh.items()
-        ]
-        for begin in range(0, len(judgements), replica_pages.SLICE):
-            part = judgements[begin : begin + replica_pages.SLICE]
-            await self._database.write(replica_pair.put_pairs, part)
-        await self._database.write(replica_pair.forget_pairs, now)
+        await self._ledger.put(fresh, kept, now)
         planned = await self._workers.run(plan, known, abandon_on_cancel=True)
         await self._apply(planned, rows, now)
         if released:
@@ -226,7 +195,10 @@ class ReplicasJob(BackgroundWork):
         for host in hosts:
             if host.host_id not in partners:
                 continue
-            own = await self._database.read(inputs.summarize_pages, host.host_id)
+            own = self._summaries.get(host.host_id)
+            if own is None:
+                own = await self._database.read(inputs.summarize_pages, host.host_id)
+                self._summaries[host.host_id] = own
             profiles[host.host_id] = HostProfile(
                 name=host.host,
                 preferred=host.preferred or host.host in preferred,
@@ -277,8 +249,14 @@ class ReplicasJob(BackgroundWork):
         """Request early visits of pages that may decide a pair."""
         names = {host.host_id: host.host for host in hosts}
         settled = {row.host_id for row in rows if row.status in RESTING}
-        pairs = [pair for pair in found.undecided if not settled.intersection(pair)]
-        for one, other in pairs[:REQUESTED_PAIRS]:
+        evidence = {(pair.one_id, pair.other_id): pair.evidence for pair in found.promising}
+        pairs = [
+            pair
+            for pair in found.undecided
+            if not settled.intersection(pair) and self._asked.get(pair) != evidence[pair]
+        ][:REQUESTED_PAIRS]
+        self._asked |= {pair: evidence[pair] for pair in pairs}
+        for one, other in pairs:
             pages = await self._paced.read(replica_pages.shared_unvisited, one, other, PROBED_PATHS)
             for host_id, site_id in dict.fromkeys((page.host_id, page.site_id) for page in pages):
                 host = self._state.hosts.get(names[host_id])
@@ -286,6 +264,24 @@ class ReplicasJob(BackgroundWork):
                     first = [page.page_id for page in pages if page[:2] == (host_id, site_id)]
                     self._state.pages_of(host, site_id).add_new(first, soon=True)
             self._counts["asked"] += len(pages)
+
+
+def _split_pairs(
+    judged: Sequence[JudgedPair], stored: Mapping[Pair, PairEvidence], resting: Collection[int]
+) -> tuple[dict[Pair, JudgedPair], dict[Pair, PairEvidence]]:
+    """Return the judged pairs that count, and the stored ones that stay as they are.
+
+    The texts of resting pages age, so that their hosts keep the evidence for which they rest.
+    """
+    fresh = {
+        (pair.one_id, pair.other_id): pair
+        for pair in judged
+        if pair.one_id not in resting and pair.other_id not in resting
+    }
+    kept = {
+        pair: known for pair, known in stored.items() if pair[0] in resting or pair[1] in resting
+    }
+    return fresh, kept
 
 
 def _put_decisions(
@@ -310,32 +306,6 @@ def _redirects(
     """Return host numbers by name, and counts of redirects by pair; on a reader's thread."""
     numbers = {host.host: host.host_id for host in hosts}
     return numbers, same_path_redirects(inputs.redirects(connection), numbers)
-
-
-def _count_canonicals(
-    connection: apsw.Connection, copies: list[tuple[str, int]], marks: Marks
-) -> dict[str, int]:
-    """Count canonical links by the host they name; on a reader's thread."""
-    counts: dict[str, int] = {}
-    for url, version_id in copies:
-        try:
-            if version.body_bytes(connection, version_id) > MAX_COPY_BYTES:
-                continue
-            kept = version.read_copy(connection, version_id)
-            # Most pages have no canonical link; this check takes a tenth of the time of a parse.
-            if kept is None or b"canonical" not in kept.body[:HEAD_BYTES].lower():
-                continue
-            if not kept.readable:
-                continue
-            with marks.under(url):
-                named = parse_html(kept.body[: 2 * HEAD_BYTES]).canonical
-            target = canonicalize(named, url) if named else None
-        except (CorruptDatabaseError, InvalidUrlError):
-            continue
-        if target is not None and target_of(target) == target_of(url):
-            name = split_url(target).host
-            counts[name] = counts.get(name, 0) + 1
-    return counts
 
 
 def _summary(found: SearchResult, counts: dict[str, int]) -> str:

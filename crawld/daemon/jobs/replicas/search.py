@@ -69,6 +69,8 @@ class SearchResult:
     """The result of judging all pairs.
 
     Attributes:
+        pairs: pairs with enough evidence to be stored.
+        promising: these and others that more pages may decide.
         candidates: number of pairs that share something.
         dropped: pairs left out because `PAIR_BUDGET` was exhausted.
         undecided: pairs that more pages may decide, most probable first.
@@ -78,6 +80,7 @@ class SearchResult:
     """
 
     pairs: list[JudgedPair]
+    promising: list[JudgedPair]
     hosts: int
     candidates: int
     dropped: int
@@ -239,6 +242,7 @@ class ReplicaSearch:
         pairs = [pair for pair in promising if pair.is_kept]
         return SearchResult(
             pairs,
+            promising,
             len(hosts),
             len(found.keys),
             found.dropped,

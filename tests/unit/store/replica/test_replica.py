@@ -205,12 +205,12 @@ def test_the_operators_decision_outlives_verdicts(connection, file):
     assert replica_pair.put_words(connection, [(ONE_ID, OTHER_ID)], "rejected", AT) == 0
     later = replace(PAIR, judged_at=AT + 1, level=VerdictLevel.LIKELY)
     replica_pair.put_pairs(connection, [later])
-    replica_pair.forget_pairs(connection, AT + 2)
+    replica_pair.forget_pairs(connection, [(ONE_ID, OTHER_ID)])
     assert replica_pair.list_pairs(connection) == [replace(later, word="rejected")]
     assert replica_pair.list_pairs(connection, OTHER_ID)
     assert not replica_pair.list_pairs(connection, 77)
     assert replica_pair.put_words(connection, [(ONE_ID, OTHER_ID)], None, AT) == 1
-    replica_pair.forget_pairs(connection, AT + 2)
+    replica_pair.forget_pairs(connection, [(ONE_ID, OTHER_ID)])
     assert replica_pair.list_pairs(connection) == []
 
 
@@ -233,17 +233,6 @@ def test_pairs_without_a_decision_are_left_out_of_the_short_list(connection, fil
     assert replica_pair.count_pairs(connection) == 1
     replica.put_replica(connection, OTHER_ID, ONE_ID, "held", "", now=AT, look_at=AT)
     assert replica_pair.list_pairs(connection, decided=True) == [PAIR]
-
-
-def test_pairs_no_longer_judged_are_deleted_unless_pruned(connection, file):
-    both(file, "/")
-    replica_pair.put_pairs(connection, [PAIR])
-    file.prune()
-    replica_pair.forget_pairs(connection, AT + 1)
-    assert len(replica_pair.list_pairs(connection)) == 1
-    replica.drop_replica(connection, OTHER_ID)
-    replica_pair.forget_pairs(connection, AT + 1)
-    assert replica_pair.list_pairs(connection) == []
 
 
 def test_one_host_of_a_group_is_preferred(connection, file):

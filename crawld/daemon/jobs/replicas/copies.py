@@ -1,0 +1,140 @@
+"""What the stored copies of hosts say about other hosts: canonical links, and hosts linked to.
+
+Derived state: a copy is read once after a start, and again only if the page has a new copy. Copies
+are read beside the crawl, so that no visit takes longer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final, NamedTuple
+
+import apsw
+import numpy as np
+
+from crawld.core.content.html import parse as parse_html
+from crawld.core.replica.hosts import Keys
+from crawld.core.replica.outlinks import linked_names, sketch_of
+from crawld.core.url import canonicalize, split_url, target_of
+from crawld.daemon.pacing import PacedReader
+from crawld.errors import CorruptDatabaseError, InvalidUrlError
+from crawld.marks import Marks
+from crawld.store.replica import inputs
+from crawld.store.versions import version
+
+FIRST_COPIES: Final = 8
+"""Copies of a host that are read, the nearest to the seeds ..."""
+
+MOST_COPIES: Final = 30
+"""... or this many, if one of these names another host as canonical."""
+
+MAX_COPY_BYTES: Final = 4 * 2**20
+"""Larger copies are not looked at."""
+
+HEAD_BYTES: Final = 64 * 1024
+"""Part of a body that is searched for a canonical link."""
+
+Copy = tuple[str, int]
+"""URL and version_id."""
+
+_NO_KEYS: Final[Keys] = np.zeros(0, dtype=np.uint64)
+
+
+class CopyFacts(NamedTuple):
+    """What was read from the copies of a host.
+
+    Attributes:
+        read: version_ids of the newest copies that were read, ascending.
+        canonicals: by version_id, the other host that it names as canonical under its path.
+        pages: pages of the host with a copy.
+        linked: sketch of the hosts that its copies link to, or did.
+    """
+
+    read: tuple[int, ...] = ()
+    canonicals: Mapping[int, str] = {}
+    pages: int = 0
+    linked: Keys = _NO_KEYS
+
+    def counted(self) -> dict[str, int]:
+        """Return how many of all pages name each host, estimated from the copies read."""
+        counts: dict[str, int] = {}
+        for name in self.canonicals.values():
+            counts[name] = counts.get(name, 0) + 1
+        return {name: round(count * self.pages / len(self.read)) for name, count in counts.items()}
+
+
+class CopyReader:
+    """Reads the copies of hosts that changed."""
+
+    def __init__(self, paced: PacedReader, marks: Marks) -> None:
+        self._paced = paced
+        self._marks = marks
+        self._facts: dict[int, CopyFacts] = {}
+
+    async def read(self, host_id: int) -> Keys:
+        """Read the new copies of a host; return the sketch of the hosts it links to."""
+        before = self._facts.get(host_id, CopyFacts())
+        facts = await self._paced.read(read_facts, host_id, before, self._marks)
+        self._facts[host_id] = facts
+        return facts.linked
+
+    def canonicals(self, numbers: Mapping[str, int]) -> dict[tuple[int, int], int]:
+        """Return (from, to) host numbers to the pages that name the other as canonical."""
+        return {
+            (host_id, to): count
+            for host_id, facts in self._facts.items()
+            if facts.canonicals
+            for name, count in facts.counted().items()
+            if (to := numbers.get(name)) is not None and to != host_id
+        }
+
+
+def read_facts(
+    connection: apsw.Connection, host_id: int, before: CopyFacts, marks: Marks
+) -> CopyFacts:
+    """Return what the copies of a host say; reads those not read before; on a reader's thread."""
+    copies, pages = inputs.copies(connection, host_id, MOST_COPIES)
+    known = set(before.read)
+    canonicals = {at: name for _, at in copies if (name := before.canonicals.get(at)) is not None}
+    names: set[str] = set()
+
+    def examine(some: Sequence[Copy]) -> None:
+        for url, version_id in some:
+            if version_id not in known:
+                named = _examine(connection, url, version_id, names, marks)
+                if named is not None:
+                    canonicals[version_id] = named
+
+    examine(copies[:FIRST_COPIES])
+    if canonicals:
+        examine(copies[FIRST_COPIES:])
+    else:
+        copies = copies[:FIRST_COPIES]
+    read = tuple(sorted(version_id for _, version_id in copies))
+    return CopyFacts(read, canonicals, pages, sketch_of(before.linked, names))
+
+
+def _examine(
+    connection: apsw.Connection, url: str, version_id: int, names: set[str], marks: Marks
+) -> str | None:
+    """Add the hosts that a copy links to; return the other host that it names as canonical."""
+    own = split_url(url).host
+    try:
+        if version.body_bytes(connection, version_id) > MAX_COPY_BYTES:
+            return None
+        kept = version.read_copy(connection, version_id)
+        if kept is None or not kept.readable:
+            return None
+        names |= linked_names(kept.body) - {own}
+        # Most pages have no canonical link; this check takes a tenth of the time of a parse.
+        if b"canonical" not in kept.body[:HEAD_BYTES].lower():
+            return None
+        with marks.under(url):
+            named = parse_html(kept.body[: 2 * HEAD_BYTES]).canonical
+        target = canonicalize(named, url) if named else None
+    except (CorruptDatabaseError, InvalidUrlError):
+        return None
+    if target is None or target_of(target) != target_of(url):
+        return None
+    name = split_url(target).host
+    return name if name != own else None

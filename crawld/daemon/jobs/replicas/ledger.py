@@ -1,0 +1,96 @@
+"""The stored pairs in memory, so that a run reads and writes only those that moved."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import replace
+from typing import Final
+
+from crawld.core.replica.verdict import PairEvidence, level_of
+from crawld.daemon.jobs.replicas.judged import JudgedPair
+from crawld.store.engine.database import Database
+from crawld.store.replica import pair as replica_pair
+from crawld.store.replica.pair import PairRow, Word
+from crawld.workers import Workers
+
+Pair = tuple[int, int]
+
+SLICE: Final = 100
+"""Pairs written in one transaction."""
+
+MOVED_PROBABILITY: Final = 0.02
+"""A pair whose probability moved by less is not written again."""
+
+
+class PairLedger:
+    """The pairs that are stored, and the operator's words on them."""
+
+    def __init__(self, database: Database, workers: Workers) -> None:
+        self._database = database
+        self._workers = workers
+        self._evidence: dict[Pair, PairEvidence] | None = None
+        self.words: dict[Pair, Word] = {}
+
+    async def load(self) -> Mapping[Pair, PairEvidence]:
+        """Return the stored evidence; reads all of it once, later only what others may write."""
+        if self._evidence is None:
+            rows = await self._database.read(replica_pair.list_pairs)
+            self._evidence = {(row.one_id, row.other_id): row.evidence for row in rows}
+        else:
+            rows = await self._database.read(replica_pair.list_pairs, decided=True)
+            for row in rows:
+                self._evidence.setdefault((row.one_id, row.other_id), row.evidence)
+        self.words = {(row.one_id, row.other_id): row.word for row in rows if row.word}
+        return self._evidence
+
+    async def put(
+        self, judged: Mapping[Pair, JudgedPair], kept: Collection[Pair], now: float
+    ) -> int:
+        """Store the pairs that moved, forget those that are neither judged nor kept.
+
+        Returns:
+            The number of pairs written or forgotten.
+        """
+        assert self._evidence is not None
+        stored = self._evidence
+        rows, gone = await self._workers.run(
+            _changes, stored, judged, {*kept, *self.words}, now, abandon_on_cancel=True
+        )
+        for begin in range(0, len(rows), SLICE):
+            await self._database.write(replica_pair.put_pairs, rows[begin : begin + SLICE])
+        for begin in range(0, len(gone), SLICE):
+            await self._database.write(replica_pair.forget_pairs, gone[begin : begin + SLICE])
+        stored.update({(row.one_id, row.other_id): row.evidence for row in rows})
+        for pair in gone:
+            del stored[pair]
+        return len(rows) + len(gone)
+
+
+def _changes(
+    stored: Mapping[Pair, PairEvidence],
+    judged: Mapping[Pair, JudgedPair],
+    kept: Collection[Pair],
+    now: float,
+) -> tuple[list[PairRow], list[Pair]]:
+    """Return the pairs to write, and those to forget."""
+    rows = [
+        PairRow(
+            one_id=one,
+            other_id=other,
+            judged_at=now,
+            level=level_of(pair.evidence),
+            evidence=pair.evidence,
+            features=pair.features,
+        )
+        for (one, other), pair in judged.items()
+        if has_moved(stored.get((one, other)), pair.evidence)
+    ]
+    return rows, [pair for pair in stored if pair not in judged and pair not in kept]
+
+
+def has_moved(before: PairEvidence | None, now: PairEvidence) -> bool:
+    """Whether evidence differs from what is stored, by more than a small step of probability."""
+    if before is None or (before.probability is None) != (now.probability is None):
+        return True
+    step = abs((before.probability or 0.0) - (now.probability or 0.0))
+    return step >= MOVED_PROBABILITY or replace(before, probability=now.probability) != now
