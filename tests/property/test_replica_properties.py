@@ -1,5 +1,6 @@
-"""Replicas: batches equal one batch, updated counts equal a rebuild, domination as defined."""
+"""Replicas: batches equal one batch, counts equal a rebuild, domination as defined, storms end."""
 
+from collections import Counter
 from itertools import combinations
 
 import numpy as np
@@ -10,6 +11,7 @@ from crawld.core.replica.candidates import CandidateIndex
 from crawld.core.replica.em import TrainingVectors, em_passes
 from crawld.core.replica.lac import Rules
 from crawld.core.replica.pareto import count_dominated
+from crawld.core.replica.storm import NewReplica, released, storm_limit
 
 pages = st.lists(
     st.tuples(st.integers(0, 12), st.integers(1, 6), st.integers(0, 6)), min_size=1, max_size=60
@@ -87,3 +89,32 @@ def test_count_dominated_agrees_with_the_definition(reference, asked):
         for p, q, _ in asked
     ]
     assert got.tolist() == expected
+
+
+@given(
+    st.lists(st.integers(0, 4), min_size=1, max_size=120),
+    st.integers(1, 400),
+    st.floats(0.0, 0.3),
+    st.randoms(use_true_random=False),
+)
+def test_a_storm_ends_within_its_limits_and_nobody_waits_out_of_turn(domains, hosts, share, rng):
+    """Search after search: never more than the limits, the longest waiting of a domain first."""
+    since = {host: rng.choice((None, 1.0, 2.0, 3.0)) for host in range(len(domains))}
+    size = Counter(str(domain) for domain in domains)
+    left = set(since)
+    for _ in range(1 + len(domains)):
+        new = [
+            NewReplica(host_id=host, domain=str(domains[host]), waiting_since=since[host])
+            for host in left
+        ]
+        gone = released(new, hosts=hosts, domain_hosts=size, share=share)
+        assert gone <= left
+        assert len(gone) <= storm_limit(hosts, share)
+        for domain, count in Counter(str(domains[host]) for host in gone).items():
+            assert count <= storm_limit(size[domain], share)
+            of_domain = [host for host in left if str(domains[host]) == domain]
+            order = sorted(of_domain, key=lambda host: (since[host] or 9.0, host))
+            assert set(order[:count]) == {host for host in gone if str(domains[host]) == domain}
+        assert gone or not left
+        left -= gone
+    assert not left

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Final
 
 from fastapi import APIRouter
 
@@ -20,10 +21,14 @@ from crawld.daemon.api.schemas.replicas import (
 )
 from crawld.daemon.api.schemas.status import Done
 from crawld.daemon.daemon import Daemon
+from crawld.daemon.pacing import LoopSlices, parts_of
 from crawld.store.replica import pair as replica_pair
 from crawld.store.replica import replica
 from crawld.store.replica.pair import PairRow
 from crawld.store.replica.replica import ReplicaRow
+
+MAX_PAIRS: Final = 2_000
+"""Pairs in one response, the most certain: a wiki farm may have 100,000."""
 
 
 def replica_routes(daemon: Daemon) -> APIRouter:
@@ -77,17 +82,27 @@ async def replica_statuses(
     host_id = None if host is None else await known_host_id(daemon, host)
     rows = await daemon.database.read(replica.list_replicas)
     pairs = await daemon.database.read(
-        replica_pair.list_pairs, host_id, decided=host_id is None and not every_pair
+        replica_pair.list_pairs,
+        host_id,
+        decided=host_id is None and not every_pair,
+        limit=MAX_PAIRS,
     )
     known = await daemon.database.read(replica_pair.count_pairs)
     shown = [row for row in rows if host_id is None or host_id in (row.host_id, row.canonical_id)]
     settings = daemon.config.replicas
+    slices = LoopSlices()
+    replicas: list[ReplicaStatus] = []
+    for some in parts_of(by_importance(shown, pairs)):
+        leased = daemon.crawl.leases.is_leased
+        replicas += [_replica_status(row, stands_in=leased(row.host)) for row in some]
+        await slices.pause()
+    pair_statuses: list[PairStatus] = []
+    for some_pairs in parts_of(pairs):
+        pair_statuses += [_pair_status(pair) for pair in some_pairs]
+        await slices.pause()
     return Replicas(
-        replicas=[
-            _replica_status(row, stands_in=daemon.crawl.leases.is_leased(row.host))
-            for row in by_importance(shown, pairs)
-        ],
-        pairs=[_pair_status(pair) for pair in pairs],
+        replicas=replicas,
+        pairs=pair_statuses,
         pairs_left_out=known - len(pairs),
         turn_hosts=storm_limit(len(daemon.state.hosts), settings.storm_share),
         every_s=settings.every_s,

@@ -58,25 +58,31 @@ def forget_pairs(connection: apsw.Connection, pairs: Iterable[tuple[int, int]]) 
 
 
 _DECIDED: Final = """
-WHERE word IS NOT NULL OR EXISTS (SELECT 1 FROM replica
-  WHERE host_id IN (one_id, other_id) AND canonical_id IN (one_id, other_id))
+WHERE word IS NOT NULL OR EXISTS (SELECT 1 FROM replica WHERE status = 'held'
+  AND host_id IN (one_id, other_id) AND canonical_id IN (one_id, other_id))
 """
 
 
 def list_pairs(
-    connection: apsw.Connection, host_id: int | None = None, *, decided: bool = False
+    connection: apsw.Connection,
+    host_id: int | None = None,
+    *,
+    decided: bool = False,
+    limit: int = -1,
 ) -> list[PairRow]:
     """Return the pairs of a host, or all, the most certain first.
 
     Args:
         host_id: one of the hosts.
-        decided: only pairs that the operator has decided, and those of a replica and its canonical
-            host.
+        decided: only pairs that the operator has decided, and those of a replica that waits and its
+            canonical host.
+        limit: largest number of pairs; negative: no limit.
     """
     where, bindings = ("WHERE ?1 IN (one_id, other_id)", (host_id,)) if host_id else ("", ())
     rows = connection.execute(
         "SELECT one_id, other_id, judged_at, level, evidence, features, word FROM replica_pair"
-        f" {_DECIDED if decided else where} ORDER BY level, probability DESC, one_id, other_id",
+        f" {_DECIDED if decided else where} ORDER BY level, probability DESC, one_id, other_id"
+        f" LIMIT {limit:d}",
         () if decided else bindings,
     )
     return [

@@ -62,8 +62,8 @@ class Replicas(BaseModel):
 
     replicas: list[ReplicaStatus]
     pairs: list[PairStatus] = Field(
-        description="Pairs of a host and the one that it copies, and those that the operator has "
-        "decided; with all=true or a host, every pair."
+        description="Pairs of a host that waits and the one that it may copy, and those that the "
+        "operator has decided; with all=true or a host, every pair; at most 2,000."
     )
     pairs_left_out: int = Field(description="Judged pairs that are not among `pairs`.")
     turn_hosts: int = Field(description="Hosts that one search prunes at most (storm_share).")
