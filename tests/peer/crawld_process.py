@@ -77,15 +77,14 @@ class Crawld:
         *arguments: str | Path,
         ready: bool = True,
         program: Sequence[str | Path] = _CRAWLD,
-        forked: bool = True,
     ) -> ManagedProcess:
         """Start a daemon: `start("mirror", url)`, `start("run", "-c", config)`.
 
         Args:
             arguments: the command line after `crawld`.
             ready: wait until the control socket answers.
-            program: what to run instead of `crawld`.
-            forked: start it without its imports, by the fork server; False: execute it.
+            program: what to run instead of `crawld`, which is forked; this is executed, because
+                it may change modules before others import them.
 
         Raises:
             ProcessError: it ended before the socket answered, or the socket does not answer in
@@ -98,7 +97,7 @@ class Crawld:
             self.folder,
             name=f"crawld-{self._starts}",
             environment=self._environment,
-            forked=forked,
+            forked=program is _CRAWLD,
         )
         if ready:
             self.wait_until(lambda _: True)
