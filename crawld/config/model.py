@@ -335,8 +335,8 @@ class ReplicasConfig(ConfigTable):
 
     prune: StrictBool = key(
         True,
-        "Whether to skip pages of replicas (with a certain verdict) that the canonical host "
-        "has too.",
+        "Whether pages of replicas rest whose text the canonical host has at the same path; "
+        "some are visited, to check that it still has.",
     )
     every_s: PositiveSeconds = key(3_600.0, "Pause between two searches for replicas.")
     storm_share: Share = key(
@@ -347,14 +347,15 @@ class ReplicasConfig(ConfigTable):
     )
     sample_pages: Annotated[int, Field(strict=True, ge=3, le=1_000)] = key(
         8,
-        "Pages of a replica visited per sampling, to check that it is still a replica.",
+        "Most pages of a replica visited per sampling, to check that they still agree.",
         unit="pages",
     )
     first_sample_s: PositiveSeconds = key(
         21_600.0, "Time until the first sampling of a few pages of a new replica."
     )
     sample_every_s: PositiveSeconds = key(
-        7 * 86_400.0, "Sampling interval of established replicas; new ones are sampled sooner."
+        7 * 86_400.0,
+        "Longest sampling interval of a replica; the more visits it saves, the shorter it is.",
     )
     prefer: tuple[HostName, ...] = key(
         (), 'Hosts that are always kept instead of their replicas: ["www.example.org"].'

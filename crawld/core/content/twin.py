@@ -25,7 +25,10 @@ OWN_PATH = "\x1a"
 """Stands for the path of the page in its text."""
 
 MIN_NAME = 3
-"""Characters from which the last part of a path is masked in the text: shorter ones are words."""
+"""Characters from which the last part of a path is masked in the text: shorter ones are words.
+
+A number is not masked, since pages of a list may differ in little else.
+"""
 
 _SCHEME = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]{0,31}+:")
 
@@ -81,6 +84,7 @@ def _forms(target: str) -> list[str]:
     name = plain.rstrip("/").rpartition("/")[2]
     stem = name.rpartition(".")[0] or name
     forms = {target, target.replace("&", "&amp;"), path, plain}
-    forms |= {form for each in (name, stem) for form in (each, each.replace("_", " "))}
+    words = [each for each in (name, stem) if not each.isdigit()]
+    forms |= {form for each in words for form in (each, each.replace("_", " "))}
     long = {form for form in forms if len(form) >= (2 if form.startswith("/") else MIN_NAME)}
     return sorted(long, key=lambda form: (-len(form), form))

@@ -178,3 +178,17 @@ async def test_pages_that_an_older_version_suspended_are_compared(resting):
     await w.round(1.1 * DAY_S)  # all pages at rest are looked at once a day, and at the start
     assert w.resting(OTHER) == set(range(12))
     assert w.asked_pages(OTHER, 0) == set(range(20))
+
+
+async def test_twins_with_absolute_links_and_counters_rest(resting):
+    def show(number, path, origin, at):
+        link = f'<a href="{origin}/manual/01.html">First</a>'
+        counter = f"<p id=counter>Read {int(at * 1000) % 100_000} times"
+        return f"<p>{words(number)} {link}{counter}<p>Source: {origin}{path}"
+
+    sites = (ManualSite(ONE, 20, show), ManualSite(OTHER, 20, show))
+    w = await resting(*sites, replicas={"prefer": [ONE]})
+    for _ in range(6):
+        await w.round()
+    assert w.compared(OTHER) == {"agrees": 20}
+    assert len(w.resting(OTHER)) >= 16  # the others are sampled

@@ -84,6 +84,11 @@ def test_a_page_that_repeats_its_path_has_one_text_on_all_paths(html):
     assert len(texts) == 1
 
 
+def test_a_number_is_no_name():
+    assert text("<p>Item 1234", path="/item/1234") == "Item 1234"
+    assert text("<p>Item 1234 at /item/1234.html", path="/item/1234.html").startswith("Item 1234 ")
+
+
 def test_the_root_is_no_word_of_the_text():
     assert text("<p>a/b", path="/") == "a/b"
 
