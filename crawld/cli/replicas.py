@@ -62,7 +62,10 @@ def replicas(
     ] = False,
     dry_run: Annotated[
         bool,
-        typer.Option(help="Change nothing; show which pages would rest and which of them differ."),
+        typer.Option(
+            "--dry-run",
+            help="Change nothing; show which pages would rest and which of them differ.",
+        ),
     ] = False,
 ) -> None:
     """List replicas (hosts with the same content as another), and answer questions about them.
