@@ -14,6 +14,7 @@ from typing import Final
 import numpy as np
 
 from crawld.bench.seen_files import KEY_BYTES, Ids, Records, make_durable
+from crawld.core.seen.keys import distinct
 
 RECORD_BYTES: Final = 39
 
@@ -33,7 +34,7 @@ class Drum:
         """Return the URLs of a batch that are new, each once, and keep them."""
         found = []
         with self._path.open("rb") as old, self._path.with_suffix(".new").open("wb") as file:
-            for bucket, part in enumerate(_buckets(np.unique(ids))):
+            for bucket, part in enumerate(_buckets(distinct(ids))):
                 known = Records.read(old, self._counts[bucket], self._payload_bytes)
                 new = known.new_of(part)
                 merged = known.merged(Records.of(new, self._payload_bytes))

@@ -17,6 +17,7 @@ import numpy as np
 
 from crawld.bench.seen_files import KEY_BYTES, Ids, Records, make_durable
 from crawld.bench.seen_web import SomeUrls, mixed
+from crawld.core.seen.keys import distinct
 
 REPOSITORIES: Final = 50
 RECORD_BYTES: Final = 45
@@ -80,7 +81,7 @@ class Veuni:
         return np.concatenate([self._settle(each) for each in range(REPOSITORIES)])
 
     def _settle(self, repository: int) -> Ids:
-        ids = np.unique(self._take_waiting(repository))
+        ids = distinct(self._take_waiting(repository))
         known = self._read(repository)
         new = known.new_of(ids)
         self._write(repository, known.merged(Records.of(new, self._payload_bytes)))

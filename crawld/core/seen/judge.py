@@ -21,7 +21,7 @@ from crawld.core.seen.event import (
     marks_of,
     sets_mark,
 )
-from crawld.core.seen.keys import Keys
+from crawld.core.seen.keys import Keys, begins_of
 from crawld.core.seen.run import Positions, Run, marks_in, numbers_of
 from crawld.core.seen.texts import TextBlock, differing
 
@@ -135,17 +135,19 @@ def judge(run: Run, pending: PendingUrls, known: KnownTexts) -> Verdicts:
 
 
 def _grouped(run: Run, keys: Keys) -> _Groups:
-    order = np.argsort(keys, kind="stable")
+    order = np.argsort(keys)
     ordered = keys[order]
-    begins = np.ones(len(keys), bool)
-    begins[1:] = ordered[1:] != ordered[:-1]
+    begins = begins_of(ordered)
+    group = np.cumsum(begins) - 1
+    # URLs of one key in order of arrival, which is not that of an argsort.
+    order = np.sort(group << 32 | order) & 0xFFFFFFFF
     starts = np.flatnonzero(begins)
     unique = ordered[starts]
     at = np.searchsorted(run.keys, unique)
     known = np.zeros(len(unique), bool)
     inside = at < len(run)
     known[inside] = run.keys[at[inside]] == unique[inside]
-    return _Groups(order, starts, np.cumsum(begins) - 1, unique, at, known)
+    return _Groups(order, starts, group, unique, at, known)
 
 
 def _differs(run: Run, pending: PendingUrls, groups: _Groups, known: KnownTexts) -> Flags:

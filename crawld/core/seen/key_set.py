@@ -12,7 +12,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from crawld.core.seen.keys import REPOSITORIES, Keys, UrlKeys, by_repository
+from crawld.core.seen.keys import REPOSITORIES, Keys, UrlKeys, begins_of, by_repository, distinct
 
 RECENT_SHARE: Final = 1 / 8
 """Recent keys are merged when they are more than this share of the others: a key is copied about
@@ -44,7 +44,10 @@ class KeySet:
         return found
 
     def _missing_in(self, repository: int, keys: Keys) -> NDArray[np.bool_]:
-        unique, first = np.unique(keys, return_index=True)
+        order = np.argsort(keys)
+        ordered = keys[order]
+        starts = np.flatnonzero(begins_of(ordered))
+        unique, first = ordered[starts], np.minimum.reduceat(order, starts)
         new = ~_contains(self._keys[repository], unique)
         new &= ~_contains(self._recent[repository], unique)
         found = np.zeros(len(keys), bool)
@@ -62,9 +65,9 @@ class KeySet:
 
     def add_to(self, repository: int, keys: Keys) -> None:
         """Add keys of one repository."""
-        unique = np.unique(keys)
-        unique = unique[~_contains(self._keys[repository], unique)]
-        recent = np.union1d(self._recent[repository], unique)
+        new = distinct(keys)
+        new = new[~_contains(self._keys[repository], new)]
+        recent = distinct(np.concatenate([self._recent[repository], new]))
         if len(recent) > max(_MIN_RECENT, RECENT_SHARE * len(self._keys[repository])):
             merged = np.concatenate([self._keys[repository], recent])
             merged.sort(kind="stable")

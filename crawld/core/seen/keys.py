@@ -76,12 +76,34 @@ def by_repository(keys: UrlKeys) -> Iterator[tuple[int, NDArray[np.int64]]]:
     They come by cluster of hosts, because neighbours of one host compress well; URLs of one key
     come in their order.
     """
-    cluster = keys.repository.astype(np.uint32) << np.uint32(_CLUSTER_BITS)
-    order = np.argsort(cluster | (keys.key >> np.uint64(URL_BITS)).astype(np.uint32), kind="stable")
+    cluster = keys.repository.astype(np.uint64) << np.uint64(_CLUSTER_BITS)
+    order = stable_order(cluster | keys.key >> np.uint64(URL_BITS))
     ends = np.cumsum(np.bincount(keys.repository, minlength=REPOSITORIES)).tolist()
     for repository, (start, end) in enumerate(pairwise([0, *ends])):
         if start < end:
             yield repository, order[start:end]
+
+
+def stable_order(numbers: Keys) -> NDArray[np.int64]:
+    """Return where numbers below 2^32 are in their order; equal ones come in order of position.
+
+    A third of the time of a stable argsort: the position is part of what is sorted.
+    """
+    ordered = np.sort(numbers << np.uint64(32) | np.arange(len(numbers), dtype=np.uint64))
+    return (ordered & np.uint64(0xFFFFFFFF)).astype(np.int64)
+
+
+def begins_of(ordered: Keys) -> NDArray[np.bool_]:
+    """Return where a key differs from the one before it."""
+    begins = np.ones(len(ordered), bool)
+    begins[1:] = ordered[1:] != ordered[:-1]
+    return begins
+
+
+def distinct(keys: Keys) -> Keys:
+    """Return each key once, in ascending order."""
+    ordered = np.sort(keys)
+    return ordered[begins_of(ordered)]
 
 
 def expected_collisions(urls_of_a_host: int, *, url_bits: int = URL_BITS) -> float:
