@@ -44,6 +44,7 @@ class Backlog:
 def put(connection: apsw.Connection, keys: UrlKeys, events: Events, texts: list[str]) -> None:
     """Add URLs that wait; `events` has one event for each."""
     if len(texts) >= MIN_DIVIDED:
+        divide(connection)  # what came before keeps its place
         for repository, of in by_repository(keys):
             block = TextBlock.of([texts[at] for at in of.tolist()])
             put_divided(connection, repository, PendingUrls(keys.key[of], events[of], block))

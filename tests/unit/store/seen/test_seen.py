@@ -205,3 +205,12 @@ def test_marks_follow_the_last_news(connection, file):
         assert known.marks(connection, file, [url]) == [after]
     seen.settle_all(connection)
     assert known.marks(connection, file, [url]) == [SeenMark.PURGED]
+
+
+def test_many_urls_at_once_do_not_overtake_those_that_came_one_by_one(connection, file):
+    url = "https://a.org/"
+    many = [f"https://a.org/{n}" for n in range(pending.MIN_DIVIDED)]
+    seen.offer(connection, file, [url], SeenMark.PURGED, sets=True)
+    seen.offer(connection, file, [url, *many], SeenMark.PAGE, sets=True)
+    seen.settle_all(connection)
+    assert known.marks(connection, file, [url]) == [SeenMark.PAGE]
