@@ -70,8 +70,8 @@ class ComparedPage(NamedTuple):
         is_current: whether the comparison is of its last visit.
         twin_changed: whether the twin has changed since.
         twin_shown: whether the twin is on the canonical host and has a copy.
-        twin_visits: visits of the twin ...
-        twin_found_at: ... since it was found.
+        twin_visits: visits of the twin since a time.
+        twin_found_at: when it was found.
     """
 
     page_id: int
@@ -96,7 +96,8 @@ SELECT own.page_id, page.url, page.state, verdict, compared_at, agreed, turns, t
        page.retry_at IS NULL AND own.visited_at >= ifnull(page.last_visit_at, 0),
        ifnull(twin.last_change_at, 0) > compared_at,
        twin.host_id = ?2 AND twin.state = 'visited' AND twin.version_id IS NOT NULL,
-       twin.visit_count, twin.discovered_at
+       (SELECT count(*) FROM visit WHERE visit.page_id = twin.page_id AND visited_at >= ?5),
+       twin.discovered_at
 FROM page_twin AS own INDEXED BY page_twin_host
 JOIN page ON page.page_id = own.page_id JOIN page AS twin ON twin.page_id = own.twin_id
 WHERE own.host_id = ?1 AND own.page_id > ?3 AND page.state <> 'gone' AND page.state <> 'excluded'
@@ -105,10 +106,25 @@ ORDER BY own.page_id LIMIT ?4
 
 
 def compared_pages(
-    connection: apsw.Connection, host_id: int, canonical_id: int, after: int, limit: int
+    connection: apsw.Connection,
+    host_id: int,
+    canonical_id: int,
+    after: int,
+    limit: int,
+    *,
+    since: float = 0.0,
 ) -> list[ComparedPage]:
-    """Return the next pages of a replica that were compared or deferred, by page_id."""
-    rows = connection.execute(_COMPARED, (host_id, canonical_id, after, limit))
+    """Return the next pages of a replica that were compared or deferred, by page_id.
+
+    Args:
+        connection: the file.
+        host_id: the replica.
+        canonical_id: the canonical host.
+        after: page_id of the last page before.
+        limit: most pages.
+        since: from when on visits of the twins are counted.
+    """
+    rows = connection.execute(_COMPARED, (host_id, canonical_id, after, limit, since))
     return [
         ComparedPage(
             *(page_id, url, PageState(state), PageVerdict(verdict)),

@@ -38,6 +38,9 @@ SLICE: Final = 500
 MAX_DRAWN: Final = 2_000
 """Resting pages from which a sample is drawn."""
 
+COUNTED_DAYS: Final = 30.0
+"""Visits of so many days tell how often a page at rest would be visited."""
+
 _DAY_S: Final = 86_400.0
 
 _STANDINGS: Final = {
@@ -107,7 +110,7 @@ class SectionPlan:
 
     def note_resting(self, page: ReplicaPage, known: ComparedPage) -> None:
         """Note a page at rest."""
-        days = max(1.0, (self.now - known.twin_found_at) / _DAY_S)
+        days = min(max(1.0, (self.now - known.twin_found_at) / _DAY_S), COUNTED_DAYS)
         self.saved_per_day += known.twin_visits / days
         self.resting.append(page)
         if len(self.resting) >= 2 * MAX_DRAWN:
@@ -134,7 +137,10 @@ class PageMoves:
 
 def count_compared(connection: apsw.Connection, plan: SectionPlan, after: int) -> int | None:
     """Count the next pages that were compared or deferred; return `after` for the next call."""
-    pages = twin.compared_pages(connection, plan.host_id, plan.canonical_id, after, SLICE)
+    since = plan.now - COUNTED_DAYS * _DAY_S
+    pages = twin.compared_pages(
+        connection, plan.host_id, plan.canonical_id, after, SLICE, since=since
+    )
     for known in pages:
         if not known.twin_shown:
             continue
@@ -156,7 +162,9 @@ def count_unvisited(connection: apsw.Connection, plan: SectionPlan, after: int) 
 def moves_of_compared(connection: apsw.Connection, plan: SectionPlan, after: int) -> PageMoves:
     """Return which of the next pages that were compared or deferred change their state."""
     moves = PageMoves()
-    pages = twin.compared_pages(connection, plan.host_id, plan.canonical_id, after, SLICE)
+    pages = twin.compared_pages(
+        connection, plan.host_id, plan.canonical_id, after, SLICE, since=plan.now
+    )
     for known in pages:
         page = _page_of(known)
         found = plan.decision_of(page.target)

@@ -202,6 +202,19 @@ def test_a_deferred_page_is_visited_at_its_time(connection, file):
     assert due_pages.deferred_until(connection, AT + 99 * DAY_S, 9) == []
 
 
+def test_recent_visits_of_the_twin_are_counted(connection, file):
+    compare(connection, OTHER_ID, ONE_ID)
+    for days in (1, 40, 50):
+        file.visit(file.number(f"{KEPT}/a"), b"new", AT + days * DAY_S)
+
+    def counts(since):
+        pages = twin.compared_pages(connection, OTHER_ID, ONE_ID, 0, 9, since=since)
+        return {page.url.removeprefix(COPY): page.twin_visits for page in pages}
+
+    assert counts(0.0) == {"/": 1, "/a": 4, "/b": 1}
+    assert counts(AT + 20 * DAY_S) == {"/": 0, "/a": 2, "/b": 0}
+
+
 def test_reads_for_each_run_search_by_keys(connection, file):
     rest_agreeing(connection, OTHER_ID, ONE_ID)
     costs = []
