@@ -124,7 +124,7 @@ class PairEvidence:
         weight: sum over the equal texts of their rarity, 1 for a text of these two hosts only;
             None: not measured, each counts 1.
         partial: sum over the other compared paths of how far the texts resemble, each 0 to 1.
-        rare: of the paths that only these two hosts have, those compared, and those that agree.
+        rare: of the paths that only these two hosts have, those compared, and those that are equal.
         root: whether the texts of the root pages are equal or resemble; None: not compared.
         redirects: pages of each that redirect to the same path of the other.
         canonicals: pages of each that name the same path of the other as canonical.
@@ -206,8 +206,8 @@ def is_replica(evidence: PairEvidence, agreement: HostAgreement, *, declared: bo
 
 
 def _rare_pages_agree(evidence: PairEvidence) -> bool:
-    compared, agreeing = evidence.rare
-    return compared < LEAST_RARE or agreeing >= LEAST_SHARE_OF_RARE * compared
+    compared, equal = evidence.rare
+    return compared < LEAST_RARE or equal + evidence.partial >= LEAST_SHARE_OF_RARE * compared
 
 
 def looks_like_replica(evidence: PairEvidence) -> bool:

@@ -75,6 +75,11 @@ def test_one_statistic_declares_and_withdraws(agreement, declared, withdrawn):
     assert is_replica(PAIR, found, declared=True) is not withdrawn
 
 
+def test_a_few_pages_declare_nothing():
+    assert not is_replica(PAIR, HostAgreement(5, 5, 0, True), declared=False)
+    assert is_replica(PAIR, HostAgreement(6, 6, 0, True), declared=False)
+
+
 def test_thresholds_are_apart():
     assert DECLARED_SHARE - WITHDRAWN_SHARE >= 0.05
     for size in (10, 50, 300):
@@ -106,6 +111,8 @@ def test_pages_that_only_the_two_have_must_agree():
     assert is_replica(replace(PAIR, rare=(10, 9)), whole, declared=False)
     assert not is_replica(replace(PAIR, rare=(10, 8)), whole, declared=False)
     assert is_replica(replace(PAIR, rare=(4, 0)), whole, declared=False)
+    # A counter makes every text differ a little.
+    assert is_replica(replace(PAIR, rare=(20, 0), partial=19.0), whole, declared=False)
     assert is_replica(replace(PAIR, rare=(10, 8)), whole, declared=True)
 
 
