@@ -16,7 +16,12 @@ from crawld.core.replica.hosts import Ids
 from crawld.simweb.lookalike.web import LookalikeWeb
 
 _EQUAL_SHARE: Final = 0.8
-"""Share of the pages that a copy must have in common with the host for which it rests."""
+"""Share of the pages that an attacker must have in common with its victim to be its replica."""
+
+_LEAST_EQUAL_SHARE: Final = 0.5
+"""The same for copies of one site, of `_COUNTED` pages or more."""
+
+_COUNTED: Final = 10
 
 _CHANGING: Final = ("diverging_copies", "latest", "turning_copier", "large_sites", "moves")
 """Kinds whose truth changes: their verdicts may change too."""
@@ -123,7 +128,7 @@ class RoundFigures:
         if not there.keepable and here.victim != canonical:
             return f"{here.kind}: {there.name} is not to be kept instead of {here.name}"
         count, share = self.web.equal_share(host, canonical, day)
-        if count and share < _EQUAL_SHARE and here.pages.frozen_day > day:
+        if count >= _COUNTED and share < _LEAST_EQUAL_SHARE:
             return f"{here.kind}: {share:.2f} of {count} pages of {here.name} agree now"
         return ""
 

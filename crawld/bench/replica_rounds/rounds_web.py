@@ -35,6 +35,8 @@ def rounds_web(web: ReplicaWeb) -> LookalikeWeb:
         text = np.concatenate((hosts.page_signature[fetched], web.unfetched.signature[rest]))
         first = np.sort(np.unique(path, return_index=True)[1])
         pages = SitePages.of([page_target(key) for key in path[first].tolist()], text[first])
+        # No links: the pages that a copy has must not change the texts of the others.
+        pages = replace(pages, links=((),) * len(pages))
         group = int(web.group[number])
         made.append(
             LookalikeHost(
