@@ -20,6 +20,10 @@ settings.register_profile("ci", settings.get_profile("crawld"), derandomize=True
 settings.load_profile("ci" if os.environ.get("CI") == "true" else "crawld")
 
 
+# Settings of whoever starts the tests; a test that needs one sets it.
+for name in ("NO_COLOR", "FORCE_COLOR", "COLUMNS", "LINES", "CRAWLD_SOCKET"):
+    os.environ.pop(name, None)
+
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # Shells start programs in the background so, and the programs of the tests would inherit it.
     signal.signal(signal.SIGINT, signal.default_int_handler)
