@@ -52,6 +52,13 @@ RESEMBLES = 0.5
 """From this resemblance on, two texts that differ agree in part."""
 
 
+AGREES = 0.8
+"""From this resemblance on, two texts that differ agree for the classifier's validation."""
+
+SAMPLE_MASKS = (15, 3, 1)
+"""Bits of a path's key that are 0 in a sample: a 16th, a quarter and half of the paths."""
+
+
 @dataclass(frozen=True, slots=True)
 class Feature:
     """A feature and its bins.
@@ -109,6 +116,10 @@ class SharedContent(NamedTuple):
         rare_equal: how many of those are equal.
         root: whether the texts of their root pages are equal or resemble: 1 or 0; -1: not
             compared.
+        agreeing: compared paths where the texts are equal or resemble by `AGREES`.
+        sampled: of the compared paths, how many are in each of the nested samples `SAMPLE_MASKS`,
+            shape (pairs, samples).
+        sample_agreeing: how many of those agree.
     """
 
     common: Ids
@@ -120,6 +131,9 @@ class SharedContent(NamedTuple):
     rare: Ids
     rare_equal: Ids
     root: Ids
+    agreeing: Ids
+    sampled: Ids
+    sample_agreeing: Ids
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +149,7 @@ class PairFeatures:
     values: Floats
     content: SharedContent
 
-    def part(self, which: slice | NDArray[np.bool_]) -> PairFeatures:
+    def part(self, which: slice | Ids | NDArray[np.bool_]) -> PairFeatures:
         """Return some of the pairs, by their indices or by a mask."""
         content = SharedContent._make(column[which] for column in self.content)
         return PairFeatures(self.keys[which], self.values[which], content)
@@ -338,6 +352,9 @@ class HostFeatures:
         is_root = compared & self.is_root[at]
         root[pair[is_root]] = (equal | (resembles >= RESEMBLES))[is_root]
 
+        agrees = equal | (resembles >= AGREES)
+        samples = [(self.path[at] & np.uint64(mask)) == 0 for mask in SAMPLE_MASKS]
+
         def count(which: NDArray[np.bool_]) -> Ids:
             return np.bincount(pair[which], minlength=len(one))
 
@@ -351,6 +368,9 @@ class HostFeatures:
             rare=count(rare),
             rare_equal=count(rare & equal),
             root=root,
+            agreeing=count(agrees),
+            sampled=np.column_stack([count(compared & inside) for inside in samples]),
+            sample_agreeing=np.column_stack([count(agrees & inside) for inside in samples]),
         )
 
 

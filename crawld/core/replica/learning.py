@@ -78,6 +78,14 @@ class PairScores:
     dominates: Ids
     probability: Floats
 
+    def by_name(self) -> dict[str, Floats]:
+        """Return the scores by the name of the classifier."""
+        return {
+            "PU": self.positive,
+            "NU": self.negative,
+            "PNU": self.dominates.astype(np.float64),
+        }
+
 
 @dataclass(frozen=True, slots=True)
 class ReplicaModel:

@@ -88,7 +88,7 @@ class MeasuredPairs:
         values[clean], values[~clean] = self.features.values[place], fresh.values
         columns = []
         for old, new in zip(self.features.content, fresh.content, strict=True):
-            column = np.empty(len(keys), dtype=new.dtype)
+            column = np.empty((len(keys), *new.shape[1:]), dtype=new.dtype)
             column[clean], column[~clean] = old[place], new
             columns.append(column)
         probability = np.zeros(len(keys))

@@ -309,7 +309,9 @@ def _redirects(
 
 
 def _summary(found: SearchResult, counts: dict[str, int]) -> str:
-    method = "classified" if found.trained else "too few pairs to learn from, conservative rules"
+    method = "too few pairs to learn from, conservative rules"
+    if found.evidence is not None:
+        method = f"probabilities from {found.evidence}"
     dropped = f", {found.dropped} dropped for lack of memory" if found.dropped else ""
     return (
         f"{found.hosts} hosts, {found.candidates} candidates{dropped}, {method};"

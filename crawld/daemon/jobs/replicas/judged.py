@@ -77,6 +77,7 @@ def judge_pairs(
     Args:
         hosts: in the order of `measure`.
         listed: which pairs the lists of candidates hold; the others need equal texts.
+        probability: NaN where nothing is known; None: of no pair.
         declared: redirects and canonical links.
     """
     content, values = measured.content, measured.values
@@ -103,8 +104,15 @@ def judge_pairs(
             canonicals=canonicals,
             same_address=one.address is not None and one.address == other.address,
             same_certificate=bool(values[at, _CERTIFICATE]),
-            probability=None if probability is None else round(float(probability[at]), 3),
+            probability=_known(probability, at),
         )
         features = dict(zip(_NAMES, values[at].round(4).tolist(), strict=True))
         found.append(JudgedPair.of(there, evidence, features))
     return found
+
+
+def _known(probability: Floats | None, at: int) -> float | None:
+    """Return the probability of a pair; None where nothing is known."""
+    if probability is None or np.isnan(probability[at]):
+        return None
+    return round(float(probability[at]), 3)

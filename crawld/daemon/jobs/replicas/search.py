@@ -16,6 +16,7 @@ import numpy as np
 from crawld.core.content.fingerprint import cleaned_digest
 from crawld.core.replica.candidates import CandidateIndex
 from crawld.core.replica.features import ALL, Background, HostFeatures, PairFeatures
+from crawld.core.replica.held_out import HeldOut
 from crawld.core.replica.hosts import (
     NO_SIGNATURE,
     Hosts,
@@ -75,7 +76,8 @@ class SearchResult:
         dropped: pairs left out because `PAIR_BUDGET` was exhausted.
         undecided: pairs that more pages may decide, most probable first.
         judged: how many pairs were judged in this search; the others did not move.
-        trained: whether a classifier was used; without one, conservative rules decide.
+        evidence: what the probabilities come from; None: there are none, for lack of pairs to
+            learn from.
         passes: EM passes of the training; 0: not trained this time.
     """
 
@@ -86,7 +88,7 @@ class SearchResult:
     dropped: int
     undecided: list[tuple[int, int]]
     judged: int
-    trained: bool
+    evidence: str | None
     passes: int
 
 
@@ -134,6 +136,7 @@ class ReplicaSearch:
         self._measured: MeasuredPairs | None = None
         self._promising: dict[int, JudgedPair] = {}
         self._model: ReplicaModel | None = None
+        self._held_out: HeldOut | None = None
 
     @property
     def pages(self) -> int:
@@ -248,7 +251,7 @@ class ReplicaSearch:
             found.dropped,
             undecided_pairs(promising),
             int((~clean).sum()),
-            self._model is not None,
+            self._held_out.evidence if self._held_out else None,
             passes,
         )
 
@@ -308,15 +311,18 @@ class ReplicaSearch:
             self._promising[pair.one_id << 32 | pair.other_id] = pair
 
     def _probability(self, measured: PairFeatures) -> Floats | None:
-        """Return the probability of each pair, None without a classifier."""
-        model, count = self._model, len(measured.keys)
-        if model is None:
+        """Return the probability of each pair, NaN where nothing is known; None without any."""
+        held_out, count = self._held_out, len(measured.keys)
+        if held_out is None:
             return None
-        parts = [
-            model.judge(measured.part(slice(begin, begin + SLICE))).probability
-            for begin in range(0, count, SLICE)
-        ]
-        return np.concatenate(parts) if parts else np.zeros(0)
+        slices = [slice(begin, begin + SLICE) for begin in range(0, count, SLICE)]
+        parts = [measured.part(one) for one in slices]
+        found = [held_out.probability(part, self._scores(part)) for part in parts]
+        return np.concatenate(found) if found else np.zeros(0)
+
+    def _scores(self, measured: PairFeatures) -> dict[str, Floats]:
+        """Return the scores of pairs by each classifier; none before one is trained."""
+        return self._model.judge(measured).by_name() if self._model is not None else {}
 
     def _hosts(
         self,
@@ -361,10 +367,9 @@ class ReplicaSearch:
         pairs = pairs[(places(ids, one) >= 0) & (places(ids, other) >= 0)]
         negatives = _measure(measure, _to_indexes(pairs, ids))
         sets = TrainingPairs(candidates, obvious_positives(names, candidates), negatives)
-        if not sets.enough:
-            return 0
-        self._model = train(sets, ALL)
-        return self._model.passes
+        self._model = train(sets, ALL) if sets.enough else None
+        self._held_out = HeldOut.of(candidates, self._scores) if self._model else None
+        return self._model.passes if self._model else 0
 
 
 def _declared_counts(redirects: Counts, canonicals: Counts) -> Declared:

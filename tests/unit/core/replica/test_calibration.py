@@ -20,6 +20,9 @@ def content_of(equal, compared=10):
         rare=none,
         rare_equal=none,
         root=none - 1,
+        agreeing=equal,
+        sampled=np.column_stack((none, none, none)),
+        sample_agreeing=np.column_stack((none, none, none)),
     )
 
 
