@@ -5,7 +5,6 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crawld.core.replica.bound import agreeing_share_bound, comparisons_needed
 from crawld.core.replica.canonical import HostProfile
 from crawld.core.replica.owners import owner_of
 from crawld.core.replica.verdict import (
@@ -36,20 +35,6 @@ def evidences(draw):
         weight=weight,
         partial=partial,
     )
-
-
-@given(st.integers(1, 300), st.data())
-def test_the_comparisons_asked_for_are_enough_and_one_less_is_not(size, data):
-    compared = data.draw(st.integers(0, size))
-    differing = data.draw(st.integers(0, compared))
-    least = data.draw(st.floats(0.05, 1.0))
-    needed = comparisons_needed(size, compared, differing, least)
-    if needed is None:
-        assert 1.0 - differing / size < least
-        return
-    assert agreeing_share_bound(size, compared + needed, differing) >= least
-    if needed:
-        assert agreeing_share_bound(size, compared + needed - 1, differing) < least
 
 
 @given(evidences())

@@ -125,7 +125,7 @@ def test_the_bound_is_that_of_the_pages_nobody_compared():
     section = tree(found).sections()["/"]
     assert section.known_sample() == (90, 0)
     assert section.agreeing_bound() == pytest.approx(0.9)
-    assert samples_needed(section) == 6
+    assert samples_needed(section) == 5
     assert not decide_section(section, NEW_SECTION, NOW).state.deferring
 
 
