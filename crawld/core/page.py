@@ -6,7 +6,7 @@ them in memory and they end with the process, so `kill -9` needs no repair.
     discovered --visit--> visited --visit--> visited ...
         |                    |---- gone over visits and days --> gone --found again--> visited
         |---- robots forbids --> excluded --robots allows--> discovered / visited
-        '---- host is a replica --> suspended --verdict withdrawn--> discovered / visited
+        '---- its twin agrees --> suspended --sampled, or they differ--> discovered / visited
 
 A remote fault is a value (`Outcome` with a `Failure`), never an exception. Rule 1: only `CHANGED`
 stores a version. Rule 2: only a confirmed `GONE` retires a page, and its last good version stays

@@ -1,8 +1,8 @@
-"""The `replicas` job: find hosts with the same content and suspend the copies.
+"""The `replicas` job: find hosts with the same pages, and let those rest that agree.
 
 A run: read new pages ▸ redirects and canonical links ▸ judge all pairs in a thread ▸ decide ▸
-store ▸ for each replica: compare its sample, withdraw or suspend, start the next sample when it is
-due ▸ request visits that may decide a pair. Reads and writes are sliced, with rests between them.
+store ▸ compare the pages of replicas that were visited, suspend, resume and sample them ▸ request
+visits that may decide a pair. Reads and writes are sliced, with rests between them.
 """
 
 from __future__ import annotations
