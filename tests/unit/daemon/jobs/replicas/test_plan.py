@@ -107,6 +107,11 @@ def test_nothing_follows_from_the_pages_of_a_third_host():
     assert decided(plan_input(NAMES, every)) == {1: (0, "partly"), 2: (0, "partly")}
 
 
+def test_a_host_rests_under_the_first_host_with_which_it_shares_pages():
+    two = {(0, 2): pair("", ""), (1, 2): pair("", "")}
+    assert decided(plan_input(("a.com", "m.a.com", "www.m.a.com"), two)) == {2: (0, "partly")}
+
+
 def in_letters(number):
     return "".join(chr(ord("a") + int(digit)) for digit in f"{number:04}")
 
