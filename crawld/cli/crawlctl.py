@@ -122,14 +122,14 @@ def command(function: Callable[..., int | None]) -> Callable[..., None]:
         from crawld.cli.client import Client, socket_path
 
         socket, db, json_out = cast("tuple[Path | None, Path | None, bool]", common)
-        client = Client(socket_path(socket, db))
+        path = socket_path(socket, db)
         interval_s = given.pop("watch", None)
         if isinstance(interval_s, float):
             from crawld.cli.watch import watch
 
             run_once = functools.partial(function, **given)
-            return watch(run_once, client, interval_s, as_json=json_out)
-        return function(Session(client, json_out), **given)
+            return watch(run_once, path, interval_s, as_json=json_out)
+        return function(Session(Client(path), json_out), **given)
 
     _set_signature(run, function)
     registered = with_exit_code(run)

@@ -5,31 +5,39 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import NoReturn
 
 from rich.console import Group, RenderableType
 from rich.text import Text
 
+from crawld.cli.client import Client
 from crawld.cli.screen import open_screen
 from crawld.cli.session import Session
 from crawld.core.display import delay_text
-from crawld.errors import EXIT_OK, UnreachableError
-
-if TYPE_CHECKING:
-    from crawld.cli.client import Client
+from crawld.errors import EXIT_OK, OperatorError, UnreachableError
 
 Command = Callable[[Session], object]
 
 
-def watch(command: Command, client: Client, interval_s: float, *, as_json: bool) -> int:
+class _ReadOnlyClient(Client):
+    """A client of commands that are repeated: what changes something is not."""
+
+    def post(self, path: str, form: dict[str, object], *, patient: bool = False) -> NoReturn:
+        """Refuse the request."""
+        raise OperatorError("--watch is for what shows something", hint="leave out --watch")
+
+
+def watch(command: Command, socket: Path, interval_s: float, *, as_json: bool) -> int:
     """Show the result of a command at intervals, until q or Ctrl-C; return the exit code.
 
     While the daemon does not answer, as when it is restarted, that is shown instead. With JSON each
     result is one line.
 
     Raises:
-        CrawldError: the command fails, or no daemon answers at the start.
+        CrawldError: the command fails or changes something, or no daemon answers at the start.
     """
+    client = _ReadOnlyClient(socket)
     with contextlib.suppress(KeyboardInterrupt):
         if as_json:
             while True:

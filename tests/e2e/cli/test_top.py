@@ -73,3 +73,12 @@ def test_watched_json_is_one_line_a_look(running, start):
     client = start("crawld.cli.crawlctl", *watch)
     for line in wait_for_lines(client, client.stdout, "visited", 3):
         assert json.loads(line)[0]["name"] == "127.0.0.1"
+
+
+@pytest.mark.parametrize(
+    "words", [("replicas", "prefer", "127.0.0.1"), ("quarantine", "release", "http://a.test/")]
+)
+def test_what_changes_something_is_not_repeated(running, command, words):
+    ended = command("crawlctl", *words, "--watch", "--socket", running.socket)
+    assert ended.code == 2
+    assert "leave out --watch" in ended.err
