@@ -106,9 +106,10 @@ async def _measure(
         for name in ("first", "second"):
             progress(f"{name} run of the job")
             daemon.crawl.schedule.lateness.forget()
-            began_s = time.monotonic()
+            began_s, began_cpu_s = time.monotonic(), time.process_time()
             await _run_job(daemon)
             metrics[f"{name}_run_s"] = time.monotonic() - began_s
+            metrics[f"{name}_run_cpu_s"] = time.process_time() - began_cpu_s
             metrics |= {f"{name}_{key}": value for key, value in _lateness(daemon).items()}
         metrics |= await _verdicts(daemon, web)
         metrics["job_grows_mb"] = _peak_rss_mb() - before_mb
