@@ -22,7 +22,7 @@ from crawld.cli.demo_view import (
     progress_line,
     summary_text,
 )
-from crawld.cli.logs import configure_logs
+from crawld.cli.logs import configure_logs, log_above
 from crawld.cli.output import console, json_text
 from crawld.config.checks import check_config
 from crawld.config.model import Config
@@ -114,6 +114,7 @@ async def _watch(daemon: Daemon, state: DemoState) -> None:
             print(progress_line(state, daemon), file=sys.stderr, flush=True)
     out = console(stderr=True)
     with Live(console=out, auto_refresh=False) as live:
+        log_above(out, level="error")  # no warning of a busy machine moves the view
         while True:
             await state.update(daemon.database)
             live.update(demo_view(state, daemon, lines=out.height), refresh=True)

@@ -7,10 +7,12 @@ import logging
 import sys
 from collections.abc import Callable
 from io import StringIO
-from typing import TextIO
+from typing import TextIO, cast
 
 import structlog
 import structlog.tracebacks
+from rich.console import Console
+from rich.file_proxy import FileProxy
 from structlog.typing import EventDict, ExcInfo, Processor, WrappedLogger
 
 from crawld.cli.output import clean, printable, printable_json
@@ -38,6 +40,12 @@ def configure_logs(
         logger_factory=structlog.WriteLoggerFactory(file=stream),
         cache_logger_on_first_use=False,
     )
+
+
+def log_above(live_console: Console, *, level: str) -> None:
+    """Print the log from a level on above the live view of a console."""
+    above = cast("TextIO", FileProxy(live_console, sys.stderr))
+    configure_logs(style="console", level=lambda: level, stream=above, colors=True)
 
 
 def _drop_below(level: Callable[[], str]) -> Processor:

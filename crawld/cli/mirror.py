@@ -8,16 +8,14 @@ from collections.abc import Mapping, Sequence
 from contextlib import closing, suppress
 from functools import partial
 from pathlib import Path
-from typing import Any, TextIO, cast
+from typing import Any
 
 import apsw
 import structlog
 import trio
-from rich.console import Console
-from rich.file_proxy import FileProxy
 from rich.live import Live
 
-from crawld.cli.logs import configure_logs
+from crawld.cli.logs import configure_logs, log_above
 from crawld.cli.output import clean, console, json_text
 from crawld.cli.progress_view import (
     RateMeter,
@@ -86,18 +84,12 @@ async def watch_live(daemon: Daemon) -> None:
     site, path = daemon.config.sites[0], daemon.database.path
     title = f"{site.name} into {path}; control it with: crawlctl --socket {daemon.socket_path}"
     with Live(console=out, auto_refresh=False, redirect_stdout=False) as live:
-        configure_logs(
-            style="console", level=lambda: "warning", stream=_above_live_view(out), colors=True
-        )
+        log_above(out, level="warning")
         while True:
             progress = await read_progress(daemon)
             rates.add(trio.current_time(), progress.visit_count, progress.wire_bytes)
             live.update(mirror_view(progress, rates, title), refresh=True)
             await trio.sleep(REDRAW_S)
-
-
-def _above_live_view(live_console: Console) -> TextIO:
-    return cast("TextIO", FileProxy(live_console, sys.stderr))
 
 
 async def watch_lines(daemon: Daemon) -> None:
