@@ -7,7 +7,8 @@ throughout that time, which was another:
     twin   ── T1 ──────── visit ── T1 or T2 ──────── visit ──▶        T1 = T2: the text is known
     page                            visit: its text                   T1 ≠ T2: it may be a third
 
-A copy that still shows what the original lost long ago has become another page.
+A copy that still shows what the original has lost does not rest; a later visit decides. One that
+shows what the original lost long ago has become another page.
 """
 
 from __future__ import annotations
@@ -15,6 +16,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
+
+LEAST_LAG_S: Final = 60.0
+"""Two visits so close together may see one page before and after a change."""
 
 MAX_LAG_S: Final = 86_400.0
 """A copy that is further behind its original differs from it."""
@@ -27,7 +31,8 @@ class PageVerdict(StrEnum):
     """How a page of a replica compares with its twin, as stored.
 
     `REPEATED`: equal, but the host shows the text on many paths. `UNKNOWN`: a later visit of the
-    twin decides. `DEFERRED`: never visited, since its section agrees.
+    twin, or of a page that is behind it, decides. `DEFERRED`: never visited, since its section
+    agrees.
     """
 
     AGREES = "agrees"
@@ -74,7 +79,9 @@ def compare_twins(times: TwinTimes, *, equal: bool) -> TwinComparison:
         return TwinComparison(PageVerdict.AGREES, 0.0)
     if times.lost_at is not None:
         lag_s = max(0.0, times.visited_at - times.lost_at)
-        is_late = lag_s > MAX_LAG_S
-        return TwinComparison(PageVerdict.DIFFERS if is_late else PageVerdict.AGREES, lag_s)
+        if lag_s > MAX_LAG_S:
+            return TwinComparison(PageVerdict.DIFFERS, lag_s)
+        is_behind = lag_s > LEAST_LAG_S
+        return TwinComparison(PageVerdict.UNKNOWN if is_behind else PageVerdict.AGREES, lag_s)
     is_known = times.seen_at >= times.visited_at and times.is_steady
     return TwinComparison(PageVerdict.DIFFERS if is_known else PageVerdict.UNKNOWN)

@@ -89,17 +89,10 @@ class ReplicaResting(BackgroundWork):
     async def _store(self, row: ReplicaRow, rows: list[TwinRow]) -> None:
         """Store comparisons; those of released pages are results of the sample."""
         released = await self._database.read(twin.released_pages, [one.page_id for one in rows])
-        sampled = [
-            one
-            for one in rows
-            if one.page_id in released and one.verdict is not PageVerdict.UNKNOWN
-        ]
+        of_sample = [one for one in rows if one.page_id in released]
+        sampled = [one for one in of_sample if not _waits_for_twin(one)]
         await self._database.write(_put_compared, row.host_id, rows, sampled)
-        waiting = [
-            released[one.page_id]
-            for one in rows
-            if one.page_id in released and one.verdict is PageVerdict.UNKNOWN
-        ]
+        waiting = [released[one.page_id] for one in of_sample if _waits_for_twin(one)]
         self._visit_twins(row.canonical_host, waiting)
 
     def _visit_twins(self, canonical_host: str, waiting: Iterable[ReleasedPage]) -> None:
@@ -235,6 +228,11 @@ class ReplicaResting(BackgroundWork):
             pages = {page.page_id: page.visited for page in resumed if page.site_id == site_id}
             self._state.pages_of(host, site_id).resume(pages)
         self._state.schedule.wake(host.slot)
+
+
+def _waits_for_twin(row: TwinRow) -> bool:
+    """Whether the next visit of the twin decides; a page that is behind waits for its own."""
+    return row.verdict is PageVerdict.UNKNOWN and row.lag_s is None
 
 
 def _slices(items: Sequence[T], size: int) -> Iterator[Sequence[T]]:

@@ -2,7 +2,13 @@
 
 import pytest
 
-from crawld.core.replica.agreement import MAX_LAG_S, PageVerdict, TwinTimes, compare_twins
+from crawld.core.replica.agreement import (
+    LEAST_LAG_S,
+    MAX_LAG_S,
+    PageVerdict,
+    TwinTimes,
+    compare_twins,
+)
 
 AT = 1_780_000_000.0
 
@@ -34,11 +40,14 @@ def test_a_text_that_the_twin_never_showed_differs_if_the_twins_is_known(known, 
     ("lost_s", "verdict", "lag_s"),
     [
         (-60.0, PageVerdict.AGREES, 0.0),  # after the visit of the page
-        (300.0, PageVerdict.AGREES, 300.0),
-        (MAX_LAG_S, PageVerdict.AGREES, MAX_LAG_S),
+        (LEAST_LAG_S, PageVerdict.AGREES, LEAST_LAG_S),
+        (LEAST_LAG_S + 1.0, PageVerdict.UNKNOWN, LEAST_LAG_S + 1.0),
+        (MAX_LAG_S, PageVerdict.UNKNOWN, MAX_LAG_S),
         (MAX_LAG_S + 1.0, PageVerdict.DIFFERS, MAX_LAG_S + 1.0),
     ],
 )
-def test_a_copy_that_stays_behind_differs(lost_s, verdict, lag_s):
+def test_a_copy_that_is_behind_does_not_rest_and_one_that_stays_behind_differs(
+    lost_s, verdict, lag_s
+):
     found = compare_twins(times(seen_at=AT + 1, lost_at=AT - lost_s), equal=False)
     assert (found.verdict, found.lag_s) == (verdict, lag_s)
