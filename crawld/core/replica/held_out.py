@@ -30,7 +30,8 @@ LEAST_HELD_OUT = 6
 """Pages held out of a pair before they tell whether its hosts are replicas."""
 
 REPLICA_SHARE = 0.8
-"""Share of the held-out pages that agree in a replica."""
+"""Share of the held-out pages that agree in a replica, times the share of the smaller host's pages
+whose paths both have."""
 
 LEAST_EXAMPLES = 20
 """Examples with the same texts known before anything is known of such pairs, and of each label
@@ -114,7 +115,8 @@ class HeldOut:
         pairs = pairs.part(usable)
         content = pairs.content
         agreeing = content.agreeing - content.sample_agreeing[:, -1]
-        is_replica = agreeing >= REPLICA_SHARE * held[usable]
+        covered = content.common / np.maximum(content.smaller, 1)
+        is_replica = agreeing * covered >= REPLICA_SHARE * held[usable]
         if min(is_replica.sum(), (~is_replica).sum()) < LEAST_EXAMPLES:
             return None
         levels = content.sampled.shape[1]
@@ -140,7 +142,10 @@ class HeldOut:
         content = pairs.content
         kind = text_kinds(content, content.compared, content.agreeing)
         score = np.zeros(len(kind)) if self.evidence == TEXT else scores[self.evidence]
-        return self.table.probability(kind, score)
+        found = self.table.probability(kind, score)
+        # Texts of many hosts prove nothing (walls, error pages, parked names), nor do no texts.
+        found[(content.compared == 0) | (content.weight < _COMMON * content.equal)] = np.nan
+        return found
 
 
 def _as_sampled(pairs: PairFeatures, compared: Ids, agreeing: Ids) -> PairFeatures:

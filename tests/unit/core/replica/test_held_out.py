@@ -91,7 +91,14 @@ def test_nothing_is_said_where_nothing_is_known():
     # Texts that many hosts show were on no example.
     common = pairs_of([20, 20], [20, 5], rarity=0.2)
     assert np.isnan(held_out.probability(common, {})).all()
+    assert np.isnan(held_out.probability(pairs_of([0], [0]), {})).all()
     assert not np.isnan(held_out.probability(pairs_of([20], [20]), {})).any()
+
+
+def test_hosts_with_other_pages_of_their_own_are_no_replicas():
+    pairs, _ = web(6)
+    half = pairs.content._replace(smaller=2 * pairs.content.common)
+    assert HeldOut.of(PairFeatures(pairs.keys, pairs.values, half), no_scores) is None
 
 
 @pytest.mark.parametrize(("replicas", "others"), [(LEAST_EXAMPLES - 1, 500), (500, 0)])
