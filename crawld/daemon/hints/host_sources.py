@@ -25,7 +25,8 @@ MAX_PATIENCE_S: Final = 600.0
 
 LISTING_KIND: Final = "fan_out"
 """The kind of source that waits while edited pages do: what it lists is visited after them. The
-first request for a template waits for a poll of the recent changes, too, which takes it along."""
+first request for a template waits for a poll of the recent changes, too, which takes it along,
+while anything is known to be stale."""
 
 LISTING_PATIENCE_S: Final = 20.0
 """Longest wait of such a source."""
@@ -124,7 +125,7 @@ class HostSources:
         pause_s, most_s = None, 0.0
         if row.kind == PATIENT_KIND and stale and not ProbeProgress.from_json(row.cursor).urgent:
             pause_s, most_s = HELD_PAUSE_S, MAX_PATIENCE_S
-        elif row.kind == LISTING_KIND and self._lists_later(row, now, edited=edited):
+        elif row.kind == LISTING_KIND and self._lists_later(row, now, stale=stale, edited=edited):
             pause_s, most_s = LOOK_S, LISTING_PATIENCE_S
         if pause_s is None or not self.has_recent_changes:
             polled.put_off_at = None
@@ -136,13 +137,14 @@ class HostSources:
             return None
         return pause_s
 
-    def _lists_later(self, row: SourceRow, now: float, *, edited: bool) -> bool:
+    def _lists_later(self, row: SourceRow, now: float, *, stale: bool, edited: bool) -> bool:
         """Whether the next poll of a listing sends a request that had better wait."""
         pending = PendingTemplates.from_json(row.cursor)
         if pending.pages:  # they are known: it reports them without a request
             return False
         is_first = bool(pending.templates) and not pending.continuation
-        return edited or (is_first and self.first_at() <= now + LISTING_PATIENCE_S)
+        # On a host that has nothing to do it would wait for nobody.
+        return edited or (stale and is_first and self.first_at() <= now + LISTING_PATIENCE_S)
 
 
 def restored(source: Source, next_at: float, allowed_at: float, clock: Clock) -> ScheduledSource:

@@ -152,6 +152,8 @@ def test_a_listing_waits_for_a_poll_that_takes_it_along(poll_in_s, pending, wait
     listing = add(host, 2, "fan_out", now)
     given = row(2, "fan_out", pending.to_json())
     assert (host.puts_off(listing, given, now, stale=True, edited=False) is not None) == waits
+    # A host that has nothing to do lists at once.
+    assert host.puts_off(listing, given, now, stale=False, edited=False) is None
 
 
 @on_autojump_clock
