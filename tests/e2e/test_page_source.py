@@ -39,9 +39,9 @@ def mirrored(crawld, mediawiki, cleanup):
 
 def test_articles_come_from_parsoid_and_lists_keep_the_skin(crawld, mediawiki, mirrored):
     article, other = (page.title for page in mediawiki.pages[:2])
-    mediawiki.edit(article, f"About [[{other}]], see [[Elsewhere]]. [[Category:Things]]")
     mediawiki.edit("Elsewhere", f"#REDIRECT [[{other}]]")
     mediawiki.edit("Category:Things", f"A list of things, beside [[{article}]].")
+    mediawiki.edit(article, f"About [[{other}]], see [[Elsewhere]]. [[Category:Things]]")
     mediawiki.edit(mediawiki.pages[2].title, "See [[:Category:Things]].")
 
     def shows(title, *words):
