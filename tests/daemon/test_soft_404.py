@@ -84,9 +84,11 @@ async def test_a_page_that_redirects_home_like_missing_pages_is_gone(serve, daem
 
 
 async def test_a_page_with_a_wholly_different_text_is_changed(serve, daemon, mirror, wall):
+    """Its links are followed, although it was first read before the probe."""
     running, web, simulated, faults = await mirror_site(serve, daemon, mirror, 6)
     path = path_of(simulated, 3)
     text = b"<html><title>Other</title><p>" + b"wholly different words " * 200
+    text += b'<a href="/only-here">More</a>'
 
     def other_text(request, ordinary):
         return build_response(request, 200, text)
@@ -97,6 +99,7 @@ async def test_a_page_with_a_wholly_different_text_is_changed(serve, daemon, mir
     await until(lambda: mirror.pages()[path][1] == "changed")
     stored = mirror.rows("SELECT status, sketch FROM absence")
     assert stored == [(404, None)]
+    await until(lambda: "/only-here" in mirror.pages())
 
 
 async def test_many_pages_gone_at_once_are_not_retired(serve, daemon, mirror, wall):

@@ -162,6 +162,7 @@ class Visitor:
         visit = await self._read(page, site, response, mode)
         judged = await self._soft_404.judge(visit, site)
         if not await responder.accepts(task, visit, judged):
+            self._state.admission.take_back(visit.admitted)
             return None
         assert judged is not None
         self._observe(responder.host, site, judged)
@@ -185,6 +186,7 @@ class Visitor:
         except AnalysisDroppedError:
             return None
         await self.set_aside(host, visit)
+        self._state.admission.take_back(visit.admitted)
         return visit
 
     # --- ask -----------------------------------------------------------------------------------

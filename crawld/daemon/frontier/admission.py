@@ -62,6 +62,11 @@ class RecentUrls:
         if len(self._young) >= self._generation:
             self._old, self._young = self._young, set()
 
+    def discard(self, key: int) -> None:
+        """Forget a key."""
+        self._young.discard(key)
+        self._old.discard(key)
+
 
 @dataclass(frozen=True, slots=True)
 class Referrer:
@@ -185,6 +190,11 @@ class Admission:
         if not self._domain_hosts.takes(parsed.host):
             return DOMAIN_FULL
         return None if admitted.takes(parsed.host) else TOO_MANY_HOSTS
+
+    def take_back(self, admitted: Admitted) -> None:
+        """Let URLs be admitted again that will not be stored: their visit is not recorded."""
+        for each in admitted.found:
+            self._recent.discard(each.url_hash ^ each.site_id)
 
     async def admit_requisites(
         self, site: ActiveSite, urls: Sequence[str], source: Referrer, now: float
