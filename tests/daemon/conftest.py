@@ -8,7 +8,7 @@ from crawld.simweb.server import SimWeb
 from crawld.store import visit
 from crawld.store.frontier import frontier
 from crawld.store.frontier.frontier import Discovery
-from tests.daemon.harness import Mirror, ShiftedTime, Web, make_site, until
+from tests.daemon.harness import Mirror, ShiftedTime, Web, make_site, paused_at_start, until
 from tests.daemon.page_history import BEGIN, visit_record
 
 
@@ -49,11 +49,21 @@ def daemon(nursery, mirror):
 
 
 @pytest.fixture
-async def edited_page(serve, daemon, mirror):
+def paused_daemon(daemon):
+    """Return a function that starts a daemon that is paused before its first turn."""
+
+    async def start(*seeds, **more):
+        with paused_at_start():
+            return await daemon(*seeds, **more)
+
+    return start
+
+
+@pytest.fixture
+async def edited_page(serve, paused_daemon, mirror):
     """A paused daemon, and the number and URL of a page with five copies, one day apart."""
     web = await serve(make_site(pages=2))
-    running = await daemon(web.url(), site={"keep_versions": 2})
-    running.set_paused(paused=True)
+    running = await paused_daemon(web.url(), site={"keep_versions": 2})
     # The daemon's own run of the job, due at the start, must not thin these copies.
     await until(
         lambda: mirror.rows("SELECT 1 FROM job WHERE name = 'retention' AND last_finished_at > 0"),

@@ -2,20 +2,23 @@
 
 import time
 from collections.abc import Mapping
-from contextlib import closing
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 
+import pytest
 import trio
 
 from crawld.config.checks import check_config
 from crawld.config.model import Config
 from crawld.daemon.clock import Clock
+from crawld.daemon.daemon import Daemon
 from crawld.daemon.environment import Environment
 from crawld.daemon.run import run_daemon
 from crawld.daemon.start import Start
 from crawld.simweb.graph import SiteGraph
 from crawld.simweb.server import SimWeb
 from crawld.simweb.site import SimSite
+from crawld.store import job as job_rows
 from crawld.store.engine.connection import open_connection
 
 # Tests count requests: requisites are off unless a test is about them.
@@ -76,6 +79,39 @@ async def until_done(running, within_s):
             running.site_registry.seeded and await running.crawl.is_done(within_s)
         ):
             await trio.sleep(0.005)
+
+
+async def run_job(running, name):
+    """Run a job of a daemon, after a run under way; return the row of the run."""
+    task = running.jobs._tasks[name]
+    await until(lambda: not task.running, what=f"the end of {name}")
+    begun = running.clock.now()
+    running.jobs.run_soon(name)
+
+    def ended():
+        # Between the stored start and the run itself the job is neither running nor finished.
+        row = running.database.look_up(job_rows.last_run, name)
+        return not task.running and row is not None and (row.last_finished_at or 0.0) >= begun
+
+    await until(ended, what=f"a run of {name}")
+    return running.database.look_up(job_rows.last_run, name)
+
+
+@contextmanager
+def paused_at_start():
+    """Pause the daemons that start meanwhile before their first turn.
+
+    A daemon paused when its start is over may have visited its seeds by then.
+    """
+    run = Daemon.run
+
+    async def run_paused(daemon, *arguments):
+        daemon.set_paused(paused=True)
+        await run(daemon, *arguments)
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(Daemon, "run", run_paused)
+        yield
 
 
 @dataclass

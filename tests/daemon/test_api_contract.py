@@ -137,11 +137,10 @@ async def test_the_values_of_an_invalid_request_are_not_repeated(client):
     assert "s3cret" not in response.text
 
 
-async def test_retention_without_any_requisite(serve, daemon):
+async def test_retention_without_any_requisite(serve, paused_daemon):
     web = await serve(make_site(pages=2))
-    running = await daemon(web.url())
-    running.set_paused(paused=True)
-    await until(lambda: running.crawl.visitor.counts)
+    running = await paused_daemon(web.url())
+    await until(lambda: running.site_registry.seeded)
     await running.database.write(
         lambda connection: connection.execute(
             "INSERT OR REPLACE INTO requisite_use (page_id, requisites)"

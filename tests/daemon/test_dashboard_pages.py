@@ -94,18 +94,16 @@ async def test_bad_parameters_get_a_page(daemon_alone):
 
 
 @pytest.fixture
-async def daemon_alone(daemon):
-    running = await daemon("http://a.test:9/", web=LISTEN)
-    running.set_paused(paused=True)
+async def daemon_alone(paused_daemon):
+    running = await paused_daemon("http://a.test:9/", web=LISTEN)
     await until(lambda: running.site_registry.seeded)
     return Browser(running)
 
 
-async def test_a_thousand_sites_are_listed_in_parts(serve, daemon):
+async def test_a_thousand_sites_are_listed_in_parts(serve, paused_daemon):
     web = await serve(make_site(pages=1))
     more = [{"name": f"site-{n:04}", "seeds": [web.url(f"/{n}")]} for n in range(999)]
-    running = await daemon(web.url(), web=LISTEN, beside=more)
-    running.set_paused(paused=True)
+    running = await paused_daemon(web.url(), web=LISTEN, beside=more)
     browser = Browser(running)
     page, found = await browser.page("/sites"), []
     while True:

@@ -89,8 +89,8 @@ async def test_a_crawl_whose_hosts_are_woken_meanwhile_is_not_done(many_hosts, m
     assert not await crawl.is_done(1.0)
 
 
-async def test_many_sites_are_adopted_in_few_transactions(daemon, mirror, monkeypatch):
-    running = await daemon("http://a.test/")
+async def test_many_sites_are_adopted_in_few_transactions(paused_daemon, mirror, monkeypatch):
+    running = await paused_daemon("http://a.test/")
     await until(lambda: running.site_registry.seeded)
     sites = [
         {"name": f"s{n}", "seeds": [f"http://h{n}.test/"], "hosts": [f"h{n}.test"]}
@@ -106,7 +106,6 @@ async def test_many_sites_are_adopted_in_few_transactions(daemon, mirror, monkey
         return await write(fn, *arguments, **options)
 
     monkeypatch.setattr(running.database, "write", counted)
-    running.set_paused(paused=True)
     await running.site_registry.adopt(config, check_config(config)[1])
     await running.site_registry.add_seeds()
     assert [name for name in writes if name in ("adopt", "discover")] == ["adopt", "discover"]

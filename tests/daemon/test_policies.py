@@ -9,7 +9,7 @@ from crawld.core.revisit.policies_index import IndexPolicy
 from crawld.core.revisit.price import revisit_frequency
 from crawld.daemon.jobs.allocate import AllocateJob
 from crawld.store.changes import model
-from tests.daemon.harness import make_site, until
+from tests.daemon.harness import make_site, run_job, until
 
 REVISITING = {"min_revisit_s": 0.0}
 
@@ -22,20 +22,6 @@ async def first_queue(running):
     )
     (queue,) = hosts["a.test"].pages.values()
     return queue
-
-
-@pytest.fixture
-def job(daemon, mirror):
-    """Return a function that runs a job of a daemon; it returns its result and detail."""
-
-    async def run(running, name):
-        last = mirror.rows("SELECT last_finished_at FROM job WHERE name = ?", name)
-        running.jobs.run_soon(name)
-        sql = "SELECT last_finished_at FROM job WHERE name = ?"
-        await until(lambda: mirror.rows(sql, name) not in ([], [(None,)], last), what=name)
-        return mirror.rows("SELECT result, detail FROM job WHERE name = ?", name)[0]
-
-    return run
 
 
 class TestInTheDaemon:
@@ -100,13 +86,13 @@ class TestInTheDaemon:
         assert await apply() == (1.0, {1.0})
 
     async def test_the_allocate_job_stores_a_price_and_reports_its_residual(
-        self, serve, daemon, mirror, job
+        self, serve, daemon, mirror
     ):
         web = await serve(make_site(pages=20))
         running = await daemon(web.url(), schedule={"policy": "merge", **REVISITING})
         count = "SELECT count(*) FROM model"
         await until(lambda: mirror.rows(count) == [(20,)], what="models of all pages")
-        result, detail = await job(running, "allocate")
+        *_, result, detail = await run_job(running, "allocate")
         assert result == "done"
         assert detail.startswith("20 pages, 1 hosts, 100 visits a second, KKT residual ")
         assert float(detail.rsplit(" ", 1)[1]) <= 1e-6
@@ -176,7 +162,7 @@ class TestAllocate:
         host.backoff = host.backoff.after_trouble(wall(), 1.0, None)
         assert (await job.run()).startswith("120 pages, 1 hosts")
 
-    async def test_a_refit_reaches_the_policies(self, serve, daemon, mirror, job):
+    async def test_a_refit_reaches_the_policies(self, serve, daemon, mirror):
         web = await serve(make_site(pages=20))
         running = await daemon(web.url(), schedule=REVISITING)
         count = "SELECT count(*) FROM model"
@@ -189,7 +175,7 @@ class TestAllocate:
         now = running.clock.now() + 1e6
         before = queue.policy.visit_values([1], now)[0]
         await set_rate(running, [1], 1e-3)
-        result, detail = await job(running, "estimate")
+        *_, result, detail = await run_job(running, "estimate")
         assert (result, detail.startswith("20 models")) == ("done", True)
         await until(
             lambda: queue.policy.visit_values([1], now)[0] != before, what="new visit values"

@@ -3,7 +3,15 @@
 from crawld.daemon.clock import Clock
 from crawld.daemon.run import run_daemon
 from crawld.simweb.server import SimWeb
-from tests.daemon.harness import Mirror, ShiftedTime, Web, until, until_done
+from tests.daemon.harness import (
+    Mirror,
+    ShiftedTime,
+    Web,
+    paused_at_start,
+    run_job,
+    until,
+    until_done,
+)
 
 DAY_S = 86_400.0
 
@@ -26,8 +34,8 @@ class ReplicaRun:
             dns={"hosts": {host: [address] for host, address in dns.items()}},
             **options,
         )
-        self.daemon = await nursery.start(run_daemon, start)
-        self.daemon.set_paused(paused=True)
+        with paused_at_start():
+            self.daemon = await nursery.start(run_daemon, start)
         # The first runs of the jobs, due at the start, must not see half of the pages.
         own = "SELECT 1 FROM job WHERE name IN ('analyse', 'replicas') AND last_finished_at > 0"
         await until(lambda: len(self.mirror.rows(own)) == 2, what="the first runs of the jobs")
@@ -39,18 +47,10 @@ class ReplicaRun:
         await until_done(self.daemon, 1.0)
         await crawl.recorder.drain()
 
-    async def run_job(self, name):
-        before = self._finished(name)
-        self.daemon.jobs.run_soon(name)
-        await until(lambda: self._finished(name) > before, what=name)
-
-    def _finished(self, name):
-        return dict(self.mirror.rows("SELECT name, last_finished_at FROM job")).get(name) or 0.0
-
     async def sample_once(self):
         self.wall.shift_s += 120.0
-        await self.run_job("analyse")
-        await self.run_job("replicas")
+        await run_job(self.daemon, "analyse")
+        await run_job(self.daemon, "replicas")
         await self.settle()
 
     async def run_day(self):

@@ -15,7 +15,7 @@ from crawld.simweb.message import build_response
 from crawld.simweb.site import SimSite
 from crawld.store.replica import pages as replica_pages
 from crawld.store.replica import replica
-from tests.daemon.harness import TIMEOUT_S, until, until_done
+from tests.daemon.harness import TIMEOUT_S, run_job, until, until_done
 
 DAY_S = 86_400.0
 PAGES = 20
@@ -54,24 +54,9 @@ class World:
 
     async def run_replicas_job(self):
         """Run the job and return its result."""
-        runner = self.running.jobs
-
-        async def last():
-            states = {state.job.name: state for state in await runner.states()}
-            return states["replicas"]
-
-        with trio.fail_after(TIMEOUT_S):
-            while (await last()).running:  # noqa: ASYNC110 (state of the runner)
-                await trio.sleep(0.005)
-        begun = self.wall()
-        runner.run_soon("replicas")
-        with trio.fail_after(TIMEOUT_S):
-            while (  # noqa: ASYNC110
-                state := await last()
-            ).running or not _ended_since(state, begun):
-                await trio.sleep(0.005)
-        assert state.last.result == "done", state.last.detail
-        return state.last.detail
+        ran = await run_job(self.running, "replicas")
+        assert ran.result == "done", ran.detail
+        return ran.detail
 
     def control(self):
         transport = httpx.AsyncHTTPTransport(uds=str(self.running.socket_path))
@@ -90,20 +75,14 @@ class World:
         return sum(target != "/robots.txt" for target in self.web.targets(host))
 
 
-def _ended_since(state, begun):
-    # Between the stored start and the run itself the job is neither running nor finished.
-    return state.last is not None and (state.last.last_finished_at or 0.0) >= begun
-
-
 @pytest.fixture
-def world(serve, daemon, mirror, wall):
+def world(serve, paused_daemon, mirror, wall):
     async def start(*sites, seeds=None, **tables):
         web = await serve(*sites, clock=wall)
         hosts = [site.hosts[0] for site in sites]
         # Audits would visit random pages.
         tables = {"jobs": {"audit_share": 0.0}, **tables}
-        running = await daemon(*(web.url(host=host) for host in hosts), **tables)
-        running.set_paused(paused=True)
+        running = await paused_daemon(*(web.url(host=host) for host in hosts), **tables)
         # The run of the job at the start must not judge half-visited hosts.
         own = "SELECT 1 FROM job WHERE name = 'replicas' AND last_finished_at > 0"
         await until(lambda: mirror.rows(own), what="the first run of the job")

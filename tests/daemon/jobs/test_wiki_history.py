@@ -10,7 +10,7 @@ from crawld.core.change.model import PageModel
 from crawld.daemon.jobs.wiki_history import reader
 from crawld.daemon.jobs.wiki_history.job import FIRST_COPY_WAIT_S
 from crawld.daemon.jobs.wiki_history.reader import MAX_FAILURES
-from tests.daemon.harness import make_site, until
+from tests.daemon.harness import make_site, run_job, until
 from tests.daemon.jobs.conftest import EPOCH_AT, history
 from tests.daemon.jobs.wiki import Answer, error, is_for, page_text, reply
 
@@ -234,14 +234,7 @@ class TestPermission:
         wiki = await wiki_of({"Start": history(3)})
         daemon = await backfilling(wiki, api=False)
         await until(lambda: mirror.rows("SELECT 1 FROM page WHERE state = 'visited'"))
-        first = (await daemon.jobs.states())[0].last
-        daemon.jobs.run_soon("backfill")
-        await until(
-            lambda: mirror.rows(
-                "SELECT 1 FROM job WHERE name = 'backfill' AND last_finished_at > ?",
-                first.last_finished_at if first and first.last_finished_at else 0.0,
-            )
-        )
+        await run_job(daemon, "backfill")
         assert wiki.api_requests() == []
 
     async def test_robots_rules_for_all_agents_do_not_close_the_api(

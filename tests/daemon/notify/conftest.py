@@ -16,7 +16,7 @@ async def receiver(nursery):
 
 
 @pytest.fixture
-def begin(daemon, receiver, wall, mirror):
+def begin(paused_daemon, receiver, wall, mirror):
     """Return a function that starts a daemon with rules."""
 
     async def start(*rules, seed=NOBODY, **tables):
@@ -26,8 +26,7 @@ def begin(daemon, receiver, wall, mirror):
             else {"name": "team", **rule}
             for rule in rules or ({},)
         ]
-        running = await daemon(seed, notify=given, **tables)
-        running.set_paused(paused=True)
+        running = await paused_daemon(seed, notify=given, **tables)
         story = Story(running, receiver, wall, mirror)
         names = {each["name"] for each in given}
         await until(

@@ -230,7 +230,7 @@ async def test_a_digest_tells_everything_of_an_hour(begin, wall):
     assert len(story.receiver.bodies) == 1
 
 
-async def test_nothing_is_lost_by_a_restart(begin, mirror, daemon):
+async def test_nothing_is_lost_by_a_restart(begin, mirror, paused_daemon):
     story = await begin()
     await story.change(count=2)
     await story.delivered(1)
@@ -243,10 +243,10 @@ async def test_nothing_is_lost_by_a_restart(begin, mirror, daemon):
     story.receiver.status = 200
     await ended(story.daemon)
     # A daemon without rules keeps their queue for a while.
-    await ended(await daemon(seed))
+    await ended(await paused_daemon(seed))
     assert mirror.rows("SELECT count(*) FROM notify_event") == [(1,)]
-    again = await daemon(seed, notify=[each.model_dump(mode="json") for each in config.notify])
-    again.set_paused(paused=True)
+    rules = [each.model_dump(mode="json") for each in config.notify]
+    again = await paused_daemon(seed, notify=rules)
     await again.notifier.retry("team")
     await story.delivered(2)
     assert story.receiver.keys[-1] == key
