@@ -304,6 +304,18 @@ def target_of(canonical: str) -> str:
     return canonical[_origin_end(canonical) :]
 
 
+def location_of(canonical: str) -> str:
+    """Return where a page is on its host: its path and query, and the port if it is no default one.
+
+    Another port is another server: only the default ports of http and https are one.
+
+    >>> location_of("https://a.org/b?c"), location_of("http://a.org:8080/b?c")
+    ('/b?c', ':8080/b?c')
+    """
+    url = split_url(canonical)
+    return url.target if url.port == DEFAULT_PORTS[url.scheme] else f":{url.port}{url.target}"
+
+
 def url_hash(canonical: str) -> int:
     """Return the 64-bit xxh3 of a canonical URL as a signed integer, for SQLite."""
     value = xxhash.xxh3_64_intdigest(canonical.encode())

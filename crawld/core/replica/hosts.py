@@ -15,7 +15,7 @@ import numpy as np
 import xxhash
 from numpy.typing import NDArray
 
-from crawld.core.url import DEFAULT_PORTS, split_url
+from crawld.core.url import location_of
 
 Keys = NDArray[np.uint64]
 Ids = NDArray[np.int64]
@@ -35,13 +35,8 @@ def path_key(path: str) -> int:
 
 
 def location_key(url: str) -> int:
-    """Return the 64-bit key of where a page is on its host: its port, path and query, never 0.
-
-    Pages at different ports are never twins; the default port of a scheme adds nothing.
-    """
-    parts = split_url(url)
-    usual = parts.port == DEFAULT_PORTS[parts.scheme]
-    return path_key(parts.target if usual else f":{parts.port}{parts.target}")
+    """Return the 64-bit key of where a page is on its host, never 0."""
+    return path_key(location_of(url))
 
 
 def sketch_keys(sketch: bytes | None) -> tuple[int, ...]:

@@ -8,13 +8,13 @@ deleted: pages return to their former states if they differ, or if the verdict i
 from __future__ import annotations
 
 import array
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Final, NamedTuple
 
 import apsw
 
 from crawld.core.page import PageState
-from crawld.core.url import DEFAULT_PORTS, split_url, target_of, url_hash
+from crawld.core.url import location_of, split_url, target_of, url_hash
 from crawld.store.frontier import page_counts
 
 SLICE: Final = 500
@@ -68,20 +68,23 @@ def shared_unvisited(
     First the pages whose path has a copy on the other host, then those that are unvisited on both.
     At most `paths` of each kind are used, and at most twice as many pages are returned.
     """
-    unvisited: list[dict[str, UnvisitedPage]] = []
+    unvisited: list[dict[str, tuple[str, UnvisitedPage]]] = []
     for host_id in (one_id, other_id):
         rows: list[Any] = connection.execute(_UNVISITED, (host_id, MAX_UNVISITED)).fetchall()
         unvisited.append(
-            {target_of(url): UnvisitedPage(host_id, site, page) for page, site, url in rows}
+            {
+                location_of(url): (url, UnvisitedPage(host_id, site, page))
+                for page, site, url in rows
+            }
         )
     shown: list[UnvisitedPage] = []
     for here, there_id in ((unvisited[0], other_id), (unvisited[1], one_id)):
         origins = origins_of(connection, there_id)
-        there = {target: [f"{origin}{target}" for origin in origins] for target in here}
+        there = {at: urls_at(origins, url) for at, (url, _) in here.items()}
         held = _held(connection, there_id, [url for urls in there.values() for url in urls])
-        shown += [here[target] for target in here if held.intersection(there[target])][:paths]
-    both = [target for target in unvisited[0] if target in unvisited[1]][:paths]
-    found = [*shown, *(side[target] for target in both for side in unvisited)]
+        shown += [page for at, (_, page) in here.items() if held.intersection(there[at])][:paths]
+    both = [at for at in unvisited[0] if at in unvisited[1]][:paths]
+    found = [*shown, *(side[at][1] for at in both for side in unvisited)]
     return list(dict.fromkeys(found))[: 2 * paths]
 
 
@@ -162,7 +165,7 @@ def canonical_url(connection: apsw.Connection, url: str) -> str | None:
 
 def suspended_url(connection: apsw.Connection, host_id: int, url: str) -> str | None:
     """Return the URL of a suspended page at the same path of a replica, None if none."""
-    for there in _urls_at(connection, host_id, url):
+    for there in urls_at(origins_of(connection, host_id), url):
         found = connection.execute(
             "SELECT 1 FROM page WHERE host_id = ? AND url_hash = ? AND url = ?"
             " AND state = 'suspended'",
@@ -191,27 +194,14 @@ def counterpart(
     connection: apsw.Connection, canonical_id: int, url: str
 ) -> tuple[str, Counterpart] | None:
     """Return URL and page of the same path and query on a canonical host, None without a copy."""
-    for there in _urls_at(connection, canonical_id, url):
+    for there in urls_at(origins_of(connection, canonical_id), url):
         found = connection.execute(_COUNTERPART, (canonical_id, url_hash(there), there)).fetchone()
         if found is not None:
             return there, Counterpart(*found)
     return None
 
 
-def _urls_at(connection: apsw.Connection, host_id: int, url: str) -> list[str]:
-    """Return the URLs of the same path and query at the origins of a host.
-
-    Another port is another server: only the default ports of http and https are one.
-    """
-    port, target = _port_of(url), target_of(url)
-    return [
-        there
-        for origin in origins_of(connection, host_id)
-        if _port_of(there := f"{origin}{target}") == port
-    ]
-
-
-def _port_of(url: str) -> int:
-    """Return the port of a canonical URL, 0 for the default port of its scheme."""
-    parts = split_url(url)
-    return 0 if parts.port == DEFAULT_PORTS[parts.scheme] else parts.port
+def urls_at(origins: Iterable[str], url: str) -> list[str]:
+    """Return the URLs of the same location as a page at the origins of another host."""
+    location, target = location_of(url), target_of(url)
+    return [there for origin in origins if location_of(there := f"{origin}{target}") == location]

@@ -10,7 +10,8 @@ import apsw
 
 from crawld.core.page import PageState
 from crawld.core.replica.agreement import PageVerdict
-from crawld.core.url import target_of, url_hash
+from crawld.core.url import location_of, url_hash
+from crawld.store.replica.pages import origins_of, urls_at
 
 SLICE: Final = 500
 """Pages examined in one read."""
@@ -87,24 +88,21 @@ def preview(
         after: URL hash of the last page examined, or `BEFORE_FIRST`.
     """
     rows: list[Any] = connection.execute(_PAGES, (host_id, after, SLICE)).fetchall()
-    origins = [
-        origin
-        for (origin,) in connection.execute(
-            "SELECT origin FROM origin WHERE host_id = ?", (canonical_id,)
-        )
-    ]
-    there = {f"{origin}{target_of(row[1])}" for row in rows for origin in origins}
+    origins = origins_of(connection, canonical_id)
+    there = {url for row in rows for url in urls_at(origins, row[1])}
     hashes = apsw.carray(array.array("q", [url_hash(url) for url in there]))
     twins: dict[str, list[bytes | None]] = {}
     for url, digest in connection.execute(_TWINS, (hashes, canonical_id)) if there else ():
         if url in there:
-            twins.setdefault(target_of(url), []).append(digest)
+            twins.setdefault(location_of(url), []).append(digest)
     found = []
     for page_id, url, state, _, digest, visited_at, verdict in rows:
         known = _JUDGED.get(verdict)
         if (prospect := known) is None:
             # Not compared yet, as a host that waits: by the stored texts.
-            prospect = _prospect(twins.get(target_of(url)), digest, visited=visited_at is not None)
+            prospect = _prospect(
+                twins.get(location_of(url)), digest, visited=visited_at is not None
+            )
         rests = state == PageState.SUSPENDED
         found.append(PagePreview(page_id, url, prospect, rests, digest, known is not None))
     return found, rows[-1][3] if len(rows) == SLICE else None

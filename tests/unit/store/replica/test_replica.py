@@ -8,11 +8,12 @@ import pytest
 from crawld.core.replica.verdict import PairEvidence, VerdictLevel
 from crawld.store import visit
 from crawld.store.frontier import frontier
+from crawld.store.frontier.frontier import Discovery
 from crawld.store.replica import inputs, pages, replica, twin
 from crawld.store.replica import pair as replica_pair
 from crawld.store.replica.pair import PairRow
 from tests.unit.store.rows import NOW as AT
-from tests.unit.store.rows import changed, found
+from tests.unit.store.rows import changed
 from tests.unit.store.twins import compare, rest_agreeing
 
 KEPT, COPY, ONE_ID, OTHER_ID = "https://a.test", "https://www.a.test", 1, 2
@@ -23,8 +24,7 @@ class File:
         self.connection = connection
 
     def page(self, url, *, digest=None, at=AT, visited=True):
-        host, _, path = url.removeprefix("https://").partition("/")
-        new = frontier.discover(self.connection, [found(path, host=host)])
+        new = frontier.discover(self.connection, [Discovery.of(url, site_id=1, at=AT, depth=1)])
         page_id = new[0].page_id if new else self.number(url)
         if visited:
             self.visit(page_id, digest or url.encode()[:16], at)
