@@ -30,8 +30,6 @@ MAX_PAGES: Final = 50_000
 MAX_TEXTS: Final = 200
 """Pages whose texts a dry run compares, some milliseconds each."""
 
-FACTS_AT_ONCE: Final = 50
-
 
 class ReplicaProspects:
     """One dry run."""
@@ -84,14 +82,13 @@ class ReplicaProspects:
         open_pages.sort(key=lambda page: page.prospect is not Prospect.DIFFERS)
         wanted = [page.page_id for page in open_pages[: self._texts_left]]
         self._texts_left -= len(wanted)
-        ids = (copy.host_id, copy.canonical_id)
-        read = self._daemon.database.read
-        origins = [await read(replica_pages.origins_of, host_id) for host_id in ids]
-        both = tuple(origin for each in origins for origin in each)
-        for begin in range(0, len(wanted), FACTS_AT_ONCE):
-            part = wanted[begin : begin + FACTS_AT_ONCE]
+        origins = await self._daemon.database.read(
+            replica_pages.origins_of_pair, (copy.host_id, copy.canonical_id)
+        )
+        for begin in range(0, len(wanted), twin_facts.AT_ONCE):
+            part = wanted[begin : begin + twin_facts.AT_ONCE]
             for facts in await self._paced.read(twin_facts.twin_facts, part, copy.canonical_id):
-                compared = await self._texts.compare(facts, both, copy.canonical_host)
+                compared = await self._texts.compare(facts, origins, copy.canonical_host)
                 if compared is None:
                     continue
                 agrees = compared.comparison.verdict is PageVerdict.AGREES

@@ -93,6 +93,11 @@ def origins_of(connection: apsw.Connection, host_id: int) -> list[str]:
     return [origin for (origin,) in connection.execute(_ORIGINS, (host_id,))]
 
 
+def origins_of_pair(connection: apsw.Connection, host_ids: Iterable[int]) -> tuple[str, ...]:
+    """Return the origins of a replica and of its canonical host."""
+    return tuple(origin for host_id in host_ids for origin in origins_of(connection, host_id))
+
+
 def _held(connection: apsw.Connection, host_id: int, urls: Sequence[str]) -> set[str]:
     """Return which of some URLs of a host have a good copy."""
     if not urls:

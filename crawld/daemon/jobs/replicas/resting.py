@@ -32,9 +32,6 @@ T = TypeVar("T")
 REST_FACTOR: Final = 2.0
 """Rest after each slice, as a multiple of its work."""
 
-FACTS_AT_ONCE: Final = 50
-"""Pages whose facts are read at once, some 5 ms."""
-
 WRITTEN_AT_ONCE: Final = 200
 """Pages changed in one transaction, less than 20 ms."""
 
@@ -55,9 +52,11 @@ class ReplicaResting(BackgroundWork):
 
     async def compare(self, row: ReplicaRow, page_ids: Sequence[int]) -> int:
         """Compare pages of a replica with their twins, and store the results; return how many."""
-        origins = await self._database.read(_origins, (row.host_id, row.canonical_id))
+        origins = await self._database.read(
+            replica_pages.origins_of_pair, (row.host_id, row.canonical_id)
+        )
         compared = 0
-        for part in _slices(page_ids, FACTS_AT_ONCE):
+        for part in _slices(page_ids, twin_facts.AT_ONCE):
             facts = await self._paced.read(twin_facts.twin_facts, part, row.canonical_id)
             rows: list[TwinRow] = []
             pace = Pace(REST_FACTOR)
@@ -237,11 +236,6 @@ def _waits_for_twin(row: TwinRow) -> bool:
 
 def _slices(items: Sequence[T], size: int) -> Iterator[Sequence[T]]:
     return (items[begin : begin + size] for begin in range(0, len(items), size))
-
-
-def _origins(connection: apsw.Connection, host_ids: Iterable[int]) -> tuple[str, ...]:
-    found = (replica_pages.origins_of(connection, host_id) for host_id in host_ids)
-    return tuple(origin for origins in found for origin in origins)
 
 
 def _put_compared(
