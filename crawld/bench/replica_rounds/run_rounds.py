@@ -7,7 +7,6 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
 
 import trio
 from trio.testing import MockClock
@@ -21,9 +20,7 @@ from crawld.simweb.lookalike.web import LookalikeWeb
 from crawld.store.engine.database import Database
 from crawld.store.replica import inputs, replica, survey
 from crawld.store.replica import pair as replica_pair
-
-_RESTING: Final = ("pruned", "partly")
-"""Status of the hosts of which pages may rest."""
+from crawld.store.replica.replica import RESTING
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +115,7 @@ async def _state(
     pairs = [
         (names[row.host], names[row.canonical_host], row.status)
         for row in rows
-        if row.status in _RESTING
+        if row.status in RESTING
     ]
     return (
         await database.read(survey.resting_pages),

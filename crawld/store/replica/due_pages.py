@@ -9,6 +9,7 @@ import apsw
 
 from crawld.core.url import target_of
 from crawld.store.replica.pages import counterpart
+from crawld.store.replica.replica import RESTING_LIST
 
 FindPages = Callable[[apsw.Connection, int, int, int, int], list[int]]
 """Returns page_ids by host_id, canonical_id, the last page_id before and a limit."""
@@ -21,10 +22,10 @@ class HostPage(NamedTuple):
     page_id: int
 
 
-_VISITED: Final = """
+_VISITED: Final = f"""
 SELECT DISTINCT page.host_id, page_id FROM visit JOIN page USING (page_id)
 JOIN replica ON replica.host_id = page.host_id
-WHERE visit_id > ? AND visit_id <= ? AND replica.status IN ('pruned', 'partly')
+WHERE visit_id > ? AND visit_id <= ? AND replica.status IN {RESTING_LIST}
   AND state = 'visited'
 """
 
@@ -34,12 +35,12 @@ def visited_between(connection: apsw.Connection, after: int, up_to: int) -> list
     return [HostPage(*row) for row in connection.execute(_VISITED, (after, up_to))]
 
 
-_UNDECIDED: Final = """
+_UNDECIDED: Final = f"""
 SELECT own.host_id, own.page_id FROM page_twin AS own INDEXED BY page_twin_unknown
 JOIN page ON page.page_id = own.page_id JOIN page AS twin ON twin.page_id = own.twin_id
 JOIN replica ON replica.host_id = own.host_id
 WHERE own.verdict = 'unknown' AND twin.last_visit_at > own.compared_at AND page.state = 'visited'
-  AND replica.status IN ('pruned', 'partly')
+  AND replica.status IN {RESTING_LIST}
 ORDER BY own.compared_at LIMIT ?
 """
 
@@ -53,7 +54,7 @@ def deferred_until(connection: apsw.Connection, now: float, limit: int) -> list[
     """Return the deferred pages that are visited by now."""
     rows = connection.execute(
         "SELECT host_id, page_id FROM page_twin JOIN replica USING (host_id)"
-        " WHERE visit_at <= ? AND status IN ('pruned', 'partly') ORDER BY visit_at LIMIT ?",
+        f" WHERE visit_at <= ? AND status IN {RESTING_LIST} ORDER BY visit_at LIMIT ?",
         (now, limit),
     )
     return [HostPage(*row) for row in rows]

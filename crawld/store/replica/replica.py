@@ -19,6 +19,9 @@ Status = Literal["pruned", "partly", "held", "withdrawn"]
 RESTING: Final = ("pruned", "partly")
 """Statuses of hosts whose agreeing pages rest."""
 
+RESTING_LIST: Final = "({})".format(", ".join(f"'{status}'" for status in RESTING))
+"""The same in SQL."""
+
 WaitsFor = Literal["operator", "turn", "config"]
 
 
@@ -102,9 +105,8 @@ def copies_of(connection: apsw.Connection, canonical_id: int, limit: int) -> lis
     return [name for (name,) in connection.execute(f"{sql} LIMIT ?", (canonical_id, limit))]
 
 
-_STAYS: Final = """
-canonical_id = ?2 AND (
-    status = ?3 OR status IN ('pruned', 'partly') AND ?3 IN ('pruned', 'partly'))
+_STAYS: Final = f"""
+canonical_id = ?2 AND (status = ?3 OR status IN {RESTING_LIST} AND ?3 IN {RESTING_LIST})
 """
 
 _PUT: Final = f"""
