@@ -18,7 +18,8 @@ from enum import StrEnum
 from typing import Final
 
 LEAST_LAG_S: Final = 60.0
-"""Two visits so close together may see one page before and after a change."""
+"""Two visits so close together may see one page before and after a change; about as long as a
+commit may take. A replica that lags more is not fetched instead of its canonical host."""
 
 MAX_LAG_S: Final = 86_400.0
 """A copy that is further behind its original differs from it."""

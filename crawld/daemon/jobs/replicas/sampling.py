@@ -10,6 +10,7 @@ from typing import Final
 
 import structlog
 
+from crawld.core.replica.agreement import LEAST_LAG_S
 from crawld.daemon.crawl.context import BackgroundWork, CrawlContext
 from crawld.daemon.crawl.replica_leases import ReplicaLeases
 from crawld.daemon.jobs.replicas.resting import REST_FACTOR, ReplicaResting
@@ -24,9 +25,6 @@ log = structlog.get_logger(__name__)
 MIN_AGREEING: Final = 3
 """Sampled pages that must agree, all of them, before a replica may be fetched instead of its
 canonical host."""
-
-MAX_LAG_S: Final = 60.0
-"""Largest observed lag of such a replica: one minute, about as long as a commit may take."""
 
 VISITS_AT_ONCE: Final = 2_000
 """Visits read in one query."""
@@ -158,4 +156,4 @@ def _audited(row: ReplicaRow) -> _Audited:
 def _is_reliable(row: ReplicaRow) -> bool:
     if row.status != "pruned" or row.lag_s is None:
         return False
-    return row.agreed == row.sampled >= MIN_AGREEING and row.lag_s <= MAX_LAG_S
+    return row.agreed == row.sampled >= MIN_AGREEING and row.lag_s <= LEAST_LAG_S
