@@ -91,6 +91,18 @@ def list_pairs(
     ]
 
 
+_CERTAIN: Final = """
+SELECT replica.host_id FROM replica CROSS JOIN replica_pair
+ON one_id = min(replica.host_id, canonical_id) AND other_id = max(replica.host_id, canonical_id)
+WHERE level = ? AND status = 'pruned'
+"""
+
+
+def certain_replicas(connection: apsw.Connection) -> set[int]:
+    """Return the declared replicas whose pair with their canonical host is certain."""
+    return {host_id for (host_id,) in connection.execute(_CERTAIN, (VerdictLevel.CERTAIN,))}
+
+
 def count_pairs(connection: apsw.Connection) -> int:
     """Return the number of judged pairs."""
     count: int = connection.execute("SELECT count(*) FROM replica_pair").get

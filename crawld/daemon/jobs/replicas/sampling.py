@@ -129,15 +129,8 @@ class ReplicaSampling(BackgroundWork):
 
     async def grant_leases(self, rows: list[ReplicaRow]) -> None:
         """Grant leases to replicas that are certain and fresh."""
-        pairs = await self._database.read(replica_pair.list_pairs)
-        certain = {
-            frozenset((pair.one_id, pair.other_id)) for pair in pairs if pair.level == "certain"
-        }
-        self._leases.grant(
-            row
-            for row in rows
-            if frozenset((row.host_id, row.canonical_id)) in certain and _is_reliable(row)
-        )
+        certain = await self._database.read(replica_pair.certain_replicas)
+        self._leases.grant(row for row in rows if row.host_id in certain and _is_reliable(row))
 
     async def resume(self, row: ReplicaRow) -> None:
         """Resume visits to all pages of a host that is no replica of this canonical host now."""

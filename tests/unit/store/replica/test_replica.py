@@ -235,6 +235,18 @@ def test_pairs_without_a_decision_are_left_out_of_the_short_list(connection, fil
     assert replica_pair.list_pairs(connection, decided=True) == [PAIR]
 
 
+def test_declared_replicas_of_certain_pairs_are_found(connection, file):
+    both(file, "/")
+    replica_pair.put_pairs(connection, [PAIR])
+    assert replica_pair.certain_replicas(connection) == set()
+    file.prune()
+    assert replica_pair.certain_replicas(connection) == {OTHER_ID}
+    replica.put_replica(connection, ONE_ID, OTHER_ID, "partly", "", now=AT, look_at=AT)
+    assert replica_pair.certain_replicas(connection) == {OTHER_ID}
+    replica_pair.put_pairs(connection, [replace(PAIR, level=VerdictLevel.LIKELY)])
+    assert replica_pair.certain_replicas(connection) == set()
+
+
 def test_one_host_of_a_group_is_preferred(connection, file):
     both(file, "/")
     file.prune()
