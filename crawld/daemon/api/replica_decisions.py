@@ -8,12 +8,12 @@ from typing import Final
 
 from crawld.core.display import count_text, plural
 from crawld.daemon.api.replica_prospects import ReplicaProspects
-from crawld.daemon.api.replica_selection import Pair, Selection, copy_of, select
+from crawld.daemon.api.replica_selection import Selection, copy_of, select
 from crawld.daemon.api.schemas.replicas import ReplicaDecision, ReplicaForm, ReplicaProspect
 from crawld.daemon.daemon import Daemon
 from crawld.store.replica import pair as replica_pair
 from crawld.store.replica import replica
-from crawld.store.replica.pair import Word
+from crawld.store.replica.pair import Pair, Word
 
 JOB: Final = "replicas"
 

@@ -20,13 +20,11 @@ from crawld.errors import OperatorError
 from crawld.store.frontier import host as host_rows
 from crawld.store.replica import pair as replica_pair
 from crawld.store.replica import replica
-from crawld.store.replica.pair import Word
+from crawld.store.replica.pair import Pair, Word, ordered_pair
 from crawld.store.replica.replica import ReplicaRow
 
 NAMES_SHOWN: Final = 5
 """Hosts named in an error."""
-
-Pair = tuple[int, int]
 
 
 class Copy(NamedTuple):
@@ -119,11 +117,10 @@ async def _pair(daemon: Daemon, rows: list[ReplicaRow], host: str, other: str) -
     one_id, other_id = await known_host_id(daemon, host), await known_host_id(daemon, other)
     if one_id == other_id:
         raise OperatorError(f"{host} and {other} are the same name", hint="name two hosts")
-    pair = (min(one_id, other_id), max(one_id, other_id))
     of_pair = {one_id, other_id}
     row = next((row for row in rows if {row.host_id, row.canonical_id} == of_pair), None)
     copy = copy_of(row) if row is not None else Copy(one_id, host, other_id, other, None)
-    return Selection([copy], {pair})
+    return Selection([copy], {ordered_pair(one_id, other_id)})
 
 
 async def _one(daemon: Daemon, rows: list[ReplicaRow], host: str, word: Word) -> Selection:
@@ -188,7 +185,7 @@ async def _many(
             note = f"; {plural(left, 'withdrawn replica')} left out: name each"
         chosen = kept
     own = {row.host_id for row in chosen}
-    pairs = {_ordered(row.host_id, row.canonical_id) for row in chosen}
+    pairs = {ordered_pair(row.host_id, row.canonical_id) for row in chosen}
     if word == "rejected" or whole_group:
         groups: dict[int, set[int]] = {}
         for row in rows:
@@ -202,10 +199,6 @@ async def _many(
 def copy_of(row: ReplicaRow) -> Copy:
     """Return a replica as what a decision is about."""
     return Copy(row.host_id, row.host, row.canonical_id, row.canonical_host, row)
-
-
-def _ordered(one: int, other: int) -> Pair:
-    return min(one, other), max(one, other)
 
 
 def _some(names: Collection[str]) -> str:

@@ -13,6 +13,14 @@ from crawld.core.replica.verdict import PairEvidence, VerdictLevel
 
 Word = Literal["confirmed", "rejected"]
 
+Pair = tuple[int, int]
+"""Two host_ids, the smaller first."""
+
+
+def ordered_pair(one_id: int, other_id: int) -> Pair:
+    """Return two hosts as a pair."""
+    return (one_id, other_id) if one_id < other_id else (other_id, one_id)
+
 
 @dataclass(frozen=True, slots=True)
 class PairRow:
@@ -50,7 +58,7 @@ def put_pairs(connection: apsw.Connection, pairs: Iterable[PairRow]) -> None:
         connection.execute(_PUT_PAIR, (pair.one_id, pair.other_id, *verdict))
 
 
-def forget_pairs(connection: apsw.Connection, pairs: Iterable[tuple[int, int]]) -> None:
+def forget_pairs(connection: apsw.Connection, pairs: Iterable[Pair]) -> None:
     """Delete pairs, except those with a decision of the operator."""
     connection.executemany(
         "DELETE FROM replica_pair WHERE one_id = ? AND other_id = ? AND word IS NULL", list(pairs)
@@ -109,7 +117,7 @@ def count_pairs(connection: apsw.Connection) -> int:
     return count
 
 
-def pairs_among(connection: apsw.Connection, host_ids: Collection[int]) -> list[tuple[int, int]]:
+def pairs_among(connection: apsw.Connection, host_ids: Collection[int]) -> list[Pair]:
     """Return the judged pairs of which both hosts are among those given, the smaller first."""
     found = []
     for one in sorted(host_ids):
@@ -133,7 +141,7 @@ def put_words(
         The number of pairs whose decision changed.
     """
     changed = 0
-    for low, high in (sorted(pair) for pair in pairs):
+    for low, high in (ordered_pair(*pair) for pair in pairs):
         row = connection.execute(
             "SELECT word FROM replica_pair WHERE one_id = ? AND other_id = ?", (low, high)
         ).fetchone()
@@ -175,7 +183,7 @@ def list_answers(connection: apsw.Connection) -> list[Answer]:
     return [Answer(low, high, (one, other), word) for low, high, one, other, word in rows]
 
 
-def names(connection: apsw.Connection, pairs: Iterable[tuple[int, int]]) -> list[tuple[str, str]]:
+def names(connection: apsw.Connection, pairs: Iterable[Pair]) -> list[tuple[str, str]]:
     """Return the host names of pairs."""
     return [(_name(connection, one), _name(connection, other)) for one, other in pairs]
 

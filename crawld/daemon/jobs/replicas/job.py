@@ -22,7 +22,7 @@ from crawld.daemon.crawl.replica_leases import ReplicaLeases
 from crawld.daemon.jobs.replicas.copies import CopyReader
 from crawld.daemon.jobs.replicas.decision import Decision
 from crawld.daemon.jobs.replicas.judged import JudgedPair
-from crawld.daemon.jobs.replicas.ledger import Pair, PairLedger
+from crawld.daemon.jobs.replicas.ledger import PairLedger
 from crawld.daemon.jobs.replicas.plan import PlanInput, is_overdue, plan
 from crawld.daemon.jobs.replicas.resting import REST_FACTOR
 from crawld.daemon.jobs.replicas.sampling import ReplicaSampling
@@ -33,6 +33,7 @@ from crawld.daemon.pacing import PacedReader
 from crawld.store.replica import inputs, replica
 from crawld.store.replica import pages as replica_pages
 from crawld.store.replica.inputs import Cursors, HostPageSummary, SourceHost
+from crawld.store.replica.pair import Pair
 from crawld.store.replica.replica import RESTING, ReplicaRow
 
 log = structlog.get_logger(__name__)
@@ -60,7 +61,7 @@ class ReplicasJob(BackgroundWork):
         self._copies = CopyReader(self._paced, context.analyser.marks)
         self._ledger = PairLedger(context.database, context.workers)
         self._summaries: dict[int, HostPageSummary] = {}
-        self._asked: dict[tuple[int, int], PairEvidence] = {}
+        self._asked: dict[Pair, PairEvidence] = {}
         self._counts = {"pages": 0, "pairs": 0, "pruned": 0, "held": 0, "withdrawn": 0, "asked": 0}
 
     @property
@@ -181,7 +182,7 @@ class ReplicasJob(BackgroundWork):
         return self._crowded
 
     async def _host_profiles(
-        self, hosts: list[SourceHost], pairs: set[tuple[int, int]], rows: list[ReplicaRow]
+        self, hosts: list[SourceHost], pairs: set[Pair], rows: list[ReplicaRow]
     ) -> dict[int, HostProfile]:
         partners: dict[int, set[int]] = {}
         for one, other in (*pairs, *((row.host_id, row.canonical_id) for row in rows)):

@@ -10,10 +10,8 @@ from crawld.core.replica.verdict import PairEvidence, level_of
 from crawld.daemon.jobs.replicas.judged import JudgedPair
 from crawld.store.engine.database import Database
 from crawld.store.replica import pair as replica_pair
-from crawld.store.replica.pair import PairRow, Word
+from crawld.store.replica.pair import Pair, PairRow, Word
 from crawld.workers import Workers
-
-Pair = tuple[int, int]
 
 SLICE: Final = 100
 """Pairs written in one transaction."""

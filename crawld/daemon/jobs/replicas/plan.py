@@ -34,10 +34,8 @@ from crawld.core.replica.verdict import (
 )
 from crawld.daemon.jobs.replicas.decision import Decision
 from crawld.daemon.jobs.replicas.storm import StormLimit, limit_pruning
-from crawld.store.replica.pair import Word
+from crawld.store.replica.pair import Pair, Word, ordered_pair
 from crawld.store.replica.replica import RESTING, ReplicaRow
-
-Pair = tuple[int, int]
 
 LEFT_SHARE: Final = 0.1
 """Bound of the agreeing share below which the pages of two hosts are no longer compared."""
@@ -165,7 +163,7 @@ def _decide_group(
         pair: given.evidence[pair]
         for host in hosts
         for other in neighbors[host]
-        if (pair := _ordered(host, other)) in given.evidence
+        if (pair := ordered_pair(host, other)) in given.evidence
     }
     declared = declared_by(evidence, hosts)
     order = order_to_keep({host: given.profiles[host] for host in hosts}, declared)
@@ -178,7 +176,7 @@ def _decide_group(
         for copy in sorted(neighbors[kept]):
             if place[copy] < place[kept] or copy in found:
                 continue
-            pair = _ordered(kept, copy)
+            pair = ordered_pair(kept, copy)
             is_declared = copy in declared[kept] and kept not in declared[copy]
             here, there = given.profiles[copy], given.profiles[kept]
             row = rows.get(copy)
@@ -224,9 +222,5 @@ def _asks(pair: Pair, row: ReplicaRow | None, given: PlanInput) -> bool:
     return looks_like_replica(evidence) or (was_asked and shares_pages(evidence))
 
 
-def _ordered(one: int, other: int) -> Pair:
-    return (one, other) if one < other else (other, one)
-
-
 def _pair(row: ReplicaRow) -> Pair:
-    return _ordered(row.host_id, row.canonical_id)
+    return ordered_pair(row.host_id, row.canonical_id)
