@@ -6,6 +6,7 @@ population); score bound: Wilson 1927, for samples of which many pages differ.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from functools import lru_cache
 from math import ceil, exp, lgamma, sqrt
 from typing import Final
@@ -62,14 +63,12 @@ def differing_bound(size: int, sampled: int, differing: int) -> int:
         weight = (size - 1) / (size - sampled)
         share = 1.0 - lower_bound((sampled - differing) * weight, sampled * weight)
         return min(max(differing, ceil(share * size)), size - sampled + differing)
-    low, high = differing, size - sampled + differing
-    while low < high:
-        middle = (low + high + 1) // 2
-        if _at_most(differing, size, middle, sampled) > _DOUBT:
-            low = middle
-        else:
-            high = middle - 1
-    return low
+
+    def is_refuted(most: int) -> bool:
+        return _at_most(differing, size, most, sampled) <= _DOUBT
+
+    least, most = differing, size - sampled + differing
+    return least + bisect_left(range(least + 1, most + 1), True, key=is_refuted)
 
 
 def _at_most(found: int, size: int, differing: int, sampled: int) -> float:

@@ -13,6 +13,7 @@ Source: Wald 1945, "Sequential tests of statistical hypotheses".
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from math import log
@@ -195,16 +196,14 @@ def samples_needed(section: Section) -> int | None:
     if not section.unvisited:
         return None
     known, differing = section.known_sample()
-    low, high = known, min(section.size, SAMPLE_LIMIT)
-    if not _is_enough(section, high, differing):
+    most = min(section.size, SAMPLE_LIMIT)
+
+    def is_enough(sampled: int) -> bool:
+        return _is_enough(section, sampled, differing)
+
+    if not is_enough(most):
         return None
-    while low < high:
-        middle = (low + high) // 2
-        if _is_enough(section, middle, differing):
-            high = middle
-        else:
-            low = middle + 1
-    return low - known
+    return bisect_left(range(known, most), True, key=is_enough)
 
 
 def _is_enough(section: Section, sampled: int, differing: int) -> bool:

@@ -15,6 +15,7 @@ they retire the host that sends them, never the target. A score proves nothing.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -175,6 +176,11 @@ class PairEvidence:
         most = max(self.redirects[side], self.canonicals[side])
         return most >= LEAST_DECLARED and most >= LEAST_DECLARED_SHARE * self.pages[side]
 
+    @property
+    def is_declared(self) -> bool:
+        """Whether most pages of one of the hosts redirect or point to the other."""
+        return self.declares(0) or self.declares(1)
+
 
 def shares_pages(evidence: PairEvidence) -> bool:
     """Whether the pages of two hosts are to be compared one by one."""
@@ -192,7 +198,7 @@ def is_replica(evidence: PairEvidence, agreement: HostAgreement, *, declared: bo
         agreement: of the pages of one with those of the other.
         declared: whether it is a replica now; a lower threshold withdraws.
     """
-    if evidence.declares(0) or evidence.declares(1):
+    if evidence.is_declared:
         return True
     if are_editions(*evidence.names):
         return False
@@ -212,8 +218,7 @@ def _rare_pages_agree(evidence: PairEvidence) -> bool:
 
 def looks_like_replica(evidence: PairEvidence) -> bool:
     """Whether the evidence promises a replica before the pages are compared one by one."""
-    declares = evidence.declares(0) or evidence.declares(1)
-    return declares or (
+    return evidence.is_declared or (
         shares_pages(evidence) and is_replica(evidence, evidence.agreement, declared=False)
     )
 
@@ -233,8 +238,7 @@ def is_contradicted(evidence: PairEvidence) -> bool:
     return (
         evidence.compared >= CONTRADICTED_COMPARED
         and evidence.equal + evidence.partial <= CONTRADICTED_SHARE * evidence.compared
-        and not evidence.declares(0)
-        and not evidence.declares(1)
+        and not evidence.is_declared
     )
 
 
@@ -249,16 +253,13 @@ def pages_to_probe(evidence: PairEvidence) -> int | None:
     """
     if is_contradicted(evidence):
         return None
-    low, high = 0, MOST_PROBED
-    if not shares_pages(_with_equal(evidence, high)):
+
+    def is_enough(more: int) -> bool:
+        return shares_pages(_with_equal(evidence, more))
+
+    if not is_enough(MOST_PROBED):
         return None
-    while low < high:
-        middle = (low + high) // 2
-        if shares_pages(_with_equal(evidence, middle)):
-            high = middle
-        else:
-            low = middle + 1
-    return low
+    return bisect_left(range(MOST_PROBED), True, key=is_enough)
 
 
 def _with_equal(evidence: PairEvidence, more: int) -> PairEvidence:
@@ -279,8 +280,7 @@ def is_undecided(evidence: PairEvidence) -> bool:
     promising = (
         evidence.probability or 0.0
     ) >= PROBED_PROBABILITY or evidence.equal >= PROBED_EQUAL
-    declares = evidence.declares(0) or evidence.declares(1)
-    return promising and not declares and bool(pages_to_probe(evidence))
+    return promising and not evidence.is_declared and bool(pages_to_probe(evidence))
 
 
 def reasons(evidence: PairEvidence) -> list[str]:

@@ -83,7 +83,7 @@ def _verdict(given: PlanInput, pair: Pair, row: ReplicaRow | None) -> bool | Non
     status = None if row is None else row.status
     if evidence is None:
         return status == "pruned" if status in RESTING else None
-    if evidence.declares(0) or evidence.declares(1):
+    if evidence.is_declared:
         return True
     if row is None or status not in RESTING:
         return False if shares_pages(evidence) else None
