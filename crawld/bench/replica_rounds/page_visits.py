@@ -6,6 +6,7 @@ equal rules are analysed once, since copies show many.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Final
 
 from crawld.core.content.analysis import Analysis, analyse, read_blocks
@@ -96,18 +97,7 @@ class PageVisits:
         if about.pages.volatile[at]:
             return self._noisy(page_id, host, at, visited_at, content)
         analysis, encoded = self._analysed(content, self._rules.get(host, NO_RULES))
-        return VisitRecord(
-            page_id=page_id,
-            visited_at=visited_at,
-            outcome=Outcome.CHANGED,
-            state=PageState.VISITED,
-            response=_RESPONSE,
-            digest=analysis.digest,
-            body=encoded,
-            cleaned_digest=analysis.cleaned_digest,
-            sketch=analysis.sketch,
-            host=update,
-        )
+        return replace(_first_copy(page_id, visited_at, analysis, encoded), host=update)
 
     def _noisy(
         self, page_id: int, host: int, at: int, visited_at: float, content: bytes
@@ -162,6 +152,22 @@ class PageVisits:
         return found
 
 
+def _first_copy(
+    page_id: int, visited_at: float, analysis: Analysis, encoded: EncodedBody
+) -> VisitRecord:
+    return VisitRecord(
+        page_id=page_id,
+        visited_at=visited_at,
+        outcome=Outcome.CHANGED,
+        state=PageState.VISITED,
+        response=_RESPONSE,
+        digest=analysis.digest,
+        body=encoded,
+        cleaned_digest=analysis.cleaned_digest,
+        sketch=analysis.sketch,
+    )
+
+
 def unchanged(page_id: int, day: float, *, moved_to: str | None = None) -> VisitRecord:
     """Return the visit of a page whose text is the same as before."""
     return VisitRecord(
@@ -177,15 +183,4 @@ def linking_visit(page_id: int, name: str, targets: list[str]) -> VisitRecord:
     """Return the visit of a page that links to others and has no other part in the web."""
     links = " ".join(f'<a href="{target}">{target}</a>' for target in targets)
     content = f"<!DOCTYPE html><html><body><p>Links of {name}</p>{links}</body></html>".encode()
-    analysis = analyse(content, _TYPE)
-    return VisitRecord(
-        page_id=page_id,
-        visited_at=START_AT,
-        outcome=Outcome.CHANGED,
-        state=PageState.VISITED,
-        response=_RESPONSE,
-        digest=analysis.digest,
-        body=bodies.encode(content),
-        cleaned_digest=analysis.cleaned_digest,
-        sketch=analysis.sketch,
-    )
+    return _first_copy(page_id, START_AT, analyse(content, _TYPE), bodies.encode(content))

@@ -149,9 +149,7 @@ class HostFamily:
 
     def copied(self, pages: SitePages, *, kept: float = 1.0) -> SitePages:
         """Return the pages of a copy that has only a share of them."""
-        which = self.chosen(pages, kept)
-        which[0] = True
-        return pages.only(which)
+        return pages.only(self.chosen(pages, kept) | only_root(pages))
 
     # --- hosts -----------------------------------------------------------------------------------
 
@@ -259,6 +257,11 @@ def naming_canonical(pages: SitePages, which: Flags, to: int) -> SitePages:
 def diverging(pages: SitePages, which: Flags, day: float) -> SitePages:
     """Return pages of which some have texts of their own from a day on."""
     return replace(pages, own_from=np.where(which, day, pages.own_from))
+
+
+def only_root(pages: SitePages) -> Flags:
+    """Return which page is the root: the first."""
+    return np.arange(len(pages)) == 0
 
 
 def in_section(pages: SitePages, sections: Sequence[str]) -> Flags:

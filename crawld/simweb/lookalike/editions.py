@@ -7,10 +7,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import numpy as np
-
 from crawld.simweb.lookalike.copies import usual_site
-from crawld.simweb.lookalike.draft import CrawlFacts, HostFamily, in_section
+from crawld.simweb.lookalike.draft import CrawlFacts, HostFamily, in_section, only_root
 from crawld.simweb.lookalike.host import PLAIN, Decoration
 from crawld.simweb.lookalike.pages import SitePages
 
@@ -38,8 +36,7 @@ def languages(family: HostFamily) -> None:
     facts = CrawlFacts(address=family.address())
     untranslated = float(family.rng.choice((0.0, 0.2, 0.6)))
     for code in _LANGUAGES[: family.count(2, 5)]:
-        own = ~in_section(site, ("tables",)) & ~family.chosen(site, untranslated)
-        own[0] = True
+        own = ~in_section(site, ("tables",)) & ~family.chosen(site, untranslated) | only_root(site)
         shown = family.own(site, own)
         family.host(family.claim(f"{code}.{domain}"), shown, owner=owner, facts=facts)
 
@@ -78,8 +75,7 @@ def shops(family: HostFamily) -> None:
     site = family.site({"shop": family.count(25, 45), "info": family.count(3, 6)}, numbered=True)
     facts = CrawlFacts(address=family.address())
     for _ in range(family.count(3, 6)):
-        own = in_section(site, ("info",))
-        own[0] = True
+        own = in_section(site, ("info",)) | only_root(site)
         priced = family.edited(site, family.chosen(site, float(family.rng.uniform(0.1, 0.5))))
         shown = family.own(priced, own)
         if own_menu:
@@ -96,9 +92,7 @@ def wiki_farms(family: HostFamily) -> None:
     facts = CrawlFacts(address=family.address())
     for _ in range(family.count(8, 16)):
         articles = family.site({"wiki": family.count(5, 40)}, numbered=True)
-        root = np.zeros(len(site), dtype=bool)
-        root[0] = True
-        shown = family.own(site, root).joined(articles)
+        shown = family.own(site, only_root(site)).joined(articles)
         name = family.claim(f"{family.names.word()}.{domain}")
         family.host(name, shown, owner=family.new_owner(), facts=facts)
 
@@ -122,10 +116,10 @@ def syndication(family: HostFamily) -> None:
     """Add newspapers with the articles of one agency, and their own."""
     agency = family.site({"world": family.count(20, 40)}, numbered=False)
     for _ in range(family.count(5, 10)):
-        root = np.zeros(len(agency), dtype=bool)
-        root[0] = True
         local = family.site({"local": family.count(6, 20)}, numbered=True)
-        taken = family.copied(family.own(agency, root), kept=float(family.rng.uniform(0.5, 1)))
+        taken = family.copied(
+            family.own(agency, only_root(agency)), kept=float(family.rng.uniform(0.5, 1))
+        )
         family.host(
             family.domain(),
             taken.joined(local),
@@ -141,8 +135,7 @@ def franchises(family: HostFamily) -> None:
     below = family.rng.random() < 0.6
     label = domain.partition(".")[0]
     for _ in range(family.count(3, 7)):
-        own = in_section(site, ("town",))
-        own[0] = True
+        own = in_section(site, ("town",)) | only_root(site)
         word = family.names.word()
         other = f"{label}-{word}.{family.names.top_level()}"
         name = family.claim(f"{word}.{domain}" if below else other)
@@ -168,9 +161,7 @@ def api_docs(family: HostFamily) -> None:
     tool = CrawlFacts(address=family.address())
     for _ in range(family.count(5, 10)):
         own = family.site({"com": family.count(8, 30)}, numbered=True)
-        root = np.zeros(len(library), dtype=bool)
-        root[0] = True
-        shown = family.own(library, root).joined(own)
+        shown = family.own(library, only_root(library)).joined(own)
         name = family.claim(f"docs.{family.domain()}")
         facts = tool if family.rng.random() < 0.5 else CrawlFacts()
         family.host(name, shown, owner=family.new_owner(), facts=facts)
@@ -181,11 +172,9 @@ def manuals(family: HostFamily) -> None:
     manual = family.site({"manual": family.count(25, 45)}, numbered=False)
     for _ in range(family.count(12, 25)):
         own = family.site({"about": family.count(3, 12)}, numbered=True)
-        root = np.zeros(len(manual), dtype=bool)
-        root[0] = True
         family.host(
             family.domain(),
-            family.own(manual, root).joined(own),
+            family.own(manual, only_root(manual)).joined(own),
             owner=family.new_owner(),
             decoration=family.decoration(0.2),
         )
@@ -202,8 +191,7 @@ def departments(family: HostFamily) -> None:
     shown, labels = manual, _DEPARTMENTS[: family.count(2, len(_DEPARTMENTS))]
     facts = CrawlFacts(address=family.address())
     for label in labels:
-        own = in_section(shown, ("news",))
-        own[0] = True
+        own = in_section(shown, ("news",)) | only_root(shown)
         if chained:
             own |= family.chosen(shown, 0.45)
             shown = family.own(shown, own)
@@ -220,10 +208,8 @@ def platforms(family: HostFamily) -> None:
     facts = CrawlFacts(address=family.address())
     for _ in range(family.count(10, 25)):
         posts = family.site({"post": family.count(2, 30)}, numbered=True)
-        root = np.zeros(len(terms), dtype=bool)
-        root[0] = True
         name = family.claim(f"{family.names.word()}.{domain}")
-        pages = family.own(terms, root).joined(posts)
+        pages = family.own(terms, only_root(terms)).joined(posts)
         family.host(name, pages, owner=family.new_owner(), facts=facts)
 
 
