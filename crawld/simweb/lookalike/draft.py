@@ -261,7 +261,8 @@ def diverging(pages: SitePages, which: Flags, day: float) -> SitePages:
 
 def only_root(pages: SitePages) -> Flags:
     """Return which page is the root: the first."""
-    return np.arange(len(pages)) == 0
+    root: Flags = np.arange(len(pages)) == 0
+    return root
 
 
 def in_section(pages: SitePages, sections: Sequence[str]) -> Flags:
