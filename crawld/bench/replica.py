@@ -6,8 +6,10 @@ Three webs of 21,500 hosts, five seeds each; all methods rank the same candidate
 pairs. The job in a daemon of 2,000 hosts is measured once (`job_`; `without_job` is the same daemon
 without it). The job also runs through 60 simulated days on each web and on that of look-alikes
 (`replica_rounds`): `resting_differing_pages`, `wrong_verdicts_per_1000`, `requests_saved_share` of
-what can be saved on copies, `calibration_error_max` and more. The baseline `em_recount` runs the
-same EM over pairs and recounts all rules at each label change.
+what can be saved on copies, `calibration_error_max` and more. The CPU time of the job at 20,000
+hosts is measured once (`replica_cost`): `first_run_cpu_s`, `later_run_cpu_s` after 3,000 visits and
+more. The baseline `em_recount` runs the same EM over pairs and recounts all rules at each label
+change.
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ from pathlib import Path
 import numpy as np
 
 from crawld.bench.process import program_error, run_child
+from crawld.bench.replica_cost import CostScenario, measure_cost
 from crawld.bench.replica_job import JobScenario, measure_job
 from crawld.bench.replica_rounds.rounds_metrics import rounds_metrics
 from crawld.bench.replica_svm import biased_svm
@@ -86,6 +89,9 @@ def run(*, quick: bool, progress: Progress) -> dict[str, object]:
     scenario = JobScenario(hosts=300, window_s=5.0) if quick else JobScenario()
     job, without_job = measure_job(scenario, progress)
     ours.append({f"job_{name}": value for name, value in job.items()})
+    cost = CostScenario(hosts=600) if quick else CostScenario()
+    progress(f"CPU time of the job at {cost.hosts:,} hosts")
+    ours.append(measure_cost(cost))
     found["without_job"] = [{f"job_first_{name}": value for name, value in without_job.items()}]
     value = build_result("replica", ours, found)
     _report_worst(value, ours)
