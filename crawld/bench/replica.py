@@ -23,7 +23,6 @@ from pathlib import Path
 import numpy as np
 
 from crawld.bench.process import program_error, run_child
-from crawld.bench.replica_cost import CostScenario, measure_cost
 from crawld.bench.replica_job import JobScenario, measure_job
 from crawld.bench.replica_rounds.rounds_metrics import rounds_metrics
 from crawld.bench.replica_svm import biased_svm
@@ -41,8 +40,9 @@ from crawld.simweb.replica_parameters import WEBS
 
 SEEDS = (0, 1, 2, 3, 4)
 _PAGES, _HOSTS = 5_000_000, 200_000
+_COST_HOSTS = 20_000
 _RECOUNTED_PAIRS = 200_000
-_SCALE_LIMIT_S = 600.0
+_CHILD_LIMIT_S = 1_200.0
 _WORST_COUNTS = (
     "false_prunings",
     "resting_differing_pages",
@@ -89,9 +89,9 @@ def run(*, quick: bool, progress: Progress) -> dict[str, object]:
     scenario = JobScenario(hosts=300, window_s=5.0) if quick else JobScenario()
     job, without_job = measure_job(scenario, progress)
     ours.append({f"job_{name}": value for name, value in job.items()})
-    cost = CostScenario(hosts=600) if quick else CostScenario()
-    progress(f"CPU time of the job at {cost.hosts:,} hosts")
-    ours.append(measure_cost(cost))
+    hosts = _COST_HOSTS // 20 if quick else _COST_HOSTS
+    progress(f"CPU time of the job at {hosts:,} hosts")
+    ours.append(_printed("replica_cost", str(hosts))[0])
     found["without_job"] = [{f"job_first_{name}": value for name, value in without_job.items()}]
     value = build_result("replica", ours, found)
     _report_worst(value, ours)
@@ -188,12 +188,16 @@ def _measure_pair(trial: Trial) -> Metrics:
 
 
 def _measure_candidates(pages: int, hosts: int) -> Metrics:
-    command = [sys.executable, "-m", "crawld.bench.replica_scale", str(pages), str(hosts)]
+    metrics, peak_mb = _printed("replica_scale", str(pages), str(hosts))
+    return metrics | {"candidates_peak_mb": peak_mb}
+
+
+def _printed(module: str, *arguments: str) -> tuple[Metrics, float]:
+    """Return the metrics that a module of this package prints, and the peak of its memory, MB."""
+    command = [sys.executable, "-m", f"crawld.bench.{module}", *arguments]
     with tempfile.TemporaryDirectory() as folder, run_child(command, Path(folder)) as child:
-        usage = child.wait(_SCALE_LIMIT_S)
+        usage = child.wait(_CHILD_LIMIT_S)
         if usage.exit_code:
-            raise program_error("replica_scale", f"ended with {usage.exit_code}", child)
-        printed = json.loads(child.output())
-    return {name: float(value) for name, value in printed.items()} | {
-        "candidates_peak_mb": usage.peak_rss_mb
-    }
+            raise program_error(module, f"ended with {usage.exit_code}", child)
+        printed = json.loads(child.output().splitlines()[-1])
+    return {name: float(value) for name, value in printed.items()}, usage.peak_rss_mb

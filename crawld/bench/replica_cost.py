@@ -35,6 +35,7 @@ from crawld.bench.result import Metrics
 from crawld.core.replica.canonical import HostProfile
 from crawld.core.replica.verdict import PairEvidence
 from crawld.daemon.jobs.replicas.plan import PlanInput, plan
+from crawld.daemon.process import switch_threads_often, tune_collector
 from crawld.simweb.replica_parameters import STANDARD, scale_web
 from crawld.simweb.replica_web import ReplicaWeb, make_web
 from crawld.store.engine.database import Database
@@ -164,7 +165,9 @@ def _group(hosts: int, pairs: Sequence[tuple[int, int]], redirects: tuple[int, i
 
 
 def main() -> None:
-    """Measure and print."""
+    """Measure and print; the collector and the threads are tuned as in the daemon."""
+    switch_threads_often()
+    tune_collector()
     scenario = CostScenario(hosts=int(sys.argv[1])) if len(sys.argv) > 1 else CostScenario()
     print(json.dumps(measure_cost(scenario)))
 
