@@ -155,6 +155,6 @@ class PoliteRequests:
 
 def _redirected(location: str, url: str) -> str:
     try:
-        return canonicalize(location, url)
+        return canonicalize(location, url, of_page=False)
     except InvalidUrlError as error:
         raise OperatorError(f"{url} redirects to {location[:200]!r}, which is no URL") from error

@@ -149,13 +149,13 @@ def _content_type(text: str) -> str:
 
 
 def web_url(text: str) -> str:
-    """Return the canonical form of a URL that the operator gave.
+    """Return the canonical form of a URL of a service that the operator gave.
 
     Raises:
         ValueError: it is not an http(s) URL, or has a user name or password.
     """
     try:
-        return canonicalize_given(text)
+        return canonicalize_given(text, of_page=False)
     except InvalidUrlError as error:
         raise ValueError(f"must be an http(s) URL: {error.message}") from None
 

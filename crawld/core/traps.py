@@ -9,7 +9,6 @@ undetected traps.
     repetition  one path segment, or a group of them, repeated: a relative link that appends
                 itself. Empty segments count; short numbers do not (tiles, dates, shards)
     parameters  more query parameters than a form has
-    session_id  the name of a session parameter with a value that looks random
     calendar    a day or month far ahead of now, or a listing centuries back. An article (a date
                 followed by its title) may be of any age
 """
@@ -46,20 +45,6 @@ class TrapLimits:
 
 
 DEFAULT_LIMITS = TrapLimits()
-
-# Names used only for sessions, by platform: PHP, Java, ASP, ColdFusion, shops, generic.
-_SESSION = re.compile(
-    r"(?:phpsessid|jsessionid|aspsessionid[a-z]*|cftoken|oscsid|zenid|xtcsid|sessionid|session_id"
-    r"|sess_id|sessid|sid)\Z",
-    re.IGNORECASE,
-)
-_ID_LIKE = re.compile(r"(?=[^0-9]*[0-9])[0-9A-Za-z,_.!-]{16,}\Z")
-_MD5_LIKE = re.compile(r"[0-9a-f]{32}\Z", re.IGNORECASE)  # the parameter "s=" of bulletin boards
-_PATH_SESSION = re.compile(
-    r";(?:jsessionid|phpsessid|sid)=(?=[^0-9/;]*[0-9])[0-9A-Za-z._!-]{16,}"
-    r"|/\(S\([0-9a-z]{24}\)\)/",
-    re.IGNORECASE,
-)
 
 _PATH_DATE = re.compile(
     r"/(?P<year>[12][0-9]{3})[/-](?P<month>0[1-9]|1[0-2]|[1-9])"
@@ -98,8 +83,6 @@ def detect_trap(url: str, limits: TrapLimits, now: float) -> str | None:
         return "repetition"
     if len(set(pairs)) < len(pairs) and max(Counter(pairs).values()) > most:
         return "repetition"
-    if _has_session(path, pairs):
-        return "session_id"
     if _far_path_date(path, limits, now) or _far_query_date(pairs, limits, now):
         return "calendar"
     return None
@@ -125,28 +108,6 @@ def _cycles(segments: list[str], most: int) -> bool:
             ):
                 return True
     return False
-
-
-def _has_session(path: str, pairs: list[str]) -> bool:
-    lowered = path.lower()
-    if (";" in lowered or "(s(" in lowered) and _PATH_SESSION.search(path):
-        return True
-    for pair in pairs:
-        name, _, value = pair.partition("=")
-        if len(value) < 8:
-            continue
-        if name in ("s", "S"):
-            if _MD5_LIKE.match(value):
-                return True
-        elif _SESSION.match(name) and _looks_random(name, value):
-            return True
-    return False
-
-
-def _looks_random(name: str, value: str) -> bool:
-    if name.lower() == "cftoken":  # ColdFusion tokens are eight digits
-        return value.isdigit() or _ID_LIKE.match(value) is not None
-    return _ID_LIKE.match(value) is not None
 
 
 def _months_from_now(year: int, month: int, now: float) -> float:

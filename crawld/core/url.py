@@ -1,9 +1,9 @@
 r"""Canonical URLs: the form that crawld requests and uses as the key of a page.
 
-URLs are parsed by the WHATWG URL Standard (with can_ada), as in a browser. Twelve rules then choose
-one spelling among those that every server must treat alike. A rule that could merge two different
-pages is wrong, so these stay as written: order and repetition of query parameters, `+`, case of the
-path, double and trailing slashes, `www.`, index pages and the scheme.
+URLs are parsed by the WHATWG URL Standard (with can_ada), as in a browser. Fourteen rules then
+choose one spelling among those that every server must treat alike. A rule that could merge two
+different pages is wrong, so these stay as written: order and repetition of query parameters, `+`,
+case of the path, double and trailing slashes, `www.`, index pages and the scheme.
 
      1. http and https only.                           ftp://a.org/          refused
      2. The fragment is dropped.                       http://a.org/x#y   -> http://a.org/x
@@ -26,9 +26,17 @@ path, double and trailing slashes, `www.`, index pages and the scheme.
     11. Tabs and line ends are removed, blanks at both "\thttp://a.org/b\nc " -> http://a.org/bc
         ends too, other control characters encoded.    http://a.org/b\x01 -> http://a.org/b%01
     12. At most `MAX_URL_LENGTH` characters; a raw text over `MAX_RAW_LENGTH` is not parsed.
+    13. Tracking parameters are dropped by name.      http://a.org/?utm_id=4&x -> http://a.org/?x
+    14. Session ids are dropped from path and query   http://a.org/x;sid=0b2c7d1e9f3a4c5d
+        if their name and value are those of one.                     -> http://a.org/x
+
+Rules 13 and 14 are in `crawld.core.url_parameters`, also the order of parameters, which sites may
+declare meaningless. Links on pages, redirects, sitemaps and what readers ask for all pass the same
+rules, so the mirror answers under every spelling; the text of pages keeps theirs.
 
 Invariants: `canonicalize` is idempotent. `resolve` returns the same results, faster. A canonical
-URL is ASCII. A change of these rules changes the keys of stored pages, which must then be migrated.
+URL is ASCII. A change of these rules changes the keys of stored pages: raise `RULES_VERSION`, and
+the job `canonical_urls` renames them.
 """
 
 from __future__ import annotations
@@ -42,8 +50,12 @@ import can_ada
 import xxhash
 from publicsuffixlist import PublicSuffixList
 
+from crawld.core.url_parameters import without_markers
 from crawld.core.url_parse import BaseUrl, parse
 from crawld.errors import InvalidUrlError
+
+RULES_VERSION = 2
+"""Raised with each change of the rules; 1: rules 1 to 12."""
 
 MAX_URL_LENGTH = 8_000
 """Longest canonical URL: the length every server should support (RFC 9110 section 4.1)."""
@@ -92,8 +104,11 @@ class Url:
     target: str
 
 
-def canonicalize(raw: str, base: str | None = None) -> str:
+def canonicalize(raw: str, base: str | None = None, *, of_page: bool = True) -> str:
     """Return the canonical form of a URL, or of a reference relative to an absolute `base`.
+
+    Args:
+        of_page: False: the URL is that of a service, whose parameters all stay (rules 13 and 14).
 
     Raises:
         InvalidUrlError: crawld cannot visit this URL; the message quotes its beginning.
@@ -108,15 +123,15 @@ def canonicalize(raw: str, base: str | None = None) -> str:
         scheme = found.protocol[:20]
         del found  # see `_invalid`
         raise _invalid(raw, f"has the scheme {scheme!r}")
-    canonical = _apply_rules(found, host)
+    canonical = _apply_rules(found, host, of_page=of_page)
     if canonical is None:
         del found
         raise _invalid(raw, "has no usable host or port, or is too long")
     return canonical
 
 
-def canonicalize_given(raw: str) -> str:
-    """Return the canonical form of a URL that the operator gave.
+def canonicalize_given(raw: str, *, of_page: bool = True) -> str:
+    """Return the canonical form of a URL that the operator gave; arguments as of `canonicalize`.
 
     A password in it would be in process lists, configs and their copies, and would never be sent,
     because a canonical URL has none: so it is refused instead of dropped.
@@ -125,7 +140,7 @@ def canonicalize_given(raw: str) -> str:
         InvalidUrlError: as `canonicalize`, or the URL has a user name or password.
     """
     try:
-        canonical = canonicalize(raw)
+        canonical = canonicalize(raw, of_page=of_page)
     except InvalidUrlError as error:
         raise InvalidUrlError(error.message, hint=suggest_url(raw, error)) from None
     parsed, _ = parse(raw)
@@ -231,14 +246,16 @@ def resolver(base: str) -> Callable[[str], str | None]:
             and len(href) <= MAX_URL_LENGTH
             and not _NOT_CANONICAL(href, origin_length)
         ):
+            if "?" in href or ";" in href or "(" in href:
+                return href[: origin_length - 1] + without_markers(href[origin_length - 1 :])
             return href
         return _apply_rules(url, host) if href.startswith(_WEB) else None
 
     return resolved
 
 
-def _apply_rules(url: can_ada.URL, real_host: str | None) -> str | None:
-    """Apply rules 2 to 12 to a parsed http(s) URL; return None if it cannot be visited.
+def _apply_rules(url: can_ada.URL, real_host: str | None, *, of_page: bool = True) -> str | None:
+    """Apply rules 2 to 14 to a parsed http(s) URL; return None if it cannot be visited.
 
     Args:
         real_host: the host, if that of `url` stands in for it.
@@ -250,6 +267,8 @@ def _apply_rules(url: can_ada.URL, real_host: str | None) -> str | None:
     target = url.pathname + url.search  # `search` is empty for a lone "?" (rule 5)
     if _NOT_CANONICAL(target):
         target = _RAW.sub(_percent_encode, _PERCENT_CODE.sub(_normalize_code, target))
+    if of_page and ("?" in target or ";" in target or "(" in target):
+        target = without_markers(target)
     text = f"{url.protocol}//{host}{':' + port if port else ''}{target}"
     return text if len(text) <= MAX_URL_LENGTH else None
 

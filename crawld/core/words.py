@@ -87,7 +87,6 @@ REFUSAL_WORDS: Final[Mapping[str, str]] = {
     "segments": "path too deep",
     "parameters": "too many parameters",
     "repetition": "repeats itself",
-    "session_id": "session number",
     "calendar": "endless calendar",
 }
 """Labels of reasons for which URLs are not admitted: scope, traps and limits."""

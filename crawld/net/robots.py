@@ -94,7 +94,7 @@ def _redirect(result: FetchResponse | FetchFailure, url: str) -> str | None:
     if location is None:
         return None
     try:
-        return canonicalize(location, url)
+        return canonicalize(location, url, of_page=False)
     except InvalidUrlError:
         return None
 

@@ -72,7 +72,6 @@ async def test_page_limits_bound_the_crawl_and_count_refusals(serve, mirror):
     ("trap", "reason"),
     [
         (Trap.CALENDAR, "calendar"),
-        (Trap.SESSION, "session_id"),
         (Trap.REPETITION, "repetition"),
         (Trap.DEPTH, "segments"),
     ],
@@ -85,6 +84,14 @@ async def test_the_crawl_leaves_every_trap(serve, mirror, trap, reason):
     assert paths(site) <= mirror.pages().keys()
     assert mirror.refusals()[reason] > 0
     assert "site_cap" not in mirror.refusals()
+
+
+async def test_a_page_under_endless_session_ids_is_one_page(serve, mirror):
+    site = make_site(pages=5, traps=(Trap.SESSION,))
+    web = await serve(site)
+    await mirror.run(web.url(), site={"max_pages": 300})
+    assert mirror.pages().keys() >= paths(site) | {"/session/0", "/session/1", "/session/2"}
+    assert all("sid=" not in target for target in web.targets())
 
 
 async def test_the_target_of_a_redirect_is_a_new_url_to_admit_or_refuse(serve, mirror):

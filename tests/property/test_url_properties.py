@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 from crawld.core.scope import Scope, ScopeRule
 from crawld.core.traps import TrapLimits, detect_trap
 from crawld.core.url import MAX_URL_LENGTH, canonicalize, resolve, split_url, url_hash
+from crawld.core.url_parameters import with_sorted_query
 from crawld.errors import InvalidUrlError
 
 # Texts with many characters that the rules treat: percent signs, dots, delimiters, case, scripts.
@@ -16,7 +17,16 @@ PIECES = st.sampled_from(
         *("\t", "\x01", "a", "B", "7e", "é", "日", "ß", "😀", "xn--", "0x7f", "~", "-", "_"),
     ]
 )
-TAILS = st.lists(PIECES, max_size=12).map("".join)
+ID = "0AAB6C8DE415E2E5F307CF334BFCA0C1"
+# Pieces of tracking parameters and session ids, which may meet in any order.
+MARKERS = st.sampled_from(
+    [
+        *("utm_id=4", "UTM%5Fx", "fbclid=a", "gclid", "utm_", f"sid={ID}", f"s={ID}", "sid=12"),
+        *(f";jsessionid={ID}", ";sid=", ID, "(S(lit3py55t21z5v55vlm25s55))", "CFTOKEN=87654321"),
+        *("cfid=1", "&", "?", ";", "/", "..", ".", "a=1", "#", "%", "%2e", "%26", "//"),
+    ]
+)
+TAILS = (st.lists(PIECES, max_size=12) | st.lists(MARKERS, max_size=8)).map("".join)
 HOSTS = st.sampled_from(
     [
         *("a.org", "A.ORG.", "127.1", "[::1]", "a_b.c.org", "u@a.org"),
@@ -61,6 +71,21 @@ def test_canonicalize_is_idempotent(raw, base):
         assert found.isprintable()
         assert len(found) <= MAX_URL_LENGTH
         assert not re.search(r"[\s#^`{|}\\]", found)
+
+
+@given(st.lists(MARKERS, max_size=10).map("".join))
+def test_no_marker_leads_up_or_out_of_its_origin(tail):
+    found = split_url(canonicalize(f"http://a.org/b/c/{tail}"))
+    assert found.origin == "http://a.org"
+    assert not {".", ".."} & set(found.target.partition("?")[0].split("/"))
+
+
+@given(st.lists(MARKERS, max_size=10).map("".join))
+def test_parameters_in_the_order_of_names_stay_canonical(query):
+    url = canonicalize(f"http://a.org/b?{query}")
+    in_order = with_sorted_query(url)
+    assert canonicalize(in_order) == in_order == with_sorted_query(in_order)
+    assert sorted(in_order.partition("?")[2].split("&")) == sorted(url.partition("?")[2].split("&"))
 
 
 @given(BASES, st.lists(ANYTHING, max_size=8))
@@ -118,5 +143,5 @@ def test_scope_and_traps_accept_any_url(raw, pattern, depth):
         )
         reasons = {None, "depth", "host", "exclude", "include"}
         assert scope.refusal(found, split_url(found).host, depth) in reasons
-        names = {None, "segments", "repetition", "parameters", "session_id", "calendar"}
+        names = {None, "segments", "repetition", "parameters", "calendar"}
         assert detect_trap(found, TrapLimits(), 1.8e9) in names

@@ -21,7 +21,6 @@ _TRAPS: Final[Mapping[str, tuple[str, str]]] = {
     "segments": ("its path is deeper than real ones are", "max_segments"),
     "parameters": ("it has more query parameters than a form", "max_query_parameters"),
     "repetition": ("a part of its path or query repeats itself", "max_repeated_segments"),
-    "session_id": ("it contains a session number", ""),
     "calendar": ("its date is far from today, as in endless calendars", "max_calendar_run"),
 }
 

@@ -306,7 +306,7 @@ def _target(response: FetchResponse | FetchFailure, url: str) -> str | None:
     if response.status not in _REDIRECT_STATUSES or not location:
         return None
     try:
-        return canonicalize(location, url)
+        return canonicalize(location, url, of_page=False)
     except InvalidUrlError:
         return None
 

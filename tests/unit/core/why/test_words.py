@@ -60,7 +60,7 @@ def test_every_outcome_has_words(outcome):
 
 
 def test_every_trap_has_words_and_an_existing_key():
-    names = {"length", "segments", "parameters", "repetition", "session_id", "calendar"}
+    names = {"length", "segments", "parameters", "repetition", "calendar"}
     for name in names:
         text, key = trap_words(name)
         assert text != name.replace("_", " ")
