@@ -31,6 +31,7 @@ from crawld.store.frontier import (
     frontier,
     left_pages,
     page_counts,
+    quarantine,
     redirect,
     refusal,
     removal,
@@ -59,8 +60,7 @@ class VisitRecord:
         detail: short text for a person.
         response: the response, None if no complete response header came.
         duration_s: duration of the whole fetch.
-        wire_bytes: body bytes as sent.
-        body_bytes: body bytes decoded.
+        wire_bytes, body_bytes: body bytes as sent, and decoded.
         digest: digest of the content, 16 bytes; kept on the page only by `CHANGED`.
         body: the new copy; None if `CHANGED` may not be stored (noarchive).
         cleaned_digest: digest of the cleaned text, 16 bytes; None if not computed.
@@ -71,8 +71,7 @@ class VisitRecord:
         model_before: the stored model that `model` was computed from; None: there was none.
         remodel: computes the model from one that a job has stored meanwhile, given that model and
             the time until which the page's changes are exactly known; None: `model` replaces it.
-        rules: the page's volatile blocks after the visit; None leaves them as they are.
-        template: the volatile blocks of its host; None leaves them as they are.
+        rules, template: the volatile blocks of the page and its host; None leaves them as they are.
         validators: evidence about the validators of its origin; None leaves it as it is.
         etag, last_modified: validators of the response.
         failure_count: failed visits in a row, this one included.
@@ -86,6 +85,7 @@ class VisitRecord:
         refusals: links that were not admitted.
         hint_judgement: the result for the hints of the page; None: the visit is no evidence.
         left_at: when the page had left its part as the visit began; None: it had not.
+        unread: whether the page was in quarantine as the visit began, so that it was not analysed.
     """
 
     page_id: int
@@ -128,6 +128,7 @@ class VisitRecord:
     refusals: Sequence[Refusal] = ()
     hint_judgement: HintJudgement | None = None
     left_at: float | None = None
+    unread: bool = False
 
 
 class LinkPart(NamedTuple):
@@ -153,19 +154,20 @@ class RecordResult:
             nothing was stored.
         version_id: the stored copy, None if none was stored.
         new_pages: discoveries that were not known.
-        quiet_site_id: the site of a page that no source has reported; None: it was reported, or the
-            visit is no evidence.
+        quiet_site_id: the site of a page that no source reported; None: one did, or no evidence.
+        released: whether the page left quarantine during the visit, so that another must read it.
     """
 
     visit_id: int | None
     version_id: int | None
     new_pages: list[NewPage]
     quiet_site_id: int | None = None
+    released: bool = False
 
 
 _OLD: Final = f"""
 SELECT state, site_id, host_id, origin_id, requisite, host, {removal.IS_REMOVED},
-       {tombstone.ANY_EXISTS}, page.change_count, version_id, absent
+       {tombstone.ANY_EXISTS}, digest, page.change_count, version_id, absent
 FROM page JOIN host USING (host_id) WHERE page_id = ?
 """
 
@@ -194,6 +196,8 @@ _UPDATE_SAME: Final = f"""{_UPDATE}, etag = coalesce(?, etag),
     change_streak = ?, redirect_url = NULL
 WHERE page_id = ?"""
 
+_SAME: Final = (Outcome.UNCHANGED, Outcome.NOT_MODIFIED)
+
 _UPDATE_MOVED: Final = f"{_UPDATE}, redirect_url = ? WHERE page_id = ?"
 
 _UPDATE_WITHOUT_COPY: Final = f"{_UPDATE} WHERE page_id = ?"
@@ -209,16 +213,22 @@ def record_in_parts(connection: apsw.Connection, visit: VisitRecord) -> InParts[
     old = connection.execute(_OLD, (visit.page_id,)).fetchone()
     if old is None:
         return RecordResult(None, None, [])
-    state, site_id, host_id, origin_id, is_requisite, host, is_removed, tombstones = old[:8]
+    state, site_id, host_id, origin_id, is_requisite, host, is_removed, tombstones, held = old[:9]
+    before = _Before(site_id, host_id, *old[9:])
     version_id = yield from _store_version(connection, visit)
     _update_page(connection, visit, version_id)
+    # A release takes the digest of the copy that the visit compared the page with.
+    lost_copy = visit.outcome in _SAME and held is None and before.version_id is not None
+    released = lost_copy or (visit.unread and not quarantine.holds_page(connection, visit.page_id))
+    if released:
+        quarantine.read_whole(connection, visit.page_id)
     if is_removed and not is_requisite:
         removal.record_visit(connection, visit.page_id, visit.outcome, visit.visited_at)
     if visit.left_at is not None:
         left_pages.record_visit(connection, visit.page_id, visit.outcome, visit.left_at)
     visit_id = _insert(connection, visit, version_id)
     if not is_requisite:
-        _store_event(connection, visit, _Before(site_id, host_id, *old[8:]), version_id)
+        _store_event(connection, visit, before, version_id)
     _store_evidence(connection, visit, host_id, origin_id)
     moved = state != visit.state and not is_requisite
     _count(connection, visit, site_id, host_id, PageState(state) if moved else visit.state)
@@ -239,7 +249,7 @@ def record_in_parts(connection: apsw.Connection, visit: VisitRecord) -> InParts[
             connection, visit.page_id, visit.visited_at, visit.hint_judgement
         )
     quiet_site_id = site_id if quiet and not is_requisite else None
-    return RecordResult(visit_id, version_id, new_pages, quiet_site_id)
+    return RecordResult(visit_id, version_id, new_pages, quiet_site_id, released)
 
 
 def record_links_in_parts(connection: apsw.Connection, part: LinkPart) -> InParts[RecordResult]:

@@ -9,7 +9,8 @@ import pytest
 from crawld.core.content.quarantine import ANALYSER_VERSION
 from crawld.daemon.freeze_watch import STALL_BEATS
 from crawld.marks import MarksFile, Step, marks_path
-from crawld.simweb.message import build_response
+from crawld.simweb.fault import status
+from crawld.simweb.message import SimResponse, build_response
 from tests.daemon.control_client import get, post
 from tests.daemon.harness import make_site, until
 
@@ -94,8 +95,8 @@ def answers_gzip(request, handler):
     body = b"<p>a page " + b"x" * 500
     if request.headers["accept-encoding"] == "identity":
         return build_response(request, 200, body)
-    lines = (("Content-Encoding", "gzip"),)
-    return build_response(request, 200, gzip.compress(body), lines)
+    lines = "Content-Encoding: gzip\r\n"
+    return build_response(request, 200, gzip.compress(body), extra=lines)
 
 
 async def test_a_page_whose_decoding_is_held_is_asked_for_without_coding(serve, mirror, daemon):
@@ -109,12 +110,57 @@ async def test_a_page_whose_decoding_is_held_is_asked_for_without_coding(serve, 
     assert mirror.rows("SELECT step FROM quarantine") == [("decoding",)]
 
 
+ETAG = 'ETag: "held"\r\n'
+
+
+class LateSite:
+    """Answers of the home page: each waits while `waits`; 304 to what has its ETag."""
+
+    def __init__(self):
+        self.waits = False
+        self.conditional = []
+        self.is_new = False
+
+    def __call__(self, request, handler):
+        condition = request.headers.get("if-none-match")
+        self.conditional.append(condition is not None)
+        if condition == '"held"' and not self.is_new:
+            response = build_response(request, 304, extra=ETAG)
+        else:
+            body = b"<p>a page <a href=/other>other</a>" + b"new" * self.is_new
+            response = build_response(request, 200, body, extra="" if self.is_new else ETAG)
+
+        def steps():
+            while self.waits:
+                yield 0.005
+            yield response.to_bytes()
+
+        return SimResponse(response.status, steps())
+
+
+@pytest.mark.parametrize("is_new", [False, True], ids=["not modified", "changed"])
+async def test_a_visit_under_way_does_not_undo_a_release(serve, mirror, daemon, wall, is_new):
+    late = LateSite()
+    web = await serve(make_site(pages=1, faults={"/": late, "/robots.txt": status(404)}))
+    await mirror.run(web.url(), site={"max_depth": 0})
+    leave_mark(mirror, web.url())
+    late.waits, late.is_new = True, is_new
+    before = len(late.conditional)
+    wall.shift_s = 3_600.0  # only the release can cause the visit after the next
+    running = await daemon(web.url(), schedule={"min_revisit_s": 3_000.0})
+    await until(lambda: len(late.conditional) > before, what="a visit under way")
+    assert (await post(running, "/quarantine/release", url=web.url())).status_code == 200
+    late.waits = False
+    await until(lambda: "/other" in mirror.pages(), what="an analysis of the page")
+    assert late.conditional[before : before + 2] == [True, False]
+
+
 async def test_status_and_release_of_the_control_socket(held_start, mirror, daemon):
     web, _ = held_start
     running = await daemon(web.url())
-    status = (await get(running, "/status")).json()
-    assert status["quarantined"] == 1
-    assert [each["url"] for each in status["quarantined_pages"]] == [web.url()]
+    shown = (await get(running, "/status")).json()
+    assert shown["quarantined"] == 1
+    assert [each["url"] for each in shown["quarantined_pages"]] == [web.url()]
     listed = (await get(running, "/quarantine")).json()
     assert [(each["held"], each["step"]) for each in listed] == [(True, "analysis")]
     refused = await post(running, "/quarantine/release", url=web.url("/none"))

@@ -48,6 +48,7 @@ from crawld.store.engine.database import Database
 from crawld.store.frontier import host as host_rows
 from crawld.store.frontier.host import HostUpdate
 from crawld.store.frontier.page import PageRecord
+from crawld.store.frontier.quarantine import StepName
 from crawld.store.visit import RecordResult, VisitRecord
 
 log = structlog.get_logger(__name__)
@@ -155,11 +156,12 @@ class Visitor:
         page, site = task.page, task.site
         sources = self._state.hint_sources.get((site.site_id, page.host_id))
         mode = responder.request_mode(page, covered=sources is not None)
-        response = await self._ask(responder.host, page, site, mode, responder.url(page))
+        held = self._quarantine.step_of_page(page.page_id, page.url)
+        response = await self._ask(responder.host, page, site, mode, responder.url(page), held)
         if self._connectivity.is_our_fault(response):
             task.queue.put_back(page.page_id)
             return None
-        visit = await self._read(page, site, response, mode)
+        visit = await self._read(page, site, response, mode, held)
         judged = await self._soft_404.judge(visit, site)
         if not await responder.accepts(task, visit, judged):
             self._state.admission.take_back(visit.admitted)
@@ -177,12 +179,13 @@ class Visitor:
         Returns:
             The visit; None where the network is down, or the daemon stops.
         """
-        response = await self._ask(host, page, site, mode, url)
+        held = self._quarantine.step_of_page(page.page_id, page.url)
+        response = await self._ask(host, page, site, mode, url, held)
         if self._connectivity.is_our_fault(response):
             return None
         try:
             with self._analyser.memory.visit():
-                visit = await self._read(page, site, response, mode)
+                visit = await self._read(page, site, response, mode, held)
         except AnalysisDroppedError:
             return None
         await self.set_aside(host, visit)
@@ -198,7 +201,13 @@ class Visitor:
         return replace(mode, sent=NO_VALIDATORS) if audited else mode
 
     async def _ask(
-        self, host: HostState, page: PageRecord, site: ActiveSite, mode: RequestMode, url: str
+        self,
+        host: HostState,
+        page: PageRecord,
+        site: ActiveSite,
+        mode: RequestMode,
+        url: str,
+        held: StepName | None,
     ) -> FetchResponse | FetchFailure:
         build = request_for_requisite if page.requisite else request_for
         form_url = None
@@ -209,7 +218,7 @@ class Visitor:
         request = build(requested, site, mode.sent, host=host.slot.host, delay_s=host.delay_s())
         if host.group is not None and host.group.bytes_per_s is not None:
             request = replace(request, max_bytes_per_s=host.group.bytes_per_s)
-        if self._quarantine.step_of_page(page.page_id, page.url) == "decoding":
+        if held == "decoding":
             request = replace(request, headers=(*request.headers, UNCODED), decode=False)
         response = await self._fetcher.fetch(site, request)
         if response.sent_at is not None:
@@ -227,9 +236,11 @@ class Visitor:
         site: ActiveSite,
         response: FetchResponse | FetchFailure,
         mode: RequestMode,
+        held: StepName | None,
     ) -> Visit:
         now = self._clock.now()
-        readable = self._quarantine.step_of_page(page.page_id, page.url) is None
+        # Also if it was released meanwhile: then another visit reads it.
+        readable = held is None
         comparison = None
         # What was fetched is recorded, even when everything else is cancelled.
         with trio.CancelScope(shield=True):
@@ -342,7 +353,10 @@ class Visitor:
     ) -> LongCallback | None:
         # Only now may the page be taken again: its next visit starts from the committed state.
         queue.mark_recorded(page_id)
-        put_back()
+        if recorded.released:
+            queue.visit_again(page_id)
+        else:
+            put_back()
         responder.recorded(page_id, outcome)
         self._state.schedule.wake(responder.host.slot)
         self.leases.wake_partners(responder.host)

@@ -196,6 +196,7 @@ def record_of(
         refusals=[*visit.admitted.refusals, *(visit.needs.refusals if visit.needs else ())],
         hint_judgement=hint_judgement_of(visit, sources),
         left_at=visit.page.left_at,
+        unread=not visit.readable,
     )
 
 

@@ -118,14 +118,31 @@ def release(connection: apsw.Connection, url: str) -> bool:
 
 
 def _release(connection: apsw.Connection, url: str) -> None:
-    # Without validators and digest the next visit fetches the whole page and reads it.
+    page_id = connection.execute("SELECT page_id FROM quarantine WHERE url = ?", (url,)).get
+    if page_id is not None:
+        read_whole(connection, page_id)
+    connection.execute("DELETE FROM quarantine WHERE url = ?", (url,))
+
+
+def read_whole(connection: apsw.Connection, page_id: int) -> None:
+    """Let the next visit of a page, at once, fetch all of it and read it."""
+    # Without validators and digest there is nothing to compare it with.
     connection.execute(
         "UPDATE page SET etag = NULL, last_modified = NULL, digest = NULL,"
         " retry_at = iif(state IN ('visited', 'gone'), ifnull(last_visit_at, 0.0), retry_at)"
-        " WHERE page_id = (SELECT page_id FROM quarantine WHERE url = ?)",
-        (url,),
+        " WHERE page_id = ?",
+        (page_id,),
     )
-    connection.execute("DELETE FROM quarantine WHERE url = ?", (url,))
+
+
+def holds_page(connection: apsw.Connection, page_id: int) -> bool:
+    """Whether a page is held."""
+    found = connection.execute(
+        "SELECT 1 FROM quarantine WHERE held"
+        " AND (page_id = ?1 OR url = (SELECT url FROM page WHERE page_id = ?1))",
+        (page_id,),
+    )
+    return found.get is not None
 
 
 def count(connection: apsw.Connection) -> int:

@@ -1,14 +1,17 @@
 """Rows of quarantine: who is held, who is a suspect, and who is released."""
 
+from dataclasses import replace
+
 import pytest
 
 from crawld.core.content.quarantine import UNANALYSED
+from crawld.core.page import Outcome
 from crawld.store import visit
-from crawld.store.frontier import quarantine, redirect
+from crawld.store.frontier import page, quarantine, redirect
 from crawld.store.frontier.quarantine import UnderWay
 from crawld.store.mirror import walk
 from crawld.store.versions import purge, search_index, version
-from tests.unit.store.rows import NOW, changed, discover_in_full, found
+from tests.unit.store.rows import NOW, changed, discover_in_full, found, unlike
 
 A, B = "https://example.org/a", "https://example.org/b"
 
@@ -88,6 +91,26 @@ def test_a_release_makes_the_next_visit_read_the_page(connection, page_id):
     assert row[:3] == (None, None, None)
     assert row[3] <= NOW
     assert row[4] is not None  # its copies stay
+
+
+@pytest.mark.parametrize("outcome", [Outcome.NOT_MODIFIED, Outcome.UNCHANGED, Outcome.CHANGED])
+def test_a_visit_that_began_before_a_release_does_not_undo_it(connection, page_id, outcome):
+    settle(connection, UnderWay(A, "analysis", evidence=True))
+    if outcome is Outcome.CHANGED:
+        late = changed(page_id, b"<p>more poison", NOW + 9, unread=True)
+    else:
+        late = unlike(page_id, outcome, NOW + 9, etag='"b"')
+    assert not visit.record(connection, late).released
+    assert quarantine.release(connection, A)
+    recorded = visit.record(connection, replace(late, visited_at=NOW + 10))
+    assert recorded.released
+    stored = page.for_visit(connection, page_id)
+    assert (stored.etag, stored.last_modified, stored.digest) == (None, None, None)
+    # After a restart it is visited at once, too.
+    sql = "SELECT retry_at FROM page WHERE page_id = ?"
+    assert connection.execute(sql, (page_id,)).get == NOW + 10
+    whole = changed(page_id, b"<p>more poison", NOW + 11)
+    assert not visit.record(connection, whole).released
 
 
 def test_another_analyser_releases_all_others(connection, page_id):
