@@ -24,8 +24,8 @@ counts = st.tuples(st.integers(0, 80), st.integers(0, 80), st.integers(0, 80)).m
 def evidences(draw):
     equal, compared, common = draw(counts)
     pages = [common + draw(st.integers(0, 60)) for _ in range(2)]
-    weight = draw(st.floats(0.1, 1.0)) * equal
     partial = draw(st.floats(0.0, 1.0)) * (compared - equal)
+    weight = draw(st.floats(0.1, 1.0)) * (equal + partial)
     return PairEvidence(
         names=("a.com", "b.a.com"),
         pages=(pages[0], pages[1]),
@@ -43,7 +43,7 @@ def test_the_pages_asked_for_show_that_pages_are_shared(evidence):
     assert shares_pages(evidence) is (needed == 0)
     if not needed:
         return
-    rarity = evidence.shown / evidence.equal if evidence.equal and not evidence.partial else 1.0
+    rarity = evidence.shown / evidence.alike if evidence.alike else 1.0
     after = replace(
         evidence,
         pages=(evidence.pages[0] + needed, evidence.pages[1] + needed),

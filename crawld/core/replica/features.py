@@ -111,12 +111,14 @@ class SharedContent(NamedTuple):
         partial: sum over the other compared paths of how far the texts resemble, each 0 to 1.
         smaller: pages of the smaller host.
         weight: sum over the equal texts of 1/(1 + ln(hosts with the text − 1)): 1 for a text that
-            only these two hosts show, .2 for one on fifty.
+            only these two hosts show, .2 for one on fifty; and over the others of how far they
+            resemble, each by the number of hosts whose texts resemble it.
         rare: of the paths that only these two hosts have, how many were compared.
         rare_equal: how many of those are equal.
         root: whether the texts of their root pages are equal or resemble: 1 or 0; -1: not
             compared.
-        agreeing: compared paths where the texts are equal or resemble by `AGREES`.
+        agreeing: compared paths where the texts are equal or resemble by `AGREES` ...
+        telling: ... and the sum of these by the number of hosts whose texts resemble them.
         sampled: of the compared paths, how many are in each of the nested samples `SAMPLE_MASKS`,
             shape (pairs, samples).
         sample_agreeing: how many of those agree.
@@ -132,6 +134,7 @@ class SharedContent(NamedTuple):
     rare_equal: Ids
     root: Ids
     agreeing: Ids
+    telling: Floats
     sampled: Ids
     sample_agreeing: Ids
 
@@ -248,6 +251,7 @@ class HostFeatures:
         likeness: key of the sketch of its visible text; `NO_SIGNATURE`: none.
         bins: the beginning of that sketch, shape (pages, `BIN_WORDS`).
         text_hosts: number of hosts with that text or sketch, at most `LONGEST` + 1; 0: no text.
+        like_hosts: the same of hosts with a text that resembles it, by its bins.
         is_root: whether it is a root page.
         pages: number of pages of each host.
         declared: share of the pages of one host that declare the other.
@@ -266,6 +270,7 @@ class HostFeatures:
     bins: Keys
     path_hosts: Ids
     text_hosts: Ids
+    like_hosts: Ids
     is_root: NDArray[np.bool_]
     pages: Ids
     declared: PairValues
@@ -288,8 +293,9 @@ class HostFeatures:
         pages = np.bincount(entry >> 32, minlength=count)
         signature = comparable_signatures(hosts)[at]
         likeness, bins = (column[at] for column in _sketches(hosts))
-        text_hosts = np.maximum(
-            _text_hosts(entry >> 32, signature), _text_hosts(entry >> 32, likeness)
+        text_hosts, like_hosts = (
+            np.maximum.reduce([_text_hosts(entry >> 32, texts) for texts in kinds])
+            for kinds in ((signature, likeness), tuple(bins.T))
         )
         return cls(
             names or NameTable.of(hosts.names, common.segments),
@@ -311,6 +317,7 @@ class HostFeatures:
                 entry & 0xFFFFFFFF
             ],
             text_hosts,
+            np.maximum(text_hosts, like_hosts),
             np.isin(paths, np.array(sorted(hosts.roots), dtype=np.uint64))[entry & 0xFFFFFFFF],
             pages,
             _declared(hosts, pages),
@@ -347,7 +354,9 @@ class HostFeatures:
         resembles[differ] = _resemblance(self.bins[at[differ]], self.bins[found[differ]])
         partial = np.clip((resembles - RESEMBLES) / (1.0 - RESEMBLES - 0.05), 0.0, 1.0)
         rare = compared & (self.path_hosts[at] == 2)
-        weights = 1.0 / (1.0 + np.log(np.maximum(self.text_hosts[at[equal]] - 1, 1)))
+        rarity = _rarity(self.text_hosts[at])
+        like_rarity = _rarity(np.maximum(self.like_hosts[at], self.like_hosts[found]))
+        weights = np.where(equal, rarity, partial * like_rarity)
         root = np.full(len(one), -1, dtype=np.int64)
         is_root = compared & self.is_root[at]
         root[pair[is_root]] = (equal | (resembles >= RESEMBLES))[is_root]
@@ -364,11 +373,14 @@ class HostFeatures:
             equal=count(equal),
             smaller=np.minimum(self.pages[one], self.pages[other]),
             partial=np.bincount(pair, partial, minlength=len(one)).astype(np.float64),
-            weight=np.bincount(pair[equal], weights, minlength=len(one)).astype(np.float64),
+            weight=np.bincount(pair, weights, minlength=len(one)).astype(np.float64),
             rare=count(rare),
             rare_equal=count(rare & equal),
             root=root,
             agreeing=count(agrees),
+            telling=np.bincount(pair[agrees], like_rarity[agrees], minlength=len(one)).astype(
+                np.float64
+            ),
             sampled=np.column_stack([count(compared & inside) for inside in samples]),
             sample_agreeing=np.column_stack([count(agrees & inside) for inside in samples]),
         )
@@ -429,6 +441,12 @@ def _text_hosts(host: Ids, signature: Keys) -> Ids:
     entry = distinct((number << 32) | host)
     hosts = np.minimum(np.bincount(entry >> 32, minlength=len(values)), LONGEST + 1)
     return np.where(signature == NO_SIGNATURE, 0, hosts[number])
+
+
+def _rarity(hosts: Ids) -> Floats:
+    """Return how much an equal text proves, from the number of hosts that show it."""
+    share: Floats = 1.0 / (1.0 + np.log(np.maximum(hosts - 1, 1)))
+    return share
 
 
 def _rarity_weight(_: Keys, df: Ids, most: int) -> Floats:

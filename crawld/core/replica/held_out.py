@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 from crawld.core.replica.features import ALL, PairFeatures, SharedContent
 from crawld.core.replica.hosts import Ids
 from crawld.core.replica.vectors import Floats
+from crawld.core.replica.verdict import ROOT_SHARE
 
 LEAST_HELD_OUT = 6
 """Pages held out of a pair before they tell whether its hosts are replicas."""
@@ -47,7 +48,7 @@ _COUNTS = (1, 4, 8)
 _SHARES = (0.05, 0.3, 0.6, 0.8, 0.95)
 _COMMON = 0.5
 _QUANTILES = (0.5, 0.7, 0.8, 0.9, 0.95, 0.98, 0.99)
-_KINDS = 2 * (len(_COUNTS) + 1) * (len(_SHARES) + 1)
+_KINDS = 4 * (len(_COUNTS) + 1) * (len(_SHARES) + 1)
 _PULL_OF_ALL, _PULL_OF_KIND = 2.0, 4.0
 _MIX = np.uint64(0x9E3779B97F4A7C15)
 _EQUAL = [feature.name for feature in ALL].index("equal")
@@ -60,9 +61,16 @@ def text_kinds(content: SharedContent, compared: Ids, agreeing: Ids) -> Ids:
     """Return the kind of what is known of the texts of each pair, below `_KINDS`."""
     count = np.searchsorted(np.array(_COUNTS), compared, side="right")
     share = np.searchsorted(np.array(_SHARES), agreeing / np.maximum(compared, 1), side="right")
-    common = (content.weight < _COMMON * content.equal).astype(np.int64)
-    inside = (common * (len(_COUNTS) + 1) + count) * (len(_SHARES) + 1) + share
+    common = _is_common(content).astype(np.int64)
+    root = (content.root == 0).astype(np.int64)
+    inside = ((root * 2 + common) * (len(_COUNTS) + 1) + count) * (len(_SHARES) + 1) + share
     return np.where(compared > 0, inside, 0)
+
+
+def _is_common(content: SharedContent) -> NDArray[np.bool_]:
+    """Return of which pairs the texts that agree are those of many hosts."""
+    common: NDArray[np.bool_] = content.telling < _COMMON * content.agreeing
+    return common
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +124,8 @@ class HeldOut:
         content = pairs.content
         agreeing = content.agreeing - content.sample_agreeing[:, -1]
         covered = content.common / np.maximum(content.smaller, 1)
-        is_replica = agreeing * covered >= REPLICA_SHARE * held[usable]
+        least = np.where(content.root == 0, REPLICA_SHARE + ROOT_SHARE, REPLICA_SHARE)
+        is_replica = agreeing * covered >= least * held[usable]
         if min(is_replica.sum(), (~is_replica).sum()) < LEAST_EXAMPLES:
             return None
         levels = content.sampled.shape[1]
@@ -144,7 +153,7 @@ class HeldOut:
         score = np.zeros(len(kind)) if self.evidence == TEXT else scores[self.evidence]
         found = self.table.probability(kind, score)
         # Texts of many hosts prove nothing (walls, error pages, parked names), nor do no texts.
-        found[(content.compared == 0) | (content.weight < _COMMON * content.equal)] = np.nan
+        found[(content.compared == 0) | _is_common(content)] = np.nan
         return found
 
 

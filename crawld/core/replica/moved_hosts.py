@@ -22,7 +22,7 @@ _SHIFT = np.uint64(29)
 
 def host_fingerprints(hosts: Hosts, measure: HostFeatures) -> Keys:
     """Return the fingerprint of each host; `measure` is made from `hosts`."""
-    counts = (measure.text_hosts << 2) | measure.path_hosts
+    counts = (measure.like_hosts << 16) | (measure.text_hosts << 2) | measure.path_hosts
     page = _mixed(
         measure.path,
         measure.signature,

@@ -122,9 +122,9 @@ class PairEvidence:
         common: paths that both have.
         compared: common paths with texts on both.
         equal: compared paths with equal texts.
-        weight: sum over the equal texts of their rarity, 1 for a text of these two hosts only;
-            None: not measured, each counts 1.
         partial: sum over the other compared paths of how far the texts resemble, each 0 to 1.
+        weight: sum over both of how rare the texts are, 1 for a text of these two hosts only;
+            None: not measured, each counts 1.
         rare: of the paths that only these two hosts have, those compared, and those that are equal.
         root: whether the texts of the root pages are equal or resemble; None: not compared.
         redirects: pages of each that redirect to the same path of the other.
@@ -157,12 +157,17 @@ class PairEvidence:
     @property
     def shown(self) -> float:
         """Weight of the texts that agree, in part or whole."""
-        return (self.equal if self.weight is None else self.weight) + self.partial
+        return self.alike if self.weight is None else self.weight
+
+    @property
+    def alike(self) -> float:
+        """How many texts agree, in part or whole, whatever their weight."""
+        return self.equal + self.partial
 
     @property
     def share_bound(self) -> float:
         """Lower 95 % bound of the share that agrees by weight (Wilson 1927)."""
-        differing = self.compared - self.equal - self.partial
+        differing = self.compared - self.alike
         return lower_bound(self.shown, self.shown + differing)
 
     @property
@@ -237,7 +242,7 @@ def is_contradicted(evidence: PairEvidence) -> bool:
     """Whether enough paths were compared to show that two hosts are not the same."""
     return (
         evidence.compared >= CONTRADICTED_COMPARED
-        and evidence.equal + evidence.partial <= CONTRADICTED_SHARE * evidence.compared
+        and evidence.alike <= CONTRADICTED_SHARE * evidence.compared
         and not evidence.is_declared
     )
 
@@ -264,14 +269,14 @@ def pages_to_probe(evidence: PairEvidence) -> int | None:
 
 def _with_equal(evidence: PairEvidence, more: int) -> PairEvidence:
     """Return the evidence after some more shared paths were fetched and are equal."""
-    rarity = evidence.shown / evidence.equal if evidence.equal and not evidence.partial else 1.0
+    rarity = evidence.shown / evidence.alike if evidence.alike else 1.0
     return replace(
         evidence,
         pages=(evidence.pages[0] + more, evidence.pages[1] + more),
         common=evidence.common + more,
         compared=evidence.compared + more,
         equal=evidence.equal + more,
-        weight=evidence.shown - evidence.partial + rarity * more,
+        weight=evidence.shown + rarity * more,
     )
 
 
@@ -319,7 +324,7 @@ def _declarations(evidence: PairEvidence) -> list[str]:
 
 def _doubts(evidence: PairEvidence) -> list[str]:
     words = []
-    if evidence.weight is not None and evidence.weight < evidence.equal / 2:
+    if evidence.weight is not None and evidence.weight < evidence.alike / 2:
         words.append(f"these texts are on other hosts too and count as {evidence.weight:.1f}")
     if evidence.root is False:
         words.append("the root pages differ")

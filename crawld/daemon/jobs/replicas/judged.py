@@ -53,7 +53,7 @@ class JudgedPair:
         """Judge a pair."""
         probable = (evidence.probability or 0.0) >= STORED_PROBABILITY
         is_declared = any((*evidence.redirects, *evidence.canonicals))
-        is_kept = probable or evidence.equal + evidence.partial >= LEAST_WEIGHT or is_declared
+        is_kept = probable or evidence.alike >= LEAST_WEIGHT or is_declared
         return cls(*pair, evidence, features, is_kept, is_undecided(evidence))
 
 

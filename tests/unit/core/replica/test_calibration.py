@@ -21,6 +21,7 @@ def content_of(equal, compared=10):
         rare_equal=none,
         root=none - 1,
         agreeing=equal,
+        telling=equal.astype(float),
         sampled=np.column_stack((none, none, none)),
         sample_agreeing=np.column_stack((none, none, none)),
     )

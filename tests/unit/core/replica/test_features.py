@@ -189,6 +189,29 @@ def test_texts_that_differ_by_the_targets_of_links_are_equal_and_others_agree_in
     assert content.root.tolist() == [1]
 
 
+def test_texts_that_resemble_those_of_many_hosts_prove_little():
+    """Parked names: one page each, with the name in it, so that no two texts are equal."""
+    count, none = 12, np.zeros(0, dtype=np.int64)
+    sketches = [bytes([host + 1, *range(2, 129)]) for host in range(count)]
+    sketches[:2] = [bytes([host + 1, *range(100, 227)]) for host in range(2)]
+    keys = np.array([sketch_keys(one) for one in sketches], dtype=np.uint64)
+    hosts = Hosts(
+        names=tuple(f"h{number}.test" for number in range(count)), addresses=("",) * count,
+        page_host=np.arange(count), page_path=np.full(count, 5, dtype=np.uint64),
+        page_signature=np.arange(1, count + 1).astype(np.uint64),
+        link_host=none, link_target=none.astype(np.uint64), roots=frozenset((5,)),
+        page_likeness=keys[:, 0], page_bins=keys[:, 1:],
+    )  # fmt: skip
+    one, other = np.array([0, 2]), np.array([1, 3])
+    content = HostFeatures.of(hosts).pairs(pair_keys(one, other)).content
+    assert (content.equal.tolist(), content.agreeing.tolist()) == ([0, 0], [1, 1])
+    rarity = 1.0 / (1.0 + np.log(9))
+    assert content.telling.tolist() == pytest.approx([1.0, rarity])
+    assert content.weight.tolist() == pytest.approx(
+        [content.partial[0], rarity * content.partial[1]]
+    )
+
+
 def test_one_sketch_on_many_paths_of_a_host_proves_nothing():
     wall = [bytes([7] * 128)] * 5
     hosts = sketched(([1, 2, 3, 4, 5], [11, 12, 13, 14, 15]), (wall, wall))

@@ -24,7 +24,8 @@ def pairs_of(compared, agreeing, *, seed=0, rarity=1.0):
     content = SharedContent(
         common=compared, compared=compared, equal=agreeing, smaller=compared,
         partial=none.astype(float), weight=rarity * agreeing, rare=none, rare_equal=none,
-        root=none - 1, agreeing=agreeing, sampled=sampled, sample_agreeing=sample_agreeing,
+        root=none - 1, agreeing=agreeing,
+        telling=rarity * agreeing, sampled=sampled, sample_agreeing=sample_agreeing,
     )  # fmt: skip
     keys = np.arange(len(compared)) | (np.arange(len(compared)) * 7 << 32)
     return PairFeatures(keys, np.zeros((len(compared), len(ALL))), content)
@@ -112,5 +113,19 @@ def test_kinds_tell_number_share_and_commonness_apart():
     compared, agreeing = np.array([0, 2, 2, 9, 9, 9]), np.array([0, 0, 2, 0, 4, 9])
     kinds = text_kinds(content, compared, agreeing)
     assert len(set(kinds.tolist())) == 6
-    common = text_kinds(content._replace(weight=content.weight * 0.2), compared, agreeing)
+    common = text_kinds(content._replace(telling=content.telling * 0.2), compared, agreeing)
     assert set(kinds[1:].tolist()).isdisjoint(common[1:].tolist())
+    other_roots = text_kinds(content._replace(root=content.root + 1), compared, agreeing)
+    assert set(kinds[1:].tolist()).isdisjoint(other_roots[1:].tolist())
+
+
+def test_hosts_with_one_manual_and_other_roots_are_no_replicas():
+    pairs, truth = web(7, versions=0)
+    content = pairs.content
+    roots = np.where(truth & (np.arange(len(truth)) % 2 == 0), 0, 1)
+    agreeing = np.where(truth, np.round(0.85 * content.compared).astype(int), content.agreeing)
+    known = pairs_of(content.compared, agreeing, seed=7).content._replace(root=roots)
+    held_out = HeldOut.of(PairFeatures(pairs.keys, pairs.values, known), no_scores)
+    found = held_out.probability(PairFeatures(pairs.keys, pairs.values, known), {})
+    assert np.nanmax(found[roots == 0]) < 0.3
+    assert np.nanmean(found[truth & (roots == 1)]) > 0.7
