@@ -104,8 +104,13 @@ def twin_facts(
         there = counterpart(connection, canonical_id, row[1]) if row else None
         twin: Any = there and connection.execute(_PAGE, (there[1].page_id,)).fetchone()
         if twin:
-            found.append(_facts(connection, ShownPage(*row), ShownPage(*twin)))
+            found.append(_facts(connection, _shown(row), _shown(twin)))
     return found
+
+
+def _shown(row: tuple[Any, ...]) -> ShownPage:
+    page = ShownPage(*row)
+    return page._replace(last_outcome=Outcome(page.last_outcome))
 
 
 def _facts(connection: apsw.Connection, page: ShownPage, twin: ShownPage) -> TwinFacts:
