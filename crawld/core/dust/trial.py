@@ -1,0 +1,233 @@
+"""Whether a rewrite holds in a section: a sequential test on pairs of pages.
+
+A pair is a URL and the URL that would stand for it. Each pair of a trial has another URL that
+stands, and few have the same value of a parameter, so that one page or one value decides nothing.
+
+Wald's test separates rewrites that are wrong for `BAD_SHARE` of the URLs or more from those that
+are wrong for `GOOD_SHARE` or less. A rewrite that is wrong for `BAD_SHARE` passes with probability
+`FALSE_RULE` at most. A section may borrow the evidence of others as long as nothing differs
+anywhere: then `SECTION_PAIRS` pairs of its own are enough, so that a rewrite that is wrong for half
+of a section passes with probability 2 ** -SECTION_PAIRS at most, in that section.
+
+A rule that holds is tested on: its score is capped, so that an old rule is withdrawn after as few
+differences as a new one.
+
+Source: Wald 1945, "Sequential tests of statistical hypotheses"; Page 1954, "Continuous inspection
+schemes" (the capped score).
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from heapq import nsmallest
+from itertools import islice
+from math import log
+from typing import Final, NamedTuple
+
+import xxhash
+
+from crawld.core.dust.likely import values_of
+from crawld.core.dust.rewrite import Rewrite, RewriteForm
+from crawld.core.dust.rules import HostRules
+
+GOOD_SHARE: Final = 0.01
+"""Share of differing pairs, by chance or by edits between two visits, of a rule that is right."""
+
+BAD_SHARE: Final = 0.20
+"""Share of differing pairs that a rule may not have."""
+
+FALSE_RULE: Final = 0.01
+"""Largest probability with which a rewrite of `BAD_SHARE` passes."""
+
+MISSED_RULE: Final = 0.05
+"""Largest probability with which a rewrite of `GOOD_SHARE` is refused."""
+
+EQUAL_STEP: Final = log((1.0 - GOOD_SHARE) / (1.0 - BAD_SHARE))
+DIFFERING_STEP: Final = log(GOOD_SHARE / BAD_SHARE)
+HOLDS_FROM: Final = log((1.0 - MISSED_RULE) / FALSE_RULE)
+FAILS_TO: Final = log(MISSED_RULE / (1.0 - FALSE_RULE))
+
+SECTION_PAIRS: Final = 10
+"""Equal pairs of its own that a section needs where others have the rest of the evidence."""
+
+PAIRS_PER_VALUE: Final = 2
+"""Pairs of one trial with the same value of the parameter on trial."""
+
+PAIRS_AT_ONCE: Final = 6
+"""Pairs of a trial that are compared before it is judged again."""
+
+PAID_PAIRS: Final = 4
+"""How many of them may take fetches that the crawl would not make."""
+
+MAX_PAIRS: Final = 600
+"""Pairs of a rewrite from which those to compare are chosen."""
+
+MANY_CANONICALS: Final = 4
+"""A text that stands under so many canonical URLs is an error page or a login: it proves nothing.
+"""
+
+
+class TrialResult(StrEnum):
+    """What the evidence says."""
+
+    OPEN = "open"
+    HOLDS = "holds"
+    FAILS = "fails"
+
+
+@dataclass(frozen=True, slots=True)
+class TrialEvidence:
+    """Pairs of a trial that were compared."""
+
+    equal: int = 0
+    differing: int = 0
+
+    def __add__(self, other: TrialEvidence) -> TrialEvidence:
+        return TrialEvidence(self.equal + other.equal, self.differing + other.differing)
+
+    @property
+    def score(self) -> float:
+        """Logarithm of the likelihood ratio: the rewrite is right, or wrong."""
+        return self.equal * EQUAL_STEP + self.differing * DIFFERING_STEP
+
+
+def judge_trial(own: TrialEvidence, others: TrialEvidence) -> TrialResult:
+    """Return what the pairs of a section, and those of the other sections, say about a rewrite."""
+    if own.score >= HOLDS_FROM:
+        return TrialResult.HOLDS
+    if own.score <= FAILS_TO:
+        return TrialResult.FAILS
+    both = own + others
+    enough = own.equal >= SECTION_PAIRS and both.score >= HOLDS_FROM
+    return TrialResult.HOLDS if enough and not both.differing else TrialResult.OPEN
+
+
+def score_after(score: float, *, equal: bool) -> float:
+    """Return the score of a rule that holds after one more pair; the rule is withdrawn at 0.
+
+    >>> first = score_after(HOLDS_FROM, equal=False)
+    >>> first > 0, score_after(first, equal=False) > 0
+    (True, False)
+    """
+    return min(HOLDS_FROM, score + (EQUAL_STEP if equal else DIFFERING_STEP))
+
+
+class Pair(NamedTuple):
+    """A URL and the one that would stand for it, as targets.
+
+    Attributes:
+        section: of the rewrite on trial.
+        value: what the rewrite removes, if it removes a value.
+        canonical_known: whether the canonical URL is a URL of the host.
+    """
+
+    target: str
+    canonical: str
+    section: str
+    value: str
+    canonical_known: bool
+
+
+def pairs_of(
+    rewrite: Rewrite, changed: Iterable[str], known: Collection[str], rules: HostRules, seed: int
+) -> dict[str, list[Pair]]:
+    """Return pairs of a rewrite by section, in an order drawn by the seed.
+
+    Args:
+        rewrite: on trial.
+        changed: targets that it changes; those that are not known are left out.
+        known: all targets of the host that stand for themselves.
+        rules: that hold.
+        seed: of the order.
+    """
+    tried = rules.with_rewrite(rewrite)
+    drawn = nsmallest(
+        MAX_PAIRS,
+        (target for target in changed if target in known),
+        key=lambda target: xxhash.xxh3_64_intdigest(target.encode(), seed),
+    )
+    pairs: dict[str, list[Pair]] = defaultdict(list)
+    for target in drawn:
+        found = tried.apply_to_target(target)
+        if found is None:
+            continue
+        canonical, used = found
+        section = next((rule.section for rule in used if rule.rewrite == rewrite), None)
+        if section is not None:
+            value = values_of(rewrite.name, target) if rewrite.form is RewriteForm.DROP else ""
+            pairs[section].append(Pair(target, canonical, section, value, canonical in known))
+    return dict(pairs)
+
+
+def choose_pairs(
+    pairs: Iterable[Pair],
+    compared: Mapping[str, str],
+    is_visited: Callable[[str], bool],
+) -> list[Pair]:
+    """Return the next pairs to compare: each of another canonical URL, few of one value.
+
+    Pairs that take no fetch beside those of the crawl come first. Pairs that take one more are
+    returned as long as those before them agreed: one, one more, two, four. Beside known canonical
+    URLs some are taken that nobody has named, since the rule would apply to both.
+
+    Args:
+        pairs: of a section, in a random order.
+        compared: canonical targets of the pairs compared before, to their values.
+        is_visited: whether a target was visited.
+    """
+    values = Counter(compared.values())
+    used = set(compared)
+    queues: dict[bool, list[tuple[int, int, Pair]]] = {True: [], False: []}
+    for at, pair in enumerate(pairs):
+        queues[pair.canonical_known].append((extra_fetches(pair, is_visited), at, pair))
+    ordered = {known: [pair for *_, pair in sorted(queue)] for known, queue in queues.items()}
+    chosen: list[Pair] = []
+    paid = max(1, min(PAID_PAIRS, len(compared)))
+    for pair in _alternately(ordered[True], ordered[False]):
+        if len(chosen) == PAIRS_AT_ONCE:
+            break
+        if pair.canonical in used or (pair.value and values[pair.value] >= PAIRS_PER_VALUE):
+            continue
+        if extra_fetches(pair, is_visited):
+            if not paid:
+                continue
+            paid -= 1
+        used.add(pair.canonical)
+        values[pair.value] += 1
+        chosen.append(pair)
+    return chosen
+
+
+def extra_fetches(pair: Pair, is_visited: Callable[[str], bool]) -> int:
+    """Return the fetches that a pair takes beside those of the crawl.
+
+    A canonical URL that is known is visited in any case.
+    """
+    unknown = not pair.canonical_known and not is_visited(pair.canonical)
+    return (not is_visited(pair.target)) + unknown
+
+
+def _alternately(many: list[Pair], few: list[Pair]) -> Iterable[Pair]:
+    """Yield three of the first list, then one of the second, as long as there are any."""
+    first, second = iter(many), iter(few)
+    while True:
+        part = list(islice(first, 3))
+        part += islice(second, 1)
+        if not part:
+            return
+        yield from part
+
+
+def repeated_texts(texts: Iterable[tuple[bytes, str]]) -> frozenset[bytes]:
+    """Return the texts that stand under too many canonical URLs to prove anything.
+
+    Args:
+        texts: digest of a main text, and the canonical URL of its page.
+    """
+    under: dict[bytes, set[str]] = defaultdict(set)
+    for digest, canonical in texts:
+        under[digest].add(canonical)
+    return frozenset(one for one, urls in under.items() if len(urls) >= MANY_CANONICALS)

@@ -1,0 +1,182 @@
+"""Crawls a simulated site of duplicate URLs with and without rules, and counts what rules save.
+
+The crawl is breadth-first. Rules are learnt from the URLs found so far each time their number has
+grown by a share, by the same code as in the daemon. Only the measures use the truth.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import islice
+from typing import Final, Protocol
+
+from crawld.core.dust.learning import AskedPair, ComparedPair, HostTrials
+from crawld.core.dust.likely import sections_of
+from crawld.core.dust.rules import HostRules
+from crawld.core.dust.trial import TrialResult, extra_fetches
+
+FIRST_LEARNT: Final = 100
+"""Fetches before the first learning."""
+
+GROWTH: Final = 1.5
+"""Growth of the fetches from one learning to the next."""
+
+MOST_LEARNT: Final = 10_000
+"""URLs read in one learning, the first that were found."""
+
+VALIDATION_SHARE: Final = 0.02
+"""Most fetches for validation, as a share of the URLs known so far."""
+
+
+class DuplicateSite(Protocol):
+    """What is crawled."""
+
+    def page_of(self, target: str) -> str:
+        """Return the name of the text that a target shows."""
+
+    def links(self, target: str) -> list[str]:
+        """Return the targets that it links to."""
+
+
+@dataclass(frozen=True, slots=True)
+class DustFigures:
+    """What rules saved.
+
+    Attributes:
+        urls: URLs of the site.
+        pages: different pages of it.
+        learnt_after: fetches, as a share of all URLs, after which savings are counted.
+        duplicates_after: duplicate requests after that, without rules.
+        fetched_after: and with rules.
+        validation: fetches for validation.
+        hidden: URLs that no visit was spent on.
+        wrong: hidden URLs whose text is not that of the URL that stands for them.
+        missed: pages of which no URL was fetched.
+        rules: how many hold.
+    """
+
+    urls: int
+    pages: int
+    learnt_after: float
+    duplicates_after: int
+    fetched_after: int
+    validation: int
+    hidden: int
+    wrong: int
+    missed: int
+    rules: int
+
+    @property
+    def avoided(self) -> float:
+        """Share of duplicate requests avoided."""
+        return 1.0 - self.fetched_after / max(1, self.duplicates_after)
+
+    @property
+    def validation_share(self) -> float:
+        """Fetches for validation, as a share of all URLs."""
+        return self.validation / self.urls
+
+
+class _Crawl:
+    def __init__(self, site: DuplicateSite) -> None:
+        self.site = site
+        self.queue: deque[str] = deque(["/"])
+        self.known: dict[str, None] = {"/": None}
+        self.visited: dict[str, str] = {}
+        self.hidden: dict[str, str] = {}
+        self.shown: set[str] = set()
+        self.rules = HostRules()
+
+    def next(self) -> str | None:
+        while self.queue:
+            target = self.queue.popleft()
+            if target in self.visited:
+                continue
+            if (found := self.rules.apply_to_target(target)) is None:
+                return target
+            self.hidden[target] = found[0]
+            self._find(found[0])
+        return None
+
+    def fetch(self, target: str) -> bool:
+        """Visit a target; return whether its page was shown before."""
+        page = self.visited[target] = self.site.page_of(target)
+        duplicate = page in self.shown
+        self.shown.add(page)
+        for link in self.site.links(target):
+            self._find(link)
+        return duplicate
+
+    def _find(self, target: str) -> None:
+        if target not in self.known:
+            self.known[target] = None
+            self.queue.append(target)
+
+
+def simulate_dust(site: DuplicateSite, seed: int, learnt_after: float = 0.02) -> DustFigures:
+    """Crawl a site without rules, then with rules, and return what they saved."""
+    plain = _Crawl(site)
+    flags = []
+    while (target := plain.next()) is not None:
+        flags.append(plain.fetch(target))
+    begin = int(learnt_after * len(flags))
+    crawl, trials, validation, fetches, after = _Crawl(site), None, 0, 0, 0
+    learn_at = float(FIRST_LEARNT)
+    while (target := crawl.next()) is not None:
+        duplicate = crawl.fetch(target)
+        fetches += 1
+        after += duplicate and fetches > begin
+        if fetches < learn_at:
+            continue
+        learn_at = GROWTH * fetches
+        if trials is None:
+            trials = HostTrials(HostRules(sections=sections_of(crawl.known)))
+        left = int(VALIDATION_SHARE * len(crawl.known)) - validation
+        validation += _learn(crawl, trials, seed, left)
+        crawl.rules = trials.rules
+    found = crawl.hidden.items()
+    return DustFigures(
+        urls=len(flags),
+        pages=len(plain.shown),
+        learnt_after=learnt_after,
+        duplicates_after=sum(flags[begin:]),
+        fetched_after=after,
+        validation=validation,
+        hidden=len(crawl.hidden),
+        wrong=sum(site.page_of(one) != site.page_of(other) for one, other in found),
+        missed=len(plain.shown - crawl.shown),
+        rules=len(crawl.rules.rules),
+    )
+
+
+def _learn(crawl: _Crawl, trials: HostTrials, seed: int, budget: int) -> int:
+    """Run trials until they need more fetches than are left; return the fetches made."""
+    spent = 0
+    targets = list(islice(crawl.known, MOST_LEARNT))
+    trials.propose(targets, seed)
+    while asked := trials.choose(crawl.visited.__contains__):
+        compared = []
+        for one in asked:
+            extra = extra_fetches(one.pair, crawl.visited.__contains__)
+            if spent + extra > budget:
+                continue
+            for each in (one.pair.target, one.pair.canonical):
+                if each not in crawl.visited:
+                    crawl.fetch(each)
+            spent += extra
+            compared.append(_compare(one, crawl.visited))
+        trials.add(compared)
+        if any(result is TrialResult.HOLDS for result in trials.decide().values()):
+            trials.propose(targets, seed)
+        elif not compared:
+            break
+    return spent
+
+
+def _compare(asked: AskedPair, visited: Mapping[str, str]) -> ComparedPair:
+    rule, pair = asked
+    text = visited[pair.target]
+    same = text == visited[pair.canonical]
+    return ComparedPair(rule, pair.canonical, pair.value, text.encode() if same else None)

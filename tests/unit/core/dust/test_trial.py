@@ -1,0 +1,139 @@
+import doctest
+
+import pytest
+
+from crawld.core.dust import trial
+from crawld.core.dust.learning import ComparedPair, HostTrials
+from crawld.core.dust.likely import sections_of
+from crawld.core.dust.rewrite import Rewrite, RewriteForm
+from crawld.core.dust.rules import DustRule, HostRules
+from crawld.core.dust.trial import (
+    BAD_SHARE,
+    FALSE_RULE,
+    SECTION_PAIRS,
+    TrialEvidence,
+    TrialResult,
+    judge_trial,
+)
+
+NOTHING = TrialEvidence()
+
+
+def pass_probability(share):
+    """Return the exact probability that a rewrite passes that is wrong for a share of its URLs."""
+    passed, open_ = 0.0, {NOTHING: 1.0}
+    for _ in range(400):
+        after = {}
+        for evidence, probability in open_.items():
+            for step, weight in ((TrialEvidence(1, 0), 1 - share), (TrialEvidence(0, 1), share)):
+                one = evidence + step
+                result = judge_trial(one, NOTHING)
+                if result is TrialResult.HOLDS:
+                    passed += probability * weight
+                elif result is TrialResult.OPEN:
+                    after[one] = after.get(one, 0.0) + probability * weight
+        open_ = after
+    return passed
+
+
+def test_the_stated_bound_holds():
+    assert pass_probability(BAD_SHARE) <= FALSE_RULE
+    assert pass_probability(0.5) < 1e-6
+    assert pass_probability(0.0) == 1.0
+
+
+def test_a_section_borrows_evidence_only_while_nothing_differs():
+    own = TrialEvidence(equal=SECTION_PAIRS)
+    assert judge_trial(own, NOTHING) is TrialResult.OPEN
+    assert judge_trial(own, TrialEvidence(equal=20)) is TrialResult.HOLDS
+    assert judge_trial(own, TrialEvidence(equal=200, differing=1)) is TrialResult.OPEN
+    assert (
+        judge_trial(TrialEvidence(equal=SECTION_PAIRS - 1), TrialEvidence(equal=99))
+        is TrialResult.OPEN
+    )
+    assert judge_trial(TrialEvidence(differing=1), NOTHING) is TrialResult.FAILS
+
+
+def test_examples():
+    assert doctest.testmod(trial).failed == 0
+
+
+def trials_of(targets):
+    trials = HostTrials(HostRules(sections=sections_of(targets)))
+    return trials, trials.propose(targets, 1)
+
+
+def run(trials, text_of):
+    """Compare pairs until nothing is left; return how many were."""
+    count = 0
+    while asked := trials.choose(lambda target: True):
+        trials.add(
+            ComparedPair(
+                rule,
+                pair.canonical,
+                pair.value,
+                text_of(pair.target).encode()
+                if text_of(pair.target) == text_of(pair.canonical)
+                else None,
+            )
+            for rule, pair in asked
+        )
+        count += len(asked)
+        trials.decide()
+    return count
+
+
+SESSION = [f"/a/{n}?sid=s{n}{k}" for n in range(60) for k in range(3)] + [
+    f"/a/{n}" for n in range(60)
+]
+
+
+def test_a_session_id_is_learnt():
+    trials, proposed = trials_of(SESSION)
+    rule = DustRule(Rewrite(RewriteForm.DROP, "sid"), "a")
+    assert rule in proposed
+    compared = run(trials, lambda target: target.partition("?")[0])
+    assert trials.rules.rules == {rule}
+    assert compared < 40
+
+
+def test_a_parameter_that_decides_is_refused_by_one_pair():
+    trials, proposed = trials_of(SESSION)
+    assert run(trials, lambda target: target) == 6
+    assert not trials.rules
+    assert trials.refused == set(proposed)
+
+
+def test_one_text_for_all_urls_proves_nothing():
+    trials, _ = trials_of(SESSION)
+    run(trials, lambda target: "please log in")
+    assert not trials.rules
+
+
+def test_few_values_are_tried_one_by_one():
+    targets = [f"/a/{n}?page={k}" for n in range(40) for k in range(1, 4)]
+    targets += [f"/a/{n}" for n in range(40)]
+    trials, _ = trials_of(targets)
+    run(trials, lambda target: target.removesuffix("?page=1"))
+    assert trials.rules.rules == {DustRule(Rewrite(RewriteForm.VALUE, "page", "1"), "a")}
+
+
+def test_a_parameter_that_decides_in_one_section_is_kept_there():
+    targets = [f"/{part}/{n}?v={n}{k}" for part in "ab" for n in range(60) for k in range(2)]
+    targets += [f"/{part}/{n}" for part in "ab" for n in range(60)]
+    trials, _ = trials_of(targets)
+    run(trials, lambda target: target if target.startswith("/b") else target.partition("?")[0])
+    assert trials.rules.rules == {DustRule(Rewrite(RewriteForm.DROP, "v"), "a")}
+
+
+@pytest.mark.parametrize("share", [0.3, 0.5])
+def test_what_differs_sometimes_is_refused(share):
+    trials, _ = trials_of(SESSION)
+
+    def text_of(target):
+        path, _, query = target.partition("?")
+        number = int(path.rpartition("/")[2])
+        return target if query and number % 10 < share * 10 else path
+
+    run(trials, text_of)
+    assert not trials.rules
