@@ -2,10 +2,13 @@
 
 Rows are stored in flat typed columns with interned strings, about 60 bytes per request. A row has
 two monotonic times: first byte received, and header complete; gaps are measured between the latter.
+They are the times of the system, where it tells, and not those of a process that may wait for a
+core.
 With a file, each row is also written as a JSON line and flushed before the response is sent, so
 that another process can check it.
 
-Invariants: rows are in order of `complete_s`; a ledger that dropped rows refuses to compute gaps.
+Invariants: rows are in the order in which the requests were read; a ledger that dropped rows
+refuses to compute gaps.
 """
 
 from __future__ import annotations
@@ -140,12 +143,13 @@ class Ledger:
         return {self._words[number]: total for number, total in counts.items()}
 
     def gaps(self, by: str = "host") -> Iterator[tuple[str, float, int]]:
-        """Yield (host or address, gap in seconds, index of the later request) in order."""
+        """Yield (host or address, gap in seconds, index of the later request) in order of time."""
         if self.dropped:
             raise RuntimeError(f"the ledger is full: {self.dropped} requests were not kept")
         latest: dict[int, float] = {}
-        for index, number in enumerate(self._texts[by]):
-            complete_s = self._complete_s[index]
+        numbers, times = self._texts[by], self._complete_s
+        for index in sorted(range(len(times)), key=times.__getitem__):
+            number, complete_s = numbers[index], times[index]
             if number in latest:
                 yield self._words[number], complete_s - latest[number], index
             latest[number] = complete_s

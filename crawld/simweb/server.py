@@ -6,19 +6,23 @@ cheaper than the crawlers measured against it: read a header, ask the site, reco
 the ledger, send the response. It accepts what crawlers send (GET and HEAD, keep-alive, pipelining,
 a body of known length, which it discards) and answers 400 to everything else.
 
-Rule 1: the time of a request is taken when its header is complete, before anything else.
+Rule 1: the time of a request is that at which the system had its header: on a busy machine this
+process may read it much later, and gaps would seem shorter or longer than they were.
 Rule 2: a request is in the ledger before its response is sent.
 Rule 3: only loopback clients on loopback addresses are served, whatever the listener is bound to.
 """
 
 from __future__ import annotations
 
+import socket
 import ssl
+import struct
+import sys
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from ipaddress import ip_address
-from typing import Protocol
+from typing import Final, Protocol
 
 import trio
 
@@ -28,6 +32,9 @@ from crawld.simweb.message import AbnormalEnd, SimRequest, SimResponse, build_er
 
 MAX_HEAD_BYTES = 64 * 1024
 MAX_BODY_BYTES = 1024 * 1024
+PRECISION_S = 0.001
+"""How precise the time of a request is."""
+
 _RECEIVE_BYTES = 64 * 1024
 _HEAD_END = b"\r\n\r\n"
 _NO_LINGER = b"\x01\x00\x00\x00\x00\x00\x00\x00"
@@ -43,6 +50,11 @@ class HostedSite(Protocol):
     def handle(self, request: SimRequest) -> SimResponse:
         """Return the response to a request."""
 
+
+_STAMP: Final = struct.Struct("@qq")
+_STAMP_BYTES: Final = socket.CMSG_SPACE(_STAMP.size)
+_SO_TIMESTAMPNS: Final = 35
+"""Socket option of Linux: say when the system received what is read, seconds and nanoseconds."""
 
 Stream = trio.SocketStream | trio.SSLStream[trio.SocketStream]
 
@@ -107,6 +119,9 @@ class SimWeb:
         """Serve until cancelled; report a `ServerAddress` when connections are accepted."""
         bound = "0.0.0.0" if self._any_loopback else "127.0.0.1"
         listeners = await trio.open_tcp_listeners(self._port, host=bound)
+        for listener in listeners:
+            if sys.platform == "linux":  # the connections inherit it
+                listener.socket.setsockopt(socket.SOL_SOCKET, _SO_TIMESTAMPNS, 1)
         port = listeners[0].socket.getsockname()[1]
         listening = ServerAddress(self.scheme, "127.0.0.1", port)
         async with trio.open_nursery() as nursery:
@@ -136,10 +151,27 @@ class SimWeb:
         return self._serial - 1
 
 
+def _monotonic(at: float) -> float:
+    """Return the monotonic time of a wall-clock time (Unix seconds) not in the future."""
+    while True:
+        now_s, wall_s = trio.current_time(), time.time()
+        if trio.current_time() < now_s + PRECISION_S:  # else this process lost its core between
+            return now_s - max(wall_s - at, 0.0)
+
+
 class _Connection:
     """One connection: requests and responses in turn until either side closes it."""
 
-    __slots__ = ("_buffer", "_first_byte_s", "_local", "_peer", "_plain", "_stream", "_web")
+    __slots__ = (
+        "_arrived_s",
+        "_buffer",
+        "_first_byte_s",
+        "_local",
+        "_peer",
+        "_plain",
+        "_stream",
+        "_web",
+    )
 
     def __init__(
         self, web: SimWeb, stream: Stream, plain: trio.SocketStream, *, local: str, peer: str
@@ -150,14 +182,13 @@ class _Connection:
         self._local = local
         self._peer = peer
         self._buffer = bytearray()
-        self._first_byte_s = 0.0
+        self._first_byte_s = self._arrived_s = 0.0
 
     async def run(self) -> None:
         while (head := await self._head()) is not None:
-            complete_s = trio.current_time()
             request = self._request(head)
             response = self._respond(request)
-            self._record(request, response.status, complete_s)
+            self._record(request, response.status)
             keep = await self._send(response)
             if not keep or not _keeps_alive(head, request):
                 return
@@ -167,20 +198,32 @@ class _Connection:
     async def _head(self) -> str | None:
         """Return the next header, without its end; None if the client sends no more."""
         buffer = self._buffer
-        if buffer:
-            self._first_byte_s = trio.current_time()
+        self._first_byte_s = self._arrived_s
         while (end := buffer.find(_HEAD_END)) < 0:
             if len(buffer) > MAX_HEAD_BYTES:
                 return None
-            data = await self._stream.receive_some(_RECEIVE_BYTES)
+            data = await self._receive()
             if not data:
                 return None
             if not buffer:
-                self._first_byte_s = trio.current_time()
+                self._first_byte_s = self._arrived_s
             buffer += data
         head = buffer[:end].decode("latin-1")
         del buffer[: end + 4]
         return head
+
+    async def _receive(self) -> bytes:
+        """Return the next bytes, and note when the system had the last of them."""
+        if self._stream is not self._plain:
+            data = bytes(await self._stream.receive_some(_RECEIVE_BYTES))
+            self._arrived_s = trio.current_time()
+            return data
+        data, stamps, *_ = await self._plain.socket.recvmsg(_RECEIVE_BYTES, _STAMP_BYTES)
+        self._arrived_s = trio.current_time()
+        for _, _, stamp in stamps:
+            seconds, nanoseconds = _STAMP.unpack(stamp)
+            self._arrived_s = _monotonic(seconds + nanoseconds * 1e-9)
+        return data
 
     def _request(self, head: str) -> SimRequest:
         line, *fields = head.split("\r\n")
@@ -202,11 +245,11 @@ class _Connection:
             return SimResponse(400, build_error_response(request, 400).wire, close=True)
         return self._web.handle(request, address=self._local)
 
-    def _record(self, request: SimRequest, status: int, complete_s: float) -> None:
+    def _record(self, request: SimRequest, status: int) -> None:
         headers = request.headers
         row = LedgerRow(
             self._first_byte_s,
-            complete_s,
+            self._arrived_s,
             request.at,
             request.host,
             self._peer,

@@ -40,6 +40,13 @@ def test_spacing_and_violations_by_host_and_address():
     assert len(ledger.violations(delay_s=2.0, by="address")) == 2
 
 
+def test_requests_that_are_read_late_have_the_gaps_of_their_arrival():
+    ledger = Ledger()
+    for at in (2.0, 0.0, 1.5):
+        ledger.record(row(at))
+    assert [(gap_s, index) for _, gap_s, index in ledger.gaps()] == [(1.5, 2), (0.5, 0)]
+
+
 def test_rows_round_trip():
     ledger = filled()
     assert list(ledger.rows()) == ROWS

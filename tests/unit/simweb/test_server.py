@@ -18,7 +18,7 @@ from crawld.simweb.change_process import periodic_process
 from crawld.simweb.demo import make_sites
 from crawld.simweb.graph import SiteGraph
 from crawld.simweb.ledger import Ledger
-from crawld.simweb.server import SimWeb
+from crawld.simweb.server import PRECISION_S, SimWeb
 from crawld.simweb.site import SimSite
 
 NOW = 1_700_000_000.0
@@ -57,6 +57,25 @@ async def test_virtual_hosts_by_name_and_by_address(nursery):
     assert rows[1].user_agent == "x/1"
     assert all(r.first_byte_s <= r.complete_s and r.at == NOW for r in rows)
     assert rows == sorted(rows, key=lambda r: r.complete_s)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells when bytes arrived")
+async def test_a_request_counts_from_its_arrival_at_the_system(nursery):
+    web = SimWeb([SimSite(("127.0.0.1",), SiteGraph(3))])
+    listening = await nursery.start(web.serve)
+    async with await trio.open_tcp_stream("127.0.0.1", listening.port) as stream:
+        complete_s = begun_s = sent_s = 0.0
+        with trio.fail_after(60.0):  # the system begins to take times soon after it is asked to
+            while not begun_s - PRECISION_S <= complete_s <= sent_s + PRECISION_S or not sent_s:
+                await stream.send_all(HOME[:-2])
+                begun_s = trio.current_time()
+                stream.socket._sock.sendall(HOME[-2:])
+                sent_s = trio.current_time()
+                while trio.current_time() < sent_s + 0.05:
+                    pass  # the server cannot read
+                await stream.receive_some()
+                complete_s = web.ledger.row(len(web.ledger) - 1).complete_s
+    assert complete_s
 
 
 async def test_the_site_follows_an_injected_clock(nursery):
