@@ -78,6 +78,11 @@ class SiteConfig(ConfigTable):
     exclude: tuple[RuleText, ...] = key(
         (), "No URLs that match one of these; same form as include."
     )
+    sort_query: StrictBool = key(
+        False,
+        "Whether the order of query parameters means nothing on this site: /x?b=1&a=2 is then "
+        "/x?a=2&b=1.",
+    )
     max_depth: Depth | None = key(
         None, "Links followed from a seed; 0: only the seeds; unset: no limit.", unit="links"
     )

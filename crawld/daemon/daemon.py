@@ -44,6 +44,7 @@ from crawld.daemon.hints.wikis import WikiFinder
 from crawld.daemon.jobs.allocate import AllocateJob
 from crawld.daemon.jobs.analyse_copies import AnalyseCopiesJob
 from crawld.daemon.jobs.audit import AuditJob
+from crawld.daemon.jobs.canonical_urls import CanonicalUrlsJob
 from crawld.daemon.jobs.hints import HintsJob
 from crawld.daemon.jobs.present_freshness import PresentFreshness
 from crawld.daemon.jobs.refit_models import RefitModelsJob
@@ -223,6 +224,7 @@ class Daemon:
             AuditJob(context, self.present_freshness),
             ReplicasJob(context, self.crawl.leases),
             SearchIndexJob(context),
+            CanonicalUrlsJob(context),
         ]
 
     async def _accept_hints(self, row: SourceRow, result: Poll) -> None:

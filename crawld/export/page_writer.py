@@ -23,6 +23,7 @@ from crawld.export import placeholder_pages
 from crawld.export.names import quote_path, relative_link
 from crawld.export.safe_directory import SafeDirectory
 from crawld.store.engine.connection import open_connection
+from crawld.store.frontier import page_name
 from crawld.store.mirror import walk
 from crawld.store.mirror.export_manifest import PathLookup, WrittenPage
 from crawld.store.mirror.walk import ExportedCopy, PageOutline
@@ -120,7 +121,10 @@ class PageWriter:
     def _find_target(self, url: str) -> LinkTarget:
         if split_url(url).host not in self._hosts:
             return LinkTarget(None, None, in_scope=False)
-        path, redirect_url = self._places.of(url_hash(url)) or (None, None)
+        place = self._places.of(url_hash(url))
+        if place is None and (current := page_name.current_url(self._connection, url)) is not None:
+            place = self._places.of(url_hash(current))
+        path, redirect_url = place or (None, None)
         return LinkTarget(None if path is None else quote_path(path), redirect_url, in_scope=True)
 
     def close(self) -> None:

@@ -36,6 +36,7 @@ from crawld.export.source import ExportRequest, ExportResult, open_source
 from crawld.export.zim_compress import compress, is_compressible
 from crawld.export.zim_icon import PIXELS
 from crawld.export.zim_metadata import MainPage, ZimMetadata, complete, read_options
+from crawld.store.frontier import page_name
 from crawld.store.mirror import lookup, walk
 from crawld.store.mirror.walk import ExportedCopy, PageHead, PageOutline
 
@@ -135,10 +136,16 @@ class _ZimFile:
     def name(self, url: str) -> str | None:
         """Return the entry name of a page; None if it has no entry."""
         key = url_hash(url)
-        at = int(np.searchsorted(self._hashes, key))
-        if at == len(self._hashes) or self._hashes[at] != key:
-            return None
+        if not self._has(key):
+            current = page_name.current_url(self._connection, url)
+            if current is None or not self._has(key := url_hash(current)):
+                return None
+            url = current
         return self._marked.get(key) or entry_name(url)
+
+    def _has(self, key: int) -> bool:
+        at = int(np.searchsorted(self._hashes, key))
+        return at < len(self._hashes) and bool(self._hashes[at] == key)
 
     def write(self, path: Path) -> None:
         """Write the file without compression."""

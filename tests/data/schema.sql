@@ -18,6 +18,8 @@ CREATE INDEX page_held ON page (site_id, host_id)
 
 CREATE INDEX page_left ON page (site_id) WHERE left_at IS NOT NULL;
 
+CREATE INDEX page_name_page ON page_name (page_id);
+
 CREATE INDEX page_redirect ON page (host_id) WHERE redirect_url IS NOT NULL;
 
 CREATE INDEX page_retry ON page (retry_at) WHERE retry_at IS NOT NULL;
@@ -365,6 +367,14 @@ CREATE TABLE page (
     redirect_url TEXT,
     title TEXT
 , cleaned_digest BLOB, sketch BLOB, change_streak INTEGER NOT NULL DEFAULT 0, requisite INTEGER NOT NULL DEFAULT 0, left_at REAL, absent TEXT CHECK (absent IN ('moved', 'gone'))) STRICT;
+
+CREATE TABLE page_name (
+    host_id INTEGER NOT NULL REFERENCES host,
+    url_hash INTEGER NOT NULL,
+    url TEXT NOT NULL,
+    page_id INTEGER NOT NULL REFERENCES page ON DELETE CASCADE,
+    PRIMARY KEY (host_id, url_hash, url)
+) STRICT, WITHOUT ROWID;
 
 CREATE TABLE page_share (
     -- the other site

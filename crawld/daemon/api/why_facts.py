@@ -6,7 +6,7 @@ Everything is looked up by key, so that the cost does not depend on how many pag
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import apsw
@@ -84,6 +84,8 @@ def read_facts(connection: apsw.Connection, question: Question) -> UrlFacts:
     parts = split_url(url)
     purged = tombstone.get(connection, url)
     record = page_rows.by_url(connection, parts.host, url_hash(url), url)
+    if record is not None and record.url != url:  # a former URL of the page
+        return read_facts(connection, replace(question, url=record.url))
     row = host_rows.by_name(connection, parts.host)
     of_wiki = WikiOfUrl(connection, url)
     site = _site_of(of_wiki, question, parts, record)

@@ -133,7 +133,7 @@ class Admission:
         # A URL too deep here may be admitted from a page nearer to the seeds.
         too_deep = source.depth + 1 << DEPTH_SHIFT
         for part in parts_of(urls):
-            for url in part:
+            for url in site.spelled(part):
                 hashed = url_hash(url)
                 key = hashed ^ site.site_id
                 # Seeds are few, and are judged even if a page has named them.
@@ -207,7 +207,7 @@ class Admission:
         admitted, refused = Admitted(), self._refused_requisites
         slices = LoopSlices()
         for part in parts_of(urls):
-            for url in part:
+            for url in site.spelled(part):
                 hashed = url_hash(url)
                 key = hashed ^ site.site_id
                 if key in refused:

@@ -6,7 +6,7 @@ them all; look a site up again after an `await`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from hashlib import blake2b
 
@@ -21,6 +21,7 @@ from crawld.core.revisit.names import PolicyName
 from crawld.core.scope import Scope
 from crawld.core.traps import TrapLimits
 from crawld.core.url import registrable_domain, split_url
+from crawld.core.url_parameters import with_sorted_query
 from crawld.net.address import literal_address
 from crawld.net.exchange import FetchLimits, SecretHeaders
 
@@ -97,6 +98,12 @@ class ActiveSite:
         """Return the importance of a page: the first weight that matches, times its views."""
         weight = derive.importance(self.weights, url)
         return weight if self.views is None else weight * self.views.weight(url)
+
+    def spelled(self, urls: Sequence[str]) -> Sequence[str]:
+        """Return canonical URLs as the site spells them: some sites sort the parameters."""
+        if not self.config.sort_query:
+            return urls
+        return [with_sorted_query(url) for url in urls]
 
     def stores(self, media_type: str) -> bool:
         """Whether pages of a media type are stored."""

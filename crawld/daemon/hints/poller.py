@@ -25,6 +25,7 @@ import structlog
 import trio
 
 from crawld.core.url import split_url, url_hash
+from crawld.core.url_parameters import with_sorted_query
 from crawld.daemon.crawl.context import BackgroundWork, CrawlContext
 from crawld.daemon.frontier.admission import Referrer
 from crawld.daemon.frontier.site import ActiveSite
@@ -327,7 +328,7 @@ class HintPoller(BackgroundWork):
         source is due again, None for a stream. Hints for unknown pages do not count as new.
         """
         new_hints = 0
-        pages, urls = _merge_page_hints(result.pages), await self._url_hints(result.hints)
+        pages, urls = _merge_page_hints(result.pages), await self._url_hints(row, result.hints)
         removed: list[RemovedPage] = []
         writes = partial(_write_beside, row.host_id, result, removed)
         while len(pages) + len(urls) > STORED_AT_ONCE:
@@ -374,8 +375,10 @@ class HintPoller(BackgroundWork):
         await self.delivery.deliver(row, new_hints, replaced)
         return len(new_hints)
 
-    async def _url_hints(self, hints: Sequence[Hint]) -> list[UrlHint]:
+    async def _url_hints(self, row: SourceRow, hints: Sequence[Hint]) -> list[UrlHint]:
         """Convert hints to URL keys and merge hints for the same page, with checkpoints."""
+        sites = map(self._state.sites.get, row.site_ids)
+        is_sorted = any(site is not None and site.config.sort_query for site in sites)
         found: dict[str, UrlHint] = {}
         hosts: dict[str, int | None] = {}
         until = trio.current_time() + SLICE_S
@@ -383,6 +386,7 @@ class HintPoller(BackgroundWork):
             if trio.current_time() >= until:
                 await trio.lowlevel.checkpoint()
                 until = trio.current_time() + SLICE_S
+            url = with_sorted_query(url) if is_sorted else url
             known = found.get(url)
             if known is not None:
                 first_at, last_at = min(first_at, known.first_at), max(last_at, known.last_at)

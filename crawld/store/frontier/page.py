@@ -8,9 +8,10 @@ import apsw
 
 from crawld.core.change.section import section_of
 from crawld.core.page import Failure, Grace, Outcome, PageState
-from crawld.core.url import split_url, target_of, url_hash
+from crawld.core.url import split_url, target_of
+from crawld.core.url import url_hash as hash_of
 from crawld.store.changes import model
-from crawld.store.frontier import page_counts
+from crawld.store.frontier import page_counts, page_name
 
 
 class PageRecord(NamedTuple):
@@ -119,10 +120,11 @@ def for_visit(connection: apsw.Connection, page_id: int) -> PageRecord | None:
 
 
 def by_url(connection: apsw.Connection, host: str, url_hash: int, url: str) -> PageRecord | None:
-    """Return the page of a canonical URL, None if it is not known."""
-    row = connection.execute(
-        f"{_BY_URL} AND url_hash = ? AND url = ?", (host, url_hash, url)
-    ).fetchone()
+    """Return the page of a canonical URL, or of its former one; None if it is not known."""
+    sql = f"{_BY_URL} AND url_hash = ? AND url = ?"
+    row = connection.execute(sql, (host, url_hash, url)).fetchone()
+    if row is None and (current := page_name.current_url(connection, url)) is not None:
+        row = connection.execute(sql, (host, hash_of(current), current)).fetchone()
     return _record(row) if row else None
 
 
@@ -133,8 +135,11 @@ WHERE host_id = (SELECT host_id FROM host WHERE host = ?) AND url_hash = ? AND u
 
 
 def id_of(connection: apsw.Connection, url: str) -> int | None:
-    """Return the number of the page of a canonical URL, None if it is not known."""
-    found: int | None = connection.execute(_ID_OF, (split_url(url).host, url_hash(url), url)).get
+    """Return the number of the page of a canonical URL, or of its former one, else None."""
+    host = split_url(url).host
+    found: int | None = connection.execute(_ID_OF, (host, hash_of(url), url)).get
+    if found is None and (current := page_name.current_url(connection, url)) is not None:
+        found = connection.execute(_ID_OF, (host, hash_of(current), current)).get
     return found
 
 

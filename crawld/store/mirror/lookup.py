@@ -10,6 +10,8 @@ import apsw
 
 from crawld.core.display import SHOWN_TITLE_CHARACTERS
 from crawld.core.page import PageState
+from crawld.core.url import url_hash as hash_of
+from crawld.store.frontier import page_name
 
 
 class PageLookup(NamedTuple):
@@ -65,8 +67,10 @@ _ORIGINS: Final = 4_096
 
 
 def find(connection: apsw.Connection, host: str, url_hash: int, url: str) -> PageLookup | None:
-    """Return the page of a canonical URL, None if it is not known."""
+    """Return the page of a canonical URL, or of its former one; None if it is not known."""
     row = connection.execute(_FIND, (host, url_hash, url)).fetchone()
+    if row is None and (current := page_name.current_url(connection, url)) is not None:
+        row = connection.execute(_FIND, (host, hash_of(current), current)).fetchone()
     return _page(row) if row else None
 
 
