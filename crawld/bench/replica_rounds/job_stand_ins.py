@@ -57,6 +57,15 @@ def replicas_job(
     database: Database, site_id: int, wall: Callable[[], float], seed: int
 ) -> tuple[ReplicasJob, RequestedPages]:
     """Return the job without its storm limit, and the pages that it requests."""
+    context, requested = replicas_context(database, site_id, wall, seed)
+    leases = cast("ReplicaLeases", SimpleNamespace(grant=lambda rows: list(rows)))
+    return ReplicasJob(context, leases), requested
+
+
+def replicas_context(
+    database: Database, site_id: int, wall: Callable[[], float], seed: int
+) -> tuple[CrawlContext, RequestedPages]:
+    """Return the context of the job, and the pages that it requests."""
     requested = RequestedPages()
     state: Any = SimpleNamespace(
         settings=SimpleNamespace(once=False),
@@ -77,5 +86,4 @@ def replicas_job(
         rng=random.Random(seed),
         config=lambda: config,
     )
-    leases = cast("ReplicaLeases", SimpleNamespace(grant=lambda rows: list(rows)))
-    return ReplicasJob(context, leases), requested
+    return context, requested

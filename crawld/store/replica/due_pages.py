@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final, NamedTuple
 
 import apsw
@@ -98,6 +98,23 @@ def restless(
     """
     rows = connection.execute(_RESTLESS, (host_id, canonical_id, after, limit))
     return [page_id for (page_id,) in rows]
+
+
+def find_each(
+    connection: apsw.Connection, find: FindPages, pairs: Sequence[tuple[int, int, int]], limit: int
+) -> list[list[int]]:
+    """Return pages of each of some replicas, given with the arguments of `find`.
+
+    Returns:
+        By pair, up to the one with which there are `limit` pages; the others were not read.
+    """
+    found = []
+    for host_id, canonical_id, after in pairs:
+        found.append(find(connection, host_id, canonical_id, after, limit))
+        limit -= len(found[-1])
+        if not limit:
+            break
+    return found
 
 
 class UnvisitedTwin(NamedTuple):

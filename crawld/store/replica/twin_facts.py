@@ -8,6 +8,7 @@ from typing import Any, Final, NamedTuple
 import apsw
 
 from crawld.core.page import Outcome
+from crawld.store.changes import volatile
 from crawld.store.replica.pages import counterpart
 from crawld.store.replica.sample import STAND_IN_PREFIX
 
@@ -44,6 +45,7 @@ class TwinFacts(NamedTuple):
         is_steady: see `core.replica.agreement.TwinTimes`.
         lost_at: the same, by cleaned digests.
         stands_in: whether a replica answered for the twin's last copy, which then proves nothing.
+        rules: noise rules of both pages and their hosts.
     """
 
     page: ShownPage
@@ -53,6 +55,7 @@ class TwinFacts(NamedTuple):
     is_steady: bool
     lost_at: float | None
     stands_in: bool
+    rules: tuple[bytes, ...]
 
 
 AT_ONCE: Final = 50
@@ -136,4 +139,8 @@ def _facts(connection: apsw.Connection, page: ShownPage, twin: ShownPage) -> Twi
         is_steady=is_steady,
         lost_at=lost_at,
         stands_in=detail is not None and detail.startswith(STAND_IN_PREFIX),
+        rules=(
+            *volatile.rules_for(connection, page.page_id),
+            *volatile.rules_for(connection, twin.page_id),
+        ),
     )

@@ -161,5 +161,15 @@ def body_bytes(connection: apsw.Connection, version_id: int) -> int:
     return int(found or 0)
 
 
+def body_identity(connection: apsw.Connection, version_id: int) -> tuple[int, bytes]:
+    """Return the decoded size and the digest of a stored body; nothing if there is none."""
+    row: Any = connection.execute(
+        "SELECT size_bytes, body.digest FROM version JOIN body USING (body_id)"
+        " WHERE version_id = ?",
+        (version_id,),
+    ).fetchone()
+    return row or (0, b"")
+
+
 def _row(row: tuple[Any, ...]) -> VersionRow:
     return VersionRow(*(*row[:7], StoredResponse(*row[7:])))

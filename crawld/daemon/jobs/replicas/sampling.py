@@ -1,11 +1,13 @@
 """Keep the pages of replicas in line with their comparisons, and grant leases.
 
 A search compares what was visited since the last one, and looks only at replicas with such pages,
-or with a sample that is due. `resting.py` does so for one replica.
+or with a sample that is due. `comparing.py` and `resting.py` do so for some of them together.
 """
 
 from __future__ import annotations
 
+import math
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 import structlog
@@ -13,7 +15,8 @@ import structlog
 from crawld.core.replica.agreement import LEAST_LAG_S
 from crawld.daemon.crawl.context import BackgroundWork, CrawlContext
 from crawld.daemon.crawl.replica_leases import ReplicaLeases
-from crawld.daemon.jobs.replicas.resting import REST_FACTOR, ReplicaResting
+from crawld.daemon.jobs.replicas.comparing import ReplicaComparing
+from crawld.daemon.jobs.replicas.resting import REST_FACTOR, Release, ReplicaResting
 from crawld.daemon.pacing import PacedReader
 from crawld.store.replica import due_pages, inputs, twin
 from crawld.store.replica import pair as replica_pair
@@ -31,6 +34,9 @@ VISITS_AT_ONCE: Final = 2_000
 
 PAGES_AT_ONCE: Final = 2_000
 """Pages read in one query."""
+
+CHECKED_PAGES: Final = 5_000
+"""Pages of the replicas that are checked together."""
 
 FORGOTTEN_AT_ONCE: Final = 500
 """Comparisons deleted in one transaction."""
@@ -50,6 +56,7 @@ class ReplicaSampling(BackgroundWork):
         super().__init__(context)
         self._leases = leases
         self._paced = PacedReader(context.database, REST_FACTOR)
+        self._comparing = ReplicaComparing(context)
         self._resting = ReplicaResting(context)
         self._seen_visit = 0
         self._audited: dict[_Audited, float] = {}
@@ -63,25 +70,73 @@ class ReplicaSampling(BackgroundWork):
             for known, at in self._audited.items()
             if known[0] in resting and _audited(resting[known[0]]) == known
         }
-        visited = await self._visited()
-        visited_at: dict[int, list[int]] = {}
-        for page in visited:
-            visited_at.setdefault(page.host_id, []).append(page.page_id)
-        deferred: dict[int, list[int]] = {}
-        for page in await self._paced.read(due_pages.deferred_until, now, PAGES_AT_ONCE):
-            deferred.setdefault(page.host_id, []).append(page.page_id)
-        for host_id, row in resting.items():
-            audited_at = self._audited.get(_audited(row))
-            is_new = audited_at is None
-            compared = 0
-            if audited_at is None or now - audited_at >= AUDIT_S:
-                compared = await self._audit(row, is_new=is_new)
-            if not is_new:
-                compared += await self._resting.compare(row, visited_at.get(host_id, []))
-            if page_ids := deferred.get(host_id):
-                await self._resting.release(row, page_ids, row.look_at)
-            if compared or is_new or row.look_at <= now:
-                await self._resting.settle(row)
+        visited = _by_host(await self._visited())
+        deferred = _by_host(await self._paced.read(due_pages.deferred_until, now, PAGES_AT_ONCE))
+        concerned = [
+            row
+            for host_id, row in resting.items()
+            if host_id in visited
+            or host_id in deferred
+            or row.look_at <= now
+            or self._is_unaudited(row, now)
+        ]
+        for some in _together(concerned):
+            await self._check(some, visited, deferred)
+
+    async def _check(
+        self,
+        rows: Sequence[ReplicaRow],
+        visited: Mapping[int, Sequence[int]],
+        deferred: Mapping[int, Sequence[int]],
+    ) -> None:
+        """Check some replicas, of which the pages of the small ones are in memory at once."""
+        now = self._clock.now()
+        new = [row for row in rows if _audited(row) not in self._audited]
+        known = [row for row in rows if _audited(row) in self._audited]
+        unaudited = [row for row in rows if self._is_unaudited(row, now)]
+        changed = {row.host_id for row in new}
+        async for some in self._pages(new, due_pages.uncompared):
+            changed |= set(await self._comparing.compare(some))
+        async for some in self._pages(unaudited, due_pages.restless):
+            changed |= set(await self._comparing.compare(some))
+        async for some in self._pages(unaudited, due_pages.restless):
+            for row, page_ids in some:
+                await self._resting.resume(row, page_ids)
+                changed.add(row.host_id)
+        self._audited |= {_audited(row): now for row in unaudited}
+        changed |= set(
+            await self._comparing.compare(
+                (row, visited[row.host_id]) for row in known if row.host_id in visited
+            )
+        )
+        await self._resting.release(
+            [
+                Release(row, deferred[row.host_id], row.look_at)
+                for row in rows
+                if row.host_id in deferred
+            ]
+        )
+        await self._resting.settle(
+            [row for row in rows if row.host_id in changed or row.look_at <= now]
+        )
+
+    def _is_unaudited(self, row: ReplicaRow, now: float) -> bool:
+        return now - self._audited.get(_audited(row), -math.inf) >= AUDIT_S
+
+    async def _pages(
+        self, rows: Sequence[ReplicaRow], find: due_pages.FindPages
+    ) -> AsyncIterator[list[tuple[ReplicaRow, list[int]]]]:
+        """Yield pages of replicas, some of all of them at a time."""
+        left = [(row, 0) for row in rows]
+        while left:
+            pairs = [(row.host_id, row.canonical_id, after) for row, after in left]
+            found = await self._paced.read(due_pages.find_each, find, pairs, PAGES_AT_ONCE)
+            yield [(row, page_ids) for (row, _), page_ids in zip(left, found, strict=False)]
+            if sum(map(len, found)) < PAGES_AT_ONCE:
+                return
+            # The last replica that was read may have more.
+            last = len(found) - 1
+            left = [(left[last][0], found[last][-1]), *left[last + 1 :]]
 
     async def _visited(self) -> list[HostPage]:
         """Return pages of replicas visited since the last search, and those now decided.
@@ -99,34 +154,6 @@ class ReplicaSampling(BackgroundWork):
         found += await self._paced.read(due_pages.undecided, PAGES_AT_ONCE)
         return list(dict.fromkeys(found))
 
-    async def _audit(self, row: ReplicaRow, *, is_new: bool) -> int:
-        """Compare all pages that were not, and resume those at rest that may not rest.
-
-        Returns:
-            How many pages were compared or resumed.
-        """
-        compared = 0
-        if is_new:
-            compared += await self._compare_each(row, due_pages.uncompared)
-        compared += await self._compare_each(row, due_pages.restless)
-        after = 0
-        pair = (row.host_id, row.canonical_id)
-        while page_ids := await self._paced.read(due_pages.restless, *pair, after, PAGES_AT_ONCE):
-            await self._resting.resume(row, page_ids)
-            compared += len(page_ids)
-            after = page_ids[-1]
-        self._audited[_audited(row)] = self._clock.now()
-        return compared
-
-    async def _compare_each(self, row: ReplicaRow, find: due_pages.FindPages) -> int:
-        after = compared = 0
-        while page_ids := await self._paced.read(
-            find, row.host_id, row.canonical_id, after, PAGES_AT_ONCE
-        ):
-            compared += await self._resting.compare(row, page_ids)
-            after = page_ids[-1]
-        return compared
-
     async def grant_leases(self, rows: list[ReplicaRow]) -> None:
         """Grant leases to replicas that are certain and fresh."""
         certain = await self._database.read(replica_pair.certain_replicas)
@@ -140,6 +167,27 @@ class ReplicaSampling(BackgroundWork):
         """Delete the comparisons of a host that is no replica any more."""
         while await self._database.write(twin.forget, host_id, FORGOTTEN_AT_ONCE):
             pass
+
+
+def _by_host(pages: Iterable[HostPage]) -> dict[int, list[int]]:
+    found: dict[int, list[int]] = {}
+    for page in pages:
+        found.setdefault(page.host_id, []).append(page.page_id)
+    return found
+
+
+def _together(rows: Iterable[ReplicaRow]) -> Iterator[list[ReplicaRow]]:
+    """Yield replicas that are checked together."""
+    some: list[ReplicaRow] = []
+    pages = 0
+    for row in rows:
+        if some and pages + row.pages > CHECKED_PAGES:
+            yield some
+            some, pages = [], 0
+        some.append(row)
+        pages += row.pages + 1
+    if some:
+        yield some
 
 
 def _audited(row: ReplicaRow) -> _Audited:

@@ -1,14 +1,15 @@
-"""Which pages of one replica rest, are deferred, visited soon or sampled: read and decided.
+"""Which pages of some replicas rest, are deferred, visited soon or sampled: read and decided.
 
-The functions run on a reader's thread, a slice of pages at a time; `core/replica/rest.py` decides.
-The pages are read twice: once to count the sections, once to compare each page's state with what
-the decision on its section says.
+The reading functions run on a reader's thread, about `SLICE` pages of any of the replicas at a
+time; `core/replica/rest.py` decides. The pages are read twice: once to count the sections, once to
+compare each page's state with what the decision on its section says.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Final
+from typing import Final, Literal, NamedTuple
 
 import apsw
 
@@ -17,11 +18,14 @@ from crawld.core.replica.agreement import PageVerdict
 from crawld.core.replica.rest import (
     SectionDecision,
     decide_sections,
+    next_sampling,
     page_is_deferred,
     page_rests,
+    pages_to_sample,
 )
 from crawld.core.replica.sections import (
     ReplicaPage,
+    SectionState,
     SectionTree,
     Standing,
     rank_of,
@@ -30,10 +34,17 @@ from crawld.core.replica.sections import (
 from crawld.core.url import target_of
 from crawld.store.replica import due_pages, twin
 from crawld.store.replica.due_pages import UnvisitedTwin
+from crawld.store.replica.replica import ReplicaRow
 from crawld.store.replica.twin import ComparedPage
 
 SLICE: Final = 500
 """Pages read at once, some 10 ms."""
+
+QUERY_PAGES: Final = 5
+"""A query takes as long as so many pages."""
+
+LEAST_SAMPLED: Final = 3
+"""Pages of the first samples, so that a replica soon has enough results for a lease."""
 
 MAX_DRAWN: Final = 2_000
 """Resting pages from which a sample is drawn."""
@@ -52,13 +63,52 @@ _STANDINGS: Final = {
 }
 
 
+class PagePlace(NamedTuple):
+    """How far the pages of some replicas were read.
+
+    Attributes:
+        plan: index of the replica.
+        in_unvisited: whether its pages that were never visited are read, or those compared.
+        after: the last page_id read of these.
+    """
+
+    plan: int = 0
+    in_unvisited: bool = False
+    after: int = 0
+
+    def following(self, last: int | None) -> PagePlace:
+        """Return the next place; `last` is the last page_id read, None if there are no more."""
+        if last is not None:
+            return self._replace(after=last)
+        return PagePlace(self.plan + 1) if self.in_unvisited else PagePlace(self.plan, True)
+
+
+START: Final = PagePlace()
+
+
+class PageSlice(NamedTuple):
+    """Some pages of a replica.
+
+    Attributes:
+        compared: pages that were compared or deferred; `unvisited`: or pages never visited.
+        last: page_id of the last page read; None: there are no more.
+        read: pages read, with those left out.
+    """
+
+    compared: list[ComparedPage]
+    unvisited: list[UnvisitedTwin]
+    last: int | None
+    read: int
+
+
 @dataclass(slots=True)
 class SectionPlan:
     """The sections of one replica, while they are counted and after they were decided.
 
     Attributes:
-        may_defer: whether pages never visited are deferred: the host is a replica as a whole.
+        row: the replica. Pages never visited are deferred only if it is one as a whole.
         seed: chooses the pages of a sample.
+        states: of its sections, as stored.
         saved_per_day: visits that the resting pages would get, about.
         resting: pages at rest, those of lowest rank by `seed`.
         twins: pages whose twin has a copy ...
@@ -66,14 +116,15 @@ class SectionPlan:
         differing: ... and that differ, or seem to and are not decided yet.
         root: whether the root page agrees; None: not compared.
         decisions: by prefix.
+        sample: pages to resume, to be compared.
+        look_at: when the next sample is due.
+        slices: the pages of a small replica as they were counted, by `PagePlace`.
     """
 
-    host_id: int
-    canonical_id: int
-    may_defer: bool
+    row: ReplicaRow
     now: float
     seed: int
-    tree: SectionTree
+    states: dict[str, SectionState] = field(default_factory=dict)
     saved_per_day: float = 0.0
     resting: list[ReplicaPage] = field(default_factory=list)
     twins: int = 0
@@ -81,6 +132,34 @@ class SectionPlan:
     differing: int = 0
     root: bool | None = None
     decisions: dict[str, SectionDecision] = field(default_factory=dict)
+    sample: list[int] = field(default_factory=list)
+    look_at: float = 0.0
+    slices: dict[tuple[bool, int], PageSlice] = field(default_factory=dict)
+    tree: SectionTree = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.tree = SectionTree(self.row.host_id, self.now, self.states)
+        self.look_at = self.row.look_at
+
+    @property
+    def has_recounted(self) -> bool:
+        """Whether other counts are stored with the replica."""
+        row = self.row
+        known = (row.twins, row.agreeing, row.differing, row.root)
+        return known != (self.twins, self.agreeing, self.differing, self.root)
+
+    @property
+    def has_sample(self) -> bool:
+        """Whether pages are to be resumed, or the next sample is due at another time."""
+        return bool(self.sample) or self.look_at != self.row.look_at
+
+    def changed_states(self) -> dict[str, SectionState]:
+        """Return the states of sections that differ from the stored ones."""
+        return {
+            prefix: one.state
+            for prefix, one in self.decisions.items()
+            if one.state != self.tree.state_of(prefix)
+        }
 
     def add(self, page: ReplicaPage) -> None:
         """Count a page."""
@@ -98,11 +177,28 @@ class SectionPlan:
     def decide(self) -> None:
         """Decide all sections, after all pages were counted."""
         found = decide_sections(self.tree, self.now)
-        if not self.may_defer:
+        if self.row.status != "pruned":
             found = [
                 replace(one, state=replace(one.state, deferring=False), ask=()) for one in found
             ]
         self.decisions = {one.section.prefix: one for one in found}
+
+    def choose(self, most: int, longest_s: float) -> None:
+        """Choose the next sample, and the pages that decide whether a section returns.
+
+        Args:
+            most: largest number of pages of a sample.
+            longest_s: longest time until the next.
+        """
+        chosen = [page_id for one in self.decisions.values() for page_id in one.recheck]
+        if self.row.look_at <= self.now:
+            sampling = next_sampling(self.saved_per_day)
+            count = min(sampling.pages, most)
+            if self.row.sampled < LEAST_SAMPLED:
+                count = max(count, LEAST_SAMPLED)
+            chosen += pages_to_sample(self.resting, count, self.seed)
+            self.look_at = self.now + min(sampling.interval_s, longest_s)
+        self.sample = list(dict.fromkeys(chosen))
 
     def decision_of(self, target: str) -> SectionDecision | None:
         """Return the decision on the section of a page."""
@@ -118,54 +214,94 @@ class SectionPlan:
             del self.resting[MAX_DRAWN:]
 
 
-@dataclass(slots=True)
-class PageMoves:
-    """Pages of a slice whose state is to change.
+class PageMove(NamedTuple):
+    """A page of a replica whose state is to change; `twin_id` is that of a page to be deferred."""
 
-    Attributes:
-        resume: suspended pages.
-        suspend: visited pages.
-        defer: pages never visited.
-        after: key of the last page read; None: these were the last.
+    host_id: int
+    page_id: int
+    to: Literal["rest", "defer", "return"]
+    twin_id: int = 0
+
+
+def decide_all(plans: Sequence[SectionPlan], most: int, longest_s: float) -> None:
+    """Decide the sections of some replicas and choose their samples; see `SectionPlan.choose`."""
+    for plan in plans:
+        plan.decide()
+        plan.choose(most, longest_s)
+
+
+def count_pages(
+    connection: apsw.Connection, plans: Sequence[SectionPlan], place: PagePlace
+) -> PagePlace | None:
+    """Count the next pages of some replicas; return the place of the others, None if none is left.
+
+    Pages that were compared or deferred come first, then those that were never visited.
     """
+    left = SLICE
+    while place.plan < len(plans) and left > 0:
+        plan = plans[place.plan]
+        if place == PagePlace(place.plan):
+            plan.states.update(twin.section_states(connection, plan.row.host_id))
+        found = _read(connection, plan, place, left, plan.now - COUNTED_DAYS * _DAY_S)
+        _count(plan, found)
+        if max(plan.row.pages, plan.twins) <= SLICE:
+            plan.slices[place[1:]] = found
+        left -= found.read + QUERY_PAGES
+        place = place.following(found.last)
+    return place if place.plan < len(plans) else None
 
-    resume: list[int] = field(default_factory=list)
-    suspend: list[int] = field(default_factory=list)
-    defer: list[UnvisitedTwin] = field(default_factory=list)
-    after: int | None = None
+
+def find_moves(
+    connection: apsw.Connection, plans: Sequence[SectionPlan], place: PagePlace
+) -> tuple[list[PageMove], PagePlace | None]:
+    """Return the pages whose state is to change among the next pages of some replicas.
+
+    Returns:
+        Also the place of the others, None if none is left.
+    """
+    moves: list[PageMove] = []
+    left = SLICE
+    while place.plan < len(plans) and left > 0:
+        plan = plans[place.plan]
+        found = plan.slices.pop(place[1:], None)
+        if found is None:
+            found = _read(connection, plan, place, left, plan.now)
+        moves += _moves(plan, found)
+        left -= found.read + QUERY_PAGES
+        place = place.following(found.last)
+    return moves, place if place.plan < len(plans) else None
 
 
-def count_compared(connection: apsw.Connection, plan: SectionPlan, after: int) -> int | None:
-    """Count the next pages that were compared or deferred; return `after` for the next call."""
-    since = plan.now - COUNTED_DAYS * _DAY_S
-    pages = twin.compared_pages(
-        connection, plan.host_id, plan.canonical_id, after, SLICE, since=since
-    )
-    for known in pages:
+def _read(
+    connection: apsw.Connection, plan: SectionPlan, place: PagePlace, limit: int, since: float
+) -> PageSlice:
+    """Read the next pages of a replica; visits of their twins are counted since a time."""
+    row = plan.row
+    pair = (row.host_id, row.canonical_id)
+    if place.in_unvisited:
+        unvisited, last = due_pages.unvisited(connection, *pair, place.after, limit)
+        return PageSlice([], unvisited, last, len(unvisited) if last is None else limit)
+    compared = twin.compared_pages(connection, *pair, place.after, limit, since=since)
+    last = compared[-1].page_id if len(compared) == limit else None
+    return PageSlice(compared, [], last, len(compared))
+
+
+def _count(plan: SectionPlan, some: PageSlice) -> None:
+    for known in some.compared:
         if not known.twin_shown:
             continue
         page = _page_of(known)
         plan.add(page)
         if known.state is PageState.SUSPENDED and known.verdict is PageVerdict.AGREES:
             plan.note_resting(page, known)
-    return pages[-1].page_id if len(pages) == SLICE else None
+    for unvisited in some.unvisited:
+        plan.add(_unvisited(unvisited))
 
 
-def count_unvisited(connection: apsw.Connection, plan: SectionPlan, after: int) -> int | None:
-    """Count the next pages that were never visited; return `after` for the next call."""
-    pages, last = due_pages.unvisited(connection, plan.host_id, plan.canonical_id, after, SLICE)
-    for page in pages:
-        plan.add(_unvisited(page))
-    return last
-
-
-def moves_of_compared(connection: apsw.Connection, plan: SectionPlan, after: int) -> PageMoves:
-    """Return which of the next pages that were compared or deferred change their state."""
-    moves = PageMoves()
-    pages = twin.compared_pages(
-        connection, plan.host_id, plan.canonical_id, after, SLICE, since=plan.now
-    )
-    for known in pages:
+def _moves(plan: SectionPlan, some: PageSlice) -> list[PageMove]:
+    host_id = plan.row.host_id
+    moves = []
+    for known in some.compared:
         page = _page_of(known)
         found = plan.decision_of(page.target)
         rests = (
@@ -175,21 +311,13 @@ def moves_of_compared(connection: apsw.Connection, plan: SectionPlan, after: int
             and (page_rests(page, found.state) or page_is_deferred(page, found.state))
         )
         if known.state is PageState.SUSPENDED and not rests:
-            moves.resume.append(known.page_id)
+            moves.append(PageMove(host_id, known.page_id, "return"))
         elif known.state is PageState.VISITED and rests and known.is_current:
-            moves.suspend.append(known.page_id)
-    moves.after = pages[-1].page_id if len(pages) == SLICE else None
-    return moves
-
-
-def moves_of_unvisited(connection: apsw.Connection, plan: SectionPlan, after: int) -> PageMoves:
-    """Return which of the next pages that were never visited are deferred."""
-    pages, last = due_pages.unvisited(connection, plan.host_id, plan.canonical_id, after, SLICE)
-    moves = PageMoves(after=last)
-    for page in pages:
-        found = plan.decision_of(page.target)
-        if found is not None and page_is_deferred(_unvisited(page), found.state):
-            moves.defer.append(page)
+            moves.append(PageMove(host_id, known.page_id, "rest"))
+    for unvisited in some.unvisited:
+        found = plan.decision_of(unvisited.target)
+        if found is not None and page_is_deferred(_unvisited(unvisited), found.state):
+            moves.append(PageMove(host_id, unvisited.page_id, "defer", unvisited.twin_id))
     return moves
 
 

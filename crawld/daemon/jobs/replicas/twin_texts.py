@@ -2,14 +2,19 @@
 
 The body of every page that agrees is read once, to learn whether its host shows the same text on
 many paths (`agreement.MANY_PATHS`). Bodies are read one at a time, and parsed off the event loop.
+The digests of texts are kept: a copy is read again only if the noise rules of its page or of its
+twin have changed.
 """
 
 from __future__ import annotations
 
-from functools import partial
+from collections import OrderedDict
+from functools import partial, reduce
+from operator import or_
 from typing import Final, NamedTuple
 
 import apsw
+import xxhash
 
 from crawld.core.content.analysis import read_blocks
 from crawld.core.content.fingerprint import resemblance
@@ -18,9 +23,8 @@ from crawld.core.content.volatile import NO_RULES, VolatileRules
 from crawld.core.page import Outcome
 from crawld.core.replica.agreement import PageVerdict, TwinComparison, TwinTimes, compare_twins
 from crawld.core.url import split_url, target_of
-from crawld.daemon.crawl.context import BackgroundWork
+from crawld.daemon.crawl.context import BackgroundWork, CrawlContext
 from crawld.errors import CorruptDatabaseError
-from crawld.store.changes import volatile
 from crawld.store.replica.twin_facts import ShownPage, TwinFacts
 from crawld.store.versions import version
 from crawld.store.versions.version import StoredCopy
@@ -31,6 +35,9 @@ of others are not compared."""
 
 MAX_COPY_BYTES: Final = 4 * 2**20
 """Larger copies agree by their digests only."""
+
+KEPT_DIGESTS: Final = 50_000
+"""Digests of texts in memory, some 200 bytes each."""
 
 PARSE_WEIGHT: Final = 12
 """See `Analyser.read`: what is parsed on the event loop takes a millisecond at most."""
@@ -48,7 +55,16 @@ class ComparedText(NamedTuple):
 
 
 class TwinTexts(BackgroundWork):
-    """Compares pages with their twins."""
+    """Compares pages with their twins.
+
+    Attributes:
+        bodies_read: how many bodies were decoded so far.
+    """
+
+    def __init__(self, context: CrawlContext) -> None:
+        super().__init__(context)
+        self.bodies_read = 0
+        self._digests: OrderedDict[bytes, bytes] = OrderedDict()
 
     async def compare(
         self, facts: TwinFacts, origins: tuple[str, ...], canonical_host: str
@@ -95,49 +111,58 @@ class TwinTexts(BackgroundWork):
         self, facts: TwinFacts, page: ShownPage, version_id: int, origins: tuple[str, ...]
     ) -> bytes | None:
         """Return the digest of a copy's text; None: it has none, or cannot be read."""
-        size_bytes = self._database.look_up(version.body_bytes, version_id)
+        size_bytes, digest = self._database.look_up(version.body_identity, version_id)
         if size_bytes > MAX_COPY_BYTES:
             return page.digest if version_id == page.version_id else None
+        rules = reduce(or_, map(VolatileRules.from_bytes, facts.rules), NO_RULES).confirmed()
+        key = _text_key(version_id, digest, page.url, origins, rules)
+        known = self._digests.get(key)
+        if known is not None:
+            self._digests.move_to_end(key)
+            return known
         async with self._analyser.memory.copy(size_bytes) as memory:
             if memory is None:
                 return None
-            page_ids = (facts.page.page_id, facts.twin.page_id)
-            found = await self._database.read(_read, version_id, page_ids)
-            if found is None:
+            copy = await self._database.read(_read, version_id)
+            if copy is None:
                 return None
-            identify = partial(_identify, found, page.url, origins)
-            return await self._analyser.read_copy(
-                identify, found.copy.body, memory, url=page.url, weight=PARSE_WEIGHT
+            self.bodies_read += 1
+            identify = partial(_identify, copy, page.url, origins, rules)
+            found = await self._analyser.read_copy(
+                identify, copy.body, memory, url=page.url, weight=PARSE_WEIGHT
             )
+        if found is not None:
+            self._digests[key] = found
+            if len(self._digests) > KEPT_DIGESTS:
+                self._digests.popitem(last=False)
+        return found
 
 
-class _ReadCopy(NamedTuple):
-    copy: StoredCopy
-    rules: VolatileRules
+def _text_key(
+    version_id: int, digest: bytes, url: str, origins: tuple[str, ...], rules: VolatileRules
+) -> bytes:
+    """Return a key of all that the digest of a copy's text depends on."""
+    applied = [(rule.key, rule.run) for rule in rules.rules]
+    known = f"{version_id} {digest.hex()} {url} {' '.join(origins)} {applied}"
+    return xxhash.xxh3_128_digest(known.encode())
 
 
-def _read(
-    connection: apsw.Connection, version_id: int, page_ids: tuple[int, int]
-) -> _ReadCopy | None:
-    """Return a copy, and the noise rules of two pages and their hosts; on a reader's thread."""
+def _read(connection: apsw.Connection, version_id: int) -> StoredCopy | None:
+    """Return a copy, None if it cannot be read; on a reader's thread."""
     try:
         copy = version.read_copy(connection, version_id)
     except CorruptDatabaseError:
         return None
-    if copy is None or not copy.readable:
-        return None
-    rules = NO_RULES
-    for page_id in page_ids:
-        for stored in volatile.rules_for(connection, page_id):
-            rules |= VolatileRules.from_bytes(stored)
-    return _ReadCopy(copy, rules)
+    return copy if copy is not None and copy.readable else None
 
 
-def _identify(found: _ReadCopy, url: str, origins: tuple[str, ...], body: bytes) -> bytes | None:
+def _identify(
+    copy: StoredCopy, url: str, origins: tuple[str, ...], rules: VolatileRules, body: bytes
+) -> bytes | None:
     """Return the digest of a copy's text; None if there is memory for a part of its body only."""
-    if len(body) < len(found.copy.body):
+    if len(body) < len(copy.body):
         return None
-    return twin_digest(twin_text(read_blocks(*found.copy), url, origins, found.rules))
+    return twin_digest(twin_text(read_blocks(*copy), url, origins, rules))
 
 
 def _compare_redirect(page: ShownPage, canonical_host: str) -> TwinComparison:

@@ -1,0 +1,165 @@
+"""Compare the pages of replicas with their twins, and store the results.
+
+Pages of several replicas are read and written together, since most replicas have few of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+import apsw
+
+from crawld.core.replica.agreement import MANY_PATHS, PageVerdict
+from crawld.core.revisit.due import AT_ONCE
+from crawld.daemon.crawl.context import BackgroundWork, CrawlContext
+from crawld.daemon.jobs.replicas.resting import REST_FACTOR, WRITTEN_AT_ONCE, slices
+from crawld.daemon.jobs.replicas.twin_texts import TwinTexts
+from crawld.daemon.pacing import Pace, PacedReader
+from crawld.store.replica import pages as replica_pages
+from crawld.store.replica import replica, twin, twin_facts
+from crawld.store.replica.replica import ReplicaRow
+from crawld.store.replica.twin import ReleasedPage, TwinRow
+from crawld.store.replica.twin_facts import TwinFacts
+
+HOSTS_AT_ONCE = 200
+"""Hosts whose texts on many paths are looked for at once."""
+
+Wanted = tuple[ReplicaRow, Sequence[int]]
+"""A replica and pages of it."""
+
+
+class _Facts(NamedTuple):
+    """What is known of some pages of a replica: facts, and those that wait to be compared."""
+
+    row: ReplicaRow
+    origins: tuple[str, ...]
+    pages: list[TwinFacts]
+    released: dict[int, ReleasedPage]
+
+
+class ReplicaComparing(BackgroundWork):
+    """Compares the pages of replicas with their twins."""
+
+    def __init__(self, context: CrawlContext) -> None:
+        super().__init__(context)
+        self._paced = PacedReader(context.database, REST_FACTOR)
+        self._texts = TwinTexts(context)
+
+    async def compare(self, wanted: Iterable[Wanted]) -> dict[int, int]:
+        """Compare pages of replicas, and store the results; return how many by host_id."""
+        compared: dict[int, int] = {}
+        for part in _together(wanted, twin_facts.AT_ONCE):
+            results: list[tuple[_Facts, list[TwinRow]]] = []
+            for facts in await self._paced.read(_read_facts, part):
+                rows = await self._compare(facts)
+                if rows:
+                    results.append((facts, rows))
+                    host_id = facts.row.host_id
+                    compared[host_id] = compared.get(host_id, 0) + len(rows)
+            if results:
+                await self._database.write(_put_compared, results)
+            for facts, rows in results:
+                self._visit_twins(facts, rows)
+        for hosts in slices(list(compared), HOSTS_AT_ONCE):
+            repeated = await self._paced.read(_repeated, hosts)
+            for pages in slices(repeated, WRITTEN_AT_ONCE):
+                await self._database.write(twin.mark_repeated, pages)
+        return compared
+
+    async def _compare(self, facts: _Facts) -> list[TwinRow]:
+        rows: list[TwinRow] = []
+        pace = Pace(REST_FACTOR)
+        for one in facts.pages:
+            found = await self._texts.compare(one, facts.origins, facts.row.canonical_host)
+            await pace.rest()
+            if found is not None:
+                rows.append(
+                    TwinRow(
+                        one.page.page_id,
+                        facts.row.host_id,
+                        one.twin.page_id,
+                        found.comparison.verdict,
+                        found.digest,
+                        one.page.last_visit_at,
+                        self._clock.now(),
+                        found.comparison.lag_s,
+                    )
+                )
+        return rows
+
+    def _visit_twins(self, facts: _Facts, rows: Sequence[TwinRow]) -> None:
+        """Let the twins of sampled pages be visited next, which decides the comparisons."""
+        waiting = [facts.released.get(row.page_id) for row in rows if _waits_for_twin(row)]
+        host = self._state.hosts.get(facts.row.canonical_host)
+        if host is None or not any(waiting):
+            return
+        for page in waiting:
+            if page is not None and page.twin_site_id in self._state.sites:
+                self._state.pages_of(host, page.twin_site_id).visit_until(page.twin_id, AT_ONCE)
+        self._state.schedule.wake(host.slot)
+
+
+def _together(wanted: Iterable[Wanted], pages: int) -> Iterator[list[Wanted]]:
+    """Yield pages of replicas that are compared together."""
+    some: list[Wanted] = []
+    left = pages
+    for row, page_ids in wanted:
+        begin = 0
+        while begin < len(page_ids):
+            part = page_ids[begin : begin + left]
+            some.append((row, part))
+            begin, left = begin + len(part), left - len(part)
+            if not left:
+                yield some
+                some, left = [], pages
+    if some:
+        yield some
+
+
+def _read_facts(connection: apsw.Connection, wanted: Sequence[Wanted]) -> list[_Facts]:
+    """Read the facts of pages, on a reader's thread."""
+    return [
+        _Facts(
+            row,
+            replica_pages.origins_of_pair(connection, (row.host_id, row.canonical_id)),
+            twin_facts.twin_facts(connection, page_ids, row.canonical_id),
+            twin.released_pages(connection, page_ids),
+        )
+        for row, page_ids in wanted
+    ]
+
+
+def _repeated(connection: apsw.Connection, host_ids: Sequence[int]) -> list[int]:
+    return [
+        page_id
+        for host_id in host_ids
+        for page_id in twin.repeated_pages(connection, host_id, MANY_PATHS)
+    ]
+
+
+def _put_compared(
+    connection: apsw.Connection, results: Sequence[tuple[_Facts, Sequence[TwinRow]]]
+) -> None:
+    """Store comparisons; those of released pages are results of the sample."""
+    for facts, rows in results:
+        twin.put(connection, rows)
+        sampled = _sampled(facts.released, rows)
+        if sampled:
+            lags = [one.lag_s for one in sampled if one.lag_s is not None]
+            replica.put_sample(
+                connection,
+                facts.row.host_id,
+                sampled=len(sampled),
+                agreed=sum(one.verdict is PageVerdict.AGREES for one in sampled),
+                lag_s=max(lags, default=None),
+            )
+
+
+def _sampled(released: Mapping[int, ReleasedPage], rows: Iterable[TwinRow]) -> list[TwinRow]:
+    return [row for row in rows if row.page_id in released and not _waits_for_twin(row)]
+
+
+def _waits_for_twin(row: TwinRow) -> bool:
+    """Whether the next visit of the twin decides; a page that is behind waits for its own."""
+    return row.verdict is PageVerdict.UNKNOWN and row.lag_s is None

@@ -1,0 +1,84 @@
+"""The texts of twins: bodies are read as rarely as possible."""
+
+from dataclasses import replace
+
+import pytest
+
+from crawld.bench.replica_rounds.job_stand_ins import replicas_context
+from crawld.core.content.fingerprint import cleaned_digest, sketch
+from crawld.core.content.volatile import Cover, VolatileRule, VolatileRules
+from crawld.core.replica.agreement import PageVerdict
+from crawld.daemon.jobs.replicas.twin_texts import TwinTexts
+from crawld.store import visit
+from crawld.store.changes import volatile
+from crawld.store.changes.volatile import Template
+from crawld.store.engine.database import Database
+from crawld.store.frontier import frontier, site
+from crawld.store.replica import pages as replica_pages
+from crawld.store.replica import twin_facts
+from tests.unit.store.rows import NOW, changed, found
+
+HOSTS = ("a.test", "www.a.test")
+TEXT = "<p>" + " ".join(f"word{number}" for number in range(60))
+
+
+class Twins:
+    """A page on two hosts."""
+
+    def __init__(self, database):
+        self.database = database
+        context, _ = replicas_context(database, 1, lambda: NOW, 1)
+        self.texts = TwinTexts(context)
+
+    async def fill(self):
+        await self.database.write(site.upsert, "web", "{}", source="config", at=NOW)
+        new = await self.database.write(
+            frontier.discover, [found("page", host=host) for host in HOSTS]
+        )
+        self.page_ids = [page.page_id for page in new]
+        for page_id in self.page_ids:
+            await self.show(page_id, TEXT)
+
+    async def show(self, page_id, html, at=NOW):
+        known = {"cleaned_digest": cleaned_digest(html), "sketch": sketch(html)}
+        await self.database.write(visit.record, changed(page_id, html.encode(), at, **known))
+
+    async def compare(self):
+        """Return the comparison of the second page with the first."""
+        origins = await self.database.read(replica_pages.origins_of_pair, (2, 1))
+        (facts,) = await self.database.read(twin_facts.twin_facts, [self.page_ids[1]], 1)
+        return await self.texts.compare(facts, origins, HOSTS[0])
+
+
+@pytest.fixture
+async def twins(tmp_path):
+    async with await Database.open(tmp_path / "w.db") as database:
+        twins = Twins(database)
+        await twins.fill()
+        yield twins
+
+
+async def test_a_body_is_read_once(twins):
+    first = await twins.compare()
+    assert first.comparison.verdict is PageVerdict.AGREES
+    assert twins.texts.bodies_read == 1
+    assert await twins.compare() == first
+    assert twins.texts.bodies_read == 1
+
+
+async def test_a_new_text_is_read(twins):
+    await twins.compare()
+    await twins.show(twins.page_ids[1], TEXT + " more", NOW + 60.0)
+    changed_text = await twins.compare()
+    assert changed_text.comparison.verdict is PageVerdict.UNKNOWN
+    assert twins.texts.bodies_read == 3
+
+
+async def test_bodies_are_read_again_under_other_noise_rules(twins):
+    noise = VolatileRule(Cover.PLACE, 3, 5, confirmed=True)
+    first = await twins.compare()
+    for rules, reads in (((noise,), 2), ((replace(noise, seen=9),), 2), ((), 2)):
+        template = Template(VolatileRules(rules).to_bytes(), 1)
+        await twins.database.write(volatile.put_of_host, 2, template)
+        assert await twins.compare() == first
+        assert twins.texts.bodies_read == reads
