@@ -13,7 +13,7 @@ from crawld.bench.seen_web import Cycle, SomeUrls
 from crawld.core.seen.event import Events, SeenMark, event_of
 from crawld.core.seen.judge import Flags, PendingUrls, judge
 from crawld.core.seen.key_set import KeySet
-from crawld.core.seen.keys import REPOSITORIES, Keys, UrlKeys, by_repository
+from crawld.core.seen.keys import REPOSITORIES, Keys, UrlKeys, by_repository, repository_order
 from crawld.core.seen.run import Positions, Run, refs_of
 from crawld.core.seen.texts import TextBlock
 from crawld.store.engine import migrate
@@ -61,14 +61,15 @@ class SeenContender:
 
     def load(self, urls: SomeUrls) -> None:
         """Store the texts of new URLs; `finish_load` stores their keys."""
-        texts = urls.texts()
+        texts = urls.block()
         keys = self.file.keys(texts)
+        order, parts = repository_order(keys)
+        texts, ordered = texts.select(order), keys.key[order]
         with self.connection:
-            for repository, of in by_repository(keys):
+            for repository, start, end in parts:
                 first = sum(map(len, self._loaded[repository]))
-                part = [texts[at].encode() for at in of.tolist()]
-                text.append(self.connection, repository, first, part)
-                self._loaded[repository].append(keys.key[of])
+                text.append(self.connection, repository, first, texts.part(start, end))
+                self._loaded[repository].append(ordered[start:end])
         self._checkpoint()
 
     def finish_load(self) -> None:
@@ -104,7 +105,7 @@ class SeenContender:
     def hashed(self, cycle: Cycle) -> HashedCycle:
         """Return the keys of a cycle."""
         keys = self.file.keys
-        return HashedCycle(keys(cycle.fetched.texts()), keys(cycle.extracted.texts()))
+        return HashedCycle(keys(cycle.fetched.block()), keys(cycle.extracted.block()))
 
     def structure_cycle(self, cycle: HashedCycle) -> None:
         """Take a cycle of keys. No text is stored or compared any more."""
@@ -122,12 +123,6 @@ class SeenContender:
             at = np.flatnonzero(new)
             self.keys.add(UrlKeys(cycle.extracted.repository[at], cycle.extracted.key[at]))
         self._checkpoint()
-
-    def settle_structure(self) -> None:
-        """Give every URL that waits its verdict, by keys alone."""
-        pending.divide(self.connection)
-        for backlog in pending.backlogs(self.connection):
-            self._settle(backlog.repository)
 
     def remember(self) -> None:
         """Change to immediate answers."""

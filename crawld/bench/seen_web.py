@@ -14,6 +14,8 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from crawld.core.seen.texts import TextBlock
+
 Numbers = NDArray[np.int64]
 
 HOSTS: Final = 500_000
@@ -21,12 +23,28 @@ FETCHED_SHARE: Final = 0.1
 NEW_SHARE: Final = 0.3
 
 _EXPONENT: Final = 0.8
-_HEX: Final = np.frombuffer(b"0123456789abcdef", np.uint8)
+_HEX: Final = np.frombuffer(bytes(range(256)).hex().encode(), "V2")
 _WORDS: Final = np.frombuffer(
     b"articleshistory-makers--overviewcategoryexamplescolumns-practice"
     b"museums-science-culture-profilesresearchlandmarkpicturesreporter",
-    np.uint8,
-).reshape(16, 8)
+    "V8",
+)
+_TEMPLATE: Final = (
+    b"https://www.hHHHHHH.example/FFFFFFFF/NNNNNNNN-GGGGGGGG-SSSSSSSS-of-the-day.html"
+)
+_ROW: Final = np.dtype(
+    {
+        "names": ["host", "first", "number", "second", "salt"],
+        "formats": [("V2", 3), "V8", ("V2", 4), "V8", ("V2", 4)],
+        "offsets": [
+            _TEMPLATE.index(part)
+            for part in (b"HHHHHH", b"FFFFFFFF", b"NNNNNNNN", b"GGGGGGGG", b"SSSSSSSS")
+        ],
+        "itemsize": len(_TEMPLATE),
+    }
+)
+_LEAST_CHARACTERS: Final = 48
+_MORE_CHARACTERS: Final = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,22 +63,22 @@ class SomeUrls:
         return mixed(x)
 
     def texts(self) -> list[str]:
-        """Return the URLs, 68 characters each."""
-        rows = np.empty((len(self), len(_TEMPLATE)), np.uint8)
-        rows[:] = np.frombuffer(_TEMPLATE, np.uint8)
-        salt = (mixed(self.number.astype(np.uint64)) >> np.uint64(24)).astype(np.int64)
-        _write_hex(rows, _TEMPLATE.index(b"HHHHHH"), 6, self.host)
-        rows[:, _FIRST : _FIRST + 8] = _WORDS[(self.number >> 9) & 15]
-        rows[:, _SECOND : _SECOND + 8] = _WORDS[salt & 15]
-        _write_hex(rows, _TEMPLATE.index(b"SSSSSSSS"), 8, salt)
-        _write_hex(rows, _TEMPLATE.index(b"NNNNNNNN"), 8, self.number)
-        text, length = rows.tobytes().decode("ascii"), len(_TEMPLATE)
-        return [text[at : at + length] for at in range(0, len(text), length)]
+        """Return the URLs."""
+        return self.block().decoded()
 
-
-_TEMPLATE: Final = b"https://www.hHHHHHH.example/FFFFFFFF/GGGGGGGG-SSSSSSSS-NNNNNNNN.html"
-_FIRST: Final = _TEMPLATE.index(b"FFFFFFFF")
-_SECOND: Final = _TEMPLATE.index(b"GGGGGGGG")
+    def block(self) -> TextBlock:
+        """Return the URLs: 48 to 79 characters, 64 on average."""
+        salt = mixed(self.number.astype(np.uint64)) >> np.uint64(24)
+        rows = np.frombuffer(bytearray(_TEMPLATE * len(self)), _ROW)
+        _write_hex(rows["host"], self.host.astype(np.uint64))
+        rows["first"] = _WORDS[(self.number >> 9) & 15]
+        rows["second"] = _WORDS[(salt & np.uint64(15)).astype(np.int64)]
+        _write_hex(rows["salt"], salt)
+        _write_hex(rows["number"], self.number.astype(np.uint64))
+        lengths = _LEAST_CHARACTERS + (salt >> np.uint64(4)).astype(np.int64) % _MORE_CHARACTERS
+        starts = np.arange(len(self)) * len(_TEMPLATE)
+        whole = TextBlock(rows.tobytes(), starts, starts + lengths)
+        return whole.select(np.arange(len(self)))
 
 
 def mixed(x: NDArray[np.uint64]) -> NDArray[np.uint64]:
@@ -70,9 +88,11 @@ def mixed(x: NDArray[np.uint64]) -> NDArray[np.uint64]:
     return x ^ x >> np.uint64(31)
 
 
-def _write_hex(rows: NDArray[np.uint8], at: int, digits: int, values: Numbers) -> None:
-    for place in range(digits):
-        rows[:, at + place] = _HEX[values >> 4 * (digits - 1 - place) & 15]
+def _write_hex(fields: NDArray[np.void], values: NDArray[np.uint64]) -> None:
+    """Write the lower bytes of integers, two characters in each column."""
+    for column in range(fields.shape[1]):
+        octet = values >> np.uint64(8 * (fields.shape[1] - 1 - column)) & np.uint64(0xFF)
+        fields[:, column] = _HEX[octet.astype(np.uint8)]
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from crawld.core.seen import run
 from crawld.core.seen.event import SeenMark
 from crawld.core.seen.keys import URL_BITS
+from crawld.core.seen.texts import TextBlock
 from crawld.store.engine import migrate
 from crawld.store.engine.connection import open_connection
 from crawld.store.seen import immediate, known, pending, seen, text
@@ -123,7 +124,7 @@ class SeenMachine(RuleBasedStateMachine):
     @precondition(lambda self: hasattr(self, "keys") and self.keys is not None)
     @invariant()
     def memory_knows_all(self):
-        missing = self.keys.missing(self.file.keys(list(self.model)))
+        missing = self.keys.missing(self.file.keys(TextBlock.of(list(self.model))))
         assert not missing.any()
 
 

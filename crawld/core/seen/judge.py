@@ -21,7 +21,7 @@ from crawld.core.seen.event import (
     marks_of,
     sets_mark,
 )
-from crawld.core.seen.keys import Keys, begins_of
+from crawld.core.seen.keys import CLUSTER_SHIFT, Keys, begins_of
 from crawld.core.seen.run import Positions, Run, marks_in, numbers_of
 from crawld.core.seen.texts import TextBlock, differing
 
@@ -58,6 +58,8 @@ class Verdicts:
         new_texts: positions of their texts among the pending URLs.
         new_marks: their marks.
         announced: which of them their finder knew to be new.
+        numbered: positions of the new URLs in the order of their numbers: those of a host follow
+            each other, in order of arrival.
         changed: positions in the run whose mark changes.
         marks: to what.
         compared: how many texts were compared.
@@ -67,6 +69,7 @@ class Verdicts:
     new_texts: Positions
     new_marks: Events
     announced: Flags
+    numbered: Positions
     changed: Positions
     marks: Events
     compared: int
@@ -92,6 +95,12 @@ class _Groups:
     at: Positions
     known: Flags
 
+    def with_any(self, flags: Flags) -> Flags:
+        """Return which groups have an element of `order` with a flag."""
+        found = np.zeros(len(self.starts), bool)
+        found[self.group[flags]] = True
+        return found
+
 
 @dataclass(slots=True)
 class _Collided:
@@ -111,23 +120,34 @@ def judge(run: Run, pending: PendingUrls, known: KnownTexts) -> Verdicts:
     if not len(groups.starts):
         return _nothing()
     differs = _differs(run, pending, groups, known)
-    collides = np.logical_or.reduceat(differs, groups.starts)
+    collides = groups.with_any(differs)
     events = pending.events[groups.order]
-    setter, mark = _last_marks(events, groups.starts)
+    setter, mark = _last_marks(events, groups)
     is_new = ~groups.known & ~collides
     first = groups.starts
+    first_at = groups.order[first]
     new_marks = np.where(setter, mark, marks_of(events)[first])[is_new]
-    announced = np.logical_or.reduceat(is_announced(events), first)[is_new]
+    announced = groups.with_any(is_announced(events))[is_new]
     old = groups.known & ~collides & setter
     old[old] = marks_in(run.refs[groups.at[old]]) != mark[old]
     collided = _judge_by_texts(run, pending, groups, np.flatnonzero(collides), known)
     new_keys = np.concatenate([groups.keys[is_new], np.array(collided.keys, np.uint64)])
-    order = np.argsort(new_keys, kind="stable")
+    new_texts = _joined(first_at[is_new], collided.texts)
+    new_marks, announced = (
+        _joined(new_marks, collided.marks),
+        _joined(announced, collided.announced),
+    )
+    if collided.keys:
+        order = np.argsort(new_keys, kind="stable")
+        new_keys, new_texts = new_keys[order], new_texts[order]
+        new_marks, announced = new_marks[order], announced[order]
+    cluster = (new_keys >> CLUSTER_SHIFT).astype(np.int64)
     return Verdicts(
-        new_keys[order],
-        _joined(groups.order[first[is_new]], collided.texts)[order],
-        _joined(new_marks, collided.marks)[order],
-        _joined(announced, collided.announced)[order],
+        new_keys,
+        new_texts,
+        new_marks,
+        announced,
+        np.argsort(cluster << 32 | new_texts),
         _joined(groups.at[old], collided.changed),
         _joined(mark[old], collided.changed_marks),
         len(differs) - int(np.count_nonzero(~groups.known)),
@@ -139,9 +159,11 @@ def _grouped(run: Run, keys: Keys) -> _Groups:
     ordered = keys[order]
     begins = begins_of(ordered)
     group = np.cumsum(begins) - 1
-    # URLs of one key in order of arrival, which is not that of an argsort.
-    order = np.sort(group << 32 | order) & 0xFFFFFFFF
     starts = np.flatnonzero(begins)
+    # URLs of one key in order of arrival, which is not that of an argsort.
+    repeated = ~begins
+    repeated[:-1] |= repeated[1:]
+    order[repeated] = np.sort(group[repeated] << 32 | order[repeated]) & 0xFFFFFFFF
     unique = ordered[starts]
     at = np.searchsorted(run.keys, unique)
     known = np.zeros(len(unique), bool)
@@ -166,11 +188,14 @@ def _differs(run: Run, pending: PendingUrls, groups: _Groups, known: KnownTexts)
     return differs
 
 
-def _last_marks(events: Events, starts: Positions) -> tuple[Flags, Events]:
+def _last_marks(events: Events, groups: _Groups) -> tuple[Flags, Events]:
     """Return for each group whether an event sets a mark, and the last mark that is set."""
-    at = np.where(sets_mark(events), np.arange(len(events)), -1)
-    last = np.maximum.reduceat(at, starts)
-    return last >= 0, marks_of(events)[last]
+    setting = np.flatnonzero(sets_mark(events))
+    group = groups.group[setting]
+    setter, mark = np.zeros(len(groups.starts), bool), np.zeros(len(groups.starts), np.uint8)
+    setter[group] = True
+    mark[group] = marks_of(events[setting])  # of several the last is kept
+    return setter, mark
 
 
 def _judge_by_texts(
@@ -208,5 +233,12 @@ def _nothing() -> Verdicts:
     marks = np.zeros(0, np.uint8)
     positions = np.zeros(0, np.int64)
     return Verdicts(
-        np.zeros(0, np.uint64), positions, marks, np.zeros(0, bool), positions, marks, 0
+        np.zeros(0, np.uint64),
+        positions,
+        marks,
+        np.zeros(0, bool),
+        positions,
+        positions,
+        marks,
+        0,
     )

@@ -1,35 +1,44 @@
 """Keys of URLs: a repository by host, and 64 bits that cluster the URLs of a host.
 
-Of the seeded 64-bit xxh3 of the host, six bits select one of 64 repositories and the next sixteen
-are the upper bits of the key; the lower 48 are of the seeded xxh3 of the whole URL. So the URLs of
-a host are neighbours in one repository, and a batch sorted by key touches each host's run once.
+Of the hash of the host, six bits select one of 64 repositories and the next sixteen are the upper
+bits of the key; the lower 48 are of the hash of the whole URL. So the URLs of a host are neighbours
+in one repository, and a batch sorted by key touches each host's run once.
 
-Mathematics: two different URLs have the same key with probability 2^-48 on one host and 2^-70 on
-two. A host of 10^7 URLs has 0.18 expected colliding pairs; 350 million URLs on hosts of at most
-10^7 have below 6.3, and the texts of all of them are compared. An attacker who does not know the
-seed cannot aim at a collision, and one who knows it delays verdicts but cannot change them.
+Mathematics: the hashes are strongly universal (`crawld.core.seen.universal`): any two different
+URLs have the same key with probability 2^-48 on one host and 2^-70 on two. A host of 10^7 URLs has
+0.18 expected colliding pairs; 350 million URLs on hosts of at most 10^7 have below 6.3, and the
+texts of all of them are compared. An attacker who does not know the seed cannot aim at a collision,
+and one who knows it delays verdicts but cannot change them.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import pairwise, repeat
+from itertools import pairwise
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
-from xxhash import xxh3_64_digest
+
+from crawld.core.seen.texts import Positions, TextBlock
+from crawld.core.seen.universal import universal_hash
 
 REPOSITORIES: Final = 64
 """As many as the published VEUNI has (50), to a power of two."""
 
 URL_BITS: Final = 48
 
+CLUSTER_SHIFT: Final = np.uint64(URL_BITS)
+"""What is above in a key belongs to the host."""
+
 _CLUSTER_BITS: Final = 64 - URL_BITS
 _REPOSITORY_BITS: Final = 6
-_DIGEST_BYTES: Final = 8
+_HASH_BITS: Final = 32
+_HOST, _URL = slice(0, 1), slice(1, 3)  # purposes: a URL takes two hashes
+_PURPOSES: Final = 3
+_SLASH: Final = ord("/")
 
 Keys = NDArray[np.uint64]
 
@@ -47,41 +56,60 @@ class UrlKeys:
     key: Keys
 
 
-def keys_of(urls: Sequence[str], seed: int, *, url_bits: int = URL_BITS) -> UrlKeys:
+def keys_of(texts: TextBlock, seed: int, *, url_bits: int = URL_BITS) -> UrlKeys:
     """Return the keys of texts that should be URLs; any text has a key.
 
     Args:
         seed: 64 bits that the file chose at random.
         url_bits: how many bits of the URL's hash are used; tests take few, so that keys collide.
     """
-    try:
-        hosts = [url.split("/", 3)[2] for url in urls]
-        host_digests = _digests(map(str.encode, hosts), seed)
-        url_digests = _digests(map(str.encode, urls), seed)
-    except (IndexError, UnicodeEncodeError):  # a text without slashes, a lone surrogate
-        host_digests = _digests((_octets(_host(url)) for url in urls), seed)
-        url_digests = _digests((_octets(url) for url in urls), seed)
-    host = _integers(host_digests)
-    used = _integers(url_digests) >> np.uint64(_CLUSTER_BITS)
+    hashing = universal_hash(seed, _PURPOSES)
+    host = hashing.of(texts.octets, *_hosts(texts), _HOST)[:, 0]
+    halves = hashing.of(texts.octets, texts.starts, texts.ends, _URL)
+    unused = np.uint64(2 * _HASH_BITS - URL_BITS)
+    used = halves[:, 0] << np.uint64(_HASH_BITS) - unused | halves[:, 1] >> unused
     if url_bits < URL_BITS:
         used &= np.uint64((1 << url_bits) - 1)
-    repository = (host >> np.uint64(64 - _REPOSITORY_BITS)).astype(np.uint8)
-    cluster = host << np.uint64(_REPOSITORY_BITS) >> np.uint64(URL_BITS) << np.uint64(URL_BITS)
-    return UrlKeys(repository, cluster | used)
+    repository = (host >> np.uint64(_HASH_BITS - _REPOSITORY_BITS)).astype(np.uint8)
+    cluster = host >> np.uint64(_HASH_BITS - _REPOSITORY_BITS - _CLUSTER_BITS)
+    # Bits of the repository are shifted out.
+    return UrlKeys(repository, cluster << CLUSTER_SHIFT | used)
 
 
-def by_repository(keys: UrlKeys) -> Iterator[tuple[int, NDArray[np.int64]]]:
+def _hosts(texts: TextBlock) -> tuple[Positions, Positions]:
+    """Return where each URL's host begins and ends: between its second and third slash.
+
+    A text with fewer than two slashes counts as a host.
+    """
+    found = np.flatnonzero(np.frombuffer(texts.octets, np.uint8) == _SLASH)
+    slashes = np.append(found, [len(texts.octets)] * 3)
+    first = np.searchsorted(found, texts.starts)
+    second, third = slashes[first + 1], slashes[first + 2]
+    has_host = second < texts.ends
+    return (
+        np.where(has_host, second + 1, texts.starts),
+        np.where(has_host, np.minimum(third, texts.ends), texts.ends),
+    )
+
+
+def by_repository(keys: UrlKeys) -> Iterator[tuple[int, Positions]]:
     """Yield each repository that has any of the URLs, and their positions.
 
     They come by cluster of hosts, because neighbours of one host compress well; URLs of one key
     come in their order.
     """
+    order, parts = repository_order(keys)
+    for repository, start, end in parts:
+        yield repository, order[start:end]
+
+
+def repository_order(keys: UrlKeys) -> tuple[Positions, list[tuple[int, int, int]]]:
+    """Return positions as `by_repository` yields them, and each repository's start and end."""
     cluster = keys.repository.astype(np.uint64) << np.uint64(_CLUSTER_BITS)
-    order = stable_order(cluster | keys.key >> np.uint64(URL_BITS))
+    order = stable_order(cluster | keys.key >> CLUSTER_SHIFT)
     ends = np.cumsum(np.bincount(keys.repository, minlength=REPOSITORIES)).tolist()
-    for repository, (start, end) in enumerate(pairwise([0, *ends])):
-        if start < end:
-            yield repository, order[start:end]
+    bounds = enumerate(pairwise([0, *ends]))
+    return order, [(repository, start, end) for repository, (start, end) in bounds if start < end]
 
 
 def stable_order(numbers: Keys) -> NDArray[np.int64]:
@@ -113,20 +141,3 @@ def expected_collisions(urls_of_a_host: int, *, url_bits: int = URL_BITS) -> flo
     0.18
     """
     return math.comb(urls_of_a_host, 2) / (1 << url_bits)
-
-
-def _digests(texts: Iterable[bytes], seed: int) -> bytes:
-    return b"".join(map(xxh3_64_digest, texts, repeat(seed)))
-
-
-def _host(text: str) -> str:
-    parts = text.split("/", 3)
-    return parts[2] if len(parts) > 2 else text
-
-
-def _octets(text: str) -> bytes:
-    return text.encode("utf-8", "surrogatepass")
-
-
-def _integers(digests: bytes) -> Keys:
-    return np.frombuffer(digests, f">u{_DIGEST_BYTES}").astype(np.uint64)

@@ -1,9 +1,14 @@
-"""Many texts as one block of bytes with their lengths, and comparison of texts of two blocks."""
+"""Many texts as one block of bytes with their lengths; selection and comparison of its texts.
+
+Texts of one length are copied and compared together, as items of an array: that takes a third of
+the time of one text after another where blocks are large.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Final, Self
 
 import numpy as np
@@ -12,6 +17,9 @@ from numpy.typing import NDArray
 Positions = NDArray[np.int64]
 
 _LENGTH: Final = np.dtype("<u4")
+
+_MIN_TOGETHER: Final = 32
+"""Texts of a length, on average, from which on they are worth the cost of a call of numpy."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,10 +41,9 @@ class TextBlock:
         """Return the block of some texts; a lone surrogate takes three bytes."""
         whole = "".join(texts)
         if whole.isascii():
-            octets = whole.encode()
             lengths = np.fromiter(map(len, texts), np.int64, len(texts))
-            return cls._by_lengths(octets, lengths)
-        return cls.of_octets([text.encode("utf-8", "surrogatepass") for text in texts])
+            return cls._by_lengths(whole.encode(), lengths)
+        return cls.of_octets([encoded(text) for text in texts])
 
     @classmethod
     def of_octets(cls, texts: Sequence[bytes]) -> Self:
@@ -81,6 +88,41 @@ class TextBlock:
         starts, ends = self.starts[positions].tolist(), self.ends[positions].tolist()
         return [octets[start:end] for start, end in zip(starts, ends, strict=True)]
 
+    def select(self, positions: Positions) -> Self:
+        """Return the block of the texts at some positions, in their order."""
+        lengths = self.lengths()[positions]
+        groups = _by_length(lengths)
+        if groups is None:
+            return self.of_octets(self.take(positions))
+        ends = np.cumsum(lengths)
+        from_, to = self.starts[positions], ends - lengths
+        selected = np.empty(int(ends[-1]), np.uint8)
+        for length, of in groups:
+            _items(selected, length)[to[of]] = _items(self.octets, length)[from_[of]]
+        return type(self)(selected.tobytes(), to, ends)
+
+    def part(self, start: int, end: int) -> Self:
+        """Return the texts from position `start` to before `end`."""
+        if start == end:
+            return self.of_octets([])
+        first, last = int(self.starts[start]), int(self.ends[end - 1])
+        return type(self)(
+            self.octets[first:last], self.starts[start:end] - first, self.ends[start:end] - first
+        )
+
+    def decoded(self) -> list[str]:
+        """Return all texts."""
+        text = decoded(self.octets) if self.octets.isascii() else None
+        if text is None:
+            return [decoded(octets) for octets in self.take(np.arange(len(self)))]
+        ranges = zip(self.starts.tolist(), self.ends.tolist(), strict=True)
+        return [text[start:end] for start, end in ranges]
+
+
+def encoded(text: str) -> bytes:
+    """Return a text as a block keeps it: in UTF-8, where a lone surrogate takes three bytes."""
+    return text.encode("utf-8", "surrogatepass")
+
 
 def decoded(octets: bytes) -> str:
     """Return a text of a block."""
@@ -91,8 +133,36 @@ def differing(
     one: TextBlock, one_at: Positions, other: TextBlock, other_at: Positions
 ) -> NDArray[np.bool_]:
     """Return for each pair of positions whether the texts differ."""
-    differs = one.ends[one_at] - one.starts[one_at] != other.ends[other_at] - other.starts[other_at]
-    same_length = np.flatnonzero(~differs)
-    pairs = zip(one.take(one_at[same_length]), other.take(other_at[same_length]), strict=True)
-    differs[same_length] = np.fromiter((a != b for a, b in pairs), bool, len(same_length))
-    return np.asarray(differs)
+    lengths = one.lengths()[one_at]
+    differs = np.asarray(lengths != other.lengths()[other_at])
+    same = np.flatnonzero(~differs)
+    groups = _by_length(lengths[same])
+    if groups is None:
+        pairs = zip(one.take(one_at[same]), other.take(other_at[same]), strict=True)
+        differs[same] = np.fromiter((a != b for a, b in pairs), bool, len(same))
+        return differs
+    for length, of in groups:
+        at = same[of]
+        left = _items(one.octets, length)[one.starts[one_at[at]]]
+        differs[at] = left != _items(other.octets, length)[other.starts[other_at[at]]]
+    return differs
+
+
+def _by_length(lengths: Positions) -> Iterator[tuple[int, Positions]] | None:
+    """Return each length above 0 and where it is; None if few texts share one."""
+    # Radix sort: the longest come in any order, and perhaps in more groups than lengths.
+    order = np.argsort(np.minimum(lengths, 0xFFFF).astype(np.uint16), kind="stable")
+    ordered = lengths[order]
+    bounds = np.flatnonzero(np.diff(ordered, prepend=-1, append=-1))
+    if len(lengths) <= _MIN_TOGETHER * len(bounds):
+        return None
+    return (
+        (int(ordered[start]), order[start:end])
+        for start, end in pairwise(bounds.tolist())
+        if ordered[start]
+    )
+
+
+def _items(octets: bytes | NDArray[np.uint8], length: int) -> NDArray[np.void]:
+    """Return the `length` bytes that begin at each position, as items of an array."""
+    return np.ndarray((len(octets) - length + 1,), f"V{length}", octets, strides=(1,))

@@ -49,7 +49,8 @@ def load(connection: apsw.Connection, repository: int, keys: Keys) -> Chunks:
         (repository,),
     ).fetchall()
     first_keys = np.array([key + _OFFSET for _, key in rows], np.uint64)
-    touched = np.unique(np.searchsorted(first_keys, keys, side="right") - 1)[: len(rows)].tolist()
+    place = np.searchsorted(first_keys[1:], keys, side="right")
+    touched = np.flatnonzero(np.bincount(place)[: len(rows)]).tolist()
     runs = []
     for at in touched:
         urls, entries = connection.execute(

@@ -17,7 +17,7 @@ from crawld.core.seen.key_set import KeySet
 from crawld.core.seen.keys import REPOSITORIES, UrlKeys
 from crawld.core.seen.run import Run
 from crawld.store.seen import pending
-from crawld.store.seen.seen import SeenFile, check_lengths
+from crawld.store.seen.seen import SeenFile, checked
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,14 +66,13 @@ def offer(
     Raises:
         StoreError: a text is too long.
     """
-    if urls:
-        check_lengths(urls)
-    keys = file.keys(urls)
+    texts = checked(urls)
+    keys = file.keys(texts)
     new = known.missing(keys)
     event = event_of(mark, sets=sets)
     told = event_of(mark, sets=sets, announced=True)
     if urls:
-        pending.put(connection, keys, np.where(new, told, event).astype(np.uint8), urls)
+        pending.put(connection, keys, np.where(new, told, event).astype(np.uint8), texts)
     at = np.flatnonzero(new)
     return ImmediateAnswer(
         [urls[i] for i in at.tolist()], UrlKeys(keys.repository[at], keys.key[at])

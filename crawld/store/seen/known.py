@@ -10,7 +10,7 @@ import numpy as np
 from crawld.core.seen.event import SeenMark, first_mark, last_mark
 from crawld.core.seen.keys import REPOSITORIES, Keys
 from crawld.core.seen.run import Run, marks_in, numbers_of
-from crawld.core.seen.texts import decoded
+from crawld.core.seen.texts import TextBlock, encoded
 from crawld.store.seen import chunk, pending
 from crawld.store.seen.block import decompressed
 from crawld.store.seen.seen import SeenFile
@@ -24,11 +24,11 @@ def marks(
 
     It reads all that waits in the repositories of these URLs: it is for few of them.
     """
-    keys = file.keys(urls)
+    keys = file.keys(TextBlock.of(urls))
     found: list[SeenMark | None] = [None] * len(urls)
     for repository in np.unique(keys.repository).tolist():
         at = np.flatnonzero(keys.repository == repository)
-        texts = [urls[i].encode("utf-8", "surrogatepass") for i in at.tolist()]
+        texts = [encoded(urls[i]) for i in at.tolist()]
         known = _known(connection, repository, keys.key[at])
         events = _events(connection, repository, keys.key[at])
         for position, text in zip(at.tolist(), texts, strict=True):
@@ -75,9 +75,9 @@ def urls_with_marks(connection: apsw.Connection) -> Iterator[tuple[str, SeenMark
             " ORDER BY first_number",
             (repository,),
         ):
-            texts = decompressed(frame, count).take(np.arange(count))
+            texts = decompressed(frame, count).decoded()
             for text, mark in zip(texts, marks[first : first + count].tolist(), strict=True):
-                yield decoded(text), SeenMark(mark)
+                yield text, SeenMark(mark)
 
 
 def _marks_by_number(connection: apsw.Connection, repository: int) -> np.ndarray:

@@ -14,7 +14,7 @@ import numpy as np
 
 from crawld.core.seen.event import Events
 from crawld.core.seen.judge import PendingUrls
-from crawld.core.seen.keys import REPOSITORIES, Keys, UrlKeys, by_repository
+from crawld.core.seen.keys import REPOSITORIES, Keys, UrlKeys, repository_order
 from crawld.core.seen.texts import TextBlock
 from crawld.store.seen.block import PENDING_LEVEL, compressed, decompressed
 
@@ -41,17 +41,15 @@ class Backlog:
     oldest: int
 
 
-def put(connection: apsw.Connection, keys: UrlKeys, events: Events, texts: list[str]) -> None:
+def put(connection: apsw.Connection, keys: UrlKeys, events: Events, texts: TextBlock) -> None:
     """Add URLs that wait; `events` has one event for each."""
     if len(texts) >= MIN_DIVIDED:
         divide(connection)  # what came before keeps its place
-        for repository, of in by_repository(keys):
-            block = TextBlock.of([texts[at] for at in of.tolist()])
-            put_divided(connection, repository, PendingUrls(keys.key[of], events[of], block))
+        _put_each(connection, keys, events, texts)
         return
     # The key of an undivided URL is kept with its repository before it.
     entries = keys.repository.tobytes() + _entries(keys.key, events)
-    _insert(connection, UNDIVIDED, entries, TextBlock.of(texts))
+    _insert(connection, UNDIVIDED, entries, texts)
     waiting = connection.execute(
         "SELECT sum(urls) FROM seen_pending WHERE repository = ?", (UNDIVIDED,)
     ).get
@@ -64,15 +62,21 @@ def put_divided(connection: apsw.Connection, repository: int, urls: PendingUrls)
     _insert(connection, repository, _entries(urls.keys, urls.events), urls.texts)
 
 
+def _put_each(connection: apsw.Connection, keys: UrlKeys, events: Events, texts: TextBlock) -> None:
+    order, parts = repository_order(keys)
+    key, event, text = keys.key[order], events[order], texts.select(order)
+    for repository, start, end in parts:
+        urls = PendingUrls(key[start:end], event[start:end], text.part(start, end))
+        put_divided(connection, repository, urls)
+
+
 def divide(connection: apsw.Connection) -> None:
     """Divide the URLs that were kept as they came."""
     found, events, texts = _undivided(connection)
     if not len(events):
         return
     connection.execute("DELETE FROM seen_pending WHERE repository = ?", (UNDIVIDED,))
-    for repository, of in by_repository(found):
-        block = TextBlock.of_octets(texts.take(of))
-        put_divided(connection, repository, PendingUrls(found.key[of], events[of], block))
+    _put_each(connection, found, events, texts)
 
 
 def take(connection: apsw.Connection, repository: int) -> PendingUrls:
@@ -110,7 +114,7 @@ def read_undivided(connection: apsw.Connection, repository: int) -> PendingUrls:
     """Return the URLs of a repository among those that were not divided yet."""
     keys, events, texts = _undivided(connection)
     at = np.flatnonzero(keys.repository == repository)
-    return PendingUrls(keys.key[at], events[at], TextBlock.of_octets(texts.take(at)))
+    return PendingUrls(keys.key[at], events[at], texts.select(at))
 
 
 def undivided_keys(connection: apsw.Connection) -> UrlKeys:

@@ -12,7 +12,6 @@ most work, counting for how long it has waited.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -23,7 +22,7 @@ from crawld.core.seen.event import SeenMark, event_of
 from crawld.core.seen.judge import Verdicts, judge
 from crawld.core.seen.keys import URL_BITS, UrlKeys, keys_of
 from crawld.core.seen.run import MAX_NUMBER, Run, numbers_of, refs_of
-from crawld.core.seen.texts import decoded
+from crawld.core.seen.texts import TextBlock
 from crawld.errors import StoreError
 from crawld.store.engine import meta
 from crawld.store.seen import chunk, pending
@@ -61,7 +60,7 @@ class SeenFile:
             return cls(seed)
         return cls(int(stored))
 
-    def keys(self, urls: Sequence[str]) -> UrlKeys:
+    def keys(self, urls: TextBlock) -> UrlKeys:
         """Return the keys of some URLs."""
         return keys_of(urls, self.seed, url_bits=self.url_bits)
 
@@ -115,22 +114,22 @@ def offer(
     """
     if not urls:
         return
-    check_lengths(urls)
+    texts = checked(urls)
     events = np.full(len(urls), event_of(mark, sets=sets), np.uint8)
-    pending.put(connection, file.keys(urls), events, urls)
+    pending.put(connection, file.keys(texts), events, texts)
 
 
-def check_lengths(urls: list[str]) -> None:
-    """Refuse texts that cannot be URLs.
+def checked(urls: list[str]) -> TextBlock:
+    """Return some URLs as a block.
 
     Raises:
-        StoreError: a text is longer than `MAX_URL_BYTES`.
+        StoreError: a text is longer than `MAX_URL_BYTES`, so it is no URL.
     """
-    longest = max(map(len, urls))
+    texts = TextBlock.of(urls)
+    longest = int(texts.lengths().max(initial=0))
     if longest > MAX_URL_BYTES:
-        raise StoreError(
-            f"a URL has {longest:,} characters", hint="canonical URLs have at most 8,000"
-        )
+        raise StoreError(f"a URL has {longest:,} bytes", hint="canonical URLs have at most 8,000")
+    return texts
 
 
 def settle_excess(connection: apsw.Connection) -> Settled:
@@ -181,21 +180,18 @@ def _settle(connection: apsw.Connection, repository: int, settled: Settled) -> N
     chunks = chunk.load(connection, repository, waiting.keys)
     known = StoredTexts(connection, repository)
     verdicts = judge(chunks.run, waiting, known)
-    texts = waiting.texts.take(verdicts.new_texts)
+    texts = waiting.texts.select(verdicts.new_texts[verdicts.numbered])
     first = chunk.known(connection, repository)
     if first + len(texts) > MAX_NUMBER:
         raise StoreError(f"repository {repository} of seen URLs is full")
-    if texts:
+    if len(texts):
         append(connection, repository, first, texts)
     store_run(connection, repository, chunks, verdicts, first)
     settled.judged += len(waiting.keys)
     settled.new += len(texts)
     settled.compared += verdicts.compared
-    settled.urls += [
-        decoded(text)
-        for text, told in zip(texts, verdicts.announced.tolist(), strict=True)
-        if not told
-    ]
+    untold = np.flatnonzero(~verdicts.announced[verdicts.numbered])
+    settled.urls += (texts.select(untold) if len(untold) < len(texts) else texts).decoded()
 
 
 def store_run(
@@ -209,6 +205,7 @@ def store_run(
     refs = chunks.run.refs
     changed = verdicts.changed
     refs[changed] = refs_of(numbers_of(refs[changed]), verdicts.marks)
-    numbers = np.arange(first_number, first_number + len(verdicts.new_keys))
+    numbers = np.empty(len(verdicts.new_keys), np.int64)
+    numbers[verdicts.numbered] = np.arange(first_number, first_number + len(numbers))
     added = Run(verdicts.new_keys, refs_of(numbers, verdicts.new_marks))
     chunk.save(connection, repository, chunks, changed, added)

@@ -68,7 +68,7 @@ class StoredTexts:
 
 
 def append(
-    connection: apsw.Connection, repository: int, first_number: int, texts: list[bytes]
+    connection: apsw.Connection, repository: int, first_number: int, texts: TextBlock
 ) -> None:
     """Store the texts of new URLs, which are numbered from `first_number` on."""
     last = connection.execute(
@@ -78,20 +78,20 @@ def append(
     ).fetchone()
     if last and last[2] + len(texts) <= ROW_TEXTS:
         row, _, urls, frame = last
-        block = TextBlock.join([decompressed(frame, urls), TextBlock.of_octets(texts)])
+        block = TextBlock.join([decompressed(frame, urls), texts])
         connection.execute(
             "UPDATE seen_text SET urls = ?, texts = ? WHERE seen_text_id = ?",
             (len(block), compressed(block, TEXT_LEVEL), row),
         )
         return
     for start in range(0, len(texts), ROW_TEXTS):
-        part = texts[start : start + ROW_TEXTS]
+        part = texts.part(start, min(start + ROW_TEXTS, len(texts)))
         connection.execute(
             "INSERT INTO seen_text (repository, first_number, urls, texts) VALUES (?, ?, ?, ?)",
             (
                 repository,
                 first_number + start,
                 len(part),
-                compressed(TextBlock.of_octets(part), TEXT_LEVEL),
+                compressed(part, TEXT_LEVEL),
             ),
         )

@@ -90,7 +90,7 @@ def test_any_text_is_seen_once_and_returned_as_it_was(connection, file, given):
 
 
 def test_a_text_above_a_megabyte_is_refused_before_anything_is_stored(connection, file):
-    with pytest.raises(StoreError, match="1,048,577 characters"):
+    with pytest.raises(StoreError, match="1,048,577 bytes"):
         seen.offer(connection, file, ["http://a.org/", "x" * (2**20 + 1)], SeenMark.WAITING)
     assert tables(connection)["seen_pending"] == []
 
@@ -214,3 +214,16 @@ def test_many_urls_at_once_do_not_overtake_those_that_came_one_by_one(connection
     seen.offer(connection, file, [url, *many], SeenMark.PAGE, sets=True)
     seen.settle_all(connection)
     assert known.marks(connection, file, [url]) == [SeenMark.PAGE]
+
+
+def test_the_urls_of_a_host_are_stored_in_order_of_arrival(connection, file):
+    first = [f"https://h{n % 5}.org/{n * 7919 % 1000}" for n in range(1_000)]
+    second = [f"https://h{n % 5}.org/later/{n * 7919 % 1000}" for n in range(1_000)]
+    told = (
+        settled(connection, file, first + first[:50]).urls + settled(connection, file, second).urls
+    )
+    stored = [url for url, _ in known.urls_with_marks(connection)]
+    for host in range(5):
+        arrived = [url for url in first + second if f"//h{host}." in url]
+        assert [url for url in stored if f"//h{host}." in url] == arrived
+        assert [url for url in told if f"//h{host}." in url] == arrived
