@@ -8,6 +8,7 @@ alone: from keys that were hashed before, without texts.
 
 from __future__ import annotations
 
+import os
 import tempfile
 import time
 from collections.abc import Callable
@@ -17,6 +18,7 @@ from typing import Final
 
 import numpy as np
 
+from crawld.bench.process import memory_mb
 from crawld.bench.result import Metrics, build_result, figures
 from crawld.bench.run import Progress
 from crawld.bench.seen_btree import Btree
@@ -72,7 +74,7 @@ def _ours(folder: Path, web: SeenWeb, urls: int) -> Runs:
         cycle = web.cycle(urls)
         texts = cycle.fetched.texts(), cycle.extracted.texts()
         runs.append(_timed("cycle_end_to_end", partial(contender.cycle, *texts)))
-    runs[0]["peak_rss_mb"] = _peak_rss_mb()
+    runs[0]["peak_rss_mb"] = memory_mb(os.getpid(), "VmHWM")
     runs[0]["bytes_per_url"] = contender.structure_bytes() / contender.known()
     runs[0]["text_bytes_per_url"] = contender.text_bytes() / contender.known()
     runs[0]["waiting_per_known"] = contender.waiting() / contender.known()
@@ -168,12 +170,6 @@ def _canonicalise_us() -> float:
 def _reset_peak() -> None:
     """Let the kernel measure the largest memory from here on."""
     Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
-
-
-def _peak_rss_mb() -> float:
-    lines = Path("/proc/self/status").read_text(encoding="ascii").splitlines()
-    kib = next(line.split()[1] for line in lines if line.startswith("VmHWM"))
-    return int(kib) / 1024
 
 
 _CONTENDERS: Final[dict[str, Callable[[Path, SeenWeb, int], Runs]]] = {
