@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 
 from crawld.cli.lab import app
 from crawld.errors import OperatorError
-from crawld.lab.contenders import NAMES, make_contender
+from crawld.lab.contenders import NAMES
 from crawld.lab.copies import Copies
 from crawld.lab.experiment import VisitBudget, budgets_of, simulate_table
 from crawld.lab.hints import HintFeed, HintOptions
@@ -116,27 +116,68 @@ def test_a_mostly_false_source_costs_little(hints, most):
     assert np.mean(costs) < most
 
 
-def test_a_policy_does_not_see_the_future():
-    # Two worlds that are equal until the tenth day: the picks until then must be equal.
+class RecordedCopies(Copies):
+    """Copies that note which page was visited when."""
+
+    visits = []
+
+    def visit(self, page, at):
+        self.visits.append((page, at))
+        return super().visit(page, at)
+
+
+def visits_in_two_worlds(monkeypatch, policy, cut, **options):
+    """Return the visits until a cut, and those after it, of worlds that are equal until the cut."""
     rng = np.random.default_rng(5)
-    past = {f"p{k}": START - 90 * DAY_S + np.cumsum(rng.exponential(4e5, 30)) for k in range(8)}
-    cut = START + 10 * DAY_S
-    worlds = []
-    for shift in (0.0, 7e4):
-        times = {k: np.where(v > cut, v + shift, v) for k, v in past.items()}
-        case = scenario_of(from_times(times), start=START, duration_s=30 * DAY_S)
-        entrant = make_contender("index", case, slot_s=7200.0, hindsight=False)
-        copies = Copies(case)
-        picks = []
-        for slot in range(120):
-            at = START + 7200.0 * slot
-            page = entrant.policy.select(at)
-            found = copies.visit(page, at)
-            entrant.models[page].observe_changes(found, at)
-            entrant.policy.record_visit(page, at, None)
-            picks.append(page)
-        worlds.append(picks)
-    assert worlds[0] == worlds[1]
+    past = {
+        f"p{page}": START - 500 * DAY_S + np.cumsum(rng.gamma(0.4, (page + 1) * 2e5, 900))
+        for page in range(8)
+    }
+    before, after = [], []
+    for world in range(2):
+        times = {}
+        for page, (name, known) in enumerate(past.items()):
+            # From the cut on the other world is slower or faster, and changes at other times.
+            later = known[known > cut]
+            pace = 0.2 if page % 2 else 5.0
+            times[name] = known if world == 0 else np.append(known[known <= cut], later)
+            if world == 1:
+                times[name][len(known) - len(later) :] = cut + 3e3 + (later - cut) * pace
+        case = scenario_of(from_times(times), start=START, duration_s=80 * DAY_S)
+        monkeypatch.setattr(RecordedCopies, "visits", [])
+        monkeypatch.setattr("crawld.lab.simulate.Copies", RecordedCopies)
+        run(case, Task(policy, 1.0, **options))
+        before.append(sorted(visit for visit in RecordedCopies.visits if visit[1] <= cut))
+        after.append(sorted(visit for visit in RecordedCopies.visits if visit[1] > cut))
+    return before, after
+
+
+@pytest.mark.parametrize("policy", NAMES)
+def test_a_policy_does_not_see_the_future(monkeypatch, policy):
+    # MERGE2 knows the first month of the period.
+    cut = START + (31 if policy == "merge2" else 10) * DAY_S
+    (one, other), _ = visits_in_two_worlds(monkeypatch, policy, cut)
+    assert len(one) > 60
+    assert one == other
+
+
+@pytest.mark.parametrize("policy", ["index", "greedy"])
+def test_a_policy_that_learns_uses_what_its_visits_find(monkeypatch, policy):
+    _, (one, other) = visits_in_two_worlds(monkeypatch, policy, START + 10 * DAY_S)
+    assert one != other
+
+
+@pytest.mark.parametrize("policy", ["proportional", "merge", "delayed", "unpolite", "greedy"])
+def test_hindsight_uses_the_period_itself(monkeypatch, policy):
+    (one, other), _ = visits_in_two_worlds(monkeypatch, policy, START + 10 * DAY_S, hindsight=True)
+    assert one != other
+
+
+def test_delayed_idles_where_merge_visits_ahead_of_time():
+    case = scenario()
+    visits = {policy: run(case, Task(policy, 0.5))["visits"] for policy in ("merge", "delayed")}
+    assert visits["merge"] == 0.5 * 12 * 60
+    assert visits["delayed"] < visits["merge"]
 
 
 def test_pages_born_inside_the_period_count_from_birth():
