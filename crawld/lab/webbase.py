@@ -99,7 +99,7 @@ def _rows(web: PagesByHost, share: float, seed: int) -> list[Result]:
         "proportional, cut to ceilings": objective(
             web, _cut_to_ceilings(web, proportional(web.change_rate, bandwidth))
         ),
-        "RANDOM": _random_freshness(web, polite.frequency),
+        "RANDOM": random_freshness(web, polite.frequency),
         "MERGE": best * merge,
         "DELAYED": best * delayed,
     }
@@ -124,8 +124,12 @@ def _cut_to_ceilings(web: PagesByHost, frequency: Floats) -> Floats:
     return np.asarray(frequency * scale[host])
 
 
-def _random_freshness(web: PagesByHost, frequency: Floats) -> float:
-    """Return the exact freshness of drawing pages ∝ f at each slot of their host."""
+def random_freshness(web: PagesByHost, frequency: Floats) -> float:
+    """Return the exact mean freshness of drawing pages ∝ f at each slot of their host.
+
+    Args:
+        frequency: visits per second of each page of the web.
+    """
     host = web.host_of_page()
     spent = np.bincount(host, frequency, web.hosts)
     total = 0.0
@@ -156,16 +160,22 @@ def _spacing_ratios(web: PagesByHost, frequency: Floats, seed: int) -> tuple[flo
             continue
         # A sample of the pages keeps their frequencies; the host's idle share is kept too.
         delay_s = float(web.ceiling[host] ** -1) * spent / float(f.sum())
-        scores = _merge_and_delayed(rate, f, rng.random(len(f)), delay_s)
+        scores = merge_and_delayed(rate, f, rng.random(len(f)), delay_s)
         fixed += float(mean_freshness(Order.FIXED, rate, f).mean())
         merge, delayed = merge + scores[0], delayed + scores[1]
     return (merge / fixed, delayed / fixed) if fixed else (1.0, 1.0)
 
 
-def _merge_and_delayed(
+def merge_and_delayed(
     rate: Floats, f: Floats, phases: Floats, delay_s: float
 ) -> tuple[float, float]:
-    """Return the expected freshness of MERGE and of DELAYED on one host."""
+    """Return the expected mean freshness of MERGE and of DELAYED on one host.
+
+    Args:
+        rate: changes per second of each page. f: its visits per second, > 0.
+        phases: of the ideal times, in (0, 1).
+        delay_s: time between two slots; MERGE has as many slots as visits.
+    """
     # Long enough for several visits to nearly every page, short enough for one array.
     span = min(_ROUNDS / float(np.quantile(f, 0.05)), _VISITS_MOST / float(f.sum()))
     visits = np.maximum(np.floor(f * span - phases).astype(np.int64) + 1, 0)

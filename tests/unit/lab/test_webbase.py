@@ -1,8 +1,13 @@
 """Policies on the synthetic web."""
 
+import numpy as np
 import pytest
 
-from crawld.lab.webbase import BANDWIDTHS, run_webbase
+from crawld.core.revisit.freshness import Order, mean_freshness
+from crawld.core.revisit.pages_by_host import PagesByHost
+from crawld.core.revisit.policies_frequency import DelayedPolicy, merge_schedule, phase
+from crawld.lab.webbase import BANDWIDTHS, merge_and_delayed, random_freshness, run_webbase
+from tests.unit.core.revisit.visits import visit_slots
 
 
 @pytest.fixture(scope="module")
@@ -27,6 +32,53 @@ def test_policies_have_the_published_order(result):
         for near in ("MERGE", "DELAYED"):
             assert abs(freshness(result, near)[share] - polite[share]) < 0.024
         assert freshness(result, "RANDOM")[share] > 0.77 * polite[share]
+
+
+def expected_freshness(visits, rate, slot_s):
+    """Return the mean freshness of pages, given the page visited at each slot (None: idle)."""
+    shown = np.array([-1 if page is None else page for page in visits])
+    found = []
+    for page, changes in enumerate(rate.tolist()):
+        gaps = np.diff(np.flatnonzero(shown == page)) * slot_s
+        found.append(-np.expm1(-changes * gaps).sum() / (changes * gaps.sum()))
+    return np.mean(found)
+
+
+def test_merge_and_delayed_are_scored_as_their_policies_visit():
+    # One lively page beside many quiet ones: where MERGE and DELAYED differ most.
+    pages = np.arange(201)
+    frequency = np.where(pages == 0, 1.0, 1.2 / 200)
+    rate = 1.6 * frequency
+    for load, slots in ((0.05, 200_000), (0.95, 40_000)):
+        slot_s = load / frequency.sum()
+        delayed = DelayedPolicy()
+        delayed.load(pages)
+        delayed.set_frequencies(pages, frequency)
+        visits = visit_slots(delayed, slots, step=slot_s)
+        phases = np.array([phase(page) for page in pages.tolist()])
+        scored = merge_and_delayed(rate, frequency, phases, slot_s)
+        merged = merge_schedule(pages, frequency, 40_000).tolist()
+        of_merge = expected_freshness(merged, rate, 1.0 / frequency.sum())
+        of_delayed = expected_freshness(visits, rate, slot_s)
+        assert scored == pytest.approx((of_merge, of_delayed), abs=2e-3)
+    even = float(mean_freshness(Order.FIXED, 1.6, 1.0))
+    idle_host = merge_and_delayed(rate[:2], frequency[:2] * [1, 100], phases[:2], 1e-6)
+    assert idle_host[1] == pytest.approx(
+        float(mean_freshness(Order.FIXED, rate[:2], frequency[:2] * [1, 100]).mean()), abs=1e-3
+    )
+    assert idle_host[0] < idle_host[1] < 2 * even
+
+
+def test_random_is_scored_as_its_slots_are_drawn():
+    # Three pages: one is drawn so often that its visits are no Poisson process.
+    rate, frequency = np.array([2.0, 1.0, 0.2]), np.array([0.7, 0.2, 0.1])
+    web = PagesByHost(rate, np.array([0, 3]), np.array([1.0]))
+    draws = np.random.default_rng(3).choice(3, 400_000, p=frequency).tolist()
+    assert random_freshness(web, frequency) == pytest.approx(
+        expected_freshness(draws, rate, 1.0), abs=2e-3
+    )
+    poisson = float((1.0 / (1.0 + rate / frequency)).mean())
+    assert abs(random_freshness(web, frequency) - poisson) > 0.02
 
 
 def test_an_interrupted_run_continues(result):
