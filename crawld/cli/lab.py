@@ -150,16 +150,23 @@ def peak(
     delay: Annotated[float, typer.Option(min=0.1, help="Mean seconds between requests.")] = 60.0,
     horizon: Annotated[str, typer.Option(help="Simulated time.")] = "1h",
     seed: Annotated[int, typer.Option(help="Random seed.")] = 0,
+    seeds: Annotated[
+        int, typer.Option(min=1, help="Repeat with this many seeds, and add the mean peaks.")
+    ] = 1,
     json_path: Annotated[Path, typer.Option("--json", help="Result file.")],
 ) -> None:
     """Measure the burstiness of policies against the theoretical bound on the peak."""
     import numpy as np
 
-    from crawld.lab.burstiness import peak_rows
+    from crawld.lab.burstiness import Row, mean_peaks, peak_rows
 
-    rates = 1.0 / (delay * np.random.default_rng(seed).uniform(0.5, 1.5, hosts))
-    rows = peak_rows(rates, horizon_s=parse_duration(horizon), seed=seed)
-    _write(json_path, {"rows": rows, "hosts": hosts, "delay_s": delay, "seed": seed})
+    runs: list[list[Row]] = []
+    with _progress() as bar:
+        for each in bar.track(range(seed, seed + seeds), description="peak"):
+            rates = 1.0 / (delay * np.random.default_rng(each).uniform(0.5, 1.5, hosts))
+            runs.append(peak_rows(rates, horizon_s=parse_duration(horizon), seed=each))
+    about: dict[str, object] = {"hosts": hosts, "delay_s": delay, "seed": seed}
+    _write(json_path, {"rows": runs[0], "means": mean_peaks(runs), **about})
 
 
 @app.command()
