@@ -8,7 +8,7 @@ A set of pages that shares one price is a *pool*: each held host is a pool, all 
 are one. `optimal_prices.py` finds the prices of all pools, in time linear in the pages.
 
 Source: Cho & Garcia-Molina, TODS 2003, section 5 (who solve N + 1 equations); PUC-Rio dissertation,
-chapter 5, for the ceilings. The pools and their solution are ours.
+chapter 4, for the ceilings. The pools and their solution are ours.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def allocate(web: PagesByHost, bandwidth: float) -> Allocation:
     Raises:
         ValueError: the bandwidth is negative, or infinite while a host has no ceiling.
 
-    Source: PUC-Rio dissertation, chapter 5 (OPT_POLITE).
+    Source: PUC-Rio dissertation, chapter 4 (OPT_POLITE).
     """
     if not bandwidth >= 0:
         raise ValueError("the bandwidth is negative or not a number")
@@ -92,7 +92,7 @@ def kkt_residual(web: PagesByHost, bandwidth: float, allocation: Allocation) -> 
         with f = 0 and λ > 0, the relative excess over a ceiling and over the bandwidth, the
         relative unused bandwidth, and the slack of held hosts.
 
-    Source: Karush-Kuhn-Tucker conditions of the concave problem; PUC-Rio dissertation, chapter 5.
+    Source: Karush-Kuhn-Tucker conditions of the concave problem; PUC-Rio dissertation, chapter 4.
     """
     worst = 0.0
     host = web.host_of_page()

@@ -5,7 +5,7 @@ to every page; no polite schedule is better, since equal spacing is best and pol
 restricts. Peak: hosts with equally spaced requests and independent phases send, in a short window,
 a number of requests that is a sum of independent bits and therefore stays close to its mean.
 
-Source: PUC-Rio dissertation, chapter 5 (bounds) and 4 (peaks); Hoeffding, JASA 1963, theorem 1.
+Source: PUC-Rio dissertation, chapters 4 (bounds) and 5 (peaks); Hoeffding, JASA 1963, theorem 1.
 """
 
 from __future__ import annotations

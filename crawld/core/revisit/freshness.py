@@ -100,7 +100,7 @@ def random_slot_freshness(change_rate: ArrayLike, share: ArrayLike, slot_s: floa
         p(1 − e^(−λΔ)) / (λΔ(1 − (1 − p)e^(−λΔ))), which tends to 1/(1 + λ/(p/Δ)) as Δ → 0.
 
     Source: the mean over the geometric number of slots between two visits of the freshness of one
-    slot; PUC-Rio dissertation, chapter 4.
+    slot; PUC-Rio dissertation, chapter 5.
 
     >>> round(float(random_slot_freshness(1.0, 1.0, 1.0)), 6)
     0.632121

@@ -12,7 +12,7 @@ A page without a frequency is new: it is visited at once, in order of arrival, a
 frequency of the others until the next allocation. A page with f = 0 is given up: it is selected
 only when no other page waits. 44 bytes a page.
 
-Source: PUC-Rio dissertation, chapter 4 (RANDOM, MERGE, DELAYED).
+Source: PUC-Rio dissertation, chapters 4 (DELAYED) and 5 (RANDOM, MERGE).
 """
 
 from __future__ import annotations

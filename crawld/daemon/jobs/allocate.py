@@ -10,7 +10,7 @@ The price of each host is stored. Policies that follow frequencies get them in p
 after each; other policies need none. The job's result states the distance from the optimum (KKT
 residual).
 
-Source: PUC-Rio dissertation, chapter 5.
+Source: PUC-Rio dissertation, chapter 4.
 """
 
 from __future__ import annotations
