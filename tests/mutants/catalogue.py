@@ -1,0 +1,136 @@
+"""Named faults in the science: each makes crawld say or do something that the research does not.
+
+`make mutants` runs the tests on each. A fault that no test finds shows a test that is missing.
+"""
+
+from __future__ import annotations
+
+from tests.mutants.mutant import Mutant
+
+_GREEDY = "crawld/core/revisit/policies_greedy.py"
+_GREEDY_TESTS = ("tests/unit/core/revisit/test_policies_greedy.py",)
+_CONTENDERS = "crawld/lab/contenders.py"
+_SIMULATE_TESTS = ("tests/unit/lab/test_simulate.py",)
+_FREQUENCY_TESTS = ("tests/unit/core/revisit/test_policies_frequency.py",)
+_WEBBASE_TESTS = ("tests/unit/lab/test_webbase.py",)
+_FRESHNESS_TESTS = ("tests/unit/core/revisit/test_freshness.py",)
+_DIFFERENCE_TESTS = ("tests/property/test_content_properties.py",)
+_BOTH_DIRECTIONS = """    return max(
+        one_way(left, right, block_bytes, max_steps), one_way(right, left, block_bytes, max_steps)
+    )
+"""
+
+MUTANTS = (
+    Mutant(
+        "GREEDY divides by S(a) where it should not, and the reverse",
+        _GREEDY,
+        "        if self._conditional:\n",
+        "        if not self._conditional:\n",
+        _GREEDY_TESTS,
+    ),
+    Mutant(
+        "GREEDY takes the waiting time for the gain",
+        _GREEDY,
+        "        gain = self._residual[slot] @ -np.diff(alive)\n",
+        "        gain = _WAITS.astype(np.float32)\n",
+        _GREEDY_TESTS,
+    ),
+    Mutant(
+        "GREEDY takes every residual life for one second",
+        _GREEDY,
+        "        out[part] = np.where(apart >= 0, life, 0.0)\n",
+        "        out[part] = np.where(apart >= 0, 1.0, 0.0)\n",
+        _GREEDY_TESTS,
+    ),
+    Mutant(
+        "the laboratory gives policies the year that is scored",
+        _CONTENDERS,
+        "    return scenario.start - YEAR_S, scenario.start\n",
+        "    return scenario.start, scenario.end\n",
+        _SIMULATE_TESTS,
+    ),
+    Mutant(
+        "a visit of the laboratory finds the changes of the next day",
+        "crawld/lab/copies.py",
+        "        return changes[before:after]\n",
+        "        return changes[before : bisect_right(changes, at + 86_400.0, before)]\n",
+        _SIMULATE_TESTS,
+    ),
+    Mutant(
+        "MERGE2 knows the whole period",
+        _CONTENDERS,
+        "        return scenario.start, min(scenario.start + _MONTH_S, scenario.end)\n",
+        "        return scenario.start, scenario.end\n",
+        _SIMULATE_TESTS,
+    ),
+    Mutant(
+        "the laboratory runs MERGE for DELAYED",
+        _CONTENDERS,
+        '        policy = DelayedPolicy() if name == "delayed" else MergePolicy()\n',
+        "        policy = MergePolicy()\n",
+        _SIMULATE_TESTS,
+    ),
+    Mutant(
+        "WEBBASE scores MERGE for DELAYED",
+        "crawld/lab/webbase.py",
+        "_freshness_of_visits(page, moved, rate, f)",
+        "_freshness_of_visits(page, merged, rate, f)",
+        _WEBBASE_TESTS,
+    ),
+    Mutant(
+        "WEBBASE scores DELAYED for MERGE",
+        "crawld/lab/webbase.py",
+        "_freshness_of_visits(page, merged, rate, f)",
+        "_freshness_of_visits(page, moved, rate, f)",
+        _WEBBASE_TESTS,
+    ),
+    Mutant(
+        "WEBBASE scores RANDOM as 1/(1 + r)",
+        "crawld/lab/webbase.py",
+        "random_slot_freshness(web.change_rate[part] / used, p, 1.0).sum()",
+        "(1.0 / (1.0 + web.change_rate[part] / used / p)).sum()",
+        _WEBBASE_TESTS,
+    ),
+    Mutant(
+        "the freshness of random slots is that of a Poisson process",
+        "crawld/core/revisit/freshness.py",
+        "        fresh = p * in_slot / (-np.expm1(-changes) + p * survive)\n",
+        "        fresh = 1.0 / (1.0 + changes / p) + 0.0 * in_slot * survive\n",
+        _FRESHNESS_TESTS,
+    ),
+    Mutant(
+        "all pages have the same phase",
+        "crawld/core/revisit/policies_frequency.py",
+        'xxhash.xxh3_64_intdigest(page.to_bytes(8, "little", signed=True))',
+        "(xxhash.xxh3_64_intdigest(b'') + 0 * page)",
+        _FREQUENCY_TESTS,
+    ),
+    Mutant(
+        "MERGE runs on the clock of the wall",
+        "crawld/core/revisit/policies_frequency.py",
+        "            due += interval\n        # An unscheduled",
+        "            due = now + interval\n        # An unscheduled",
+        _FREQUENCY_TESTS,
+    ),
+    Mutant(
+        "the difference counts only what is new",
+        "crawld/core/content/difference.py",
+        _BOTH_DIRECTIONS,
+        "    return one_way(left, right, block_bytes, max_steps)\n",
+        _DIFFERENCE_TESTS,
+    ),
+    Mutant(
+        "the difference counts only what is gone",
+        "crawld/core/content/difference.py",
+        _BOTH_DIRECTIONS,
+        "    return one_way(right, left, block_bytes, max_steps)\n",
+        _DIFFERENCE_TESTS,
+    ),
+    Mutant(
+        "the detection of replicas puts each before all that are equal",
+        "crawld/lab/replicas.py",
+        "    reciprocal = 1.0 / (1 + over + rng.integers(0, ties + 1))\n",
+        "    reciprocal = 1.0 / (1 + over + 0 * ties)\n",
+        ("tests/unit/lab/test_replicas.py",),
+    ),
+)

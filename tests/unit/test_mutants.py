@@ -1,0 +1,42 @@
+"""The catalogue of named faults fits the source; its runner tells whether a fault is found."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.mutants.catalogue import MUTANTS
+from tests.mutants.mutant import Mutant, copy_source
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
+def test_a_named_fault_has_its_place_and_its_tests(mutant):
+    assert (ROOT / mutant.module).read_text(encoding="utf-8").count(mutant.old) == 1
+    assert mutant.new != mutant.old
+    assert all((ROOT / path).exists() for path in mutant.tests)
+
+
+def test_the_runner_tells_whether_the_tests_find_a_fault(tmp_path):
+    source = tmp_path / "root"
+    (source / "crawld").mkdir(parents=True)
+    (source / "tests").mkdir()
+    (source / "crawld" / "__init__.py").touch()
+    (source / "crawld" / "sums.py").write_text("def add(a, b):\n    return a + b\n")
+    test = "from crawld.sums import add\n\n\ndef test_add():\n    assert add({}, 2) == 4\n"
+    (source / "tests" / "test_good.py").write_text(test.format(2))
+    (source / "tests" / "test_weak.py").write_text(test.format("0 * 2 + 2"))
+
+    def found(new, tests):
+        copy = tmp_path / f"copy{len(list(tmp_path.iterdir()))}"
+        copy_source(source, copy)
+        mutant = Mutant("a product for a sum", "crawld/sums.py", "a + b", new, tests)
+        mutant.apply(copy)
+        return mutant.is_found(copy)
+
+    assert found("a - b", ("tests/test_good.py",))
+    assert not found("a * b", ("tests/test_weak.py",))
+    with pytest.raises(ValueError, match="did not run"):
+        found("a - b", ("tests/none.py",))
+    with pytest.raises(ValueError, match="no single place"):
+        Mutant("none", "crawld/sums.py", "c", "d", ()).apply(source)
