@@ -55,6 +55,8 @@ def run(*, quick: bool, progress: Progress, known: int | None = None) -> dict[st
             with tempfile.TemporaryDirectory(prefix="crawld-bench-seen-") as folder:
                 progress(f"{name}: {known_urls:,} known URLs")
                 found = measure(Path(folder), SeenWeb(known_urls, 1), cycle_urls)
+            if name == "ours":
+                found[0]["known_urls"] = known_urls
             for number, metrics in enumerate(found):
                 progress(f"{name}: cycle {number}: {figures(metrics)}")
                 runs[name][number] |= {f"{key}{suffix}": each for key, each in metrics.items()}
@@ -66,26 +68,35 @@ def _ours(folder: Path, web: SeenWeb, urls: int) -> Runs:
     for part in web.parts(_PART_URLS):
         contender.load(part)
     contender.finish_load()
-    runs: Runs = []
+    runs: Runs = [{} for _ in range(_CYCLES)]
     while not _end_to_end(contender, web, urls):
         pass
     _reset_peak()
-    for _ in range(_CYCLES):
-        cycle = web.cycle(urls)
-        texts = cycle.fetched.texts(), cycle.extracted.texts()
-        runs.append(_timed("cycle_end_to_end", partial(contender.cycle, *texts)))
+    _measure_end_to_end(contender, web, urls, runs, "cycle_end_to_end")
     runs[0]["peak_rss_mb"] = memory_mb(os.getpid(), "VmHWM")
     runs[0]["bytes_per_url"] = contender.structure_bytes() / contender.known()
     runs[0]["text_bytes_per_url"] = contender.text_bytes() / contender.known()
     runs[0]["waiting_per_known"] = contender.waiting() / contender.known()
+    runs[0] |= _timed("remember", contender.remember)
+    assert contender.urls.keys is not None
+    runs[0]["keys_mb"] = contender.urls.keys.octets / 2**20
+    _measure_end_to_end(contender, web, urls, runs, "cycle_end_to_end_immediate")
+    contender.forget()
     contender.drop_waiting_texts()
     _measure_structure(contender, web, urls, runs, "cycle")
-    runs[0] |= _timed("remember", contender.remember)
+    contender.remember()
     _measure_structure(contender, web, urls, runs, "cycle_immediate")
-    assert contender.keys is not None
-    runs[0]["keys_mb"] = contender.keys.octets / 2**20
     contender.close()
     return runs
+
+
+def _measure_end_to_end(
+    contender: SeenContender, web: SeenWeb, urls: int, runs: Runs, name: str
+) -> None:
+    for metrics in runs:
+        cycle = web.cycle(urls)
+        texts = cycle.fetched.texts(), cycle.extracted.texts()
+        metrics |= _timed(name, partial(contender.cycle, *texts))
 
 
 def _measure_structure(
@@ -97,7 +108,7 @@ def _measure_structure(
 
 
 def _end_to_end(contender: SeenContender, web: SeenWeb, urls: int) -> int:
-    """Take a cycle and return how many URLs had their verdict."""
+    """Take a cycle and return how many URLs were told to be new."""
     cycle = web.cycle(urls)
     return contender.cycle(cycle.fetched.texts(), cycle.extracted.texts())
 

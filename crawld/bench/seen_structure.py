@@ -12,16 +12,17 @@ import numpy as np
 from crawld.bench.seen_web import Cycle, SomeUrls
 from crawld.core.seen.event import Events, SeenMark, event_of
 from crawld.core.seen.judge import Flags, PendingUrls, judge
-from crawld.core.seen.key_set import KeySet
 from crawld.core.seen.keys import REPOSITORIES, Keys, UrlKeys, by_repository, repository_order
 from crawld.core.seen.run import Positions, Run, refs_of
 from crawld.core.seen.texts import TextBlock
 from crawld.store.engine import migrate
 from crawld.store.engine.connection import open_connection
-from crawld.store.seen import chunk, immediate, pending, seen, text
+from crawld.store.seen import chunk, pending, seen, text
 from crawld.store.seen.seen import SeenFile
+from crawld.store.seen.seen_urls import SeenUrls
 
 _SEED: Final = 0x5EED
+_MEMORY_BYTES: Final = 8 * 2**30
 _FETCHED: Final = event_of(SeenMark.PAGE, sets=True)
 _EXTRACTED: Final = event_of(SeenMark.WAITING)
 
@@ -52,7 +53,7 @@ class SeenContender:
         migrate.migrate(path)
         self.connection = open_connection(path)
         self.file = SeenFile.of(self.connection, _SEED)
-        self.keys: KeySet | None = None
+        self.urls = SeenUrls(self.file, 0)
         self._loaded: list[list[Keys]] = [[] for _ in range(REPOSITORIES)]
 
     def close(self) -> None:
@@ -86,12 +87,13 @@ class SeenContender:
             self._checkpoint()
 
     def cycle(self, fetched: list[str], extracted: list[str]) -> int:
-        """Take a cycle, end to end; return how many URLs had their verdict."""
+        """Take a cycle, end to end; return how many URLs are new, as far as is known."""
         with self.connection:
-            seen.offer(self.connection, self.file, fetched, SeenMark.PAGE, sets=True)
-            settled = seen.take(self.connection, self.file, extracted, SeenMark.WAITING)
+            new = self.urls.offer(self.connection, fetched, SeenMark.PAGE, sets=True)
+            new += self.urls.offer(self.connection, extracted, SeenMark.WAITING)
+        self.urls.committed()
         self._checkpoint()
-        return settled.judged
+        return len(new)
 
     def drop_waiting_texts(self) -> None:
         """Let only the keys of URLs wait."""
@@ -112,21 +114,25 @@ class SeenContender:
         with self.connection:
             self._put(cycle.fetched, np.full(len(cycle.fetched.key), _FETCHED, np.uint8))
             events = np.full(len(cycle.extracted.key), _EXTRACTED, np.uint8)
-            if self.keys is not None:
-                new = self.keys.missing(cycle.extracted)
+            if self.urls.keys is not None:
+                new = self.urls.keys.missing(cycle.extracted)
                 told = event_of(SeenMark.WAITING, announced=True)
                 events[new] = told
             self._put(cycle.extracted, events)
             for repository in seen.due(self.connection):
                 self._settle(repository)
-        if self.keys is not None:
+        if self.urls.keys is not None:
             at = np.flatnonzero(new)
-            self.keys.add(UrlKeys(cycle.extracted.repository[at], cycle.extracted.key[at]))
+            self.urls.keys.add(UrlKeys(cycle.extracted.repository[at], cycle.extracted.key[at]))
         self._checkpoint()
 
     def remember(self) -> None:
-        """Change to immediate answers."""
-        self.keys = immediate.load(self.connection)
+        """Change to answers at once."""
+        self.urls = SeenUrls.open(self.connection, self.file, _MEMORY_BYTES)
+
+    def forget(self) -> None:
+        """Change to answers within a batch."""
+        self.urls = SeenUrls(self.file, 0)
 
     def structure_bytes(self) -> int:
         """Return the bytes of the file that are not texts of settled URLs."""

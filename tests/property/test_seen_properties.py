@@ -14,14 +14,16 @@ from crawld.core.seen.keys import URL_BITS
 from crawld.core.seen.texts import TextBlock
 from crawld.store.engine import migrate
 from crawld.store.engine.connection import open_connection
-from crawld.store.seen import immediate, known, pending, seen, text
+from crawld.store.seen import known, pending, seen, text
 from crawld.store.seen.seen import SeenFile
+from crawld.store.seen.seen_urls import SeenUrls
 
 HOSTS = ["a.org", "b.org", "c.org:8080", "d.example"]
 URLS = st.builds("https://{}/{}".format, st.sampled_from(HOSTS), st.integers(0, 60))
 STRANGE = st.sampled_from(["", "/", "x", "a//b", "\0", "http://a.org/\n", "http://\ud800/é", "日"])
 BATCHES = st.lists(URLS | STRANGE, max_size=30)
 MARKS = st.sampled_from(list(SeenMark))
+MEMORY = st.sampled_from([0, 8 * 40, 2**30])  # for no key, for forty, for all
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -39,16 +41,18 @@ def small_blocks():
 class SeenMachine(RuleBasedStateMachine):
     """Offers URLs to a file and to a dict."""
 
-    @initialize(bits=st.sampled_from([0, 2, 5, URL_BITS]), seed=st.integers(0, 2**64 - 1))
-    def open(self, bits, seed):
+    @initialize(
+        bits=st.sampled_from([0, 2, 5, URL_BITS]), seed=st.integers(0, 2**64 - 1), memory=MEMORY
+    )
+    def open(self, bits, seed, memory):
         self.folder = tempfile.TemporaryDirectory()
         self.path = Path(self.folder.name) / "crawld.db"
         migrate.migrate(self.path)
         self.connection = open_connection(self.path)
         self.connection.execute("PRAGMA synchronous = OFF")  # no test cuts the power
         self.seed, self.bits = seed, bits
-        self.file = SeenFile(SeenFile.of(self.connection, seed).seed, bits)
-        self.keys = None  # memory of the immediate mode
+        file = SeenFile(SeenFile.of(self.connection, seed).seed, bits)
+        self.urls = SeenUrls.open(self.connection, file, memory)
         self.model = {}
         self.told = []
 
@@ -69,32 +73,24 @@ class SeenMachine(RuleBasedStateMachine):
         assert len(self.told) == len(set(self.told))
         assert set(self.told) <= set(self.model)
 
-    def offer(self, urls, mark, sets):
-        """Offer in an open transaction; return what is new and the keys to remember."""
-        if self.keys is None:
-            return seen.take(self.connection, self.file, urls, mark, sets=sets).urls, None
-        answer = immediate.offer(self.connection, self.file, self.keys, urls, mark, sets=sets)
-        return answer.new + seen.settle_excess(self.connection).urls, answer.keys
-
     @rule(batches=st.lists(st.tuples(BATCHES, MARKS, st.booleans()), min_size=1, max_size=3))
     def commit(self, batches):
+        self.connection.execute("BEGIN IMMEDIATE")
         for urls, mark, sets in batches:
-            self.connection.execute("BEGIN IMMEDIATE")
-            new, keys = self.offer(urls, mark, sets)
-            self.connection.execute("COMMIT")
-            if keys is not None:
-                self.keys.add(keys)
-            self.told += new
+            self.told += self.urls.offer(self.connection, urls, mark, sets=sets)
             for url in urls:
                 if sets or url not in self.model:
                     self.model[url] = mark
+        self.connection.execute("COMMIT")
+        self.urls.committed()
         self.check_told()
 
     @rule(urls=BATCHES, mark=MARKS, sets=st.booleans())
     def roll_back(self, urls, mark, sets):
         self.connection.execute("BEGIN IMMEDIATE")
-        self.offer(urls, mark, sets)
+        self.urls.offer(self.connection, urls, mark, sets=sets)
         self.connection.execute("ROLLBACK")
+        self.urls.rolled_back()
 
     @rule()
     def settle(self):
@@ -103,28 +99,23 @@ class SeenMachine(RuleBasedStateMachine):
         self.connection.execute("COMMIT")
         self.check_told()
 
-    @rule()
-    def restart(self):
+    @rule(memory=MEMORY)
+    def restart(self, memory):
         self.connection.close()
         self.connection = open_connection(self.path)
         self.connection.execute("PRAGMA synchronous = OFF")
-        self.file = SeenFile(SeenFile.of(self.connection, self.seed ^ 1).seed, self.bits)
-        assert self.file.seed == self.seed
-        if self.keys is not None:
-            self.keys = immediate.load(self.connection)
-
-    @rule()
-    def change_mode(self):
-        self.keys = immediate.load(self.connection) if self.keys is None else None
+        file = SeenFile(SeenFile.of(self.connection, self.seed ^ 1).seed, self.bits)
+        assert file.seed == self.seed
+        self.urls = SeenUrls.open(self.connection, file, memory)
 
     @rule(urls=BATCHES)
     def read(self, urls):
-        assert known.marks(self.connection, self.file, urls) == list(map(self.model.get, urls))
+        assert known.marks(self.connection, self.urls.file, urls) == list(map(self.model.get, urls))
 
-    @precondition(lambda self: hasattr(self, "keys") and self.keys is not None)
+    @precondition(lambda self: hasattr(self, "urls") and self.urls.keys is not None)
     @invariant()
     def memory_knows_all(self):
-        missing = self.keys.missing(self.file.keys(TextBlock.of(list(self.model))))
+        missing = self.urls.keys.missing(self.urls.file.keys(TextBlock.of(list(self.model))))
         assert not missing.any()
 
 

@@ -18,6 +18,8 @@ RECENT_SHARE: Final = 1 / 8
 """Recent keys are merged when they are more than this share of the others: a key is copied about
 eight times while a set doubles, and a batch copies an eighth of it at most."""
 
+KEY_BYTES: Final = 8
+
 _MIN_RECENT: Final = 4_096
 
 
@@ -34,7 +36,7 @@ class KeySet:
     @property
     def octets(self) -> int:
         """Memory of the keys, bytes."""
-        return 8 * len(self)
+        return KEY_BYTES * len(self)
 
     def missing(self, keys: UrlKeys) -> NDArray[np.bool_]:
         """Return which URLs are certainly new; of several with one key only the first."""
@@ -62,6 +64,13 @@ class KeySet:
         """Add keys; those that are in it stay."""
         for repository, of in by_repository(keys):
             self.add_to(repository, keys.key[of])
+
+    def merge(self, others: KeySet) -> None:
+        """Add the keys of another set."""
+        for repository in range(REPOSITORIES):
+            for keys in (others._keys[repository], others._recent[repository]):
+                if len(keys):
+                    self.add_to(repository, keys)
 
     def add_to(self, repository: int, keys: Keys) -> None:
         """Add keys of one repository."""

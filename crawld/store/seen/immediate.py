@@ -2,11 +2,12 @@
 
 URLs still wait for the turn of their repository, where their texts are compared. So a file changes
 from one way to the other without a rebuild: `load` reads the keys, and whoever drops them goes on
-with `crawld.store.seen.seen` alone.
+with `crawld.store.seen.seen` alone (`crawld.store.seen.seen_urls` decides).
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import apsw
@@ -26,7 +27,7 @@ class ImmediateAnswer:
 
     Attributes:
         new: the new ones, each once.
-        keys: their keys; add them to the set after the commit.
+        keys: their keys; add them to a set after the commit.
     """
 
     new: list[str]
@@ -53,7 +54,7 @@ def load(connection: apsw.Connection) -> KeySet:
 def offer(
     connection: apsw.Connection,
     file: SeenFile,
-    known: KeySet,
+    known: Iterable[KeySet],
     urls: list[str],
     mark: SeenMark,
     *,
@@ -61,14 +62,15 @@ def offer(
 ) -> ImmediateAnswer:
     """Let URLs wait for their verdict, and return at once which are certainly new.
 
-    The set is not changed: a transaction that fails leaves it right.
+    Args:
+        known: sets of keys; they are not changed, because a transaction may fail.
 
     Raises:
         StoreError: a text is too long.
     """
     texts = checked(urls)
     keys = file.keys(texts)
-    new = known.missing(keys)
+    new = np.logical_and.reduce([each.missing(keys) for each in known])
     event = event_of(mark, sets=sets)
     told = event_of(mark, sets=sets, announced=True)
     if urls:

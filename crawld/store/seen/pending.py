@@ -139,6 +139,12 @@ def _undivided(connection: apsw.Connection) -> tuple[UrlKeys, Events, TextBlock]
     return found, np.concatenate([np.zeros(0, np.uint8), *events]), TextBlock.join(blocks)
 
 
+def count(connection: apsw.Connection) -> int:
+    """Return how many URLs wait."""
+    urls: int = connection.execute("SELECT coalesce(sum(urls), 0) FROM seen_pending").get
+    return urls
+
+
 def backlogs(connection: apsw.Connection) -> list[Backlog]:
     """Return what waits in each repository that has any."""
     return [

@@ -1,11 +1,13 @@
 """The contenders of `crawld bench seen` answer exactly, before any of them is measured."""
 
+import json
 from contextlib import closing
 
 import numpy as np
 import pytest
 
 from crawld.bench import seen as benchmark
+from crawld.bench import seen_plot
 from crawld.bench.seen_btree import Btree
 from crawld.bench.seen_drum import Drum
 from crawld.bench.seen_structure import SeenContender
@@ -116,7 +118,7 @@ def test_the_structure_alone_finds_as_many_new_urls(web, tmp_path, monkeypatch):
             for _ in range(CYCLES):
                 contender.structure_cycle(contender.hashed(web.cycle(1_000)))
         assert contender.known() == web.known
-        assert len(contender.keys) == web.known
+        assert len(contender.urls.keys) == web.known
 
 
 def test_the_benchmark_measures_every_contender():
@@ -124,6 +126,7 @@ def test_the_benchmark_measures_every_contender():
     value = benchmark.run(quick=True, progress=lines.append)
     times = {"cycle_s", "cycle_cpu_s"}
     assert value["ours"].keys() >= times | {
+        "cycle_end_to_end_immediate_s",
         *("cycle_end_to_end_s", "cycle_end_to_end_cpu_s", "cycle_immediate_s", "remember_s"),
         *("bytes_per_url", "text_bytes_per_url", "canonicalise_us", "peak_rss_mb", "keys_mb"),
     }
@@ -132,3 +135,17 @@ def test_the_benchmark_measures_every_contender():
     assert value["runs"] >= 5
     assert all(figure > 0 for figure in value["ours"].values())
     assert lines[0] == "ours: 50,000 known URLs"
+    assert {point["line"] for point in seen_plot.points([value]) if point["known"] == 0.05} == {
+        *("crawld, end to end", "crawld, bounded memory", "crawld, keys in memory"),
+        *("DRUM", "VEUNI", "SQLite B-tree"),
+    }
+
+
+def test_results_are_drawn(tmp_path):
+    result = {"ours": {"known_urls": 1_000_000, "cycle_cpu_s": 0.3}, "baselines": {}}
+    (tmp_path / "result.json").write_text(json.dumps(result), encoding="utf-8")
+    seen_plot.main([str(tmp_path / "result.json"), str(tmp_path / "plot.svg")])
+    text = (tmp_path / "plot.svg").read_text(encoding="utf-8")
+    assert "crawld, bounded memory" in text
+    assert "DRUM, published" in text
+    assert "VEUNI<" not in text
