@@ -85,7 +85,7 @@ class World:
 
     def judge(self, search):
         for one in HOSTS:
-            search.set_links(one + 1, np.array(sorted(self.links[one]), dtype=np.uint64))
+            search.set_links({one + 1: np.array(sorted(self.links[one]), dtype=np.uint64)})
         hosts = [
             SourceHost(
                 one + 1, NAMES[one], self.addresses[one] or None, 0.0, False, self.certificates[one]
@@ -139,6 +139,6 @@ def test_only_pairs_of_hosts_that_moved_are_judged(texts, changes):
     with mock.patch.object(search_module, "GROWTH", 1e9):
         search.add(list(world.pages.values()))
         assert world.judge(search).judged == 0
-        search.set_links(1, np.array([77], dtype=np.uint64))
+        search.set_links({1: np.array([77], dtype=np.uint64)})
         world.links[0] = {77}
         assert world.judge(search).judged < len(NAMES)

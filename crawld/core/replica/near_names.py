@@ -6,7 +6,8 @@ the few that follow it
 
 - by name, among the hosts that have one label before their public suffix, or
 - by the smallest key of a page and its text that it shows, then by host number (the older first),
-  among the hosts with the same smallest key; keys of `SEEDS` give an order each.
+  among the hosts with the same smallest key; keys of `SEEDS` give an order each. There each host is
+  paired with the first one, too: a copy that was met after many others still meets the oldest.
 
 Source: Hernández & Stolfo 1995, "The merge/purge problem" (sorted neighbourhood); Broder 1997 for
 the smallest key: hosts with the same pages have the same.
@@ -41,8 +42,9 @@ def near_pairs(
         begin: where the pages of each host begin, one more than hosts.
         path: key of the path of each page; `signature` of its text.
     """
-    orders = [names, *(content_order(begin, path, signature, seed) for seed in SEEDS)]
-    return distinct(np.concatenate([neighbours(order, group, window) for order, group in orders]))
+    contents = [content_order(begin, path, signature, seed) for seed in SEEDS]
+    found = [neighbours(order, group, window) for order, group in (names, *contents)]
+    return distinct(np.concatenate([*found, *(with_first(*one) for one in contents)]))
 
 
 def name_order(names: Sequence[str], labels: Sequence[str]) -> tuple[Ids, Ids]:
@@ -80,3 +82,13 @@ def neighbours(order: Ids, group: Ids, window: int = WINDOW) -> Ids:
         same = (group[step:] == group[:-step]) & (group[step:] >= 0)
         parts.append(pair_keys(order[:-step][same], order[step:][same]))
     return np.concatenate(parts)
+
+
+def with_first(order: Ids, group: Ids) -> Ids:
+    """Return the keys of the pairs of each host with the first one of its group."""
+    if not len(order):
+        return order
+    begins = np.ones(len(order), dtype=bool)
+    begins[1:] = group[1:] != group[:-1]
+    first = order[begins][np.cumsum(begins) - 1]
+    return pair_keys(first[~begins], order[~begins])

@@ -6,7 +6,7 @@ Everything is read in slices by a key, so that no reader holds a snapshot for lo
 from __future__ import annotations
 
 import array
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from typing import Any, Final, NamedTuple
 
 import apsw
@@ -174,3 +174,10 @@ def summarize_pages(connection: apsw.Connection, host_id: int) -> HostPageSummar
     ).fetchone()
     changed_at, secure, pages = row
     return HostPageSummary(float(changed_at), 2 * (secure or 0) > pages, pages)
+
+
+def summarize_hosts(
+    connection: apsw.Connection, host_ids: Iterable[int]
+) -> dict[int, HostPageSummary]:
+    """Return a summary of the pages of each of some hosts."""
+    return {host_id: summarize_pages(connection, host_id) for host_id in host_ids}

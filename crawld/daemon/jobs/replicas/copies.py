@@ -28,6 +28,9 @@ FIRST_COPIES: Final = 8
 MOST_COPIES: Final = 30
 """... or this many, if one of these names another host as canonical."""
 
+HOSTS_AT_ONCE: Final = 64
+"""Most hosts of which copies are read at once."""
+
 MAX_COPY_BYTES: Final = 4 * 2**20
 """Larger copies are not looked at."""
 
@@ -71,12 +74,16 @@ class CopyReader:
         self._marks = marks
         self._facts: dict[int, CopyFacts] = {}
 
-    async def read(self, host_id: int) -> Keys:
-        """Read the new copies of a host; return the sketch of the hosts it links to."""
-        before = self._facts.get(host_id, CopyFacts())
-        facts = await self._paced.read(read_facts, host_id, before, self._marks)
-        self._facts[host_id] = facts
-        return facts.linked
+    async def read(self, host_ids: Sequence[int]) -> dict[int, Keys]:
+        """Read the new copies of hosts; return the sketch of the hosts that each links to."""
+        begin = 0
+        while begin < len(host_ids):
+            wanted = host_ids[begin : begin + HOSTS_AT_ONCE]
+            before = [(host_id, self._facts.get(host_id, CopyFacts())) for host_id in wanted]
+            found = await self._paced.read(read_some, before, self._marks)
+            self._facts.update(zip(wanted, found, strict=False))
+            begin += len(found)
+        return {host_id: self._facts[host_id].linked for host_id in host_ids}
 
     def canonicals(self, numbers: Mapping[str, int]) -> dict[tuple[int, int], int]:
         """Return (from, to) host numbers to the pages that name the other as canonical."""
@@ -87,6 +94,23 @@ class CopyReader:
             for name, count in facts.counted().items()
             if (to := numbers.get(name)) is not None and to != host_id
         }
+
+
+def read_some(
+    connection: apsw.Connection, hosts: Sequence[tuple[int, CopyFacts]], marks: Marks
+) -> list[CopyFacts]:
+    """Return what the copies of the first of some hosts say, given with what they said before.
+
+    Ends after the host with which `MOST_COPIES` new copies were read; on a reader's thread.
+    """
+    found: list[CopyFacts] = []
+    copies = 0
+    for host_id, before in hosts:
+        found.append(read_facts(connection, host_id, before, marks))
+        copies += len(set(found[-1].read) - set(before.read))
+        if copies >= MOST_COPIES:
+            break
+    return found
 
 
 def read_facts(

@@ -7,15 +7,13 @@ visits that may decide a pair. Reads and writes are sliced, with rests between t
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
 import apsw
 import structlog
 
-from crawld.core.replica.canonical import HostProfile
-from crawld.core.replica.owners import crowded_domains, inlink_domains
 from crawld.core.replica.verdict import PROBED_PATHS, PairEvidence
 from crawld.daemon.crawl.context import BackgroundWork, CrawlContext
 from crawld.daemon.crawl.replica_leases import ReplicaLeases
@@ -24,6 +22,7 @@ from crawld.daemon.jobs.replicas.decision import Decision
 from crawld.daemon.jobs.replicas.judged import JudgedPair
 from crawld.daemon.jobs.replicas.ledger import PairLedger
 from crawld.daemon.jobs.replicas.plan import PlanInput, is_overdue, plan
+from crawld.daemon.jobs.replicas.profiles import HostProfiles
 from crawld.daemon.jobs.replicas.resting import REST_FACTOR
 from crawld.daemon.jobs.replicas.sampling import ReplicaSampling
 from crawld.daemon.jobs.replicas.search import ReplicaSearch, SearchResult, same_path_redirects
@@ -32,7 +31,7 @@ from crawld.daemon.jobs.runner import JITTER_SHARE
 from crawld.daemon.pacing import PacedReader
 from crawld.store.replica import inputs, replica
 from crawld.store.replica import pages as replica_pages
-from crawld.store.replica.inputs import Cursors, HostPageSummary, SourceHost
+from crawld.store.replica.inputs import Cursors, SourceHost
 from crawld.store.replica.pair import Pair
 from crawld.store.replica.replica import RESTING, ReplicaRow
 
@@ -56,11 +55,9 @@ class ReplicasJob(BackgroundWork):
         self._search = ReplicaSearch()
         self._sampling = ReplicaSampling(context, leases)
         self._cursors: Cursors | None = None
-        self._crowded: frozenset[str] = frozenset()
-        self._crowded_among = 0
         self._copies = CopyReader(self._paced, context.analyser.marks)
         self._ledger = PairLedger(context.database, context.workers)
-        self._summaries: dict[int, HostPageSummary] = {}
+        self._profiles = HostProfiles(context, self._search, self._paced)
         self._asked: dict[Pair, PairEvidence] = {}
         self._counts = {"pages": 0, "pairs": 0, "pruned": 0, "held": 0, "withdrawn": 0, "asked": 0}
 
@@ -93,7 +90,7 @@ class ReplicasJob(BackgroundWork):
             await self._sampling.check(await self._database.read(replica.list_replicas))
             rows = await self._database.read(replica.list_replicas)
         await self._sampling.grant_leases(rows)
-        await self._request_visits(hosts, found, rows)
+        await self._request_visits(found, rows)
         self._counts["pairs"] = len(found.pairs)
         for status in ("pruned", "held", "withdrawn"):
             self._counts[status] = sum(row.status == status for row in rows)
@@ -117,8 +114,7 @@ class ReplicasJob(BackgroundWork):
                     min(max(last.version_id, 0) + SLICE, up_to.version_id),
                 )
                 pages = await self._paced.read(inputs.pages_between, last, step)
-                for host_id in {page.host_id for page in pages}:
-                    self._summaries.pop(host_id, None)
+                self._profiles.forget({page.host_id for page in pages})
                 await self._workers.run(self._search.add, pages, abandon_on_cancel=True)
                 last = step
         self._cursors = up_to
@@ -127,15 +123,17 @@ class ReplicasJob(BackgroundWork):
         # What takes longer with more hosts runs in a thread.
         numbers, redirects = await self._database.read(_redirects, hosts)
         suspects = await self._workers.run(self._search.suspects, redirects, abandon_on_cancel=True)
-        for host_id in suspects:
-            self._search.set_links(host_id, await self._copies.read(host_id))
-        canonicals = self._copies.canonicals(numbers)
+        self._search.set_links(await self._copies.read(suspects))
         rows = await self._database.read(replica.list_replicas)
         stale = {row.host_id: row.since for row in rows if row.status == "withdrawn"}
-        stored = list(await self._ledger.load())
+        stored = await self._ledger.load()
         return await self._workers.run(
             lambda: self._search.judge(
-                hosts, redirects, canonicals, stale_before=stale, stored=stored
+                hosts,
+                redirects,
+                self._copies.canonicals(numbers),
+                stale_before=stale,
+                stored=stored.keys(),
             ),
             abandon_on_cancel=True,
         )
@@ -146,21 +144,19 @@ class ReplicasJob(BackgroundWork):
         now = self._clock.now()
         rows = await self._database.read(replica.list_replicas)
         stored = await self._ledger.load()
-        resting = {row.host_id for row in rows if row.status in RESTING}
-        fresh, kept = await self._workers.run(
-            _split_pairs, found.pairs, stored, resting, abandon_on_cancel=True
+        # What takes longer with more pairs runs in threads.
+        fresh, kept, evidence = await self._workers.run(
+            _split_pairs, found.pairs, stored, rows, self._ledger.words, abandon_on_cancel=True
         )
-        evidence = kept | {pair: judged.evidence for pair, judged in fresh.items()}
-        # The operator may have decided pairs that the search does not know.
-        evidence |= {pair: stored[pair] for pair in self._ledger.words if pair not in evidence}
         operator_words = self._ledger.words
+        pairs = await self._workers.run(_pairs, evidence, operator_words, rows)
         released = await self._database.read(replica.all_allowed)
         known = PlanInput(
             evidence=evidence,
             operator_words=operator_words,
             replicas=rows,
-            crowded=self._crowded_domains(hosts),
-            profiles=await self._host_profiles(hosts, {*evidence, *operator_words}, rows),
+            crowded=await self._profiles.crowded(hosts),
+            profiles=await self._profiles.of(hosts, pairs),
             hosts=len(hosts),
             limit=StormLimit(
                 share=None if released else self._config().replicas.storm_share,
@@ -175,45 +171,6 @@ class ReplicasJob(BackgroundWork):
             await self._database.write(replica.allow_all, allowed=False)
         return known
 
-    def _crowded_domains(self, hosts: list[SourceHost]) -> frozenset[str]:
-        if len(hosts) != self._crowded_among:
-            self._crowded = crowded_domains(host.host for host in hosts)
-            self._crowded_among = len(hosts)
-        return self._crowded
-
-    async def _host_profiles(
-        self, hosts: list[SourceHost], pairs: set[Pair], rows: list[ReplicaRow]
-    ) -> dict[int, HostProfile]:
-        partners: dict[int, set[int]] = {}
-        for one, other in (*pairs, *((row.host_id, row.canonical_id) for row in rows)):
-            partners.setdefault(one, set()).add(other)
-            partners.setdefault(other, set()).add(one)
-        preferred = set(self._config().replicas.prefer)
-        linking = {host_id: self._search.linking_hosts(host_id) for host_id in partners}
-        named = {*partners, *(source for sources in linking.values() for source in sources)}
-        names = await self._database.read(inputs.host_names, named)
-        profiles = {}
-        for host in hosts:
-            if host.host_id not in partners:
-                continue
-            own = self._summaries.get(host.host_id)
-            if own is None:
-                own = await self._database.read(inputs.summarize_pages, host.host_id)
-                self._summaries[host.host_id] = own
-            profiles[host.host_id] = HostProfile(
-                name=host.host,
-                preferred=host.preferred or host.host in preferred,
-                https=own.https,
-                first_seen_at=host.added_at,
-                inlinks=inlink_domains(
-                    (names[at] for at in linking[host.host_id] if at in names),
-                    (names[at] for at in (host.host_id, *partners[host.host_id])),
-                ),
-                pages=own.pages,
-                changed_at=own.changed_at,
-            )
-        return profiles
-
     async def _apply(self, decisions: list[Decision], rows: list[ReplicaRow], now: float) -> None:
         before = {row.host_id: row for row in rows}
         after = {decision.host_id: decision for decision in decisions}
@@ -227,7 +184,8 @@ class ReplicasJob(BackgroundWork):
                 await self._database.write(replica.drop_replica, host_id)
                 log.info("replica_dropped", host=row.host, canonical=row.canonical_host)
         look_at = now + self._config().replicas.first_sample_s
-        for decision in decisions:
+        changed = [each for each in decisions if not _is_stored(each, before.get(each.host_id))]
+        for decision in changed:
             previous = before.get(decision.host_id)
             if previous is None or (previous.status, previous.canonical_id) != (
                 decision.status,
@@ -240,24 +198,24 @@ class ReplicasJob(BackgroundWork):
                     status=decision.status,
                     why=decision.reason,
                 )
-        for begin in range(0, len(decisions), replica_pages.SLICE):
-            part = decisions[begin : begin + replica_pages.SLICE]
+        for begin in range(0, len(changed), replica_pages.SLICE):
+            part = changed[begin : begin + replica_pages.SLICE]
             await self._database.write(_put_decisions, part, now, look_at)
 
-    async def _request_visits(
-        self, hosts: list[SourceHost], found: SearchResult, rows: list[ReplicaRow]
-    ) -> None:
+    async def _request_visits(self, found: SearchResult, rows: list[ReplicaRow]) -> None:
         """Request early visits of pages that may decide a pair."""
-        names = {host.host_id: host.host for host in hosts}
-        settled = {row.host_id for row in rows if row.status in RESTING}
-        evidence = {(pair.one_id, pair.other_id): pair.evidence for pair in found.promising}
-        pairs = [
-            pair
-            for pair in found.undecided
-            if not settled.intersection(pair) and self._asked.get(pair) != evidence[pair]
-        ][:REQUESTED_PAIRS]
-        self._asked |= {pair: evidence[pair] for pair in pairs}
-        for one, other in pairs:
+        wanted = await self._workers.run(
+            _undecided, found, rows, self._asked, abandon_on_cancel=True
+        )
+        if not wanted:
+            return
+        self._asked |= wanted
+        names = {
+            host_id: name
+            for pair, evidence in wanted.items()
+            for host_id, name in zip(pair, evidence.names, strict=True)
+        }
+        for one, other in wanted:
             pages = await self._paced.read(replica_pages.shared_unvisited, one, other, PROBED_PATHS)
             for host_id, site_id in dict.fromkeys((page.host_id, page.site_id) for page in pages):
                 host = self._state.hosts.get(names[host_id])
@@ -268,12 +226,19 @@ class ReplicasJob(BackgroundWork):
 
 
 def _split_pairs(
-    judged: Sequence[JudgedPair], stored: Mapping[Pair, PairEvidence], resting: Collection[int]
-) -> tuple[dict[Pair, JudgedPair], dict[Pair, PairEvidence]]:
-    """Return the judged pairs that count, and the stored ones that stay as they are.
+    judged: Sequence[JudgedPair],
+    stored: Mapping[Pair, PairEvidence],
+    rows: Iterable[ReplicaRow],
+    decided: Iterable[Pair],
+) -> tuple[dict[Pair, JudgedPair], dict[Pair, PairEvidence], dict[Pair, PairEvidence]]:
+    """Return the judged pairs that count, the stored ones that stay as they are, and all evidence.
 
     The texts of resting pages age, so that their hosts keep the evidence for which they rest.
+
+    Args:
+        decided: pairs that the operator has decided; the search may not know them.
     """
+    resting = {row.host_id for row in rows if row.status in RESTING}
     fresh = {
         (pair.one_id, pair.other_id): pair
         for pair in judged
@@ -282,7 +247,38 @@ def _split_pairs(
     kept = {
         pair: known for pair, known in stored.items() if pair[0] in resting or pair[1] in resting
     }
-    return fresh, kept
+    evidence = kept | {pair: judged.evidence for pair, judged in fresh.items()}
+    evidence |= {pair: stored[pair] for pair in decided if pair not in evidence}
+    return fresh, kept, evidence
+
+
+def _pairs(
+    evidence: Iterable[Pair], decided: Iterable[Pair], rows: Iterable[ReplicaRow]
+) -> set[Pair]:
+    """Return all pairs of which the hosts are to be known."""
+    return {*evidence, *decided, *((row.host_id, row.canonical_id) for row in rows)}
+
+
+def _undecided(
+    found: SearchResult, rows: Iterable[ReplicaRow], asked: Mapping[Pair, PairEvidence]
+) -> dict[Pair, PairEvidence]:
+    """Return the first pairs that more pages may decide and that moved since they were asked."""
+    settled = {row.host_id for row in rows if row.status in RESTING}
+    evidence = {(pair.one_id, pair.other_id): pair.evidence for pair in found.promising}
+    wanted: dict[Pair, PairEvidence] = {}
+    for pair in found.undecided:
+        if not settled.intersection(pair) and asked.get(pair) != evidence[pair]:
+            wanted[pair] = evidence[pair]
+            if len(wanted) == REQUESTED_PAIRS:
+                break
+    return wanted
+
+
+def _is_stored(decision: Decision, row: ReplicaRow | None) -> bool:
+    return row is not None and (
+        (row.canonical_id, row.status, row.reason, row.waits_for)
+        == (decision.canonical_id, decision.status, decision.reason, decision.waits_for)
+    )
 
 
 def _put_decisions(

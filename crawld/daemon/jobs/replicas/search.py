@@ -172,9 +172,9 @@ class ReplicaSearch:
             self._roots.add(key)
         return key
 
-    def set_links(self, host_id: int, linked: Keys) -> None:
-        """Set the keys of the host names that a host links to."""
-        self._links[host_id] = linked
+    def set_links(self, links: Mapping[int, Keys]) -> None:
+        """Set the keys of the host names that each of some hosts links to."""
+        self._links.update(links)
 
     def linking_hosts(self, host_id: int) -> frozenset[int]:
         """Return the other hosts on which links to a host were found first."""

@@ -40,13 +40,19 @@ def test_throw_away_names_do_not_hide_a_replica(throw_away):
     assert set(wanted).isdisjoint(find_candidates(hosts).candidates().keys.tolist())
     pairs = near(hosts).tolist()
     assert set(wanted) <= set(pairs)
-    # Each host has at most so many neighbours in each of four orders.
-    assert len(pairs) <= 4 * WINDOW * len(victim)
+    # Each host has at most so many neighbours in each of four orders, and the oldest in three.
+    assert len(pairs) <= (4 * WINDOW + 3) * len(victim)
 
 
 def test_hosts_known_before_the_throw_away_names_stay_neighbours():
     names = ["shop.com", "moved-shop.net", *(f"x{number}.example" for number in range(CAP))]
     assert pair_keys(np.array([0]), np.array([1]))[0] in near(crowd(names))
+
+
+@pytest.mark.parametrize("throw_away", [CAP - 1, 4 * CAP])
+def test_a_copy_met_after_the_throw_away_names_still_meets_the_oldest_host(throw_away):
+    names = ["shop.com", *(f"x{at}.example" for at in range(throw_away)), "moved-shop.net"]
+    assert pair_keys(np.array([0]), np.array([throw_away + 1]))[0] in near(crowd(names))
 
 
 def test_hosts_without_texts_and_addresses_have_no_neighbours():
