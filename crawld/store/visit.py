@@ -130,6 +130,11 @@ class VisitRecord:
     left_at: float | None = None
     unread: bool = False
 
+    @property
+    def asked_at(self) -> float:
+        """Time of the request: the visit shows the page as of it, Unix seconds."""
+        return self.visited_at - (self.duration_s or 0.0)
+
 
 class LinkPart(NamedTuple):
     """Some links of a page, stored in a transaction of their own before that of its visit.
@@ -223,7 +228,7 @@ def record_in_parts(connection: apsw.Connection, visit: VisitRecord) -> InParts[
     if released:
         quarantine.read_whole(connection, visit.page_id)
     if is_removed and not is_requisite:
-        removal.record_visit(connection, visit.page_id, visit.outcome, visit.visited_at)
+        removal.record_visit(connection, visit.page_id, visit.outcome, visit.asked_at)
     if visit.left_at is not None:
         left_pages.record_visit(connection, visit.page_id, visit.outcome, visit.left_at)
     visit_id = _insert(connection, visit, version_id)
@@ -246,8 +251,15 @@ def record_in_parts(connection: apsw.Connection, visit: VisitRecord) -> InParts[
     if visit.hint_judgement is not None:
         # Without sources there are no hints.
         quiet = visit.hint_judgement.sources is None or not hint.judge(
-            connection, visit.page_id, visit.visited_at, visit.hint_judgement
+            connection,
+            visit.page_id,
+            visit.visited_at,
+            visit.hint_judgement,
+            asked_at=visit.asked_at,
         )
+    elif state == PageState.DISCOVERED:
+        has_copy = visit.outcome not in (Outcome.FAILED, Outcome.BLOCKED)
+        hint.answer_first(connection, visit.page_id, visit.asked_at if has_copy else math.inf)
     quiet_site_id = site_id if quiet and not is_requisite else None
     return RecordResult(visit_id, version_id, new_pages, quiet_site_id, released)
 

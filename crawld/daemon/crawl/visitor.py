@@ -337,9 +337,10 @@ class Visitor:
             return partial(queue.drop, page_id)
         if visit.retry_at is not None:
             if judgement.outcome in _GONE:
-                return partial(queue.retry, page_id, visit.retry_at, gone_at=visit.at)
+                return partial(queue.retry, page_id, visit.retry_at, gone_at=visit.asked_at)
             return partial(queue.retry, page_id, visit.retry_at)
-        return partial(queue.visited, page_id, visit.at, observation, visit.page.importance)
+        importance, asked_at = visit.page.importance, visit.asked_at
+        return partial(queue.visited, page_id, visit.at, observation, importance, asked_at=asked_at)
 
     def _recorded(
         self,

@@ -104,7 +104,7 @@ class PageQueue:
         self._left_out: set[int] = set()
         self.policy_name = self._policy_of = policy_name
         self._policy: Policy = _EMPTY
-        self._in_flight: dict[int, float] = {}  # with the latest change hinted at meanwhile
+        self._in_flight: set[int] = set()
         self._since_read: dict[int, float] = {}
         self._weights: dict[int, float] = {}
         self._hints: dict[int, LateHint] = {}
@@ -236,7 +236,7 @@ class PageQueue:
             if page is None:  # new requisites have turns of their own
                 return None if self.requisites else self._take_new()
             self._selectable -= 1
-        self._in_flight[page] = 0.0
+        self._in_flight.add(page)
         return page
 
     def select(self, now: float) -> int | None:
@@ -245,7 +245,7 @@ class PageQueue:
         if not self._selectable or self._idles(now):
             return None
         if (page := self._select(now)) is not None:
-            self._in_flight[page] = 0.0
+            self._in_flight.add(page)
         return page
 
     def _wake_rested(self, now: float) -> None:
@@ -256,9 +256,12 @@ class PageQueue:
                 self._since_read[page] = visited_at
             if observation is not None:
                 self._policy.record_visit(page, visited_at, observation)
-            if (late := self._hints.pop(page, None)) is not None:
-                late.record(self._policy, page)
+            self._record_late(page)
             self._selectable += 1
+
+    def _record_late(self, page: int) -> None:
+        if (late := self._hints.pop(page, None)) is not None:
+            late.record(self._policy, page)
 
     def _take_new(self) -> int | None:
         page = self.ahead.take()
@@ -281,7 +284,7 @@ class PageQueue:
         if page is None and self._selectable and not self._idles(now):
             page = self._select(now)
         if page is not None:
-            self._in_flight[page] = 0.0
+            self._in_flight.add(page)
             self._balance = min(self._balance + self._discovery_share, 1.0)
         return page
 
@@ -299,27 +302,46 @@ class PageQueue:
 
     def put_back(self, page: int) -> None:
         """Put back a page that was taken and not requested."""
-        self._in_flight.pop(page, None)
+        self._in_flight.discard(page)
         if page in self.ahead.held:
             self.ahead.put_back(page)
         elif page in self._policy:
             self._policy.release(page)
+            self._record_late(page)
             self._selectable += 1
         else:
             self._retries.add_recalled(page, AT_ONCE)
 
     def visited(
-        self, page: int, now: float, observation: VisitObservation, weight: float = 1.0
+        self,
+        page: int,
+        now: float,
+        observation: VisitObservation,
+        weight: float = 1.0,
+        *,
+        asked_at: float | None = None,
     ) -> None:
-        """Put back a page after a conclusive visit; it rests first."""
+        """Put back a page after a conclusive visit; it rests first, unless it changed meanwhile.
+
+        Args:
+            asked_at: time of the request, Unix seconds; None: that of the response. Hints of later
+                changes, which came during the visit, stay.
+        """
         if weight != 1.0:
             self._weights[page] = weight
-        self._in_flight.pop(page, None)
+        self._in_flight.discard(page)
         self._resting.add(now, page, observation)
+        if (late := self._hints.pop(page, None)) is None:
+            return
+        if late.changed_at > (now if asked_at is None else asked_at):
+            changed_at = max(late.changed_at, math.nextafter(now, math.inf))
+            self._hints[page] = late._replace(changed_at=changed_at)
+            if late.trust >= RELIABLE_TRUST:
+                self._resting.hinted(page, changed_at)
 
     def visit_again(self, page: int) -> None:
         """Put back a page for the next turn, to learn its noise."""
-        self._in_flight.pop(page, None)
+        self._in_flight.discard(page)
         self._again.add(page, AT_ONCE)
 
     def visit_until(self, page: int, due_at: float) -> None:
@@ -341,7 +363,8 @@ class PageQueue:
     def retry(self, page: int, retry_at: float, *, gone_at: float = math.inf) -> None:
         """Put back a page without a good copy; visit it at `retry_at` (Unix seconds)."""
         # A hint of a later change, which came during the visit, says that it is back.
-        is_back = self._in_flight.get(page, 0.0) > gone_at
+        late = self._hints.get(page)
+        is_back = late is not None and late.changed_at > gone_at
         due_at, policy = math.inf, self._policy
         if isinstance(policy, IndexPolicy) and gone_at == math.inf:
             due_at = policy.due_at_of(page)
@@ -379,12 +402,17 @@ class PageQueue:
             else:
                 self.ahead.more = True
 
+    @property
+    def first_visits(self) -> set[int]:
+        """Never-visited pages whose visits are under way, or not yet committed."""
+        return self.ahead.held - self._left_out
+
     def _out_of_policy(self) -> set[int]:
         return set(self._resting).union(self._in_flight, self._again, self._retries)
 
     def drop(self, page: int) -> None:
         """Remove a page: it was excluded, or visited by a one-off mirror."""
-        self._in_flight.pop(page, None)
+        self._in_flight.discard(page)
         self._hints.pop(page, None)
         self._policy.remove(page)
 
@@ -405,9 +433,7 @@ class PageQueue:
     ) -> None:
         """Add a hint about a visited page, as `Policy.record_hint`; a reliable one ends a rest."""
         given = LateHint(changed_at, trust, indirect, due_at)
-        if page in self._in_flight:
-            self._in_flight[page] = max(self._in_flight[page], changed_at)
-        if page in self._policy:
+        if page in self._policy and page not in self._in_flight:
             given.record(self._policy, page)
         else:
             self._hints[page] = given.joined(self._hints.get(page))
@@ -487,7 +513,7 @@ class PageQueue:
         """
         former, policy = self._policy, FACTORIES[self.policy_name]()
         self._keep_weights(known)
-        out = set(self._in_flight).union(self._again, self._resting)
+        out = self._in_flight.union(self._again, self._resting)
         stays = former.contains_many(known.pages) & ~np.isin(known.pages, list(out))
         weights = None if known.weights is None else known.weights[stays]
         policy.load(known.pages[stays], known.last_visit_at[stays], weights)

@@ -6,6 +6,7 @@ for longer than a slice.
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Iterable, Sequence, Set
 from typing import Final
@@ -17,7 +18,7 @@ from crawld.core.revisit.due import AT_LEISURE, FAN_OUT_S, RETRY_S, due_time
 from crawld.daemon.crawl.context import BackgroundWork
 from crawld.daemon.frontier.page_queue import RELIABLE_TRUST
 from crawld.store.changes import fan_out, hint, hint_source
-from crawld.store.changes.hint import FAN_OUT, AcceptedHint
+from crawld.store.changes.hint import FAN_OUT, AcceptedHint, OutstandingHint
 from crawld.store.changes.hint_source import SourceRow
 from crawld.store.changes.wiki_requisite import StaleRequisite
 from crawld.store.frontier.removal import RemovedPage
@@ -38,6 +39,12 @@ _GONE = (Outcome.GONE, Outcome.SOFT_GONE, Outcome.MOVED)
 class HintDelivery(BackgroundWork):
     """Hands hints to the policies of their pages."""
 
+    def first_visits(self, row: SourceRow) -> list[int]:
+        """Return the pages of a source whose first visits are under way, or not yet committed."""
+        host = self._state.hosts.get(row.host)
+        queues = [host.pages.get(site_id) for site_id in row.site_ids] if host else []
+        return [page for queue in queues if queue is not None for page in queue.first_visits]
+
     async def deliver(
         self, row: SourceRow, accepted: Sequence[AcceptedHint], replaced: Set[int] = frozenset()
     ) -> None:
@@ -57,7 +64,8 @@ class HintDelivery(BackgroundWork):
         for each in accepted:
             if (pages := host.pages.get(each.site_id)) is not None:
                 due_at = now if each.page_id in replaced else _due_at(each.first_at, now, users)
-                pages.add_hint(each.page_id, each.last_at, trust, indirect=indirect, due_at=due_at)
+                at = _later(each)
+                pages.add_hint(each.page_id, at, trust, indirect=indirect, due_at=due_at)
             if trio.current_time() >= until:
                 await trio.lowlevel.checkpoint()
                 until = trio.current_time() + SLICE_S
@@ -129,7 +137,7 @@ class HintDelivery(BackgroundWork):
                     due_at = _due_at(row.first_at, row.heard_at, users)
                     pages.add_hint(
                         row.page_id,
-                        row.last_at,
+                        _later(row),
                         trust[number],
                         indirect=indirect[number],
                         due_at=AT_LEISURE if row.is_removed else due_at,
@@ -143,6 +151,11 @@ class HintDelivery(BackgroundWork):
             if len(rows) < RESTORED_AT_ONCE:
                 return count
             after = (rows[-1].page_id, rows[-1].hint_source_id)
+
+
+def _later(each: AcceptedHint | OutstandingHint) -> float:
+    """Return the latest time of a change, which the last visit of its page did not show."""
+    return max(each.last_at, math.nextafter(each.last_visit_at, math.inf))
 
 
 def _due_at(changed_at: float, heard_at: float, users: int | None) -> float | None:

@@ -16,7 +16,7 @@ from __future__ import annotations
 import heapq
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Sequence, Set
+from collections.abc import Collection, Iterable, Sequence, Set
 from functools import partial
 from typing import Final
 
@@ -330,7 +330,8 @@ class HintPoller(BackgroundWork):
         new_hints = 0
         pages, urls = _merge_page_hints(result.pages), await self._url_hints(row, result.hints)
         removed: list[RemovedPage] = []
-        writes = partial(_write_beside, row.host_id, result, removed)
+        under_way = self.delivery.first_visits(row)
+        writes = partial(_write_beside, row.host_id, result, under_way, removed)
         while len(pages) + len(urls) > STORED_AT_ONCE:
             part = PollResult(
                 at=result.at,
@@ -340,6 +341,7 @@ class HintPoller(BackgroundWork):
                 cursor_before=row.cursor,
                 next_poll_at=row.next_poll_at,
                 requests=0,
+                under_way=under_way,
             )
             pages, urls = pages[STORED_AT_ONCE:], urls[len(part.of_urls) :]
             new_hints += await self._store(row, part, result.replaced)
@@ -354,6 +356,7 @@ class HintPoller(BackgroundWork):
             cause=result.cause,
             next_poll_at=next_poll_at,
             requests=result.requests,
+            under_way=under_way,
             cursor_updates=result.cursor_updates,
             also_write=writes,
         )
@@ -434,11 +437,15 @@ class HintPoller(BackgroundWork):
 
 
 def _write_beside(
-    host_id: int, result: Poll, removed: list[RemovedPage], connection: apsw.Connection
+    host_id: int,
+    result: Poll,
+    under_way: Collection[int],
+    removed: list[RemovedPage],
+    connection: apsw.Connection,
 ) -> None:
     """Write what a poll reported beside its hints; collect the pages to be confirmed as removed."""
     # A transaction that fails is tried again.
-    removed[:] = removal.report(connection, host_id, result.removals)
+    removed[:] = removal.report(connection, host_id, result.removals, under_way)
     if result.replaced:
         removal.forget_validators(connection, result.replaced)
     if result.requisites:

@@ -79,6 +79,12 @@ class Visit:
         return self.judgement.outcome in (Outcome.MOVED, Outcome.CHANGED)
 
     @property
+    def asked_at(self) -> float:
+        """Time of the request: the visit shows the page as of it, Unix seconds."""
+        fetched = self.response
+        return self.at - (fetched.duration_s if isinstance(fetched, FetchResponse) else 0.0)
+
+    @property
     def fetched(self) -> FetchResponse:
         """The response of a visit that `has_more`."""
         assert isinstance(self.response, FetchResponse)

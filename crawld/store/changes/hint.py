@@ -4,7 +4,8 @@ Rule 1: the hints of a poll and the cursor after it are one transaction. Rule 2:
 per page and source, however often the change is reported; the number of pages bounds the table.
 Rule 3: the transaction of the visit that answers a hint deletes it and judges its source: the hint
 was real or false; a change without a hint was missed, unless it is reported or explained later
-(`untold.py`).
+(`untold.py`). Rule 4: a visit shows the page as of its request, not as of its response: a change in
+between may be missing in the copy, and its hint stays, that of a first visit under way, too.
 
 Many hints take few statements: rows are passed as one JSON text, since on a thread each step of a
 statement would wait for the interpreter lock.
@@ -34,6 +35,9 @@ time is over."""
 
 SPAN_S: Final = 2.0
 """The latest time of a reported edit is so much later than the earliest."""
+
+RENDERED_WITHIN_S: Final = 1.0
+"""What `SPAN_S` allows for the time between the request of a page and its text."""
 
 CLOCK_S: Final = 60.0
 """If a hint came this much later than the visit that answers it, the clock was set back."""
@@ -75,6 +79,7 @@ class PollResult:
         cause: the edited template whose pages are the hints; None: the hints are edits of pages.
         next_poll_at: when to poll again.
         requests: what the poll cost; 0: the hints came from a stream.
+        under_way: pages whose first visits were under way, or not committed, at the response.
         cursor_updates: new cursors of other sources: (hint_source_id, cursor).
         also_write: more writes for the same transaction.
     """
@@ -89,15 +94,17 @@ class PollResult:
     cause: str | None = None
     next_poll_at: float | None = None
     requests: int = 1
+    under_way: Sequence[int] = ()
     cursor_updates: Sequence[tuple[int, str | None]] = ()
     also_write: Callable[[apsw.Connection], None] | None = None
 
 
 class AcceptedHint(NamedTuple):
-    """A new hint: the page was visited, but not since the change.
+    """A new hint: the page was visited, but not since the change, or its first visit is under way.
 
     Attributes:
         first_at, last_at: the earliest and the latest change reported.
+        last_visit_at: 0 if there was none.
         retry_at: fixed time of the next visit, None: the policy decides.
     """
 
@@ -111,7 +118,12 @@ class AcceptedHint(NamedTuple):
     site_id: int
 
 
-_HELD: Final = """
+_DURATION: Final = """coalesce((
+    SELECT duration_s FROM visit
+    WHERE visit.page_id = page.page_id AND visit.visited_at = page.last_visit_at
+), 0.0)"""
+
+_HELD: Final = f"""
 WITH told (page_id, first_at, last_at, told) AS (
     SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3 FROM json_each(?1)
     UNION ALL
@@ -123,12 +135,14 @@ WITH told (page_id, first_at, last_at, told) AS (
 )
 SELECT json_group_array(json_array(
     each.page_id, min(each.first_at, each.last_at), each.last_at, each.told,
-    page.last_visit_at, page.retry_at, page.last_outcome, page.site_id, hint.last_at
+    coalesce(page.last_visit_at, 0.0), page.retry_at, page.last_outcome, page.site_id,
+    hint.last_at, coalesce(page.last_visit_at - max({_DURATION} - {RENDERED_WITHIN_S}, 0.0), 0.0)
 ))
 FROM each CROSS JOIN page USING (page_id)
 LEFT JOIN hint ON hint.page_id = each.page_id AND hint.hint_source_id = ?4
 WHERE page.site_id IN (SELECT value FROM json_each(?3))
-  AND page.state IN ('visited', 'gone') AND page.last_visit_at IS NOT NULL
+  AND (page.state IN ('visited', 'gone') AND page.last_visit_at IS NOT NULL
+       OR page.page_id IN (SELECT value FROM json_each(?6)))
 """
 
 _INSERT: Final = """
@@ -158,14 +172,14 @@ def accept(
     """
     source = hint_source.get(connection, hint_source_id)
     found = _read_held(connection, source, result)
-    accepted = [AcceptedHint(*row[:8]) for row in found if row[2] > max(row[4], row[8] or 0.0)]
+    accepted = [each.hint for each in found if each.is_new]
     if accepted:
-        hints = json.dumps([row[:4] for row in accepted])
+        hints = json.dumps([hint[:4] for hint in accepted])
         connection.execute(_INSERT, (hints, hint_source_id, result.at))
-    visited = [(row[0], row[1]) for row in found if row[1] <= row[4]]
+    visited = [each.hint[:2] for each in found if each.hint.first_at <= each.shown_at]
     late = untold.remove_reported(connection, hint_source_id, visited, result.at)
     if source.kind == FAN_OUT:
-        untold.remove_explained(connection, [(row[0], row[1]) for row in found])
+        untold.remove_explained(connection, [each.hint[:2] for each in found])
     missed = 0
     if result.told_until is not None:
         settled_until = min(result.told_until, result.settled_until or math.inf)
@@ -179,7 +193,7 @@ def accept(
         evidence.arrivals.add(1.0, max(result.at - (source.last_poll_at or source.found_at), 0.0))
     elif source.kind != FAN_OUT:
         # A page is newly stale if it was not reported already.
-        new_pages = sum(row[8] is None for row in found if row[2] > row[4])
+        new_pages = sum(each.told_at is None for each in found if each.is_later)
         told_s = (result.told_until or 0.0) - (source.told_until or math.inf)
         evidence.arrivals.add(new_pages + len(late), max(told_s, 0.0))
     cursor, next_poll_at = result.cursor, result.next_poll_at
@@ -195,14 +209,37 @@ def accept(
     return accepted
 
 
+class _HeldHint(NamedTuple):
+    """A hint of a held page, new or not.
+
+    Attributes:
+        told_at: the latest change of it that the source has told before, None if there is none.
+        shown_at: the last visit shows the page as of this time.
+    """
+
+    hint: AcceptedHint
+    told_at: float | None
+    shown_at: float
+
+    @property
+    def is_later(self) -> bool:
+        return self.hint.last_at > self.shown_at
+
+    @property
+    def is_new(self) -> bool:
+        return self.is_later and self.hint.last_at > (self.told_at or 0.0)
+
+
 def _read_held(
     connection: apsw.Connection, source: hint_source.SourceRow, result: PollResult
-) -> list[tuple[int, float, float, int, float, float | None, str | None, int, float | None]]:
+) -> list[_HeldHint]:
     if not result.of_pages and not result.of_urls:
         return []
     hints = (json.dumps(result.of_pages), json.dumps(result.of_urls))
     key = (json.dumps(source.site_ids), source.hint_source_id, result.at)
-    return [tuple(row) for row in json.loads(connection.execute(_HELD, (*hints, *key)).get)]
+    values = (*hints, *key, json.dumps(result.under_way))
+    rows = json.loads(connection.execute(_HELD, values).get)
+    return [_HeldHint(AcceptedHint(*row[:8]), *row[8:]) for row in rows]
 
 
 # --- visits ---------------------------------------------------------------------------------------
@@ -226,22 +263,31 @@ class HintJudgement:
 
 
 def judge(
-    connection: apsw.Connection, page_id: int, visited_at: float, judgement: HintJudgement
+    connection: apsw.Connection,
+    page_id: int,
+    visited_at: float,
+    judgement: HintJudgement,
+    *,
+    asked_at: float | None = None,
 ) -> bool:
     """Judge the sources of a page by a visit, and delete the hints that it answers.
 
     Call it only for visits that show the current content of the page.
 
+    Args:
+        asked_at: time of its request, Unix seconds; None: that of its response.
+
     Returns:
         Whether the page had a hint.
     """
+    seen = _Seen(visited_at, visited_at if asked_at is None else asked_at)
     rows = connection.execute(_OF_PAGE, (page_id,))
     hints = {number: _Hint(*row) for number, *row in rows}
     # A page that was edited itself has changed in any case; an edit renders it with its templates.
     edits = (
         hint.last_at
         for hint in hints.values()
-        if not hint.of_fan_out and hint.is_answered_at(visited_at, rendered=False)
+        if not hint.of_fan_out and hint.is_answered_by(seen, rendered=False)
     )
     edited_at = max(edits, default=math.inf) - SPAN_S
     rendered = {
@@ -252,7 +298,7 @@ def judge(
     answered = [
         hint
         for number, hint in hints.items()
-        if hint.is_answered_at(visited_at, rendered=number in rendered)
+        if hint.is_answered_by(seen, rendered=number in rendered)
     ]
     explained = any(hint.of_fan_out for hint in answered)
     sources = judgement.sources or ()
@@ -261,11 +307,11 @@ def judge(
         if hint is not None and hint not in answered:
             hint = None
         known = judgement.changed is not None
-        if hint is not None and known and number not in rendered and hint.is_early(visited_at):
+        if hint is not None and known and number not in rendered and hint.is_early(seen):
             connection.execute(_PUT_OFF, (hint.first_at + RENDER_S, page_id, number))
             continue
-        if hint is not None:
-            _delete_answered(connection, page_id, number, visited_at, hint)
+        if hint is not None and hint.is_over(seen):
+            connection.execute(_DELETE, (page_id, number))
         if judgement.changed and hint is None and number in sources:
             if explained:
                 untold.count_explained(connection, [number])
@@ -280,6 +326,13 @@ _OF_PAGE: Final = f"""
 SELECT hint_source_id, first_at, last_at, heard_at, kind = '{FAN_OUT}'
 FROM hint CROSS JOIN hint_source USING (hint_source_id) WHERE page_id = ?
 """
+
+
+class _Seen(NamedTuple):
+    """When a page was visited (the response), and as of when the visit shows it."""
+
+    at: float
+    as_of: float
 
 
 class _Hint(NamedTuple):
@@ -298,28 +351,34 @@ class _Hint(NamedTuple):
         """When the template was edited, of a hint of a fan-out."""
         return self.first_at - RENDER_S if self.is_put_off else self.first_at
 
-    def is_answered_at(self, visited_at: float, *, rendered: bool) -> bool:
+    def is_answered_by(self, seen: _Seen, *, rendered: bool) -> bool:
         if self.is_put_off and rendered:
             return True
-        return self.first_at <= visited_at or self.is_after_clock_reset(visited_at)
+        return self.first_at <= seen.as_of or self._is_after_clock_reset(seen)
 
-    def is_early(self, visited_at: float) -> bool:
+    def is_over(self, seen: _Seen) -> bool:
+        """Whether a visit that answers it leaves no later change."""
+        return self.is_put_off or self.last_at <= seen.as_of or self._is_after_clock_reset(seen)
+
+    def is_early(self, seen: _Seen) -> bool:
         """Whether the wiki may not have rendered the page again by a visit."""
         is_first = bool(self.of_fan_out) and not self.is_put_off
-        return is_first and 0.0 <= visited_at - self.first_at < RENDER_S
+        return is_first and 0.0 <= seen.as_of - self.first_at < RENDER_S
 
-    def is_after_clock_reset(self, visited_at: float) -> bool:
-        return self.heard_at > visited_at + CLOCK_S
+    def _is_after_clock_reset(self, seen: _Seen) -> bool:
+        return self.heard_at > seen.at + CLOCK_S
 
 
-def _delete_answered(
-    connection: apsw.Connection, page_id: int, number: int, visited_at: float, hint: _Hint
-) -> None:
-    """Delete a hint that a visit answers, unless it reports a later change too."""
-    if hint.is_put_off or hint.last_at <= visited_at or hint.is_after_clock_reset(visited_at):
-        key = (page_id, number)
-        connection.execute("DELETE FROM hint WHERE page_id = ? AND hint_source_id = ?", key)
+def answer_first(connection: apsw.Connection, page_id: int, asked_at: float) -> None:
+    """Delete the hints that the first visit of a page answers; nothing is judged by it.
 
+    Args:
+        asked_at: time of its request, Unix seconds; ∞ if it brought no copy that could be stale.
+    """
+    connection.execute("DELETE FROM hint WHERE page_id = ? AND last_at <= ?", (page_id, asked_at))
+
+
+_DELETE: Final = "DELETE FROM hint WHERE page_id = ? AND hint_source_id = ?"
 
 _PUT_OFF: Final = """
 UPDATE hint SET first_at = ?1, last_at = ?1 WHERE page_id = ?2 AND hint_source_id = ?3
@@ -403,7 +462,7 @@ class OutstandingHint(NamedTuple):
     Attributes:
         first_at, last_at: the earliest and the latest change reported.
         heard_at: when the first of them was reported.
-        last_outcome: of the last visit of the page.
+        last_outcome, last_visit_at: of the last visit of the page; 0 if there was none.
         is_removed: whether its wiki reports it as deleted or moved away.
     """
 
@@ -417,6 +476,7 @@ class OutstandingHint(NamedTuple):
     change_count: int
     last_outcome: str | None = None
     is_removed: bool = False
+    last_visit_at: float = 0.0
 
 
 def list_outstanding(
@@ -425,7 +485,8 @@ def list_outstanding(
     """Return hints in the order of (page_id, hint_source_id), after the one in `after`."""
     rows = connection.execute(
         "SELECT page_id, host_id, site_id, hint_source_id, first_at, last_at, heard_at, told,"
-        " last_outcome, EXISTS (SELECT 1 FROM removal WHERE removal.page_id = hint.page_id)"
+        " last_outcome, EXISTS (SELECT 1 FROM removal WHERE removal.page_id = hint.page_id),"
+        " coalesce(last_visit_at, 0.0)"
         " FROM hint CROSS JOIN page USING (page_id)"
         " WHERE (page_id, hint_source_id) > (?, ?) ORDER BY page_id, hint_source_id LIMIT ?",
         (*after, limit),

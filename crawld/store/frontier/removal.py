@@ -8,6 +8,7 @@ It ends when the wiki restores the page or a later visit finds it.
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Collection, Iterable
 from typing import Final, Literal, NamedTuple
 
@@ -62,7 +63,7 @@ left the mirrored part of its wiki."""
 
 _PAGE: Final = """
 SELECT page_id, site_id, state, last_visit_at, last_outcome FROM page
-WHERE host_id = ? AND url_hash = ? AND last_visit_at IS NOT NULL
+WHERE host_id = ? AND url_hash = ?
 """
 
 _PUT: Final = """
@@ -83,11 +84,18 @@ _UNCLEAR: Final = (Outcome.BLOCKED, Outcome.FAILED)
 
 
 def report(
-    connection: apsw.Connection, host_id: int, reports: Iterable[RemovalReport]
+    connection: apsw.Connection,
+    host_id: int,
+    reports: Iterable[RemovalReport],
+    under_way: Collection[int] = (),
 ) -> list[RemovedPage]:
     """Store what a wiki reports, in the order of the reports; return the pages to visit next.
 
     A page that a visit has already found gone is retired: the report confirms the visit.
+
+    Args:
+        under_way: pages whose first visits were under way, or not committed, at the response. Of
+            other pages never visited nothing is stored: their first visits come later.
     """
     wanted: dict[int, RemovedPage] = {}
     removed: set[int] = set()
@@ -96,6 +104,10 @@ def report(
         if row is None:
             continue
         page_id, site_id, state, visited_at, outcome = row
+        if visited_at is None:
+            if page_id not in under_way:
+                continue
+            visited_at = -math.inf
         if each.kind is None:
             connection.execute(
                 "DELETE FROM removal WHERE page_id = ? AND first_at <= ?", (page_id, each.last_at)

@@ -15,9 +15,9 @@ REST_S = 3600.0
 CHANGED = VisitObservation(changed=True)
 
 
-def make_queue(*, visited=0, share=0.5, rested_s=2 * REST_S):
+def make_queue(*, visited=0, share=0.5, rested_s=2 * REST_S, policy="uniform"):
     """Return a queue of pages numbered from 1, visited `rested_s` ago, one second apart."""
-    queue = PageQueue(1, 1, "uniform", discovery_share=share, min_revisit_s=REST_S)
+    queue = PageQueue(1, 1, policy, discovery_share=share, min_revisit_s=REST_S)
     if visited:
         numbers = np.arange(1, visited + 1, dtype=np.int64)
         queue.load_visited(VisitedPages(numbers, NOW - rested_s - visited + numbers), NOW)
@@ -84,6 +84,31 @@ def test_a_reliable_hint_ends_the_rest_of_its_page():
     assert take(queue, 2, NOW + 61) == [2, None]
     assert queue.wanted_at(NOW + 61) == NOW + 1 + REST_S
     assert set(take(queue, 3, NOW + 3 + REST_S)) == {1, 3, None}
+
+
+@pytest.mark.parametrize("is_new", [True, False])
+@pytest.mark.parametrize(("changed_at", "again"), [(NOW + 2, True), (NOW + 9, True), (NOW, False)])
+def test_a_change_reported_during_a_visit_brings_another_one(is_new, changed_at, again):
+    queue = make_queue(policy="index", visited=0 if is_new else 1)
+    if is_new:
+        queue.add_new([1])
+    assert queue.take(NOW + 1) == 1
+    assert queue.first_visits == ({1} if is_new else set())
+    queue.add_hint(1, changed_at, trust=1.0, due_at=NOW + 20)
+    queue.due_at(NOW + 4)  # as at the turn of another page
+    queue.mark_recorded(1)
+    queue.visited(1, NOW + 5, CHANGED, asked_at=NOW + 1)
+    assert queue.due_at(NOW + 6) == (NOW + 20 if again else math.inf)
+    assert queue.take(NOW + 6) == (1 if again else None)
+    assert not queue.first_visits
+
+
+def test_a_page_put_back_keeps_a_change_reported_meanwhile():
+    queue = make_queue(policy="index", visited=1)
+    assert queue.take(NOW) == 1
+    queue.add_hint(1, NOW + 1, trust=1.0, due_at=NOW + 20)
+    queue.put_back(1)
+    assert queue.due_at(NOW + 2) == NOW + 20
 
 
 def test_after_a_start_pages_go_on_resting_and_visits_in_the_future_count_as_now():

@@ -1,4 +1,5 @@
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -114,6 +115,44 @@ def test_pages_of_other_sites_and_unvisited_pages_get_no_hints(connection, pages
     assert take(connection, source, (new.page_id, NOW, NOW)) == []
     connection.execute("UPDATE page SET state = 'excluded' WHERE page_id = ?", (pages[0],))
     assert take(connection, source, (pages[0], NOW, NOW)) == []
+
+
+def test_a_page_whose_first_visit_is_under_way_gets_hints(connection, source):
+    [new, other] = frontier.discover(connection, [found("never"), found("other")])
+    change = [(new.page_id, NOW - 3, NOW - 1), (other.page_id, NOW - 3, NOW - 1)]
+    assert take(connection, source, *change, under_way=[new.page_id]) == [new.page_id]
+    first = changed(new.page_id, b"text", NOW, duration_s=2.0)
+    visit.record(connection, first)
+    assert outstanding(connection) == [new.page_id]
+    answer(connection, new.page_id, NOW + 5, source, changed=True, before_at=NOW)
+    assert outstanding(connection) == []
+
+
+@pytest.mark.parametrize("more", [{"duration_s": 0.5}, {"outcome": Outcome.FAILED}])
+def test_a_first_visit_answers_earlier_changes_and_one_without_a_copy_all(connection, source, more):
+    [new] = frontier.discover(connection, [found("never")])
+    take(connection, source, (new.page_id, NOW - 3, NOW - 1), under_way=[new.page_id])
+    first = changed(new.page_id, b"text", NOW, **{"duration_s": 60.0, **more})
+    visit.record(connection, replace(first, state="discovered") if "outcome" in more else first)
+    assert outstanding(connection) == []
+
+
+@pytest.mark.parametrize(("duration_s", "is_new"), [(0.5, False), (9.0, True)])
+def test_a_change_while_a_response_came_slowly_is_new(
+    connection, pages, source, duration_s, is_new
+):
+    visit.record(connection, changed(pages[0], b"text", NOW, duration_s=duration_s))
+    hinted = take(connection, source, (pages[0], NOW - 3, NOW - 1), at=NOW + 5)
+    assert hinted == ([pages[0]] if is_new else [])
+
+
+def test_a_visit_answers_no_change_after_its_request(connection, pages, source):
+    take(connection, source, (pages[0], NOW - 3, NOW - 1))
+    judgement = HintJudgement((source.hint_source_id,), NOW - HOUR_S, True)
+    hint.judge(connection, pages[0], NOW, judgement, asked_at=NOW - 2)
+    assert outstanding(connection) == [pages[0]]
+    hint.judge(connection, pages[0], NOW, judgement, asked_at=NOW - 1)
+    assert outstanding(connection) == []
 
 
 def test_visits_judge_hints(connection, pages, source):

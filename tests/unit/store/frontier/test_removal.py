@@ -56,6 +56,15 @@ def test_an_unknown_or_unvisited_page_has_nothing_to_mark(connection, page):
     assert stored(connection) == []
 
 
+@pytest.mark.parametrize(("duration_s", "left"), [(5.0, 1), (0.5, 0)])
+def test_a_page_deleted_while_its_first_visit_is_under_way_is_marked(connection, duration_s, left):
+    [new] = frontier.discover(connection, [found("b")])
+    reports = [RemovalReport(url_hash(new.url), "deletion", NOW - 3, NOW - 1)]
+    assert len(removal.report(connection, 1, reports, [new.page_id])) == 1
+    visit.record(connection, changed(new.page_id, b"one", NOW, duration_s=duration_s))
+    assert len(stored(connection)) == left
+
+
 @pytest.mark.parametrize("outcome", [Outcome.UNCHANGED, Outcome.NOT_MODIFIED, Outcome.MOVED])
 def test_a_visit_that_finds_the_page_ends_its_removal(connection, page, outcome):
     report(connection, "deletion", NOW + 10)
@@ -110,7 +119,7 @@ def test_a_page_at_whose_url_there_is_another_one_is_asked_for_without_condition
     connection, page, replaced, kept
 ):
     poll = Poll(at=NOW + 9, replaced={page} if replaced else frozenset())
-    _write_beside(1, poll, [], connection)
+    _write_beside(1, poll, (), [], connection)
     sql = "SELECT count(*) FROM page WHERE etag IS NOT NULL AND last_modified IS NOT NULL"
     assert connection.execute(sql).get == kept
     sql = "SELECT count(*) FROM page WHERE version_id IS NOT NULL AND digest IS NOT NULL"
