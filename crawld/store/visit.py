@@ -22,8 +22,8 @@ import apsw
 
 from crawld.core.event import EventKind, event_kind
 from crawld.core.page import Grace, Outcome, PageState
-from crawld.store.changes import hint, model, volatile, wiki_page
-from crawld.store.changes.hint import HintJudgement
+from crawld.store.changes import hint_answer, model, volatile, wiki_page
+from crawld.store.changes.hint_answer import HintJudgement
 from crawld.store.changes.volatile import Template
 from crawld.store.engine.in_parts import InParts, finish
 from crawld.store.frontier import (
@@ -250,7 +250,7 @@ def record_in_parts(connection: apsw.Connection, visit: VisitRecord) -> InParts[
     quiet = False
     if visit.hint_judgement is not None:
         # Without sources there are no hints.
-        quiet = visit.hint_judgement.sources is None or not hint.judge(
+        quiet = visit.hint_judgement.sources is None or not hint_answer.judge(
             connection,
             visit.page_id,
             visit.visited_at,
@@ -259,7 +259,9 @@ def record_in_parts(connection: apsw.Connection, visit: VisitRecord) -> InParts[
         )
     elif state == PageState.DISCOVERED:
         has_copy = visit.outcome not in (Outcome.FAILED, Outcome.BLOCKED)
-        hint.answer_first(connection, visit.page_id, visit.asked_at if has_copy else math.inf)
+        hint_answer.answer_first(
+            connection, visit.page_id, visit.asked_at if has_copy else math.inf
+        )
     quiet_site_id = site_id if quiet and not is_requisite else None
     return RecordResult(visit_id, version_id, new_pages, quiet_site_id, released)
 

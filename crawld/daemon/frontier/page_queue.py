@@ -21,22 +21,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
-from crawld.core.change.record import Records
-from crawld.core.change.refit import fit_renewals
-from crawld.core.change.scale import ScaleModel
 from crawld.core.revisit.due import AT_ONCE, due_time
 from crawld.core.revisit.names import PolicyName
-from crawld.core.revisit.policies import Policy, UniformPolicy, VisitObservation
+from crawld.core.revisit.policies import VisitObservation
 from crawld.core.revisit.policies_frequency import DelayedPolicy
-from crawld.core.revisit.policies_greedy import GreedyPolicy
 from crawld.core.revisit.policies_index import IndexPolicy
 from crawld.core.revisit.registry import FACTORIES, FrequencyPolicy
 from crawld.daemon.frontier.look_ahead import LookAhead
+from crawld.daemon.frontier.ordered_pages import OrderedPages
 from crawld.daemon.frontier.rank import Rank
 from crawld.daemon.frontier.revisit_queue import (
     AgainQueue,
@@ -52,15 +48,11 @@ RELIABLE_TRUST = 0.5
 MAX_IDLE_S = 300.0
 """A policy that selects nothing is asked again after this time at the latest."""
 
-_EMPTY: Final[Policy] = UniformPolicy()
-"""The policy of queues without visited pages; one of their own would cost some KB a host."""
 
-
-class PageQueue:
+class PageQueue(OrderedPages):
     """The pages of one site on one host.
 
     Attributes:
-        policy_name: the policy that orders, or is about to order, the revisits.
         requisites: whether it holds requisites rather than pages.
         ahead: the never-visited pages.
     """
@@ -73,16 +65,12 @@ class PageQueue:
         "_idle_until",
         "_in_flight",
         "_left_out",
-        "_policy",
-        "_policy_of",
         "_resting",
         "_retries",
         "_selectable",
         "_since_read",
-        "_weights",
         "ahead",
         "host_id",
-        "policy_name",
         "requisites",
         "site_id",
     )
@@ -100,13 +88,11 @@ class PageQueue:
         self.site_id = site_id
         self.host_id = host_id
         self.requisites = requisites
+        super().__init__(policy_name)
         self.ahead = LookAhead()
         self._left_out: set[int] = set()
-        self.policy_name = self._policy_of = policy_name
-        self._policy: Policy = _EMPTY
         self._in_flight: set[int] = set()
         self._since_read: dict[int, float] = {}
-        self._weights: dict[int, float] = {}
         self._hints: dict[int, LateHint] = {}
         self._idle_until = -math.inf
         self._discovery_share = discovery_share
@@ -130,17 +116,6 @@ class PageQueue:
         # After the clock was set back, a visit stored in the future rests no longer than others.
         for page, visited_at in young:
             self._resting.add(min(visited_at, now), page)
-
-    def _own_policy(self) -> Policy:
-        if self._policy is _EMPTY:
-            self._policy = FACTORIES[self._policy_of]()
-        return self._policy
-
-    def _keep_weights(self, known: VisitedPages) -> None:
-        if known.weights is not None:
-            unusual = np.flatnonzero(known.weights != 1.0)
-            pages, weights = known.pages[unusual].tolist(), known.weights[unusual].tolist()
-            self._weights = dict(zip(pages, weights, strict=True))
 
     def load_retry(self, page: int, retry_at: float, due_at: float = math.inf) -> None:
         """Load a page that has a retry time, and perhaps a due time."""
@@ -324,20 +299,17 @@ class PageQueue:
         """Put back a page after a conclusive visit; it rests first, unless it changed meanwhile.
 
         Args:
-            asked_at: time of the request, Unix seconds; None: that of the response. Hints of later
-                changes, which came during the visit, stay.
+            asked_at: time of the request, whose page the visit shows; None: that of the response.
         """
         if weight != 1.0:
             self._weights[page] = weight
         self._in_flight.discard(page)
         self._resting.add(now, page, observation)
-        if (late := self._hints.pop(page, None)) is None:
-            return
-        if late.changed_at > (now if asked_at is None else asked_at):
-            changed_at = max(late.changed_at, math.nextafter(now, math.inf))
-            self._hints[page] = late._replace(changed_at=changed_at)
+        late = self._hints.pop(page, None)
+        if late is not None and late.changed_at > (now if asked_at is None else asked_at):
+            self._hints[page] = late = late.after(now)
             if late.trust >= RELIABLE_TRUST:
-                self._resting.hinted(page, changed_at)
+                self._resting.hinted(page, late.changed_at)
 
     def visit_again(self, page: int) -> None:
         """Put back a page for the next turn, to learn its noise."""
@@ -444,46 +416,11 @@ class PageQueue:
         if trust >= RELIABLE_TRUST:
             self._resting.hinted(page, changed_at)
 
-    def set_coverage(self, missed_share: float, lag_s: float) -> None:
-        """Set which share of the changes has no hint, and the lag of hints in seconds."""
-        if isinstance(self._policy, IndexPolicy):
-            self._policy.set_coverage(missed_share, lag_s)
-
     def recall(self, pages: set[int], due_at: float) -> None:
         """Let pages that wait for a retry be visited until a time (Unix seconds), if here."""
         self._retries.recall(pages, due_at)
 
-    # --- models, weights, frequencies ----------------------------------------------------------
-
-    @property
-    def uses_models(self) -> bool:
-        """Whether the policy reads the change model of a page after each visit."""
-        return self._policy_of == "index"
-
-    @property
-    def policy(self) -> Policy:
-        """The policy that orders the revisits now."""
-        return self._policy
-
-    def set_models(self, pages: npt.NDArray[np.int64], records: Records, scale: ScaleModel) -> None:
-        """Pass change models to the policy.
-
-        Args:
-            pages: page numbers; unknown ones are skipped.
-            records: their change models, same order.
-            scale: the fitted scale model of their site.
-        """
-        if isinstance(self._policy, IndexPolicy):
-            self._policy.set_scale_model(scale)
-            self._policy.set_models(pages, records)
-        elif isinstance(self._policy, GreedyPolicy):
-            self._policy.set_renewals(pages, fit_renewals(records))
-
-    def set_weight(self, page: int, weight: float) -> None:
-        """Set the importance of a page."""
-        if weight != self._weights.get(page, 1.0):
-            self._weights[page] = weight
-            self._policy.set_weight(page, weight)
+    # --- frequencies ----------------------------------------------------------------------------
 
     def set_frequencies(
         self, pages: npt.NDArray[np.int64], frequency: npt.NDArray[np.float64]

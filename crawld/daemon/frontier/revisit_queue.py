@@ -47,6 +47,10 @@ class LateHint(NamedTuple):
             page, self.changed_at, trust=self.trust, indirect=self.indirect, due_at=self.due_at
         )
 
+    def after(self, visited_at: float) -> LateHint:
+        """Return it as one of a change after a visit, which did not show the change."""
+        return self._replace(changed_at=max(self.changed_at, math.nextafter(visited_at, math.inf)))
+
     def joined(self, other: LateHint | None) -> LateHint:
         """Return one hint for both: the newest, direct if one of them is, due with the first."""
         if other is None:

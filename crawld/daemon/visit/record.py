@@ -15,7 +15,7 @@ from crawld.daemon.visit.conclude import Visit
 from crawld.daemon.visit.content import PageContent
 from crawld.daemon.visit.validators import NO_EVIDENCE, ValidatorEvidence
 from crawld.net.exchange import FetchFailure, FetchResponse
-from crawld.store.changes.hint import HintJudgement
+from crawld.store.changes.hint_answer import HintJudgement
 from crawld.store.changes.volatile import Template
 from crawld.store.frontier.frontier import Caps
 from crawld.store.frontier.host import HostUpdate

@@ -1,0 +1,82 @@
+"""Visited pages of one site and host in the order of their revisit policy."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from crawld.core.change.record import Records
+from crawld.core.change.refit import fit_renewals
+from crawld.core.change.scale import ScaleModel
+from crawld.core.revisit.names import PolicyName
+from crawld.core.revisit.policies import Policy, UniformPolicy
+from crawld.core.revisit.policies_greedy import GreedyPolicy
+from crawld.core.revisit.policies_index import IndexPolicy
+from crawld.core.revisit.registry import FACTORIES
+from crawld.daemon.frontier.revisit_queue import VisitedPages
+
+_EMPTY: Final[Policy] = UniformPolicy()
+"""The policy of queues without visited pages; one of their own would cost some KB a host."""
+
+
+class OrderedPages:
+    """The policy of a site on a host, with the models and weights of its pages.
+
+    Attributes:
+        policy_name: the policy that orders, or is about to order, the revisits.
+    """
+
+    __slots__ = ("_policy", "_policy_of", "_weights", "policy_name")
+
+    def __init__(self, policy_name: PolicyName) -> None:
+        self.policy_name = self._policy_of = policy_name
+        self._policy: Policy = _EMPTY
+        self._weights: dict[int, float] = {}
+
+    def _own_policy(self) -> Policy:
+        if self._policy is _EMPTY:
+            self._policy = FACTORIES[self._policy_of]()
+        return self._policy
+
+    def _keep_weights(self, known: VisitedPages) -> None:
+        if known.weights is not None:
+            unusual = np.flatnonzero(known.weights != 1.0)
+            pages, weights = known.pages[unusual].tolist(), known.weights[unusual].tolist()
+            self._weights = dict(zip(pages, weights, strict=True))
+
+    @property
+    def uses_models(self) -> bool:
+        """Whether the policy reads the change model of a page after each visit."""
+        return self._policy_of == "index"
+
+    @property
+    def policy(self) -> Policy:
+        """The policy that orders the revisits now."""
+        return self._policy
+
+    def set_models(self, pages: npt.NDArray[np.int64], records: Records, scale: ScaleModel) -> None:
+        """Pass change models to the policy.
+
+        Args:
+            pages: page numbers; unknown ones are skipped.
+            records: their change models, same order.
+            scale: the fitted scale model of their site.
+        """
+        if isinstance(self._policy, IndexPolicy):
+            self._policy.set_scale_model(scale)
+            self._policy.set_models(pages, records)
+        elif isinstance(self._policy, GreedyPolicy):
+            self._policy.set_renewals(pages, fit_renewals(records))
+
+    def set_weight(self, page: int, weight: float) -> None:
+        """Set the importance of a page."""
+        if weight != self._weights.get(page, 1.0):
+            self._weights[page] = weight
+            self._policy.set_weight(page, weight)
+
+    def set_coverage(self, missed_share: float, lag_s: float) -> None:
+        """Set which share of the changes has no hint, and the lag of hints in seconds."""
+        if isinstance(self._policy, IndexPolicy):
+            self._policy.set_coverage(missed_share, lag_s)
