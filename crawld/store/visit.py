@@ -23,7 +23,7 @@ import apsw
 from crawld.core.event import EventKind, event_kind
 from crawld.core.page import Grace, Outcome, PageState
 from crawld.store.changes import hint_answer, model, volatile, wiki_page
-from crawld.store.changes.hint_answer import HintJudgement
+from crawld.store.changes.hint_answer import HintJudgement, VisitTimes
 from crawld.store.changes.volatile import Template
 from crawld.store.engine.in_parts import InParts, finish
 from crawld.store.frontier import (
@@ -130,11 +130,6 @@ class VisitRecord:
     left_at: float | None = None
     unread: bool = False
 
-    @property
-    def asked_at(self) -> float:
-        """Time of the request: the visit shows the page as of it, Unix seconds."""
-        return self.visited_at - (self.duration_s or 0.0)
-
 
 class LinkPart(NamedTuple):
     """Some links of a page, stored in a transaction of their own before that of its visit.
@@ -220,6 +215,7 @@ def record_in_parts(connection: apsw.Connection, visit: VisitRecord) -> InParts[
         return RecordResult(None, None, [])
     state, site_id, host_id, origin_id, is_requisite, host, is_removed, tombstones, held = old[:9]
     before = _Before(site_id, host_id, *old[9:])
+    times = VisitTimes.of(visit.visited_at, visit.duration_s)
     version_id = yield from _store_version(connection, visit)
     _update_page(connection, visit, version_id)
     # A release takes the digest of the copy that the visit compared the page with.
@@ -228,7 +224,7 @@ def record_in_parts(connection: apsw.Connection, visit: VisitRecord) -> InParts[
     if released:
         quarantine.read_whole(connection, visit.page_id)
     if is_removed and not is_requisite:
-        removal.record_visit(connection, visit.page_id, visit.outcome, visit.asked_at)
+        removal.record_visit(connection, visit.page_id, visit.outcome, times.asked_at)
     if visit.left_at is not None:
         left_pages.record_visit(connection, visit.page_id, visit.outcome, visit.left_at)
     visit_id = _insert(connection, visit, version_id)
@@ -247,21 +243,9 @@ def record_in_parts(connection: apsw.Connection, visit: VisitRecord) -> InParts[
         redirect.set_vanishing(connection, host_id, visit.visited_at if visit.vanishing else None)
     if visit.refusals:
         yield from refusal.record_in_parts(connection, visit.refusals)
-    quiet = False
-    if visit.hint_judgement is not None:
-        # Without sources there are no hints.
-        quiet = visit.hint_judgement.sources is None or not hint_answer.judge(
-            connection,
-            visit.page_id,
-            visit.visited_at,
-            visit.hint_judgement,
-            asked_at=visit.asked_at,
-        )
-    elif state == PageState.DISCOVERED:
-        has_copy = visit.outcome not in (Outcome.FAILED, Outcome.BLOCKED)
-        hint_answer.answer_first(
-            connection, visit.page_id, visit.asked_at if has_copy else math.inf
-        )
+    first = visit.outcome if state == PageState.DISCOVERED else None
+    judged = (visit.page_id, times, visit.hint_judgement)
+    quiet = hint_answer.record_visit(connection, *judged, first=first)
     quiet_site_id = site_id if quiet and not is_requisite else None
     return RecordResult(visit_id, version_id, new_pages, quiet_site_id, released)
 

@@ -12,6 +12,7 @@ from typing import Final, NamedTuple
 
 import apsw
 
+from crawld.core.page import Outcome
 from crawld.store.changes import untold
 from crawld.store.changes.hint import (
     FAN_OUT,
@@ -23,6 +24,23 @@ from crawld.store.changes.hint import (
 
 CLOCK_S: Final = 60.0
 """If a hint came this much later than the visit that answers it, the clock was set back."""
+
+
+class VisitTimes(NamedTuple):
+    """When a visit was made, Unix seconds.
+
+    Attributes:
+        at: time of the response.
+        asked_at: time of the request; the visit shows the page as of it.
+    """
+
+    at: float
+    asked_at: float
+
+    @classmethod
+    def of(cls, at: float, duration_s: float | None) -> VisitTimes:
+        """Return the times of a visit by how long its fetch took; None: there was no response."""
+        return cls(at, at - (duration_s or 0.0))
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,25 +60,47 @@ class HintJudgement:
     expected: float = 0.0
 
 
+def record_visit(
+    connection: apsw.Connection,
+    page_id: int,
+    seen: VisitTimes,
+    judgement: HintJudgement | None,
+    *,
+    first: Outcome | None = None,
+) -> bool:
+    """Delete the hints that a visit answers, and judge their sources.
+
+    Args:
+        judgement: None: the visit is no evidence.
+        first: outcome of the first visit of a page; None: it had been visited before.
+
+    Returns:
+        Whether the visit is evidence, and no source had reported the page.
+    """
+    if judgement is not None:
+        # Without sources there are no hints.
+        return judgement.sources is None or not judge(connection, page_id, seen, judgement)
+    if first is not None:
+        # Without a response there is no copy that could be stale.
+        until = math.inf if first in (Outcome.FAILED, Outcome.BLOCKED) else seen.asked_at
+        sql = "DELETE FROM hint WHERE page_id = ? AND last_at <= ?"
+        connection.execute(sql, (page_id, until))
+    return False
+
+
 def judge(
     connection: apsw.Connection,
     page_id: int,
-    visited_at: float,
+    seen: VisitTimes,
     judgement: HintJudgement,
-    *,
-    asked_at: float | None = None,
 ) -> bool:
     """Judge the sources of a page by a visit, and delete the hints that it answers.
 
     Call it only for visits that show the current content of the page.
 
-    Args:
-        asked_at: time of its request, Unix seconds; None: that of its response.
-
     Returns:
         Whether the page had a hint.
     """
-    seen = _Seen(visited_at, visited_at if asked_at is None else asked_at)
     rows = connection.execute(_OF_PAGE, (page_id,))
     hints = {number: _Hint(*row) for number, *row in rows}
     # A page that was edited itself has changed in any case; an edit renders it with its templates.
@@ -96,7 +136,7 @@ def judge(
             if explained:
                 untold.count_explained(connection, [number])
             else:
-                untold.add(connection, number, page_id, visited_at, noticed=bool(answered))
+                untold.add(connection, number, page_id, seen.at, noticed=bool(answered))
         if judgement.changed is not None and hint is not None:
             _record_judgement(connection, number, judgement, hint)
     return bool(hints)
@@ -106,13 +146,6 @@ _OF_PAGE: Final = f"""
 SELECT hint_source_id, first_at, last_at, heard_at, kind = '{FAN_OUT}'
 FROM hint CROSS JOIN hint_source USING (hint_source_id) WHERE page_id = ?
 """
-
-
-class _Seen(NamedTuple):
-    """When a page was visited (the response), and as of when the visit shows it."""
-
-    at: float
-    as_of: float
 
 
 class _Hint(NamedTuple):
@@ -131,31 +164,22 @@ class _Hint(NamedTuple):
         """When the template was edited, of a hint of a fan-out."""
         return self.first_at - RENDER_S if self.is_put_off else self.first_at
 
-    def is_answered_by(self, seen: _Seen, *, rendered: bool) -> bool:
+    def is_answered_by(self, seen: VisitTimes, *, rendered: bool) -> bool:
         if self.is_put_off and rendered:
             return True
-        return self.first_at <= seen.as_of or self._is_after_clock_reset(seen)
+        return self.first_at <= seen.asked_at or self._is_after_clock_reset(seen)
 
-    def is_over(self, seen: _Seen) -> bool:
+    def is_over(self, seen: VisitTimes) -> bool:
         """Whether a visit that answers it leaves no later change."""
-        return self.is_put_off or self.last_at <= seen.as_of or self._is_after_clock_reset(seen)
+        return self.is_put_off or self.last_at <= seen.asked_at or self._is_after_clock_reset(seen)
 
-    def is_early(self, seen: _Seen) -> bool:
+    def is_early(self, seen: VisitTimes) -> bool:
         """Whether the wiki may not have rendered the page again by a visit."""
         is_first = bool(self.of_fan_out) and not self.is_put_off
-        return is_first and 0.0 <= seen.as_of - self.first_at < RENDER_S
+        return is_first and 0.0 <= seen.asked_at - self.first_at < RENDER_S
 
-    def _is_after_clock_reset(self, seen: _Seen) -> bool:
+    def _is_after_clock_reset(self, seen: VisitTimes) -> bool:
         return self.heard_at > seen.at + CLOCK_S
-
-
-def answer_first(connection: apsw.Connection, page_id: int, asked_at: float) -> None:
-    """Delete the hints that the first visit of a page answers; nothing is judged by it.
-
-    Args:
-        asked_at: time of its request, Unix seconds; ∞ if it brought no copy that could be stale.
-    """
-    connection.execute("DELETE FROM hint WHERE page_id = ? AND last_at <= ?", (page_id, asked_at))
 
 
 _DELETE: Final = "DELETE FROM hint WHERE page_id = ? AND hint_source_id = ?"

@@ -7,7 +7,7 @@ from crawld.core.page import Outcome
 from crawld.store import visit
 from crawld.store.changes import freshness, hint, hint_answer, hint_source
 from crawld.store.changes.hint import PageHint, PollResult, UrlHint
-from crawld.store.changes.hint_answer import HintJudgement
+from crawld.store.changes.hint_answer import HintJudgement, VisitTimes
 from crawld.store.frontier import frontier, removal
 from crawld.store.frontier.removal import RemovalReport
 from tests.unit.store.rows import NOW, changed, found, unlike, url_hash
@@ -37,7 +37,8 @@ def take(connection, source, *changes, at=NOW, **more):
 
 def answer(connection, page, at, *sources, changed=None, before_at=NOW - HOUR_S):
     numbers = tuple(each.hint_source_id for each in sources)
-    hint_answer.judge(connection, page, at, HintJudgement(numbers, before_at, changed))
+    times = VisitTimes(at, at)
+    hint_answer.judge(connection, page, times, HintJudgement(numbers, before_at, changed))
 
 
 def outstanding(connection):
@@ -150,9 +151,9 @@ def test_a_change_while_a_response_came_slowly_is_new(
 def test_a_visit_answers_no_change_after_its_request(connection, pages, source):
     take(connection, source, (pages[0], NOW - 3, NOW - 1))
     judgement = HintJudgement((source.hint_source_id,), NOW - HOUR_S, True)
-    hint_answer.judge(connection, pages[0], NOW, judgement, asked_at=NOW - 2)
+    hint_answer.judge(connection, pages[0], VisitTimes(NOW, NOW - 2), judgement)
     assert outstanding(connection) == [pages[0]]
-    hint_answer.judge(connection, pages[0], NOW, judgement, asked_at=NOW - 1)
+    hint_answer.judge(connection, pages[0], VisitTimes(NOW, NOW - 1), judgement)
     assert outstanding(connection) == []
 
 
