@@ -14,12 +14,15 @@ from crawld.core.seen.texts import TextBlock, differing
 from crawld.errors import CorruptDatabaseError
 from crawld.store.seen.block import TEXT_LEVEL, compressed, decompressed
 
+ROWS_TOGETHER: Final = 32
+"""Rows that are compared at a time, about 20 MB of text: of one row few texts have one length."""
+
 ROW_TEXTS: Final = 8_192
 """About 600 KB of text: larger rows compress no better."""
 
 
 class StoredTexts:
-    """Texts of a repository's URLs; reads rows only as they are needed, one at a time."""
+    """Texts of a repository's URLs; reads rows only as they are needed, some at a time."""
 
     def __init__(self, connection: apsw.Connection, repository: int) -> None:
         self._connection = connection
@@ -47,18 +50,21 @@ class StoredTexts:
         return found
 
     def _blocks(self, numbers: Positions) -> Iterator[tuple[TextBlock, Positions, Positions]]:
-        """Yield a row, the positions in `numbers` of what it holds, and where it is in it."""
+        """Yield some rows, the positions in `numbers` that they hold, and where those are."""
         row = np.searchsorted(self._first, numbers, side="right") - 1
         order = np.argsort(row, kind="stable")
-        begins = np.flatnonzero(np.diff(row[order], prepend=-1))
-        for start, end in zip(begins, [*begins[1:], len(order)], strict=True):
-            of = order[start:end]
-            number = int(row[of[0]])
-            block = self._block(number)
-            inside = numbers[of] - self._first[number]
-            if int(inside.max()) >= len(block):
+        begins = np.flatnonzero(np.diff(row[order], prepend=-1)).tolist()
+        for first in range(0, len(begins), ROWS_TOGETHER):
+            starts = begins[first : first + ROWS_TOGETHER]
+            of = order[starts[0] : [*begins, len(order)][first + len(starts)]]
+            touched = row[order[starts]]
+            blocks = [self._block(number) for number in touched.tolist()]
+            lengths = np.array([len(block) for block in blocks])
+            of_block = np.searchsorted(touched, row[of])
+            inside = numbers[of] - self._first[row[of]]
+            if (inside >= lengths[of_block]).any():
                 raise CorruptDatabaseError("a text of a seen URL is missing")
-            yield block, of, inside
+            yield TextBlock.join(blocks), of, inside + (np.cumsum(lengths) - lengths)[of_block]
 
     def _block(self, number: int) -> TextBlock:
         urls, frame = self._connection.execute(
