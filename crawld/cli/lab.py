@@ -12,6 +12,7 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
+from crawld.cli.lab_fit import fit
 from crawld.cli.lab_replicas import prune, replicas
 from crawld.cli.output import with_exit_code
 from crawld.errors import OperatorError
@@ -23,6 +24,7 @@ app = typer.Typer(
     help="Run experiments on recorded change histories and on synthetic webs.",
 )
 
+app.command()(fit)
 app.command()(replicas)
 app.command()(prune)
 
