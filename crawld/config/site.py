@@ -122,6 +122,11 @@ class SiteConfig(ConfigTable):
         "Whether pages may be fetched from idle, proven fresh replicas while the canonical "
         "host's delay runs.",
     )
+    dust: StrictBool = key(
+        True,
+        "Whether URLs that show the same page (session ids, print views, sort orders) are learnt, "
+        "and one of each is visited; some of the others are, to check that they still agree.",
+    )
     keep_versions: Count | None = key(
         None, "Newest copies kept per page, besides the first; unset: all.", unit="copies"
     )

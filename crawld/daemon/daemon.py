@@ -45,6 +45,7 @@ from crawld.daemon.jobs.allocate import AllocateJob
 from crawld.daemon.jobs.analyse_copies import AnalyseCopiesJob
 from crawld.daemon.jobs.audit import AuditJob
 from crawld.daemon.jobs.canonical_urls import CanonicalUrlsJob
+from crawld.daemon.jobs.dust.job import DustJob
 from crawld.daemon.jobs.hints import HintsJob
 from crawld.daemon.jobs.present_freshness import PresentFreshness
 from crawld.daemon.jobs.refit_models import RefitModelsJob
@@ -197,6 +198,7 @@ class Daemon:
             self.context, on_switched=self.hint_poller.delivery.restore
         )
         self._allocate = AllocateJob(self.context)
+        self._dust = DustJob(self.context)
         self.jobs = JobRunner(database, clock, self._jobs(client), rng=start.environment.rng)
         self._turns_scope = trio.CancelScope()
         self._opening_scope = trio.CancelScope()
@@ -223,6 +225,7 @@ class Daemon:
             self._allocate,
             AuditJob(context, self.present_freshness),
             ReplicasJob(context, self.crawl.leases),
+            self._dust,
             SearchIndexJob(context),
             CanonicalUrlsJob(context),
         ]
@@ -364,6 +367,7 @@ class Daemon:
         await self.site_registry.adopt(self._config, self.start.seeds)
         await self._members.load()
         await restore_hosts(self.state, self.database, self.clock)
+        await self._dust.load()
 
     def shutdown(self) -> None:
         """Start no more turns; `run` returns when the turns under way are recorded.

@@ -20,13 +20,13 @@ from crawld.core.dust.trial import TrialResult, extra_fetches
 FIRST_LEARNT: Final = 100
 """Fetches before the first learning."""
 
-GROWTH: Final = 1.5
+GROWTH: Final = 1.2
 """Growth of the fetches from one learning to the next."""
 
-MOST_LEARNT: Final = 10_000
+MOST_LEARNT: Final = 12_000
 """URLs read in one learning, the first that were found."""
 
-VALIDATION_SHARE: Final = 0.02
+VALIDATION_SHARE: Final = 0.018
 """Most fetches for validation, as a share of the URLs known so far."""
 
 

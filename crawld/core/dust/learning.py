@@ -34,7 +34,8 @@ class ComparedPair(NamedTuple):
     """A pair whose pages were compared.
 
     Attributes:
-        digest: of the main text of both pages; None: they differ.
+        digest: of the main text of both pages; None: they differ; empty: they are not compared
+            yet, or prove nothing.
     """
 
     rule: DustRule
@@ -132,13 +133,13 @@ class HostTrials:
     def evidence(self) -> dict[DustRule, TrialEvidence]:
         """Return what the pairs of each trial say; texts on many pages say nothing."""
         repeated = repeated_texts(
-            (one.digest, one.canonical) for one in self.compared if one.digest is not None
+            (one.digest, one.canonical) for one in self.compared if one.digest
         )
         found: dict[DustRule, TrialEvidence] = defaultdict(TrialEvidence)
         for one in self.compared:
             if one.digest is None:
                 found[one.rule] += TrialEvidence(differing=1)
-            elif one.digest not in repeated:
+            elif one.digest and one.digest not in repeated:
                 found[one.rule] += TrialEvidence(equal=1)
         return dict(found)
 

@@ -13,6 +13,7 @@ from crawld.core.robots import Robots
 from crawld.core.traps import detect_trap
 from crawld.core.url import Url, split_url, url_hash
 from crawld.daemon.frontier.domain_hosts import DomainHosts
+from crawld.daemon.frontier.dust_rules import DustRules
 from crawld.daemon.frontier.site import ActiveSite
 from crawld.daemon.frontier.wiki_scope import WikiScope
 from crawld.daemon.pacing import LoopSlices, parts_of
@@ -33,7 +34,10 @@ TOO_MANY_HOSTS = "max_hosts_per_page"
 DOMAIN_FULL = "max_hosts_per_domain"
 """The reason of URLs of new hosts in a domain of which many hosts are known."""
 
-_PASSING = frozenset({TOO_MANY_HOSTS, DOMAIN_FULL})
+REPLACED = "replaced"
+"""Not a refusal: by a rule another URL stands for the URL, and was judged in its place."""
+
+_PASSING = frozenset({TOO_MANY_HOSTS, DOMAIN_FULL, REPLACED})
 """Reasons that need not hold when a URL is named again."""
 
 DEPTH_SHIFT = 40
@@ -98,7 +102,11 @@ class Admitted:
 
 
 class Admission:
-    """Admits URLs for all sites."""
+    """Admits URLs for all sites.
+
+    Attributes:
+        dust: rules by which another URL stands for a URL.
+    """
 
     def __init__(
         self,
@@ -109,6 +117,7 @@ class Admission:
         self._known_robots = known_robots
         self._domain_hosts = domain_hosts or DomainHosts()
         self._wikis = wikis or WikiScope()
+        self.dust = DustRules()
         self._recent = RecentUrls()
         self._refused_requisites = RecentUrls()
 
@@ -156,6 +165,11 @@ class Admission:
     ) -> str | None:
         """Append a URL to `found` or `refusals`; return the reason of a refusal."""
         parsed = split_url(url)
+        if not source.seed:
+            same = self.dust.stand_in(url, parsed.origin, site.site_id, source.depth)
+            if same is not None:
+                self._judge_once(site, same, source, now, admitted)
+                return REPLACED
         reason = site.scope.refusal(url, parsed.host, source.depth)
         if reason is None:
             reason = detect_trap(url, site.traps, now)
@@ -181,6 +195,18 @@ class Admission:
             )
         )
         return None
+
+    def _judge_once(
+        self, site: ActiveSite, url: str, source: Referrer, now: float, admitted: Admitted
+    ) -> None:
+        """Judge a URL that stands for another one, unless it was judged lately."""
+        hashed = url_hash(url)
+        key = hashed ^ site.site_id
+        if key not in self._recent and self._judge(site, url, hashed, source, now, admitted) in (
+            None,
+            REPLACED,
+        ):
+            self._recent.add(key)
 
     def _limit(self, url: str, parsed: Url, admitted: Admitted) -> str | None:
         """Return why robots.txt or a limit of hosts refuses a link or a requisite, else None."""

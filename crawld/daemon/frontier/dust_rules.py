@@ -1,0 +1,52 @@
+"""The rules in force by which URLs of an origin show the same page, for admission."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping
+from typing import Final, NamedTuple
+
+from crawld.core.dust.rules import HostRules
+
+KEPT_URLS: Final = 200
+"""URLs of an origin that are remembered until the next run of the job."""
+
+
+class ReplacedUrl(NamedTuple):
+    """A URL for which another one was admitted."""
+
+    url: str
+    site_id: int
+    depth: int
+
+
+class DustRules:
+    """The rules in force, and the last URLs that they replaced."""
+
+    def __init__(self) -> None:
+        self._of: Mapping[str, HostRules] = {}
+        self._replaced: dict[str, deque[ReplacedUrl]] = {}
+
+    def set(self, rules: Mapping[str, HostRules]) -> None:
+        """Replace all rules, by origin."""
+        self._of = rules
+
+    def of(self, origin: str) -> HostRules | None:
+        """Return the rules of an origin, None if it has none."""
+        return self._of.get(origin)
+
+    def stand_in(self, url: str, origin: str, site_id: int, depth: int) -> str | None:
+        """Return the URL that stands for a URL of an origin; None: it stands for itself."""
+        rules = self._of.get(origin)
+        found = rules.apply(url) if rules is not None else None
+        if found is None:
+            return None
+        replaced = self._replaced.get(origin)
+        if replaced is None:
+            replaced = self._replaced[origin] = deque(maxlen=KEPT_URLS)
+        replaced.append(ReplacedUrl(url, site_id, depth))
+        return found.url
+
+    def take_replaced(self, origin: str) -> list[ReplacedUrl]:
+        """Return the URLs replaced since the last call."""
+        return list(self._replaced.pop(origin, ()))

@@ -1,0 +1,1 @@
+"""The `dust` job: learns which URLs of an origin show the same page, and hides all but one."""

@@ -1,0 +1,266 @@
+"""The pages that rules hide: suspend them, sample them, and let them return.
+
+A page is hidden if the rules in force name another URL for it, that URL is a page, and the page was
+never visited, or was compared and is equal. One that was seen to differ is never hidden.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final, TypeVar
+
+import apsw
+
+from crawld.core.dust.rules import DustRule, HostRules
+from crawld.core.dust.trial import score_after
+from crawld.core.page import PageState
+from crawld.core.url import target_of
+from crawld.daemon.crawl.context import BackgroundWork, CrawlContext
+from crawld.daemon.frontier.dust_rules import ReplacedUrl
+from crawld.daemon.jobs.dust.asking import PageAsking
+from crawld.daemon.jobs.dust.page_texts import PageTexts, Sameness
+from crawld.daemon.jobs.dust.trials import OriginTrials
+from crawld.daemon.pacing import LoopSlices, PacedReader
+from crawld.store.frontier import dust, dust_page, frontier
+from crawld.store.frontier.dust import DustOrigin, DustRuleRow
+from crawld.store.frontier.dust_page import DustPageRow, KnownUrl
+from crawld.store.frontier.frontier import Discovery
+
+T = TypeVar("T")
+
+REST_FACTOR: Final = 2.0
+"""Rest after each slice, as a multiple of its work."""
+
+IDS_AT_ONCE: Final = 2_000
+"""Range of page_ids read at once."""
+
+WRITTEN_AT_ONCE: Final = 200
+"""Pages changed in one transaction, less than 20 ms."""
+
+KEPT_HIDDEN: Final = 1_000
+"""Hidden pages of an origin from which on URLs that admission replaced are not kept as pages."""
+
+ASKED_S: Final = 3 * 86_400.0
+"""How long a page waits for a visit before it is compared no more."""
+
+LOOKED_AT: Final = 3
+"""Hidden pages of a rule that are visited at a time."""
+
+SHORTEST_LOOK_S: Final = 3_600.0
+LONGEST_LOOK_S: Final = 7 * 86_400.0
+"""Times between two looks at the pages of a rule; they grow with the age of the rule."""
+
+SAMPLED: Final = 200
+"""Hidden pages from which those to look at are drawn."""
+
+
+class OriginHiding(BackgroundWork):
+    """Hides and resumes the pages of an origin."""
+
+    def __init__(
+        self, context: CrawlContext, texts: PageTexts, asking: PageAsking, trials: OriginTrials
+    ) -> None:
+        super().__init__(context)
+        self._paced = PacedReader(context.database, REST_FACTOR)
+        self._texts = texts
+        self._asking = asking
+        self._trials = trials
+
+    # --- hiding ----------------------------------------------------------------------------------
+
+    async def hide(self, origin: DustOrigin, rules: HostRules) -> int:
+        """Suspend the pages of an origin that rules hide; return how many."""
+        first, last = await self._database.read(dust_page.page_range, origin.host_id)
+        hidden = 0
+        for after in range(first - 1, last, IDS_AT_ONCE):
+            up_to = min(after + IDS_AT_ONCE, last)
+            pages = await self._paced.read(dust_page.urls, origin.origin_id, after, up_to)
+            found = await self._workers.run(_to_hide, pages, rules, abandon_on_cancel=True)
+            for part in _slices(found, WRITTEN_AT_ONCE):
+                hidden += await self._hide_some(origin, part)
+        return hidden
+
+    async def _hide_some(self, origin: DustOrigin, part: Sequence[tuple[KnownUrl, str]]) -> int:
+        rows = []
+        now = self._clock.now()
+        slices = LoopSlices()
+        for page, url in part:
+            await slices.pause()
+            if await self._asking.find(url, site_id=page.site_id) is not None:
+                row = self._database.look_up(dust_page.of_url, page.url)
+                rows.append(
+                    row
+                    or DustPageRow(
+                        page.page_id, page.url, target_of(url), "hidden", now, None, "", None, 0
+                    )
+                )
+        return await self._database.write(_hide, origin.origin_id, rows)
+
+    async def keep_replaced(
+        self, origin: DustOrigin, rules: HostRules, replaced: Sequence[ReplacedUrl]
+    ) -> None:
+        """Keep URLs that admission replaced as hidden pages: some are looked at, all may return."""
+        hidden = await self._database.read(dust_page.hidden, origin.origin_id, 0, KEPT_HIDDEN)
+        now = self._clock.now()
+        for one in replaced[: max(0, KEPT_HIDDEN - len(hidden))]:
+            found = rules.apply(one.url)
+            if found is not None and one.site_id in self._state.sites:
+                discovery = Discovery.of(one.url, site_id=one.site_id, at=now, depth=one.depth)
+                await self._database.write(
+                    _keep, origin.origin_id, discovery, target_of(found.url), now
+                )
+
+    # --- returning -------------------------------------------------------------------------------
+
+    async def reconsider(self, origin: DustOrigin, rules: HostRules) -> int:
+        """Resume hidden pages that the rules hide no more, or by another URL; return how many."""
+        after, resumed = 0, 0
+        while rows := await self._paced.read(
+            dust_page.hidden, origin.origin_id, after, WRITTEN_AT_ONCE
+        ):
+            after = rows[-1].page_id
+            back = []
+            for row in rows:
+                found = rules.apply(row.url)
+                if found is None or target_of(found.url) != row.canonical:
+                    back.append(row.page_id)
+            if back:
+                await self._database.write(dust_page.drop, back)
+                await self._asking.resume(origin.host_id, origin.host, back)
+                resumed += len(back)
+        return resumed
+
+    # --- looking again ---------------------------------------------------------------------------
+
+    async def look(self, origin: DustOrigin, rows: Sequence[DustRuleRow], rules: HostRules) -> None:
+        """Let some hidden pages of each rule that is due be visited again, with their twins."""
+        now = self._clock.now()
+        due = {row.rule: row for row in rows if row.applies and row.look_at <= now}
+        if not due:
+            return
+        first, last = await self._database.read(dust_page.page_range, origin.host_id)
+        start = self._rng.randint(first - 1, max(first - 1, last))
+        found = await self._database.read(dust_page.hidden, origin.origin_id, start, SAMPLED)
+        found += await self._database.read(dust_page.hidden, origin.origin_id, 0, SAMPLED)
+        self._rng.shuffle(found)
+        left = dict.fromkeys(due, LOOKED_AT)
+        chosen: dict[int, DustPageRow] = {}
+        for row in found:
+            mapped = rules.apply(row.url)
+            used = () if mapped is None else mapped.used
+            if any(left.get(rule, 0) for rule in used):
+                chosen[row.page_id] = row
+                for rule in used:
+                    left[rule] = left.get(rule, 0) - 1
+        asked = [
+            row._replace(verdict="asked", at=now, dust_rule_id=None, tries=1)
+            for row in chosen.values()
+        ]
+        await self._database.write(dust_page.put, origin.origin_id, asked)
+        await self._asking.resume(origin.host_id, origin.host, list(chosen))
+        for row in asked:
+            twin = self._database.look_up(dust_page.seen_page, f"{origin.origin}{row.canonical}")
+            if twin is not None:
+                self._asking.visit(origin.host, twin)
+        for one in due.values():
+            pause_s = min(max(now - one.since, SHORTEST_LOOK_S), LONGEST_LOOK_S)
+            await self._database.write(dust.look_again, one.dust_rule_id, now + pause_s)
+
+    async def settle(
+        self, origin: DustOrigin, rows: Sequence[DustRuleRow], rules: HostRules
+    ) -> bool:
+        """Compare the pages that were asked for and visited; return whether a rule is withdrawn."""
+        asked = await self._database.read(
+            dust_page.of_verdict, origin.origin_id, "asked", WRITTEN_AT_ONCE
+        )
+        scores = {row.rule: row for row in rows if row.applies}
+        now = self._clock.now()
+        for row in asked:
+            page = self._database.look_up(dust_page.seen_page, row.url)
+            url = f"{origin.origin}{row.canonical}"
+            twin = self._database.look_up(dust_page.seen_page, url)
+            since = row.at if row.tries else 0.0
+            if page is None or twin is None or now - row.at > ASKED_S:
+                await self._database.write(dust_page.drop, [row.page_id])
+                continue
+            if min(page.last_visit_at or -1.0, twin.last_visit_at or -1.0) < since:
+                continue
+            chrome = await self._trials.chrome_of_rows(origin, row.dust_rule_id)
+            judged = self._trials.judged(
+                origin, row, page, twin, await self._texts.compare(page, twin, chrome)
+            )
+            await self._database.write(dust_page.put, origin.origin_id, [judged])
+            mapped = rules.apply(row.url)
+            if row.dust_rule_id is None and mapped is not None:
+                self._score(scores, mapped.used, judged.verdict)
+        return await self._store_scores(rows, scores)
+
+    @staticmethod
+    def _score(scores: dict[DustRule, DustRuleRow], used: Sequence[DustRule], verdict: str) -> None:
+        if verdict not in (Sameness.EQUAL.value, Sameness.DIFFERS.value):
+            return
+        equal = verdict == Sameness.EQUAL.value
+        for rule in used:
+            row = scores.get(rule)
+            if row is not None:
+                scores[rule] = row._replace(
+                    equal=row.equal + equal,
+                    differing=row.differing + (not equal),
+                    score=score_after(row.score, equal=equal),
+                )
+
+    async def _store_scores(
+        self, rows: Sequence[DustRuleRow], scores: dict[DustRule, DustRuleRow]
+    ) -> bool:
+        withdrawn, now = False, self._clock.now()
+        for before in rows:
+            after = scores.get(before.rule)
+            if after is None or after == before:
+                continue
+            await self._database.write(
+                dust.put_evidence,
+                after.dust_rule_id,
+                after.equal,
+                after.differing,
+                after.score,
+            )
+            if after.differing > before.differing:
+                # Other pages are looked at at once.
+                await self._database.write(dust.look_again, after.dust_rule_id, now)
+            if after.score <= 0.0 and after.word is None:
+                await self._database.write(
+                    dust.set_status, after.dust_rule_id, "withdrawn", now, 0.0
+                )
+                withdrawn = True
+        return withdrawn
+
+
+def _to_hide(pages: Sequence[KnownUrl], rules: HostRules) -> list[tuple[KnownUrl, str]]:
+    """Return pages that rules hide, with the URL that stands for each; in a thread."""
+    found = []
+    for page in pages:
+        unvisited = page.state is PageState.DISCOVERED and page.verdict in (None, "hidden")
+        equal = page.state is PageState.VISITED and page.verdict == "equal"
+        if (unvisited or equal) and (mapped := rules.apply(page.url)) is not None:
+            found.append((page, mapped.url))
+    return found
+
+
+def _hide(connection: apsw.Connection, origin_id: int, rows: Sequence[DustPageRow]) -> int:
+    dust_page.put(connection, origin_id, rows)
+    return dust_page.hide(connection, [row.page_id for row in rows])
+
+
+def _keep(
+    connection: apsw.Connection, origin_id: int, discovery: Discovery, canonical: str, now: float
+) -> None:
+    new = frontier.discover(connection, [discovery])
+    rows = [
+        DustPageRow(page.page_id, page.url, canonical, "hidden", now, None, "", None, 0)
+        for page in new
+    ]
+    _hide(connection, origin_id, rows)
+
+
+def _slices(items: Sequence[T], size: int) -> Iterator[Sequence[T]]:
+    return (items[begin : begin + size] for begin in range(0, len(items), size))

@@ -1,0 +1,144 @@
+"""The `dust` job: learn which URLs of an origin show the same page, and hide all but one.
+
+A run, for each origin of enough pages: compare pages that were visited for it ▸ go on with the
+trials, if its URLs have grown or trials are open ▸ hide what the rules in force hide, resume what
+they hide no more ▸ look again at some of the hidden pages.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import structlog
+
+from crawld.core.dust.rules import HostRules
+from crawld.daemon.crawl.context import BackgroundWork, CrawlContext
+from crawld.daemon.jobs.dust.asking import PageAsking
+from crawld.daemon.jobs.dust.hiding import IDS_AT_ONCE, OriginHiding
+from crawld.daemon.jobs.dust.origin_urls import MOST_URLS, OriginUrls
+from crawld.daemon.jobs.dust.page_texts import PageTexts
+from crawld.daemon.jobs.dust.trials import OriginTrials
+from crawld.daemon.pacing import PacedReader
+from crawld.store.frontier import dust, dust_page
+from crawld.store.frontier.dust import DustOrigin
+from crawld.store.frontier.dust_page import KnownUrl
+
+log = structlog.get_logger(__name__)
+
+EVERY_S: Final = 1_800.0
+"""Time between two runs."""
+
+LEAST_PAGES: Final = 100
+"""Pages of a host from which on its URLs are searched for rules."""
+
+GROWTH: Final = 1.25
+"""Growth of a host from one search for likely rewrites to the next."""
+
+RETRY_S: Final = 28 * 86_400.0
+"""After this time a rule that failed may be tried again."""
+
+REST_FACTOR: Final = 2.0
+
+
+class DustJob(BackgroundWork):
+    """The `dust` job."""
+
+    name = "dust"
+    every_s = EVERY_S
+
+    def __init__(self, context: CrawlContext) -> None:
+        super().__init__(context)
+        self._paced = PacedReader(context.database, REST_FACTOR)
+        self._texts = PageTexts(context)
+        self._asking = PageAsking(context)
+        self._trials = OriginTrials(context, self._texts, self._asking)
+        self._hiding = OriginHiding(context, self._texts, self._asking, self._trials)
+        self._counts = {"origins": 0, "rules": 0, "trials": 0, "hidden": 0}
+
+    async def load(self) -> None:
+        """Put the rules in force; origins of sites that want none have none."""
+        rules = await self._database.read(dust.applied_rules)
+        changed = {
+            origin: found
+            for origin, found in rules.items()
+            if self._is_wanted(origin.partition("://")[2].partition(":")[0])
+        }
+        self._state.admission.dust.set(changed)
+
+    async def progress(self) -> dict[str, int]:
+        """Return counts of origins, rules, trials and hidden pages."""
+        return dict(self._counts)
+
+    async def run(self) -> str:
+        """Search for rules once; does nothing in a one-off mirror."""
+        if self._state.settings.once:
+            return "skipped in a one-off mirror"
+        await self._database.write(dust.drop_refused, self._clock.now() - RETRY_S)
+        origins = await self._database.read(dust.list_origins, LEAST_PAGES)
+        for origin in origins:
+            await self._examine(origin)
+            self._texts.forget()
+        await self.load()
+        await self._count(len(origins))
+        return (
+            f"{self._counts['origins']} origins, {self._counts['rules']} rules,"
+            f" {self._counts['trials']} trials, {self._counts['hidden']} pages hidden"
+        )
+
+    async def _count(self, origins: int) -> None:
+        rows = await self._database.read(dust.list_rules)
+        hidden = await self._database.read(dust_page.count_hidden)
+        self._counts = {
+            "origins": origins,
+            "rules": sum(row.applies for row in rows),
+            "trials": sum(row.status == "trial" for row in rows),
+            "hidden": sum(hidden.values()),
+        }
+
+    def _is_wanted(self, host_name: str) -> bool:
+        """Whether all sites of a host want rules."""
+        host = self._state.hosts.get(host_name)
+        sites = [] if host is None else [self._state.sites.get(key) for key in host.pages]
+        return bool(sites) and all(site is None or site.config.dust for site in sites)
+
+    async def _examine(self, origin: DustOrigin) -> None:
+        if not self._is_wanted(origin.host):
+            if origin.has_rules:
+                await self._hiding.reconsider(origin, HostRules())
+            return
+        rows = await self._database.read(dust.list_rules, origin.origin_id)
+        before = HostRules((row.rule for row in rows if row.applies), origin.sections)
+        await self._hiding.settle(origin, rows, before)
+        rows = await self._database.read(dust.list_rules, origin.origin_id)
+        rules = HostRules((row.rule for row in rows if row.applies), origin.sections)
+        has_grown = origin.pages >= GROWTH * origin.read_pages
+        if has_grown or any(row.status == "trial" for row in rows):
+            urls = await self._read_urls(origin)
+            await self._trials.run(origin, rows, urls)
+            rows = await self._database.read(dust.list_rules, origin.origin_id)
+            [origin] = [
+                one
+                for one in await self._database.read(dust.list_origins, LEAST_PAGES)
+                if one.origin_id == origin.origin_id
+            ] or [origin]
+            rules = HostRules((row.rule for row in rows if row.applies), origin.sections)
+        if rules.rules != before.rules:
+            log.info("dust_rules_changed", origin=origin.origin, rules=len(rules.rules))
+        replaced = self._state.admission.dust.take_replaced(origin.origin)
+        await self.load()
+        if rules or before:
+            await self._hiding.reconsider(origin, rules)
+        if rules:
+            await self._hiding.keep_replaced(origin, rules, replaced)
+            await self._hiding.hide(origin, rules)
+            await self._hiding.look(origin, rows, rules)
+
+    async def _read_urls(self, origin: DustOrigin) -> OriginUrls:
+        first, last = await self._database.read(dust_page.page_range, origin.host_id)
+        pages: list[KnownUrl] = []
+        for after in range(first - 1, last, IDS_AT_ONCE):
+            up_to = min(after + IDS_AT_ONCE, last)
+            pages += await self._paced.read(dust_page.urls, origin.origin_id, after, up_to)
+            if len(pages) >= MOST_URLS:
+                break
+        return await self._workers.run(OriginUrls, pages[:MOST_URLS], abandon_on_cancel=True)

@@ -1,0 +1,141 @@
+"""Duplicate URLs in a whole daemon: learnt, hidden, looked at again, withdrawn."""
+
+import zlib
+
+import pytest
+
+from crawld.core.url import target_of
+from crawld.simweb.message import build_response
+from crawld.simweb.page_text import make_sentence
+from tests.daemon.harness import run_job, until, until_done
+
+HOST = "a.test"
+DAY_S = 86_400.0
+
+
+class SessionWeb:
+    """Articles under URLs with session ids, which mean nothing, and with tabs, which do.
+
+    Attributes:
+        sessions_count: whether the text depends on the session id.
+    """
+
+    def __init__(self, articles=24, sessions=5):
+        self.hosts = (HOST,)
+        self.sessions_count = False
+        plain = [f"/article/{number}" for number in range(articles)]
+        self.links = [
+            *plain,
+            *(
+                f"{one}?zid={at:x}{number:04x}f"
+                for at in range(sessions)
+                for number, one in enumerate(plain)
+            ),
+            *(f"{one}?tab={tab}" for one in plain for tab in "ab"),
+        ]
+
+    def text_of(self, target):
+        """Return what decides the text of a target."""
+        return target if self.sessions_count else target.partition("?zid=")[0]
+
+    def handle(self, request):
+        seed = zlib.crc32(self.text_of(request.target).encode())
+        text = "".join(f"<p>{make_sentence(seed, at)}</p>" for at in range(4))
+        links = self.links if request.target == "/" else ()
+        text += "".join(f'<a href="{link}">more</a> ' for link in links)
+        return build_response(request, 200, f"<html><body>{text}</body></html>".encode())
+
+
+class World:
+    """A daemon on the site."""
+
+    def __init__(self, site, web, running, mirror, wall):
+        self.site, self.web, self.running = site, web, running
+        self.mirror, self.wall = mirror, wall
+
+    async def learn(self):
+        """Run the job, and let what it asks for be visited."""
+        await self.running.crawl.recorder.drain()
+        ran = await run_job(self.running, "dust")
+        assert ran.result == "done", ran.detail
+        self.wall.shift_s += 300.0
+        await self.running.crawl.schedule.wake_all()
+
+    def rules(self, status="holds"):
+        return self.mirror.rows(
+            "SELECT form, name, value, section FROM dust_rule WHERE status = ?", status
+        )
+
+    def hidden(self):
+        rows = self.mirror.rows(
+            "SELECT url, canonical FROM page JOIN dust_page USING (page_id)"
+            " WHERE state = 'suspended'"
+        )
+        return {target_of(url): canonical for url, canonical in rows}
+
+    def equal(self):
+        """Return the targets that were visited and compared."""
+        rows = self.mirror.rows(
+            "SELECT url FROM page JOIN dust_page USING (page_id) WHERE verdict = 'equal'"
+        )
+        return {target_of(url) for (url,) in rows}
+
+    def visited(self):
+        return self.mirror.rows("SELECT count(*) FROM visit")[0][0]
+
+    def wrong(self):
+        """Return hidden pages whose text is not that of the page that stands for them."""
+        text_of = self.site.text_of
+        return [one for one, other in self.hidden().items() if text_of(one) != text_of(other)]
+
+
+@pytest.fixture
+def world(serve, paused_daemon, mirror, wall):
+    async def start(**tables):
+        site = SessionWeb()
+        web = await serve(site, clock=wall)
+        tables = {
+            "jobs": {"audit_share": 0.0},
+            "schedule": {"min_revisit_s": 30 * DAY_S},
+            **tables,
+        }
+        running = await paused_daemon(web.url(host=HOST), **tables)
+        running.set_paused(paused=False)
+        return World(site, web, running, mirror, wall)
+
+    return start
+
+
+async def test_duplicates_are_learnt_hidden_and_return_when_the_rule_is_wrong(world):
+    w = await world()
+    await until(lambda: w.visited() >= 120, what="the first pages")
+    w.running.set_paused(paused=True)
+    await w.learn()
+    assert w.rules() == [("drop", "zid", "", "article")]
+    assert len(w.hidden()) >= 40
+    assert w.wrong() == []
+    w.running.set_paused(paused=False)
+    await until_done(w.running, 1.0)
+    await w.learn()
+    hidden = w.hidden()
+    assert w.wrong() == []
+    assert all("?zid=" in one for one in hidden)
+    assert not hidden.keys() & set(w.web.targets(HOST)) - w.equal()
+    assert len(w.running.state.admission.dust.of(w.web.url(host=HOST).rstrip("/")).rules) == 1
+
+    w.site.sessions_count = True
+    while w.rules():
+        w.wall.shift_s += 7_200.0
+        await w.learn()
+        await until_done(w.running, 1.0)
+    assert w.rules("withdrawn") == [("drop", "zid", "", "article")]
+    await w.learn()
+    assert w.hidden() == {}
+
+
+async def test_a_site_that_wants_no_rules_has_none(world):
+    w = await world(site={"dust": False})
+    await until_done(w.running, 1.0)
+    await w.learn()
+    assert w.rules() == []
+    assert w.rules("trial") == []
