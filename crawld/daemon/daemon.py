@@ -331,6 +331,8 @@ class Daemon:
             self.analyser.drop(running_until=trio.current_time())
             with trio.CancelScope(shield=True):
                 await self.crawl.recorder.drain()
+                # While the disk is full a write waits: the socket and the signals are served.
+                await self.database.flush()
             nursery.cancel_scope.cancel()
         log.info("stopped")
 

@@ -1,13 +1,17 @@
 """Shutdown of the daemon, and bugs behind the control socket."""
 
 import httpx
+import pytest
 import trio
 from structlog.testing import capture_logs
 
 from crawld.daemon.api.server import control_app
 from crawld.daemon.run import run_daemon
+from crawld.errors import StoreError
 from crawld.simweb import fault
-from tests.daemon.harness import TIMEOUT_S, make_site, until
+from crawld.store.engine import meta
+from tests.daemon.control_client import get
+from tests.daemon.harness import TIMEOUT_S, make_site, paused_at_start, until
 
 
 async def test_a_watcher_ends_before_the_file_closes(mirror):
@@ -52,6 +56,35 @@ async def test_a_signal_during_the_end_does_not_begin_it_again(mirror):
     with trio.fail_after(TIMEOUT_S):
         await run_daemon(mirror.make_start("http://a.test/", once=False), watch)
     assert phases == ["stopping", "stopping"]
+
+
+async def test_a_daemon_whose_file_cannot_be_written_answers_until_it_is_told_to_end_at_once(
+    mirror, nursery
+):
+    # A one-off mirror runs no jobs: the only write is that below.
+    with paused_at_start():
+        running = await nursery.start(run_daemon, mirror.make_start("http://a.test/"))
+    await until(lambda: running.site_registry.seeded)
+    database, lost = running.database, trio.Event()
+    await database.on_writer(lambda connection: connection.execute("PRAGMA max_page_count = 1"))
+
+    async def write():
+        with pytest.raises(StoreError):
+            await database.write(meta.put, "large", "x" * 100_000)
+        lost.set()
+
+    nursery.start_soon(write)
+    try:
+        await until(lambda: database.stalled, what="the stall")
+        running.shutdown()
+        await until(lambda: running.phase == "stopping", what="the end of the turns")
+        for _ in range(10):
+            assert (await get(running, "/status")).json()["phase"] == "stopping"
+        running.stop_now()
+        with trio.fail_after(TIMEOUT_S):
+            await lost.wait()
+    finally:
+        database.give_up()
 
 
 async def test_a_bug_behind_the_socket_is_reported_and_logged(daemon):

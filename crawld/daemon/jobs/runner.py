@@ -17,7 +17,7 @@ import structlog
 import trio
 
 from crawld.daemon.clock import Clock
-from crawld.errors import OperatorError
+from crawld.errors import OperatorError, StoreError
 from crawld.store import job as job_rows
 from crawld.store.engine.database import Database
 from crawld.store.job import JobRow
@@ -151,6 +151,9 @@ class JobRunner:
         began_at = self._clock.monotonic()
         try:
             result, detail = "done", await task.job.run()
+        except StoreError as error:  # no bug: the disk is full as the daemon ends, or a damage
+            result, detail = "failed", error.message
+            log.error("job_failed", job=name, why=error.message, hint=error.hint)
         except Exception as error:  # a failing job must not stop the crawl
             result, detail = "failed", f"{type(error).__name__}: {error}"
             log.exception("job_failed", job=name)
