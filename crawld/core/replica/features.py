@@ -41,6 +41,7 @@ from crawld.core.replica.vectors import (
     Vectors,
     cosine,
     match_entries,
+    numbered_vectors,
     weighted_vectors,
 )
 
@@ -299,7 +300,9 @@ class HostFeatures:
         )
         return cls(
             names or NameTable.of(hosts.names, common.segments),
-            weighted_vectors(hosts.page_host, hosts.page_path, count, _rarity_weight, common.paths),
+            numbered_vectors(
+                entry >> 32, paths, entry & 0xFFFFFFFF, count, _rarity_weight, common.paths
+            ),
             weighted_vectors(
                 hosts.link_host, hosts.link_target, count, _rarity_weight, common.links
             ),

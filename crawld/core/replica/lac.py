@@ -96,6 +96,11 @@ class Rules:
 
         Unknown rules do not vote; a vector without known rules scores 0.
         """
+        # In parts, as above.
+        parts = [self._score(vectors[at : at + _PART]) for at in range(0, len(vectors), _PART)]
+        return np.concatenate(parts) if parts else np.zeros(0)
+
+    def _score(self, vectors: NDArray[np.int64]) -> Floats:
         inside = np.minimum(vectors, self._base - 2)
         wanted = ((inside + 1) * self._base ** np.arange(self._width)) @ self._bodies.T
         at = np.minimum(np.searchsorted(self.keys, wanted), len(self.keys) - 1)

@@ -118,6 +118,18 @@ class ReplicaModel:
         probability = self.calibration.probability(share, measured.content)
         return PairScores(first[at], second[at], beaten, probability)
 
+    def scores(self, measured: PairFeatures, name: str) -> Floats:
+        """Return the scores of some pairs by one classifier; see `PairScores.by_name`."""
+        vectors = DistinctVectors.of(measured.bins(self.features))
+        if name == "PU":
+            return self.positive_rules.score(vectors.vectors)[vectors.number]
+        second = self.negative_rules.score(vectors.vectors)
+        if name == "NU":
+            return second[vectors.number]
+        first = self.positive_rules.score(vectors.vectors)
+        beaten: Floats = count_dominated(first, second, self.reference).astype(np.float64)
+        return beaten[vectors.number]
+
 
 @dataclass(frozen=True, slots=True)
 class TrainingPairs:

@@ -29,6 +29,12 @@ SEEDS = (0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9)
 """Odd factors of the keys. Hosts that share a third of all their pages have an equal smallest key
 in one order of three."""
 
+_END = "\x01"
+"""Between the labels of a name: less than any character of a label."""
+
+_PART = 4_000
+"""Names converted in one call, which holds the interpreter lock."""
+
 _NO_KEY = np.uint64(2**64 - 1)
 
 
@@ -52,8 +58,14 @@ def name_order(names: Sequence[str], labels: Sequence[str]) -> tuple[Ids, Ids]:
 
     `labels` are those before the public suffixes; empty: the name has none, and no group.
     """
-    keys = [(label, name.split(".")[::-1]) for name, label in zip(names, labels, strict=True)]
-    order = sorted(range(len(names)), key=keys.__getitem__)
+    keys = [
+        _END.join((label, *reversed(name.split(".")))).encode("utf-8", "replace")
+        for name, label in zip(names, labels, strict=True)
+    ]
+    longest = max(map(len, keys), default=1)
+    parts = [np.array(keys[at : at + _PART], f"S{longest}") for at in range(0, len(keys), _PART)]
+    # Sorting objects would hold the interpreter lock: 40 ms for 20,000 names.
+    order = np.argsort(np.concatenate(parts), kind="stable").tolist() if parts else []
     numbers: dict[str, int] = {}
     group = [numbers.setdefault(labels[at], len(numbers)) if labels[at] else -1 for at in order]
     return np.array(order, dtype=np.int64), np.array(group, dtype=np.int64)

@@ -82,6 +82,22 @@ def weighted_vectors(
     """
     host, value = _distinct(host, value)
     values, number = np.unique(value, return_inverse=True)
+    return numbered_vectors(host, values, number, hosts, weight, common)
+
+
+def numbered_vectors(
+    host: Ids, values: Keys, number: Ids, hosts: int, weight: WeightFunction, common: Commonness
+) -> Vectors:
+    """Return the vectors of some hosts from distinct entries.
+
+    Args:
+        host: host of each entry, ascending.
+        values: distinct values.
+        number: index of the value of each entry, ascending within a host.
+        hosts: number of hosts.
+        weight: returns the weights of distinct values.
+        common: how many hosts have each value.
+    """
     df = common.of_values(values)
     keep = (df <= common.longest) if common.longest else np.ones(len(values), dtype=bool)
     weights = np.zeros(len(values))
@@ -89,10 +105,8 @@ def weighted_vectors(
     entry_weight = weights[number]
     norm = np.sqrt(np.bincount(host, entry_weight**2, minlength=hosts))
     use = keep[number] & (np.bincount(number, minlength=len(values))[number] > 1)
-    entry = (host[use] << 32) | number[use]
-    order = np.argsort(entry)
     begin = np.searchsorted(host[use], np.arange(hosts + 1))
-    return Vectors(entry[order], entry_weight[use][order], begin, norm)
+    return Vectors((host[use] << 32) | number[use], entry_weight[use], begin, norm)
 
 
 def _distinct(host: Ids, value: Keys) -> tuple[Ids, Keys]:

@@ -16,7 +16,7 @@ import numpy as np
 from crawld.core.content.fingerprint import cleaned_digest
 from crawld.core.replica.candidates import CandidateIndex
 from crawld.core.replica.features import ALL, Background, HostFeatures, PairFeatures
-from crawld.core.replica.held_out import HeldOut
+from crawld.core.replica.held_out import TEXT, HeldOut
 from crawld.core.replica.hosts import (
     NO_SIGNATURE,
     Hosts,
@@ -312,13 +312,13 @@ class ReplicaSearch:
 
     def _probability(self, measured: PairFeatures) -> Floats | None:
         """Return the probability of each pair, NaN where nothing is known; None without any."""
-        held_out, count = self._held_out, len(measured.keys)
-        if held_out is None:
+        held_out, model = self._held_out, self._model
+        if held_out is None or model is None:
             return None
-        slices = [slice(begin, begin + SLICE) for begin in range(0, count, SLICE)]
-        parts = [measured.part(one) for one in slices]
-        found = [held_out.probability(part, self._scores(part)) for part in parts]
-        return np.concatenate(found) if found else np.zeros(0)
+        # All pairs at once: many have equal features, which are scored once.
+        name = held_out.evidence
+        scores = {} if name == TEXT else {name: model.scores(measured, name)}
+        return held_out.probability(measured, scores)
 
     def _scores(self, measured: PairFeatures) -> dict[str, Floats]:
         """Return the scores of pairs by each classifier; none before one is trained."""

@@ -53,6 +53,8 @@ def test_training_is_repeatable_and_scores_new_pairs():
     model, again = train(sets, FIVE), train(sets, FIVE)
     assert model.judge(measured).dominates.tolist() == again.judge(measured).dominates.tolist()
     scores = model.judge(measure.pairs(np.concatenate((twins[50:], others[50:60]))))
+    for name, of_all in model.judge(measured).by_name().items():
+        assert model.scores(measured, name).tolist() == of_all.tolist()
     assert scores.dominates[:10].min() > scores.dominates[10:].max()
     truth = np.arange(len(measured.keys)) < 60
     upper = supervised_scores(DistinctVectors.of(measured.bins(FIVE)), truth)

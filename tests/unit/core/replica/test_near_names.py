@@ -2,6 +2,8 @@
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from crawld.core.replica.candidates import CAP, find_candidates
 from crawld.core.replica.features import HostFeatures
@@ -47,6 +49,20 @@ def test_throw_away_names_do_not_hide_a_replica(throw_away):
 def test_hosts_known_before_the_throw_away_names_stay_neighbours():
     names = ["shop.com", "moved-shop.net", *(f"x{number}.example" for number in range(CAP))]
     assert pair_keys(np.array([0]), np.array([1]))[0] in near(crowd(names))
+
+
+LABELS = st.text("ab-0", min_size=1, max_size=3)
+NAMES = st.lists(LABELS, min_size=1, max_size=4).map(".".join)
+
+
+@given(st.lists(NAMES, max_size=30))
+def test_names_are_ordered_by_label_and_then_from_their_end(names):
+    labels = [name.partition(".")[0] if len(name) > 4 else "" for name in names]
+    order, group = name_order(names, labels)
+    keys = [(labels[at], names[at].split(".")[::-1]) for at in order]
+    assert keys == sorted(keys)
+    assert sorted(order.tolist()) == list(range(len(names)))
+    assert [value == -1 for value in group.tolist()] == [labels[at] == "" for at in order]
 
 
 @pytest.mark.parametrize("throw_away", [CAP - 1, 4 * CAP])
