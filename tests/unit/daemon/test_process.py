@@ -2,7 +2,12 @@
 
 import pytest
 
-from crawld.daemon.process import FILES_PER_LOOKUP, OPEN_FILES_KEPT, share_files
+from crawld.daemon.process import (
+    COLLECTOR_THRESHOLDS,
+    FILES_PER_LOOKUP,
+    OPEN_FILES_KEPT,
+    share_files,
+)
 
 WANTED = {"lookups": 32, "control": 256, "web": 1_024}
 
@@ -25,3 +30,9 @@ def test_a_high_limit_gives_everybody_what_is_wanted():
 def test_the_least_limit_leaves_something_for_everybody():
     shares = share_files(1, **WANTED)
     assert min(shares.outbound, shares.lookups, shares.control, shares.web) >= 1
+
+
+def test_a_collection_of_young_objects_holds_the_interpreter_shortly():
+    # Some 6 ms for 100,000 objects.
+    youngest, young, _ = COLLECTOR_THRESHOLDS
+    assert youngest * young <= 80_000
