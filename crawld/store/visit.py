@@ -23,13 +23,13 @@ import apsw
 from crawld.core.event import EventKind, event_kind
 from crawld.core.page import Grace, Outcome, PageState
 from crawld.store.changes import hint_answer, model, volatile, wiki_page
-from crawld.store.changes.hint_answer import HintJudgement, VisitTimes
-from crawld.store.changes.volatile import Template
+from crawld.store.changes.hint_answer import VisitTimes
 from crawld.store.engine.in_parts import InParts, finish
 from crawld.store.frontier import (
     event,
     frontier,
     left_pages,
+    packed,
     page_counts,
     quarantine,
     redirect,
@@ -111,7 +111,7 @@ class VisitRecord:
     model_before: bytes | None = None
     remodel: Callable[[bytes, float | None], bytes] | None = None
     rules: bytes | None = None
-    template: Template | None = None
+    template: volatile.Template | None = None
     validators: bytes | None = None
     etag: str | None = None
     last_modified: str | None = None
@@ -126,7 +126,7 @@ class VisitRecord:
     requisites: Sequence[Discovery] | None = None
     caps: Caps = NO_CAPS
     refusals: Sequence[Refusal] = ()
-    hint_judgement: HintJudgement | None = None
+    hint_judgement: hint_answer.HintJudgement | None = None
     left_at: float | None = None
     unread: bool = False
 
@@ -167,7 +167,7 @@ class RecordResult:
 
 _OLD: Final = f"""
 SELECT state, site_id, host_id, origin_id, requisite, host, {removal.IS_REMOVED},
-       {tombstone.ANY_EXISTS}, digest, page.change_count, version_id, absent
+       {tombstone.ANY_EXISTS}, {packed.ANY_EXISTS}, digest, page.change_count, version_id, absent
 FROM page JOIN host USING (host_id) WHERE page_id = ?
 """
 
@@ -213,8 +213,8 @@ def record_in_parts(connection: apsw.Connection, visit: VisitRecord) -> InParts[
     old = connection.execute(_OLD, (visit.page_id,)).fetchone()
     if old is None:
         return RecordResult(None, None, [])
-    state, site_id, host_id, origin_id, is_requisite, host, is_removed, tombstones, held = old[:9]
-    before = _Before(site_id, host_id, *old[9:])
+    state, site_id, host_id, origin_id, is_requisite, host, is_removed = old[:7]
+    held, before = old[9], _Before(site_id, host_id, *old[10:])
     times = VisitTimes.of(visit.visited_at, visit.duration_s)
     version_id = yield from _store_version(connection, visit)
     _update_page(connection, visit, version_id)
@@ -233,9 +233,10 @@ def record_in_parts(connection: apsw.Connection, visit: VisitRecord) -> InParts[
     _store_evidence(connection, visit, host_id, origin_id)
     moved = state != visit.state and not is_requisite
     _count(connection, visit, site_id, host_id, PageState(state) if moved else visit.state)
-    known = Known({host: host_id}, bool(tombstones))
+    known = Known({host: host_id}, tombstones=bool(old[7]), packed=bool(old[8]))
     new_pages = yield from _store_requisites(connection, visit, known)
-    found = yield from frontier.discover_in_parts(connection, visit.discoveries, visit.caps, known)
+    caps = visit.caps if visit.redirect_url is None else visit.caps.with_rows()
+    found = yield from frontier.discover_in_parts(connection, visit.discoveries, caps, known)
     new_pages += found.new
     if visit.renamed and visit.redirect_url is not None:
         redirect.transfer_history(connection, visit.page_id, visit.redirect_url, visit.visited_at)

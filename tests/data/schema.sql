@@ -12,6 +12,9 @@ CREATE INDEX event_site ON event (site_id, kind);
 
 CREATE INDEX origin_host ON origin (host_id);
 
+CREATE INDEX packed_block_order
+    ON packed_block (host_id, site_id, depth, packed_block_id, pages);
+
 CREATE INDEX page_discovered ON page (requisite, host_id, site_id, depth, page_id)
     WHERE state = 'discovered';
 
@@ -387,6 +390,26 @@ CREATE TABLE origin (
     crawl_delay_s REAL,
     robots_text BLOB
 , validators BLOB) STRICT;
+
+CREATE TABLE packed_block (
+    packed_block_id INTEGER PRIMARY KEY,
+    host_id INTEGER NOT NULL REFERENCES host,
+    site_id INTEGER NOT NULL REFERENCES site,
+    depth INTEGER NOT NULL,
+    -- entries, void ones included
+    pages INTEGER NOT NULL,
+    -- zstd frame: times of discovery and referrers of 8 bytes each, then lengths and texts
+    entries BLOB NOT NULL
+) STRICT;
+
+CREATE TABLE packed_key (
+    host_id INTEGER NOT NULL,
+    -- the key that its row will have
+    url_hash INTEGER NOT NULL,
+    site_id INTEGER NOT NULL,
+    depth INTEGER NOT NULL,
+    PRIMARY KEY (host_id, url_hash)
+) STRICT, WITHOUT ROWID;
 
 CREATE TABLE page (
     page_id INTEGER PRIMARY KEY,

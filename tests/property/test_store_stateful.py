@@ -19,7 +19,7 @@ from crawld.core.page import Grace, Outcome, PageState, next_state
 from crawld.store import doctor, visit
 from crawld.store.engine import migrate
 from crawld.store.engine.connection import open_connection
-from crawld.store.frontier import frontier, load, page, refusal, site
+from crawld.store.frontier import frontier, load, page, refusal, site, unvisited
 from crawld.store.frontier.frontier import Caps, Discovery
 from crawld.store.frontier.host import HostUpdate
 from crawld.store.versions import body, version
@@ -209,7 +209,7 @@ class StoreMachine(RuleBasedStateMachine):
         waiting = [
             each.page_id
             for _, host_id, site_id in load.load_waiting(self.connection)
-            for each in frontier.list_discovered(self.connection, host_id, site_id, 99)
+            for each in unvisited.list_discovered(self.connection, host_id, site_id, 99)
         ]
         wanted = [model for model in models if model["state"] is PageState.DISCOVERED]
         assert sorted(waiting) == sorted(model["id"] for model in wanted)

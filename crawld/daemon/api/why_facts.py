@@ -40,9 +40,9 @@ from crawld.daemon.frontier.site import ActiveSite
 from crawld.daemon.visit.content import PRODUCT
 from crawld.store import visit as visit_rows
 from crawld.store.changes import hint
-from crawld.store.frontier import frontier, page_share, quarantine, tombstone, traffic
 from crawld.store.frontier import host as host_rows
 from crawld.store.frontier import page as page_rows
+from crawld.store.frontier import page_share, quarantine, tombstone, traffic, unvisited
 from crawld.store.frontier import refusal as refusal_rows
 from crawld.store.frontier import site as site_rows
 from crawld.store.frontier.host import HostRow, OriginRobots
@@ -289,7 +289,7 @@ def _page(connection: apsw.Connection, record: PageRecord, now: float) -> PageFa
         retry_at=record.retry_at,
         redirect_url=record.redirect_url,
         redirect_known=_is_page(connection, record.redirect_url),
-        ahead=frontier.count_before(connection, page_id, AHEAD_SHOWN) if waits else 0,
+        ahead=unvisited.count_before(connection, page_id, AHEAD_SHOWN) if waits else 0,
         quarantined=quarantine.step_of_page(connection, page_id, record.url),
         hints=tuple(HintFacts(*each) for each in hint.of_page(connection, page_id)),
         visits=tuple(

@@ -19,8 +19,8 @@ from crawld.daemon.frontier.site import ActiveSite
 from crawld.daemon.frontier.wiki_scope import keys_of_titles
 from crawld.daemon.pacing import LoopSlices
 from crawld.store.engine.database import Database
-from crawld.store.frontier import frontier, page_share
 from crawld.store.frontier import page as page_rows
+from crawld.store.frontier import page_heir, page_share
 from crawld.store.frontier import site as site_rows
 from crawld.store.frontier.page import PageRecord
 
@@ -30,7 +30,7 @@ async def hand_over(
 ) -> None:
     """Give a page to another site, in the file and in the queues."""
     importance = heir.importance(page.url)
-    now = await database.write(frontier.take_over, page.page_id, heir.site_id, importance)
+    now = await database.write(page_heir.take_over, page.page_id, heir.site_id, importance)
     host = state.hosts.get(page.host)
     if host is None:
         return  # at start: the queues are filled later
@@ -87,7 +87,7 @@ def _pages_of_others(
     connection: apsw.Connection, host: str, site_id: int, url_hashes: array[int]
 ) -> list[PageRecord]:
     """Return those pages of other sites on a host; on a reader's thread."""
-    page_ids = frontier.list_of_others(connection, host, site_id, url_hashes)
+    page_ids = page_heir.list_of_others(connection, host, site_id, url_hashes)
     found = (page_rows.for_visit(connection, page_id) for page_id in page_ids)
     return [page for page in found if page is not None]
 

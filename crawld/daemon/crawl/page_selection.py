@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 import trio
@@ -19,9 +20,11 @@ from crawld.daemon.frontier.page_queue import PageQueue
 from crawld.daemon.frontier.site import ActiveSite
 from crawld.daemon.pacing import LoopSlices
 from crawld.store.engine.database import Database
-from crawld.store.frontier import frontier
+from crawld.store.frontier import packed, unvisited
 from crawld.store.frontier import page as page_rows
+from crawld.store.frontier.packed import Portion
 from crawld.store.frontier.page import PageRecord
+from crawld.store.versions import canonical_urls
 
 MAX_SKIPPED: Final = 100
 """Pages that one turn may skip without a request (excluded, removed) before it ends."""
@@ -105,11 +108,28 @@ class PageSelection:
             if queue.ahead.wants_refill and queue.site_id in self._state.active:
                 asked = LOOK_AHEAD + len(queue.ahead.held)
                 queue.ahead.begin_refill()
-                found = await self._database.read(
-                    frontier.list_discovered,
-                    host.host_id,
-                    queue.site_id,
-                    asked,
-                    requisites=queue.requisites,
-                )
-                queue.ahead.refill([page.page_id for page in found], asked=asked)
+                pages = await self._next_pages(queue, asked)
+                queue.ahead.refill(pages, asked=asked)
+
+    async def _next_pages(self, queue: PageQueue, asked: int) -> list[int]:
+        """Return the next unvisited pages of a queue; packed ones become rows first."""
+        while True:
+            found = await self._database.read(
+                unvisited.next_pages,
+                queue.host_id,
+                queue.site_id,
+                asked,
+                requisites=queue.requisites,
+            )
+            site = self._state.sites.get(queue.site_id)
+            if not found.unpack or site is None:
+                return found.page_ids
+            portion = Portion(
+                queue.host_id,
+                queue.site_id,
+                site.importance if site.is_weighted else None,
+                partial(canonical_urls.in_force, in_order=site.config.sort_query),
+            )
+            [made] = await self._database.write_each(packed.unpack_in_parts, [portion])
+            if isinstance(made, Exception):
+                raise made

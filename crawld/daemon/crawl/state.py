@@ -34,7 +34,8 @@ from crawld.store.engine.database import Database
 from crawld.store.frontier import frontier, refusal
 from crawld.store.frontier import host as host_rows
 from crawld.store.frontier import page as page_rows
-from crawld.store.frontier.frontier import Caps, Discovery, NewPage
+from crawld.store.frontier.frontier import PACKED, Caps, Discovery, NewPage
+from crawld.store.frontier.packed import DEFAULT_PACKING, Packing
 from crawld.store.frontier.page import PageRecord
 from crawld.store.frontier.refusal import Refusal
 from crawld.store.visit import VisitRecord
@@ -62,6 +63,7 @@ class CrawlSettings:
         check_share: share of the conditional requests sent without conditions.
         records_bytes: memory of the records that wait for their commit.
         robots_bytes: memory of robots.txt rules.
+        packing: from which size on never-visited pages are packed.
     """
 
     max_in_flight: int
@@ -75,6 +77,7 @@ class CrawlSettings:
     check_share: float = 0.0
     records_bytes: int = 64 * MIB
     robots_bytes: int = 64 * MIB
+    packing: Packing = DEFAULT_PACKING
 
 
 class CrawlState:
@@ -155,6 +158,7 @@ class CrawlState:
             },
             per_host={key: site.traps.max_pages_per_host for key, site in self.sites.items()},
             requisites={key: site.config.max_requisites for key, site in self.sites.items()},
+            packing=self.settings.packing,
         )
         self.admission.forget()
         slices = LoopSlices()
@@ -210,7 +214,8 @@ class CrawlState:
         return admitted
 
     async def _store(self, found: Sequence[Discovery], refusals: Sequence[Refusal]) -> None:
-        new = await self._database.write(frontier.discover, found, self.caps)
+        # These get rows: seeds, and pages that get the history of others.
+        new = await self._database.write(frontier.discover, found, self.caps.with_rows())
         if refusals:
             await self._database.write(refusal.record, refusals)
         await self.enter_all(new)
@@ -316,7 +321,9 @@ class CrawlState:
             new = [*(page for page in held if not page.requisite), *reversed(first)]
         for page in new:
             host, queue = self._queue_of(page)
-            if page.was_visited:
+            if page.page_id == PACKED:
+                queue.ahead.note_more()
+            elif page.was_visited:
                 queue.resume({page.page_id: True})
             else:
                 queue.add_new([page.page_id], soon=soon and page.requisite)

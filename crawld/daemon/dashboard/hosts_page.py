@@ -148,10 +148,23 @@ async def show_pages(daemon: Daemon, query: Parameters) -> View:
     wanted = query.text("state")
     state = PageState(wanted) if wanted in {each.value for each in PageState} else None
     begin = query.whole("after") if "after" in query.given else None
-    part = await daemon.database.read(
-        page_list.list_of_host, host.host_id, state=state, after=begin, limit=PER_PAGE
-    )
-    more = part.following is not None
+    begins_later = begin is not None or "packed" in query.given
+    following = ""
+    if "packed" in query.given:
+        packed = query.whole("packed")
+        part = await daemon.database.read(
+            page_list.list_packed_of_host, host.host_id, after=packed, limit=PER_PAGE
+        )
+        if part.following is not None:
+            following = link("pages", host=name, state=wanted, packed=part.following)
+    else:
+        part = await daemon.database.read(
+            page_list.list_of_host, host.host_id, state=state, after=begin, limit=PER_PAGE
+        )
+        if part.following is not None:
+            following = link("pages", host=name, state=wanted, after=part.following)
+        elif state in (None, PageState.DISCOVERED) and await _has_packed(daemon, host.host_id):
+            following = link("pages", host=name, state=wanted, packed=0)
     return View(
         "pages.html",
         "pages",
@@ -160,12 +173,15 @@ async def show_pages(daemon: Daemon, query: Parameters) -> View:
             "pages": part.pages,
             "host": host_status(daemon, host),
             "state": state.value if state else "",
-            "first": link("pages", host=name, state=wanted) if begin is not None else "",
-            "following": link("pages", host=name, state=wanted, after=part.following)
-            if more
-            else "",
+            "first": link("pages", host=name, state=wanted) if begins_later else "",
+            "following": following,
         },
     )
+
+
+async def _has_packed(daemon: Daemon, host_id: int) -> bool:
+    part = await daemon.database.read(page_list.list_packed_of_host, host_id, limit=1)
+    return bool(part.pages)
 
 
 def _number(text: str | None) -> float | None:

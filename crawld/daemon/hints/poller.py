@@ -413,9 +413,10 @@ class HintPoller(BackgroundWork):
         for site_id in row.site_ids:
             site = self._state.sites.get(site_id)
             if site is not None and (row.wiki_id is None or site.config.wiki_scoped):
-                await self._admit_to(site, urls)
+                await self._admit_to(site, urls, packed=row.wiki_id is None)
 
-    async def _admit_to(self, site: ActiveSite, urls: Sequence[str]) -> None:
+    async def _admit_to(self, site: ActiveSite, urls: Sequence[str], *, packed: bool) -> None:
+        caps = self._state.caps if packed else self._state.caps.with_rows()
         source, now = Referrer(None, FOUND_URL_DEPTH), self._clock.now()
         admitted = await self._state.admission.admit(site, urls, source, now)
         found = admitted.found
@@ -423,7 +424,7 @@ class HintPoller(BackgroundWork):
             await self._database.write(refusal.record, admitted.refusals)
         for start in range(0, len(found), STORED_AT_ONCE):
             part = found[start : start + STORED_AT_ONCE]
-            new = await self._database.write(frontier.discover, part, self._state.caps)
+            new = await self._database.write(frontier.discover, part, caps)
             await self._state.enter_all(new)
 
     def _poll_soon(self, number: int) -> None:

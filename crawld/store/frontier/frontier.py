@@ -20,7 +20,7 @@ from __future__ import annotations
 import array
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final, NamedTuple
 
 import apsw
@@ -29,7 +29,9 @@ from crawld.core.page import PageState
 from crawld.core.url import split_url, url_hash
 from crawld.store.engine.in_parts import PART_ROWS, InParts, finish
 from crawld.store.frontier import host as host_rows
-from crawld.store.frontier import page_counts, refusal, tombstone
+from crawld.store.frontier import packed, page_counts, refusal, tombstone
+from crawld.store.frontier.packed import PackedKey, PackedPages, Packing
+from crawld.store.frontier.packed_block import PackedPage, Queue
 from crawld.store.frontier.refusal import Refusal
 
 COLLISION: Final = "collision"
@@ -91,20 +93,30 @@ class Caps:
         per_site: site_id to the most pages of that site.
         per_host: site_id to the most pages of any one host that the site discovers.
         requisites: site_id to the most requisites of that site.
+        packing: from which size on links are packed; None: every page gets a row.
     """
 
     per_site: Mapping[int, int] = field(default_factory=dict)
     per_host: Mapping[int, int] = field(default_factory=dict)
     requisites: Mapping[int, int] = field(default_factory=dict)
+    packing: Packing | None = None
+
+    def with_rows(self) -> Caps:
+        """Return these limits for pages that need rows at once, as those that get a history."""
+        return replace(self, packing=None)
 
 
 NO_CAPS: Final = Caps()
+
+PACKED: Final = 0
+"""In place of the page_id of a packed page."""
 
 
 class NewPage(NamedTuple):
     """A page that is new to its site.
 
     Attributes:
+        page_id: `PACKED` if it has no row yet.
         was_visited: whether it belonged to another site and has been visited for it.
     """
 
@@ -116,16 +128,6 @@ class NewPage(NamedTuple):
     url: str
     requisite: bool = False
     was_visited: bool = False
-
-
-class DiscoveredPage(NamedTuple):
-    """A page never visited; `(depth, page_id)` is its place in the order of visits."""
-
-    page_id: int
-    depth: int
-    origin_id: int
-    importance: float
-    url: str
 
 
 _KNOWN: Final = """
@@ -144,11 +146,6 @@ VALUES (?, ?, ?, ?, 'discovered', ?, ?, ?, ?, ?, ?, ?)
 _REVISE: Final = """
 UPDATE page SET depth = min(depth, ?1), seed = max(seed, ?2), site_id = ?3
 WHERE host_id = ?4 AND url_hash = ?5 RETURNING state, origin_id
-"""
-
-_TAKE_OVER: Final = """
-UPDATE page SET site_id = ?2, importance = ?3 WHERE page_id = ?1 AND requisite = 0
-RETURNING host_id, state
 """
 
 # A page that is required by another: rejected for its media type, or not fetched yet.
@@ -187,10 +184,12 @@ class Known(NamedTuple):
     Attributes:
         host_ids: host_id by name, of some hosts.
         tombstones: whether there is any tombstone; None: not read.
+        packed: whether there is any packed page; None: not read.
     """
 
     host_ids: Mapping[str, int] = {}
     tombstones: bool | None = None
+    packed: bool | None = None
 
 
 NOTHING_KNOWN: Final = Known()
@@ -225,6 +224,7 @@ def discover_in_parts(
                 done = 0
                 yield None
     call.count_requisites()
+    yield from call.packed.store_in_parts()
     yield from refusal.record_in_parts(connection, call.refused)
     yield from page_counts.count_moves_in_parts(connection, call.moves)
     return Discovered(call.new, call.known_ids)
@@ -246,6 +246,8 @@ class _Admission:
         self._tombstones = known.tombstones
         if self._tombstones is None:
             self._tombstones = tombstone.any_exists(connection)
+        any_packed = packed.any_exists(connection) if known.packed is None else known.packed
+        self.packed = PackedPages(connection, caps.packing, any_exist=any_packed)
         # stored counts before this call, and what this call added to them
         self._before: dict[tuple[str, int], int] = {}
         self._added: dict[tuple[str, int], int] = defaultdict(int)
@@ -256,21 +258,32 @@ class _Admission:
         if host_id is None:
             host_id = host_rows.ensure(self._connection, name, group[0].at)
         known = self._known(host_id, group)
+        waiting = self.packed.find(
+            host_id, [one.url_hash for one in group if one.url_hash not in known]
+        )
         for one in group:
+            key = waiting.get(one.url_hash)
+            if key is not None and self._needs_row(one):
+                known[one.url_hash] = self._make_row(host_id, one, key)
+                del waiting[one.url_hash]
+            elif key is not None:
+                waiting[one.url_hash] = self._find_packed_again(host_id, one, key)
+                continue
             old = known.get(one.url_hash)
             if old is None:
-                if (page_id := self._add(host_id, one)) is not None:
-                    known[one.url_hash] = _as_known(one, page_id)
-                    self.known_ids.append(page_id)
-                continue
-            if old[1] != one.url:
+                self._add(host_id, one, known, waiting)
+            elif old[1] != one.url:
                 self._refuse(one, COLLISION)
-                continue
-            self.known_ids.append(old[6])
-            if one.depth < old[2] or one.site_id != old[3] or one.seed > old[4]:
-                self._revise(host_id, one, old)
-            if one.requisite and not old[5]:
-                self._become_requisite(host_id, one, old[6])
+            else:
+                self._find_again(host_id, one, old)
+
+    def _find_again(self, host_id: int, one: Discovery, old: _Known) -> None:
+        """Update a known page from a later discovery."""
+        self.known_ids.append(old[6])
+        if one.depth < old[2] or one.site_id != old[3] or one.seed > old[4]:
+            self._revise(host_id, one, old)
+        if one.requisite and not old[5]:
+            self._become_requisite(host_id, one, old[6])
 
     def _known(self, host_id: int, group: list[Discovery]) -> dict[int, _Known]:
         hashes = array.array("q", [one.url_hash for one in group])
@@ -284,14 +297,38 @@ class _Admission:
             [(n, key) for (kind, key), n in self._added.items() if kind == "requisite"],
         )
 
-    def _add(self, host_id: int, one: Discovery) -> int | None:
-        """Add a page; return its page_id, None if a cap or a tombstone refuses it."""
+    def _add(
+        self,
+        host_id: int,
+        one: Discovery,
+        known: dict[int, _Known],
+        waiting: dict[int, PackedKey],
+    ) -> None:
+        """Add a page, unless a cap or a tombstone refuses it."""
         if self._tombstones and tombstone.exists(self._connection, one.url):
-            return None  # not counted, since a refusal would show the URL
+            return  # not counted, since a refusal would show the URL
         reason = self._cap_reached(one, host_id)
         if reason:
             self._refuse(one, reason)
-            return None
+            return
+        if one.requisite or self._needs_row(one) or not self.packed.takes(host_id):
+            page_id = self._insert(host_id, one)
+            known[one.url_hash] = _as_known(one, page_id)
+            self.known_ids.append(page_id)
+        else:
+            page = _as_packed(one)
+            key = self.packed.add(host_id, one.url_hash, one.site_id, one.depth, page)
+            waiting[one.url_hash] = key
+            self._note_packed(host_id, one)
+        if one.requisite:
+            self._added["requisite", one.site_id] += 1
+        else:
+            self.moves.append((one.site_id, host_id, None, PageState.DISCOVERED))
+            self._added["site", one.site_id] += 1
+            self._added["host", host_id] += 1
+
+    def _insert(self, host_id: int, one: Discovery) -> int:
+        """Insert the row of a new page; return its page_id."""
         origin_id = self._origin(host_id, one.origin)
         values = (one.site_id, host_id, origin_id, one.url_hash, one.depth, one.seed)
         more = (one.importance, one.at, one.referrer_id, one.requisite, one.url)
@@ -300,13 +337,36 @@ class _Admission:
         self.new.append(
             NewPage(page_id, host_id, origin_id, one.site_id, one.depth, one.url, one.requisite)
         )
-        if one.requisite:
-            self._added["requisite", one.site_id] += 1
-            return page_id
-        self.moves.append((one.site_id, host_id, None, PageState.DISCOVERED))
-        self._added["site", one.site_id] += 1
-        self._added["host", host_id] += 1
         return page_id
+
+    # --- packed pages --------------------------------------------------------------------------
+
+    def _needs_row(self, one: Discovery) -> bool:
+        return one.seed or one.requisite or self._caps.packing is None
+
+    def _make_row(self, host_id: int, one: Discovery, key: PackedKey) -> _Known:
+        """Make a packed page a row, because a later discovery needs it."""
+        packed.claim(self._connection, host_id, one.url_hash)
+        queue = Queue(host_id, key.site_id, key.depth)
+        page_id = packed.insert(
+            self._connection, queue, _as_packed(one), lambda _: one.importance, self._origins
+        )
+        return (one.url_hash, one.url, key.depth, key.site_id, False, False, page_id)
+
+    def _find_packed_again(self, host_id: int, one: Discovery, key: PackedKey) -> PackedKey:
+        """Update depth and site of a packed page from a later discovery."""
+        site_id = one.site_id if self._is_retired(key.site_id) else key.site_id
+        depth = min(one.depth, key.depth)
+        if (site_id, depth) == key:
+            return key
+        if site_id != key.site_id:
+            self.moves.append((key.site_id, host_id, PageState.DISCOVERED, None))
+            self.moves.append((site_id, host_id, None, PageState.DISCOVERED))
+            self._note_packed(host_id, one)
+        return self.packed.move(host_id, one.url_hash, site_id, depth, _as_packed(one))
+
+    def _note_packed(self, host_id: int, one: Discovery) -> None:
+        self.new.append(NewPage(PACKED, host_id, 0, one.site_id, one.depth, one.url))
 
     def _become_requisite(self, host_id: int, one: Discovery, page_id: int) -> None:
         row = self._connection.execute(_BECOME_REQUISITE, (page_id,)).fetchone()
@@ -384,82 +444,8 @@ def _as_known(one: Discovery, page_id: int) -> _Known:
     return (one.url_hash, one.url, one.depth, one.site_id, one.seed, one.requisite, page_id)
 
 
-_OF_OTHERS: Final = """
-SELECT page_id FROM carray(?1) AS wanted CROSS JOIN page
-  ON page.host_id = (SELECT host_id FROM host WHERE host = ?2) AND page.url_hash = wanted.value
-WHERE site_id <> ?3 AND requisite = 0 AND state IN ('discovered', 'visited', 'gone')
-"""
-
-
-def list_of_others(
-    connection: apsw.Connection, host: str, site_id: int, url_hashes: array.array[int]
-) -> list[int]:
-    """Return the page_ids of those URLs on a host that are pages of other sites."""
-    rows = connection.execute(_OF_OTHERS, (apsw.carray(url_hashes), host, site_id))
-    return [int(page_id) for (page_id,) in rows]
-
-
-def take_over(
-    connection: apsw.Connection, page_id: int, site_id: int, importance: float
-) -> PageState | None:
-    """Give a page to another site; return its state, None if it is gone or now a requisite.
-
-    Args:
-        importance: weight of its freshness for that site, > 0.
-    """
-    row = connection.execute(
-        "SELECT site_id FROM page WHERE page_id = ? AND requisite = 0", (page_id,)
-    ).fetchone()
-    if row is None:
-        return None
-    [(host_id, name)] = connection.execute(_TAKE_OVER, (page_id, site_id, importance))
-    connection.execute(
-        "DELETE FROM page_share WHERE site_id = ? AND page_id = ?", (site_id, page_id)
-    )
-    state = PageState(name)
-    moves: list[page_counts.Move] = [
-        (row[0], host_id, state, None),
-        (site_id, host_id, None, state),
-    ]
-    page_counts.count_moves(connection, moves)
-    return state
-
-
-def list_discovered(
-    connection: apsw.Connection,
-    host_id: int,
-    site_id: int,
-    limit: int,
-    *,
-    after: tuple[int, int] = (-1, 0),
-    requisites: bool = False,
-) -> list[DiscoveredPage]:
-    """Return the next unvisited pages of a site on a host, breadth-first.
-
-    Args:
-        after: `(depth, page_id)` of the last one already read.
-        requisites: the requisites instead of the pages proper.
-    """
-    rows = connection.execute(
-        "SELECT page_id, depth, origin_id, importance, url FROM page WHERE requisite = ?"
-        " AND host_id = ? AND site_id = ? AND state = 'discovered' AND (depth, page_id) > (?, ?)"
-        " ORDER BY depth, page_id LIMIT ?",
-        (requisites, host_id, site_id, *after, limit),
-    )
-    return [DiscoveredPage(*row) for row in rows]
-
-
-def count_before(connection: apsw.Connection, page_id: int, most: int) -> int:
-    """Return how many never-visited pages of its site and host come before one; at most `most`."""
-    count: int = connection.execute(
-        "SELECT count(*) FROM (SELECT 1 FROM page AS wanted CROSS JOIN page"
-        " ON page.requisite = wanted.requisite AND page.host_id = wanted.host_id"
-        " AND page.site_id = wanted.site_id AND page.state = 'discovered'"
-        " AND (page.depth, page.page_id) < (wanted.depth, wanted.page_id)"
-        " WHERE wanted.page_id = ? LIMIT ?)",
-        (page_id, most),
-    ).get
-    return count
+def _as_packed(one: Discovery) -> PackedPage:
+    return PackedPage(one.url, one.at, one.referrer_id or 0)
 
 
 def counts(connection: apsw.Connection, site_id: int | None = None) -> dict[PageState, int]:

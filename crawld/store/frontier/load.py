@@ -14,6 +14,8 @@ import apsw
 import numpy as np
 import numpy.typing as npt
 
+from crawld.store.frontier import packed
+
 _BATCH: Final = 16_384
 """Rows fetched at a time."""
 
@@ -97,14 +99,15 @@ ORDER BY requisite, host_id, site_id LIMIT 1
 def load_waiting(connection: apsw.Connection) -> list[UnvisitedQueue]:
     """Return the (host, site) pairs with pages that were never visited.
 
-    Reads one index entry per pair, however many unvisited pages there are.
+    Reads one index entry per pair and table, however many unvisited pages there are.
     """
     found: list[UnvisitedQueue] = []
     last: tuple[int, int, int] = (0, -1, -1)
     while (row := connection.execute(_NEXT_WAITING, last).fetchone()) is not None:
         last = row
         found.append(UnvisitedQueue(bool(row[0]), row[1], row[2]))
-    return found
+    of_packed = [UnvisitedQueue(False, *each) for each in packed.queues(connection)]
+    return list(dict.fromkeys([*found, *of_packed]))
 
 
 def load_revisits(connection: apsw.Connection) -> Revisits:

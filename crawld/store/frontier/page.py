@@ -11,7 +11,8 @@ from crawld.core.page import Failure, Grace, Outcome, PageState
 from crawld.core.url import split_url, target_of
 from crawld.core.url import url_hash as hash_of
 from crawld.store.changes import model
-from crawld.store.frontier import page_counts, page_name
+from crawld.store.frontier import packed_list, page_counts, page_name
+from crawld.store.frontier.packed_list import WaitingPage
 
 
 class PageRecord(NamedTuple):
@@ -120,12 +121,58 @@ def for_visit(connection: apsw.Connection, page_id: int) -> PageRecord | None:
 
 
 def by_url(connection: apsw.Connection, host: str, url_hash: int, url: str) -> PageRecord | None:
-    """Return the page of a canonical URL, or of its former one; None if it is not known."""
+    """Return the page of a canonical URL, or of its former one; None if it is not known.
+
+    A packed page has a number (`packed_list`) instead of a page_id.
+    """
     sql = f"{_BY_URL} AND url_hash = ? AND url = ?"
     row = connection.execute(sql, (host, url_hash, url)).fetchone()
     if row is None and (current := page_name.current_url(connection, url)) is not None:
         row = connection.execute(sql, (host, hash_of(current), current)).fetchone()
-    return _record(row) if row else None
+    if row is not None:
+        return _record(row)
+    waiting = packed_list.find(connection, url)
+    return _of_packed(waiting) if waiting is not None else None
+
+
+def _of_packed(page: WaitingPage) -> PageRecord:
+    """Return a packed page as it will be when it is a row, but for its weight."""
+    return PageRecord(
+        page_id=page.number,
+        site_id=page.site_id,
+        host_id=page.host_id,
+        origin_id=0,
+        origin=split_url(page.url).origin,
+        host=page.host,
+        url=page.url,
+        state=PageState.DISCOVERED,
+        depth=page.depth,
+        seed=False,
+        importance=1.0,
+        discovered_at=page.found_at,
+        referrer_id=page.referrer_id,
+        last_visit_at=None,
+        last_change_at=None,
+        retry_at=None,
+        last_outcome=None,
+        last_failure=None,
+        visit_count=0,
+        change_count=0,
+        failure_count=0,
+        grace=Grace(),
+        digest=None,
+        version_id=None,
+        etag=None,
+        last_modified=None,
+        redirect_url=None,
+        title=None,
+        change_streak=0,
+        model=None,
+        prior_shape=None,
+        prior_exposure_s=None,
+        validators=None,
+        exact_until=None,
+    )
 
 
 _ID_OF: Final = """
@@ -135,7 +182,7 @@ WHERE host_id = (SELECT host_id FROM host WHERE host = ?) AND url_hash = ? AND u
 
 
 def id_of(connection: apsw.Connection, url: str) -> int | None:
-    """Return the number of the page of a canonical URL, or of its former one, else None."""
+    """Return the page_id of a canonical URL, or of its former one; None: unknown, or packed."""
     host = split_url(url).host
     found: int | None = connection.execute(_ID_OF, (host, hash_of(url), url)).get
     if found is None and (current := page_name.current_url(connection, url)) is not None:
@@ -156,11 +203,33 @@ def list_pages(
     """Return pages of a site (shared ones too), a host or a state, after the page_id `after`.
 
     The order is that of page_id; with `host_id` it is that of the URL hashes, for which there is an
-    index, so that every part of the list costs the same.
+    index, so that every part of the list costs the same. Packed pages come after all others, in
+    the order of their numbers.
 
     Args:
         requisites: the requisites instead of the pages proper.
     """
+    rows: list[PageRecord] = []
+    if after < packed_list.FIRST_NUMBER:
+        rows = _list_rows(connection, site_id, host_id, state, requisites, after, limit)
+    if requisites or state not in (None, PageState.DISCOVERED) or len(rows) >= limit:
+        return rows
+    left = limit - len(rows)
+    waiting = packed_list.list_packed(
+        connection, after=after, limit=left, site_id=site_id, host_id=host_id
+    )
+    return [*rows, *map(_of_packed, waiting)]
+
+
+def _list_rows(
+    connection: apsw.Connection,
+    site_id: int | None,
+    host_id: int | None,
+    state: PageState | None,
+    requisites: bool,
+    after: int,
+    limit: int,
+) -> list[PageRecord]:
     where, bindings, order = ["page_id > ?"], [after], "page_id"
     if host_id is not None:
         position = "coalesce((SELECT url_hash FROM page WHERE page_id = ?), ?)"

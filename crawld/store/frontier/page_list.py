@@ -8,6 +8,7 @@ import apsw
 
 from crawld.core.display import SHOWN_TITLE_CHARACTERS
 from crawld.core.page import PageState
+from crawld.store.frontier import packed_list
 
 LOOKED_AT: Final = 5_000
 """Pages of a host that one part of a list looks at, of which it keeps those that match."""
@@ -74,6 +75,32 @@ def list_of_host(
         if state in (None, row[2])
     ]
     return PagePart([_page(row) for row in rows], following)
+
+
+def list_packed_of_host(
+    connection: apsw.Connection, host_id: int, *, after: int = 0, limit: int = 100
+) -> PagePart:
+    """Return packed pages of a host in the order of their numbers, after one; they come last."""
+    pages = packed_list.list_packed(connection, after=after, limit=limit, host_id=host_id)
+    found = [
+        PageInList(
+            page_id=page.number,
+            url=page.url,
+            state=PageState.DISCOVERED,
+            requisite=False,
+            depth=page.depth,
+            title=None,
+            last_visit_at=None,
+            last_change_at=None,
+            last_outcome=None,
+            last_failure=None,
+            failure_count=0,
+            retry_at=None,
+            url_hash=0,
+        )
+        for page in pages
+    ]
+    return PagePart(found, pages[-1].number if len(pages) == limit else None)
 
 
 def list_retried(

@@ -7,6 +7,9 @@ from typing import Any, Final, NamedTuple
 
 import apsw
 
+from crawld.core.page import PageState
+from crawld.store.frontier import packed_list
+
 CHUNK: Final = 2000
 PAGES: Final = 100
 """Pages of one read of what visits found: some milliseconds."""
@@ -23,12 +26,14 @@ class ExportTable(NamedTuple):
         key: how many of the first columns are the key.
         by_pages: selects more rows since a time (binding 1), of pages after one number (2) up to
             another (3); empty: there are no more.
+        packed: whether packed pages come last.
     """
 
     columns: tuple[str, ...]
     sql: str
     key: int
     by_pages: str = ""
+    packed: bool = False
 
 
 _PAGES: Final = """
@@ -93,8 +98,10 @@ ORDER BY version.version_id LIMIT ?3
 """
 
 
-def _table(sql: str, columns: str, *, key: int = 1, by_pages: str = "") -> ExportTable:
-    return ExportTable(tuple(columns.split()), sql, key, by_pages)
+def _table(
+    sql: str, columns: str, *, key: int = 1, by_pages: str = "", packed: bool = False
+) -> ExportTable:
+    return ExportTable(tuple(columns.split()), sql, key, by_pages, packed)
 
 
 TABLES: Final = {
@@ -103,6 +110,7 @@ TABLES: Final = {
         "page_id url site state seed depth importance title status content_type size_bytes digest"
         " version_id discovered_at last_visit_at last_change_at last_outcome last_failure"
         " visit_count change_count failure_count redirect_url etag last_modified",
+        packed=True,
     ),
     "visits": _table(
         _VISITS,
@@ -127,6 +135,8 @@ after the visit at `earliest_at`, and not later than that at `changed_at`).
 def rows(connection: apsw.Connection, table: ExportTable, since: float | None) -> Iterator[_Rows]:
     """Yield the rows of a table since a time, a chunk at a time, by key and then by pages.
 
+    Packed pages have no visit, so none is newer than a time.
+
     The connection must not be in a transaction.
     """
     after: tuple[Any, ...] = (0,) if table.key == 1 else (0, 0.0, 0, "")
@@ -140,6 +150,25 @@ def rows(connection: apsw.Connection, table: ExportTable, since: float | None) -
             asked = (since, start, start + PAGES)
             if chunk := connection.execute(table.by_pages, asked).fetchall():
                 yield chunk
+    if table.packed and since is None:
+        yield from _packed_pages(connection)
+
+
+def _packed_pages(connection: apsw.Connection) -> Iterator[_Rows]:
+    """Yield the packed pages as rows of the table of pages, without a page_id."""
+    names = dict(connection.execute("SELECT site_id, name FROM site"))
+    after = 0
+    while pages := packed_list.list_packed(connection, after=after, limit=CHUNK):
+        after = pages[-1].number
+        heads = [
+            (None, page.url, names[page.site_id], PageState.DISCOVERED, 0, page.depth, 1.0)
+            for page in pages
+        ]
+        found_at = [page.found_at for page in pages]
+        yield [
+            (*head, *[None] * 6, at, *[None] * 4, 0, 0, 0, *[None] * 3)
+            for head, at in zip(heads, found_at, strict=True)
+        ]
 
 
 class PageHistory(NamedTuple):

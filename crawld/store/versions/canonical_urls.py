@@ -22,7 +22,7 @@ from crawld.core.url import RULES_VERSION, canonicalize, url_hash
 from crawld.core.url_parameters import with_sorted_query
 from crawld.errors import InvalidUrlError
 from crawld.store.engine import meta
-from crawld.store.frontier import page_counts, page_name, tombstone
+from crawld.store.frontier import packed, page_counts, page_name, tombstone
 from crawld.store.versions import search_index
 
 RULES: Final = "canonical_rules_version"
@@ -88,13 +88,18 @@ def next_slice(connection: apsw.Connection, after: int, sorting_sites: Collectio
     ).fetchall()
     found = []
     for page_id, site_id, url in rows:
-        new = _canonical(url, in_order=site_id in sorting_sites)
+        new = in_force(url, in_order=site_id in sorting_sites)
         if new != url:
             found.append(NewUrl(page_id, new))
     return UrlSlice(tuple(found), rows[-1][0] if rows else None)
 
 
-def _canonical(url: str, *, in_order: bool) -> str:
+def in_force(url: str, *, in_order: bool) -> str:
+    """Return a canonical URL by the rules in force; itself if they change its origin.
+
+    Args:
+        in_order: whether its site sorts parameters.
+    """
     try:
         new = canonicalize(url)
     except InvalidUrlError:
@@ -166,6 +171,7 @@ def _rename(connection: apsw.Connection, new: NewUrl) -> str | None:
 
 
 def _set_url(connection: apsw.Connection, page: _Page, url: str) -> None:
+    packed.replace_by_row(connection, page.host_id, url_hash(url))
     connection.execute(
         "UPDATE page SET url = ?, url_hash = ? WHERE page_id = ?",
         (url, url_hash(url), page.page_id),

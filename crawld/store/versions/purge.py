@@ -16,8 +16,8 @@ from typing import Final, NamedTuple
 import apsw
 
 from crawld.core.page import PageState
+from crawld.store.frontier import packed_list, page_counts, tombstone
 from crawld.store.frontier import page as page_rows
-from crawld.store.frontier import page_counts, tombstone
 from crawld.store.versions import retention, search_index
 from crawld.store.versions.retention import RemovalPlan
 
@@ -69,12 +69,13 @@ def purge(
     connection.execute("UPDATE event SET target_url = NULL WHERE target_url = ?", (url,))
     page_id = page_rows.id_of(connection, url)
     if page_id is None:
-        return PurgeResult(url, known=False)
+        return PurgeResult(url, known=packed_list.forget(connection, url))
     same_at = tuple(
         each for (each,) in connection.execute(_SHOWN_ELSEWHERE, (page_id, MAX_SAME_AT))
     )
     removal = delete_page(connection, page_id)
     _forget_mentions(connection, url)
+    packed_list.erase(connection, url)  # of an entry that became a row
     return PurgeResult(url, True, len(removal.versions), len(removal.bodies), same_at)
 
 

@@ -6,7 +6,7 @@ import pytest
 from crawld.core.page import Outcome, PageState
 from crawld.store import visit as visits
 from crawld.store.engine.in_parts import PART_ROWS
-from crawld.store.frontier import frontier, load, page, refusal, site
+from crawld.store.frontier import frontier, load, page, page_heir, refusal, site, unvisited
 from crawld.store.frontier.frontier import Caps
 from tests.unit.store.rows import NOW, changed, discover_in_full, found, unlike
 
@@ -116,20 +116,20 @@ def test_a_page_is_taken_over_by_another_site_with_its_counters(connection):
     [new] = frontier.discover(connection, [found("a")])
     other = site.upsert(connection, "other", "{}", source="socket", at=NOW)
     visits.record(connection, unlike(new.page_id, Outcome.UNCHANGED))
-    state = frontier.take_over(connection, new.page_id, other, 4.0)
+    state = page_heir.take_over(connection, new.page_id, other, 4.0)
     assert state is PageState.VISITED
     stored = page.for_visit(connection, new.page_id)
     assert (stored.site_id, stored.importance, stored.visit_count) == (other, 4.0, 1)
     assert frontier.counts(connection, 1)[PageState.VISITED] == 0
     assert frontier.counts(connection, other)[PageState.VISITED] == 1
-    assert frontier.take_over(connection, 99, other, 1.0) is None
+    assert page_heir.take_over(connection, 99, other, 1.0) is None
 
 
 def test_first_visits_are_breadth_first_and_paged(connection):
     depths = {"a": 2, "b": 0, "c": 1, "d": 1, "e": 2}
     frontier.discover(connection, [found(path, depth=depth) for path, depth in depths.items()])
     after, seen = (-1, 0), []
-    while waiting := frontier.list_discovered(connection, 1, 1, 2, after=after):
+    while waiting := unvisited.list_discovered(connection, 1, 1, 2, after=after):
         seen += paths(waiting)
         after = (waiting[-1].depth, waiting[-1].page_id)
     assert seen == ["b", "c", "d", "a", "e"]
@@ -198,8 +198,8 @@ def test_requisites_are_counted_capped_and_listed_separately(connection):
     assert counted(connection) == (1, 2)
     again, same = discover_in_full(connection, [needed("2.png")], caps)
     assert (again, same) == ([], ids[1:])
-    pages = frontier.list_discovered(connection, 1, 1, 9)
-    images = frontier.list_discovered(connection, 1, 1, 9, requisites=True)
+    pages = unvisited.list_discovered(connection, 1, 1, 9)
+    images = unvisited.list_discovered(connection, 1, 1, 9, requisites=True)
     assert [page.url[-1] for page in pages] == ["a"]
     assert [page.page_id for page in images] == ids
     assert load.load_waiting(connection) == [(False, 1, 1), (True, 1, 1)]

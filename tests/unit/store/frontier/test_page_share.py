@@ -1,5 +1,5 @@
 from crawld.store import visit
-from crawld.store.frontier import frontier, page, page_share, site
+from crawld.store.frontier import frontier, page, page_heir, page_share, site
 from crawld.store.mirror import titles
 from tests.unit.store.rows import NOW, changed, found
 
@@ -22,7 +22,7 @@ def test_shares_are_replaced_and_end_when_the_site_takes_the_page(connection):
     new = frontier.discover(connection, [found("a"), found("b")])
     other = site.upsert(connection, "other", "{}", source="config", at=NOW)
     page_share.replace_all(connection, {other: {each.page_id for each in new}})
-    frontier.take_over(connection, new[0].page_id, other, 1.0)
+    page_heir.take_over(connection, new[0].page_id, other, 1.0)
     assert page_share.counts(connection) == {other: 1}
     page_share.replace_all(connection, {})
     assert page_share.counts(connection) == {}

@@ -1,0 +1,122 @@
+"""A frontier that is packed: crawls, caps, restarts, and what operators see of packed pages."""
+
+from contextlib import closing
+from functools import partial
+
+import pytest
+
+from crawld.daemon import start
+from crawld.store import doctor
+from crawld.store.engine.connection import open_connection
+from crawld.store.frontier import frontier, packed, packed_block
+from crawld.store.frontier.frontier import Caps, Discovery
+from crawld.store.frontier.packed import Packing
+from tests.daemon.control_client import get, post
+from tests.daemon.harness import make_site
+
+PACKING = Packing(file_pages=5, host_pages=4)
+
+
+@pytest.fixture(autouse=True)
+def made(monkeypatch):
+    """Return how many packed pages became rows, at each time."""
+    made = []
+    settings = partial(start.CrawlSettings, packing=PACKING)
+    monkeypatch.setattr(start, "CrawlSettings", settings)
+    insert = packed.insert
+
+    def count(*arguments):
+        made.append(arguments[2].url)
+        return insert(*arguments)
+
+    monkeypatch.setattr(packed, "insert", count)
+    return made
+
+
+def packed_urls(mirror):
+    with closing(open_connection(mirror.db, read_only=True)) as connection:
+        rows = connection.execute("SELECT entries, pages FROM packed_block").fetchall()
+    return [page.url for row in rows for page in packed_block.unpack(*row)]
+
+
+async def test_a_packed_site_is_visited_whole_and_each_page_once(serve, mirror, made):
+    site = make_site(pages=300)
+    web = await serve(site)
+    await mirror.run(web.url())
+    paths = {site.graph.path(n) for n in range(300)}
+    assert mirror.pages() == dict.fromkeys(paths, ("visited", "changed", None))
+    assert sorted(web.targets()) == sorted([*paths, "/robots.txt"])
+    assert len(made) > 100
+    assert packed_urls(mirror) == []
+    assert doctor.examine(mirror.db).findings == ()
+
+
+async def test_the_cap_of_a_host_counts_packed_pages(serve, mirror):
+    web = await serve(make_site(pages=300))
+    await mirror.run(web.url(), frontier={"max_pages_per_host": 60})
+    assert len(mirror.pages()) == 60
+    assert mirror.refusals()["host_cap"] > 0
+    assert doctor.examine(mirror.db).findings == ()
+
+
+async def test_a_start_goes_on_with_packed_pages(serve, mirror):
+    site = make_site(pages=40)
+    web = await serve(site)
+    await mirror.run(web.url(), site={"max_depth": 0})
+    with closing(open_connection(mirror.db)) as connection:
+        # Nothing but packed pages waits: the start must find them.
+        urls = [web.url(site.graph.path(n)) for n in range(1, 40)]
+        found = [Discovery.of(url, site_id=1, at=1e9, depth=1) for url in urls]
+        caps = Caps(packing=Packing(file_pages=0, host_pages=0))
+        frontier.discover(connection, found, caps)
+    assert sorted(packed_urls(mirror)) == sorted(urls)
+    await mirror.run(web.url(), site={"max_depth": 1})
+    assert packed_urls(mirror) == []
+    assert mirror.pages() == dict.fromkeys(
+        {site.graph.path(n) for n in range(40)}, ("visited", "changed", None)
+    )
+
+
+@pytest.fixture
+async def waiting(serve, daemon, mirror):
+    """A paused daemon whose host has four rows, and twenty packed pages."""
+    web = await serve(make_site(pages=2))
+    running = await daemon(web.url())
+    running.set_paused(paused=True)
+    for part in (range(4), range(4, 24)):
+        found = [Discovery.of(web.url(f"/w{n}"), site_id=1, at=1e9, depth=3) for n in part]
+        caps = Caps(packing=Packing(file_pages=0, host_pages=4))
+        await running.database.write(frontier.discover, found, caps)
+    assert len(packed_urls(mirror)) == 20
+    return running, web
+
+
+async def test_operators_see_packed_pages(waiting):
+    running, web = waiting
+    url = web.url("/w10")
+    why = (await get(running, "/why", url=url)).json()
+    assert (why["page"]["state"], why["page"]["depth"]) == ("discovered", 3)
+    assert why["page"]["discovered_at"] == 1e9
+    assert (await get(running, "/page", url=url)).json()["url"] == url
+    listed, after = [], 0
+    while part := (await get(running, "/pages", after=after, limit=7)).json():
+        listed += [each["url"] for each in part]
+        after = part[-1]["page_id"]
+    assert len(listed) == len(set(listed))
+    assert {web.url(f"/w{n}") for n in range(24)} <= set(listed)
+    by_host = (await get(running, "/pages", host="a.test", state="discovered", limit=999)).json()
+    assert {each["url"] for each in by_host} >= {web.url(f"/w{n}") for n in range(24)}
+    assert (await get(running, "/pages", state="visited")).json() == []
+
+
+async def test_a_purged_packed_page_is_gone_and_stays_away(waiting, mirror):
+    running, web = waiting
+    url = web.url("/w10")
+    before = mirror.rows("SELECT page_count FROM host WHERE host = 'a.test'")[0][0]
+    await post(running, "/purge", urls=[url])
+    assert url not in packed_urls(mirror)
+    assert (await get(running, "/page", url=url)).status_code == 404
+    found = [Discovery.of(url, site_id=1, at=1e9, depth=3)]
+    caps = Caps(packing=Packing(file_pages=0, host_pages=4))
+    assert await running.database.write(frontier.discover, found, caps) == []
+    assert mirror.rows("SELECT page_count FROM host WHERE host = 'a.test'") == [(before - 1,)]
