@@ -2,11 +2,13 @@
 
 import httpx
 
+from tests.daemon.harness import TIMEOUT_S
+
 
 def control_client(running):
     """Return a client of the control socket of a running daemon."""
     transport = httpx.AsyncHTTPTransport(uds=str(running.socket_path))
-    return httpx.AsyncClient(transport=transport, base_url="http://crawld")
+    return httpx.AsyncClient(transport=transport, base_url="http://crawld", timeout=TIMEOUT_S)
 
 
 async def get(running, path, **query):

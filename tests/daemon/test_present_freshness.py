@@ -7,7 +7,7 @@ from crawld.daemon.hints.source import Hint, Poll
 from crawld.daemon.jobs import present_freshness
 from crawld.store.changes import fan_out, hint_source
 from tests.daemon.control_client import get
-from tests.daemon.harness import make_site, until
+from tests.daemon.harness import TIMEOUT_S, make_site, until
 
 
 @pytest.fixture
@@ -30,7 +30,7 @@ async def paused(serve, daemon):
 async def status_of_site(running):
     """Return the freshness of the site, estimated after this call."""
     asked_at = running.clock.now()
-    with trio.fail_after(20.0):
+    with trio.fail_after(TIMEOUT_S):
         while True:
             found = (await get(running, "/status")).json()["freshness"]
             if found and (found[0]["at"] or 0.0) > asked_at:

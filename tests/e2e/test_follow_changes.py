@@ -33,7 +33,7 @@ def feed_of(crawld):
     [line] = [line for line in crawld.output().splitlines() if '"event": "web"' in line]
     found, link = [], json.loads(line)["url"].rstrip("/") + "/changes.atom"
     while link is not None:
-        with urlopen(link, timeout=30) as response:
+        with urlopen(link, timeout=120) as response:
             root = ElementTree.parse(response).getroot()
         found += [each.text for each in root.findall(f"{ATOM}entry/{ATOM}id")]
         links = {each.get("rel"): each.get("href") for each in root.findall(f"{ATOM}link")}

@@ -28,7 +28,7 @@ def mirrored(crawld, mediawiki, cleanup):
     def read(title):
         path = mediawiki.url(title).replace("://", "/", 1)
         try:
-            with urlopen(f"{base}/{path}", timeout=30) as response:
+            with urlopen(f"{base}/{path}", timeout=120) as response:
                 return response.read().decode()
         except HTTPError as error:
             error.read()

@@ -17,7 +17,7 @@ LARGE_BYTES = 4_000_000
 
 
 def read(address, target):
-    connection = HTTPConnection(address, timeout=60)
+    connection = HTTPConnection(address, timeout=120)
     with contextlib.closing(connection), contextlib.suppress(OSError):
         connection.request("GET", target)
         connection.getresponse()

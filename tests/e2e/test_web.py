@@ -283,7 +283,7 @@ def test_a_server_and_a_daemons_listener_serve_the_same_database(simweb, crawld,
     own = re.search(r"http://127\.0\.0\.1:[0-9]+/", crawld.output())[0]
     for address in (mirror, own.rstrip("/")):
         parts = urlsplit(address)
-        connection = HTTPConnection(parts.hostname, parts.port, timeout=60)
+        connection = HTTPConnection(parts.hostname, parts.port, timeout=120)
         with closing(connection):
             for target, status in (("/", 200), (path_of(web.url("/", "a.test")), 200)):
                 connection.request("GET", target)

@@ -15,7 +15,7 @@ SNIPPET = Path(__file__).parents[2] / "contrib" / "nginx-mirror.conf"
 
 
 def ask(port, target, **lines):
-    connection = HTTPConnection("127.0.0.1", port, timeout=60)
+    connection = HTTPConnection("127.0.0.1", port, timeout=120)
     with contextlib.closing(connection):
         headers = {name.replace("_", "-"): value for name, value in lines.items()}
         connection.request("GET", target, headers=headers)

@@ -32,7 +32,7 @@ IMPORTED = (
 )
 """Modules that the server imports; with them come nearly all others."""
 
-START_S = 60.0
+START_S = 120.0
 MESSAGE_BYTES = 256 * 1024
 _PR_SET_PDEATHSIG = 1
 

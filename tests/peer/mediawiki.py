@@ -219,7 +219,7 @@ class MediaWiki:
             request = urllib.request.Request(
                 address if post else f"{address}?{query}", data=query.encode() if post else None
             )
-        with self._client.open(request, timeout=60) as answered:
+        with self._client.open(request, timeout=120) as answered:
             answer: dict[str, Any] = json.load(answered)
         if post and "error" in answer:
             raise AssertionError(f"MediaWiki refused {parameters.get('action')}: {answer['error']}")
@@ -351,7 +351,7 @@ def _import(folder: Path, pages: Sequence[WikiPage]) -> None:
         _maintain(folder, script, "--quiet")
     _maintain(folder, "initSiteStats.php", "--update", "--quiet")
     # Otherwise the time of the import would be the Last-Modified of every page.
-    with contextlib.closing(sqlite3.connect(folder / "data" / "wiki.sqlite", timeout=20)) as wiki:
+    with contextlib.closing(sqlite3.connect(folder / "data" / "wiki.sqlite", timeout=120)) as wiki:
         wiki.execute(
             "UPDATE page SET page_links_updated = NULL, page_touched ="
             " (SELECT rev_timestamp FROM revision WHERE rev_id = page_latest)"

@@ -191,7 +191,7 @@ class Nginx:
             f"http://{self._addresses[host]}:{self.port}{_STATUS}", headers={"Host": host}
         )
         without_proxy = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-        with without_proxy.open(request, timeout=60) as answer:
+        with without_proxy.open(request, timeout=120) as answer:
             words = answer.read().decode().split()
         counts = dict(itertools.pairwise(words))
         return (int(counts["Reading:"]), int(counts["Writing:"])) != (0, 1)

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from tests.peer.fork_server import ForkedProgram, fork_server
 
-END_GRACE_S = 60.0
+END_GRACE_S = 120.0
 SHOWN_BYTES = 8000
 
 

@@ -273,7 +273,7 @@ def fetch(url: str) -> bytes | None:
     request = urllib.request.Request(url, headers={"User-Agent": "judge"})
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     try:
-        with opener.open(request, timeout=60) as answer:
+        with opener.open(request, timeout=120) as answer:
             return bytes(answer.read())
     except urllib.error.HTTPError as error:
         error.close()

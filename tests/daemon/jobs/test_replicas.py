@@ -2,7 +2,6 @@
 
 import zlib
 
-import httpx
 import pytest
 import trio
 
@@ -15,6 +14,7 @@ from crawld.simweb.message import build_response
 from crawld.simweb.site import SimSite
 from crawld.store.replica import pages as replica_pages
 from crawld.store.replica import replica
+from tests.daemon.control_client import control_client
 from tests.daemon.harness import TIMEOUT_S, run_job, until, until_done
 
 DAY_S = 86_400.0
@@ -59,8 +59,7 @@ class World:
         return ran.detail
 
     def control(self):
-        transport = httpx.AsyncHTTPTransport(uds=str(self.running.socket_path))
-        return httpx.AsyncClient(transport=transport, base_url="http://crawld")
+        return control_client(self.running)
 
     def replicas(self):
         rows = self.mirror.rows(

@@ -85,8 +85,8 @@ def test_the_view_fits_a_terminal_and_its_commands_and_addresses_work(
     assert not any("..." in line for line in lines), "the view is longer than the terminal"
     mirror = re.search(r"^mirror +(\S+)$", terminal.text(), re.MULTILINE)[1]
     dashboard = re.search(r"^dashboard +(\S+)$", terminal.text(), re.MULTILINE)[1]
-    assert "crawld demo" in httpx.get(mirror).text
-    assert httpx.get(dashboard).status_code == 200
+    assert "crawld demo" in httpx.get(mirror, timeout=60).text
+    assert httpx.get(dashboard, timeout=60).status_code == 200
     status, log, pause = commands()
     assert " log -f " in log
     ended = subprocess.run(status, shell=True, capture_output=True, text=True, check=True)
