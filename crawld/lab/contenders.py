@@ -1,8 +1,9 @@
 """Prepares the policies of a simulation with data of the past, or with hindsight.
 
 `uniform` and `random` use no data. `proportional`, `merge`, `delayed`, `random-f` and `unpolite`
-follow frequencies allocated from the past. `greedy` uses histograms of the past. `index` uses
-change models and continues to learn. `merge2` is MERGE with histograms of the first month of the
+follow frequencies allocated from the past. `greedy` uses histograms of the past; `greedy-sampled`
+draws from them as the published program did, and continues to fill them. `index` uses change models
+and continues to learn. `merge2` is MERGE with histograms of the first month of the
 period: hindsight, as in the published experiment.
 """
 
@@ -27,6 +28,7 @@ from crawld.core.revisit.policies_greedy import GreedyPolicy
 from crawld.core.revisit.policies_index import IndexPolicy
 from crawld.core.revisit.renewal_allocation import allocate_renewal
 from crawld.errors import OperatorError
+from crawld.lab.sampled_greedy import SampledGreedy
 from crawld.lab.scenario import DAY_S, YEAR_S, Scenario
 
 Floats = NDArray[np.float64]
@@ -42,6 +44,8 @@ NAMES = (
     "unpolite",
     "greedy",
     "greedy-printed",
+    "greedy-sampled",
+    "greedy-sampled-printed",
     "index",
 )
 
@@ -91,6 +95,12 @@ def make_contender(name: str, scenario: Scenario, *, slot_s: float, hindsight: b
         policy.load(alive)
         return Contender(policy)
     since, until = _known(name, scenario, hindsight=hindsight)
+    if name.startswith("greedy-sampled"):
+        conditional = name == "greedy-sampled"
+        counts = scenario.interval_counts(since, until)
+        policy = SampledGreedy(counts, conditional=conditional, seed=scenario.seed)
+        policy.load(alive)
+        return Contender(policy)
     if name.startswith("greedy"):
         renewals = scenario.renewals(since, until)
         policy = GreedyPolicy(conditional=name == "greedy")

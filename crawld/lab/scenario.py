@@ -96,6 +96,19 @@ class Scenario:
         count = self.histories.changes_in(since, until).astype(np.float64)
         return np.maximum(count, 0.5) / (until - since)
 
+    def interval_counts(self, since: float, until: float) -> Floats:
+        """Return the number of intervals between changes in each bin, and a little of the prior.
+
+        Returns:
+            Shape (pages, bins), each row with a sum > 0: a page without a known interval has those
+            of a Poisson page.
+        """
+        counts = []
+        for index in range(self.pages):
+            times = self.histories.page(index)
+            counts.append(bin_counts(np.diff(times[(times >= since) & (times < until)])))
+        return np.array(counts) + 1e-3 * exponential_mass(self.rates(since, until))
+
     def renewals(self, since: float, until: float) -> Renewal:
         """Return the distribution of the interval between changes of each page over a period."""
         counts, still_open = [], []
