@@ -76,13 +76,19 @@ class KeySet:
         """Add keys of one repository."""
         new = distinct(keys)
         new = new[~_contains(self._keys[repository], new)]
-        recent = distinct(np.concatenate([self._recent[repository], new]))
+        new = new[~_contains(self._recent[repository], new)]
+        recent = _merged(self._recent[repository], new)
         if len(recent) > max(_MIN_RECENT, RECENT_SHARE * len(self._keys[repository])):
-            merged = np.concatenate([self._keys[repository], recent])
-            merged.sort(kind="stable")
-            self._keys[repository] = merged
+            self._keys[repository] = _merged(self._keys[repository], recent)
             recent = np.zeros(0, np.uint64)
         self._recent[repository] = recent
+
+
+def _merged(one: Keys, other: Keys) -> Keys:
+    """Return two ordered arrays as one: the stable sort merges runs that it finds in order."""
+    merged = np.concatenate([one, other])
+    merged.sort(kind="stable")
+    return merged
 
 
 def _contains(ordered: Keys, keys: Keys) -> NDArray[np.bool_]:
