@@ -40,6 +40,9 @@ log = structlog.get_logger(__name__)
 SLICE: Final = 2_000
 """Pages read in one query."""
 
+DECISIONS_AT_ONCE: Final = 50
+"""Decisions logged and written at once; lines of the log take some 40 µs each."""
+
 REQUESTED_PAIRS: Final = 500
 """Undecided pairs whose pages are requested in one run."""
 
@@ -185,21 +188,10 @@ class ReplicasJob(BackgroundWork):
                 log.info("replica_dropped", host=row.host, canonical=row.canonical_host)
         look_at = now + self._config().replicas.first_sample_s
         changed = [each for each in decisions if not _is_stored(each, before.get(each.host_id))]
-        for decision in changed:
-            previous = before.get(decision.host_id)
-            if previous is None or (previous.status, previous.canonical_id) != (
-                decision.status,
-                decision.canonical_id,
-            ):
-                log.info(
-                    "replica_status_changed",
-                    host_id=decision.host_id,
-                    canonical_id=decision.canonical_id,
-                    status=decision.status,
-                    why=decision.reason,
-                )
-        for begin in range(0, len(changed), replica_pages.SLICE):
-            part = changed[begin : begin + replica_pages.SLICE]
+        for begin in range(0, len(changed), DECISIONS_AT_ONCE):
+            part = changed[begin : begin + DECISIONS_AT_ONCE]
+            for decision in part:
+                _log_status(decision, before.get(decision.host_id))
             await self._database.write(_put_decisions, part, now, look_at)
 
     async def _request_visits(self, found: SearchResult, rows: list[ReplicaRow]) -> None:
@@ -272,6 +264,17 @@ def _undecided(
             if len(wanted) == REQUESTED_PAIRS:
                 break
     return wanted
+
+
+def _log_status(decision: Decision, row: ReplicaRow | None) -> None:
+    if row is None or (row.status, row.canonical_id) != (decision.status, decision.canonical_id):
+        log.info(
+            "replica_status_changed",
+            host_id=decision.host_id,
+            canonical_id=decision.canonical_id,
+            status=decision.status,
+            why=decision.reason,
+        )
 
 
 def _is_stored(decision: Decision, row: ReplicaRow | None) -> bool:
