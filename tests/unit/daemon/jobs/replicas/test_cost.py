@@ -103,6 +103,13 @@ async def test_a_run_without_news_writes_nothing(copies_of):
     assert copies.database.writes == 0
 
 
+async def test_a_sample_of_all_replicas_is_one_write(copies_of):
+    copies = await copies_of(4)
+    copies.now += SAMPLED_S
+    await copies.job.run()
+    assert copies.database.writes == 1
+
+
 async def test_replicas_share_reads_and_writes(copies_of):
     few, many = await copies_of(4), await copies_of(24)
     for copies in (few, many):
