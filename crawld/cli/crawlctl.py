@@ -21,6 +21,7 @@ import typer
 
 from crawld.cli import (
     changes,
+    dust,
     forecast,
     hints,
     history,
@@ -80,7 +81,7 @@ GLOBAL_OPTIONS = {"socket": Socket, "db": Db, "json_out": Json}
 
 WATCHED = frozenset(
     {"status", "sites", "hosts", "host", "pages", "history", "jobs", "wikis", "audit", "hints"}
-    | {"replicas", "retention", "quarantine", "forecast"}
+    | {"replicas", "dust", "retention", "quarantine", "forecast"}
 )
 """Commands that have `--watch`: they show what the daemon knows, and change nothing by default."""
 
@@ -210,6 +211,7 @@ for function in (
     *hints.COMMANDS,
     *retention.COMMANDS,
     *replicas.COMMANDS,
+    *dust.COMMANDS,
     *quarantine.COMMANDS,
     *top.COMMANDS,
     *notify.COMMANDS,

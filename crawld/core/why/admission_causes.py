@@ -171,6 +171,19 @@ def replica(facts: UrlFacts) -> FoundCause | None:
     return FoundCause(VisitCause.REPLICA, effect, text, remedy, until=until)
 
 
+def duplicate(facts: UrlFacts) -> FoundCause | None:
+    """Another URL shows the same page, and is visited instead."""
+    same, page = facts.duplicate, facts.page
+    hidden = page is None or page.state is PageState.SUSPENDED
+    if same is None or not hidden or (page is not None and page.seed):
+        return None
+    text = f"It shows the same page as {same.url}: {'; '.join(same.reasons)}."
+    if page is not None and page.visit_count:
+        text += " Its copies are kept."
+    remedy = f"crawlctl dust revoke {same.number}, if it shows another page"
+    return FoundCause(VisitCause.DUPLICATE, Effect.BLOCKS, text, remedy)
+
+
 def cap(facts: UrlFacts) -> FoundCause | None:
     """Its site or host has as many pages as it may."""
     site, host = facts.site, facts.host
@@ -205,5 +218,5 @@ def unknown(facts: UrlFacts) -> FoundCause | None:
     return FoundCause(VisitCause.UNKNOWN, Effect.BLOCKS, text, remedy)
 
 
-REFUSALS: Final = (no_site, scope, wiki_part, trap, robots, replica, cap)
+REFUSALS: Final = (no_site, scope, wiki_part, trap, robots, replica, duplicate, cap)
 """What keeps a URL from becoming a page."""

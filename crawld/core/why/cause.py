@@ -16,6 +16,7 @@ class VisitCause(StrEnum):
     TRAP = "trap"
     ROBOTS = "robots"
     REPLICA = "replica"
+    DUPLICATE = "duplicate"
     CAP = "cap"
     UNKNOWN = "unknown"
     STOPPING = "stopping"

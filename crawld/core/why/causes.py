@@ -42,6 +42,7 @@ CAUSES: Final[tuple[Rule, ...]] = (
     admission_causes.trap,
     admission_causes.robots,
     admission_causes.replica,
+    admission_causes.duplicate,
     admission_causes.cap,
     admission_causes.unknown,
     visit_causes.stopping,

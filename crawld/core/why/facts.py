@@ -288,6 +288,19 @@ class LiveFacts:
     once: bool = False
 
 
+class DuplicateFacts(NamedTuple):
+    """The URL that stands for a URL by learnt rules.
+
+    Attributes:
+        reasons: what the rules say, in words.
+        number: of the first rule.
+    """
+
+    url: str
+    reasons: tuple[str, ...]
+    number: int
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UrlFacts:
     """All facts about a URL.
@@ -311,6 +324,7 @@ class UrlFacts:
     site: SiteFacts | None = None
     page: PageFacts | None = None
     replica: ReplicaFacts | None = None
+    duplicate: DuplicateFacts | None = None
     part: PartFacts | None = None
     refused: RefusalFacts | None = None
     sites: tuple[str, ...] = ()

@@ -10,6 +10,7 @@ from crawld.core.words import PAUSE_WORDS, label
 from crawld.daemon.api.add import add as add_urls
 from crawld.daemon.api.audit import audit_routes
 from crawld.daemon.api.changes import change_routes
+from crawld.daemon.api.dust import dust_routes
 from crawld.daemon.api.forecast import forecast_routes
 from crawld.daemon.api.hints import hint_routes
 from crawld.daemon.api.history import history_routes, version_detail
@@ -54,7 +55,7 @@ def routes(daemon: Daemon) -> APIRouter:
     for topic in (
         *(history_routes, forecast_routes, retention_routes),
         *(audit_routes, replica_routes, hint_routes, quarantine_routes, why_routes),
-        *(change_routes, notify_routes),
+        *(change_routes, notify_routes, dust_routes),
     ):
         router.include_router(topic(daemon))
     return router

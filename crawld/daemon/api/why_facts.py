@@ -23,6 +23,7 @@ from crawld.core.url import Url, split_url, url_hash
 from crawld.core.why.facts import (
     AHEAD_SHOWN,
     ConfigPlace,
+    DuplicateFacts,
     HintFacts,
     HostFacts,
     PageFacts,
@@ -40,9 +41,9 @@ from crawld.daemon.frontier.site import ActiveSite
 from crawld.daemon.visit.content import PRODUCT
 from crawld.store import visit as visit_rows
 from crawld.store.changes import hint
+from crawld.store.frontier import dust, page_share, quarantine, tombstone, traffic, unvisited
 from crawld.store.frontier import host as host_rows
 from crawld.store.frontier import page as page_rows
-from crawld.store.frontier import page_share, quarantine, tombstone, traffic, unvisited
 from crawld.store.frontier import refusal as refusal_rows
 from crawld.store.frontier import site as site_rows
 from crawld.store.frontier.host import HostRow, OriginRobots
@@ -102,10 +103,24 @@ def read_facts(connection: apsw.Connection, question: Question) -> UrlFacts:
         site=_site_facts(connection, of_wiki, question, parts, record, site),
         page=_page(connection, record, now) if record is not None else None,
         replica=replica_facts(connection, row.host_id, url, page_id) if row is not None else None,
+        duplicate=_duplicate(connection, url, parts.origin, site),
         part=of_wiki.part(site) if site is not None else None,
         refused=_refusal(connection, parts) if record is None else None,
         sites=tuple(sorted(each.name for each in question.sites.values())),
     )
+
+
+def _duplicate(
+    connection: apsw.Connection, url: str, origin: str, site: ActiveSite | None
+) -> DuplicateFacts | None:
+    """Return the URL that stands for a URL by the rules of its origin."""
+    rules = dust.rules_of(connection, origin) if site is None or site.config.dust else None
+    found = rules.apply(url) if rules is not None else None
+    if found is None:
+        return None
+    numbers = {row.rule: row.dust_rule_id for row in dust.list_rules(connection, origin=origin)}
+    reasons = tuple(rule.rewrite.words() for rule in found.used)
+    return DuplicateFacts(found.url, reasons, numbers[found.used[0]])
 
 
 # --- the site ---------------------------------------------------------------------------------

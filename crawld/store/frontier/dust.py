@@ -7,12 +7,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
 
 import apsw
 
 from crawld.core.dust.rewrite import Rewrite, RewriteForm
 from crawld.core.dust.rules import DustRule, HostRules
+
+RuleStatus = Literal["trial", "holds", "refused", "withdrawn"]
+RuleWord = Literal["confirmed", "revoked"]
 
 
 class DustOrigin(NamedTuple):
@@ -94,8 +97,8 @@ class DustRuleRow(NamedTuple):
     origin_id: int
     origin: str
     rule: DustRule
-    status: str
-    word: str | None
+    status: RuleStatus
+    word: RuleWord | None
     since: float
     equal: int
     differing: int
@@ -111,14 +114,17 @@ class DustRuleRow(NamedTuple):
 _RULES: Final = """
 SELECT dust_rule_id, origin_id, origin, form, name, value, section, status, word, since, equal,
        differing, score, look_at
-FROM dust_rule JOIN origin USING (origin_id) WHERE ?1 IS NULL OR origin_id = ?1
+FROM dust_rule JOIN origin USING (origin_id)
+WHERE (?1 IS NULL OR origin_id = ?1) AND (?2 IS NULL OR origin = ?2)
 ORDER BY origin, dust_rule_id
 """
 
 
-def list_rules(connection: apsw.Connection, origin_id: int | None = None) -> list[DustRuleRow]:
+def list_rules(
+    connection: apsw.Connection, origin_id: int | None = None, *, origin: str | None = None
+) -> list[DustRuleRow]:
     """Return the rules and trials of an origin, or of all."""
-    rows: Any = connection.execute(_RULES, (origin_id,))
+    rows: Any = connection.execute(_RULES, (origin_id, origin))
     return [
         DustRuleRow(
             *(number, of_origin, origin),
@@ -143,6 +149,17 @@ def applied_rules(connection: apsw.Connection) -> dict[str, HostRules]:
     }
 
 
+def rules_of(connection: apsw.Connection, origin: str) -> HostRules | None:
+    """Return the rules that are applied to an origin, None if there are none."""
+    rows = [row for row in list_rules(connection, origin=origin) if row.applies]
+    if not rows:
+        return None
+    sections = connection.execute(
+        "SELECT sections FROM dust_origin WHERE origin_id = ?", (rows[0].origin_id,)
+    ).get
+    return HostRules((row.rule for row in rows), json.loads(sections or "[]"))
+
+
 def add_trials(
     connection: apsw.Connection, origin_id: int, rules: Iterable[DustRule], now: float
 ) -> None:
@@ -155,7 +172,7 @@ def add_trials(
 
 
 def set_status(
-    connection: apsw.Connection, dust_rule_id: int, status: str, now: float, look_at: float
+    connection: apsw.Connection, dust_rule_id: int, status: RuleStatus, now: float, look_at: float
 ) -> None:
     """Store the result of a trial, or that a rule is withdrawn."""
     connection.execute(
@@ -191,9 +208,16 @@ def drop_refused(connection: apsw.Connection, before: float) -> None:
 
 
 def set_word(
-    connection: apsw.Connection, dust_rule_id: int, word: str, now: float
+    connection: apsw.Connection, dust_rule_id: int, word: RuleWord | None, now: float
 ) -> DustRuleRow | None:
-    """Store what the operator says about a rule; return it, None if there is none."""
+    """Store what the operator says about a rule; return it, None if there is none.
+
+    Args:
+        connection: the file.
+        dust_rule_id: the rule.
+        word: confirmed, revoked, or None: pages decide.
+        now: Unix seconds; the pages of a confirmed rule are looked at from then on.
+    """
     connection.execute(
         "UPDATE dust_rule SET word = ?, look_at = ? WHERE dust_rule_id = ?",
         (word, now, dust_rule_id),

@@ -119,13 +119,16 @@ class OriginHiding(BackgroundWork):
             dust_page.hidden, origin.origin_id, after, WRITTEN_AT_ONCE
         ):
             after = rows[-1].page_id
-            back = []
+            back, forgotten = [], []
             for row in rows:
                 found = rules.apply(row.url)
-                if found is None or target_of(found.url) != row.canonical:
-                    back.append(row.page_id)
+                if found is not None and target_of(found.url) == row.canonical:
+                    continue
+                back.append(row.page_id)
+                if found is not None or row.verdict == "hidden":
+                    forgotten.append(row.page_id)
             if back:
-                await self._database.write(dust_page.drop, back)
+                await self._database.write(dust_page.drop, forgotten)
                 await self._asking.resume(origin.host_id, origin.host, back)
                 resumed += len(back)
         return resumed

@@ -11,7 +11,7 @@ from typing import Final
 
 import structlog
 
-from crawld.core.dust.rules import HostRules
+from crawld.core.dust.rules import DustRule, HostRules
 from crawld.daemon.crawl.context import BackgroundWork, CrawlContext
 from crawld.daemon.jobs.dust.asking import PageAsking
 from crawld.daemon.jobs.dust.hiding import IDS_AT_ONCE, OriginHiding
@@ -53,6 +53,7 @@ class DustJob(BackgroundWork):
         self._asking = PageAsking(context)
         self._trials = OriginTrials(context, self._texts, self._asking)
         self._hiding = OriginHiding(context, self._texts, self._asking, self._trials)
+        self._in_force: dict[int, frozenset[DustRule]] = {}
         self._counts = {"origins": 0, "rules": 0, "trials": 0, "hidden": 0}
 
     async def load(self) -> None:
@@ -105,6 +106,7 @@ class DustJob(BackgroundWork):
         if not self._is_wanted(origin.host):
             if origin.has_rules:
                 await self._hiding.reconsider(origin, HostRules())
+                self._in_force.pop(origin.origin_id, None)
             return
         rows = await self._database.read(dust.list_rules, origin.origin_id)
         before = HostRules((row.rule for row in rows if row.applies), origin.sections)
@@ -126,12 +128,15 @@ class DustJob(BackgroundWork):
             log.info("dust_rules_changed", origin=origin.origin, rules=len(rules.rules))
         replaced = self._state.admission.dust.take_replaced(origin.origin)
         await self.load()
-        if rules or before:
+        is_new = self._in_force.get(origin.origin_id) != rules.rules
+        if is_new:
+            # The operator may have revoked a rule since the last run.
             await self._hiding.reconsider(origin, rules)
         if rules:
             await self._hiding.keep_replaced(origin, rules, replaced)
             await self._hiding.hide(origin, rules)
             await self._hiding.look(origin, rows, rules)
+        self._in_force[origin.origin_id] = rules.rules
 
     async def _read_urls(self, origin: DustOrigin) -> OriginUrls:
         first, last = await self._database.read(dust_page.page_range, origin.host_id)

@@ -16,7 +16,7 @@ from crawld.daemon.jobs.dust.asking import PageAsking
 from crawld.daemon.jobs.dust.origin_urls import OriginUrls
 from crawld.daemon.jobs.dust.page_texts import Compared, PageTexts, Sameness
 from crawld.store.frontier import dust, dust_page
-from crawld.store.frontier.dust import DustOrigin, DustRuleRow
+from crawld.store.frontier.dust import DustOrigin, DustRuleRow, RuleStatus
 from crawld.store.frontier.dust_page import DustPageRow, SeenPage
 
 MOST_PAIRS: Final = 4_000
@@ -231,7 +231,7 @@ class OriginTrials(BackgroundWork):
                     dust.put_evidence, row.dust_rule_id, own.equal, own.differing, score
                 )
             if result is not None:
-                status = "holds" if result is TrialResult.HOLDS else "refused"
+                status: RuleStatus = "holds" if result is TrialResult.HOLDS else "refused"
                 await self._database.write(
                     dust.set_status, row.dust_rule_id, status, now, now + FIRST_LOOK_S
                 )

@@ -10,6 +10,7 @@ from crawld.core.page import Outcome, PageState
 from crawld.core.why.cause import Effect, VisitCause
 from crawld.core.why.causes import CAUSES, find_causes, next_visit_at
 from crawld.core.why.facts import (
+    DuplicateFacts,
     HintFacts,
     HostFacts,
     LiveFacts,
@@ -120,6 +121,10 @@ ALONE = {
     VisitCause.TRAP: (UNSEEN, of_site(trap="repetition")),
     VisitCause.REPLICA: (
         replace(FACTS, replica=ReplicaFacts("b.test", "pruned", NOW - 9.0)),
+        of_page(state=PageState.SUSPENDED),
+    ),
+    VisitCause.DUPLICATE: (
+        replace(FACTS, duplicate=DuplicateFacts("http://a.test/y", ("the case",), 3)),
         of_page(state=PageState.SUSPENDED),
     ),
     VisitCause.CAP: (UNSEEN, of_site(max_pages=5, pages=5)),
