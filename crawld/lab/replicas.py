@@ -37,7 +37,7 @@ from crawld.core.replica.verdict import (
     PairEvidence,
     connected_groups,
     looks_like_replica,
-    shares_pages,
+    may_be_replica,
 )
 from crawld.simweb.replica_parameters import Cause, WebParameters
 from crawld.simweb.replica_web import ReplicaWeb, make_web
@@ -157,12 +157,12 @@ def gate_figures(trial: Trial) -> dict[str, float]:
 
 
 def judged_candidates(trial: Trial) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Return which candidates share pages, and which of them look like replicas."""
+    """Return which candidates may be replicas, and which of them look like replicas."""
     shared, declared = (np.zeros(len(trial.truth), dtype=bool) for _ in range(2))
     for at in np.flatnonzero(has_evidence(trial)).tolist():
         evidence = evidence_of(trial, at)
         declared[at] = looks_like_replica(evidence)
-        shared[at] = declared[at] or shares_pages(evidence)
+        shared[at] = declared[at] or may_be_replica(evidence)
     return shared, declared
 
 

@@ -26,7 +26,10 @@ ALREADY_KEPT = "kept so far"
 """Reason for keeping a host that was chosen before."""
 
 CLEARLY_MORE = 2
-"""Factor by which inlinks, one more each, must exceed those of another host of a domain."""
+"""Factor by which inlinks, one more each, must exceed those of another host of a domain ..."""
+
+SOME_MORE = 2
+"""... and by how many, if only pages rest whose texts agree, and the host is no replica."""
 
 PREFERRED = "preferred by the operator"
 
@@ -84,6 +87,7 @@ def may_rest_under(
     *,
     copy_declares: bool,
     rests: bool = False,
+    pages_only: bool = False,
     crowded: Collection[str] = (),
 ) -> bool:
     """Whether a host may rest under another without a question to the operator.
@@ -91,6 +95,7 @@ def may_rest_under(
     Args:
         copy_declares: whether the host itself declares the other to be the original.
         rests: whether it rests there now; it stays until its own inlinks are clearly more.
+        pages_only: whether only pages rest whose texts agree; the host is no replica.
         crowded: registrable domains that give names to anybody (`crowded_domains`).
     """
     if copy.preferred:
@@ -103,6 +108,8 @@ def may_rest_under(
         return True
     if rests:
         return not _is_known_better(copy, kept)
+    if pages_only and kept.inlinks >= copy.inlinks + SOME_MORE:
+        return True
     return copy.inlinks == kept.inlinks == 0 or _is_known_better(kept, copy)
 
 

@@ -2,12 +2,12 @@
 
 Two steps, since only a comparison page by page can show that a host is a replica:
 
-1. Hosts *share pages* if enough texts under equal paths are equal. A text counts by how rare it is
+1. Hosts *share pages* if some texts under equal paths are equal. A text counts by how rare it is
    over all hosts, so one manual on many hosts, a login wall or a parking page proves little. From
-   then on `rest.py` decides page by page, whatever becomes of the hosts.
-2. A host is a *replica* by the lower 95 % bound of the share of its pages that agree. The same
-   number declares and withdraws, with a distance between both thresholds. Names that say that two
-   hosts are versions or languages of one thing forbid it.
+   then on `rest.py` decides page by page, whatever becomes of the hosts, so that little is needed.
+2. A host is a *replica* by the lower 95 % bound of the share of its pages that agree, if enough
+   do. The same number declares and withdraws, with a distance between both thresholds. Names that
+   say that two hosts are versions or languages of one thing forbid it.
 
 Redirects and canonical links on most pages of a host declare it to be a replica of their target:
 they retire the host that sends them, never the target. A score proves nothing.
@@ -25,15 +25,24 @@ from crawld.core.replica.bound import agreeing_share_bound, lower_bound
 from crawld.core.replica.names import difference_in_words
 from crawld.core.replica.owners import are_editions, differ_by_www
 
+SHARED_WEIGHT: Final = 3.0
+"""Least weight of the equal texts under equal paths of two hosts that share pages."""
+
+SHARED_SHARE: Final = 0.15
+"""Share of the compared paths that must be equal then, at the lower 95 % bound."""
+
+SHARED_COVERAGE: Final = 0.2
+"""Share of the smaller host's pages whose paths both hosts must have then."""
+
 LEAST_WEIGHT: Final = 6.0
-"""Least weight of the equal texts under equal paths. On the hardest test web, the sites of one
-company share up to five documents."""
+"""The weight of a possible replica. On the hardest test web, the sites of one company share up to
+five documents."""
 
 LEAST_SHARE: Final = 0.25
-"""Share of the compared paths that must be equal by weight, at the lower 95 % bound."""
+"""Share of the compared paths that must be equal by weight then, at the lower 95 % bound."""
 
 LEAST_COVERAGE: Final = 0.4
-"""Share of the smaller host's pages whose paths both hosts must have."""
+"""Share of the smaller host's pages whose paths both hosts must have then."""
 
 LEAST_AGREEING: Final = 6
 """Pages that must agree before a host is declared a replica."""
@@ -106,11 +115,15 @@ class HostAgreement(NamedTuple):
     root: bool | None = None
 
     @property
-    def share_bound(self) -> float:
-        """Lower 95 % bound of the agreeing share, less if the roots differ: decides the verdict."""
+    def least_share(self) -> float:
+        """Lower 95 % bound of the agreeing share."""
         compared = self.agreeing + self.differing
-        bound = agreeing_share_bound(max(self.size, compared), compared, self.differing)
-        return bound - ROOT_SHARE if self.root is False else bound
+        return agreeing_share_bound(max(self.size, compared), compared, self.differing)
+
+    @property
+    def share_bound(self) -> float:
+        """The same, less if the roots differ: decides the verdict."""
+        return self.least_share - ROOT_SHARE if self.root is False else self.least_share
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -165,6 +178,11 @@ class PairEvidence:
         return self.equal + self.partial
 
     @property
+    def rarity(self) -> float:
+        """Mean weight of a text that agrees; 1 if none does."""
+        return self.shown / self.alike if self.alike else 1.0
+
+    @property
     def share_bound(self) -> float:
         """Lower 95 % bound of the share that agrees by weight (Wilson 1927)."""
         differing = self.compared - self.alike
@@ -190,9 +208,22 @@ class PairEvidence:
 def shares_pages(evidence: PairEvidence) -> bool:
     """Whether the pages of two hosts are to be compared one by one."""
     return (
+        evidence.shown >= SHARED_WEIGHT
+        and lower_bound(evidence.alike, evidence.compared) >= SHARED_SHARE
+        and _covers(evidence, SHARED_COVERAGE)
+    )
+
+
+def _covers(evidence: PairEvidence, share: float) -> bool:
+    return evidence.common >= share * min(evidence.pages)
+
+
+def may_be_replica(evidence: PairEvidence) -> bool:
+    """Whether two hosts share so many pages that one may be a replica of the other."""
+    return (
         evidence.shown >= LEAST_WEIGHT
         and evidence.share_bound >= LEAST_SHARE
-        and evidence.common >= LEAST_COVERAGE * min(evidence.pages)
+        and _covers(evidence, LEAST_COVERAGE)
     )
 
 
@@ -213,7 +244,11 @@ def is_replica(evidence: PairEvidence, agreement: HostAgreement, *, declared: bo
         least = WITHDRAWN_SHARE if declared else DECLARED_SHARE
     if agreement.agreeing < LEAST_AGREEING or agreement.share_bound < least:
         return False
-    return declared or _rare_pages_agree(evidence)
+    return declared or (
+        evidence.rarity * agreement.agreeing >= LEAST_WEIGHT
+        and _covers(evidence, LEAST_COVERAGE)
+        and _rare_pages_agree(evidence)
+    )
 
 
 def _rare_pages_agree(evidence: PairEvidence) -> bool:
@@ -224,7 +259,7 @@ def _rare_pages_agree(evidence: PairEvidence) -> bool:
 def looks_like_replica(evidence: PairEvidence) -> bool:
     """Whether the evidence promises a replica before the pages are compared one by one."""
     return evidence.is_declared or (
-        shares_pages(evidence) and is_replica(evidence, evidence.agreement, declared=False)
+        may_be_replica(evidence) and is_replica(evidence, evidence.agreement, declared=False)
     )
 
 
@@ -232,7 +267,7 @@ def level_of(evidence: PairEvidence) -> VerdictLevel:
     """Return the certainty of the verdict on this evidence."""
     if looks_like_replica(evidence):
         return VerdictLevel.CERTAIN
-    likely = (evidence.probability or 0.0) >= 0.5 or shares_pages(evidence)
+    likely = (evidence.probability or 0.0) >= 0.5 or may_be_replica(evidence)
     return (
         VerdictLevel.LIKELY if likely and not is_contradicted(evidence) else VerdictLevel.UNLIKELY
     )
@@ -248,19 +283,19 @@ def is_contradicted(evidence: PairEvidence) -> bool:
 
 
 def pages_to_probe(evidence: PairEvidence) -> int | None:
-    """Return how many more shared paths must be fetched to show that two hosts share pages.
+    """Return how many more shared paths must be fetched to show that a host may be a replica.
 
     A curtailed sequential test: it assumes that all of them will be equal, each as rare as those so
     far, is asked again after each run, and gives up when it cannot be passed.
 
     Returns:
-        0: they share pages now. None: more than `MOST_PROBED`, or enough differs to give up.
+        0: it may be one now. None: more than `MOST_PROBED`, or enough differs to give up.
     """
     if is_contradicted(evidence):
         return None
 
     def is_enough(more: int) -> bool:
-        return shares_pages(_with_equal(evidence, more))
+        return may_be_replica(_with_equal(evidence, more))
 
     if not is_enough(MOST_PROBED):
         return None
@@ -269,14 +304,13 @@ def pages_to_probe(evidence: PairEvidence) -> int | None:
 
 def _with_equal(evidence: PairEvidence, more: int) -> PairEvidence:
     """Return the evidence after some more shared paths were fetched and are equal."""
-    rarity = evidence.shown / evidence.alike if evidence.alike else 1.0
     return replace(
         evidence,
         pages=(evidence.pages[0] + more, evidence.pages[1] + more),
         common=evidence.common + more,
         compared=evidence.compared + more,
         equal=evidence.equal + more,
-        weight=evidence.shown + rarity * more,
+        weight=evidence.shown + evidence.rarity * more,
     )
 
 
@@ -331,7 +365,9 @@ def _doubts(evidence: PairEvidence) -> list[str]:
     if are_editions(*evidence.names):
         words.append("the names are those of versions or languages of one thing")
     if is_undecided(evidence) and (more := pages_to_probe(evidence)):
-        words.append(f"{more} more shared paths with equal texts would show that they share pages")
+        words.append(
+            f"{more} more shared paths with equal texts would show that one may copy the other"
+        )
     return words
 
 

@@ -17,6 +17,7 @@ from crawld.core.replica.verdict import (
     PROBED_PROBABILITY,
     PairEvidence,
     is_undecided,
+    shares_pages,
 )
 from crawld.store.replica.inputs import SourceHost
 
@@ -53,7 +54,8 @@ class JudgedPair:
         """Judge a pair."""
         probable = (evidence.probability or 0.0) >= STORED_PROBABILITY
         is_declared = any((*evidence.redirects, *evidence.canonicals))
-        is_kept = probable or evidence.alike >= LEAST_WEIGHT or is_declared
+        shown = evidence.alike >= LEAST_WEIGHT or shares_pages(evidence)
+        is_kept = probable or shown or is_declared
         return cls(*pair, evidence, features, is_kept, is_undecided(evidence))
 
 

@@ -30,12 +30,13 @@ from crawld.core.replica.verdict import (
     declared_by,
     is_replica,
     looks_like_replica,
+    may_be_replica,
     shares_pages,
 )
 from crawld.daemon.jobs.replicas.decision import Decision
 from crawld.daemon.jobs.replicas.storm import StormLimit, limit_pruning
 from crawld.store.replica.pair import Pair, Word, ordered_pair
-from crawld.store.replica.replica import RESTING, ReplicaRow
+from crawld.store.replica.replica import RESTING, ReplicaRow, Status
 
 LEFT_SHARE: Final = 0.1
 """Bound of the agreeing share below which the pages of two hosts are no longer compared."""
@@ -93,7 +94,7 @@ def _verdict(given: PlanInput, pair: Pair, row: ReplicaRow | None) -> bool | Non
         return status == "pruned"
     if is_replica(evidence, agreement, declared=status == "pruned"):
         return True
-    return False if agreement.share_bound >= LEFT_SHARE else None
+    return False if agreement.least_share >= LEFT_SHARE else None
 
 
 def agreement_of(row: ReplicaRow) -> HostAgreement | None:
@@ -107,10 +108,22 @@ def agreement_of(row: ReplicaRow) -> HostAgreement | None:
 def is_overdue(given: PlanInput) -> bool:
     """Whether comparisons since the last plan change the status of a host."""
     return any(
-        _verdict(given, _pair(row), row) is not (row.status == "pruned")
+        _status(given, row) != row.status
         for row in given.replicas
         if row.status in RESTING and _pair(row) not in given.operator_words
     )
+
+
+def _status(given: PlanInput, row: ReplicaRow) -> Status | None:
+    """Return the status of a host by its comparisons; None if it shares no pages any more."""
+    pair = _pair(row)
+    same = _verdict(given, pair, row)
+    if same is None:
+        return None
+    evidence = given.evidence.get(pair)
+    declares = evidence is not None and evidence.declares(pair.index(row.host_id))
+    may = _may_rest(given, row.host_id, row.canonical_id, row, copy_declares=declares)
+    return "pruned" if same and may else "partly"
 
 
 def plan(given: PlanInput) -> list[Decision]:
@@ -181,19 +194,41 @@ def _decide_group(
             here, there = given.profiles[copy], given.profiles[kept]
             row = rows.get(copy)
             rests = row is not None and row.canonical_id == kept and row.status in RESTING
-            is_confirmed = given.operator_words.get(pair) == "confirmed"
-            if is_confirmed or may_rest_under(
-                here, there, copy_declares=is_declared, rests=rests, crowded=given.crowded
+            may = given.operator_words.get(pair) == "confirmed" or _may_rest(
+                given, copy, kept, row, copy_declares=is_declared
+            )
+            if may or may_rest_under(
+                here,
+                there,
+                copy_declares=is_declared,
+                rests=rests,
+                pages_only=True,
+                crowded=given.crowded,
             ):
                 names = [given.profiles[host].name for host in declared[kept]]
                 why = why_kept(there, here, names, copy_declares=is_declared)
                 reason = row.reason if row is not None and rests else why
-                found[copy] = Decision(copy, kept, "pruned" if links[pair] else "partly", reason)
+                status: Status = "pruned" if links[pair] and may else "partly"
+                found[copy] = Decision(copy, kept, status, reason)
             elif copy not in asked and _asks(pair, row, given):
                 why = f"{there.name} and {here.name} may have different owners"
                 asked[copy] = Decision.held(copy, kept, why)
     held = [decision for copy, decision in asked.items() if copy not in found]
     return sorted([*found.values(), *held], key=lambda decision: decision.host_id)
+
+
+def _may_rest(
+    given: PlanInput, copy: int, kept: int, row: ReplicaRow | None, *, copy_declares: bool
+) -> bool:
+    """Whether a host may be declared a replica of another without a question to the operator."""
+    is_pruned = row is not None and row.canonical_id == kept and row.status == "pruned"
+    return may_rest_under(
+        given.profiles[copy],
+        given.profiles[kept],
+        copy_declares=copy_declares,
+        rests=is_pruned,
+        crowded=given.crowded,
+    )
 
 
 def _withdrawals(links: Mapping[Pair, bool], given: PlanInput) -> list[Decision]:
@@ -219,7 +254,7 @@ def _asks(pair: Pair, row: ReplicaRow | None, given: PlanInput) -> bool:
     if evidence is None:
         return False
     was_asked = row is not None and row.status == "held" and _pair(row) == pair
-    return looks_like_replica(evidence) or (was_asked and shares_pages(evidence))
+    return looks_like_replica(evidence) or (was_asked and may_be_replica(evidence))
 
 
 def _pair(row: ReplicaRow) -> Pair:

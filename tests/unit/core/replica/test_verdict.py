@@ -17,6 +17,7 @@ from crawld.core.replica.verdict import (
     is_undecided,
     level_of,
     looks_like_replica,
+    may_be_replica,
     pages_to_probe,
     reasons,
     shares_pages,
@@ -28,6 +29,27 @@ WWW = replace(PAIR, names=("www.a.com", "a.com"))
 
 @pytest.mark.parametrize(
     ("change", "shares"),
+    [
+        ({}, True),
+        ({"equal": 3, "compared": 3, "common": 3, "pages": (3, 3)}, True),
+        ({"equal": 2, "compared": 2, "common": 2, "pages": (2, 2)}, False),  # too few
+        ({"equal": 12, "compared": 44}, True),  # a shop of a chain
+        ({"equal": 10, "compared": 44}, False),  # share too uncertain
+        ({"pages": (200, 200)}, True),
+        ({"pages": (230, 230)}, False),  # a small part of both
+        ({"equal": 0, "compared": 0}, False),  # empty and error pages are no texts
+        ({"weight": 3.0}, True),
+        ({"weight": 2.9}, False),  # one manual on many hosts
+        ({"equal": 4, "compared": 9, "weight": 4 / 2.1}, False),
+        ({"equal": 0, "compared": 9, "partial": 7.0, "weight": 7.0}, True),  # a date on each page
+    ],
+)
+def test_shared_pages(change, shares):
+    assert shares_pages(replace(PAIR, **change)) is shares
+
+
+@pytest.mark.parametrize(
+    ("change", "may"),
     [
         ({}, True),
         ({"equal": 3, "compared": 3, "common": 3, "pages": (3, 3)}, False),  # too few
@@ -42,8 +64,23 @@ WWW = replace(PAIR, names=("www.a.com", "a.com"))
         ({"equal": 4, "partial": 1.0}, False),
     ],
 )
-def test_shared_pages(change, shares):
-    assert shares_pages(replace(PAIR, **change)) is shares
+def test_possible_replicas(change, may):
+    pair = replace(PAIR, **change)
+    assert may_be_replica(pair) is may
+    assert shares_pages(pair) or not may
+
+
+def test_little_is_needed_to_share_pages_and_more_to_be_declared():
+    whole = HostAgreement(50, 50, 0, True)
+    small = replace(PAIR, pages=(9, 9), common=9, compared=4, equal=4)
+    assert shares_pages(small)
+    assert not may_be_replica(small)
+    # Once the pages were compared, their number counts, and not what was known at first.
+    assert is_replica(small, whole, declared=False)
+    assert not is_replica(small, HostAgreement(5, 5, 0, True), declared=False)
+    assert not is_replica(replace(small, weight=0.4), whole, declared=False)
+    assert not is_replica(replace(small, common=3), whole, declared=False)
+    assert is_replica(replace(small, common=3), whole, declared=True)
 
 
 def test_a_score_proves_nothing():
@@ -155,8 +192,8 @@ def test_reasons_in_words():
         "the names are those of versions or languages of one thing",
     ]
     few = replace(PAIR, pages=(20, 20), common=9, compared=4, equal=3)
-    assert (
-        reasons(few)[-1] == "3 more shared paths with equal texts would show that they share pages"
+    assert reasons(few)[-1] == (
+        "3 more shared paths with equal texts would show that one may copy the other"
     )
 
 

@@ -89,6 +89,31 @@ def test_one_statistic_withdraws_in_two_steps():
     assert plan(replace(fresh, evidence={(0, 1): pair("", "", equal=2)})) == []
 
 
+def test_without_a_clear_victory_a_host_is_not_declared():
+    """A few more inlinks can be bought: the pages that agree rest, but the host is no replica."""
+    names, evidence = ("one.a.com", "two.a.com"), {(0, 1): pair("", "")}
+
+    def known(inlinks, *rows):
+        profiles = {
+            at: HostProfile(name=names[at], inlinks=inlinks[at]) for at in range(len(names))
+        }
+        return replace(plan_input(names, evidence), profiles=profiles, replicas=rows)
+
+    whole = agreement(40, 0)
+    assert decided(known((4, 3))) == {1: (0, "held")}
+    assert decided(known((5, 3))) == {1: (0, "partly")}
+    for inlinks, before, after in (
+        ((5, 3), "partly", "partly"),
+        ((8, 3), "partly", "pruned"),
+        ((5, 3), "pruned", "pruned"),
+        ((3, 5), "pruned", "pruned"),
+    ):
+        what = known(inlinks, row(1, 0, before, **whole))
+        assert decided(what) == {1: (0, after)}
+        assert is_overdue(what) is (before != after)
+    assert decided(known((3, 5), row(1, 0, "partly", **whole))) == {1: (0, "partly")}
+
+
 def test_a_declaration_needs_no_comparison():
     moved = {(0, 1): pair("", "", equal=0, compared=0, redirects=(0, 40))}
     assert decided(plan_input(("a.com", "b.net"), moved)) == {1: (0, "pruned")}
