@@ -182,6 +182,10 @@ class PairEvidence:
         """Mean weight of a text that agrees; 1 if none does."""
         return self.shown / self.alike if self.alike else 1.0
 
+    def as_rare_as(self, later: PairEvidence) -> PairEvidence:
+        """Return this evidence with the mean weight of a text in other evidence on the pair."""
+        return replace(self, weight=later.rarity * self.alike) if later.alike else self
+
     @property
     def share_bound(self) -> float:
         """Lower 95 % bound of the share that agrees by weight (Wilson 1927)."""

@@ -14,7 +14,7 @@ from typing import Final
 import apsw
 import structlog
 
-from crawld.core.replica.verdict import PROBED_PATHS, PairEvidence
+from crawld.core.replica.verdict import PROBED_PATHS, PairEvidence, pages_to_probe
 from crawld.daemon.crawl.context import BackgroundWork, CrawlContext
 from crawld.daemon.crawl.replica_leases import ReplicaLeases
 from crawld.daemon.jobs.replicas.copies import CopyReader
@@ -32,7 +32,7 @@ from crawld.daemon.pacing import PacedReader
 from crawld.store.replica import inputs, replica
 from crawld.store.replica import pages as replica_pages
 from crawld.store.replica.inputs import Cursors, SourceHost
-from crawld.store.replica.pair import Pair
+from crawld.store.replica.pair import Pair, ordered_pair
 from crawld.store.replica.replica import RESTING, ReplicaRow
 
 log = structlog.get_logger(__name__)
@@ -44,7 +44,7 @@ DECISIONS_AT_ONCE: Final = 50
 """Decisions logged and written at once; lines of the log take some 40 µs each."""
 
 REQUESTED_PAIRS: Final = 500
-"""Undecided pairs whose pages are requested in one run."""
+"""Pairs whose pages are requested in one run."""
 
 
 class ReplicasJob(BackgroundWork):
@@ -195,20 +195,20 @@ class ReplicasJob(BackgroundWork):
             await self._database.write(_put_decisions, part, now, look_at)
 
     async def _request_visits(self, found: SearchResult, rows: list[ReplicaRow]) -> None:
-        """Request early visits of pages that may decide a pair."""
+        """Request early visits of pages that may decide a pair, or rest if their twin agrees."""
         wanted = await self._workers.run(
-            _undecided, found, rows, self._asked, abandon_on_cancel=True
+            _pairs_to_ask, found, rows, self._asked, abandon_on_cancel=True
         )
         if not wanted:
             return
-        self._asked |= wanted
+        self._asked |= {pair: evidence for pair, (evidence, _) in wanted.items()}
         names = {
             host_id: name
-            for pair, evidence in wanted.items()
+            for pair, (evidence, _) in wanted.items()
             for host_id, name in zip(pair, evidence.names, strict=True)
         }
-        for one, other in wanted:
-            pages = await self._paced.read(replica_pages.shared_unvisited, one, other, PROBED_PATHS)
+        for (one, other), (_, paths) in wanted.items():
+            pages = await self._paced.read(replica_pages.shared_unvisited, one, other, paths)
             for host_id, site_id in dict.fromkeys((page.host_id, page.site_id) for page in pages):
                 host = self._state.hosts.get(names[host_id])
                 if host is not None and site_id in self._state.sites:
@@ -225,19 +225,23 @@ def _split_pairs(
 ) -> tuple[dict[Pair, JudgedPair], dict[Pair, PairEvidence], dict[Pair, PairEvidence]]:
     """Return the judged pairs that count, the stored ones that stay as they are, and all evidence.
 
-    The texts of resting pages age, so that their hosts keep the evidence for which they rest.
+    The texts of resting pages age, so that their hosts keep the evidence for which they rest. How
+    rare these texts are is taken from now: more hosts that show them may have been met since.
 
     Args:
         decided: pairs that the operator has decided; the search may not know them.
     """
     resting = {row.host_id for row in rows if row.status in RESTING}
+    found = {(pair.one_id, pair.other_id): pair for pair in judged}
     fresh = {
-        (pair.one_id, pair.other_id): pair
-        for pair in judged
-        if pair.one_id not in resting and pair.other_id not in resting
+        pair: now
+        for pair, now in found.items()
+        if pair[0] not in resting and pair[1] not in resting
     }
     kept = {
-        pair: known for pair, known in stored.items() if pair[0] in resting or pair[1] in resting
+        pair: known.as_rare_as(found[pair].evidence) if pair in found else known
+        for pair, known in stored.items()
+        if pair[0] in resting or pair[1] in resting
     }
     evidence = kept | {pair: judged.evidence for pair, judged in fresh.items()}
     evidence |= {pair: stored[pair] for pair in decided if pair not in evidence}
@@ -251,16 +255,24 @@ def _pairs(
     return {*evidence, *decided, *((row.host_id, row.canonical_id) for row in rows)}
 
 
-def _undecided(
-    found: SearchResult, rows: Iterable[ReplicaRow], asked: Mapping[Pair, PairEvidence]
-) -> dict[Pair, PairEvidence]:
-    """Return the first pairs that more pages may decide and that moved since they were asked."""
-    settled = {row.host_id for row in rows if row.status in RESTING}
-    evidence = {(pair.one_id, pair.other_id): pair.evidence for pair in found.promising}
-    wanted: dict[Pair, PairEvidence] = {}
-    for pair in found.undecided:
-        if not settled.intersection(pair) and asked.get(pair) != evidence[pair]:
-            wanted[pair] = evidence[pair]
+def _pairs_to_ask(
+    found: SearchResult, rows: Sequence[ReplicaRow], asked: Mapping[Pair, PairEvidence]
+) -> dict[Pair, tuple[PairEvidence, int]]:
+    """Return the first pairs of which pages are requested: their evidence, and how many paths.
+
+    These are the pairs that more pages may decide, and those of which only pages rest, if they
+    moved since they were asked.
+    """
+    resting = {row.host_id for row in rows if row.status in RESTING}
+    partly = {ordered_pair(row.host_id, row.canonical_id) for row in rows if row.status == "partly"}
+    known = {(pair.one_id, pair.other_id): pair.evidence for pair in found.promising}
+    undecided = (pair for pair in found.undecided if not resting.intersection(pair))
+    wanted: dict[Pair, tuple[PairEvidence, int]] = {}
+    for pair in (*undecided, *sorted(partly & known.keys())):
+        evidence = known[pair]
+        if asked.get(pair) != evidence:
+            needed = PROBED_PATHS if pair in partly else pages_to_probe(evidence) or 0
+            wanted[pair] = evidence, min(PROBED_PATHS, needed)
             if len(wanted) == REQUESTED_PAIRS:
                 break
     return wanted
