@@ -68,19 +68,24 @@ class OriginHiding(BackgroundWork):
 
     # --- hiding ----------------------------------------------------------------------------------
 
-    async def hide(self, origin: DustOrigin, rules: HostRules) -> int:
-        """Suspend the pages of an origin that rules hide; return how many."""
+    async def hide(self, origin: DustOrigin, rules: HostRules, seen: int) -> int:
+        """Suspend the pages of an origin that rules hide; return its last page_id.
+
+        Args:
+            origin: of the pages.
+            rules: in force.
+            seen: last page_id that these rules have seen; 0: they are new.
+        """
         first, last = await self._database.read(dust_page.page_range, origin.host_id)
-        hidden = 0
-        for after in range(first - 1, last, IDS_AT_ONCE):
+        for after in range(max(first - 1, seen), last, IDS_AT_ONCE):
             up_to = min(after + IDS_AT_ONCE, last)
             pages = await self._paced.read(dust_page.urls, origin.origin_id, after, up_to)
             found = await self._workers.run(_to_hide, pages, rules, abandon_on_cancel=True)
             for part in _slices(found, WRITTEN_AT_ONCE):
-                hidden += await self._hide_some(origin, part)
-        return hidden
+                await self._hide_some(origin, part)
+        return last
 
-    async def _hide_some(self, origin: DustOrigin, part: Sequence[tuple[KnownUrl, str]]) -> int:
+    async def _hide_some(self, origin: DustOrigin, part: Sequence[tuple[KnownUrl, str]]) -> None:
         rows = []
         now = self._clock.now()
         slices = LoopSlices()
@@ -94,7 +99,7 @@ class OriginHiding(BackgroundWork):
                         page.page_id, page.url, target_of(url), "hidden", now, None, "", None, 0
                     )
                 )
-        return await self._database.write(_hide, origin.origin_id, rows)
+        await self._database.write(_hide, origin.origin_id, rows)
 
     async def keep_replaced(
         self, origin: DustOrigin, rules: HostRules, replaced: Sequence[ReplacedUrl]
@@ -192,8 +197,11 @@ class OriginHiding(BackgroundWork):
             judged = self._trials.judged(
                 origin, row, page, twin, await self._texts.compare(page, twin, chrome)
             )
-            await self._database.write(dust_page.put, origin.origin_id, [judged])
             mapped = rules.apply(row.url)
+            is_hidden = judged.verdict == Sameness.EQUAL.value and mapped is not None
+            await self._database.write(
+                _hide if is_hidden else dust_page.put, origin.origin_id, [judged]
+            )
             if row.dust_rule_id is None and mapped is not None:
                 self._score(scores, mapped.used, judged.verdict)
         return await self._store_scores(rows, scores)

@@ -54,6 +54,7 @@ class DustJob(BackgroundWork):
         self._trials = OriginTrials(context, self._texts, self._asking)
         self._hiding = OriginHiding(context, self._texts, self._asking, self._trials)
         self._in_force: dict[int, frozenset[DustRule]] = {}
+        self._seen: dict[int, int] = {}
         self._counts = {"origins": 0, "rules": 0, "trials": 0, "hidden": 0}
 
     async def load(self) -> None:
@@ -134,7 +135,8 @@ class DustJob(BackgroundWork):
             await self._hiding.reconsider(origin, rules)
         if rules:
             await self._hiding.keep_replaced(origin, rules, replaced)
-            await self._hiding.hide(origin, rules)
+            seen = 0 if is_new else self._seen.get(origin.origin_id, 0)
+            self._seen[origin.origin_id] = await self._hiding.hide(origin, rules, seen)
             await self._hiding.look(origin, rows, rules)
         self._in_force[origin.origin_id] = rules.rules
 
