@@ -31,7 +31,8 @@ class OrderedPages:
     __slots__ = ("_policy", "_policy_of", "_weights", "policy_name")
 
     def __init__(self, policy_name: PolicyName) -> None:
-        self.policy_name = self._policy_of = policy_name
+        self.policy_name = policy_name
+        self._policy_of = policy_name
         self._policy: Policy = _EMPTY
         self._weights: dict[int, float] = {}
 
@@ -43,7 +44,8 @@ class OrderedPages:
     def _keep_weights(self, known: VisitedPages) -> None:
         if known.weights is not None:
             unusual = np.flatnonzero(known.weights != 1.0)
-            pages, weights = known.pages[unusual].tolist(), known.weights[unusual].tolist()
+            pages = known.pages[unusual].tolist()
+            weights = known.weights[unusual].tolist()
             self._weights = dict(zip(pages, weights, strict=True))
 
     @property

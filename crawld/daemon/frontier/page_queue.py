@@ -107,7 +107,8 @@ class PageQueue(OrderedPages):
     def load_visited(self, known: VisitedPages, now: float) -> None:
         """Load the visited pages of the file at start; `now` in Unix seconds."""
         self._keep_weights(known)
-        pages, last_visit_at = known.pages, known.last_visit_at
+        pages = known.pages
+        last_visit_at = known.last_visit_at
         rested = int(np.searchsorted(last_visit_at, now - self._resting.rest_s, side="right"))
         weights = None if known.weights is None else known.weights[:rested]
         self._own_policy().load(pages[:rested], last_visit_at[:rested], weights)
@@ -193,7 +194,8 @@ class PageQueue(OrderedPages):
         """Take the page to visit now, or None."""
         self._wake_rested(now)
         *others, new_at = self._due_times(now)
-        if new_at < (due_at := min(others)):
+        due_at = min(others)
+        if new_at < due_at:
             return self._take_new()
         # New requisites wait for those that are stale; new pages share the turns with stale ones.
         if self._balance >= 0 and due_at > AT_ONCE and not (self.requisites and due_at < math.inf):
@@ -205,7 +207,8 @@ class PageQueue(OrderedPages):
     def take_rest(self, now: float) -> int | None:
         """Take a page without a due time that is missing, or may have changed; or None."""
         self._wake_rested(now)
-        if (page := self._retries.take(now)) is None:
+        page = self._retries.take(now)
+        if page is None:
             if isinstance(self._policy, IndexPolicy) and self._selectable:
                 page = self._policy.select_affected(now)
             if page is None:  # new requisites have turns of their own
@@ -219,7 +222,8 @@ class PageQueue(OrderedPages):
         self._wake_rested(now)
         if not self._selectable or self._idles(now):
             return None
-        if (page := self._select(now)) is not None:
+        page = self._select(now)
+        if page is not None:
             self._in_flight.add(page)
         return page
 
@@ -337,7 +341,8 @@ class PageQueue(OrderedPages):
         # A hint of a later change, which came during the visit, says that it is back.
         late = self._hints.get(page)
         is_back = late is not None and late.changed_at > gone_at
-        due_at, policy = math.inf, self._policy
+        due_at = math.inf
+        policy = self._policy
         if isinstance(policy, IndexPolicy) and gone_at == math.inf:
             due_at = policy.due_at_of(page)
         self.drop(page)
@@ -448,7 +453,8 @@ class PageQueue(OrderedPages):
         Args:
             known: visited pages read after it was named, including those in flight and resting.
         """
-        former, policy = self._policy, FACTORIES[self.policy_name]()
+        former = self._policy
+        policy = FACTORIES[self.policy_name]()
         self._keep_weights(known)
         out = self._in_flight.union(self._again, self._resting)
         stays = former.contains_many(known.pages) & ~np.isin(known.pages, list(out))
@@ -459,5 +465,7 @@ class PageQueue(OrderedPages):
             if page in former and page not in out:
                 policy.add(page, visited_at, self._weights.get(page, 1.0))
         self._since_read.clear()
-        self._policy, self._policy_of = policy, self.policy_name
-        self._selectable, self._idle_until = len(policy), -math.inf
+        self._policy = policy
+        self._policy_of = self.policy_name
+        self._selectable = len(policy)
+        self._idle_until = -math.inf
