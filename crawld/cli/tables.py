@@ -197,7 +197,17 @@ def host_table(host: models.HostDetail, now: float) -> RenderableType:
         parts += ["", table(headings, (_robots_row(robots, now) for robots in host.robots))]
     if host.refused_urls:
         parts += ["", refusals_table(host.refused_urls)]
+    if host.url_patterns:
+        parts += ["", _patterns_table(host.url_patterns)]
     return Group(*parts)
+
+
+def _patterns_table(patterns: Sequence[models.UrlPatternStatus]) -> RenderableType:
+    rows = (
+        (clean(each.pattern), *map(count_text, (each.pages, each.fresh, each.budget, each.refused)))
+        for each in patterns
+    )
+    return table(("form of URLs", "pages", "with new text", "budget", "refused"), rows)
 
 
 def _replicas_text(host: models.HostDetail) -> str | None:

@@ -1,8 +1,8 @@
 """Detects crawler traps: URLs of the forms that servers generate without end.
 
 Every check uses one canonical URL alone, so that a verdict needs no history and never changes. Real
-pages must pass: a lost page is worse than some wasted visits, and `max_pages_per_host` limits
-undetected traps.
+pages must pass: a lost page is worse than some wasted visits. What only many URLs show, growth
+without new content, is found by `crawld.core.url_growth`; `max_pages_per_host` limits the rest.
 
     length      longer than any page a person would link to
     segments    deeper than any site is

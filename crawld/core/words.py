@@ -88,6 +88,7 @@ REFUSAL_WORDS: Final[Mapping[str, str]] = {
     "parameters": "too many parameters",
     "repetition": "repeats itself",
     "calendar": "endless calendar",
+    "growth": "grows without new content",
 }
 """Labels of reasons for which URLs are not admitted: scope, traps and limits."""
 

@@ -28,6 +28,7 @@ from crawld.config.reload import restart_needed, runtime_changes
 from crawld.daemon.analyser import Analyser
 from crawld.daemon.crawl.api_client import ApiClient
 from crawld.daemon.crawl.context import CrawlContext
+from crawld.daemon.crawl.growth_keeper import GrowthKeeper
 from crawld.daemon.crawl.loop import Crawl
 from crawld.daemon.crawl.policy_loader import PolicyLoader
 from crawld.daemon.crawl.restore import restore_hosts
@@ -176,6 +177,7 @@ class Daemon:
         self.site_registry = SiteRegistry(
             self.state, database, clock, source=start.source, workers=workers
         )
+        self._growth_keeper = GrowthKeeper(self.state.growth, database)
         self.freshness = FreshnessReader(database, clock)
         self.context = CrawlContext(
             *(self.state, database, clock, workers, self.analyser, start.environment.rng),
@@ -309,6 +311,7 @@ class Daemon:
                 self.crawl.schedule,
                 lambda: self._config.store.min_free_bytes,
             )
+            nursery.start_soon(supervise, "growth_keeper", self._growth_keeper.run)
             nursery.start_soon(self.stall_meter.beat)
             nursery.start_soon(self._tidy)
             nursery.start_soon(return_stale_memory, self.budget, self._workers)
@@ -332,6 +335,7 @@ class Daemon:
             with trio.CancelScope(shield=True):
                 await self.crawl.recorder.drain()
                 # While the disk is full a write waits: the socket and the signals are served.
+                await self._growth_keeper.store()
                 await self.database.flush()
             nursery.cancel_scope.cancel()
         log.info("stopped")
@@ -368,6 +372,7 @@ class Daemon:
         await self.database.write(event.lift_ids, self.clock.now())
         await self.site_registry.adopt(self._config, self.start.seeds)
         await self._members.load()
+        await self._growth_keeper.restore()
         await restore_hosts(self.state, self.database, self.clock)
         await self._dust.load()
 

@@ -22,6 +22,7 @@ class Trap(StrEnum):
     SESSION = "session"
     REPETITION = "again"
     DEPTH = "deep"
+    FACETS = "facets"
 
     @property
     def entry_path(self) -> str:
@@ -29,6 +30,7 @@ class Trap(StrEnum):
         return {
             Trap.CALENDAR: "/calendar/2026/1",
             Trap.SESSION: "/session/0",
+            Trap.FACETS: "/facets/?a=0",
         }.get(self, f"/{self.value}/")
 
 
@@ -48,10 +50,12 @@ def trap_page(trap: Trap, request: SimRequest) -> bytes | None:
         Trap.SESSION: _session,
         Trap.REPETITION: _repetition,
         Trap.DEPTH: _depth,
+        Trap.FACETS: _facets,
     }[trap](request)
     if not links:
         return None
-    anchors = " ".join(f'<a href="{link}">{link}</a>' for link in links)
+    # Of a filter its own name is shown, not those of the others.
+    anchors = " ".join(f'<a href="{link}">{link.rpartition(";")[2]}</a>' for link in links)
     title = f"{trap.value} {request.path}"
     return f"<!DOCTYPE html><title>{title}</title><h1>{title}</h1><p>{anchors}</p>".encode()
 
@@ -69,6 +73,18 @@ def _calendar(request: SimRequest) -> list[str]:
 
 def _session(request: SimRequest) -> list[str]:
     return [f"/session/{k}?sid={draw(request.serial, k):016x}" for k in range(3)]
+
+
+def _facets(request: SimRequest) -> list[str]:
+    """Return the query with one more of twenty filters, each of which has two values."""
+    chosen = request.target.partition("?")[2].split("&")
+    names = {each[0] for each in chosen if each}
+    free = [letter for letter in "abcdefghijklmnopqrst" if letter not in names][:2]
+    return [
+        "/facets/?" + "&amp;".join(sorted([*chosen, f"{letter}={value}"]))
+        for letter in free
+        for value in range(2)
+    ]
 
 
 def _repetition(request: SimRequest) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from crawld.core.display import plural
+from crawld.core.display import count_text, plural
 from crawld.core.page import PageState
 from crawld.core.why.cause import Effect, VisitCause
 from crawld.core.why.facts import SiteFacts, UrlFacts
@@ -136,6 +136,21 @@ def trap(facts: UrlFacts) -> FoundCause | None:
     return FoundCause(VisitCause.TRAP, Effect.BLOCKS, text, f"[frontier] {key}" if key else "")
 
 
+def growth(facts: UrlFacts) -> FoundCause | None:
+    """URLs of its form grow without new content."""
+    site = facts.site
+    if site is None or site.growth is None or facts.page is not None:
+        return None
+    ended = site.growth
+    text = (
+        f"Links of the form {ended.host}{ended.pattern} are not followed any more: they led to "
+        f"{plural(ended.pages, 'page')}, of which {count_text(ended.fresh)} had new text. One a "
+        "day is still tried."
+    )
+    seed = f"crawlctl add --site {site.name} URL makes it a seed"
+    return FoundCause(VisitCause.TRAP, Effect.BLOCKS, text, seed)
+
+
 def robots(facts: UrlFacts) -> FoundCause | None:
     """robots.txt forbids it."""
     robots, page = facts.robots, facts.page
@@ -218,5 +233,5 @@ def unknown(facts: UrlFacts) -> FoundCause | None:
     return FoundCause(VisitCause.UNKNOWN, Effect.BLOCKS, text, remedy)
 
 
-REFUSALS: Final = (no_site, scope, wiki_part, trap, robots, replica, duplicate, cap)
+REFUSALS: Final = (no_site, scope, wiki_part, trap, growth, robots, replica, duplicate, cap)
 """What keeps a URL from becoming a page."""

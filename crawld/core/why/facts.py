@@ -27,6 +27,16 @@ class ConfigPlace(NamedTuple):
         return f"{self.file}:{self.line}"
 
 
+@dataclass(frozen=True, slots=True)
+class GrowthFacts:
+    """The form of a URL, of which too few pages showed new text; see `UrlPattern`."""
+
+    host: str
+    pattern: str
+    pages: int
+    fresh: int
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SiteFacts:
     """The site of a URL: that of its page, else the one whose scope fits best.
@@ -40,6 +50,7 @@ class SiteFacts:
         cap_place: the line of `max_pages`.
         wiki_refusal: why the wiki's titles refuse it.
         trap: the trap that the URL looks like.
+        growth: the form of the URL, if links of that form are not followed any more.
         max_depth, max_pages, max_pages_per_host, monthly_bytes: its limits.
         pages: how many it has; requisites, if the URL is one.
         received_bytes: this month.
@@ -57,6 +68,7 @@ class SiteFacts:
     cap_place: ConfigPlace | None = None
     wiki_refusal: str | None = None
     trap: str | None = None
+    growth: GrowthFacts | None = None
     max_depth: int | None = None
     max_pages: int | None = None
     pages: int = 0

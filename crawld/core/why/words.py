@@ -32,6 +32,7 @@ _REFUSALS: Final[Mapping[str, str]] = {
     "max_links_per_page": "the page has more links than max_links_per_page",
     "max_hosts_per_page": "the page names too many hosts",
     "max_hosts_per_domain": "too many hosts of its domain are known",
+    "growth": "URLs of its form showed nothing new",
     "robots": "robots.txt forbade it",
     "exclude": "a rule of exclude matched",
     "include": "no rule of include matched",

@@ -9,6 +9,7 @@ import trio
 
 from crawld.core.page import PageState
 from crawld.core.robots import Robots
+from crawld.core.url_growth import START_BUDGET
 from crawld.daemon.api import page_views, wiki_views
 from crawld.daemon.api.lookup import known_host
 from crawld.daemon.api.replica_views import replica_facts, replica_outlook
@@ -129,6 +130,17 @@ async def host_detail(daemon: Daemon, host: str) -> status.HostDetail:
                 last_at=each.last_at,
             )
             for each in refused
+        ],
+        url_patterns=[
+            status.UrlPatternStatus(
+                pattern=each.host * (each.host != host) + each.pattern,
+                pages=each.pages,
+                fresh=each.fresh,
+                budget=each.budget,
+                refused=each.refused,
+            )
+            for each in daemon.state.growth.of_host(host)
+            if each.budget < START_BUDGET or each.refused
         ],
     )
 

@@ -20,10 +20,12 @@ from crawld.core.politeness import Backoff, base_delay_s, clamp_restored
 from crawld.core.robots import Robots, RobotsVerdict, deciding_line
 from crawld.core.traps import detect_trap
 from crawld.core.url import Url, split_url, url_hash
+from crawld.core.url_growth import UrlGrowth, wildcard
 from crawld.core.why.facts import (
     AHEAD_SHOWN,
     ConfigPlace,
     DuplicateFacts,
+    GrowthFacts,
     HintFacts,
     HostFacts,
     PageFacts,
@@ -41,7 +43,15 @@ from crawld.daemon.frontier.site import ActiveSite
 from crawld.daemon.visit.content import PRODUCT
 from crawld.store import visit as visit_rows
 from crawld.store.changes import hint
-from crawld.store.frontier import dust, page_share, quarantine, tombstone, traffic, unvisited
+from crawld.store.frontier import (
+    dust,
+    page_share,
+    quarantine,
+    tombstone,
+    traffic,
+    unvisited,
+    url_pattern,
+)
 from crawld.store.frontier import host as host_rows
 from crawld.store.frontier import page as page_rows
 from crawld.store.frontier import refusal as refusal_rows
@@ -179,6 +189,7 @@ def _site_facts(
         cap_place=question.places.site_key(site.name, "max_pages") if question.places else None,
         wiki_refusal=wiki_refusal,
         trap=detect_trap(url, site.traps, question.now),
+        growth=_growth(connection, parts) if record is None else None,
         max_depth=site.config.max_depth,
         max_pages=limit,
         pages=row.page_count if row is not None else 0,
@@ -189,6 +200,17 @@ def _site_facts(
         policy=site.policy,
         shared_with=tuple(question.sites[each].name for each in shared if each in question.sites),
     )
+
+
+def _growth(connection: apsw.Connection, parts: Url) -> GrowthFacts | None:
+    hosts = [parts.host, *filter(None, [wildcard(parts.host)])]
+    known = hosts[:1] if host_rows.by_name(connection, parts.host) is not None else ()
+    growth = UrlGrowth(known)
+    growth.restore(url_pattern.of_hosts(connection, hosts))
+    ended = growth.ended(parts.host, parts.target)
+    if ended is None:
+        return None
+    return GrowthFacts(ended.host, ended.pattern, ended.pages, ended.fresh)
 
 
 def _rule_place(

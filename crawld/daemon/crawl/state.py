@@ -17,6 +17,7 @@ from crawld.config.model import HostGroupConfig
 from crawld.core.page import Outcome, PageState
 from crawld.core.revisit.quiet_visits import QuietVisits
 from crawld.core.url import split_url
+from crawld.core.url_growth import UrlGrowth
 from crawld.daemon.clock import Clock
 from crawld.daemon.fetch.metered_fetcher import TrafficMeter
 from crawld.daemon.fetch.page_forms import PageForms
@@ -90,6 +91,7 @@ class CrawlState:
         groups: hosts that share limits.
         caps: the most pages that sites and hosts may have.
         wiki_scope: pages of wikis that belong to a site.
+        growth: patterns of URLs that may grow without new content.
         page_forms: the form in which pages of wikis are requested.
         traffic: bytes received this month by metered sites.
         policies_changed: set when sites, and perhaps their policies, were replaced.
@@ -117,7 +119,8 @@ class CrawlState:
         self.caps = Caps()
         self.wiki_scope = WikiScope()
         self._domain_hosts = DomainHosts(self.hosts)
-        self.admission = Admission(known_robots, self.wiki_scope, self._domain_hosts)
+        self.growth = UrlGrowth(self.hosts)
+        self.admission = Admission(known_robots, self.wiki_scope, self._domain_hosts, self.growth)
         self.page_forms = PageForms(self.wiki_scope, known_robots)
         self.traffic = TrafficMeter()
         self.vanishing: dict[str, float] = {}

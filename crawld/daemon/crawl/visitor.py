@@ -22,6 +22,8 @@ import trio
 
 from crawld.core.page import Outcome
 from crawld.core.revisit.policies import VisitObservation
+from crawld.core.url import target_of
+from crawld.core.url_growth import file_pieces, text_pieces
 from crawld.daemon.analyser import Analyser
 from crawld.daemon.analysis_memory import AnalysisDroppedError
 from crawld.daemon.clock import Clock
@@ -36,6 +38,7 @@ from crawld.daemon.frontier.site import ActiveSite
 from crawld.daemon.quarantine import Quarantine
 from crawld.daemon.schedule.connectivity import Connectivity
 from crawld.daemon.visit.conclude import Visit, begin_visit, conclude
+from crawld.daemon.visit.content import HTML_TYPES
 from crawld.daemon.visit.feedback import VisitLearning
 from crawld.daemon.visit.record import VisitFeedback, observation_of, record_of
 from crawld.daemon.visit.recorder import LongCallback, PendingVisit, Recorder
@@ -268,7 +271,10 @@ class Visitor:
         """Count a visit, report it to an audit, rest its host, and follow a seed that moved."""
         outcome = visit.judgement.outcome
         self.counts[outcome] += 1
-        self.new_pages += outcome is Outcome.CHANGED and visit.first_copy
+        if outcome is Outcome.CHANGED and visit.first_copy:
+            self.new_pages += 1
+            if not visit.page.requisite:
+                self._count_growth(visit)
         if isinstance(visit.response, FetchResponse):
             self.wire_bytes += visit.response.wire_bytes
         if (on_audited := self._state.audits.pop(visit.page.page_id, None)) is not None:
@@ -280,6 +286,14 @@ class Visitor:
             target = visit.judgement.detail
             if site.admits_redirect(target, visit.page.url, seed=True):
                 self._state.follow_seed(site, target)
+
+    def _count_growth(self, visit: Visit) -> None:
+        """Count the first copy of a page for the pattern of its URL."""
+        page, body = visit.page, visit.fetched.body
+        is_text = visit.readable and visit.content and visit.content.content_type in HTML_TYPES
+        target = target_of(page.url)
+        read = partial(text_pieces, body, target) if is_text else partial(file_pieces, body)
+        self._state.growth.visited(page.host, target, read)
 
     def rest(self, host: HostState, visit: Visit) -> None:
         """Start the host's delay after a response; trouble increases its back-off."""

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from crawld.core.robots import Robots
 from crawld.core.traps import detect_trap
 from crawld.core.url import Url, split_url, url_hash
+from crawld.core.url_growth import UrlGrowth
 from crawld.daemon.frontier.domain_hosts import DomainHosts
 from crawld.daemon.frontier.dust_rules import DustRules
 from crawld.daemon.frontier.site import ActiveSite
@@ -37,7 +38,10 @@ DOMAIN_FULL = "max_hosts_per_domain"
 REPLACED = "replaced"
 """Not a refusal: by a rule another URL stands for the URL, and was judged in its place."""
 
-_PASSING = frozenset({TOO_MANY_HOSTS, DOMAIN_FULL, REPLACED})
+GROWTH = "growth"
+"""The reason of links to patterns of URLs that grow without new content."""
+
+_PASSING = frozenset({TOO_MANY_HOSTS, DOMAIN_FULL, REPLACED, GROWTH})
 """Reasons that need not hold when a URL is named again."""
 
 DEPTH_SHIFT = 40
@@ -113,11 +117,13 @@ class Admission:
         known_robots: KnownRobots,
         wikis: WikiScope | None = None,
         domain_hosts: DomainHosts | None = None,
+        growth: UrlGrowth | None = None,
     ) -> None:
         self._known_robots = known_robots
         self._domain_hosts = domain_hosts or DomainHosts()
         self._wikis = wikis or WikiScope()
         self.dust = DustRules()
+        self._growth = growth or UrlGrowth()
         self._recent = RecentUrls()
         self._refused_requisites = RecentUrls()
 
@@ -177,6 +183,10 @@ class Admission:
             reason = self._wikis.refusal(site, url)
         if reason is None and not source.seed:
             reason = self._limit(url, parsed, admitted)
+        # What the operator, a sitemap or an API names is no link.
+        is_link = source.page_id is not None and not source.seed
+        if reason is None and is_link and self._growth.refusing(parsed.host, parsed.target, now):
+            reason = GROWTH
         if reason is not None:
             admitted.refusals.append(Refusal(parsed.host, reason, url, now))
             return reason

@@ -265,6 +265,16 @@ class RefusedUrls(BaseModel):
     last_at: float
 
 
+class UrlPatternStatus(BaseModel):
+    """URLs of one form, of which few pages had new text, or which have ended for that."""
+
+    pattern: str = Field(description="numbers as #, values of parameters left out")
+    pages: int = Field(description="first copies of its pages")
+    fresh: int = Field(description="those that were examined and had new text")
+    budget: int = Field(description="pages without new text until links are refused; 0: they are")
+    refused: int
+
+
 class HostDetail(HostStatus):
     """One host in full."""
 
@@ -276,6 +286,7 @@ class HostDetail(HostStatus):
     closed_until: float | None
     robots: list[RobotsStatus]
     refused_urls: list[RefusedUrls]
+    url_patterns: list[UrlPatternStatus] = []
 
 
 class VisitStatus(BaseModel):
