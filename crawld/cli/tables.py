@@ -35,6 +35,7 @@ from crawld.core.words import (
 
 if TYPE_CHECKING:
     from crawld.daemon.api.schemas import status as models
+    from crawld.daemon.api.schemas.url_pattern import UrlPatternStatus
 
 OUTCOME_STYLES: Mapping[Outcome, str] = {
     Outcome.CHANGED: "green",
@@ -202,7 +203,7 @@ def host_table(host: models.HostDetail, now: float) -> RenderableType:
     return Group(*parts)
 
 
-def _patterns_table(patterns: Sequence[models.UrlPatternStatus]) -> RenderableType:
+def _patterns_table(patterns: Sequence[UrlPatternStatus]) -> RenderableType:
     rows = (
         (clean(each.pattern), *map(count_text, (each.pages, each.fresh, each.budget, each.refused)))
         for each in patterns

@@ -41,7 +41,7 @@ async def test_faceted_search_ends_and_articles_do_not(serve, daemon, mirror):
     answer = Why.model_validate(
         (await get(running, "/why", url=web.url("/facets/?p=1&q=2"))).json()
     )
-    assert answer.causes[0].cause == "trap"
+    assert answer.causes[0].cause == "growth"
     assert "a.test/facets/?..." in answer.answer
 
     # What a sitemap or the operator names is followed all the same.

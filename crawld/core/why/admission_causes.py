@@ -148,7 +148,7 @@ def growth(facts: UrlFacts) -> FoundCause | None:
         "day is still tried."
     )
     seed = f"crawlctl add --site {site.name} URL makes it a seed"
-    return FoundCause(VisitCause.TRAP, Effect.BLOCKS, text, seed)
+    return FoundCause(VisitCause.GROWTH, Effect.BLOCKS, text, seed)
 
 
 def robots(facts: UrlFacts) -> FoundCause | None:

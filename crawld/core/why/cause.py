@@ -14,6 +14,7 @@ class VisitCause(StrEnum):
     SCOPE = "scope"
     WIKI_PART = "wiki_part"
     TRAP = "trap"
+    GROWTH = "growth"
     ROBOTS = "robots"
     REPLICA = "replica"
     DUPLICATE = "duplicate"

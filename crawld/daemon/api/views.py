@@ -14,6 +14,7 @@ from crawld.daemon.api import page_views, wiki_views
 from crawld.daemon.api.lookup import known_host
 from crawld.daemon.api.replica_views import replica_facts, replica_outlook
 from crawld.daemon.api.schemas import status
+from crawld.daemon.api.schemas.url_pattern import UrlPatternStatus
 from crawld.daemon.daemon import Daemon
 from crawld.daemon.jobs.runner import JobState
 from crawld.store import visit as visit_rows
@@ -132,7 +133,7 @@ async def host_detail(daemon: Daemon, host: str) -> status.HostDetail:
             for each in refused
         ],
         url_patterns=[
-            status.UrlPatternStatus(
+            UrlPatternStatus(
                 pattern=each.host * (each.host != host) + each.pattern,
                 pages=each.pages,
                 fresh=each.fresh,

@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from crawld.core.page import Outcome, PageState
 from crawld.daemon.api.schemas.replica_outlook import ReplicaOutlook
+from crawld.daemon.api.schemas.url_pattern import UrlPatternStatus
 from crawld.daemon.phase import Phase
 
 
@@ -263,16 +264,6 @@ class RefusedUrls(BaseModel):
     refused: int
     example: str
     last_at: float
-
-
-class UrlPatternStatus(BaseModel):
-    """URLs of one form, of which few pages had new text, or which have ended for that."""
-
-    pattern: str = Field(description="numbers as #, values of parameters left out")
-    pages: int = Field(description="first copies of its pages")
-    fresh: int = Field(description="those that were examined and had new text")
-    budget: int = Field(description="pages without new text until links are refused; 0: they are")
-    refused: int
 
 
 class HostDetail(HostStatus):

@@ -11,6 +11,7 @@ from crawld.core.why.cause import Effect, VisitCause
 from crawld.core.why.causes import CAUSES, find_causes, next_visit_at
 from crawld.core.why.facts import (
     DuplicateFacts,
+    GrowthFacts,
     HintFacts,
     HostFacts,
     LiveFacts,
@@ -119,6 +120,7 @@ ALONE = {
     VisitCause.NO_SITE: (UNSEEN, of_site(refusal="host")),
     VisitCause.SITE_REMOVED: (FACTS, of_site(configured=False)),
     VisitCause.TRAP: (UNSEEN, of_site(trap="repetition")),
+    VisitCause.GROWTH: (UNSEEN, of_site(growth=GrowthFacts("a.test", "/x?...", 70, 1))),
     VisitCause.REPLICA: (
         replace(FACTS, replica=ReplicaFacts("b.test", "pruned", NOW - 9.0)),
         of_page(state=PageState.SUSPENDED),
