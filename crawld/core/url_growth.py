@@ -98,14 +98,14 @@ def pattern_of(target: str) -> str:
     return "/".join(["", *directories, last])[:_MAX_PATTERN]
 
 
-class PageText(NamedTuple):
+class TextPiece(NamedTuple):
     """A text between two tags: its hash, 32 bits above 0, and its length without digits."""
 
     hash: int
     length: int
 
 
-def text_pieces(body: bytes, target: str) -> list[PageText]:
+def text_pieces(body: bytes, target: str) -> list[TextPiece]:
     """Return the texts of a page of HTML, without scripts, styles, and the page's own path.
 
     Args:
@@ -122,11 +122,11 @@ def text_pieces(body: bytes, target: str) -> list[PageText]:
         if not plain:
             numbers.append(text.strip())
         elif len(plain) >= _MIN_PIECE and plain not in own and not _repeats(plain, own):
-            found.append(PageText(xxhash.xxh32_intdigest(plain) or 1, len(plain)))
+            found.append(TextPiece(xxhash.xxh32_intdigest(plain) or 1, len(plain)))
     # Years stand alone in calendars.
     data = b" ".join([each for each in numbers if each and not (len(each) == 4 and each.isdigit())])
     if len(data) > sum(each.length for each in found):
-        found.append(PageText(xxhash.xxh32_intdigest(data) or 1, len(data)))
+        found.append(TextPiece(xxhash.xxh32_intdigest(data) or 1, len(data)))
     return found or file_pieces(body)
 
 
@@ -134,9 +134,9 @@ def _repeats(plain: bytes, own: bytes) -> bool:
     return len(own) >= _MIN_PIECE and own in plain
 
 
-def file_pieces(body: bytes) -> list[PageText]:
+def file_pieces(body: bytes) -> list[TextPiece]:
     """Return a body as one piece: that of a file, or of a page without text."""
-    return [PageText(xxhash.xxh32_intdigest(body) or 1, _NEW_CHARACTERS)]
+    return [TextPiece(xxhash.xxh32_intdigest(body) or 1, _NEW_CHARACTERS)]
 
 
 def _plain(text: bytes) -> bytes:
@@ -152,7 +152,7 @@ class KnownText:
         """Remember nothing, or what was stored."""
         self._slots = array("I", stored or bytes(4 * _SLOTS))
 
-    def add(self, pieces: list[PageText]) -> bool:
+    def add(self, pieces: list[TextPiece]) -> bool:
         """Remember the pieces of a page; return whether they had new text."""
         slots, new, total = self._slots, 0, 0
         for hashed, length in pieces:
@@ -202,7 +202,7 @@ class UrlPattern:
         """Whether it has so many pages that they are examined."""
         return self.known is not None
 
-    def visited(self, read: Callable[[], list[PageText]]) -> None:
+    def visited(self, read: Callable[[], list[TextPiece]]) -> None:
         """Count the first copy of a page; `read` returns its text, where it is needed."""
         self.pages += 1
         if self.known is None:
@@ -240,7 +240,7 @@ class UrlGrowth:
             self._count += 1
             self._note(each)
 
-    def visited(self, host: str, target: str, read: Callable[[], list[PageText]]) -> None:
+    def visited(self, host: str, target: str, read: Callable[[], list[TextPiece]]) -> None:
         """Count the first copy of a page.
 
         Args:
@@ -251,7 +251,7 @@ class UrlGrowth:
             self._visit(domain, "/", read)
         self._visit(host, pattern_of(target), read)
 
-    def _visit(self, host: str, pattern: str, read: Callable[[], list[PageText]]) -> None:
+    def _visit(self, host: str, pattern: str, read: Callable[[], list[TextPiece]]) -> None:
         counted = self._use(host, pattern) or self._add(host, pattern)
         before, had_ended = counted.budget, counted.has_ended
         counted.visited(read)

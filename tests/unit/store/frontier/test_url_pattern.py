@@ -1,13 +1,13 @@
 """Patterns of URLs that a restart goes on with."""
 
-from crawld.core.url_growth import KnownText, PageText, UrlPattern
+from crawld.core.url_growth import KnownText, TextPiece, UrlPattern
 from crawld.store.frontier import url_pattern
 from crawld.store.frontier.url_pattern import change_of
 
 
 def pattern(budget=3):
     known = KnownText()
-    known.add([PageText(7, 100)])
+    known.add([TextPiece(7, 100)])
     return UrlPattern("a.org", "/x?y", 70, 2, budget, 5, 1e9, known)
 
 
