@@ -29,8 +29,9 @@ MEMORY: Final = 1_000.0
 RECENT: Final = 12.0
 """The same of the recent share of true hints."""
 
-MAX_GROUPS: Final = 12
-"""Most groups of pages with a common cause that are remembered."""
+MAX_GROUPS: Final = 24
+"""Most groups of pages with a common cause that are remembered. The group whose pages were visited
+last stays longest: pages of a large one may wait while many smaller ones come."""
 
 TRUST_LEAST: Final = 0.03
 """A source with a smaller trust is ignored, as if it did not exist."""
@@ -148,7 +149,7 @@ class Reliability:
         lags: hints by their lag, in the bins of `LAG_EDGES_S`.
         recent: share of the last hints that were real.
         arrivals: how often the source reports that a fresh copy became stale.
-        groups: pages of edited templates, oldest first.
+        groups: pages of edited templates, that visited last at the end.
     """
 
     real: Share = field(default_factory=_initial_real)
@@ -207,11 +208,11 @@ class Reliability:
     def learn_group(self, heard_at: float, *, changed: bool) -> None:
         """Learn from a visit to one page of a group."""
         known = {group.heard_at: group for group in self.groups}
-        group = known.get(heard_at, HintGroup(heard_at))
+        group = known.pop(heard_at, HintGroup(heard_at))
         known[heard_at] = group._replace(
             real=group.real + changed, false=group.false + (not changed)
         )
-        self.groups = sorted(known.values())[-MAX_GROUPS:]
+        self.groups = list(known.values())[-MAX_GROUPS:]
 
     def learn_lag(self, lag_s: float) -> None:
         """Learn the time from a change to its hint, seconds."""

@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 
 from crawld.core.change.reliability import (
+    MAX_GROUPS,
     MEMORY,
     TRUST_LEAST,
+    HintGroup,
     MatchCounts,
     Reliability,
     Share,
@@ -110,3 +112,13 @@ def test_a_source_of_false_hints_is_ignored():
     false_source.learn_exact(MatchCounts(real=10, false=0, reported=10, missed=0))
     assert false_source.effective_trust == false_source.trust
     assert false_source.effective_missed_share == false_source.missed_share < 1.0
+
+
+def test_a_large_group_is_remembered_while_many_smaller_ones_come():
+    known = Reliability()
+    for second in range(3 * MAX_GROUPS):
+        known.learn_group(1_000.0 + second, changed=False)
+        known.learn_group(5.0, changed=True)  # one of its pages at last, visited with an edit
+    assert HintGroup(5.0, 3.0 * MAX_GROUPS, 0.0) in known.groups
+    assert len(known.groups) == MAX_GROUPS
+    assert Reliability.from_dict(known.as_dict()).groups == known.groups
