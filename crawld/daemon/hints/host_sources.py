@@ -47,6 +47,7 @@ class ScheduledSource:
         allowed_at: from when it may be polled.
         put_off_at: since when it is due but waits for better work, or waited for its budget before;
             None: it does not wait.
+        listed: the template whose users it lists next, when it was put off last; None: it had none.
         asked: whether its last poll sent a request.
     """
 
@@ -55,6 +56,7 @@ class ScheduledSource:
         self.next_at = next_at
         self.allowed_at = allowed_at
         self.put_off_at: float | None = None
+        self.listed: str | None = None
         self.asked = False
 
     @property
@@ -123,6 +125,9 @@ class HostSources:
             edited: whether edited pages wait.
         """
         pause_s, most_s = None, 0.0
+        if row.kind == LISTING_KIND and (listed := _first_listed(row)) != polled.listed:
+            # Before, it waited with nothing to list, or with another template.
+            polled.listed, polled.put_off_at = listed, None
         if row.kind == PATIENT_KIND and stale and not ProbeProgress.from_json(row.cursor).urgent:
             pause_s, most_s = HELD_PAUSE_S, MAX_PATIENCE_S
         elif row.kind == LISTING_KIND and self._lists_later(row, now, stale=stale, edited=edited):
@@ -147,6 +152,12 @@ class HostSources:
         return edited or (stale and is_first and self.first_at() <= now + LISTING_PATIENCE_S)
 
 
+def _first_listed(row: SourceRow) -> str | None:
+    """Return the template whose users a listing asks for next, None if there is none."""
+    templates = PendingTemplates.from_json(row.cursor).templates
+    return templates[0][0] if templates else None
+
+
 def restored(source: Source, next_at: float, allowed_at: float, clock: Clock) -> ScheduledSource:
     """Return a source as of a start; how long it was put off before is not stored.
 
@@ -157,4 +168,5 @@ def restored(source: Source, next_at: float, allowed_at: float, clock: Clock) ->
         changed_at = [at for _, at in PendingTemplates.from_json(source.row.cursor).templates]
         if changed_at:
             polled.put_off_at = min(next_at, clock.to_monotonic(min(changed_at)))
+            polled.listed = _first_listed(source.row)
     return polled

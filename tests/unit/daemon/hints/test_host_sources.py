@@ -135,6 +135,25 @@ def test_a_listing_waits_while_edited_pages_do_but_not_for_ever():
     assert wait_s(300.0 + LISTING_PATIENCE_S) is None
 
 
+@pytest.mark.parametrize("before", [PendingTemplates(), LISTED])
+def test_the_patience_of_a_listing_begins_with_its_template(before):
+    host = HostSources()
+    add(host, 1, "recent_changes", 1000.0).asked = True
+    listing = add(host, 2, "fan_out", 0.0)
+
+    def is_put_off(now, pending):
+        listing.next_at = now
+        given = row(2, "fan_out", pending.to_json())
+        return host.puts_off(listing, given, now, stale=True, edited=True) is not None
+
+    assert all(is_put_off(1.0 * second, before) for second in range(int(LISTING_PATIENCE_S)))
+    began_at = LISTING_PATIENCE_S - 0.5
+    other = PendingTemplates((("Template:Other", 2.0),))
+    assert is_put_off(began_at, other)
+    assert is_put_off(began_at + LISTING_PATIENCE_S - 1.0, other)
+    assert not is_put_off(began_at + LISTING_PATIENCE_S, other)
+
+
 @pytest.mark.parametrize(
     ("poll_in_s", "pending", "waits"),
     [
