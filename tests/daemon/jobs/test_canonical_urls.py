@@ -30,7 +30,7 @@ async def test_an_older_file_is_renamed_while_it_is_crawled(serve, daemon, mirro
     versions = mirror.rows("SELECT count(*) FROM version")
     running = await daemon(web.url())
     row = await run_job(running, CanonicalUrlsJob.name)
-    assert row.result == "ok"
+    assert row.result == "done"
     assert {url for (url,) in mirror.rows("SELECT url FROM page")} == set(urls)
     # A link may have added a page under its new URL before the job came to the old one.
     assert dict(mirror.rows(NAMES)) == old
