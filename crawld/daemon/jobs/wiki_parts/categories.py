@@ -22,6 +22,7 @@ import trio
 
 from crawld.core.url import split_url
 from crawld.daemon.crawl.api_client import ApiClient, api_of
+from crawld.daemon.crawl.api_shared import Urgency
 from crawld.daemon.crawl.context import BackgroundWork, CrawlContext
 from crawld.daemon.jobs.wiki_parts.asking import SHARED_WAIT_S, Ask, AskOnce, resolve_titles
 from crawld.daemon.jobs.wiki_parts.members import PartMembers
@@ -66,6 +67,10 @@ listed, 15 minutes at one request a second."""
 
 PATIENCE_S: Final = 5.0
 """How long edited pages come before a request that no poll took along."""
+
+LISTING_WAIT_S: Final = 8.0
+"""How long the listing of a category that differs waits for a poll, which takes it along: while
+edited pages wait, about as long as for a turn of its own."""
 
 RETRY_S: Final = 30.0
 """Pause before a wiki that did not answer is asked again."""
@@ -195,9 +200,12 @@ class WikiCategoriesJob(BackgroundWork):
         if len(followed) > MAX_CHECKED:
             self._list_again()
             return f"{row.origin}: {len(followed)} categories", 0
-        at_once = partial(self._client.ask, api, due=True, patience_s=PATIENCE_S)
-        # Sizes are asked for often and agree as a rule; what differs is listed without a wait.
-        sizing, listing = AskOnce(partial(at_once, waits_s=SHARED_WAIT_S)), AskOnce(at_once)
+        at_once = partial(
+            self._client.ask, api, due=True, patience_s=PATIENCE_S, urgency=Urgency.REPORTED
+        )
+        # Sizes are asked for often and agree as a rule; what differs waits for one poll at most.
+        sizing = AskOnce(partial(at_once, waits_s=SHARED_WAIT_S))
+        listing = AskOnce(partial(at_once, waits_s=LISTING_WAIT_S))
         sizes = await _ask_sizes(sizing, followed, self._checks[row.wiki_id])
         if isinstance(sizes, ApiTrouble):
             return sizes, sizing.sent

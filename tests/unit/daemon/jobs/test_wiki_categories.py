@@ -7,9 +7,15 @@ import trio
 
 from crawld.config.model import Config
 from crawld.daemon.clock import Clock
+from crawld.daemon.crawl.api_shared import Urgency
 from crawld.daemon.crawl.context import CrawlContext
 from crawld.daemon.jobs.wiki_parts.asking import SHARED_WAIT_S, AskOnce
-from crawld.daemon.jobs.wiki_parts.categories import CHECKS_S, REST_FACTOR, WikiCategoriesJob
+from crawld.daemon.jobs.wiki_parts.categories import (
+    CHECKS_S,
+    LISTING_WAIT_S,
+    REST_FACTOR,
+    WikiCategoriesJob,
+)
 from crawld.sources.mediawiki_api import ApiResponse
 from crawld.sources.mediawiki_scope import TitleScope
 from crawld.store.changes.wiki import WikiRow, WikiSite
@@ -38,8 +44,10 @@ class Job(WikiCategoriesJob):
         super().__init__(context, self, list_again=lambda: None)
         self.differing = list(differing)
         self.asked = []
+        self.urgencies = []
 
-    async def ask(self, api, parameters, *, due, patience_s, waits_s=0.0):
+    async def ask(self, api, parameters, *, due, patience_s, urgency, waits_s=0.0):
+        self.urgencies.append(urgency)
         self.asked.append((trio.current_time(), "titles" in parameters, waits_s))
         await trio.sleep(5.0)  # for the poll that takes it along, or for edited pages
         return SIZES
@@ -55,10 +63,12 @@ class Job(WikiCategoriesJob):
 
 
 @on_autojump_clock
-async def test_sizes_wait_for_a_poll_and_a_category_that_differs_does_not():
+async def test_sizes_wait_for_a_poll_and_a_category_that_differs_for_one_at_most():
     job = Job(["Category:Rivers"])
     await job.run()
-    assert [each[1:] for each in job.asked] == [(True, SHARED_WAIT_S), (False, 0.0)]
+    assert [each[1:] for each in job.asked] == [(True, SHARED_WAIT_S), (False, LISTING_WAIT_S)]
+    # The wiki reports the edit of a template: polls take them along before what is only doubted.
+    assert set(job.urgencies) == {Urgency.REPORTED}
 
 
 @pytest.mark.parametrize(("differing", "requests"), [((), 1), (("A", "B", "C"), 4)])
