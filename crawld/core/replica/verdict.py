@@ -323,7 +323,11 @@ def is_undecided(evidence: PairEvidence) -> bool:
     promising = (
         evidence.probability or 0.0
     ) >= PROBED_PROBABILITY or evidence.equal >= PROBED_EQUAL
-    return promising and not evidence.is_declared and bool(pages_to_probe(evidence))
+    if not promising or evidence.is_declared or is_contradicted(evidence):
+        return False
+    # As `pages_to_probe`, without the number: this is asked for every pair of a search.
+    now, most = _with_equal(evidence, 0), _with_equal(evidence, MOST_PROBED)
+    return not may_be_replica(now) and may_be_replica(most)
 
 
 def reasons(evidence: PairEvidence) -> list[str]:
