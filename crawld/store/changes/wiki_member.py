@@ -40,14 +40,26 @@ class MemberRow(NamedTuple):
 
 _PUT: Final = (
     "INSERT INTO wiki_member (site_id, wiki_id, title, reason, via, since, named_at)"
-    " SELECT ?1, ?2, value ->> 0, value ->> 1, value ->> 2, ?4, ?4 FROM json_each(?3) WHERE true"
-    " ON CONFLICT DO UPDATE SET named_at = excluded.named_at"
+    " SELECT ?1, ?2, value ->> 0, value ->> 1, value ->> 2, ?4, ?5 FROM json_each(?3) WHERE true"
+    " ON CONFLICT DO UPDATE SET named_at = max(named_at, excluded.named_at)"
 )
 
 
-def put(connection: apsw.Connection, part: Part, members: Sequence[MemberKey], at: float) -> None:
-    """Store that titles belong to a part at a time (Unix seconds), and why."""
-    connection.execute(_PUT, (*part, json.dumps([list(each) for each in members]), at))
+def put(
+    connection: apsw.Connection,
+    part: Part,
+    members: Sequence[MemberKey],
+    since: float,
+    named_at: float | None = None,
+) -> None:
+    """Store that titles belong to a part, and why.
+
+    Args:
+        since: from when they belong to it, Unix seconds.
+        named_at: when the wiki said so; None: `since`.
+    """
+    keys = json.dumps([list(each) for each in members])
+    connection.execute(_PUT, (*part, keys, since, since if named_at is None else named_at))
 
 
 def remove(connection: apsw.Connection, part: Part, members: Iterable[MemberKey]) -> None:
@@ -106,12 +118,18 @@ def reasons_of(connection: apsw.Connection, part: Part, title: str) -> list[Memb
     return [MemberRow(*row) for row in rows]
 
 
-def list_by_reason(connection: apsw.Connection, part: Part, reason: str) -> list[MemberRow]:
-    """Return the titles that belong to a part for one kind of reason."""
+def list_by_reason(
+    connection: apsw.Connection, part: Part, reason: str, *, before: float | None = None
+) -> list[MemberRow]:
+    """Return the titles that belong to a part for one kind of reason.
+
+    Args:
+        before: only those that the wiki last named before this time, Unix seconds; None: all.
+    """
     rows = connection.execute(
         "SELECT title, reason, via, since FROM wiki_member"
-        " WHERE site_id = ? AND wiki_id = ? AND reason = ?",
-        (*part, reason),
+        " WHERE site_id = ? AND wiki_id = ? AND reason = ? AND (?4 IS NULL OR named_at < ?4)",
+        (*part, reason, before),
     )
     return [MemberRow(*row) for row in rows]
 

@@ -1,10 +1,16 @@
 """Long lists of titles, and wikis whose APIs fail while they are resolved."""
 
 import sys
+import time
 
 import pytest
 
 from crawld.daemon.jobs.wiki_parts import job
+from crawld.daemon.jobs.wiki_parts.categories import WikiCategoriesJob
+from crawld.sources.mediawiki_members import MemberReason, Membership
+from crawld.store.changes import wiki_member
+from crawld.store.changes.wiki import list_wikis
+from crawld.store.changes.wiki_member import Part
 from tests.daemon.harness import until
 from tests.daemon.jobs.conftest import history
 from tests.daemon.jobs.wiki import error, is_for, reply
@@ -29,6 +35,31 @@ def listing(wiki_of, daemon):
         return wiki
 
     return start
+
+
+async def test_a_list_that_was_asked_for_before_an_event_does_not_undo_it(wiki_of, daemon, mirror):
+    wiki = await wiki_of({"Start": history(1)}, faults=[quiet])
+    running = await daemon(
+        wiki.url(),
+        site={"api": True, "wiki_titles": ["Start"]},
+        jobs={"backfill_every_s": 0.05},
+    )
+    await until(lambda: mirror.rows("SELECT 1 FROM wiki_title WHERE outcome = 'page'"))
+    [row] = await running.database.read(list_wikis)
+    job, asked_at = WikiCategoriesJob(running.context, None, list_again=None), time.time()
+    moved = Membership("New title", MemberReason.CATEGORY, "Category:X")
+    # Applied while the answer is under way; the wiki's clock is behind.
+    await job._members.put(row, 1, [moved], asked_at - 100.0)
+
+    async def titles():
+        part = Part(1, row.wiki_id)
+        found = await running.database.read(wiki_member.list_by_reason, part, MemberReason.CATEGORY)
+        return [each.title for each in found]
+
+    await job._set(row, 1, "Category:X", [], asked_at)
+    assert await titles() == ["New title"]
+    await job._set(row, 1, "Category:X", [], time.time() + 1.0)
+    assert await titles() == []
 
 
 def outcomes(mirror):

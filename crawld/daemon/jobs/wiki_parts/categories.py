@@ -251,6 +251,7 @@ class WikiCategoriesJob(BackgroundWork):
         redirects: list[str] = []
         discussed: list[str] = []
         rules = next(iter(parts.values())).rules
+        asked_at = self._clock.now()
         while not walk.is_done and walk.subject == category:
             response = await ask(walk.query(rules))
             if isinstance(response, ApiTrouble):
@@ -266,7 +267,7 @@ class WikiCategoriesJob(BackgroundWork):
                 continue
             if not below <= scope.followed:
                 self._list_again()
-            await self._set(row, site_id, category, members)
+            await self._set(row, site_id, category, members, asked_at)
             await self._members.admit_talk(row, site_id, discussed)
             new = [title for title in redirects if title not in scope.redirects]
             if new:
@@ -278,16 +279,23 @@ class WikiCategoriesJob(BackgroundWork):
         return None
 
     async def _set(
-        self, row: WikiRow, site_id: int, category: str, members: Sequence[Membership]
+        self,
+        row: WikiRow,
+        site_id: int,
+        category: str,
+        members: Sequence[Membership],
+        asked_at: float,
     ) -> None:
         part, named = Part(site_id, row.wiki_id), {member.title for member in members}
-        by_category = await self._database.read(
-            wiki_member.list_by_reason, part, MemberReason.CATEGORY
-        )
+        of_part = partial(wiki_member.list_by_reason, part=part, reason=MemberReason.CATEGORY)
+        by_category = await self._database.read(of_part)
         known = {each.title for each in by_category if each.via == category}
+        # An event that was applied meanwhile may be newer than the list.
+        by_category = await self._database.read(partial(of_part, before=asked_at))
+        older = {each.title for each in by_category if each.via == category}
         fresh = [member for member in members if member.title not in known]
         await self._members.put(row, site_id, fresh, self._clock.now())
-        ended = [Membership(title, MemberReason.CATEGORY, category) for title in known - named]
+        ended = [Membership(title, MemberReason.CATEGORY, category) for title in older - named]
         await self._members.remove(row, site_id, ended)
 
 

@@ -76,11 +76,14 @@ class PartMembers(BackgroundWork):
     async def put(
         self, row: WikiRow, site_id: int, members: Sequence[Membership], at: float
     ) -> None:
-        """Let titles belong to a part, from a time on (Unix seconds); they enter the frontier."""
+        """Let titles belong to a part, from a time on (Unix seconds); they enter the frontier.
+
+        A list that was asked for before now does not end that.
+        """
         if not members:
             return
         part = Part(site_id, row.wiki_id)
-        await self._database.write(wiki_member.put, part, members, at)
+        await self._database.write(wiki_member.put, part, members, at, self._clock.now())
         await self.admit(row, site_id, [member.title for member in members])
 
     async def admit(self, row: WikiRow, site_id: int, titles: Iterable[str]) -> None:

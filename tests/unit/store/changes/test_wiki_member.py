@@ -34,6 +34,20 @@ def test_a_title_leaves_with_its_last_reason(connection):
     assert titles(connection) == []
 
 
+def test_a_list_does_not_end_what_was_named_after_it_began(connection):
+    moved = ("New title", "category", "Category:X")
+    # The wiki's log tells of the move 3 s later, in whole seconds.
+    wiki_member.put(connection, PART, [moved], NOW, NOW + 3)
+    assert wiki_member.reasons_of(connection, PART, "New title") == [MemberRow(*moved, NOW)]
+    before = [
+        wiki_member.list_by_reason(connection, PART, "category", before=NOW + s) for s in (2, 4)
+    ]
+    assert [len(each) for each in before] == [0, 1]
+    wiki_member.put(connection, PART, [moved], NOW - 1)  # an older report
+    assert wiki_member.delete_before(connection, PART, NOW + 2, ["category"]) == 0
+    assert wiki_member.delete_before(connection, PART, NOW + 4, ["category"]) == 1
+
+
 def test_titles_that_a_category_does_not_name(connection):
     wiki_member.put(connection, PART, [("A", "category", "Category:X")], NOW)
     wiki_member.put(connection, PART, [("B", "category", "Category:Y"), ("B", "prefix", "")], NOW)
