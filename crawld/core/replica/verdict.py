@@ -23,7 +23,7 @@ from typing import Final, NamedTuple
 
 from crawld.core.replica.bound import agreeing_share_bound, lower_bound
 from crawld.core.replica.names import difference_in_words
-from crawld.core.replica.owners import are_editions, differ_by_www
+from crawld.core.replica.owners import are_editions, differ_by_www, site_name
 
 SHARED_WEIGHT: Final = 3.0
 """Least weight of the equal texts under equal paths of two hosts that share pages."""
@@ -66,6 +66,13 @@ LEAST_RARE: Final = 5
 """With so many compared paths that only the two hosts have, most of these must agree too."""
 
 LEAST_SHARE_OF_RARE: Final = 0.9
+
+DECLARED_RARITY: Final = 0.5
+"""Mean weight of a shared text from which on a host is declared a replica: up to three hosts show
+such a text. What more hosts show may be the sample pages of one program ..."""
+
+WITHDRAWN_RARITY: Final = 0.4
+"""... and below this weight, about six hosts, the verdict is withdrawn."""
 
 LEAST_DECLARED: Final = 3
 """Pages that must redirect or name their canonical ..."""
@@ -240,6 +247,11 @@ def is_replica(evidence: PairEvidence, agreement: HostAgreement, *, declared: bo
     """
     if evidence.is_declared:
         return True
+    least = WITHDRAWN_RARITY if declared else DECLARED_RARITY
+    return _agrees(evidence, agreement, declared=declared) and _is_of_few_hosts(evidence, least)
+
+
+def _agrees(evidence: PairEvidence, agreement: HostAgreement, *, declared: bool) -> bool:
     if are_editions(*evidence.names):
         return False
     if differ_by_www(*evidence.names):
@@ -255,6 +267,12 @@ def is_replica(evidence: PairEvidence, agreement: HostAgreement, *, declared: bo
     )
 
 
+def _is_of_few_hosts(evidence: PairEvidence, least: float) -> bool:
+    """Whether few hosts show the texts; the machines of one site may be many."""
+    one, other = evidence.names
+    return evidence.rarity >= least or site_name(one) == site_name(other)
+
+
 def _rare_pages_agree(evidence: PairEvidence) -> bool:
     compared, equal = evidence.rare
     return compared < LEAST_RARE or equal + evidence.partial >= LEAST_SHARE_OF_RARE * compared
@@ -263,7 +281,14 @@ def _rare_pages_agree(evidence: PairEvidence) -> bool:
 def looks_like_replica(evidence: PairEvidence) -> bool:
     """Whether the evidence promises a replica before the pages are compared one by one."""
     return evidence.is_declared or (
-        may_be_replica(evidence) and is_replica(evidence, evidence.agreement, declared=False)
+        is_worth_a_question(evidence) and _is_of_few_hosts(evidence, DECLARED_RARITY)
+    )
+
+
+def is_worth_a_question(evidence: PairEvidence) -> bool:
+    """Whether hosts agree like a replica, as mirrors of many owners do, and a person can tell."""
+    return evidence.is_declared or (
+        may_be_replica(evidence) and _agrees(evidence, evidence.agreement, declared=False)
     )
 
 

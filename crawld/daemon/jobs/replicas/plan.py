@@ -29,7 +29,7 @@ from crawld.core.replica.verdict import (
     connected_groups,
     declared_by,
     is_replica,
-    looks_like_replica,
+    is_worth_a_question,
     may_be_replica,
     shares_pages,
 )
@@ -254,7 +254,7 @@ def _asks(pair: Pair, row: ReplicaRow | None, given: PlanInput) -> bool:
     if evidence is None:
         return False
     was_asked = row is not None and row.status == "held" and _pair(row) == pair
-    return looks_like_replica(evidence) or (was_asked and may_be_replica(evidence))
+    return is_worth_a_question(evidence) or (was_asked and may_be_replica(evidence))
 
 
 def _pair(row: ReplicaRow) -> Pair:

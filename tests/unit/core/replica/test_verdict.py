@@ -1,6 +1,7 @@
 """Shared pages, the statistic of the verdict, its thresholds, reasons, groups."""
 
 from dataclasses import replace
+from math import log
 
 import pytest
 
@@ -15,6 +16,7 @@ from crawld.core.replica.verdict import (
     is_contradicted,
     is_replica,
     is_undecided,
+    is_worth_a_question,
     level_of,
     looks_like_replica,
     may_be_replica,
@@ -141,6 +143,29 @@ def test_editions_are_no_replicas_however_equal():
     assert shares_pages(pair)
     assert level_of(pair) is VerdictLevel.LIKELY
     assert is_replica(replace(pair, redirects=(44, 0)), HostAgreement(0, 0, 0), declared=False)
+
+
+def test_texts_of_many_hosts_declare_only_names_of_one_site():
+    """Sample pages of one program are equal word for word on all its new installations."""
+    whole = HostAgreement(44, 44, 0, True)
+
+    def weighed(hosts):
+        return replace(PAIR, equal=44, weight=44 / (1 + log(hosts - 1)))
+
+    for names, hosts, declared, stays in (
+        (("one.a.com", "two.a.com"), 3, True, True),
+        (("one.a.com", "two.a.com"), 4, False, True),
+        (("one.a.com", "two.a.com"), 6, False, False),
+        (("web1.a.com", "web2.a.com"), 6, True, True),
+        (("www.a.com", "staging.a.com"), 30, True, True),
+    ):
+        pair = replace(weighed(hosts), names=names)
+        assert is_replica(pair, whole, declared=False) is declared, hosts
+        assert is_replica(pair, whole, declared=True) is stays, hosts
+        assert looks_like_replica(pair) is declared
+        # Pages that agree rest, and a person may be asked, whatever the verdict on the host.
+        assert shares_pages(pair)
+        assert is_worth_a_question(pair)
 
 
 def test_pages_that_only_the_two_have_must_agree():
