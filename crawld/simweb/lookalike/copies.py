@@ -32,8 +32,8 @@ def _own_links(family: HostFamily, shared: Decoration) -> Decoration:
     return replace(shared, absolute_links=bool(family.rng.random() < 0.25))
 
 
-def _imperfect(family: HostFamily, pages: SitePages) -> SitePages:
-    """Return a copy's pages: a few are missing, a few edited, some changes come late."""
+def imperfect(family: HostFamily, pages: SitePages) -> SitePages:
+    """Return the pages of a usual copy: a few are missing, a few edited, some changes come late."""
     rng = family.rng
     shown = family.copied(pages, kept=float(1 - rng.choice((0, 0, 0.02, 0.05, 0.15))))
     if rng.random() < 0.3:
@@ -51,7 +51,7 @@ def _one_owner(family: HostFamily, names: list[str], facts: list[CrawlFacts]) ->
     for at, (name, fact) in enumerate(zip(names, facts, strict=True)):
         family.host(
             name,
-            _imperfect(family, site) if at else site,
+            imperfect(family, site) if at else site,
             owner=owner,
             group=group,
             original=at == 0,

@@ -28,7 +28,7 @@ LEAST_INTERVAL_DAYS = 1.0
 STATIC_SHARE = 0.4
 """Share of the texts that never change."""
 
-_INTERVAL, _NORMAL, _PHASE, _OWN, _EDIT, _MOMENT = range(40, 46)
+_INTERVAL, _NORMAL, _PHASE, _OWN, _EDIT, _MOMENT, _DRAWN = range(40, 47)
 _UNIT = 2.0**-64
 _BRANCHING = 6
 
@@ -50,6 +50,10 @@ class SitePages:
         lag_days: days until a change of the original appears.
         frozen_day: day from which no change of the original appears.
         chrome: key of the menus around each text.
+        closed: first day, and the day after the last, of a time in which every page shows a notice.
+        notice: key of its text.
+        drawn: whether a page shows one of two texts, drawn at each fetch; a reader takes both for
+            one page.
     """
 
     paths: tuple[str, ...]
@@ -64,6 +68,9 @@ class SitePages:
     lag_days: float = 0.0
     frozen_day: float = NEVER
     chrome: int = 0
+    closed: tuple[float, float] = (NEVER, NEVER)
+    notice: int = 0
+    drawn: Flags | None = None
     at: dict[str, int] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -104,6 +111,7 @@ class SitePages:
             volatile=self.volatile[which],
             redirect_to=self.redirect_to[which],
             canonical_to=self.canonical_to[which],
+            drawn=None if self.drawn is None else self.drawn[which],
         )
 
     def joined(self, more: SitePages) -> SitePages:
@@ -129,6 +137,17 @@ class SitePages:
             host: number of the host, for the texts of its own.
             day: days since the start; texts have a past too.
         """
+        key = self._usual_text_at(host, day)
+        if self.drawn is not None and not self._is_closed(day):
+            moment = hash_keys(_DRAWN, host, int(day * 86_400) & 0xFFFFFFFF, self.text)
+            other = self.drawn & (moment >> np.uint64(63) > 0) & (key != 0)
+            key = np.where(other, hash_keys(_DRAWN, key), key)
+        return key
+
+    def _usual_text_at(self, host: int, day: float) -> Keys:
+        """Return the same; of two texts of a page always the first."""
+        if self._is_closed(day):
+            return np.where(self.text == 0, np.uint64(0), np.uint64(self.notice))
         seen = min(day - self.lag_days, self.frozen_day)
         own = self.own_from <= day
         base = np.where(own, hash_keys(_OWN, self.text, host), self.text)
@@ -140,16 +159,19 @@ class SitePages:
         key = np.where(self.volatile, moment, key)
         return np.where(self.text == 0, np.uint64(0), key)
 
+    def _is_closed(self, day: float) -> bool:
+        return self.closed[0] <= day < self.closed[1]
+
     def content_at(self, host: int, day: float) -> Keys:
         """Return the key of what a reader sees on each page on a day; 0: nothing."""
-        text = self.text_at(host, day)
+        text = self._usual_text_at(host, day)
         key = hash_keys(_EDIT, text, self.edit, self.chrome)
         return np.where(text == 0, np.uint64(0), key)
 
     def says_something_at(self, day: float) -> Flags:
         """Return which pages show a text that is about the page on a day."""
         shown: Flags = (self.text != 0) & (~self.boilerplate | (self.own_from <= day))
-        return shown
+        return shown & (not self._is_closed(day))
 
 
 def _version_at(text: Keys, day: Days) -> Days:

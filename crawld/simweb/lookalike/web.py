@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from crawld.simweb.lookalike import attackers, copies, editions, walls
+from crawld.simweb.lookalike import attackers, changes, copies, editions, walls
 from crawld.simweb.lookalike.draft import HostFamily, LookalikeDraft
 from crawld.simweb.lookalike.host import NO_GROUP, LookalikeHost
 
@@ -51,6 +51,20 @@ _KINDS: dict[Callable[[HostFamily], None], float] = {
     walls.other_ports: 6,
 }
 """Groups of each kind in 1,000 hosts."""
+
+_LATER_KINDS: dict[Callable[[HostFamily], None], float] = {
+    changes.partly_moved: 6,
+    changes.region_shops: 4,
+    changes.archives: 5,
+    changes.syndicators: 2,
+    changes.tenants: 4,
+    changes.mirror_networks: 1.5,
+    changes.slow_mirrors: 5,
+    changes.trials: 5,
+    changes.maintenance: 6,
+    changes.other_closed_sites: 3,
+}
+"""Kinds added later, after all others, so that the groups before them stay as they were."""
 
 _ATTACKS_PER_KIND = 1.1
 """Groups of each attack in 1,000 hosts, those of many names among them once in 2,000."""
@@ -122,4 +136,4 @@ def _groups_per_thousand() -> dict[Callable[[HostFamily], None], float]:
         attack: 0.5 if name in _MANY_NAMES else _ATTACKS_PER_KIND
         for name, attack in attackers.ATTACKS.items()
     }
-    return _KINDS | attacks
+    return _KINDS | attacks | _LATER_KINDS
