@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
+from crawld.cli.lab_all import run_all
 from crawld.cli.lab_fit import fit
+from crawld.cli.lab_output import progress, write_json
 from crawld.cli.lab_replicas import prune, replicas
 from crawld.cli.output import with_exit_code
 from crawld.errors import OperatorError
@@ -24,6 +24,7 @@ app = typer.Typer(
     help="Run experiments on recorded change histories and on synthetic webs.",
 )
 
+app.command("all")(run_all)
 app.command()(fit)
 app.command()(replicas)
 app.command()(prune)
@@ -82,7 +83,7 @@ def simulate(
         min_changes=min_changes,
         seed=seed,
     )
-    with _progress() as bar:
+    with progress() as bar:
         task = bar.add_task("simulate", total=len(names) * len(budgets))
         result = simulate_table(
             scenario,
@@ -93,7 +94,7 @@ def simulate(
             jobs=jobs,
             done=lambda row: bar.update(task, advance=1, description=str(row["policy"])),
         )
-    _write(json_path, result)
+    write_json(json_path, result)
     if plot is not None:
         from crawld.lab.plot import plot_freshness
 
@@ -122,16 +123,16 @@ def webbase(
     """Score allocations and policies on a synthetic web over a range of bandwidths."""
     from crawld.lab.webbase import BANDWIDTHS, run_webbase
 
-    with _progress() as bar:
+    with progress() as bar:
         task = bar.add_task("webbase", total=len(BANDWIDTHS))
 
         def done(result: dict[str, object]) -> None:
-            _write(json_path, result)
+            write_json(json_path, result)
             bar.update(task, advance=1)
 
         kept = _previous_result(json_path)
         result = run_webbase(pages=pages, hosts=hosts, seed=seed, kept=kept, done=done)
-    _write(json_path, result)
+    write_json(json_path, result)
     if plot is not None:
         from crawld.lab.plot import plot_freshness
 
@@ -163,12 +164,12 @@ def peak(
     from crawld.lab.burstiness import Row, mean_peaks, peak_rows
 
     runs: list[list[Row]] = []
-    with _progress() as bar:
+    with progress() as bar:
         for each in bar.track(range(seed, seed + seeds), description="peak"):
             rates = 1.0 / (delay * np.random.default_rng(each).uniform(0.5, 1.5, hosts))
             runs.append(peak_rows(rates, horizon_s=parse_duration(horizon), seed=each))
     about: dict[str, object] = {"hosts": hosts, "delay_s": delay, "seed": seed}
-    _write(json_path, {"rows": runs[0], "means": mean_peaks(runs), **about})
+    write_json(json_path, {"rows": runs[0], "means": mean_peaks(runs), **about})
 
 
 @app.command()
@@ -251,31 +252,10 @@ def _numbers(text: str) -> list[float]:
         raise OperatorError(message, hint="example: 0.1,0.3") from error
 
 
-def _progress() -> Progress:
-    return Progress(
-        TextColumn("{task.description:<16}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        console=Console(stderr=True),
-        transient=True,
-    )
-
-
 def _rows(result: dict[str, object]) -> list[dict[str, object]]:
     rows = result["rows"]
     assert isinstance(rows, list)
     return rows
-
-
-def _write(path: Path, value: dict[str, object]) -> None:
-    """Replace a result file atomically, so that a reader never sees an incomplete one."""
-    partial = path.with_name(path.name + ".part")
-    try:
-        partial.write_text(json.dumps(value, indent=1) + "\n", encoding="utf-8")
-        partial.replace(path)
-    except OSError as error:
-        raise OperatorError(f"cannot write {path}: {error.strerror}") from error
 
 
 def _previous_result(path: Path) -> dict[str, object] | None:
