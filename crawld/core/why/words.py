@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from crawld.core.change.model import PageModel
+from crawld.core.change.pattern import ChangePattern, change_pattern
 from crawld.core.display import about_text, duration_text, every_text, plural, time_text
 from crawld.core.page import Failure, Outcome
 from crawld.core.why.facts import PageFacts, UrlFacts, VisitFacts
@@ -71,6 +72,12 @@ _REMEDIES: Final[Mapping[str, str]] = {
     Failure.WRONG_TYPE: "content_types of the site",
     Failure.UNAUTHORIZED: "headers_file of the site, if the page needs a password",
     Failure.TIMEOUT: "[fetch] total_s, if the server is just slow",
+}
+
+_PATTERNS: Final[Mapping[ChangePattern, str]] = {
+    ChangePattern.RANDOM: "at random (Poisson)",
+    ChangePattern.BURSTY: "in bursts",
+    ChangePattern.REGULAR: "at regular intervals",
 }
 
 _OUTCOMES: Final[Mapping[Outcome, str]] = {
@@ -159,4 +166,6 @@ def change_words(model: PageModel | None) -> str:
         return f"never seen to change, in {evidence}"
     if not has_evidence(model):
         return f"too early to tell: {plural(changes, 'change')} in {evidence}"
-    return f"changes about {every_text(1.0 / model.rate)}, from {evidence}"
+    pattern = change_pattern(model)
+    told = f", {_PATTERNS[pattern]}" if pattern else ""
+    return f"changes about {every_text(1.0 / model.rate)}{told}, from {evidence}"

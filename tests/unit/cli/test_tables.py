@@ -1,5 +1,6 @@
 """The tables of `crawlctl`."""
 
+import numpy as np
 import pytest
 
 from crawld.cli import hints, jobs, quarantine, retention, status_table, tables
@@ -48,6 +49,17 @@ def seen(changes, *, visits=60, interval_s=86_400.0):
         at = 1e9 + number * interval_s
         model.update(Observation(at, number in changes, interval_s=interval_s))
     return shown(tables.facts(tables.change_facts(explained(model, at))))
+
+
+@pytest.mark.parametrize(
+    ("gaps_days", "words"),
+    [([0.02] * 8 + [5.0], "in bursts,"), ([1.0], "at regular intervals,")],
+)
+def test_a_page_with_a_history_has_a_pattern(gaps_days, words):
+    changed_at = 1e9 + 86_400.0 * np.cumsum(gaps_days * (90 // len(gaps_days)))
+    model = PageModel()
+    model.observe_changes(changed_at.tolist(), float(changed_at[-1]))
+    assert words in shown(tables.facts(tables.change_facts(explained(model, 1.1e9))))
 
 
 def test_a_page_with_evidence_has_a_rate_and_a_class():
