@@ -10,7 +10,8 @@ Two steps, since only a comparison page by page can show that a host is a replic
    say that two hosts are versions or languages of one thing forbid it.
 
 Redirects and canonical links on most pages of a host declare it to be a replica of their target:
-they retire the host that sends them, never the target. A score proves nothing.
+they retire the host that sends them, never the target, and only if its pages agree: a site may move
+in part, or quote another. A score proves nothing.
 """
 
 from __future__ import annotations
@@ -130,7 +131,20 @@ class HostAgreement(NamedTuple):
     @property
     def share_bound(self) -> float:
         """The same, less if the roots differ: decides the verdict."""
-        return self.least_share - ROOT_SHARE if self.root is False else self.least_share
+        return self.least_share - self._penalty
+
+    @property
+    def seen_share(self) -> float:
+        """Agreeing share of the compared pages, less if the roots differ; 1 if none was compared.
+
+        Enough for a host that says itself that it is a replica.
+        """
+        compared = self.agreeing + self.differing
+        return self.agreeing / compared - self._penalty if compared else 1.0
+
+    @property
+    def _penalty(self) -> float:
+        return ROOT_SHARE if self.root is False else 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -246,7 +260,8 @@ def is_replica(evidence: PairEvidence, agreement: HostAgreement, *, declared: bo
         declared: whether it is a replica now; a lower threshold withdraws.
     """
     if evidence.is_declared:
-        return True
+        least = WITHDRAWN_SHARE if declared else DECLARED_SHARE
+        return agreement.seen_share >= least
     least = WITHDRAWN_RARITY if declared else DECLARED_RARITY
     return _agrees(evidence, agreement, declared=declared) and _is_of_few_hosts(evidence, least)
 
@@ -280,9 +295,9 @@ def _rare_pages_agree(evidence: PairEvidence) -> bool:
 
 def looks_like_replica(evidence: PairEvidence) -> bool:
     """Whether the evidence promises a replica before the pages are compared one by one."""
-    return evidence.is_declared or (
-        is_worth_a_question(evidence) and _is_of_few_hosts(evidence, DECLARED_RARITY)
-    )
+    if evidence.is_declared:
+        return is_replica(evidence, evidence.agreement, declared=False)
+    return is_worth_a_question(evidence) and _is_of_few_hosts(evidence, DECLARED_RARITY)
 
 
 def is_worth_a_question(evidence: PairEvidence) -> bool:

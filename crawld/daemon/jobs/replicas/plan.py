@@ -84,17 +84,17 @@ def _verdict(given: PlanInput, pair: Pair, row: ReplicaRow | None) -> bool | Non
     status = None if row is None else row.status
     if evidence is None:
         return status == "pruned" if status in RESTING else None
-    if evidence.is_declared:
-        return True
     if row is None or status not in RESTING:
+        if evidence.is_declared:
+            return not evidence.compared  # of pages that redirect there are no texts to compare
         return False if shares_pages(evidence) else None
     # Pages that rest age, so that only their comparisons count.
     agreement = agreement_of(row)
     if agreement is None:
-        return status == "pruned"
+        return status == "pruned" or (evidence.is_declared and not evidence.compared)
     if is_replica(evidence, agreement, declared=status == "pruned"):
         return True
-    return False if agreement.least_share >= LEFT_SHARE else None
+    return False if evidence.is_declared or agreement.least_share >= LEFT_SHARE else None
 
 
 def agreement_of(row: ReplicaRow) -> HostAgreement | None:

@@ -186,6 +186,24 @@ def test_most_pages_must_declare(count, declares):
     assert looks_like_replica(nothing) is declares
 
 
+@pytest.mark.parametrize(
+    ("agreement", "declared", "stays"),
+    [
+        ((0, 0, 0), True, True),  # nothing to compare
+        ((900, 9, 1, True), True, True),  # its own word: no bound is needed
+        ((900, 8, 1, True), False, True),
+        ((40, 31, 9, True), False, False),  # it moved in part
+        ((40, 39, 1, False), False, True),  # it quotes another, under a root of its own
+        ((40, 36, 4, False), False, False),
+    ],
+)
+def test_a_host_that_declares_itself_must_agree_where_it_was_compared(agreement, declared, stays):
+    pair, found = replace(PAIR, canonicals=(44, 0), weight=1.0), HostAgreement(*agreement)
+    assert is_replica(pair, found, declared=False) is declared
+    assert is_replica(pair, found, declared=True) is stays
+    assert is_replica(replace(pair, redirects=(44, 0)), found, declared=False) is declared
+
+
 def test_hosts_with_different_texts_are_contradicted():
     pair = replace(PAIR, equal=1, probability=0.9)
     assert is_contradicted(pair)

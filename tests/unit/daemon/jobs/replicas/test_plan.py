@@ -66,6 +66,21 @@ def test_a_host_is_declared_only_after_its_pages_were_compared():
         assert is_overdue(known) is (status == "pruned")
 
 
+def test_the_word_of_a_host_is_compared_with_its_pages():
+    """A site that quotes another names it as canonical; one that moves redirects at first."""
+    names = ("agency.com", "blog.net")
+    for declaration in ({"canonicals": (0, 38)}, {"redirects": (0, 38)}):
+        what = plan_input(names, {(0, 1): pair("", "", **declaration)})
+        assert decided(what) == {1: (0, "partly")}
+        for agreeing, differing, status in ((38, 2, "pruned"), (30, 10, "partly"),
+                                            (0, 40, "partly")):  # fmt: skip
+            for before in ("partly", "pruned"):
+                rows = [row(1, 0, before, **agreement(agreeing, differing))]
+                assert decided(replace(what, replicas=rows)) == {1: (0, status)}
+        bare = {(0, 1): pair("", "", equal=0, compared=0, **declaration)}
+        assert decided(plan_input(names, bare)) == {1: (0, "pruned")}
+
+
 def test_one_statistic_withdraws_in_two_steps():
     names = ("a.com", "b.a.com")
     what = plan_input(names, {(0, 1): pair("", "")})
