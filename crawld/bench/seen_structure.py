@@ -12,7 +12,7 @@ import numpy as np
 from crawld.bench.seen_web import Cycle, SomeUrls
 from crawld.core.seen.event import Events, SeenMark, event_of
 from crawld.core.seen.judge import Flags, PendingUrls, judge
-from crawld.core.seen.keys import REPOSITORIES, Keys, UrlKeys, by_repository, repository_order
+from crawld.core.seen.keys import REPOSITORIES, Keys, UrlKeys, by_cluster, by_repository
 from crawld.core.seen.run import Positions, Run, refs_of
 from crawld.core.seen.texts import TextBlock
 from crawld.store.engine import migrate
@@ -25,6 +25,7 @@ _SEED: Final = 0x5EED
 _MEMORY_BYTES: Final = 8 * 2**30
 _FETCHED: Final = event_of(SeenMark.PAGE, sets=True)
 _EXTRACTED: Final = event_of(SeenMark.WAITING)
+_ANNOUNCED: Final = event_of(SeenMark.FOUND, announced=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +65,7 @@ class SeenContender:
         """Store the texts of new URLs; `finish_load` stores their keys."""
         texts = urls.block()
         keys = self.file.keys(texts)
-        order, parts = repository_order(keys)
+        order, parts = by_cluster(keys)
         texts, ordered = texts.select(order), keys.key[order]
         with self.connection:
             for repository, start, end in parts:
@@ -83,7 +84,7 @@ class SeenContender:
             with self.connection:
                 empty = chunk.load(self.connection, repository, keys[:0])
                 added = Run(keys[order], refs_of(order, marks))
-                chunk.save(self.connection, repository, empty, order[:0], added)
+                chunk.save(self.connection, repository, empty, order[:0], order[:0], added)
             self._checkpoint()
 
     def cycle(self, fetched: list[str], extracted: list[str]) -> int:
@@ -111,19 +112,22 @@ class SeenContender:
 
     def structure_cycle(self, cycle: HashedCycle) -> None:
         """Take a cycle of keys. No text is stored or compared any more."""
+        keys = UrlKeys(
+            np.concatenate([cycle.fetched.repository, cycle.extracted.repository]),
+            np.concatenate([cycle.fetched.key, cycle.extracted.key]),
+        )
+        counts = (len(cycle.fetched.key), len(cycle.extracted.key))
+        events = np.repeat(np.array([_FETCHED, _EXTRACTED], np.uint8), counts)
+        new = np.zeros(0, np.int64)
+        if self.urls.keys is not None:
+            new = np.flatnonzero(self.urls.keys.missing(keys))
+            events[new] |= _ANNOUNCED
         with self.connection:
-            self._put(cycle.fetched, np.full(len(cycle.fetched.key), _FETCHED, np.uint8))
-            events = np.full(len(cycle.extracted.key), _EXTRACTED, np.uint8)
-            if self.urls.keys is not None:
-                new = self.urls.keys.missing(cycle.extracted)
-                told = event_of(SeenMark.WAITING, announced=True)
-                events[new] = told
-            self._put(cycle.extracted, events)
+            self._put(keys, events)
             for repository in seen.due(self.connection):
                 self._settle(repository)
         if self.urls.keys is not None:
-            at = np.flatnonzero(new)
-            self.urls.keys.add(UrlKeys(cycle.extracted.repository[at], cycle.extracted.key[at]))
+            self.urls.keys.add(UrlKeys(keys.repository[new], keys.key[new]))
         self._checkpoint()
 
     def remember(self) -> None:
@@ -159,8 +163,10 @@ class SeenContender:
         return int((pages - free) * self.connection.execute("PRAGMA page_size").get)
 
     def _put(self, keys: UrlKeys, events: Events) -> None:
-        for repository, of in by_repository(keys):
-            self._put_keys(repository, keys.key[of], events[of])
+        order, parts = by_repository(keys)
+        key, event = keys.key[order], events[order]
+        for repository, start, end in parts:
+            self._put_keys(repository, key[start:end], event[start:end])
 
     def _put_keys(self, repository: int, keys: Keys, events: Events) -> None:
         none = np.zeros(len(keys), np.int64)

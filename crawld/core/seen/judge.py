@@ -55,6 +55,7 @@ class Verdicts:
 
     Attributes:
         new_keys: keys of the new URLs, ascending.
+        new_at: where in the run each is inserted.
         new_texts: positions of their texts among the pending URLs.
         new_marks: their marks.
         announced: which of them their finder knew to be new.
@@ -66,6 +67,7 @@ class Verdicts:
     """
 
     new_keys: Keys
+    new_at: Positions
     new_texts: Positions
     new_marks: Events
     announced: Flags
@@ -77,29 +79,23 @@ class Verdicts:
 
 @dataclass(frozen=True, slots=True)
 class _Groups:
-    """Pending URLs by key.
+    """Pending URLs by key. Few have the key of another, so the first of each key are kept apart.
 
     Attributes:
-        order: positions of the pending URLs, by key, and in order of arrival for each key.
-        starts: where each group begins in `order`.
-        group: of each element of `order`.
-        keys: of each group.
+        keys: of each group, ascending.
+        first: position of its first URL.
+        more: positions of the other URLs, by group, in order of arrival.
+        of: the group of each of those.
         at: where the key is in the run, or belongs.
         known: whether it is there.
     """
 
-    order: Positions
-    starts: Positions
-    group: Positions
     keys: Keys
+    first: Positions
+    more: Positions
+    of: Positions
     at: Positions
     known: Flags
-
-    def with_any(self, flags: Flags) -> Flags:
-        """Return which groups have an element of `order` with a flag."""
-        found = np.zeros(len(self.starts), bool)
-        found[self.group[flags]] = True
-        return found
 
 
 @dataclass(slots=True)
@@ -107,6 +103,7 @@ class _Collided:
     """Results of groups that are judged by their texts."""
 
     keys: list[int]
+    at: list[int]
     texts: list[int]
     marks: list[int]
     announced: list[bool]
@@ -117,40 +114,32 @@ class _Collided:
 def judge(run: Run, pending: PendingUrls, known: KnownTexts) -> Verdicts:
     """Return the verdicts on pending URLs; neither argument is changed."""
     groups = _grouped(run, pending.keys)
-    if not len(groups.starts):
-        return _nothing()
-    differs = _differs(run, pending, groups, known)
-    collides = groups.with_any(differs)
-    events = pending.events[groups.order]
-    setter, mark = _last_marks(events, groups)
-    is_new = ~groups.known & ~collides
-    first = groups.starts
-    first_at = groups.order[first]
-    new_marks = np.where(setter, mark, marks_of(events)[first])[is_new]
-    announced = groups.with_any(is_announced(events))[is_new]
-    old = groups.known & ~collides & setter
-    old[old] = marks_in(run.refs[groups.at[old]]) != mark[old]
+    collides, compared = _collides(run, pending, groups, known)
+    setter, mark, announced = _told(pending.events, groups)
+    new = np.flatnonzero(~(groups.known | collides))
+    old = np.flatnonzero(groups.known & setter & ~collides)
+    old = old[marks_in(run.refs[groups.at[old]]) != mark[old]]
     collided = _judge_by_texts(run, pending, groups, np.flatnonzero(collides), known)
-    new_keys = np.concatenate([groups.keys[is_new], np.array(collided.keys, np.uint64)])
-    new_texts = _joined(first_at[is_new], collided.texts)
-    new_marks, announced = (
-        _joined(new_marks, collided.marks),
-        _joined(announced, collided.announced),
-    )
+    new_keys = _joined(groups.keys[new], collided.keys)
+    new_at = _joined(groups.at[new], collided.at)
+    new_texts = _joined(groups.first[new], collided.texts)
+    new_marks = _joined(mark[new], collided.marks)
+    announced = _joined(announced[new], collided.announced)
     if collided.keys:
         order = np.argsort(new_keys, kind="stable")
-        new_keys, new_texts = new_keys[order], new_texts[order]
+        new_keys, new_at, new_texts = new_keys[order], new_at[order], new_texts[order]
         new_marks, announced = new_marks[order], announced[order]
     cluster = (new_keys >> CLUSTER_SHIFT).astype(np.int64)
     return Verdicts(
         new_keys,
+        new_at,
         new_texts,
         new_marks,
         announced,
         np.argsort(cluster << 32 | new_texts),
         _joined(groups.at[old], collided.changed),
         _joined(mark[old], collided.changed_marks),
-        len(differs) - int(np.count_nonzero(~groups.known)),
+        compared,
     )
 
 
@@ -158,53 +147,67 @@ def _grouped(run: Run, keys: Keys) -> _Groups:
     order = np.argsort(keys)
     ordered = keys[order]
     begins = begins_of(ordered)
-    group = np.cumsum(begins) - 1
-    starts = np.flatnonzero(begins)
     # URLs of one key in order of arrival, which is not that of an argsort.
-    repeated = ~begins
-    repeated[:-1] |= repeated[1:]
-    order[repeated] = np.sort(group[repeated] << 32 | order[repeated]) & 0xFFFFFFFF
-    unique = ordered[starts]
-    at = np.searchsorted(run.keys, unique)
-    known = np.zeros(len(unique), bool)
-    inside = at < len(run)
-    known[inside] = run.keys[at[inside]] == unique[inside]
-    return _Groups(order, starts, group, unique, at, known)
+    more = np.flatnonzero(~begins)
+    if len(more):
+        repeated = ~begins
+        repeated[:-1] |= repeated[1:]
+        at = np.flatnonzero(repeated)
+        group = np.cumsum(begins[at])
+        order[at] = np.sort(group << 32 | order[at]) & 0xFFFFFFFF
+        starts = np.flatnonzero(begins)
+        ordered, first = ordered[starts], order[starts]
+    else:
+        first = order
+    at = np.searchsorted(run.keys, ordered)
+    known = np.zeros(len(ordered), bool)
+    if len(run):
+        known = np.asarray(run.keys[np.minimum(at, len(run) - 1)] == ordered)
+    # Of the groups before, each begins at an element of its own.
+    of = more - np.arange(1, len(more) + 1)
+    return _Groups(ordered, first, order[more], of, at, known)
 
 
-def _differs(run: Run, pending: PendingUrls, groups: _Groups, known: KnownTexts) -> Flags:
-    """Return for each element of `order` whether its text differs from that of its key."""
-    differs = np.zeros(len(groups.order), bool)
-    of_known = np.flatnonzero(groups.known[groups.group])
-    if len(of_known):
-        numbers = numbers_of(run.refs[groups.at[groups.group[of_known]]])
-        differs[of_known] = known.differ(numbers, pending.texts, groups.order[of_known])
-    repeats = ~groups.known[groups.group]
-    repeats[groups.starts] = False
-    of_first = np.flatnonzero(repeats)
-    if len(of_first):
-        first = groups.order[groups.starts[groups.group[of_first]]]
-        differs[of_first] = differing(pending.texts, first, pending.texts, groups.order[of_first])
-    return differs
+def _collides(
+    run: Run, pending: PendingUrls, groups: _Groups, known: KnownTexts
+) -> tuple[Flags, int]:
+    """Return for which groups a text differs from that of the key, and how many were compared."""
+    collides = np.zeros(len(groups.keys), bool)
+    of_known = np.flatnonzero(groups.known)
+    more_known = groups.known[groups.of]
+    group = np.concatenate([of_known, groups.of[more_known]])
+    at = np.concatenate([groups.first[of_known], groups.more[more_known]])
+    if len(at):
+        numbers = numbers_of(run.refs[groups.at[group]])
+        collides[group[known.differ(numbers, pending.texts, at)]] = True
+    repeats, of = groups.more[~more_known], groups.of[~more_known]
+    if len(repeats):
+        differs = differing(pending.texts, groups.first[of], pending.texts, repeats)
+        collides[of[differs]] = True
+    return collides, len(at) + len(repeats)
 
 
-def _last_marks(events: Events, groups: _Groups) -> tuple[Flags, Events]:
-    """Return for each group whether an event sets a mark, and the last mark that is set."""
-    setting = np.flatnonzero(sets_mark(events))
-    group = groups.group[setting]
-    setter, mark = np.zeros(len(groups.starts), bool), np.zeros(len(groups.starts), np.uint8)
-    setter[group] = True
-    mark[group] = marks_of(events[setting])  # of several the last is kept
-    return setter, mark
+def _told(events: Events, groups: _Groups) -> tuple[Flags, Events, Flags]:
+    """Return for each group whether an event sets a mark, its mark, and whether it is announced.
+
+    The mark is the last one that is set; if none is, that of the first event.
+    """
+    first, more = events[groups.first], events[groups.more]
+    setter, mark, announced = sets_mark(first), marks_of(first), is_announced(first)
+    setting = np.flatnonzero(sets_mark(more))
+    setter[groups.of[setting]] = True
+    mark[groups.of[setting]] = marks_of(more[setting])  # of several the last is kept
+    announced[groups.of[is_announced(more)]] = True
+    return setter, mark, announced
 
 
 def _judge_by_texts(
     run: Run, pending: PendingUrls, groups: _Groups, collided: Positions, known: KnownTexts
 ) -> _Collided:
-    found = _Collided([], [], [], [], [], [])
-    ends = np.append(groups.starts[1:], len(groups.order))
-    for number in collided:
-        at = groups.order[groups.starts[number] : ends[number]]
+    found = _Collided([], [], [], [], [], [], [])
+    for number in collided.tolist():
+        low, high = np.searchsorted(groups.of, [number, number + 1])
+        at = np.concatenate([groups.first[number : number + 1], groups.more[low:high]])
         by_text: dict[bytes, list[int]] = {}
         for position, text in zip(at.tolist(), pending.texts.take(at), strict=True):
             by_text.setdefault(text, []).append(position)
@@ -219,6 +222,7 @@ def _judge_by_texts(
         for positions in by_text.values():
             events = pending.events[positions]
             found.keys.append(int(groups.keys[number]))
+            found.at.append(start)
             found.texts.append(positions[0])
             found.marks.append(first_mark(events))
             found.announced.append(bool(is_announced(events).any()))
@@ -227,18 +231,3 @@ def _judge_by_texts(
 
 def _joined(array: NDArray[_T], more: list[int] | list[bool]) -> NDArray[_T]:
     return np.concatenate([array, np.array(more, array.dtype)]) if more else array
-
-
-def _nothing() -> Verdicts:
-    marks = np.zeros(0, np.uint8)
-    positions = np.zeros(0, np.int64)
-    return Verdicts(
-        np.zeros(0, np.uint64),
-        positions,
-        marks,
-        np.zeros(0, bool),
-        positions,
-        positions,
-        marks,
-        0,
-    )

@@ -41,9 +41,13 @@ class KeySet:
     def missing(self, keys: UrlKeys) -> NDArray[np.bool_]:
         """Return which URLs are certainly new; of several with one key only the first."""
         found = np.zeros(len(keys.key), bool)
-        for repository, of in by_repository(keys):
-            found[of] = self._missing_in(repository, keys.key[of])
-        return found
+        order, parts = by_repository(keys)
+        key = keys.key[order]
+        for repository, start, end in parts:
+            found[start:end] = self._missing_in(repository, key[start:end])
+        new = np.zeros(len(keys.key), bool)
+        new[order[found]] = True
+        return new
 
     def _missing_in(self, repository: int, keys: Keys) -> NDArray[np.bool_]:
         order = np.argsort(keys)
@@ -62,8 +66,10 @@ class KeySet:
 
     def add(self, keys: UrlKeys) -> None:
         """Add keys; those that are in it stay."""
-        for repository, of in by_repository(keys):
-            self.add_to(repository, keys.key[of])
+        order, parts = by_repository(keys)
+        key = keys.key[order]
+        for repository, start, end in parts:
+            self.add_to(repository, key[start:end])
 
     def merge(self, others: KeySet) -> None:
         """Add the keys of another set."""

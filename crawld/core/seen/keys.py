@@ -14,7 +14,6 @@ and one who knows it delays verdicts but cannot change them.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final
@@ -92,24 +91,27 @@ def _hosts(texts: TextBlock) -> tuple[Positions, Positions]:
     )
 
 
-def by_repository(keys: UrlKeys) -> Iterator[tuple[int, Positions]]:
-    """Yield each repository that has any of the URLs, and their positions.
+def by_repository(keys: UrlKeys) -> tuple[Positions, list[tuple[int, int, int]]]:
+    """Return positions by repository, and where each repository's begin and end there.
 
-    They come by cluster of hosts, because neighbours of one host compress well; URLs of one key
-    come in their order.
+    Those of a repository are in their order.
     """
-    order, parts = repository_order(keys)
-    for repository, start, end in parts:
-        yield repository, order[start:end]
+    return np.argsort(keys.repository, kind="stable"), _parts(keys)
 
 
-def repository_order(keys: UrlKeys) -> tuple[Positions, list[tuple[int, int, int]]]:
-    """Return positions as `by_repository` yields them, and each repository's start and end."""
+def by_cluster(keys: UrlKeys) -> tuple[Positions, list[tuple[int, int, int]]]:
+    """Return the same, but positions of a repository by cluster of hosts.
+
+    Neighbours of one host compress well; URLs of one key are in their order.
+    """
     cluster = keys.repository.astype(np.uint64) << np.uint64(_CLUSTER_BITS)
-    order = stable_order(cluster | keys.key >> CLUSTER_SHIFT)
+    return stable_order(cluster | keys.key >> CLUSTER_SHIFT), _parts(keys)
+
+
+def _parts(keys: UrlKeys) -> list[tuple[int, int, int]]:
     ends = np.cumsum(np.bincount(keys.repository, minlength=REPOSITORIES)).tolist()
     bounds = enumerate(pairwise([0, *ends]))
-    return order, [(repository, start, end) for repository, (start, end) in bounds if start < end]
+    return [(repository, start, end) for repository, (start, end) in bounds if start < end]
 
 
 def stable_order(numbers: Keys) -> NDArray[np.int64]:

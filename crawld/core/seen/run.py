@@ -49,20 +49,14 @@ class Run:
         )
 
     @classmethod
-    def join(cls, runs: list[Self]) -> Self:
-        """Return runs that follow each other as one; its arrays may be changed."""
-        if not runs:
-            return cls(np.zeros(0, np.uint64), np.zeros(0, np.uint32))
-        return cls(
-            np.concatenate([run.keys for run in runs]), np.concatenate([run.refs for run in runs])
-        )
+    def empty(cls, count: int) -> Self:
+        """Return room for some entries, to be filled in the form of `pack`."""
+        return cls(np.empty(count, _KEY), np.empty(count, _REF))
 
-    def pack(self) -> bytes:
+    def pack(self) -> NDArray[np.uint8]:
         """Return the run as bytes."""
-        return (
-            self.keys.astype(_KEY, copy=False).tobytes()
-            + self.refs.astype(_REF, copy=False).tobytes()
-        )
+        parts = self.keys.astype(_KEY, copy=False), self.refs.astype(_REF, copy=False)
+        return np.concatenate([part.view(np.uint8) for part in parts])
 
     def __len__(self) -> int:
         return len(self.keys)
@@ -71,12 +65,15 @@ class Run:
         """Return the entries from `start` to before `end`."""
         return type(self)(self.keys[start:end], self.refs[start:end])
 
-    def insert(self, added: Self) -> Self:
-        """Return the run with the entries of another, which is in order, too."""
-        at = np.searchsorted(self.keys, added.keys, side="right")
-        return type(self)(
-            np.insert(self.keys, at, added.keys), np.insert(self.refs, at, added.refs)
-        )
+    def insert(self, at: Positions, added: Self) -> Self:
+        """Return the run with the entries of another, each before the position `at` of this one."""
+        to = at + np.arange(len(at))
+        kept = np.ones(len(self) + len(added), bool)
+        kept[to] = False
+        keys, refs = np.empty(len(kept), np.uint64), np.empty(len(kept), np.uint32)
+        keys[to], refs[to] = added.keys, added.refs
+        keys[kept], refs[kept] = self.keys, self.refs
+        return type(self)(keys, refs)
 
     def cuts(self) -> list[int]:
         """Return where a chunk of these entries is cut; equal keys stay together."""

@@ -52,6 +52,11 @@ class TextBlock:
         return cls._by_lengths(b"".join(texts), lengths)
 
     @classmethod
+    def of_empty(cls, count: int) -> Self:
+        """Return the block of some empty texts."""
+        return cls._by_lengths(b"", np.zeros(count, np.int64))
+
+    @classmethod
     def unpack(cls, packed: bytes, count: int) -> Self:
         """Return the block that `pack` wrote for `count` texts."""
         lengths = np.frombuffer(packed, _LENGTH, count).astype(np.int64)

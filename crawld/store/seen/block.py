@@ -17,6 +17,8 @@ TEXT_LEVEL: Final = 3
 
 def compressed(texts: TextBlock, level: int) -> bytes:
     """Return some texts as a frame."""
+    if not texts.octets:
+        return b""
     return zstandard.ZstdCompressor(level=level, write_checksum=True).compress(texts.pack())
 
 
@@ -26,6 +28,8 @@ def decompressed(frame: bytes, count: int) -> TextBlock:
     Raises:
         CorruptDatabaseError: the frame does not hold `count` texts.
     """
+    if not frame:
+        return TextBlock.of_empty(count)
     try:
         texts = TextBlock.unpack(zstandard.ZstdDecompressor().decompress(frame), count)
     except (zstandard.ZstdError, ValueError) as error:

@@ -10,10 +10,13 @@ import apsw
 import numpy as np
 
 from crawld.core.seen.keys import Keys
-from crawld.core.seen.run import Positions, Run
+from crawld.core.seen.run import ENTRY_BYTES, Positions, Run
 from crawld.errors import CorruptDatabaseError
 
 _OFFSET: Final = 1 << 63  # SQLite's integers are signed
+
+_MANY_KEYS: Final = 64
+"""Of so many keys a chunk, as good as no chunk is left out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,26 +48,39 @@ def known(connection: apsw.Connection, repository: int | None = None) -> int:
 def load(connection: apsw.Connection, repository: int, keys: Keys) -> Chunks:
     """Return the chunks that some keys fall into; for a repository without URLs an empty run."""
     rows: list[tuple[Any, ...]] = connection.execute(
-        "SELECT seen_chunk_id, first_key FROM seen_chunk WHERE repository = ? ORDER BY first_key",
+        "SELECT seen_chunk_id, first_key, urls FROM seen_chunk WHERE repository = ?"
+        " ORDER BY first_key",
         (repository,),
     ).fetchall()
-    first_keys = np.array([key + _OFFSET for _, key in rows], np.uint64)
+    first_keys = np.array([key + _OFFSET for _, key, _ in rows], np.uint64)
+    touched = _touched(first_keys, keys)
+    ids = [rows[at][0] for at in touched]
+    ends = np.cumsum([rows[at][2] for at in touched], dtype=np.int64)
+    return Chunks(ids, first_keys[touched], ends, _read(connection, ids, [0, *ends.tolist()]))
+
+
+def _read(connection: apsw.Connection, ids: list[int], bounds: list[int]) -> Run:
+    """Return the entries of some chunks as one run, each read to its place."""
+    run = Run.empty(bounds[-1])
+    if not ids:
+        return run
+    with connection.blob_open("main", "seen_chunk", "entries", ids[0], False) as blob:
+        for chunk_id, (start, end) in zip(ids, pairwise(bounds), strict=True):
+            blob.reopen(chunk_id)
+            if blob.length() != (end - start) * ENTRY_BYTES:
+                raise CorruptDatabaseError(f"chunk {chunk_id} of seen URLs is damaged")
+            part = run.slice(start, end)
+            blob.read_into(part.keys.data)
+            blob.read_into(part.refs.data)
+    return run
+
+
+def _touched(first_keys: Keys, keys: Keys) -> list[int]:
+    """Return which chunks some keys fall into; for many keys all chunks, without a look."""
+    if len(keys) > _MANY_KEYS * len(first_keys):
+        return list(range(len(first_keys)))
     place = np.searchsorted(first_keys[1:], keys, side="right")
-    touched = np.flatnonzero(np.bincount(place)[: len(rows)]).tolist()
-    runs = []
-    for at in touched:
-        urls, entries = connection.execute(
-            "SELECT urls, entries FROM seen_chunk WHERE seen_chunk_id = ?", (rows[at][0],)
-        ).get
-        runs.append(Run.unpack(entries))
-        if len(runs[-1]) != urls:
-            raise CorruptDatabaseError(f"chunk {rows[at][0]} of seen URLs is damaged")
-    return Chunks(
-        [rows[at][0] for at in touched],
-        first_keys[touched],
-        np.cumsum([len(run) for run in runs], dtype=np.int64),
-        Run.join(runs),
-    )
+    return np.flatnonzero(np.bincount(place)[: len(first_keys)]).tolist()
 
 
 def save(
@@ -72,28 +88,30 @@ def save(
     repository: int,
     chunks: Chunks,
     changed: Positions,
+    at: Positions,
     added: Run,
 ) -> None:
     """Store the chunks whose entries changed or that take new entries.
 
     Args:
         changed: positions of `chunks.run` whose reference was changed in place.
+        at: where in `chunks.run` each new entry is inserted.
         added: new entries, ascending.
     """
     if not chunks.ids:
         if len(added):
             _insert(connection, repository, 0, added)
         return
-    starts = np.concatenate([[0], chunks.ends[:-1]])
-    place = np.searchsorted(chunks.first_keys, added.keys, side="right") - 1
-    counts = np.bincount(place, minlength=len(chunks.ids))
-    added_ends = np.cumsum(counts)
+    added_starts = np.searchsorted(added.keys, chunks.first_keys[1:])
+    counts = np.diff(added_starts, prepend=0, append=len(added))
     dirty = counts > 0
     dirty[np.searchsorted(chunks.ends, changed, side="right")] = True
-    for at in np.flatnonzero(dirty):
-        more = added.slice(int(added_ends[at] - counts[at]), int(added_ends[at]))
-        run = chunks.run.slice(int(starts[at]), int(chunks.ends[at])).insert(more)
-        _replace(connection, repository, chunks.ids[at], run)
+    run = chunks.run.insert(at, added) if len(added) else chunks.run
+    ends = chunks.ends + np.cumsum(counts)
+    starts = np.concatenate([[0], ends[:-1]])
+    for chunk in np.flatnonzero(dirty).tolist():
+        part = run.slice(int(starts[chunk]), int(ends[chunk]))
+        _replace(connection, repository, chunks.ids[chunk], part)
 
 
 def _replace(connection: apsw.Connection, repository: int, chunk_id: int, run: Run) -> None:

@@ -14,7 +14,7 @@ import numpy as np
 
 from crawld.core.seen.event import Events
 from crawld.core.seen.judge import PendingUrls
-from crawld.core.seen.keys import REPOSITORIES, Keys, UrlKeys, repository_order
+from crawld.core.seen.keys import REPOSITORIES, Keys, UrlKeys, by_cluster
 from crawld.core.seen.texts import TextBlock
 from crawld.store.seen.block import PENDING_LEVEL, compressed, decompressed
 
@@ -63,7 +63,7 @@ def put_divided(connection: apsw.Connection, repository: int, urls: PendingUrls)
 
 
 def _put_each(connection: apsw.Connection, keys: UrlKeys, events: Events, texts: TextBlock) -> None:
-    order, parts = repository_order(keys)
+    order, parts = by_cluster(keys)
     key, event, text = keys.key[order], events[order], texts.select(order)
     for repository, start, end in parts:
         urls = PendingUrls(key[start:end], event[start:end], text.part(start, end))
