@@ -16,7 +16,6 @@ from crawld.daemon.crawl.replica_leases import ReplicaLeases
 from crawld.daemon.crawl.state import CrawlState
 from crawld.daemon.jobs.replicas.job import ReplicasJob
 from crawld.store.engine.database import Database
-from crawld.workers import THREADS
 
 
 @dataclass(slots=True)
@@ -81,8 +80,8 @@ def replicas_context(
         state=cast("CrawlState", state),
         database=database,
         clock=Clock(wall=wall),
-        workers=THREADS,
-        analyser=Analyser(THREADS),
+        workers=database.workers,
+        analyser=Analyser(database.workers),
         rng=random.Random(seed),
         config=lambda: config,
     )

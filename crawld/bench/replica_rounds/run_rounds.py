@@ -11,6 +11,7 @@ from pathlib import Path
 import trio
 from trio.testing import MockClock
 
+from crawld.bench.replica_rounds.inline_workers import INLINE
 from crawld.bench.replica_rounds.job_stand_ins import replicas_job
 from crawld.bench.replica_rounds.page_truth import PageTruth
 from crawld.bench.replica_rounds.page_visits import DAY_S, START_AT
@@ -48,7 +49,7 @@ def run_rounds(
     """Run the job on a web in a database of its own."""
     with tempfile.TemporaryDirectory() as folder:
         # The job rests in proportion to its work: this clock stands still while it works.
-        clock = MockClock(rate=0.0, autojump_threshold=0.001)
+        clock = MockClock(rate=0.0, autojump_threshold=0.0)
         return trio.run(_run, Path(folder) / "m.db", web, seed, scenario, progress, clock=clock)
 
 
@@ -74,7 +75,7 @@ async def _run(
     scenario: RoundsScenario,
     progress: Callable[[str], None],
 ) -> RoundsResult:
-    async with await Database.open(path) as database:
+    async with await Database.open(path, workers=INLINE) as database:
         crawl = SimulatedCrawl(web, database, step_days=scenario.step_days)
         await crawl.fill()
         job, requested = replicas_job(
