@@ -1,17 +1,20 @@
 """Visits of simulated pages as the daemon would store them: bodies, digests, learnt noise.
 
 The texts are rendered, analysed and compared by the daemon's own functions. Equal bodies under
-equal rules are analysed once, since copies show many.
+equal rules are analysed once, since copies show many. Links are not read: nothing stores them.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Final
+from typing import Final, NamedTuple
 
-from crawld.core.content.analysis import Analysis, analyse, read_blocks
+import xxhash
+
+from crawld.core.content.analysis import analyse, read_blocks
+from crawld.core.content.fingerprint import cleaned_digest, digest, sketch
 from crawld.core.content.noise_learning import ReadingPair
-from crawld.core.content.volatile import NO_RULES, VolatileRules
+from crawld.core.content.volatile import NO_RULES, VolatileRules, cleaned
 from crawld.core.page import Outcome, PageState
 from crawld.daemon.visit.change_detection import ComparisonBasis, compare
 from crawld.simweb.lookalike.render import render_page
@@ -34,7 +37,7 @@ CONFIRM_PAGES: Final = 6
 """Pages of a host that are fetched twice, as the config says by default."""
 
 _MOMENT_DAYS: Final = 60.0 / DAY_S
-_CACHED: Final = 60_000
+_CACHED: Final = 200_000
 _TYPE: Final = "text/html"
 _RESPONSE: Final = StoredResponse(
     status=200,
@@ -45,6 +48,15 @@ _RESPONSE: Final = StoredResponse(
 )
 
 
+class _ReadText(NamedTuple):
+    """What a visit stores of a body."""
+
+    digest: bytes
+    cleaned_digest: bytes
+    sketch: bytes
+    encoded: EncodedBody
+
+
 class PageVisits:
     """Makes the visits of the pages of a web."""
 
@@ -53,7 +65,7 @@ class PageVisits:
         self._rules: dict[int, VolatileRules] = {}
         self._page_rules: dict[tuple[int, int], VolatileRules] = {}
         self._held: dict[tuple[int, int], bytes] = {}
-        self._analyses: dict[bytes, tuple[Analysis, EncodedBody]] = {}
+        self._read: dict[bytes, _ReadText] = {}
 
     def learn(self, host: int, day: float) -> Template | None:
         """Learn the noise of a host from its first pages, each fetched twice; None: it has none."""
@@ -96,8 +108,8 @@ class PageVisits:
         content = shown.html.encode()
         if about.pages.volatile[at]:
             return self._noisy(page_id, host, at, visited_at, content)
-        analysis, encoded = self._analysed(content, self._rules.get(host, NO_RULES))
-        return replace(_first_copy(page_id, visited_at, analysis, encoded), host=update)
+        found = self._read_text(content, self._rules.get(host, NO_RULES))
+        return replace(_first_copy(page_id, visited_at, found), host=update)
 
     def _noisy(
         self, page_id: int, host: int, at: int, visited_at: float, content: bytes
@@ -140,31 +152,40 @@ class PageVisits:
             template=Template(self._rules[host].to_bytes(), CONFIRM_PAGES),
         )
 
-    def _analysed(self, content: bytes, rules: VolatileRules) -> tuple[Analysis, EncodedBody]:
+    def _read_text(self, content: bytes, rules: VolatileRules) -> _ReadText:
         if rules.rules:
-            return analyse(content, _TYPE, volatile=rules), bodies.encode(content)
-        found = self._analyses.get(content)
+            return _read_body(content, rules)
+        key = xxhash.xxh3_128_digest(content)
+        found = self._read.get(key)
         if found is None:
-            if len(self._analyses) >= _CACHED:
-                self._analyses.clear()
-            found = analyse(content, _TYPE), bodies.encode(content)
-            self._analyses[content] = found
+            if len(self._read) >= _CACHED:
+                self._read.clear()
+            found = self._read[key] = _read_body(content, rules)
         return found
 
 
-def _first_copy(
-    page_id: int, visited_at: float, analysis: Analysis, encoded: EncodedBody
-) -> VisitRecord:
+def _read_body(content: bytes, rules: VolatileRules = NO_RULES) -> _ReadText:
+    """Return the same as `analyse`, without the links."""
+    blocks = read_blocks(content, _TYPE)
+    return _ReadText(
+        digest=digest(content),
+        cleaned_digest=cleaned_digest(cleaned(blocks, rules)),
+        sketch=sketch(blocks.visible_text()),
+        encoded=bodies.encode(content),
+    )
+
+
+def _first_copy(page_id: int, visited_at: float, found: _ReadText) -> VisitRecord:
     return VisitRecord(
         page_id=page_id,
         visited_at=visited_at,
         outcome=Outcome.CHANGED,
         state=PageState.VISITED,
         response=_RESPONSE,
-        digest=analysis.digest,
-        body=encoded,
-        cleaned_digest=analysis.cleaned_digest,
-        sketch=analysis.sketch,
+        digest=found.digest,
+        body=found.encoded,
+        cleaned_digest=found.cleaned_digest,
+        sketch=found.sketch,
     )
 
 
@@ -183,4 +204,4 @@ def linking_visit(page_id: int, name: str, targets: list[str]) -> VisitRecord:
     """Return the visit of a page that links to others and has no other part in the web."""
     links = " ".join(f'<a href="{target}">{target}</a>' for target in targets)
     content = f"<!DOCTYPE html><html><body><p>Links of {name}</p>{links}</body></html>".encode()
-    return _first_copy(page_id, START_AT, analyse(content, _TYPE), bodies.encode(content))
+    return _first_copy(page_id, START_AT, _read_body(content))

@@ -23,7 +23,7 @@ from crawld.bench.replica_rounds.page_visits import (
     unchanged,
 )
 from crawld.core.replica.hosts import Ids, Keys
-from crawld.simweb.lookalike.pages import Flags
+from crawld.simweb.lookalike.pages import Flags, SiteTexts
 from crawld.simweb.lookalike.render import origin_of
 from crawld.simweb.lookalike.web import LookalikeWeb
 from crawld.store import visit
@@ -75,6 +75,7 @@ class SimulatedCrawl:
         self._phase = np.arange(len(self.host_of)) % round(REVISIT_DAYS / step_days)
         self._rested: Flags = np.zeros(len(self.host_of), dtype=bool)
         self._visitor = PageVisits(web)
+        self._texts = SiteTexts([host.pages for host in web.hosts])
         self._order = np.random.default_rng(5)
 
     # --- start -----------------------------------------------------------------------------------
@@ -100,11 +101,12 @@ class SimulatedCrawl:
             self.page_ids[first : first + len(ids)] = ids
             self.index_of |= {page_id: int(first) + at for at, page_id in enumerate(ids)}
         begun: list[VisitRecord] = []
+        texts = self._texts.text_at(self.day)
         for host in self.web.hosts:
             template = self._visitor.learn(host.number, self.day)
-            texts = host.pages.text_at(host.number, self.day)
+            first = int(self.first_page[host.number])
             for number, at in enumerate(np.flatnonzero(host.visited).tolist()):
-                record = self._visit(host.number, at, int(texts[at]))
+                record = self._visit(host.number, at, int(texts[first + at]))
                 if number == 0 and record is not None and template is not None:
                     record = replace(record, template=template)
                 begun += [record] if record is not None else []
@@ -171,15 +173,15 @@ class SimulatedCrawl:
         always = np.zeros(len(self.web.hosts), dtype=bool)
         always[list(watched)] = True
         records = []
+        texts = self._texts.text_at(self.day)
         hosts = self.host_of[due]
         for number in np.unique(hosts).tolist():
             first, end = self.first_page[number], self.first_page[number + 1]
             record_all = bool(always[number])
-            texts = self.web.hosts[number].pages.text_at(number, self.day)
             for at in np.flatnonzero(due[first:end]).tolist():
                 index = int(first) + at
                 store = record_all or bool(wanted[index])
-                record = self._visit(number, at, int(texts[at]), store_unchanged=store)
+                record = self._visit(number, at, int(texts[index]), store_unchanged=store)
                 records += [record] if record is not None else []
         await self._store(records)
 

@@ -366,8 +366,7 @@ def is_undecided(evidence: PairEvidence) -> bool:
     if not promising or evidence.is_declared or is_contradicted(evidence):
         return False
     # As `pages_to_probe`, without the number: this is asked for every pair of a search.
-    now, most = _with_equal(evidence, 0), _with_equal(evidence, MOST_PROBED)
-    return not may_be_replica(now) and may_be_replica(most)
+    return not may_be_replica(evidence) and may_be_replica(_with_equal(evidence, MOST_PROBED))
 
 
 def reasons(evidence: PairEvidence) -> list[str]:

@@ -148,16 +148,7 @@ class SitePages:
         """Return the same; of two texts of a page always the first."""
         if self._is_closed(day):
             return np.where(self.text == 0, np.uint64(0), np.uint64(self.notice))
-        seen = min(day - self.lag_days, self.frozen_day)
-        own = self.own_from <= day
-        base = np.where(own, hash_keys(_OWN, self.text, host), self.text)
-        version = np.where(
-            self.boilerplate & ~own, 0, _version_at(base, np.where(own, day, seen))
-        ).astype(np.int64)
-        key = hash_keys(base, version.view(np.uint64))
-        moment = hash_keys(_MOMENT, host, int(day * 86_400) & 0xFFFFFFFF, base)
-        key = np.where(self.volatile, moment, key)
-        return np.where(self.text == 0, np.uint64(0), key)
+        return _texts_at(self, host, day, min(day - self.lag_days, self.frozen_day))
 
     def _is_closed(self, day: float) -> bool:
         return self.closed[0] <= day < self.closed[1]
@@ -172,6 +163,50 @@ class SitePages:
         """Return which pages show a text that is about the page on a day."""
         shown: Flags = (self.text != 0) & (~self.boilerplate | (self.own_from <= day))
         return shown & (not self._is_closed(day))
+
+
+class SiteTexts:
+    """The texts of many hosts, made at once: several times as fast as one host after the other."""
+
+    def __init__(self, hosts: Sequence[SitePages]) -> None:
+        """Take the pages of hosts 0, 1, ..."""
+        self.text: Keys = np.concatenate([pages.text for pages in hosts])
+        self.boilerplate: Flags = np.concatenate([pages.boilerplate for pages in hosts])
+        self.own_from: Days = np.concatenate([pages.own_from for pages in hosts])
+        self.volatile: Flags = np.concatenate([pages.volatile for pages in hosts])
+        sizes = [len(pages) for pages in hosts]
+        self._host = np.repeat(np.arange(len(hosts)), sizes)
+        self._lag_days = np.repeat([pages.lag_days for pages in hosts], sizes)
+        self._frozen_day = np.repeat([pages.frozen_day for pages in hosts], sizes)
+        ends = np.cumsum(sizes).tolist()
+        self._unusual = [
+            (number, pages, slice(end - len(pages), end))
+            for number, (pages, end) in enumerate(zip(hosts, ends, strict=True))
+            if pages.drawn is not None or pages.closed[0] < NEVER
+        ]
+
+    def text_at(self, day: float) -> Keys:
+        """Return `SitePages.text_at` of all pages, host by host."""
+        seen = np.minimum(day - self._lag_days, self._frozen_day)
+        texts = _texts_at(self, self._host, day, seen)
+        for number, pages, place in self._unusual:
+            texts[place] = pages.text_at(number, day)
+        return texts
+
+
+def _texts_at(
+    pages: SitePages | SiteTexts, host: int | NDArray[np.int64], day: float, seen: float | Days
+) -> Keys:
+    """Return the key of each page's text; `seen`: the day of the original that a copy shows."""
+    own = pages.own_from <= day
+    base = np.where(own, hash_keys(_OWN, pages.text, host), pages.text)
+    version = np.where(
+        pages.boilerplate & ~own, 0, _version_at(base, np.where(own, day, seen))
+    ).astype(np.int64)
+    key = hash_keys(base, version.view(np.uint64))
+    moment = hash_keys(_MOMENT, host, int(day * 86_400) & 0xFFFFFFFF, base)
+    key = np.where(pages.volatile, moment, key)
+    return np.where(pages.text == 0, np.uint64(0), key)
 
 
 def _version_at(text: Keys, day: Days) -> Days:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from html import escape
 
 from crawld.simweb.lookalike.host import LookalikeHost
@@ -64,6 +65,7 @@ def render_page(
     )
 
 
+@lru_cache(maxsize=50_000)
 def _paragraphs(text: int, edit: int) -> str:
     first = "".join(f"<p>{make_sentence(text, k)}</p>" for k in range(_SENTENCES))
     return first + (f"<p>Account number {edit % 10**8}</p>" if edit else "")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, fields
 from typing import Any, Final, Literal, NamedTuple
 
 import apsw
@@ -53,7 +53,7 @@ ON CONFLICT DO UPDATE SET judged_at = excluded.judged_at, level = excluded.level
 def put_pairs(connection: apsw.Connection, pairs: Iterable[PairRow]) -> None:
     """Store verdicts; the operator's decisions stay."""
     for pair in pairs:
-        evidence = (pair.evidence.probability, json.dumps(asdict(pair.evidence)))
+        evidence = (pair.evidence.probability, _evidence_json(pair.evidence))
         verdict = (pair.judged_at, pair.level, *evidence, json.dumps(pair.features))
         connection.execute(_PUT_PAIR, (pair.one_id, pair.other_id, *verdict))
 
@@ -159,8 +159,7 @@ def put_words(
                 compared=0,
                 equal=0,
             )
-            text = json.dumps(asdict(evidence))
-            connection.execute(_PUT_WORD, (low, high, now, text, word))
+            connection.execute(_PUT_WORD, (low, high, now, _evidence_json(evidence), word))
     return changed
 
 
@@ -191,6 +190,14 @@ def names(connection: apsw.Connection, pairs: Iterable[Pair]) -> list[tuple[str,
 def _name(connection: apsw.Connection, host_id: int) -> str:
     name: str = connection.execute("SELECT host FROM host WHERE host_id = ?", (host_id,)).get
     return name
+
+
+_FIELDS: Final = tuple(field.name for field in fields(PairEvidence))
+
+
+def _evidence_json(evidence: PairEvidence) -> str:
+    # `asdict` copies every value; there are tens of thousands of pairs.
+    return json.dumps({name: getattr(evidence, name) for name in _FIELDS})
 
 
 def _evidence(text: str) -> PairEvidence:

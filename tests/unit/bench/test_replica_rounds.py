@@ -11,6 +11,7 @@ from crawld.bench.replica_rounds.round_figures import RoundFigures
 from crawld.bench.replica_rounds.rounds_web import decidable_groups, rounds_web
 from crawld.bench.replica_rounds.run_rounds import RoundsScenario, run_rounds
 from crawld.bench.replica_rounds.simulated_crawl import SimulatedCrawl
+from crawld.simweb.lookalike.pages import SiteTexts
 from crawld.simweb.lookalike.web import LookalikeParameters, make_lookalike_web
 from crawld.simweb.replica_parameters import STANDARD, scale_web
 from crawld.simweb.replica_web import make_web
@@ -55,6 +56,14 @@ def test_pages_that_differ_are_seen_by_the_truth():
     assert differs.tolist() == (attacker.pages.edit != 0).tolist()
     assert differs.any()
     assert not differs.all()
+
+
+def test_the_texts_of_all_hosts_at_once_are_those_of_each():
+    hosts = make_lookalike_web(LookalikeParameters(hosts=300), 3).hosts
+    every = SiteTexts([host.pages for host in hosts])
+    for day in (0.0, 13.04, 20.5, 60.0):
+        each = [host.pages.text_at(host.number, day) for host in hosts]
+        np.testing.assert_array_equal(every.text_at(day), np.concatenate(each))
 
 
 def test_a_decorated_host_has_equal_texts_once_its_noise_is_learnt():

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import replace
+from dataclasses import fields
+from operator import attrgetter
 from typing import Final
 
 from crawld.core.replica.verdict import PairEvidence, level_of
@@ -18,6 +19,10 @@ SLICE: Final = 100
 
 MOVED_PROBABILITY: Final = 0.02
 """A pair whose probability moved by less is not written again."""
+
+_but_probability: Final = attrgetter(
+    *(field.name for field in fields(PairEvidence) if field.name != "probability")
+)
 
 
 class PairLedger:
@@ -91,4 +96,4 @@ def has_moved(before: PairEvidence | None, now: PairEvidence) -> bool:
     if before is None or (before.probability is None) != (now.probability is None):
         return True
     step = abs((before.probability or 0.0) - (now.probability or 0.0))
-    return step >= MOVED_PROBABILITY or replace(before, probability=now.probability) != now
+    return step >= MOVED_PROBABILITY or _but_probability(before) != _but_probability(now)
