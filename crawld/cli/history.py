@@ -120,7 +120,7 @@ def _row(version: VersionStatus, end: float) -> Sequence[str]:
         _time_text(version.visited_at),
         duration_text(max(end - version.visited_at, 0.0)),
         str(version.status),
-        size_text(version.size_bytes),
+        tables.copy_size_text(version),
         size_text(version.stored_bytes),
         clean(version.content_type),
     )
@@ -130,7 +130,7 @@ def version_table(version: VersionDetail) -> RenderableType:
     """Return one version without its body."""
     until = version.superseded_at
     line = f"{version.http_version} {version.status} {clean(version.reason)}"
-    size = size_text(version.size_bytes)
+    size = tables.copy_size_text(version)
     head = tables.facts(
         [
             ("url", clean(version.url)),

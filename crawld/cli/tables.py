@@ -367,10 +367,15 @@ def _version_row(version: models.VersionStatus, now: float) -> Sequence[str]:
         str(version.version_id),
         ago_text(version.visited_at, now),
         str(version.status),
-        size_text(version.size_bytes),
+        copy_size_text(version),
         size_text(version.stored_bytes),
         clean(version.content_type),
     )
+
+
+def copy_size_text(version: models.VersionStatus) -> str:
+    """Return the size of a stored copy, and whether the page is larger."""
+    return size_text(version.size_bytes) + (", truncated" if version.truncated else "")
 
 
 LOG_HEADINGS = ("visit", "outcome", "status", "took", "wire", "url")

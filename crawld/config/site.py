@@ -106,6 +106,11 @@ class SiteConfig(ConfigTable):
     max_requisites: Count = key(
         200_000, "Most requisites admitted; they do not count toward max_pages.", unit="requisites"
     )
+    truncate: StrictBool = key(
+        False,
+        "Whether the start of a page larger than [fetch] max_wire_bytes or max_body_bytes is kept, "
+        "marked as truncated, instead of failing; for requisites, requisite_max_bytes.",
+    )
     change_threshold: Share = key(
         0.0,
         "Weighted difference from which a page counts as changed; 0: any difference except noise.",

@@ -181,6 +181,8 @@ class _PageHistory:
         fields = [*self._target(), _HTTP_RESPONSE, digest]
         if response.content_type:
             fields.append(("WARC-Identified-Payload-Type", response.content_type))
+        if response.truncated:
+            fields.append(("WARC-Truncated", "length"))
         data = warc.record("response", record_id, copy.visited_at, fields, header + copy.body)
         return record_id, ArchiveRecord(
             "response",

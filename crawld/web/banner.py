@@ -7,6 +7,7 @@ which scrolls.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from html import escape
 
 from crawld.core.display import time_text
@@ -52,6 +53,7 @@ def banner(
     pinned: bool = False,
     held_id: int | None = None,
     superseded: bool = False,
+    truncated: bool = False,
 ) -> str:
     """Return the line of a mirrored page: source, time, what the copy is, revision and license.
 
@@ -64,11 +66,11 @@ def banner(
         pinned: whether the operator chose this copy.
         held_id: the newest copy, in whose place this one is shown; None: it is not.
         superseded: whether a reader chose this copy and there is a newer one.
+        truncated: whether it is only the start of the page.
     """
     source = f"<crawld-url style='{_URL_STYLE}'>{_link(url, readable_url(url))}</crawld-url>"
     parts = [f"Copy of {source} made {time_text(at)}"]
-    if superseded:
-        parts.append(f"{_bold('an older copy')}, {_link(mirror_path(url), 'newest')}")
+    parts += _copy_notes(url, superseded=superseded, truncated=truncated)
     if removal is not None:
         parts.append(_bold(_removal_text(removal)))
         if removal.target_url is not None:
@@ -95,6 +97,14 @@ def banner(
         f"<style>{_PAGE_STYLE}</style>"
         f"{' · '.join(parts)}</crawld-banner>"
     )
+
+
+def _copy_notes(url: str, *, superseded: bool, truncated: bool) -> Iterator[str]:
+    """Yield in what the copy differs from the page as it was last fetched."""
+    if superseded:
+        yield f"{_bold('an older copy')}, {_link(mirror_path(url), 'newest')}"
+    if truncated:
+        yield _bold("only the start of the page, which is larger than the mirror keeps")
 
 
 def _whereabouts(left_at: float | None, leads_to: str | None) -> list[str]:

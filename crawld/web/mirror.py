@@ -384,6 +384,7 @@ def _banner(connection: apsw.Connection, copy: ServedCopy, body: bytes) -> str:
         pinned=copy.served.reason is Reason.PINNED,
         held_id=copy.held_id,
         superseded=copy.superseded,
+        truncated=row.response.truncated,
     )
 
 

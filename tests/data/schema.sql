@@ -749,7 +749,7 @@ CREATE TABLE version (
     content_type TEXT,
     charset TEXT,
     headers BLOB NOT NULL
-) STRICT;
+, truncated INTEGER NOT NULL DEFAULT 0 CHECK (truncated IN (0, 1))) STRICT;
 
 CREATE TABLE visit (
     visit_id INTEGER PRIMARY KEY,

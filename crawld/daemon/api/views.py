@@ -187,6 +187,7 @@ def version_status(row: VersionRow) -> status.VersionStatus:
         content_type=row.response.content_type,
         size_bytes=row.size_bytes,
         stored_bytes=row.stored_bytes,
+        truncated=row.response.truncated,
     )
 
 

@@ -42,6 +42,7 @@ def request_for(
         keep_alive=stays_open(page.url, delay_s),
         proxy=site.config.proxy,
         accept=partial(unwanted, site.stores),
+        cut=site.config.truncate,
     )
 
 

@@ -239,4 +239,5 @@ def _stored_answer(
         headers=pack(response.headers),
         content_type=content.content_type if content else None,
         charset=content.charset if content else None,
+        truncated=isinstance(response, FetchResponse) and response.cut,
     )

@@ -198,7 +198,7 @@ def seeds(connection: apsw.Connection, limit: int) -> list[tuple[PageHead, int]]
 
 _COPY: Final = f"""
 SELECT version_id, page_id, visited_at, digest, body_id, status, http_version, headers, reason,
-       {COPY_TYPE}, charset
+       {COPY_TYPE}, charset, truncated
 FROM version JOIN body USING (body_id) WHERE version_id = ?
 """
 
@@ -215,7 +215,7 @@ def copy(connection: apsw.Connection, version_id: int) -> ExportedCopy | None:
     content = body.read(connection, row[4])
     if content is None:
         return None
-    return ExportedCopy(*(*row[:4], StoredResponse(*row[5:]), content))
+    return ExportedCopy(*(*row[:4], StoredResponse(*(*row[5:-1], bool(row[-1]))), content))
 
 
 # --- visits and copies -----------------------------------------------------------------------

@@ -16,6 +16,7 @@ class StoredResponse:
         headers: packed header lines (`headers.pack`).
         content_type: declared or sniffed type of the body.
         charset: charset that decoded the body.
+        truncated: whether the body was cut at the limits of its site.
     """
 
     status: int
@@ -24,3 +25,4 @@ class StoredResponse:
     reason: str | None = None
     content_type: str | None = None
     charset: str | None = None
+    truncated: bool = False

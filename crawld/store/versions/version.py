@@ -45,7 +45,7 @@ class StoredCopy(NamedTuple):
 
 _ROW = f"""
 SELECT version_id, page_id, visited_at, body_id, digest, size_bytes, length(data),
-       status, http_version, headers, reason, {COPY_TYPE}, charset
+       status, http_version, headers, reason, {COPY_TYPE}, charset, truncated
 FROM version JOIN body USING (body_id)
 """
 
@@ -59,10 +59,10 @@ def insert(
 ) -> int:
     """Store a copy and return its version_id."""
     line = (response.status, response.http_version, response.reason)
-    content = (response.content_type, response.charset, response.headers)
+    content = (response.content_type, response.charset, response.headers, response.truncated)
     connection.execute(
         "INSERT INTO version (page_id, visited_at, body_id, status, http_version, reason,"
-        " content_type, charset, headers) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        " content_type, charset, headers, truncated) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (page_id, visited_at, body_id, *line, *content),
     )
     return connection.last_insert_rowid()
@@ -172,4 +172,4 @@ def body_identity(connection: apsw.Connection, version_id: int) -> tuple[int, by
 
 
 def _row(row: tuple[Any, ...]) -> VersionRow:
-    return VersionRow(*(*row[:7], StoredResponse(*row[7:])))
+    return VersionRow(*(*row[:7], StoredResponse(*(*row[7:-1], bool(row[-1])))))

@@ -299,7 +299,7 @@ class VisitStatus(BaseModel):
 
 
 class VersionStatus(BaseModel):
-    """One stored copy."""
+    """One stored copy; `truncated`: only the start of a page that is larger than the limits."""
 
     version_id: int
     visited_at: float
@@ -307,6 +307,7 @@ class VersionStatus(BaseModel):
     content_type: str | None
     size_bytes: int
     stored_bytes: int
+    truncated: bool = False
 
 
 class ModelStatus(BaseModel):
