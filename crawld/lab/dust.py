@@ -1,12 +1,13 @@
 """Crawls a simulated site of duplicate URLs with and without rules, and counts what rules save.
 
 The crawl is breadth-first. Rules are learnt from the URLs found so far each time their number has
-grown by a share, by the same code as in the daemon. Only the measures use the truth.
+grown by a share, by the same code as in the daemon; rules in force are compared on by pairs that
+were visited anyway. Only the measures use the truth.
 """
 
 from __future__ import annotations
 
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import islice
@@ -14,8 +15,9 @@ from typing import Final, Protocol
 
 from crawld.core.dust.learning import AskedPair, ComparedPair, HostTrials
 from crawld.core.dust.likely import sections_of
-from crawld.core.dust.rules import HostRules
-from crawld.core.dust.trial import TrialResult, extra_fetches
+from crawld.core.dust.rules import DustRule, HostRules
+from crawld.core.dust.trial import MANY_CANONICALS, TrialEvidence, TrialResult, extra_fetches
+from crawld.core.dust.watch import WatchedRule, first_score, watch_pair
 
 FIRST_LEARNT: Final = 100
 """Fetches before the first learning."""
@@ -55,6 +57,7 @@ class DustFigures:
         wrong: hidden URLs whose text is not that of the URL that stands for them.
         missed: pages of which no URL was fetched.
         rules: how many hold.
+        withdrawn: rules that held for a time.
     """
 
     urls: int
@@ -67,6 +70,7 @@ class DustFigures:
     wrong: int
     missed: int
     rules: int
+    withdrawn: int
 
     @property
     def avoided(self) -> float:
@@ -109,6 +113,15 @@ class _Crawl:
             self._find(link)
         return duplicate
 
+    def set_rules(self, rules: HostRules) -> None:
+        """Put rules in force; URLs that they hide no more return."""
+        self.rules = rules
+        for target, canonical in list(self.hidden.items()):
+            found = rules.apply_to_target(target)
+            if found is None or found[0] != canonical:
+                del self.hidden[target]
+                self.queue.append(target)
+
     def _find(self, target: str) -> None:
         if target not in self.known:
             self.known[target] = None
@@ -122,7 +135,8 @@ def simulate_dust(site: DuplicateSite, seed: int, learnt_after: float = 0.02) ->
     while (target := plain.next()) is not None:
         flags.append(plain.fetch(target))
     begin = int(learnt_after * len(flags))
-    crawl, trials, validation, fetches, after = _Crawl(site), None, 0, 0, 0
+    crawl, trials, validation, fetches, after = _Crawl(site), HostTrials(HostRules()), 0, 0, 0
+    watch = _Watch()
     learn_at = float(FIRST_LEARNT)
     while (target := crawl.next()) is not None:
         duplicate = crawl.fetch(target)
@@ -131,11 +145,12 @@ def simulate_dust(site: DuplicateSite, seed: int, learnt_after: float = 0.02) ->
         if fetches < learn_at:
             continue
         learn_at = GROWTH * fetches
-        if trials is None:
-            trials = HostTrials(HostRules(sections=sections_of(crawl.known)))
+        if not trials.rules.sections:
+            trials.rules = HostRules(sections=sections_of(crawl.known))
         left = int(VALIDATION_SHARE * len(crawl.known)) - validation
         validation += _learn(crawl, trials, seed, left)
-        crawl.rules = trials.rules
+        watch.compare(crawl, trials)
+        crawl.set_rules(trials.rules)
     found = crawl.hidden.items()
     return DustFigures(
         urls=len(flags),
@@ -148,7 +163,52 @@ def simulate_dust(site: DuplicateSite, seed: int, learnt_after: float = 0.02) ->
         wrong=sum(site.page_of(one) != site.page_of(other) for one, other in found),
         missed=len(plain.shown - crawl.shown),
         rules=len(crawl.rules.rules),
+        withdrawn=len(watch.withdrawn),
     )
+
+
+class _Watch:
+    """Compares the pairs of rules in force that take no fetch."""
+
+    def __init__(self) -> None:
+        self.withdrawn: set[DustRule] = set()
+        self._scores: dict[DustRule, WatchedRule] = {}
+        self._compared: set[str] = set()
+        self._under: dict[str, set[str]] = defaultdict(set)
+
+    def compare(self, crawl: _Crawl, trials: HostTrials) -> None:
+        """Compare visited URLs with the visited URLs that stand for them; withdraw rules."""
+        evidence = trials.evidence()
+        for rule in trials.rules.rules - self._scores.keys():
+            found = evidence.get(rule, TrialEvidence())
+            self._scores[rule] = WatchedRule(
+                found.equal, found.differing, first_score(found.differing)
+            )
+        for target in [one for one in crawl.visited if one not in self._compared]:
+            mapped = trials.rules.apply_to_target(target)
+            if mapped is not None and mapped[0] in crawl.visited:
+                self._compared.add(target)
+                self._count(crawl, trials, target, mapped)
+
+    def _count(
+        self,
+        crawl: _Crawl,
+        trials: HostTrials,
+        target: str,
+        mapped: tuple[str, tuple[DustRule, ...]],
+    ) -> None:
+        canonical, used = mapped
+        own, theirs = crawl.visited[target], crawl.visited[canonical]
+        self._under[theirs].add(canonical)
+        if own == theirs and len(self._under[theirs]) >= MANY_CANONICALS:
+            return
+        watched = watch_pair([self._scores[rule] for rule in used], equal=own == theirs)
+        self._scores.update(zip(used, watched, strict=True))
+        lost = {rule for rule in used if self._scores[rule].is_withdrawn}
+        if lost:
+            self.withdrawn |= lost
+            trials.refused |= lost
+            trials.rules = HostRules(trials.rules.rules - lost, trials.rules.sections)
 
 
 def _learn(crawl: _Crawl, trials: HostTrials, seed: int, budget: int) -> int:

@@ -100,7 +100,10 @@ class HostTrials:
         rewrite, section = rule
         rivals: tuple[Rewrite, ...] = ()
         if rewrite.form is RewriteForm.VALUE:
-            rivals = (Rewrite(RewriteForm.DROP, rewrite.name),)
+            whole = DustRule(Rewrite(RewriteForm.DROP, rewrite.name), section)
+            if whole in self.refused and self._was_mostly_equal(whole):
+                return False
+            rivals = (whole.rewrite,)
         elif rewrite.form in (RewriteForm.SLASH, RewriteForm.UNSLASH):
             rivals = (Rewrite(RewriteForm.SLASH), Rewrite(RewriteForm.UNSLASH))
         tried = self.open | self.rules.rules
@@ -109,6 +112,11 @@ class HostTrials:
         members = Counter(pair.canonical for pair in pairs)
         seen = {pair.canonical for pair in pairs if pair.canonical_known}
         return sum(n + (one in seen) >= 2 for one, n in members.items()) >= LEAST_SUPPORT
+
+    def _was_mostly_equal(self, rule: DustRule) -> bool:
+        """Whether a rule that failed is wrong for few URLs: then no value alone decides."""
+        found = self.evidence().get(rule, TrialEvidence())
+        return found.equal > found.differing
 
     def choose(self, is_visited: Callable[[str], bool]) -> list[AskedPair]:
         """Return the next pairs to compare, those first of which most depends.

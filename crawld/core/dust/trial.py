@@ -9,11 +9,9 @@ are wrong for `GOOD_SHARE` or less. A rewrite that is wrong for `BAD_SHARE` pass
 anywhere: then `SECTION_PAIRS` pairs of its own are enough, so that a rewrite that is wrong for half
 of a section passes with probability 2 ** -SECTION_PAIRS at most, in that section.
 
-A rule that holds is tested on: its score is capped, so that an old rule is withdrawn after as few
-differences as a new one.
+A rule that holds is tested on (`watch`).
 
-Source: Wald 1945, "Sequential tests of statistical hypotheses"; Page 1954, "Continuous inspection
-schemes" (the capped score).
+Source: Wald 1945, "Sequential tests of statistical hypotheses".
 """
 
 from __future__ import annotations
@@ -103,16 +101,6 @@ def judge_trial(own: TrialEvidence, others: TrialEvidence) -> TrialResult:
     both = own + others
     enough = own.equal >= SECTION_PAIRS and both.score >= HOLDS_FROM
     return TrialResult.HOLDS if enough and not both.differing else TrialResult.OPEN
-
-
-def score_after(score: float, *, equal: bool) -> float:
-    """Return the score of a rule that holds after one more pair; the rule is withdrawn at 0.
-
-    >>> first = score_after(HOLDS_FROM, equal=False)
-    >>> first > 0, score_after(first, equal=False) > 0
-    (True, False)
-    """
-    return min(HOLDS_FROM, score + (EQUAL_STEP if equal else DIFFERING_STEP))
 
 
 class Pair(NamedTuple):

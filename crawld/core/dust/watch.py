@@ -1,0 +1,82 @@
+"""Whether a rule in force still holds: every pair of pages that is compared counts.
+
+A trial separates rules from rewrites that are wrong for a fifth of their URLs. What is wrong for
+one URL in twenty is found afterwards, by the pairs that take no visit (URLs that were visited
+before the rule, whose canonical URL is visited now), and by the hidden pages that are visited
+again. Each pair adds to a capped score; two differences in a short time withdraw a rule.
+
+A pair may use several rules. All count it, but a difference lowers the score of one: the rule with
+the largest share of differing pairs.
+
+Source: Page 1954, "Continuous inspection schemes".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from math import log
+from typing import Final, NamedTuple
+
+from crawld.core.dust.trial import HOLDS_FROM
+
+WATCHED_GOOD_SHARE: Final = 0.002
+"""Share of differing pairs of a rule that is right: its pages were read at about one time."""
+
+WATCHED_BAD_SHARE: Final = 0.05
+"""Share of differing pairs with which a rule is soon withdrawn."""
+
+EQUAL_STEP: Final = log((1.0 - WATCHED_GOOD_SHARE) / (1.0 - WATCHED_BAD_SHARE))
+DIFFERING_STEP: Final = log(WATCHED_GOOD_SHARE / WATCHED_BAD_SHARE)
+
+
+class WatchedRule(NamedTuple):
+    """What the pairs of a rule in force say.
+
+    Attributes:
+        equal: equal pairs, those of its trial included.
+        differing: differing pairs likewise.
+        score: the rule is withdrawn at 0.
+    """
+
+    equal: int = 0
+    differing: int = 0
+    score: float = HOLDS_FROM
+
+    @property
+    def is_withdrawn(self) -> bool:
+        """Whether too many pairs differed."""
+        return self.score <= 0.0
+
+
+def first_score(differing: int) -> float:
+    """Return the score of a rule that has passed its trial with some differing pairs.
+
+    >>> first_score(0) > first_score(1) > first_score(9) > 0
+    True
+    """
+    return max(EQUAL_STEP, HOLDS_FROM + differing * DIFFERING_STEP)
+
+
+def watch_pair(rules: Collection[WatchedRule], *, equal: bool) -> list[WatchedRule]:
+    """Return the rules that a pair used, in their order, after the pair was compared.
+
+    >>> new, old = WatchedRule(equal=20), WatchedRule(equal=90)
+    >>> [round(one.score, 2) for one in watch_pair([new, old], equal=False)]
+    [1.33, 4.55]
+    """
+    if equal:
+        return [
+            WatchedRule(one.equal + 1, one.differing, min(HOLDS_FROM, one.score + EQUAL_STEP))
+            for one in rules
+        ]
+    blamed = max(rules, key=_suspicion, default=None)
+    return [
+        WatchedRule(
+            one.equal, one.differing + 1, one.score + (DIFFERING_STEP if one is blamed else 0.0)
+        )
+        for one in rules
+    ]
+
+
+def _suspicion(rule: WatchedRule) -> float:
+    return (rule.differing + 0.5) / (rule.equal + rule.differing + 1.0)
