@@ -11,6 +11,7 @@ from typing import Annotated, Literal
 import typer
 
 from crawld.cli.lab_all import run_all
+from crawld.cli.lab_dust import dust
 from crawld.cli.lab_fit import fit
 from crawld.cli.lab_output import progress, write_json
 from crawld.cli.lab_replicas import prune, replicas
@@ -28,6 +29,7 @@ app.command("all")(run_all)
 app.command()(fit)
 app.command()(replicas)
 app.command()(prune)
+app.command()(dust)
 
 _UNITS_S = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0, "w": 7 * 86_400.0, "y": 365 * 86_400.0}
 

@@ -168,6 +168,14 @@ EXPERIMENTS: Final = (
         ("hosts", "pruned", "wrongly", "saved", "before", "after"),
     ),
     Experiment(
+        "dust",
+        "Duplicate requests that learnt rules avoid on simulated sites, and wrong merges",
+        "Bar-Yossef, Keidar, Schonfeld (2009): rules from lists of URLs, verified by few fetches",
+        ("dust", "--site", "all", "--seeds", "5", "--json"),
+        {"--site": "causes,comments", "--seeds": "1", "--pages": "300"},
+        ("site", "seed", "urls", "avoided", "validation_share", "wrong", "missed"),
+    ),
+    Experiment(
         "replicas",
         "Replicas found without labels on simulated webs",
         "UFMG: areas under the curve PNU .9950, PU .9908, NU .9688, upper bound .9956",

@@ -28,8 +28,8 @@ GROWTH: Final = 1.2
 MOST_LEARNT: Final = 12_000
 """URLs read in one learning, the first that were found."""
 
-VALIDATION_SHARE: Final = 0.018
-"""Most fetches for validation, as a share of the URLs known so far."""
+VALIDATION_SHARE: Final = 0.01
+"""Most fetches for validation, as a share of the URLs known so far; as in the daemon."""
 
 
 class DuplicateSite(Protocol):

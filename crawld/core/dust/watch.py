@@ -62,7 +62,7 @@ def watch_pair(rules: Collection[WatchedRule], *, equal: bool) -> list[WatchedRu
 
     >>> new, old = WatchedRule(equal=20), WatchedRule(equal=90)
     >>> [round(one.score, 2) for one in watch_pair([new, old], equal=False)]
-    [1.33, 4.55]
+    [1.34, 4.55]
     """
     if equal:
         return [

@@ -89,7 +89,7 @@ class DustRuleRow(NamedTuple):
         status: trial, holds, refused or withdrawn.
         word: what the operator said: confirmed, revoked or None.
         equal: pairs of pages compared that were equal.
-        score: what the pairs say; see `core/dust/trial.py`.
+        score: what the pairs say; see `trial` and `watch` in `core/dust`.
         look_at: when pages that it hides are visited again.
     """
 

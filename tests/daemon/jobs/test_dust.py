@@ -6,10 +6,14 @@ import httpx
 import pytest
 
 from crawld.cli.dust import dust_table
+from crawld.core.dust.rewrite import Rewrite, RewriteForm
+from crawld.core.dust.rules import DustRule
+from crawld.core.dust.trial import HOLDS_FROM
 from crawld.core.url import target_of
 from crawld.daemon.api.schemas.dust import DustList
 from crawld.simweb.message import build_response
 from crawld.simweb.page_text import make_sentence
+from crawld.store.frontier import dust
 from tests.daemon.harness import run_job, until, until_done
 
 HOST = "a.test"
@@ -21,11 +25,13 @@ class SessionWeb:
 
     Attributes:
         sessions_count: whether the text depends on the session id.
+        counted: articles of which it does in any case.
     """
 
     def __init__(self, articles=24, sessions=5):
         self.hosts = (HOST,)
         self.sessions_count = False
+        self.counted = frozenset()
         plain = [f"/article/{number}" for number in range(articles)]
         self.links = [
             *plain,
@@ -39,7 +45,8 @@ class SessionWeb:
 
     def text_of(self, target):
         """Return what decides the text of a target."""
-        return target if self.sessions_count else target.partition("?zid=")[0]
+        plain = target.partition("?zid=")[0]
+        return target if self.sessions_count or plain in self.counted else plain
 
     def handle(self, request):
         seed = zlib.crc32(self.text_of(request.target).encode())
@@ -174,3 +181,24 @@ async def test_the_operator_revokes_and_confirms_a_rule(world):
         await w.learn()
         assert w.hidden()
         assert (await control.post("/dust/forget", json={"number": 999})).status_code == 404
+
+
+async def test_pages_that_were_visited_anyway_withdraw_a_rule_that_is_wrong_for_few(world):
+    w = await world()
+    w.site.counted = {f"/article/{number}" for number in (2, 7, 12, 17)}
+    await until(lambda: w.visited() >= 120, what="the first pages")
+    w.running.set_paused(paused=True)
+    await w.running.crawl.recorder.drain()
+    rule = DustRule(Rewrite(RewriteForm.DROP, "zid"), "article")
+    database, now = w.running.database, w.running.clock.now()
+    [(origin_id,)] = w.mirror.rows("SELECT origin_id FROM origin")
+    await database.write(dust.put_origin, origin_id, ["article"], 10_000, now)
+    await database.write(dust.add_trials, origin_id, [rule], now)
+    [row] = await database.read(dust.list_rules, origin_id)
+    await database.write(dust.put_evidence, row.dust_rule_id, 22, 0, HOLDS_FROM)
+    await database.write(dust.set_status, row.dust_rule_id, "holds", now, now + DAY_S)
+    visited = w.visited()
+    await w.learn()
+    assert w.rules("withdrawn") == [("drop", "zid", "", "article")]
+    assert w.visited() == visited
+    assert w.hidden() == {}

@@ -12,13 +12,13 @@ from typing import Final, TypeVar
 import apsw
 
 from crawld.core.dust.rules import DustRule, HostRules
-from crawld.core.dust.trial import score_after
-from crawld.core.page import PageState
+from crawld.core.dust.watch import WatchedRule, watch_pair
+from crawld.core.page import Outcome, PageState
 from crawld.core.url import target_of
 from crawld.daemon.crawl.context import BackgroundWork, CrawlContext
 from crawld.daemon.frontier.dust_rules import ReplacedUrl
 from crawld.daemon.jobs.dust.asking import PageAsking
-from crawld.daemon.jobs.dust.page_texts import PageTexts, Sameness
+from crawld.daemon.jobs.dust.page_texts import PageTexts, Sameness, shows_text
 from crawld.daemon.jobs.dust.trials import OriginTrials
 from crawld.daemon.pacing import LoopSlices, PacedReader
 from crawld.store.frontier import dust, dust_page, frontier
@@ -43,6 +43,15 @@ KEPT_HIDDEN: Final = 1_000
 ASKED_S: Final = 3 * 86_400.0
 """How long a page waits for a visit before it is compared no more."""
 
+COMPARED_IDS: Final = 12_000
+"""Range of page_ids in which a run searches for visited pages to compare."""
+
+MOST_COMPARED: Final = 100
+"""Visited pages that a run compares with the pages that stand for them."""
+
+MOST_SETTLED: Final = 400
+"""Pages asked for that a run reads."""
+
 LOOKED_AT: Final = 3
 """Hidden pages of a rule that are visited at a time."""
 
@@ -65,6 +74,7 @@ class OriginHiding(BackgroundWork):
         self._texts = texts
         self._asking = asking
         self._trials = trials
+        self._compared_up_to: dict[int, int] = {}
 
     # --- hiding ----------------------------------------------------------------------------------
 
@@ -174,12 +184,44 @@ class OriginHiding(BackgroundWork):
             pause_s = min(max(now - one.since, SHORTEST_LOOK_S), LONGEST_LOOK_S)
             await self._database.write(dust.look_again, one.dust_rule_id, now + pause_s)
 
+    async def compare_visited(self, origin: DustOrigin, rules: HostRules) -> None:
+        """Let visited pages be compared with the visited pages that stand for them: no visit more.
+
+        Each run reads a part of the pages; the next one goes on after it.
+        """
+        first, last = await self._database.read(dust_page.page_range, origin.host_id)
+        begin = self._compared_up_to.get(origin.origin_id, 0)
+        begin = begin if first <= begin < last else first - 1
+        end = min(begin + COMPARED_IDS, last)
+        rows: list[DustPageRow] = []
+        now = self._clock.now()
+        for after in range(begin, end, IDS_AT_ONCE):
+            up_to = min(after + IDS_AT_ONCE, end)
+            pages = await self._paced.read(dust_page.urls, origin.origin_id, after, up_to)
+            found = await self._workers.run(_to_compare, pages, rules, abandon_on_cancel=True)
+            slices = LoopSlices()
+            for page, url in found:
+                await slices.pause()
+                twin = self._database.look_up(dust_page.seen_page, url)
+                own = self._database.look_up(dust_page.seen_page, page.url)
+                if twin is None or own is None or not shows_text(twin):
+                    continue
+                if shows_text(own) or own.last_outcome is Outcome.MOVED:
+                    what = page.page_id, page.url, target_of(url), "asked", now
+                    rows.append(DustPageRow(*what, None, "", None, 0))
+            if len(rows) >= MOST_COMPARED:
+                end = up_to
+                break
+        self._compared_up_to[origin.origin_id] = end
+        for part in _slices(rows, WRITTEN_AT_ONCE):
+            await self._database.write(dust_page.put, origin.origin_id, part)
+
     async def settle(
         self, origin: DustOrigin, rows: Sequence[DustRuleRow], rules: HostRules
     ) -> bool:
         """Compare the pages that were asked for and visited; return whether a rule is withdrawn."""
         asked = await self._database.read(
-            dust_page.of_verdict, origin.origin_id, "asked", WRITTEN_AT_ONCE
+            dust_page.of_verdict, origin.origin_id, "asked", MOST_SETTLED
         )
         scores = {row.rule: row for row in rows if row.applies}
         now = self._clock.now()
@@ -210,15 +252,13 @@ class OriginHiding(BackgroundWork):
     def _score(scores: dict[DustRule, DustRuleRow], used: Sequence[DustRule], verdict: str) -> None:
         if verdict not in (Sameness.EQUAL.value, Sameness.DIFFERS.value):
             return
-        equal = verdict == Sameness.EQUAL.value
-        for rule in used:
-            row = scores.get(rule)
-            if row is not None:
-                scores[rule] = row._replace(
-                    equal=row.equal + equal,
-                    differing=row.differing + (not equal),
-                    score=score_after(row.score, equal=equal),
-                )
+        known = [scores[rule] for rule in used if rule in scores]
+        watched = watch_pair(
+            [WatchedRule(row.equal, row.differing, row.score) for row in known],
+            equal=verdict == Sameness.EQUAL.value,
+        )
+        for row, after in zip(known, watched, strict=True):
+            scores[row.rule] = row._replace(**after._asdict())
 
     async def _store_scores(
         self, rows: Sequence[DustRuleRow], scores: dict[DustRule, DustRuleRow]
@@ -255,6 +295,16 @@ def _to_hide(pages: Sequence[KnownUrl], rules: HostRules) -> list[tuple[KnownUrl
         if (unvisited or equal) and (mapped := rules.apply(page.url)) is not None:
             found.append((page, mapped.url))
     return found
+
+
+def _to_compare(pages: Sequence[KnownUrl], rules: HostRules) -> list[tuple[KnownUrl, str]]:
+    """Return visited pages that were not compared, with the URL that stands for each."""
+    visited = (
+        page
+        for page in pages
+        if page.state is PageState.VISITED and page.visited and page.verdict is None
+    )
+    return [(page, found.url) for page in visited if (found := rules.apply(page.url)) is not None]
 
 
 def _hide(connection: apsw.Connection, origin_id: int, rows: Sequence[DustPageRow]) -> int:

@@ -69,7 +69,7 @@ class PageTexts(BackgroundWork):
 
     async def chrome(self, pages: Iterable[SeenPage]) -> frozenset[int]:
         """Return the blocks that stand on many of some pages of different texts."""
-        found = [await self._read(page) for page in pages if _is_good(page)]
+        found = [await self._read(page) for page in pages if shows_text(page)]
         return chrome_of(blocks for blocks in found if blocks is not None)
 
     async def compare(
@@ -80,13 +80,13 @@ class PageTexts(BackgroundWork):
         A redirect to that page is the word of the server. A page that is absent has no text, so
         that nothing stands for it.
         """
-        if not _is_good(canonical):
+        if not shows_text(canonical):
             absent = canonical.last_outcome in _ABSENT
             return Compared(Sameness.DIFFERS if absent else Sameness.UNKNOWN)
         moved = page.last_outcome is Outcome.MOVED
         if moved and page.redirect_url != canonical.url:
             return Compared(Sameness.DIFFERS)
-        if not moved and not _is_good(page):
+        if not moved and not shows_text(page):
             absent = page.last_outcome in _ABSENT
             return Compared(Sameness.DIFFERS if absent else Sameness.UNKNOWN)
         theirs = await self._read(canonical)
@@ -135,7 +135,8 @@ class _ReadCopy(NamedTuple):
     rules: VolatileRules
 
 
-def _is_good(page: SeenPage) -> bool:
+def shows_text(page: SeenPage) -> bool:
+    """Whether the last visit of a page found a text."""
     return page.version_id is not None and page.last_outcome in _GOOD
 
 

@@ -9,7 +9,8 @@ from typing import Final
 from crawld.core.dust.learning import AskedPair, ComparedPair, HostTrials
 from crawld.core.dust.likely import sections_of
 from crawld.core.dust.rules import DustRule, HostRules
-from crawld.core.dust.trial import HOLDS_FROM, TrialEvidence, TrialResult, extra_fetches
+from crawld.core.dust.trial import TrialEvidence, TrialResult, extra_fetches
+from crawld.core.dust.watch import first_score
 from crawld.core.url import target_of
 from crawld.daemon.crawl.context import BackgroundWork, CrawlContext
 from crawld.daemon.jobs.dust.asking import PageAsking
@@ -225,13 +226,14 @@ class OriginTrials(BackgroundWork):
                 continue
             own = evidence.get(row.rule, TrialEvidence())
             result = decided.get(row.rule)
-            score = HOLDS_FROM if result is TrialResult.HOLDS else own.score
+            holds = result is TrialResult.HOLDS
+            score = first_score(own.differing) if holds else own.score
             if (own.equal, own.differing) != (row.equal, row.differing) or result is not None:
                 await self._database.write(
                     dust.put_evidence, row.dust_rule_id, own.equal, own.differing, score
                 )
             if result is not None:
-                status: RuleStatus = "holds" if result is TrialResult.HOLDS else "refused"
+                status: RuleStatus = "holds" if holds else "refused"
                 await self._database.write(
                     dust.set_status, row.dust_rule_id, status, now, now + FIRST_LOOK_S
                 )

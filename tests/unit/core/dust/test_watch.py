@@ -1,0 +1,75 @@
+import doctest
+
+import pytest
+
+from crawld.core.dust import watch
+from crawld.core.dust.trial import HOLDS_FROM
+from crawld.core.dust.watch import (
+    WATCHED_BAD_SHARE,
+    WATCHED_GOOD_SHARE,
+    WatchedRule,
+    first_score,
+    watch_pair,
+)
+
+
+def withdrawn_within(share, pairs):
+    """Return the exact probability that a rule is withdrawn within so many pairs."""
+    withdrawn, there = 0.0, {round(HOLDS_FROM, 9): 1.0}
+    for _ in range(pairs):
+        after = {}
+        for score, probability in there.items():
+            for equal, weight in ((True, 1.0 - share), (False, share)):
+                [rule] = watch_pair([WatchedRule(score=score)], equal=equal)
+                if rule.is_withdrawn:
+                    withdrawn += probability * weight
+                elif probability > 1e-9:
+                    key = round(rule.score, 9)
+                    after[key] = after.get(key, 0.0) + probability * weight
+        there = after
+    return withdrawn
+
+
+def test_a_rule_that_is_wrong_for_few_urls_is_soon_withdrawn():
+    assert withdrawn_within(WATCHED_BAD_SHARE, 100) > 0.9
+    assert withdrawn_within(0.10, 40) > 0.9
+    assert withdrawn_within(0.5, 10) > 0.98
+
+
+def test_a_rule_that_is_right_stays():
+    assert withdrawn_within(0.0, 1_000) == 0.0
+    assert withdrawn_within(WATCHED_GOOD_SHARE, 200) < 0.03
+
+
+def test_one_difference_withdraws_no_rule_and_is_forgotten():
+    [rule] = watch_pair([WatchedRule()], equal=False)
+    assert not rule.is_withdrawn
+    for _ in range(70):
+        [rule] = watch_pair([rule], equal=True)
+    assert rule.score == HOLDS_FROM
+    [rule] = watch_pair(watch_pair([rule], equal=False), equal=False)
+    assert rule.is_withdrawn
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_the_rule_with_most_differing_pairs_is_blamed(order):
+    right, wrong = WatchedRule(equal=200, differing=2), WatchedRule(equal=20, differing=2)
+    for _ in range(2):
+        right, wrong = watch_pair([right, wrong][::order], equal=False)[::order]
+    assert wrong.is_withdrawn
+    assert right.score == HOLDS_FROM
+    assert (right.differing, wrong.differing) == (4, 4)
+
+
+def test_a_pair_without_a_rule_changes_nothing():
+    assert watch_pair([], equal=False) == []
+
+
+def test_a_rule_that_passed_with_differences_has_less_left():
+    assert first_score(0) == HOLDS_FROM
+    [rule] = watch_pair([WatchedRule(score=first_score(1))], equal=False)
+    assert rule.is_withdrawn
+
+
+def test_examples():
+    assert doctest.testmod(watch).failed == 0
