@@ -20,7 +20,7 @@ LINKS: Final = 14
 _HEX: Final = "0123456789abcdef"
 
 
-class ShapeSite:
+class ShapedSite:
     """A site of one shape; targets are paths with queries."""
 
     def __init__(self, seed: int, pages: int = 1_000) -> None:
@@ -73,7 +73,7 @@ def _hex(rng: random.Random, length: int = 16) -> str:
     return "".join(rng.choice(_HEX) for _ in range(length))
 
 
-class WikiSite(ShapeSite):
+class WikiShape(ShapedSite):
     """A wiki: skins and print views are duplicates; revisions, histories, redirect pages are not.
 
     The latest revision is a duplicate of its page, and one page in ten has no other.
@@ -117,7 +117,7 @@ class WikiSite(ShapeSite):
         return f"/index.php{_query(rng, items, shuffled=rng.random() < 0.3)}"
 
 
-class ShopSite(ShapeSite):
+class ShopShape(ShapedSite):
     """A shop: the order of filters and where a reader came from say nothing; filters do.
 
     Many filters find nothing, and answer the same. One product in twelve has variants.
@@ -160,7 +160,7 @@ class ShopSite(ShapeSite):
         return f"/list/{number % 40}{_query(rng, items)}"
 
 
-class ForumSite(ShapeSite):
+class ForumShape(ShapedSite):
     """A forum: session ids, the number of the board, `start=0`, searched words are duplicates.
 
     Later parts of a topic are not; profiles show all guests the same login.
@@ -197,7 +197,7 @@ class ForumSite(ShapeSite):
         return f"/viewtopic.php{_query(rng, items, shuffled=False)}"
 
 
-class CalendarSite(ShapeSite):
+class CalendarShape(ShapedSite):
     """A calendar: a month without events shows its year alone, one in ten has events."""
 
     def _page(self, path: str, given: Mapping[str, str]) -> str:
@@ -221,7 +221,7 @@ class CalendarSite(ShapeSite):
         return f"/events{_query(rng, items, shuffled=False)}"
 
 
-class MatrixSite(ShapeSite):
+class MatrixShape(ShapedSite):
     """Parameters in the path: sessions and doors say nothing, editions do."""
 
     def _page(self, path: str, given: Mapping[str, str]) -> str:
@@ -244,7 +244,7 @@ class MatrixSite(ShapeSite):
         return f"/book/{';'.join([str(number), *parts])}{_query(rng, items)}"
 
 
-class LanguageSite(ShapeSite):
+class LanguageShape(ShapedSite):
     """Languages: English is the default; French is translated for one page in four only."""
 
     def _page(self, path: str, given: Mapping[str, str]) -> str:
@@ -265,7 +265,7 @@ class LanguageSite(ShapeSite):
         return f"/{language}/{number}" if kind < 0.8 else f"/{number}?hl={language}"
 
 
-class DeepSite(ShapeSite):
+class DeepShape(ShapedSite):
     """One parameter means something in some folders below one section, and nothing in others."""
 
     def _page(self, path: str, given: Mapping[str, str]) -> str:
@@ -283,7 +283,7 @@ class DeepSite(ShapeSite):
         return f"/docs/{folder}/{number}{_query(rng, items)}"
 
 
-class ShortIdSite(ShapeSite):
+class ShortIdShape(ShapedSite):
     """Short identifiers in which the case counts, beside names in which it does not.
 
     Half of the identifiers are taken; the others answer with one error page.
@@ -303,7 +303,7 @@ class ShortIdSite(ShapeSite):
         return name
 
 
-class CommentSite(ShapeSite):
+class CommentShape(ShapedSite):
     """A view with comments that differs for the few pages that have any."""
 
     share = 0.05
@@ -322,15 +322,15 @@ class CommentSite(ShapeSite):
         return f"/story/{number}{_query(rng, items, shuffled=False)}"
 
 
-SHAPES: Final[Mapping[str, Callable[[int, int], ShapeSite]]] = {
-    "wiki": WikiSite,
-    "shop": ShopSite,
-    "forum": ForumSite,
-    "calendar": CalendarSite,
-    "matrix": MatrixSite,
-    "languages": LanguageSite,
-    "folders": DeepSite,
-    "short-ids": ShortIdSite,
-    "comments": CommentSite,
+SHAPES: Final[Mapping[str, Callable[[int, int], ShapedSite]]] = {
+    "wiki": WikiShape,
+    "shop": ShopShape,
+    "forum": ForumShape,
+    "calendar": CalendarShape,
+    "matrix": MatrixShape,
+    "languages": LanguageShape,
+    "folders": DeepShape,
+    "short-ids": ShortIdShape,
+    "comments": CommentShape,
 }
 """Sites by the name of their shape."""
