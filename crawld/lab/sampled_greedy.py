@@ -21,7 +21,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from crawld.core.change.renewal import EDGES_S, bin_counts
-from crawld.core.revisit.policies import VisitObservation
+from crawld.core.revisit.policies import PageSet, VisitObservation
+from crawld.core.revisit.slots import FREE
 
 Floats = NDArray[np.float64]
 Ids = NDArray[np.int64]
@@ -35,7 +36,7 @@ _MOST_STEPS = 10_000
 _MOST_REDRAWS = 64
 
 
-class SampledGreedy:
+class SampledGreedy(PageSet):
     """Selects the page with the largest mean gain of a few simulated renewals.
 
     Args:
@@ -46,31 +47,21 @@ class SampledGreedy:
     """
 
     def __init__(self, counts: Floats, *, conditional: bool, seed: int) -> None:
+        super().__init__()
         self._counts = counts.copy()
         self._cumulated = np.cumsum(self._counts, axis=1)
         self._conditional = conditional
         self._rng = np.random.default_rng([seed, 11])
         pages = len(counts)
-        self._held = np.zeros(pages, dtype=bool)
         self._in_flight = np.zeros(pages, dtype=bool)
         self._visited_at = np.full(pages, np.nan)
         self._changed_at = np.full(pages, np.nan)
         self._new: list[int] = []
 
-    def __len__(self) -> int:
-        return int(self._held.sum())
-
-    def __contains__(self, page: int) -> bool:
-        return bool(self._held[page])
-
-    def contains_many(self, pages: ArrayLike) -> NDArray[np.bool_]:
-        """Return whether each page is held."""
-        return np.asarray(self._held[np.asarray(pages)])
-
     def add(self, page: int, last_visit_at: float | None, weight: float = 1.0) -> None:
         """Add a page; importance has no effect."""
-        if not self._held[page]:
-            self._held[page] = True
+        if page not in self._slots:
+            self._slots.add(page)
             if last_visit_at is None:
                 self._new.append(page)
             else:
@@ -88,30 +79,19 @@ class SampledGreedy:
 
     def remove(self, page: int) -> None:
         """Remove a page."""
-        self._held[page] = self._in_flight[page] = False
+        if self._slots.remove(page) == FREE:
+            return
+        self._in_flight[page] = False
+        self._visited_at[page] = np.nan
         if page in self._new:
             self._new.remove(page)
-
-    def set_weight(self, page: int, weight: float) -> None:
-        """Ignore the importance."""
-
-    def record_hint(
-        self,
-        page: int,
-        at: float,
-        *,
-        trust: float = 1.0,
-        indirect: bool = False,
-        due_at: float | None = None,
-    ) -> None:
-        """Ignore the hint."""
 
     def select(self, now: float) -> int | None:
         """Return a new page, else the page whose draws gain the most."""
         if self._new:
             page = self._new.pop(0)
         else:
-            waiting = np.flatnonzero(self._held & ~self._in_flight & ~np.isnan(self._visited_at))
+            waiting = np.flatnonzero(~self._in_flight & ~np.isnan(self._visited_at))
             if len(waiting) == 0:
                 return None
             # Equal gains are usual, since most are 0: a random page of those.
@@ -122,9 +102,9 @@ class SampledGreedy:
 
     def record_visit(self, page: int, now: float, observation: VisitObservation | None) -> None:
         """Count the intervals that the visit found, and start a new one."""
-        self._in_flight[page] = False
-        if not self._held[page]:
+        if page not in self._slots:
             return
+        self._in_flight[page] = False
         if page in self._new:
             self._new.remove(page)
         if observation is not None and observation.changed:
@@ -139,8 +119,10 @@ class SampledGreedy:
 
     def release(self, page: int) -> None:
         """Put a selected page back."""
+        if page not in self._slots:
+            return
         self._in_flight[page] = False
-        if self._held[page] and np.isnan(self._visited_at[page]):
+        if np.isnan(self._visited_at[page]):
             self._new.insert(0, page)
 
     def _gains(self, pages: Ids, now: float) -> Floats:
