@@ -46,9 +46,9 @@ class LoopSlices:
             self._begin()
 
 
-def parts_of(items: Sequence[T]) -> Iterator[Sequence[T]]:
-    """Return the items in parts of `PART_ITEMS`."""
-    return (items[at : at + PART_ITEMS] for at in range(0, len(items), PART_ITEMS))
+def parts_of(items: Sequence[T], size: int = PART_ITEMS) -> Iterator[Sequence[T]]:
+    """Return the items in parts of a size; the last one may be smaller."""
+    return (items[begin : begin + size] for begin in range(0, len(items), size))
 
 
 class Pace:

@@ -21,7 +21,7 @@ from __future__ import annotations
 import gzip
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from enum import StrEnum
 from typing import Final
 from xml.parsers import expat
@@ -337,7 +337,7 @@ class DateStatistics:
         self._latest = now + CLOCK_TOLERANCE_S
         self._by_date: Counter[TimeSpan] = Counter()
 
-    def add(self, entries: list[ListedPage]) -> None:
+    def add(self, entries: Sequence[ListedPage]) -> None:
         """Count more entries."""
         self.count += len(entries)
         for _, changed, _ in entries:

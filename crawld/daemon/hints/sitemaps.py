@@ -31,6 +31,7 @@ from crawld.daemon.analyser import FEED_WEIGHT
 from crawld.daemon.crawl.context import BackgroundWork, CrawlContext
 from crawld.daemon.hints.documents import Document, DocumentFetcher, DocumentRequest
 from crawld.daemon.hints.source import HELD, AcceptPoll, Hint, Poll, PollTrouble
+from crawld.daemon.pacing import parts_of
 from crawld.sources.feed import MAX_FEED_BYTES, FeedError, read_feed
 from crawld.sources.listed_page import ListedPage, TimeSpan, change_bounds
 from crawld.sources.sitemap import (
@@ -81,7 +82,7 @@ class _OpenFile:
         digest: of the body as fetched.
         kind: format of the file; None: unknown.
         trouble: why it cannot be read to its end, None if it can.
-        rest: the entries not reported yet, in lists.
+        rest: the entries not reported yet, in parts.
         listed_at: time the reading began, Unix seconds.
     """
 
@@ -91,7 +92,7 @@ class _OpenFile:
     kind: SitemapKind | None
     dates: DateStatistics
     trouble: str | None
-    rest: Iterator[list[ListedPage]]
+    rest: Iterator[Sequence[ListedPage]]
     listed_at: float
 
 
@@ -235,7 +236,7 @@ class SitemapSource(BackgroundWork):
         rest = (
             _entries(kept, SitemapReader(), packed_here=is_ours)
             if found is None
-            else _slices(found)
+            else parts_of(found, PART_ENTRIES)
         )
         return _OpenFile(file, kept, digest, reader.kind, dates, trouble, rest, self._clock.now())
 
@@ -252,8 +253,8 @@ class SitemapSource(BackgroundWork):
         return replace(document, body=body)
 
     async def _next_piece(
-        self, url: str, entries: Iterator[list[ListedPage]]
-    ) -> list[ListedPage] | None:
+        self, url: str, entries: Iterator[Sequence[ListedPage]]
+    ) -> Sequence[ListedPage] | None:
         """Read the next piece of a file; None: there is no more."""
         await trio.lowlevel.checkpoint()
         return await self._analyser.run(next, entries, None, url=url, size_bytes=PIECE_BYTES)
@@ -377,11 +378,6 @@ def _entries(
             raise
     if not document.cut:
         yield reader.close()
-
-
-def _slices(entries: Sequence[ListedPage]) -> Iterator[list[ListedPage]]:
-    for start in range(0, len(entries), PART_ENTRIES):
-        yield list(entries[start : start + PART_ENTRIES])
 
 
 def _feed_entries(body: bytes, url: str) -> list[ListedPage]:

@@ -6,8 +6,8 @@ never visited, or was compared and is equal. One that was seen to differ is neve
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Final, TypeVar
+from collections.abc import Sequence
+from typing import Final
 
 import apsw
 
@@ -20,13 +20,11 @@ from crawld.daemon.frontier.dust_rules import ReplacedUrl
 from crawld.daemon.jobs.dust.asking import PageAsking
 from crawld.daemon.jobs.dust.page_texts import PageTexts, Sameness, shows_text
 from crawld.daemon.jobs.dust.trials import OriginTrials
-from crawld.daemon.pacing import LoopSlices, PacedReader
+from crawld.daemon.pacing import LoopSlices, PacedReader, parts_of
 from crawld.store.frontier import dust, dust_page, frontier
 from crawld.store.frontier.dust import DustOrigin, DustRuleRow
 from crawld.store.frontier.dust_page import DustPageRow, KnownUrl
 from crawld.store.frontier.frontier import Discovery
-
-T = TypeVar("T")
 
 REST_FACTOR: Final = 2.0
 """Rest after each slice, as a multiple of its work."""
@@ -91,7 +89,7 @@ class OriginHiding(BackgroundWork):
             up_to = min(after + IDS_AT_ONCE, last)
             pages = await self._paced.read(dust_page.urls, origin.origin_id, after, up_to)
             found = await self._workers.run(_to_hide, pages, rules, abandon_on_cancel=True)
-            for part in _slices(found, WRITTEN_AT_ONCE):
+            for part in parts_of(found, WRITTEN_AT_ONCE):
                 await self._hide_some(origin, part)
         return last
 
@@ -213,7 +211,7 @@ class OriginHiding(BackgroundWork):
                 end = up_to
                 break
         self._compared_up_to[origin.origin_id] = end
-        for part in _slices(rows, WRITTEN_AT_ONCE):
+        for part in parts_of(rows, WRITTEN_AT_ONCE):
             await self._database.write(dust_page.put, origin.origin_id, part)
 
     async def settle(
@@ -321,7 +319,3 @@ def _keep(
         for page in new
     ]
     _hide(connection, origin_id, rows)
-
-
-def _slices(items: Sequence[T], size: int) -> Iterator[Sequence[T]]:
-    return (items[begin : begin + size] for begin in range(0, len(items), size))

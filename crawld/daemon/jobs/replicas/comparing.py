@@ -13,9 +13,9 @@ import apsw
 from crawld.core.replica.agreement import MANY_PATHS, PageVerdict
 from crawld.core.revisit.due import AT_ONCE
 from crawld.daemon.crawl.context import BackgroundWork, CrawlContext
-from crawld.daemon.jobs.replicas.resting import REST_FACTOR, WRITTEN_AT_ONCE, slices
+from crawld.daemon.jobs.replicas.resting import REST_FACTOR, WRITTEN_AT_ONCE
 from crawld.daemon.jobs.replicas.twin_texts import TwinTexts
-from crawld.daemon.pacing import Pace, PacedReader
+from crawld.daemon.pacing import Pace, PacedReader, parts_of
 from crawld.store.replica import pages as replica_pages
 from crawld.store.replica import replica, twin, twin_facts
 from crawld.store.replica.replica import ReplicaRow
@@ -61,9 +61,9 @@ class ReplicaComparing(BackgroundWork):
                 await self._database.write(_put_compared, results)
             for facts, rows in results:
                 self._visit_twins(facts, rows)
-        for hosts in slices(list(compared), HOSTS_AT_ONCE):
+        for hosts in parts_of(list(compared), HOSTS_AT_ONCE):
             repeated = await self._paced.read(_repeated, hosts)
-            for pages in slices(repeated, WRITTEN_AT_ONCE):
+            for pages in parts_of(repeated, WRITTEN_AT_ONCE):
                 await self._database.write(twin.mark_repeated, pages)
         return compared
 

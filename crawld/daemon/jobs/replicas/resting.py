@@ -7,7 +7,7 @@ Some replicas are settled together, since most have few pages: count their secti
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Final, NamedTuple, TypeVar
+from typing import Final, NamedTuple
 
 import apsw
 
@@ -16,14 +16,12 @@ from crawld.core.replica.sections import SectionState
 from crawld.daemon.crawl.context import BackgroundWork, CrawlContext
 from crawld.daemon.jobs.replicas import section_plan
 from crawld.daemon.jobs.replicas.section_plan import PageMove, SectionPlan
-from crawld.daemon.pacing import PacedReader
+from crawld.daemon.pacing import PacedReader, parts_of
 from crawld.store.replica import due_pages, replica, twin
 from crawld.store.replica import pages as replica_pages
 from crawld.store.replica.pages import ResumedPage
 from crawld.store.replica.replica import ReplicaRow
 from crawld.store.replica.twin import TwinRow
-
-T = TypeVar("T")
 
 REST_FACTOR: Final = 2.0
 """Rest after each slice, as a multiple of its work."""
@@ -85,7 +83,7 @@ class ReplicaResting(BackgroundWork):
             for plan in plans
             if (states := plan.changed_states()) or plan.has_recounted
         ]
-        for part in slices(changed, REPLICAS_AT_ONCE):
+        for part in parts_of(changed, REPLICAS_AT_ONCE):
             await self._database.write(_put_counts, part)
 
     async def _move(self, plans: Sequence[SectionPlan]) -> None:
@@ -93,7 +91,7 @@ class ReplicaResting(BackgroundWork):
         place: section_plan.PagePlace | None = section_plan.START
         while place is not None:
             moves, place = await self._paced.read(section_plan.find_moves, plans, place)
-            for part in slices(moves, WRITTEN_AT_ONCE):
+            for part in parts_of(moves, WRITTEN_AT_ONCE):
                 now = plans[0].now
                 visit_at = [now + self._rng.uniform(0.0, UNVISITED_S) for _ in part]
                 resumed = await self._database.write(_put_moves, part, now, visit_at)
@@ -127,7 +125,7 @@ class ReplicaResting(BackgroundWork):
         parts = [
             Release(one.row, part, one.look_at)
             for one in releases
-            for part in list(slices(one.page_ids, WRITTEN_AT_ONCE)) or [()]
+            for part in list(parts_of(one.page_ids, WRITTEN_AT_ONCE)) or [()]
         ]
         for some in _together(parts):
             resumed = await self._database.write(_release, some, now)
@@ -136,7 +134,7 @@ class ReplicaResting(BackgroundWork):
 
     async def resume(self, row: ReplicaRow, page_ids: Sequence[int]) -> None:
         """Resume visits to some pages of a replica."""
-        for part in slices(page_ids, WRITTEN_AT_ONCE):
+        for part in parts_of(page_ids, WRITTEN_AT_ONCE):
             resumed = await self._database.write(replica_pages.resume, row.host_id, part)
             self._enqueue(row.host, resumed)
 
@@ -153,11 +151,6 @@ class ReplicaResting(BackgroundWork):
             pages = {page.page_id: page.visited for page in resumed if page.site_id == site_id}
             self._state.pages_of(host, site_id).resume(pages)
         self._state.schedule.wake(host.slot)
-
-
-def slices(items: Sequence[T], size: int) -> Iterator[Sequence[T]]:
-    """Return the items in parts of a size."""
-    return (items[begin : begin + size] for begin in range(0, len(items), size))
 
 
 def _together(releases: Iterable[Release]) -> Iterator[list[Release]]:
