@@ -33,9 +33,6 @@ class RequestedPages:
         """Note a page that is to be visited again."""
         self.page_ids.add(page_id)
 
-    def resume(self, pages: Iterable[int]) -> None:
-        """Do nothing: the crawl sees in the database that a page rests no more."""
-
     def take(self) -> set[int]:
         """Return the pages noted since the last call."""
         taken, self.page_ids = self.page_ids, set()
@@ -71,6 +68,8 @@ def replicas_context(
         sites={site_id: SimpleNamespace()},
         hosts=_EveryHost(),
         pages_of=lambda host, site_id: requested,
+        # The crawl sees in the database that a page rests no more.
+        resume_pages=lambda host_name, resumed: None,
         schedule=SimpleNamespace(wake=lambda slot: None),
     )
     config = Config()

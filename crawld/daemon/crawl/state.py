@@ -39,6 +39,7 @@ from crawld.store.frontier.frontier import PACKED, Caps, Discovery, NewPage
 from crawld.store.frontier.packed import DEFAULT_PACKING, Packing
 from crawld.store.frontier.page import PageRecord
 from crawld.store.frontier.refusal import Refusal
+from crawld.store.replica.pages import ResumedPage
 from crawld.store.visit import VisitRecord
 
 FEW_PAGES: Final = 64
@@ -359,6 +360,16 @@ class CrawlState:
                     queue.ahead.note_more()
                 self.schedule.wake(host.slot)
             await slices.pause()
+
+    def resume_pages(self, host_name: str, resumed: Sequence[ResumedPage]) -> None:
+        """Queue pages of a host that no longer rest; those of a removed site stay out."""
+        host = self.hosts.get(host_name)
+        if host is None or not resumed:
+            return
+        for site_id in {page.site_id for page in resumed} & set(self.sites):
+            pages = {page.page_id: page.visited for page in resumed if page.site_id == site_id}
+            self.pages_of(host, site_id).resume(pages)
+        self.schedule.wake(host.slot)
 
     def _queue_of(self, page: NewPage) -> tuple[HostState, PageQueue]:
         host = self.enter_host(page.host_id, split_url(page.url).host)

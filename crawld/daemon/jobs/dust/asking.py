@@ -6,6 +6,7 @@ from crawld.core.page import PageState
 from crawld.core.revisit.due import AT_ONCE
 from crawld.daemon.crawl.context import BackgroundWork
 from crawld.daemon.frontier.admission import Referrer
+from crawld.daemon.pacing import parts_of
 from crawld.store.frontier import dust_page
 from crawld.store.frontier.dust_page import SeenPage
 from crawld.store.replica import pages as suspended_pages
@@ -37,13 +38,6 @@ class PageAsking(BackgroundWork):
 
     async def resume(self, host_id: int, host_name: str, page_ids: list[int]) -> None:
         """Let hidden pages be visited again."""
-        for begin in range(0, len(page_ids), suspended_pages.SLICE):
-            some = page_ids[begin : begin + suspended_pages.SLICE]
+        for some in parts_of(page_ids, suspended_pages.SLICE):
             resumed = await self._database.write(suspended_pages.resume, host_id, some)
-            host = self._state.hosts.get(host_name)
-            if host is None:
-                continue
-            for site_id in {page.site_id for page in resumed} & set(self._state.sites):
-                own = {page.page_id: page.visited for page in resumed if page.site_id == site_id}
-                self._state.pages_of(host, site_id).resume(own)
-            self._state.schedule.wake(host.slot)
+            self._state.resume_pages(host_name, resumed)

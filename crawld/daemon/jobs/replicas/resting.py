@@ -96,7 +96,7 @@ class ReplicaResting(BackgroundWork):
                 visit_at = [now + self._rng.uniform(0.0, UNVISITED_S) for _ in part]
                 resumed = await self._database.write(_put_moves, part, now, visit_at)
                 for host_id, pages in resumed.items():
-                    self._enqueue(rows[host_id].host, pages)
+                    self._state.resume_pages(rows[host_id].host, pages)
 
     async def _ask(self, plans: Sequence[SectionPlan]) -> None:
         """Let unvisited pages be visited soon that may let others of their section be deferred."""
@@ -130,27 +130,18 @@ class ReplicaResting(BackgroundWork):
         for some in _together(parts):
             resumed = await self._database.write(_release, some, now)
             for one, pages in zip(some, resumed, strict=True):
-                self._enqueue(one.row.host, pages)
+                self._state.resume_pages(one.row.host, pages)
 
     async def resume(self, row: ReplicaRow, page_ids: Sequence[int]) -> None:
         """Resume visits to some pages of a replica."""
         for part in parts_of(page_ids, WRITTEN_AT_ONCE):
             resumed = await self._database.write(replica_pages.resume, row.host_id, part)
-            self._enqueue(row.host, resumed)
+            self._state.resume_pages(row.host, resumed)
 
     async def resume_all(self, row: ReplicaRow) -> None:
         """Resume visits to all pages of a replica."""
         while resumed := await self._database.write(replica_pages.resume, row.host_id):
-            self._enqueue(row.host, resumed)
-
-    def _enqueue(self, name: str, resumed: Sequence[ResumedPage]) -> None:
-        host = self._state.hosts.get(name)
-        if host is None or not resumed:
-            return
-        for site_id in {page.site_id for page in resumed} & set(self._state.sites):
-            pages = {page.page_id: page.visited for page in resumed if page.site_id == site_id}
-            self._state.pages_of(host, site_id).resume(pages)
-        self._state.schedule.wake(host.slot)
+            self._state.resume_pages(row.host, resumed)
 
 
 def _together(releases: Iterable[Release]) -> Iterator[list[Release]]:
