@@ -144,10 +144,8 @@ def _revisions(connection: apsw.Connection, pages: Sequence[ProbePage]) -> dict[
         version_id = page.version_id or 0
         if not 0 < version.body_bytes(connection, version_id) <= MAX_COPY_BYTES:
             continue
-        copy = version.read_copy(connection, version_id)
-        if copy is None or not copy.readable:
-            continue
-        if (revision_id := shown_revision(copy.body)) is not None:
+        copy = version.readable_copy(connection, version_id)
+        if copy is not None and (revision_id := shown_revision(copy.body)) is not None:
             found[page.page_id] = revision_id
     return found
 

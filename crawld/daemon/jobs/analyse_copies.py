@@ -19,7 +19,6 @@ from crawld.core.content.fingerprint import cleaned_digest, sketch
 from crawld.core.content.volatile import VolatileRules, cleaned
 from crawld.daemon.crawl.context import BackgroundWork, CrawlContext
 from crawld.daemon.pacing import Pace
-from crawld.errors import CorruptDatabaseError
 from crawld.store.changes import volatile
 from crawld.store.versions import unanalysed, version
 from crawld.store.versions.unanalysed import ContentIdentity, UnanalysedCopy
@@ -96,10 +95,7 @@ class _StoredCopy(NamedTuple):
 
 
 def _read(connection: apsw.Connection, copy: UnanalysedCopy) -> _StoredCopy | None:
-    try:
-        kept = version.read_copy(connection, copy.version_id)
-    except CorruptDatabaseError:
-        return None
+    kept = version.undamaged_copy(connection, copy.version_id)
     if kept is None:
         return None
     rules = VolatileRules.from_bytes(volatile.of_page(connection, copy.page_id))

@@ -13,6 +13,7 @@ import apsw
 
 from crawld.core.content.media import media_type
 from crawld.core.content.quarantine import UNANALYSED
+from crawld.errors import CorruptDatabaseError
 from crawld.store.frontier.quarantine import COPY_TYPE
 from crawld.store.versions import body
 from crawld.store.versions.response import StoredResponse
@@ -150,6 +151,20 @@ def read_copy(connection: apsw.Connection, version_id: int) -> StoredCopy | None
     if content_type and charset:
         content_type = f"{content_type}; charset={charset}"
     return StoredCopy(content, content_type)
+
+
+def undamaged_copy(connection: apsw.Connection, version_id: int) -> StoredCopy | None:
+    """Return a stored copy, None if it is damaged or the version_id does not exist."""
+    try:
+        return read_copy(connection, version_id)
+    except CorruptDatabaseError:
+        return None
+
+
+def readable_copy(connection: apsw.Connection, version_id: int) -> StoredCopy | None:
+    """Return a stored copy that may be analysed; None also if its page is in quarantine."""
+    copy = undamaged_copy(connection, version_id)
+    return copy if copy is not None and copy.readable else None
 
 
 def body_bytes(connection: apsw.Connection, version_id: int) -> int:

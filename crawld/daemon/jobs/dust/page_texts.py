@@ -15,7 +15,6 @@ from crawld.core.dust.main_text import MainBlocks, chrome_of, main_blocks, main_
 from crawld.core.page import Outcome
 from crawld.daemon.crawl.context import BackgroundWork, CrawlContext
 from crawld.daemon.pacing import Pace
-from crawld.errors import CorruptDatabaseError
 from crawld.store.changes import volatile
 from crawld.store.frontier.dust_page import SeenPage
 from crawld.store.versions import version
@@ -142,11 +141,8 @@ def shows_text(page: SeenPage) -> bool:
 
 def _read(connection: apsw.Connection, version_id: int, page_id: int) -> _ReadCopy | None:
     """Return a copy, and the noise rules of its page and host; on a reader's thread."""
-    try:
-        copy = version.read_copy(connection, version_id)
-    except CorruptDatabaseError:
-        return None
-    if copy is None or not copy.readable:
+    copy = version.readable_copy(connection, version_id)
+    if copy is None:
         return None
     rules = NO_RULES
     for stored in volatile.rules_for(connection, page_id):

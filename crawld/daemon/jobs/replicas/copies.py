@@ -17,7 +17,7 @@ from crawld.core.replica.hosts import Keys
 from crawld.core.replica.outlinks import linked_names, sketch_of
 from crawld.core.url import canonicalize, split_url, target_of
 from crawld.daemon.pacing import PacedReader
-from crawld.errors import CorruptDatabaseError, InvalidUrlError
+from crawld.errors import InvalidUrlError
 from crawld.marks import Marks
 from crawld.store.replica import inputs
 from crawld.store.versions import version
@@ -146,8 +146,8 @@ def _examine(
     try:
         if version.body_bytes(connection, version_id) > MAX_COPY_BYTES:
             return None
-        kept = version.read_copy(connection, version_id)
-        if kept is None or not kept.readable:
+        kept = version.readable_copy(connection, version_id)
+        if kept is None:
             return None
         names |= linked_names(kept.body) - {own}
         # Most pages have no canonical link; this check takes a tenth of the time of a parse.
@@ -156,7 +156,7 @@ def _examine(
         with marks.under(url):
             named = parse_html(kept.body[: 2 * HEAD_BYTES]).canonical
         target = canonicalize(named, url) if named else None
-    except (CorruptDatabaseError, InvalidUrlError):
+    except InvalidUrlError:
         return None
     if target is None or target_of(target) != target_of(url):
         return None

@@ -13,7 +13,6 @@ from functools import partial, reduce
 from operator import or_
 from typing import Final, NamedTuple
 
-import apsw
 import xxhash
 
 from crawld.core.content.analysis import read_blocks
@@ -24,7 +23,6 @@ from crawld.core.page import Outcome
 from crawld.core.replica.agreement import PageVerdict, TwinComparison, TwinTimes, compare_twins
 from crawld.core.url import split_url, target_of
 from crawld.daemon.crawl.context import BackgroundWork, CrawlContext
-from crawld.errors import CorruptDatabaseError
 from crawld.store.replica.twin_facts import ShownPage, TwinFacts
 from crawld.store.versions import version
 from crawld.store.versions.version import StoredCopy
@@ -123,7 +121,7 @@ class TwinTexts(BackgroundWork):
         async with self._analyser.memory.copy(size_bytes) as memory:
             if memory is None:
                 return None
-            copy = await self._database.read(_read, version_id)
+            copy = await self._database.read(version.readable_copy, version_id)
             if copy is None:
                 return None
             self.bodies_read += 1
@@ -145,15 +143,6 @@ def _text_key(
     applied = [(rule.key, rule.run) for rule in rules.rules]
     known = f"{version_id} {digest.hex()} {url} {' '.join(origins)} {applied}"
     return xxhash.xxh3_128_digest(known.encode())
-
-
-def _read(connection: apsw.Connection, version_id: int) -> StoredCopy | None:
-    """Return a copy, None if it cannot be read; on a reader's thread."""
-    try:
-        copy = version.read_copy(connection, version_id)
-    except CorruptDatabaseError:
-        return None
-    return copy if copy is not None and copy.readable else None
 
 
 def _identify(

@@ -116,8 +116,8 @@ class _Detector:
         async with self.analyser.memory.copy(size_bytes) as memory:
             if memory is None:
                 return None
-            copy = await self.database.read(version.read_copy, sample.version_id)
-            if copy is None or not copy.readable:
+            copy = await self.database.read(version.readable_copy, sample.version_id)
+            if copy is None:
                 return None
             find = partial(_api_of, url=sample.url)
             return await self.analyser.read_copy(find, copy.body, memory, url=sample.url)
