@@ -26,7 +26,7 @@ from crawld.cli.output import sparkline
 from crawld.cli.progress_view import PHASE_TEXTS, RateMeter, pause_texts
 from crawld.cli.tables import LOG_HEADINGS, facts, log_row, table
 from crawld.core.display import count_text, duration_text, size_text
-from crawld.core.page import Outcome
+from crawld.core.page import GOOD_COPY, Outcome
 from crawld.core.url import split_url
 from crawld.core.words import outcome_counts, state_counts
 from crawld.daemon.api.views import visit_status
@@ -56,8 +56,6 @@ COLUMNS, INDENT = 80, "  "
 VISITS_READ = 10_000
 
 FRESHNESS_SHOWN = 60
-
-CURRENT_OUTCOMES = frozenset({Outcome.CHANGED, Outcome.UNCHANGED, Outcome.NOT_MODIFIED})
 
 
 @dataclass(slots=True)
@@ -104,7 +102,7 @@ class DemoState:
         self._last_id = row.visit_id
         self.latest.append(row)
         self.changed += row.outcome is Outcome.CHANGED
-        if row.outcome in CURRENT_OUTCOMES:
+        if row.outcome in GOOD_COPY:
             self.visited_at.setdefault(row.url, []).append(row.visited_at)
 
     @property

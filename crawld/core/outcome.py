@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from crawld.core.page import Failure, Outcome
+from crawld.core.page import GOOD_COPY, Failure, Outcome
 
 RETRY_BASE_S = 60.0
 """Wait after a transient failure; doubles with each failure in a row."""
@@ -87,7 +87,7 @@ class Judgement:
     @property
     def good_copy(self) -> bool:
         """Whether the copy matches the page after this visit."""
-        return self.outcome in (Outcome.CHANGED, Outcome.UNCHANGED, Outcome.NOT_MODIFIED)
+        return self.outcome in GOOD_COPY
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -42,6 +42,10 @@ class Outcome(StrEnum):
     FAILED = "failed"
 
 
+GOOD_COPY = frozenset({Outcome.CHANGED, Outcome.UNCHANGED, Outcome.NOT_MODIFIED})
+"""Outcomes after which the last copy matches the page."""
+
+
 class Failure(StrEnum):
     """Why a visit failed or was blocked; the detail of an `Outcome`."""
 

@@ -12,7 +12,7 @@ import apsw
 from crawld.core.content.analysis import read_blocks
 from crawld.core.content.volatile import NO_RULES, VolatileRules
 from crawld.core.dust.main_text import MainBlocks, chrome_of, main_blocks, main_digest
-from crawld.core.page import Outcome
+from crawld.core.page import GOOD_COPY, Outcome
 from crawld.daemon.crawl.context import BackgroundWork, CrawlContext
 from crawld.daemon.pacing import Pace
 from crawld.store.changes import volatile
@@ -32,7 +32,6 @@ PARSE_WEIGHT: Final = 12
 REST_FACTOR: Final = 2.0
 """Rest after each copy, as a multiple of its work."""
 
-_GOOD: Final = frozenset({Outcome.CHANGED, Outcome.UNCHANGED, Outcome.NOT_MODIFIED})
 _ABSENT: Final = frozenset({Outcome.MOVED, Outcome.GONE, Outcome.SOFT_GONE})
 
 
@@ -136,7 +135,7 @@ class _ReadCopy(NamedTuple):
 
 def shows_text(page: SeenPage) -> bool:
     """Whether the last visit of a page found a text."""
-    return page.version_id is not None and page.last_outcome in _GOOD
+    return page.version_id is not None and page.last_outcome in GOOD_COPY
 
 
 def _read(connection: apsw.Connection, version_id: int, page_id: int) -> _ReadCopy | None:

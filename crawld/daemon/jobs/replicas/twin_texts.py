@@ -19,7 +19,7 @@ from crawld.core.content.analysis import read_blocks
 from crawld.core.content.fingerprint import resemblance
 from crawld.core.content.twin import twin_digest, twin_text
 from crawld.core.content.volatile import NO_RULES, VolatileRules
-from crawld.core.page import Outcome
+from crawld.core.page import GOOD_COPY, Outcome
 from crawld.core.replica.agreement import PageVerdict, TwinComparison, TwinTimes, compare_twins
 from crawld.core.url import split_url, target_of
 from crawld.daemon.crawl.context import BackgroundWork, CrawlContext
@@ -40,7 +40,6 @@ KEPT_DIGESTS: Final = 50_000
 PARSE_WEIGHT: Final = 12
 """See `Analyser.read`: what is parsed on the event loop takes a millisecond at most."""
 
-_GOOD: Final = frozenset({Outcome.CHANGED, Outcome.UNCHANGED, Outcome.NOT_MODIFIED})
 _NO_TEXT: Final = TwinComparison(PageVerdict.DIFFERS)
 _UNDECIDED: Final = TwinComparison(PageVerdict.UNKNOWN)
 
@@ -76,7 +75,7 @@ class TwinTexts(BackgroundWork):
         page, twin = facts.page, facts.twin
         if page.last_outcome is Outcome.MOVED:
             return ComparedText(_compare_redirect(page, canonical_host))
-        if page.last_outcome not in _GOOD or page.version_id is None:
+        if page.last_outcome not in GOOD_COPY or page.version_id is None:
             return None
         if twin.redirect_url is not None:
             return ComparedText(_NO_TEXT)
