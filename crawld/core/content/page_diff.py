@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from functools import reduce
-from operator import or_
 
 from crawld.core.content.alignment import find_gaps
 from crawld.core.content.analysis import difference_of
@@ -31,7 +29,7 @@ class PageDiff:
 
 def diff_pages(before: Blocks, after: Blocks, learned: Iterable[bytes] = ()) -> PageDiff:
     """Return the difference between two readings; without learned rules every difference counts."""
-    rules = reduce(or_, map(VolatileRules.from_bytes, learned), VolatileRules())
+    rules = VolatileRules.union(learned)
     old, new = stable_blocks(before, rules), stable_blocks(after, rules)
     hunks = word_diff(_stable_only(before, old), _stable_only(after, new))
     return PageDiff(

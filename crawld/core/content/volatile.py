@@ -22,7 +22,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, replace
 from enum import IntEnum
-from functools import lru_cache
+from functools import lru_cache, reduce
+from operator import or_
 from struct import Struct
 from typing import TYPE_CHECKING
 from zlib import crc32
@@ -150,6 +151,11 @@ class VolatileRules:
                 if cover in _COVERS
             )
         )
+
+    @classmethod
+    def union(cls, stored: Iterable[bytes]) -> VolatileRules:
+        """Read several stored forms, as those of a page and of its host, and return all rules."""
+        return reduce(or_, map(cls.from_bytes, stored), cls())
 
 
 NO_RULES = VolatileRules()

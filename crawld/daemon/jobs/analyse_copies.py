@@ -98,9 +98,7 @@ def _read(connection: apsw.Connection, copy: UnanalysedCopy) -> _StoredCopy | No
     kept = version.undamaged_copy(connection, copy.version_id)
     if kept is None:
         return None
-    rules = VolatileRules.from_bytes(volatile.of_page(connection, copy.page_id))
-    template = VolatileRules.from_bytes(volatile.of_host(connection, copy.host_id).rules)
-    return _StoredCopy(kept, rules | template)
+    return _StoredCopy(kept, VolatileRules.union(volatile.rules_for(connection, copy.page_id)))
 
 
 def _identity(copy: UnanalysedCopy, found: _StoredCopy, body: bytes) -> ContentIdentity | None:

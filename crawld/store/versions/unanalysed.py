@@ -18,7 +18,6 @@ class UnanalysedCopy(NamedTuple):
 
     version_id: int
     page_id: int
-    host_id: int
     url: str
 
 
@@ -41,7 +40,7 @@ def next_copies(
     """
     after = int(meta.get(connection, CURSOR) or 0)
     rows: list[Any] = connection.execute(
-        "SELECT version.version_id, page_id, host_id, url, (SELECT sketch FROM visit"
+        "SELECT version.version_id, page_id, url, (SELECT sketch FROM visit"
         " WHERE visit.page_id = version.page_id AND visit.visited_at = version.visited_at"
         " AND visit.version_id = version.version_id), requisite"
         " FROM version CROSS JOIN page USING (page_id)"
@@ -49,7 +48,7 @@ def next_copies(
         " LIMIT ?",
         (after, before, limit),
     ).fetchall()
-    missing = [UnanalysedCopy(*row[:4]) for row in rows if row[4] is None and not row[5]]
+    missing = [UnanalysedCopy(*row[:3]) for row in rows if row[3] is None and not row[4]]
     return missing, rows[-1][0] if rows else None
 
 

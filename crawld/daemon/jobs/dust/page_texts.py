@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 import apsw
 
 from crawld.core.content.analysis import read_blocks
-from crawld.core.content.volatile import NO_RULES, VolatileRules
+from crawld.core.content.volatile import VolatileRules
 from crawld.core.dust.main_text import MainBlocks, chrome_of, main_blocks, main_digest
 from crawld.core.page import GOOD_COPY, Outcome
 from crawld.daemon.crawl.context import BackgroundWork, CrawlContext
@@ -143,10 +143,7 @@ def _read(connection: apsw.Connection, version_id: int, page_id: int) -> _ReadCo
     copy = version.readable_copy(connection, version_id)
     if copy is None:
         return None
-    rules = NO_RULES
-    for stored in volatile.rules_for(connection, page_id):
-        rules |= VolatileRules.from_bytes(stored)
-    return _ReadCopy(copy, rules)
+    return _ReadCopy(copy, VolatileRules.union(volatile.rules_for(connection, page_id)))
 
 
 def _identify(found: _ReadCopy, body: bytes) -> MainBlocks | None:

@@ -9,8 +9,7 @@ twin have changed.
 from __future__ import annotations
 
 from collections import OrderedDict
-from functools import partial, reduce
-from operator import or_
+from functools import partial
 from typing import Final, NamedTuple
 
 import xxhash
@@ -18,7 +17,7 @@ import xxhash
 from crawld.core.content.analysis import read_blocks
 from crawld.core.content.fingerprint import resemblance
 from crawld.core.content.twin import twin_digest, twin_text
-from crawld.core.content.volatile import NO_RULES, VolatileRules
+from crawld.core.content.volatile import VolatileRules
 from crawld.core.page import GOOD_COPY, Outcome
 from crawld.core.replica.agreement import PageVerdict, TwinComparison, TwinTimes, compare_twins
 from crawld.core.url import split_url, target_of
@@ -111,7 +110,7 @@ class TwinTexts(BackgroundWork):
         size_bytes, digest = self._database.look_up(version.body_identity, version_id)
         if size_bytes > MAX_COPY_BYTES:
             return page.digest if version_id == page.version_id else None
-        rules = reduce(or_, map(VolatileRules.from_bytes, facts.rules), NO_RULES).confirmed()
+        rules = VolatileRules.union(facts.rules).confirmed()
         key = _text_key(version_id, digest, page.url, origins, rules)
         known = self._digests.get(key)
         if known is not None:
