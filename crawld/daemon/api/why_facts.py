@@ -124,7 +124,9 @@ def _duplicate(
     connection: apsw.Connection, url: str, origin: str, site: ActiveSite | None
 ) -> DuplicateFacts | None:
     """Return the URL that stands for a URL by the rules of its origin."""
-    rules = dust.rules_of(connection, origin) if site is None or site.config.dust else None
+    if site is not None and not site.config.dust:
+        return None
+    rules = dust.applied_rules(connection, origin=origin).get(origin)
     found = rules.apply(url) if rules is not None else None
     if found is None:
         return None

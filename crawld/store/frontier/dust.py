@@ -135,29 +135,26 @@ def list_rules(
     ]
 
 
-def applied_rules(connection: apsw.Connection) -> dict[str, HostRules]:
-    """Return the rules that are applied, by origin."""
+def applied_rules(
+    connection: apsw.Connection, *, origin: str | None = None
+) -> dict[str, HostRules]:
+    """Return the rules that are applied to an origin, or to all, by origin."""
     rules: dict[int, tuple[str, list[DustRule]]] = {}
-    for row in list_rules(connection):
+    for row in list_rules(connection, origin=origin):
         if row.applies:
             rules.setdefault(row.origin_id, (row.origin, []))[1].append(row.rule)
-    stored: Any = connection.execute("SELECT origin_id, sections FROM dust_origin")
-    sections: dict[int, str] = dict(stored)
     return {
-        origin: HostRules(found, json.loads(sections.get(origin_id, "[]")))
-        for origin_id, (origin, found) in rules.items()
+        name: HostRules(found, _sections(connection, origin_id))
+        for origin_id, (name, found) in rules.items()
     }
 
 
-def rules_of(connection: apsw.Connection, origin: str) -> HostRules | None:
-    """Return the rules that are applied to an origin, None if there are none."""
-    rows = [row for row in list_rules(connection, origin=origin) if row.applies]
-    if not rows:
-        return None
-    sections = connection.execute(
-        "SELECT sections FROM dust_origin WHERE origin_id = ?", (rows[0].origin_id,)
+def _sections(connection: apsw.Connection, origin_id: int) -> list[str]:
+    found = connection.execute(
+        "SELECT sections FROM dust_origin WHERE origin_id = ?", (origin_id,)
     ).get
-    return HostRules((row.rule for row in rows), json.loads(sections or "[]"))
+    sections: list[str] = json.loads(found or "[]")
+    return sections
 
 
 def add_trials(

@@ -41,11 +41,13 @@ def test_the_word_of_the_operator_counts_before_the_status(connection):
     dust.set_status(connection, row.dust_rule_id, "holds", NOW, NOW)
     dust.put_origin(connection, page.origin_id, ["wiki"], 7, NOW)
     [(origin, rules)] = dust.applied_rules(connection).items()
+    [alone] = dust.applied_rules(connection, origin=origin).values()
+    assert (alone.rules, alone.sections) == (rules.rules, rules.sections)
+    assert dust.applied_rules(connection, origin="http://other.test") == {}
     assert (origin, rules.rules) == (row.origin, {RULE})
     assert rules.sections == {"wiki"}
     assert not dust.set_word(connection, row.dust_rule_id, "revoked", NOW).applies
     assert dust.applied_rules(connection) == {}
-    assert dust.rules_of(connection, origin) is None
     dust.set_status(connection, row.dust_rule_id, "refused", NOW, 0.0)
     assert dust.set_word(connection, row.dust_rule_id, "confirmed", NOW).applies
     dust.drop_refused(connection, NOW + 1)
