@@ -146,15 +146,11 @@ def list_packed(
 
 def _places(connection: apsw.Connection, first: int, host_id: int | None) -> Iterator[_Place]:
     block_id = (first - FIRST_NUMBER) >> _SHIFT
-    sql, values = (
-        (_PLACES, (block_id,))
-        if host_id is None
-        else (
-            _PLACES_OF_HOST,
-            (host_id, block_id),
-        )
-    )
-    rows: Iterator[tuple[Any, ...]] = connection.execute(sql, values)
+    rows: Iterator[tuple[Any, ...]]
+    if host_id is None:
+        rows = connection.execute(_PLACES, (block_id,))
+    else:
+        rows = connection.execute(_PLACES_OF_HOST, (host_id, block_id))
     for block, *queue, host in rows:
         yield _Place(block, Queue(*queue), host)
 
