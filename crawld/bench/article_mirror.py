@@ -16,6 +16,7 @@ from pathlib import Path
 import apsw
 import trio
 
+from crawld.bench.stored_visit import page_response
 from crawld.core.page import Outcome, PageState
 from crawld.simweb.article import make_article
 from crawld.store import visit
@@ -23,8 +24,6 @@ from crawld.store.engine.database import Database
 from crawld.store.frontier import frontier, site
 from crawld.store.frontier.frontier import Discovery
 from crawld.store.versions.body import encode
-from crawld.store.versions.headers import pack
-from crawld.store.versions.response import StoredResponse
 from crawld.store.visit import VisitRecord
 
 _ARTICLES = 40
@@ -128,14 +127,7 @@ def _visit(
                 visited_at=EPOCH_AT + 86_400 * edition + number,
                 outcome=Outcome.CHANGED,
                 state=PageState.VISITED,
-                response=StoredResponse(
-                    status=200,
-                    http_version="HTTP/1.1",
-                    reason="OK",
-                    headers=pack(headers),
-                    content_type="text/html",
-                    charset="utf-8",
-                ),
+                response=page_response(headers),
                 address="192.0.2.1",
                 duration_s=0.05,
                 wire_bytes=len(body),

@@ -31,6 +31,7 @@ from parsel import Selector
 from crawld.bench.result import Metrics, build_result, figures
 from crawld.bench.revisions import Revision, phpdoc
 from crawld.bench.run import Progress
+from crawld.bench.stored_visit import page_response
 from crawld.core.change.history import Observation
 from crawld.core.change.model import PageModel
 from crawld.core.change.record import DAY_S, records_of
@@ -45,7 +46,6 @@ from crawld.store.engine.connection import open_connection
 from crawld.store.frontier import frontier, site
 from crawld.store.frontier.frontier import Discovery
 from crawld.store.versions import body, delta, version
-from crawld.store.versions.response import StoredResponse
 from crawld.store.visit import VisitRecord
 
 T = TypeVar("T")
@@ -220,9 +220,7 @@ def _visit(page_id: int, at: float, content: bytes) -> VisitRecord:
         visited_at=at,
         outcome=Outcome.CHANGED,
         state=PageState.VISITED,
-        response=StoredResponse(
-            status=200, http_version="HTTP/1.1", headers=b"", content_type="text/xml"
-        ),
+        response=page_response(content_type="text/xml"),
         digest=encoded.digest,
         body=encoded,
     )

@@ -12,7 +12,6 @@ import tempfile
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 
 import trio
@@ -22,8 +21,7 @@ from crawld.bench.in_process_daemon import SITE_NAME, lateness_metrics, run_daem
 from crawld.bench.result import Metrics
 from crawld.bench.run import Progress
 from crawld.bench.simweb_process import run_simweb
-from crawld.core.content.fingerprint import cleaned_digest
-from crawld.core.page import Outcome, PageState
+from crawld.bench.stored_visit import first_visit
 from crawld.daemon.daemon import Daemon
 from crawld.simweb.replica_host import ReplicaHost, loopback_addresses_of, replica_hosts
 from crawld.simweb.replica_parameters import STANDARD, scale_web
@@ -32,11 +30,7 @@ from crawld.store import visit
 from crawld.store.engine.database import Database
 from crawld.store.frontier import frontier, site
 from crawld.store.frontier.frontier import Discovery
-from crawld.store.frontier.host import HostUpdate
 from crawld.store.replica import replica
-from crawld.store.versions import body, headers
-from crawld.store.versions.response import StoredResponse
-from crawld.store.visit import VisitRecord
 
 _LIMIT_S = 600.0
 _DAY_S = 86_400.0
@@ -165,39 +159,9 @@ async def _fill(
             records = []
             for page in await database.write(frontier.discover, found):
                 host, target = shown[page.url]
-                records.append(_record(page.page_id, host, target, addresses[host.name], port, at))
+                moved, html = host.redirect_url(target, port), host.html(target, port)
+                records.append(first_visit(page.page_id, at, addresses[host.name], html, moved))
             await database.write(visit.record_all, records)
-
-
-def _record(
-    page_id: int, host: ReplicaHost, target: str, address: str, port: int, at: float
-) -> VisitRecord:
-    record = partial(
-        VisitRecord,
-        page_id=page_id,
-        visited_at=at,
-        state=PageState.VISITED,
-        host=HostUpdate(last_fetch_at=at, address=address),
-    )
-    moved = host.redirect_url(target, port)
-    if moved is not None:
-        return record(outcome=Outcome.MOVED, redirect_url=moved)
-    html = host.html(target, port)
-    encoded = body.encode(html.encode())
-    text = html.partition("<p>")[2].partition("</p>")[0]
-    return record(
-        outcome=Outcome.CHANGED,
-        response=StoredResponse(
-            status=200,
-            http_version="HTTP/1.1",
-            headers=headers.pack(()),
-            content_type="text/html",
-            charset="utf-8",
-        ),
-        digest=encoded.digest,
-        body=encoded,
-        cleaned_digest=cleaned_digest(text),
-    )
 
 
 # --- verdicts ------------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ from typing import Final
 
 import numpy as np
 
-from crawld.core.content.fingerprint import cleaned_digest, sketch
+from crawld.bench.stored_visit import first_visit
 from crawld.core.page import Outcome, PageState
 from crawld.simweb.page_text import make_sentence
 from crawld.simweb.replica_host import loopback_addresses_of, page_target
@@ -17,10 +17,7 @@ from crawld.store import visit
 from crawld.store.engine.database import Database
 from crawld.store.frontier import frontier, site
 from crawld.store.frontier.frontier import Discovery
-from crawld.store.frontier.host import HostUpdate
 from crawld.store.replica import survey
-from crawld.store.versions import body, headers
-from crawld.store.versions.response import StoredResponse
 from crawld.store.visit import VisitRecord
 
 START_AT: Final = 1_760_000_000.0
@@ -129,36 +126,7 @@ class StoredCrawl:
 
 
 def _record(page_id: int, shown: _Shown, at: float) -> VisitRecord:
-    update = HostUpdate(last_fetch_at=at, address=shown.address)
-    if shown.redirect_url is not None:
-        return VisitRecord(
-            page_id=page_id,
-            visited_at=at,
-            outcome=Outcome.MOVED,
-            state=PageState.VISITED,
-            redirect_url=shown.redirect_url,
-            host=update,
-        )
-    encoded = body.encode(shown.html.encode())
-    text = shown.html.partition("<p>")[2].partition("</p>")[0]
-    return VisitRecord(
-        page_id=page_id,
-        visited_at=at,
-        outcome=Outcome.CHANGED,
-        state=PageState.VISITED,
-        response=StoredResponse(
-            status=200,
-            http_version="HTTP/1.1",
-            headers=headers.pack(()),
-            content_type="text/html",
-            charset="utf-8",
-        ),
-        digest=encoded.digest,
-        body=encoded,
-        cleaned_digest=cleaned_digest(text),
-        sketch=sketch(text),
-        host=update,
-    )
+    return first_visit(page_id, at, shown.address, shown.html, shown.redirect_url)
 
 
 def _unchanged(page_id: int, at: float) -> VisitRecord:

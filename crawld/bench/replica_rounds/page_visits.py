@@ -11,6 +11,7 @@ from typing import Final, NamedTuple
 
 import xxhash
 
+from crawld.bench.stored_visit import page_response
 from crawld.core.content.analysis import analyse, read_blocks
 from crawld.core.content.fingerprint import cleaned_digest, digest, sketch
 from crawld.core.content.noise_learning import ReadingPair
@@ -22,9 +23,7 @@ from crawld.simweb.lookalike.web import LookalikeWeb
 from crawld.store.changes.volatile import Template
 from crawld.store.frontier.host import HostUpdate
 from crawld.store.versions import body as bodies
-from crawld.store.versions import headers
 from crawld.store.versions.body import EncodedBody
-from crawld.store.versions.response import StoredResponse
 from crawld.store.versions.version import StoredCopy
 from crawld.store.visit import VisitRecord
 
@@ -39,13 +38,7 @@ CONFIRM_PAGES: Final = 6
 _MOMENT_DAYS: Final = 60.0 / DAY_S
 _CACHED: Final = 200_000
 _TYPE: Final = "text/html"
-_RESPONSE: Final = StoredResponse(
-    status=200,
-    http_version="HTTP/1.1",
-    headers=headers.pack(()),
-    content_type=_TYPE,
-    charset="utf-8",
-)
+_RESPONSE: Final = page_response()
 
 
 class _ReadText(NamedTuple):
