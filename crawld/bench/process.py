@@ -42,7 +42,10 @@ class Usage:
 
 
 class Child:
-    """A running program; its output goes to a file in its working directory."""
+    """A running program; its output goes to a file in its working directory.
+
+    Its temporary files are there too: they are removed even if it is killed.
+    """
 
     def __init__(self, command: Sequence[str], directory: Path) -> None:
         self.peak_rss_mb = 0.0
@@ -52,6 +55,7 @@ class Child:
             self._process = subprocess.Popen(
                 command,
                 cwd=directory,
+                env=os.environ | {"TMPDIR": str(directory)},
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,

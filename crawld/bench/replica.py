@@ -18,13 +18,14 @@ import json
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 
 from crawld.bench.process import program_error, run_child
 from crawld.bench.replica_job import JobScenario, measure_job
-from crawld.bench.replica_rounds.rounds_metrics import rounds_metrics
+from crawld.bench.replica_rounds.rounds_metrics import DAYS, HOSTS, planned_runs, rounds_metrics
 from crawld.bench.replica_svm import biased_svm
 from crawld.bench.result import Metrics, build_result
 from crawld.bench.run import Progress
@@ -43,55 +44,66 @@ _PAGES, _HOSTS = 5_000_000, 200_000
 _COST_HOSTS = 20_000
 _RECOUNTED_PAIRS = 200_000
 _CHILD_LIMIT_S = 1_200.0
-_WORST_COUNTS = (
-    "false_prunings",
-    "resting_differing_pages",
-    "hijacks_won",
-    "reversals_max",
-    "page_back_days_max",
-    "section_back_days_max",
-)
+_WORST_COUNTS = ("false_prunings",)
 """Metrics of which the worst run is reported."""
 
 
-def run(*, quick: bool, progress: Progress) -> dict[str, object]:
-    """Run the benchmark."""
-    ours: list[Metrics] = []
+def run(
+    *,
+    quick: bool,
+    progress: Progress,
+    hosts: int | None = None,
+    days: float | None = None,
+    seed: Sequence[int] | None = None,
+) -> dict[str, object]:
+    """Run the benchmark.
+
+    Args:
+        hosts: of the webs through which the job runs; given this or `days`, it does nothing else.
+        days: simulated days.
+        seed: numbers from which the webs are made.
+    """
+    chosen = tuple(seed or (SEEDS[:1] if quick else SEEDS))
+    rounds = rounds_metrics(
+        planned_runs(hosts or HOSTS, days or DAYS, chosen, quick=quick), progress
+    )
+    if hosts is not None or days is not None:
+        return build_result("replica", [rounds])
+    ours: list[Metrics] = [rounds]
     found: dict[str, list[Metrics]] = {"normpaths": [], "b_svm": [], "em_recount": []}
     sizes = (_PAGES // 10, _HOSTS // 10) if quick else (_PAGES, _HOSTS)
-    for seed in SEEDS[:1] if quick else SEEDS:
+    for number in chosen:
         metrics: Metrics = {}
         normpaths: Metrics = {}
         svm: Metrics = {}
         for name, parameters in WEBS.items():
             if quick and name != "standard":
                 continue
-            progress(f"seed {seed}: {name} web")
-            trial = run_trial(parameters, seed)
+            progress(f"seed {number}: {name} web")
+            trial = run_trial(parameters, number)
             figures = accuracy(trial) | probing_figures(trial)
             auc = figures.pop("auc_normpaths")
             for suffix in ("", "_five"):
                 normpaths[f"auc_pnu{suffix}_{name}"] = auc
             metrics |= {f"{key}_{name}": value for key, value in figures.items()}
-            progress(f"seed {seed}: B-SVM on the {name} web")
+            progress(f"seed {number}: B-SVM on the {name} web")
             for suffix, features in (("", ALL), ("_five", FIVE)):
-                svm[f"auc_pnu{suffix}_{name}"] = trial.auc(biased_svm(trial.sets, features, seed))
+                svm[f"auc_pnu{suffix}_{name}"] = trial.auc(biased_svm(trial.sets, features, number))
             if name == "standard":
-                progress(f"seed {seed}: time of EM, of a label change and of a pair")
+                progress(f"seed {number}: time of EM, of a label change and of a pair")
                 metrics |= _measure_em(trial.sets) | _measure_pair(trial)
                 found["em_recount"].append(_measure_recount(trial.sets))
-        progress(f"seed {seed}: candidates of many pages")
+        progress(f"seed {number}: candidates of many pages")
         metrics |= _measure_candidates(*sizes)
-        metrics |= rounds_metrics(seed, progress, quick=quick)
         ours.append(metrics)
         found["normpaths"].append(normpaths)
         found["b_svm"].append(svm)
     scenario = JobScenario(hosts=300, window_s=5.0) if quick else JobScenario()
     job, without_job = measure_job(scenario, progress)
     ours.append({f"job_{name}": value for name, value in job.items()})
-    hosts = _COST_HOSTS // 20 if quick else _COST_HOSTS
-    progress(f"CPU time of the job at {hosts:,} hosts")
-    ours.append(_printed("replica_cost", str(hosts))[0])
+    cost_hosts = _COST_HOSTS // 20 if quick else _COST_HOSTS
+    progress(f"CPU time of the job at {cost_hosts:,} hosts")
+    ours.append(_printed("replica_cost", str(cost_hosts))[0])
     found["without_job"] = [{f"job_first_{name}": value for name, value in without_job.items()}]
     value = build_result("replica", ours, found)
     _report_worst(value, ours)

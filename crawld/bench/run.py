@@ -7,8 +7,8 @@ it may need packages of the bench extra.
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable
-from typing import Protocol, cast
+from collections.abc import Callable, Mapping
+from typing import Final, Protocol, cast
 
 from crawld.errors import OperatorError
 from crawld.extras import install_command
@@ -43,23 +43,29 @@ class Benchmark(Protocol):
         """
 
 
+SIZES: Final[Mapping[str, tuple[str, ...]]] = {
+    "seen": ("known",),
+    "replica": ("hosts", "days", "seed"),
+}
+"""The options of the benchmarks whose size can be chosen."""
+
+
 class SizedBenchmark(Protocol):
     """A benchmark module whose size can be chosen."""
 
-    def run(self, *, quick: bool, progress: Progress, known: int) -> dict[str, object]:
+    def run(self, *, quick: bool, progress: Progress, **sizes: object) -> dict[str, object]:
         """Measure one size; see `Benchmark.run`."""
 
 
-def run(
-    name: str, *, quick: bool, progress: Progress, known: int | None = None
-) -> dict[str, object]:
+def run(name: str, *, quick: bool, progress: Progress, **sizes: object) -> dict[str, object]:
     """Run one benchmark by its name.
 
     Args:
-        known: how many URLs are known, for the benchmark `seen`.
+        sizes: options as in `SIZES`; None: not given.
 
     Raises:
-        OperatorError: there is no such benchmark, or a package that it needs is not installed.
+        OperatorError: there is no such benchmark, it has no such option, or a package that it needs
+            is not installed.
     """
     if name not in BENCHMARKS:
         raise OperatorError(
@@ -74,8 +80,13 @@ def run(
             f"the benchmark {name} needs the package {error.name}",
             hint=install_command("bench"),
         ) from None
-    if known is not None:
-        if name != "seen":
-            raise OperatorError(f"the benchmark {name} has no --known", hint="`seen` has it")
-        return cast("SizedBenchmark", module).run(quick=quick, progress=progress, known=known)
+    given = {option: value for option, value in sizes.items() if value is not None}
+    for option in given:
+        if option not in SIZES.get(name, ()):
+            having = next(each for each, options in SIZES.items() if option in options)
+            raise OperatorError(
+                f"the benchmark {name} has no --{option}", hint=f"`{having}` has it"
+            )
+    if given:
+        return cast("SizedBenchmark", module).run(quick=quick, progress=progress, **given)
     return cast("Benchmark", module).run(quick=quick, progress=progress)

@@ -420,13 +420,25 @@ def bench(
         int | None,
         typer.Option(min=1, metavar="N", help="seen: known URLs; default: 1, 10 and 100 million."),
     ] = None,
+    hosts: Annotated[
+        int | None,
+        typer.Option(min=1, metavar="N", help="replica: only simulated days, of webs so large."),
+    ] = None,
+    days: Annotated[
+        float | None,
+        typer.Option(min=1.0, metavar="DAYS", help="replica: only simulated days, so many."),
+    ] = None,
+    seed: Annotated[
+        list[int] | None,
+        typer.Option(metavar="N", help="replica: seed of its webs; may be repeated."),
+    ] = None,
 ) -> None:
     """Benchmark crawld against comparable programs on this machine."""
     try:
         from crawld.cli.bench import bench as measure
     except ModuleNotFoundError as error:
         raise missing_extra(error, "bench") from error
-    measure(name, json_out=json_out, quick=quick, known=known)
+    measure(name, json_out=json_out, quick=quick, known=known, hosts=hosts, days=days, seed=seed)
 
 
 @app.command(

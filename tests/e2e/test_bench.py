@@ -1,10 +1,14 @@
 """`crawld bench NAME --quick` measures every metric."""
 
 import json
+import os
+import signal
+import subprocess
 
 import pytest
 
 from crawld.bench import change
+from crawld.bench.crawld_process import command
 from tests.peer import require_peer
 
 FETCH = {
@@ -46,6 +50,30 @@ def test_change():
     assert value["ours"]["version_store_share"] < 0.1
     assert value["ratios"].keys() == {"parsel.analyse_ms"}
     assert len(lines) == 3
+
+
+@pytest.mark.parametrize(
+    ("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)]
+)
+def test_a_signal_ends_a_benchmark_and_removes_its_folder(tmp_path, number, code):
+    """SIGTERM and SIGHUP do so even if Ctrl-C is ignored, as in the background of a script."""
+    ignored = {} if number == signal.SIGINT else {"preexec_fn": ignore_ctrl_c}
+    with subprocess.Popen(
+        command("bench", "replica", "--quick"),
+        env=os.environ | {"TMPDIR": str(tmp_path)},
+        stderr=subprocess.PIPE,
+        text=True,
+        **ignored,
+    ) as running:
+        assert "days of" in running.stderr.readline()
+        assert list(tmp_path.iterdir())
+        running.send_signal(number)
+        assert running.wait(60) == code
+    assert list(tmp_path.iterdir()) == []
+
+
+def ignore_ctrl_c():
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def test_fetch(bench):

@@ -238,10 +238,12 @@ class RoundFigures:
         return {
             "resting_differing_pages": float(len(self.differing)),
             "declared": float(len(self.declared)),
+            "wrong_verdicts": float(len(self.wrong)),
             "wrong_verdicts_per_1000": 1_000.0 * len(self.wrong) / max(1, len(self.declared)),
             "requests_saved_share": self._saved_share(),
             "calibration_error_max": self._calibration_error(pairs),
             "deferred_pages": float(len(self.deferred)),
+            "deferred_differing_pages": float(len(self.deferred_differing)),
             "deferred_differing_share": len(self.deferred_differing) / max(1, len(self.deferred)),
             "attacks": float(len(attacked)),
             "hijacks_won": float(len(self.hijacked & attacked)),

@@ -1,0 +1,59 @@
+"""The figures over some runs of the rounds, and the runs that a campaign has."""
+
+from collections import Counter
+
+import pytest
+
+from crawld.bench.replica_rounds.rounds_metrics import Run, joined_figures, planned_runs
+
+FIGURES = {
+    "resting_differing_pages": 0.0,
+    "declared": 1.0,
+    "wrong_verdicts": 0.0,
+    "wrong_verdicts_per_1000": 0.0,
+    "requests_saved_share": 0.9,
+    "calibration_error_max": 0.05,
+    "deferred_pages": 0.0,
+    "deferred_differing_pages": 0.0,
+    "deferred_differing_share": 0.0,
+}
+
+
+def joined(*runs):
+    return joined_figures([FIGURES | run for run in runs])
+
+
+def test_wrong_verdicts_are_those_of_all_that_were_declared():
+    found = joined({"declared": 990.0}, {"declared": 10.0, "wrong_verdicts": 2.0})
+    assert found["declared"] == 1_000.0
+    assert found["wrong_verdicts_per_1000"] == pytest.approx(2.0)
+
+
+def test_a_page_that_differs_counts_in_whatever_run():
+    found = joined({"resting_differing_pages": 1.0}, {}, {"resting_differing_pages": 2.0})
+    assert found["resting_differing_pages"] == 3.0
+
+
+def test_the_worst_run_counts_for_savings_and_calibration():
+    found = joined({"requests_saved_share": 0.7}, {"calibration_error_max": 0.3})
+    assert found["requests_saved_share"] == 0.7
+    assert found["calibration_error_max"] == 0.3
+
+
+def test_deferred_pages_that_differ_are_a_share_of_all_deferred():
+    found = joined(
+        {"deferred_pages": 90.0}, {"deferred_pages": 10.0, "deferred_differing_pages": 4}
+    )
+    assert found["deferred_differing_share"] == pytest.approx(0.04)
+
+
+def test_every_web_is_run_with_every_seed():
+    runs = planned_runs(300, 60.0, (7, 8), quick=False)
+    assert Counter(run.web for run in runs) == {"lookalike": 4, "easy": 2, "standard": 2, "hard": 2}
+    assert {run.seed for run in runs} == {7, 8}
+    assert {run.coverage for run in runs if run.web == "lookalike"} == {1.0, 0.25}
+    assert {run.days for run in runs} == {60.0}
+
+
+def test_older_webs_are_made_too():
+    assert len(Run("standard", 60, 1, 60.0).make().hosts) >= 60
