@@ -97,6 +97,11 @@ def _assumption_lines(value: Forecast) -> list[str]:
         lines.append(f"Hints are on; polls take up to {given.poll_share:.0%} of the requests.")
     else:
         lines.append('No source reports changes: "with hints" is what hints would add.')
+    if given.hosts_limited:
+        lines.append(
+            f"{plural(given.hosts_limited, 'host')} limited by max_requests_per_s or"
+            " max_bytes_per_s: each gets its part of that rate."
+        )
     if given.hosts_backing_off:
         lines.append(
             f"{plural(given.hosts_backing_off, 'host')} in back-off now: the plain delays are"

@@ -21,7 +21,11 @@ from crawld.core.words import (
 
 if TYPE_CHECKING:
     from crawld.daemon.api.schemas import status as models
-    from crawld.daemon.api.schemas.status import AuditedFreshness, FreshnessStatus
+    from crawld.daemon.api.schemas.slots import RateLimitStatus
+    from crawld.daemon.api.schemas.status import (
+        AuditedFreshness,
+        FreshnessStatus,
+    )
 
 
 def status_table(status: models.Status) -> RenderableType:
@@ -59,6 +63,7 @@ def status_table(status: models.Status) -> RenderableType:
                 f" {duration_text(slots.lateness_p50_ms / 1e3)} of their time,"
                 f" 99 % within {duration_text(slots.lateness_p99_ms / 1e3)}",
             ),
+            *(_limit_fact(limit) for limit in status.rate_limits),
             ("memory", _memory_fact(status)),
             ("longest stall", _stall_text(status)),
             ("quarantined", _quarantine_text(status)),
@@ -70,6 +75,23 @@ def status_table(status: models.Status) -> RenderableType:
             *(fact for each in status.freshness for fact in _freshness_facts(each, status.now)),
         ]
     )
+
+
+def _limit_fact(limit: RateLimitStatus) -> tuple[str, str]:
+    """Return a line of the status: a rate that hosts share, and whether it holds them up."""
+    rates = []
+    if limit.max_requests_per_s is not None:
+        rates.append(f"{limit.max_requests_per_s:.3g} requests a second")
+    if limit.max_bytes_per_s is not None:
+        rates.append(f"{size_text(limit.max_bytes_per_s)} a second")
+    text = f"{' and '.join(rates)} for {plural(limit.hosts, 'host')}, "
+    if not limit.waiting:
+        return f"limit {clean(limit.name)}", f"{text}not reached"
+    waiting = "1 host waits" if limit.waiting == 1 else f"{count_text(limit.waiting)} hosts wait"
+    text += f"reached: {waiting} for it"
+    if limit.opens_in_s >= 1.0:
+        text += f", the next one for {duration_text(limit.opens_in_s)}"
+    return f"limit {clean(limit.name)}", text
 
 
 def _memory_fact(status: models.Status) -> str:

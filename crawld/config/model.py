@@ -23,6 +23,7 @@ from crawld.config.notify import MAX_RULES, MailConfig, NotifyConfig
 from crawld.config.site import SiteConfig
 from crawld.config.values import (
     AddressText,
+    ByteRate,
     Contact,
     Count,
     FilePath,
@@ -33,6 +34,7 @@ from crawld.config.values import (
     PositiveSeconds,
     PublicUrl,
     QuietHoursText,
+    RequestRate,
     Seconds,
     Share,
     TimeZone,
@@ -111,8 +113,11 @@ class HostGroupConfig(ConfigTable):
     max_connections: Count = Field(
         default=2, description="Most concurrent fetches, over all of them."
     )
-    max_bytes_per_s: Annotated[int, Field(strict=True, ge=10_000, le=2**40)] | None = Field(
+    max_bytes_per_s: ByteRate | None = Field(
         default=None, description="Bytes per second, over all of them; unset: no limit."
+    )
+    max_requests_per_s: RequestRate | None = Field(
+        default=None, description="Requests per second, over all of them; unset: no limit."
     )
     host_delay_s: Seconds | None = Field(
         default=None, description="Delay between two requests to one of them; unset: the site's."
@@ -139,7 +144,7 @@ class PolitenessConfig(ConfigTable):
     groups: tuple[HostGroupConfig, ...] = key(
         (),
         'Hosts that share a limit: [{ hosts = ["upload.wikimedia.org"], max_connections = 2,'
-        " max_bytes_per_s = 3125000, host_delay_s = 1.0 }].",
+        " max_bytes_per_s = 3125000, max_requests_per_s = 2.0, host_delay_s = 1.0 }].",
     )
 
 
@@ -222,6 +227,18 @@ class ContentConfig(ConfigTable):
 class ScheduleConfig(ConfigTable):
     """Distribution of fetch slots."""
 
+    max_requests_per_s: RequestRate | None = key(
+        None,
+        "Most requests per second, of any kind and over all hosts, evenly spaced; hosts get turns "
+        "where a visit is worth most. Unset: no limit but the delays of the hosts.",
+        unit="requests per second",
+    )
+    max_bytes_per_s: ByteRate | None = key(
+        None,
+        "Most bytes received per second, over all hosts and a longer time: after a large page the "
+        "next request waits. Unset: no limit.",
+        unit="bytes per second",
+    )
     discovery_share: Share = key(0.5, "Share of the slots for new pages while revisits are due.")
     requisite_share: Share = key(
         0.3, "Share of a host's slots for images, styles and scripts while pages wait too."

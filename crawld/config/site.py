@@ -11,6 +11,7 @@ from pydantic import Field, StrictBool, model_validator
 
 from crawld.config.key import MIB, ConfigTable, key
 from crawld.config.values import (
+    ByteRate,
     ContentType,
     Count,
     Days,
@@ -20,6 +21,7 @@ from crawld.config.values import (
     HostPattern,
     ProxyUrl,
     QuietHoursText,
+    RequestRate,
     RuleText,
     Seconds,
     Share,
@@ -117,6 +119,16 @@ class SiteConfig(ConfigTable):
         unit="share from 0 to 1",
     )
     host_delay_s: Seconds | None = key(None, "Overrides [politeness] host_delay_s for this site.")
+    max_requests_per_s: RequestRate | None = key(
+        None,
+        "Like [schedule] max_requests_per_s, for the hosts with pages of this site.",
+        unit="requests per second",
+    )
+    max_bytes_per_s: ByteRate | None = key(
+        None,
+        "Like [schedule] max_bytes_per_s, for this site.",
+        unit="bytes per second",
+    )
     quiet_hours: QuietHoursText | None = key(
         None, "Overrides [politeness] quiet_hours for this site."
     )

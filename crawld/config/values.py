@@ -17,13 +17,16 @@ from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo
 
 from crawld.core.hosts import ANY, BELOW
 from crawld.core.notify.rule import search_pattern
-from crawld.core.politeness import QuietHours
+from crawld.core.politeness import DAY_S, QuietHours
 from crawld.core.scope import RULE_KINDS, ScopeRule
 from crawld.core.url import canonicalize, canonicalize_given, split_url
 from crawld.errors import ConfigError, InvalidUrlError
 from crawld.memory import LEAST_BYTES, MIB
 
 RuleKind = Literal["prefix", "glob", "regex"]
+
+ROUNDED = 1e-2
+"""Part of a request a day that rounding a rate may take away."""
 
 _TIME = r"(?:[01]\d|2[0-3]):[0-5]\d"
 _QUIET = re.compile(rf"({_TIME})-({_TIME}|24:00)")
@@ -231,6 +234,12 @@ def _listen(text: str) -> str:
     return text
 
 
+def _request_rate(requests_per_s: float) -> float:
+    if not requests_per_s * DAY_S >= 1.0 - ROUNDED:
+        raise ValueError("must be at least one request a day, 0.0000116")
+    return requests_per_s
+
+
 def _memory_size(value: object) -> int:
     size = value if isinstance(value, int) and not isinstance(value, bool) else None
     if isinstance(value, str) and (match := _SIZE.fullmatch(value)):
@@ -245,6 +254,8 @@ def _memory_size(value: object) -> int:
 
 Seconds = Annotated[float, Field(strict=True, ge=0, le=30 * 86_400, allow_inf_nan=False)]
 PositiveSeconds = Annotated[float, Field(strict=True, gt=0, le=30 * 86_400, allow_inf_nan=False)]
+RequestRate = Annotated[float, Field(strict=True, le=10_000), AfterValidator(_request_rate)]
+ByteRate = Annotated[int, Field(strict=True, ge=10_000, le=2**40)]
 Days = Annotated[float, Field(strict=True, gt=0, le=36_500, allow_inf_nan=False)]
 Share = Annotated[float, Field(strict=True, ge=0, le=1, allow_inf_nan=False)]
 Count = Annotated[int, Field(strict=True, ge=1, le=2**53)]

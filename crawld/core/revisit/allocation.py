@@ -13,7 +13,8 @@ chapter 4, for the ceilings. The pools and their solution are ours.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -57,6 +58,25 @@ def proportional(change_rate: ArrayLike, bandwidth: float) -> Floats:
     rate = np.asarray(change_rate, dtype=np.float64)
     total = rate.sum()
     return uniform(len(rate), bandwidth) if total == 0 else rate * (bandwidth / total)
+
+
+def ceilings_within(web: PagesByHost, limits: Iterable[tuple[NDArray[np.bool_], float]]) -> Floats:
+    """Return the most visits per second to each host where sets of hosts share limits.
+
+    What a set gets at most is divided as if it were alone, at a price of its own. With a lower
+    price of all no host of the set would get more than that, and with a higher one the limit of the
+    set holds nobody up: so hosts with these ceilings are allocated as with the limits.
+
+    Args:
+        limits: hosts that share a limit, one element a host, and its visits per second; of two sets
+            with common hosts the smaller one first, and it lies inside the other.
+    """
+    ceiling = web.ceiling.copy()
+    for inside, visits_per_s in limits:
+        if ceiling[inside].sum() > visits_per_s:
+            shared = replace(web, ceiling=ceiling).part(inside)
+            ceiling[inside] = allocate(shared, visits_per_s).spent
+    return ceiling
 
 
 def allocate(web: PagesByHost, bandwidth: float) -> Allocation:

@@ -40,6 +40,17 @@ class PagesByHost:
         """Number of hosts."""
         return len(self.ceiling)
 
+    def part(self, inside: NDArray[np.bool_]) -> PagesByHost:
+        """Return some of the hosts with their pages; `inside`: one element a host."""
+        pages = np.repeat(inside, np.diff(self.offsets))
+        counts = np.diff(self.offsets)[inside]
+        return PagesByHost(
+            self.change_rate[pages],
+            np.concatenate([[0], np.cumsum(counts)]).astype(np.int64),
+            self.ceiling[inside],
+            None if self.weight is None else self.weight[pages],
+        )
+
     def host_of_page(self) -> NDArray[np.int32]:
         """Return the host index of each page."""
         return np.repeat(np.arange(self.hosts, dtype=np.int32), np.diff(self.offsets))

@@ -44,6 +44,7 @@ class VisitCause(StrEnum):
     QUEUED = "queued"
     ROBOTS_UNREAD = "robots_unread"
     HOST_DELAY = "host_delay"
+    SHARED_RATE = "shared_rate"
 
 
 class Effect(StrEnum):

@@ -70,5 +70,6 @@ CAUSES: Final[tuple[Rule, ...]] = (
     visit_causes.queued,
     visit_causes.robots_unread,
     visit_causes.host_delay,
+    visit_causes.shared_rate,
 )
 """All rules, in the order in which their causes decide; the same order as `VisitCause`."""

@@ -113,6 +113,9 @@ class HostFacts:
         next_at: earliest time of the next request by its delay; None: only the daemon knows.
         located: whether an address of it was ever known.
         vanishing_since: since when its pages disappear in masses.
+        shared_rate: name of the limit of requests or bytes per second that it waits for now.
+        rate_opens_at: when the next of the hosts that wait for it may be fetched.
+        rate_waiting: how many of them wait.
     """
 
     name: str
@@ -129,6 +132,9 @@ class HostFacts:
     next_at: float | None = None
     located: bool = True
     vanishing_since: float | None = None
+    shared_rate: str | None = None
+    rate_opens_at: float = 0.0
+    rate_waiting: int = 0
 
 
 class ReplicaPages(NamedTuple):

@@ -334,3 +334,21 @@ def host_delay(facts: UrlFacts) -> FoundCause | None:
     return FoundCause(
         VisitCause.HOST_DELAY, Effect.DELAYS, text, "host_delay_s", until=host.next_at
     )
+
+
+def shared_rate(facts: UrlFacts) -> FoundCause | None:
+    """A rate that its host shares with others is used up."""
+    host = facts.host
+    if host.shared_rate is None or facts.page is None:
+        return None
+    others = plural(max(host.rate_waiting - 1, 0), "other host")
+    text = f"{host.name} and {others} wait for the limit of {host.shared_rate}"
+    left_s = host.rate_opens_at - facts.now
+    text += f"; the next of them has its turn in {duration_text(left_s)}." if left_s >= 1.0 else "."
+    return FoundCause(
+        VisitCause.SHARED_RATE,
+        Effect.DELAYS,
+        text,
+        "max_requests_per_s, max_bytes_per_s",
+        until=host.rate_opens_at if left_s >= 1.0 else None,
+    )

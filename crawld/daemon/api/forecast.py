@@ -2,8 +2,8 @@
 
 The survival curves of pages come from the file: gaps between exact changes where a history is
 known, the rate of the change model elsewhere. If sources report more changes at present than these
-expect, all rates are raised to that. Each host has its own budget; budgets are multiples of what
-hosts permit without a back-off. The computation runs in a thread.
+expect, all rates are raised to that. Each host has its own budget, what its delay and the rates it
+shares permit without a back-off; budgets are multiples of that. The computation runs in a thread.
 """
 
 from __future__ import annotations
@@ -168,6 +168,7 @@ async def forecast_of(daemon: Daemon, what: str | None, target: float | None = N
             " twice, and none has a history",
         )
     found_forecast.assumptions.hosts_backing_off = _backing_off(daemon, found)
+    found_forecast.assumptions.hosts_limited = _limited(daemon, found)
     found_forecast.present = await _present(daemon, what, found)
     return found_forecast
 
@@ -179,7 +180,7 @@ def _sites_on_hosts(daemon: Daemon, what: str | None) -> list[_SiteOnHost]:
         _SiteOnHost(
             host.host_id,
             site_id,
-            max(host.base_delay_s(), SHORTEST_DELAY_S),
+            max(host.base_delay_s(), SHORTEST_DELAY_S, daemon.state.rates.spacing_s(host.slot)),
             len(host.pages),
         )
         for host in daemon.state.hosts.values()
@@ -208,6 +209,16 @@ def _backing_off(daemon: Daemon, found: Sequence[_Pages]) -> int:
     host_ids = {each.place.host_id for each in found}
     return sum(
         host.delay_s() > host.base_delay_s()
+        for host in daemon.state.hosts.values()
+        if host.host_id in host_ids
+    )
+
+
+def _limited(daemon: Daemon, found: Sequence[_Pages]) -> int:
+    """Return how many hosts have fewer turns than their delay permits, by a shared rate."""
+    host_ids = {each.place.host_id for each in found}
+    return sum(
+        daemon.state.rates.spacing_s(host.slot) > host.base_delay_s()
         for host in daemon.state.hosts.values()
         if host.host_id in host_ids
     )

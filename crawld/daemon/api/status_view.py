@@ -8,10 +8,12 @@ from dataclasses import asdict, dataclass
 from itertools import islice
 
 import apsw
+import trio
 
 from crawld.core.page import PageState
 from crawld.daemon.api.audit import freshness_statuses
 from crawld.daemon.api.schemas import status as schemas
+from crawld.daemon.api.schemas.slots import RateLimitStatus, Slots
 from crawld.daemon.daemon import Daemon
 from crawld.store.frontier import frontier, quarantine, refusal
 from crawld.store.frontier.quarantine import QuarantineRow
@@ -20,6 +22,9 @@ PAGE_BYTES = resource.getpagesize()
 
 QUARANTINED_SHOWN = 20
 """Most pages in quarantine that the status names."""
+
+LIMITS_SHOWN = 100
+"""Most limits of requests and bytes per second that the status names."""
 
 VANISHING_SHOWN = 1_000
 """Most hosts with disappearing pages that the status names."""
@@ -71,7 +76,8 @@ async def status_of(daemon: Daemon) -> schemas.Status:
         unrecorded=crawl.recorder.unrecorded,
         wire_bytes=crawl.visitor.wire_bytes,
         refused=stored.refused,
-        slots=schemas.Slots(**asdict(slots)),
+        slots=Slots(**asdict(slots)),
+        rate_limits=_rate_limits(daemon),
         memory_bytes=_memory_bytes(),
         memory=_memory(daemon),
         loop_stall_max_ms=1e3 * stalls.longest.duration_s,
@@ -86,6 +92,21 @@ async def status_of(daemon: Daemon) -> schemas.Status:
             schemas.QuarantinedPage(**each._asdict()) for each in stored.quarantined_pages
         ],
     )
+
+
+def _rate_limits(daemon: Daemon) -> list[RateLimitStatus]:
+    rates, now = daemon.state.rates, trio.current_time()
+    return [
+        RateLimitStatus(
+            name=name,
+            max_requests_per_s=gate.rate.requests_per_s,
+            max_bytes_per_s=gate.rate.bytes_per_s,
+            hosts=rates.hosts_sharing(name),
+            waiting=rates.waiting_for(gate),
+            opens_in_s=max(gate.rate.next_at - now, 0.0),
+        )
+        for name, gate in islice(rates.gates.items(), LIMITS_SHOWN)
+    ]
 
 
 def _memory(daemon: Daemon) -> schemas.MemoryStatus:

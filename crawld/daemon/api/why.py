@@ -12,11 +12,12 @@ from starlette.exceptions import HTTPException
 
 from crawld.config.places import read_places
 from crawld.core.url import canonicalize_given, split_url, suggest_url
-from crawld.core.why.facts import LiveFacts, SiteFacts, UrlFacts
+from crawld.core.why.facts import HostFacts, LiveFacts, SiteFacts, UrlFacts
 from crawld.daemon.api.schemas.why import Why
 from crawld.daemon.api.why_answer import answer
 from crawld.daemon.api.why_facts import Question, read_facts
 from crawld.daemon.daemon import Daemon
+from crawld.daemon.frontier.host import HostState
 from crawld.errors import InvalidUrlError
 
 
@@ -79,7 +80,7 @@ def _with_live(facts: UrlFacts, daemon: Daemon) -> UrlFacts:
         quiet_until = None
     is_closed = robots_until > trio.current_time()
     known = replace(
-        facts.host,
+        _with_rate(facts.host, host, daemon),
         paused=host.paused,
         closed_until=closed_until,
         backoff_level=host.backoff.level,
@@ -91,6 +92,21 @@ def _with_live(facts: UrlFacts, daemon: Daemon) -> UrlFacts:
         located=facts.host.located or host.slot.address is not None,
     )
     return replace(facts, host=known)
+
+
+def _with_rate(known: HostFacts, host: HostState, daemon: Daemon) -> HostFacts:
+    """Add the limit of requests or bytes per second that a host waits for."""
+    gate = host.slot.gate
+    if gate is None:
+        return known
+    if gate.holder is not None and gate.holder.gate is not None:
+        gate = gate.holder.gate  # where the host waits that is the next of this one
+    return replace(
+        known,
+        shared_rate=gate.name,
+        rate_opens_at=daemon.clock.to_wall(max(gate.rate.next_at, trio.current_time())),
+        rate_waiting=daemon.state.rates.waiting_for(gate),
+    )
 
 
 def _with_traffic(site: SiteFacts | None, daemon: Daemon) -> SiteFacts | None:

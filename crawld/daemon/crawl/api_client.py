@@ -218,7 +218,7 @@ class ApiClient(BackgroundWork):
         asked_at = self._asked_at.get(host.slot.host)
         while asked_at is not None:
             share = self._config().jobs.backfill_share
-            now, delay_s = trio.current_time(), host.delay_s()
+            now, delay_s = trio.current_time(), self._state.rates.turn_every_s(host)
             stale = idle and host.has_stale(self._state.active)
             if stale:
                 share = min(share, IDLE_FLOOR)

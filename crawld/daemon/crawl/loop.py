@@ -17,6 +17,7 @@ import structlog
 import trio
 
 from crawld.core.robots import Robots
+from crawld.core.turn_order import Lane
 from crawld.core.url import split_url
 from crawld.daemon.analyser import Analyser
 from crawld.daemon.clock import Clock
@@ -80,7 +81,13 @@ class Crawl:
             database, clock, settings, self.schedule, self._known_robots
         )
         self.fetcher = MeteredFetcher(
-            fetcher, database, clock, state.traffic, state.update_active, quarantine
+            fetcher,
+            database,
+            clock,
+            state.traffic,
+            state.rates,
+            state.update_active,
+            quarantine,
         )
         self.robots = RobotsCache(
             database,
@@ -220,6 +227,14 @@ class Crawl:
         if host is not None and host.group is not None:
             for other in host.group.waiting():
                 self.schedule.wake(other)
+
+    def lane(self, slot: HostSlot) -> Lane:
+        """Return what the host waits for, where it shares a rate with others."""
+        return self.state.hosts[slot.host].lane(self.state.active)
+
+    async def slots_taken(self, slot: HostSlot) -> None:
+        """Store how long the rates that a host shares are used up, if that is long."""
+        await self.state.rates.slots_taken(slot)
 
     # --- the end of a one-off mirror -----------------------------------------------------------
 

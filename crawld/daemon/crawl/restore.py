@@ -36,6 +36,8 @@ async def restore_hosts(state: CrawlState, database: Database, clock: Clock) -> 
         _restore_revisits(state, await database.read(load.load_revisits), hosts, clock.now())
     await _restore_retries(state, database, hosts, clock.now())
     _first_waits(state, hosts, database.opened_at)
+    if hosts:
+        await state.rates.restore(database.opened_at)
     await state.schedule.wake_all()
 
 

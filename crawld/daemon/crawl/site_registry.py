@@ -74,7 +74,7 @@ class SiteRegistry:
         definitions = {site.name: site.model_dump_json() for site in config.sites}
         await self._database.write(site_rows.adopt, definitions, source=self._source, at=now)
         self.config = config
-        self._state.set_groups(config.politeness.groups)
+        self._state.set_groups(config)
         self._origins, self._views = origins, views
         await self.refresh()
 

@@ -13,12 +13,13 @@ from typing import Final
 
 import trio
 
-from crawld.config.model import HostGroupConfig
+from crawld.config.model import Config
 from crawld.core.page import Outcome, PageState
 from crawld.core.revisit.quiet_visits import QuietVisits
 from crawld.core.url import split_url
 from crawld.core.url_growth import UrlGrowth
 from crawld.daemon.clock import Clock
+from crawld.daemon.crawl.shared_rates import SharedRates
 from crawld.daemon.fetch.metered_fetcher import TrafficMeter
 from crawld.daemon.fetch.page_forms import PageForms
 from crawld.daemon.frontier.admission import Admission, Admitted, KnownRobots, Referrer
@@ -94,6 +95,7 @@ class CrawlState:
         wiki_scope: pages of wikis that belong to a site.
         growth: patterns of URLs that may grow without new content.
         page_forms: the form in which pages of wikis are requested.
+        rates: requests and bytes per second that hosts share.
         traffic: bytes received this month by metered sites.
         policies_changed: set when sites, and perhaps their policies, were replaced.
         vanishing: hosts whose pages disappear in masses, and since when, Unix seconds.
@@ -117,6 +119,9 @@ class CrawlState:
         self.active: set[int] = set()
         self.hosts: dict[str, HostState] = {}
         self.groups: tuple[GroupState, ...] = ()
+        self.rates = SharedRates(
+            database, clock, schedule, self.hosts, new_share=settings.discovery_share
+        )
         self.caps = Caps()
         self.wiki_scope = WikiScope()
         self._domain_hosts = DomainHosts(self.hosts)
@@ -165,6 +170,7 @@ class CrawlState:
             packing=self.settings.packing,
         )
         self.admission.forget()
+        self.rates.set_sites(self.sites.values())
         slices = LoopSlices()
         for part in parts_of(list(self.hosts.values())):
             for host in part:
@@ -239,6 +245,7 @@ class CrawlState:
             host = self.hosts[name] = HostState(host_id, slot)
             self._domain_hosts.add(name)
             host.group = group_of(self.groups, slot)
+            self.rates.apply(host, ())
         return host
 
     async def ensure_host(self, name: str, site_id: int) -> HostState:
@@ -249,6 +256,7 @@ class CrawlState:
             host = self.enter_host(host_id, name)
             site = self.sites.get(site_id)
             host.apply_rules([site.rules] if site is not None else [])
+            self.rates.apply(host, [site] if site is not None else [])
         return host
 
     async def back_off(
@@ -282,15 +290,18 @@ class CrawlState:
             host_rows.record_request, host.host_id, host.update(None, host.slot.address)
         )
 
-    def set_groups(self, configured: Sequence[HostGroupConfig]) -> None:
-        """Replace the groups of hosts that share limits."""
-        self.groups = groups_of(configured)
+    def set_groups(self, config: Config) -> None:
+        """Replace the groups of hosts and the limits that they share."""
+        self.rates.set_general(config)
+        self.groups = groups_of(config.politeness.groups)
         for host in self.hosts.values():
             host.group = group_of(self.groups, host.slot)
 
     def _apply_rules(self, host: HostState) -> None:
         keys = {queue.site_id for queue in host.queues()}
-        host.apply_rules([self.sites[key].rules for key in keys if key in self.sites])
+        sites = [self.sites[key] for key in keys if key in self.sites]
+        host.apply_rules([site.rules for site in sites])
+        self.rates.apply(host, sites)
 
     # --- pages ---------------------------------------------------------------------------------
 

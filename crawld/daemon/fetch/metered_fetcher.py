@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Final
+from typing import Final, Protocol
 
 import structlog
 import trio
@@ -90,10 +90,21 @@ class TrafficMeter:
         return most is not None and self.of(site.site_id) >= most
 
 
+class SharedBytes(Protocol):
+    """Limits of bytes per second that sites share."""
+
+    def counts_bytes(self, site: ActiveSite) -> bool:
+        """Whether received bytes of a site are limited: those of a stream count while it runs."""
+
+    async def received(self, site: ActiveSite, received_bytes: int, *, whole: bool = True) -> None:
+        """Count received bytes of a site; `whole`: all of a request."""
+
+
 class MeteredFetcher:
     """Sends the requests of all sites and counts received bytes.
 
     Args:
+        shared: limits of bytes per second.
         on_quota_exceeded: called when a site reaches its monthly quota.
         quarantine: documents that must not be read.
     """
@@ -104,6 +115,7 @@ class MeteredFetcher:
         database: Database,
         clock: Clock,
         meter: TrafficMeter,
+        shared: SharedBytes,
         on_quota_exceeded: Callable[[], None],
         quarantine: Quarantine,
     ) -> None:
@@ -111,6 +123,7 @@ class MeteredFetcher:
         self._database = database
         self._clock = clock
         self._meter = meter
+        self._shared = shared
         self._on_quota_exceeded = on_quota_exceeded
         self._quarantine = quarantine
 
@@ -124,13 +137,15 @@ class MeteredFetcher:
 
     async def fetch(self, site: ActiveSite, request: FetchRequest) -> FetchResponse | FetchFailure:
         """Fetch a page of a site and count the bytes received."""
-        if request.receive is not None and site.config.monthly_bytes is not None:
+        metered = site.config.monthly_bytes is not None or self._shared.counts_bytes(site)
+        if request.receive is not None and metered:
             return await self._stream(site, request, request.receive)
         response = await self._fetcher.fetch(request)
         await self._count(site, response.received_bytes)
         return response
 
-    async def _count(self, site: ActiveSite, received_bytes: int) -> None:
+    async def _count(self, site: ActiveSite, received_bytes: int, *, whole: bool = True) -> None:
+        await self._shared.received(site, received_bytes, whole=whole)
         received = self._meter.add(site, received_bytes, self._clock.now())
         if received is None:
             return
@@ -157,7 +172,7 @@ class MeteredFetcher:
                 if waiting_bytes >= _PART_BYTES:
                     part_bytes, waiting_bytes = waiting_bytes, 0
                     counted_bytes += part_bytes
-                    await self._count(site, part_bytes)
+                    await self._count(site, part_bytes, whole=False)
                 await sink(piece)
                 if self._meter.is_over_quota(site):
                     within_quota.cancel()
@@ -166,9 +181,10 @@ class MeteredFetcher:
 
         with within_quota:
             response = await self._fetcher.fetch(replace(request, receive=received))
-            await self._count(site, max(response.received_bytes - counted_bytes, 0))
+            rest_bytes = max(response.received_bytes - counted_bytes, 0)
+            await self._count(site, rest_bytes, whole=not counted_bytes)
             return response
-        await self._count(site, waiting_bytes)
+        await self._count(site, waiting_bytes, whole=False)
         return _failure(Failure.TOO_LARGE, QUOTA_EXCEEDED, status=200)
 
 

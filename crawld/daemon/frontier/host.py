@@ -26,6 +26,7 @@ from crawld.core.politeness import (
 from crawld.core.revisit.due import AT_ONCE, REST_EVERY
 from crawld.core.revisit.policies_index import OVERDUE_S, IndexPolicy
 from crawld.core.robots import Robots
+from crawld.core.turn_order import Lane
 from crawld.daemon.clock import Clock
 from crawld.daemon.frontier.page_queue import PageQueue
 from crawld.daemon.frontier.rank import STALE_RANKS, Rank
@@ -237,6 +238,14 @@ class HostState:
     def has_edited(self, now: float, active: set[int]) -> bool:
         """Whether a page of an active site waits that has a due time, as edited pages do."""
         return any(queue.due_at(now) < math.inf for queue in _active(self.pages, active))
+
+    def lane(self, active: set[int]) -> Lane:
+        """Return what the host waits for, where it shares a rate with others."""
+        queues = [*_active(self.pages, active), *_active(self.requisites, active)]
+        best = min((queue.rank for queue in queues), default=Rank.REVISIT)
+        if best is Rank.EDITED or any(not ticket.patient for ticket in self.slot.tickets):
+            return Lane.DUE
+        return Lane.NEW if best < Rank.REVISIT or self.slot.tickets else Lane.REVISIT
 
     def edited_count(self, active: set[int]) -> int:
         """Return how many pages of active sites wait that are reported to have changed."""

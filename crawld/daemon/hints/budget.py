@@ -121,7 +121,7 @@ class PollBudget(BackgroundWork):
     def min_pause_s(self, host_name: str, requests: int) -> float:
         """Return the shortest pause after so many requests that keeps to the share of polls."""
         host = self._state.hosts.get(host_name)
-        delay_s = host.delay_s() if host else 0.0
+        delay_s = self._state.rates.turn_every_s(host) if host else 0.0
         share = max(self._config().jobs.poll_share, MIN_SHARE)
         return max(requests * delay_s / share, MIN_PAUSE_S)
 
@@ -193,7 +193,7 @@ class PollBudget(BackgroundWork):
         if host is None or not row.poll_count:
             return
         covered = sum(len(host.pages[key].policy) for key in row.site_ids if key in host.pages)
-        slots_per_s = 1.0 / max(host.delay_s(), 0.01)
+        slots_per_s = 1.0 / max(self._state.rates.turn_every_s(host), 0.01)
         if known and known.is_current(row, now, slots_per_s):
             return
         models = await self._database.read(

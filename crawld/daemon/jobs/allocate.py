@@ -1,8 +1,10 @@
 """The `allocate` job: share the requests of every host among its pages.
 
 A host allows one request per delay (back-off included), and all of them are used, so hosts are
-independent of each other. A host whose pages hardly changed keeps its price (marginal value of a
-visit); only its recently visited pages get a new frequency, from that price and their own model.
+independent of each other, unless they share a rate (`crawl/shared_rates.py`): then all of them are
+allocated together, and get turns in proportion to their visits. A host whose pages hardly changed
+keeps its price (marginal value of a visit); only its recently visited pages get a new frequency,
+from that price and their own model.
 All other hosts are read in slices and allocated together (OPT_POLITE, `core/revisit`) in a thread.
 A refit of the models makes every host new.
 
@@ -15,20 +17,26 @@ Source: PUC-Rio dissertation, chapter 4.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 import trio
 
-from crawld.core.revisit.allocation import Allocation, allocate, kkt_residual
+from crawld.core.revisit.allocation import (
+    Allocation,
+    allocate,
+    ceilings_within,
+    kkt_residual,
+)
 from crawld.core.revisit.pages_by_host import PagesByHost
 from crawld.core.revisit.price import revisit_frequency
 from crawld.core.revisit.registry import FrequencyPolicy
 from crawld.daemon.crawl.context import BackgroundWork, CrawlContext
 from crawld.daemon.crawl.policy_loader import ModelSlice, grouped, read_slice
+from crawld.daemon.crawl.shared_rates import HostLimit
 from crawld.daemon.frontier.host import HostState
 from crawld.daemon.frontier.page_queue import PageQueue
 from crawld.daemon.pacing import Pace
@@ -85,17 +93,23 @@ class AllocationResult:
     residual: float
 
 
-def allocate_hosts(pages: AllocationPages, delay_s: dict[int, float]) -> AllocationResult:
+def allocate_hosts(
+    pages: AllocationPages, delay_s: dict[int, float], limits: Sequence[HostLimit] = ()
+) -> AllocationResult:
     """Return the optimal allocation that uses every request of every host.
 
     Args:
         pages: at least one.
         delay_s: delay by host number.
+        limits: what hosts share, the narrower ones first.
     """
     hosts, starts = np.unique(pages.host, return_index=True)
     offsets = np.append(starts, len(pages.host)).astype(np.int64)
     ceiling = np.array([1.0 / max(delay_s[host], MIN_DELAY_S) for host in hosts.tolist()])
     web = PagesByHost(pages.rate, offsets, ceiling, pages.weight)
+    shared = [(np.isin(hosts, list(each.hosts)), each.visits_per_s) for each in limits]
+    ceiling = ceilings_within(web, shared)
+    web = replace(web, ceiling=ceiling)
     bandwidth = float(ceiling.sum())
     allocation = allocate(web, bandwidth)
     return AllocationResult(hosts, offsets, allocation, kkt_residual(web, bandwidth, allocation))
@@ -128,6 +142,7 @@ class AllocateJob(BackgroundWork):
     def __init__(self, context: CrawlContext) -> None:
         super().__init__(context)
         self._last: dict[int, HostAllocation] = {}
+        self._limits: list[HostLimit] = []
         self._pages = self._hosts = self._kept = 0
 
     def reset(self) -> None:
@@ -136,20 +151,29 @@ class AllocateJob(BackgroundWork):
 
     async def run(self) -> str:
         """Allocate requests, store the prices and deliver the frequencies."""
+        limits = self._state.rates.limits()
+        if limits != self._limits:
+            self.reset()
+        self._limits = limits
         new, self._kept = [], 0
         for host in list(self._state.hosts.values()):
             if await self._keeps_price(host):
                 self._kept += 1
             else:
                 new.append(host.host_id)
+        if limits and new:  # hosts that share a rate are not independent
+            new, self._kept = [host.host_id for host in self._state.hosts.values()], 0
         kept = f"{self._kept} hosts keep their price" if self._kept else ""
         began_at = self._clock.now()
         pages = await self._read(new)
         if pages is None:
             return kept or "no page has a model yet"
         delay_s = {host.host_id: host.delay_s() for host in self._state.hosts.values()}
-        result = await self._workers.run(allocate_hosts, pages, delay_s, abandon_on_cancel=True)
+        result = await self._workers.run(
+            allocate_hosts, pages, delay_s, limits, abandon_on_cancel=True
+        )
         await self._store(result, delay_s, began_at)
+        self._share(result)
         await self._deliver(pages, result)
         self._pages, self._hosts = len(pages.page), len(result.hosts)
         spent = float(result.allocation.spent.sum())
@@ -224,6 +248,16 @@ class AllocateJob(BackgroundWork):
             if host_id in by_id:
                 policies = _policies(by_id[host_id])
                 self._last[host_id] = HostAllocation(at, own, pages, delay_s[host_id], policies)
+
+    def _share(self, result: AllocationResult) -> None:
+        """Give each host its part of the rates that it shares, relative to the mean."""
+        spent = result.allocation.spent
+        mean = float(spent.mean())
+        share_of = (
+            dict(zip(result.hosts.tolist(), (spent / mean).tolist(), strict=True)) if mean else {}
+        )
+        for host in self._state.hosts.values():
+            host.slot.share = share_of.get(host.host_id, 1.0)
 
     async def _deliver(self, pages: AllocationPages, result: AllocationResult) -> None:
         by_id = {host.host_id: host for host in self._state.hosts.values()}

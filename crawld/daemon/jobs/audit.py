@@ -158,7 +158,8 @@ class AuditJob(BackgroundWork):
         )
 
     def _slot_s(self, host: HostState) -> float:
-        return max(host.base_delay_s(), self._least_delay_s)
+        spacing_s = self._state.rates.spacing_s(host.slot)
+        return max(host.base_delay_s(), self._least_delay_s, spacing_s)
 
     async def _draw_until(
         self, count_at: float, sites: list[_Site], nursery: trio.Nursery, found: list[AuditResult]
@@ -201,7 +202,7 @@ class AuditJob(BackgroundWork):
     async def _visit(self, host: HostState, site_id: int, page_id: int) -> Outcome | None:
         """Have a page visited; return the outcome, None if there was no visit in time."""
         pages = host.pages.get(site_id)
-        wait_s = max(WAIT_DELAYS * host.delay_s(), WAIT_S)
+        wait_s = max(WAIT_DELAYS * self._state.rates.turn_every_s(host), WAIT_S)
         closed = host.open_at(self._clock) > trio.current_time() + wait_s
         if pages is None or host.paused or closed:
             return None

@@ -1,8 +1,9 @@
-"""Groups of hosts that share a limit of connections and of bytes per second.
+"""Groups of hosts that share limits: connections, bytes and requests per second.
 
 Wikimedia asks for this for its media hosts: at most 2 connections and 25 Mbit/s together. Each host
 has at most one connection, its turn. The bytes are paced while a body is read, each connection
-within its share, so that the sum never exceeds the limit.
+within its share, so that the sum never exceeds the limit. Requests are spaced by gates
+(`crawl/shared_rates.py`).
 """
 
 from __future__ import annotations
@@ -20,12 +21,14 @@ class GroupState:
     """Hosts that share a limit.
 
     Attributes:
+        patterns: of the hosts, as the config has them.
         max_connections: the most turns at a time.
         bytes_per_s: limit of one connection; None: no limit.
         host_delay_s: delay between two requests to one of its hosts; None: that of the sites.
     """
 
     hosts: HostPatterns
+    patterns: tuple[str, ...]
     max_connections: int
     bytes_per_s: float | None
     host_delay_s: float | None
@@ -46,6 +49,7 @@ def groups_of(configured: Sequence[HostGroupConfig]) -> tuple[GroupState, ...]:
     return tuple(
         GroupState(
             host_patterns(each.hosts),
+            each.hosts,
             each.max_connections,
             None if each.max_bytes_per_s is None else each.max_bytes_per_s / each.max_connections,
             each.host_delay_s,

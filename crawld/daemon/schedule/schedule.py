@@ -11,6 +11,7 @@ A host is in exactly one state:
     locating   its delay is over but its address is unknown or old: it waits for its lookup, which
                is no turn
     queued     its delay is over but its address is busy: in the address's queue, first come first
+    gated      its delay is over but a rate that it shares is used up (`rate_gate.py`)
     on turn    a task runs; one request at a time per host and per address
 
 A turn can be lent (`borrow`): a robots.txt redirect is followed in the turn of the host it leads
@@ -28,24 +29,25 @@ Invariants, measured from outside by the end-to-end tests:
    the file, since a request of the killed process may not have been committed.
 4. All times are those of trio's clock: a jump of the wall clock neither frees nor freezes a host.
    Wall-clock rules (quiet hours, Retry-After) are checked again at least every `HORIZON_S`.
+5. Turns of hosts that share a rate begin evenly spaced (`core/request_rate.py`).
 """
 
 from __future__ import annotations
 
 import heapq
 import math
-from array import array
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterable, Iterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
-from typing import Protocol
 from weakref import WeakSet
 
 import trio
 
 from crawld.daemon.pacing import LoopSlices, parts_of
+from crawld.daemon.schedule.lateness import Lateness, ScheduleStatistics
+from crawld.daemon.schedule.rate_gate import end_slots, leave_gates, pass_gates, take_slots
 from crawld.daemon.schedule.recent_turns import RecentTurns
-from crawld.daemon.schedule.slots import AddressSlot, HostSlot, Ticket, Turn
+from crawld.daemon.schedule.slots import AddressSlot, HostSlot, RateGate, Ticket, Turn
+from crawld.daemon.schedule.turns import Turns
 from crawld.net.lookup_slots import LookupSlots, QueuedLookup
 
 HORIZON_S = 600.0
@@ -60,74 +62,12 @@ SERVED_AT_ONCE = 128
 START_SPREAD_S = 0.002
 """Gap between the first turns of two hosts after a start, so that 10,000 do not come at once."""
 
-LATENESS_SAMPLES = 8192
-"""Number of requests that `Lateness` remembers."""
-
 LOCATION_MAX_AGE_S = 300.0
 """How long a host's address is used without asking the resolver again."""
 
 LOCATING_AT_ONCE = 64
 """Hosts whose lookup is under way or waits in the resolver, twice its slots; the others wait here,
 where a host costs 300 bytes and not a task."""
-
-
-class Turns(Protocol):
-    """The callbacks of the schedule; the core loop implements them."""
-
-    async def locate(self, slot: HostSlot) -> str | None:
-        """Return the address of the host, None if it cannot be found now."""
-
-    async def turn(self, slot: HostSlot) -> None:
-        """Use the host's turn; calls `slot.rest_from` when a request was sent."""
-
-    def wanted_at(self, slot: HostSlot) -> float | None:
-        """Return when the host wants its next turn and may have it; None: it wants nothing."""
-
-    def ticket_at(self, slot: HostSlot) -> float | None:
-        """Return when a request other than for a page may use the host; None: not now."""
-
-    def is_urgent(self, slot: HostSlot) -> bool:
-        """Whether a page may be visited now that comes before patient requests."""
-
-    def address_delay_s(self, slot: HostSlot) -> float:
-        """Return the least time between two requests to the address of the host."""
-
-    def turn_ended(self, slot: HostSlot) -> None:
-        """Handle the end of the host's turn."""
-
-
-class Lateness:
-    """How much later than permitted the last few thousand requests were sent."""
-
-    def __init__(self) -> None:
-        self._samples = array("d", bytes(8 * LATENESS_SAMPLES))
-        self.count = 0
-
-    def add(self, late_s: float) -> None:
-        """Add the lateness of one request."""
-        self._samples[self.count % LATENESS_SAMPLES] = late_s
-        self.count += 1
-
-    def quantile_ms(self, q: float) -> float:
-        """Return a quantile in milliseconds; 0 without samples."""
-        held = sorted(self._samples[: min(self.count, LATENESS_SAMPLES)])
-        return 1000.0 * held[min(len(held) - 1, int(q * len(held)))] if held else 0.0
-
-    def forget(self) -> None:
-        """Discard all samples, for benchmarks after their warm-up."""
-        self.count = 0
-
-
-@dataclass(frozen=True, slots=True)
-class ScheduleStatistics:
-    """A snapshot for the status page."""
-
-    hosts: int
-    waiting: int
-    on_turn: int
-    lateness_p50_ms: float
-    lateness_p99_ms: float
-    served: int
 
 
 class Schedule:
@@ -158,7 +98,7 @@ class Schedule:
         self._address_open_at = address_open_at
         self._hosts: dict[str, HostSlot] = {}
         self._addresses: dict[str, AddressSlot] = {}
-        self._heap: list[tuple[float, int, int, HostSlot | AddressSlot]] = []
+        self._heap: list[tuple[float, int, int, HostSlot | AddressSlot | RateGate]] = []
         self._pushes = 0
         self._on_turn = 0
         self._locating: LookupSlots[QueuedLookup] = LookupSlots(LOCATING_AT_ONCE)
@@ -200,6 +140,16 @@ class Schedule:
             for slot in part:
                 self.wake(slot)
             await slices.pause()
+
+    def set_gates(self, slot: HostSlot, gates: tuple[RateGate, ...]) -> None:
+        """Replace the rates that a host shares with others, the narrowest first."""
+        if gates == slot.gates:
+            return
+        waited = slot.gate is not None
+        self._leave_gates(slot)
+        slot.gates = gates
+        if waited:
+            self.wake(slot)
 
     @property
     def on_turn(self) -> int:
@@ -258,7 +208,7 @@ class Schedule:
             first: whether the request comes before all others that wait for a turn.
             patience_s: how long urgent pages of the host come first.
         """
-        ticket = Ticket(trio.current_time() + patience_s)
+        ticket = Ticket(patience_s)
         slot.tickets.insert(0 if first else len(slot.tickets), ticket)
         self.wake(slot)
         try:
@@ -300,8 +250,13 @@ class Schedule:
                         await self._woken.wait()
             lookups.cancel_scope.cancel()
 
+    @property
+    def _has_room(self) -> bool:
+        """Whether one more turn may be under way."""
+        return self._on_turn < self._max_on_turn
+
     def _next_at(self) -> float:
-        if self._pauses or self._on_turn >= self._max_on_turn or not self._heap:
+        if self._pauses or not self._has_room or not self._heap:
             return math.inf
         return self._heap[0][0]
 
@@ -309,7 +264,7 @@ class Schedule:
         now = trio.current_time()
         heap = self._heap
         for _ in range(SERVED_AT_ONCE):
-            if not heap or heap[0][0] > now or self._on_turn >= self._max_on_turn:
+            if not heap or heap[0][0] > now or not self._has_room:
                 return
             if self._pauses or self._stopping:
                 return
@@ -317,32 +272,77 @@ class Schedule:
             if serial != slot.serial:
                 continue  # replaced by a newer entry of the same slot
             slot.entry_at = math.inf
-            if isinstance(slot, AddressSlot):
+            if isinstance(slot, HostSlot):
+                self._serve(slot, at, nursery)
+            elif isinstance(slot, AddressSlot):
                 self._serve_queue(slot, at, nursery)
             else:
-                self._serve(slot, at, nursery)
+                self._serve_gate(slot, at, nursery)
 
     def _serve(self, slot: HostSlot, at: float, nursery: trio.Nursery) -> None:
         """The host's delay is over: find its address, start its turn, or queue at the address."""
         wanted_at = self._wanted_at(slot)
-        if wanted_at is None:
-            return
-        if wanted_at > trio.current_time():
+        if wanted_at is None or wanted_at > trio.current_time():
             self._wait(slot)
             return
         slot.planned_at = at
+        if self._reaches(slot) and self._passes(slot):
+            self._start(slot, nursery)
+
+    def _reaches(self, slot: HostSlot) -> bool:
+        """Whether the address of a host is known and free; else the host waits for it."""
         if trio.current_time() - slot.located_at > LOCATION_MAX_AGE_S:
             slot.locating = True
             self._locating.add(QueuedLookup(slot.host, known=slot.address is not None))
-            return
+            if slot.address is None:  # it may take long, or fail
+                self._leave_gates(slot, returns=True)
+            return False
         address = self._address(slot.address) if slot.address else None
         if address is None or (not address.queue and self._free(address)):
-            self._start(slot, address, nursery)
-            return
+            return True
         slot.queued = True
         address.queue.append(slot)
         if not address.busy:
             self._push(address, address.next_at)
+        self._leave_gates(slot, returns=True)
+        return False
+
+    def _passes(self, slot: HostSlot) -> bool:
+        """Whether no shared rate holds a host up; else the host waits for it."""
+        if not slot.gates:
+            return True
+        gate = pass_gates(slot, self._turns.lane(slot), trio.current_time())
+        self._push_gates(slot.gates)
+        return gate is None
+
+    def _serve_gate(self, gate: RateGate, at: float, nursery: trio.Nursery) -> None:
+        """A slot of a shared rate is free: let the first host that still wants it pass."""
+        for _ in range(SERVED_AT_ONCE):
+            if not gate.waits or gate.next_at > trio.current_time() or not self._has_room:
+                break
+            slot = gate.order.pop()
+            if slot is None:
+                return
+            slot.gate, gate.holder = None, slot
+            wanted_at = self._wanted_at(slot)
+            if wanted_at is None or wanted_at > trio.current_time():
+                self._wait(slot)
+                continue
+            slot.planned_at = max(at, slot.planned_at)
+            if self._passes(slot) and self._reaches(slot):
+                self._start(slot, nursery)
+        self._push_gates((gate,))
+
+    def _leave_gates(self, slot: HostSlot, *, returns: bool = False) -> None:
+        """Let others pass the gates of a host that has no turn now."""
+        if slot.gates:
+            self._push_gates(leave_gates(slot, returns=returns))
+
+    def _push_gates(self, gates: Iterable[RateGate]) -> None:
+        """Serve gates again when the hosts that wait there may pass."""
+        for gate in gates:
+            if gate.waits:
+                self._push(gate, gate.next_at)
 
     def _serve_queue(self, address: AddressSlot, at: float, nursery: trio.Nursery) -> None:
         """The address is free: start the turn of the first queued host that still wants one."""
@@ -350,30 +350,31 @@ class Schedule:
             slot = address.queue.popleft()
             slot.queued = False
             wanted_at = self._wanted_at(slot)
-            if wanted_at is None:
-                continue
-            if wanted_at > trio.current_time():
+            if wanted_at is None or wanted_at > trio.current_time():
                 self._wait(slot)
                 continue
             slot.planned_at = max(at, slot.planned_at)
-            self._start(slot, address, nursery)
+            if self._passes(slot):
+                self._start(slot, nursery)
 
     def _free(self, address: AddressSlot) -> bool:
         return not address.busy and address.next_at <= trio.current_time()
 
-    def _start(self, slot: HostSlot, address: AddressSlot | None, nursery: trio.Nursery) -> None:
-        nursery.start_soon(
-            self._take_turn, slot, self._begin(slot, address), name=f"turn of {slot.host}"
-        )
+    def _start(self, slot: HostSlot, nursery: trio.Nursery) -> None:
+        nursery.start_soon(self._take_turn, slot, self._begin(slot), name=f"turn of {slot.host}")
 
-    def _begin(self, slot: HostSlot, address: AddressSlot | None) -> Turn:
+    def _begin(self, slot: HostSlot) -> Turn:
         self.changes += 1
+        address = self._address(slot.address) if slot.address else None
         slot.turn = turn = Turn(address, trio.current_time())
         slot.serial += 1
         slot.entry_at = math.inf
         self._on_turn += 1
         if address is not None:
             address.busy = True
+        if slot.gates:
+            turn.taken = take_slots(slot, turn.began_at)
+            self._push_gates(slot.gates)
         return turn
 
     async def _locate(self, lookup: QueuedLookup) -> None:
@@ -396,6 +397,8 @@ class Schedule:
 
     async def _take_turn(self, slot: HostSlot, turn: Turn) -> None:
         try:
+            if turn.taken:
+                await self._turns.slots_taken(slot)
             ticket = self._next_ticket(slot)
             if ticket is not None:
                 slot.tickets.remove(ticket)
@@ -417,6 +420,9 @@ class Schedule:
             slot.located_at = -math.inf  # looked up again before its next turn
             if slot in self._lost:
                 self._lost[slot].set()
+        if turn.taken:
+            end_slots(turn)
+            self._push_gates(gate for gate, _ in turn.taken)
         slot.turn = None
         self._on_turn -= 1
         self._wait(slot)
@@ -452,14 +458,26 @@ class Schedule:
         """Put the host into the heap, or nowhere if it wants nothing."""
         if slot.queued or slot.locating:
             return  # checked again when its address serves the queue, or is found
+        if slot.gate is not None:
+            self._reconsider(slot, slot.gate)
+            return
         wanted_at = self._wanted_at(slot)
+        now = trio.current_time()
+        if wanted_at is None or wanted_at > now:
+            self._leave_gates(slot)
         if wanted_at is None:
             return
-        now = trio.current_time()
         at = max(wanted_at, slot.next_at, now)
         self._push(slot, min(at, now + HORIZON_S))
 
-    def _push(self, slot: HostSlot | AddressSlot, at: float) -> None:
+    def _reconsider(self, slot: HostSlot, gate: RateGate) -> None:
+        """Let a host that waits at a gate wait for what it wants now; its work may be urgent."""
+        lane = self._turns.lane(slot)
+        gate.order.put(slot, lane)
+        gate.give_way(lane)
+        self._push_gates((gate,))
+
+    def _push(self, slot: HostSlot | AddressSlot | RateGate, at: float) -> None:
         if slot.entry_at <= at:
             return  # due no later already, and checked again then
         slot.entry_at = at

@@ -1,4 +1,4 @@
-"""Slots of hosts and addresses: their next permitted time, and the turn that holds them.
+"""Slots of hosts, addresses and shared rates: their next permitted time, and who holds them.
 
 There may be ten thousand hosts and more, so each costs one small object. `schedule.py` moves them.
 """
@@ -7,8 +7,12 @@ from __future__ import annotations
 
 import math
 from collections import deque
+from collections.abc import Sequence
 
 import trio
+
+from crawld.core.request_rate import RequestRate, TakenSlot
+from crawld.core.turn_order import Lane, TurnOrder
 
 
 class AddressSlot:
@@ -29,14 +33,16 @@ class Ticket:
 
     Attributes:
         patient_until: until when (trio clock) urgent pages come first.
+        patient: whether urgent pages ever come first.
     """
 
-    __slots__ = ("done", "granted", "patient_until")
+    __slots__ = ("done", "granted", "patient", "patient_until")
 
-    def __init__(self, patient_until: float) -> None:
+    def __init__(self, patience_s: float) -> None:
         self.granted = trio.Event()
         self.done = trio.Event()
-        self.patient_until = patient_until
+        self.patient = patience_s > 0.0
+        self.patient_until = trio.current_time() + patience_s
 
 
 class Turn:
@@ -47,14 +53,16 @@ class Turn:
         began_at: when it began (trio clock).
         counts_from: from when (trio clock) the delay after its last request counts; None: it sent
             none.
+        taken: the slots of gates that it uses.
     """
 
-    __slots__ = ("address", "began_at", "counts_from")
+    __slots__ = ("address", "began_at", "counts_from", "taken")
 
     def __init__(self, address: AddressSlot | None, began_at: float) -> None:
         self.began_at = began_at
         self.address = address
         self.counts_from: float | None = None
+        self.taken: Sequence[tuple[RateGate, TakenSlot]] = ()
 
 
 class HostSlot:
@@ -67,11 +75,16 @@ class HostSlot:
         locating: whether its address is being looked up, or waits to be.
         tickets: borrowed turns, served before pages unless these are urgent.
         turn: the turn under way, None if there is none.
+        gates: rates that it shares with other hosts, the narrowest first.
+        gate: the gate where it waits, None if it waits at none.
+        share: its part of a shared rate for revisits, relative to the mean of all hosts.
     """
 
     __slots__ = (
         "address",
         "entry_at",
+        "gate",
+        "gates",
         "host",
         "located_at",
         "locating",
@@ -79,6 +92,7 @@ class HostSlot:
         "planned_at",
         "queued",
         "serial",
+        "share",
         "tickets",
         "turn",
     )
@@ -94,6 +108,9 @@ class HostSlot:
         self.queued = False
         self.serial = 0
         self.entry_at = math.inf
+        self.gates: tuple[RateGate, ...] = ()
+        self.gate: RateGate | None = None
+        self.share = 1.0
         self.tickets: list[Ticket] = []  # rarely more than one: a deque costs 600 bytes a host
 
     def rest_from(self, from_time: float, delay_s: float) -> None:
@@ -104,3 +121,50 @@ class HostSlot:
         self.next_at = max(self.next_at, from_time + delay_s)
         if self.turn is not None:
             self.turn.counts_from = max(from_time, self.turn.counts_from or from_time)
+
+
+class RateGate:
+    """A shared rate, and the hosts that wait for it.
+
+    Attributes:
+        name: what it limits, as the config names it.
+        rate: when the next request may begin (trio clock).
+        order: the hosts that wait here.
+        holder: the host that has passed, and whose turn has not begun; None: no host.
+    """
+
+    __slots__ = ("entry_at", "holder", "name", "order", "rate", "serial")
+
+    def __init__(self, name: str, rate: RequestRate, *, new_share: float) -> None:
+        self.name = name
+        self.rate = rate
+        self.order: TurnOrder[HostSlot] = TurnOrder(new_share)
+        self.holder: HostSlot | None = None
+        self.serial = 0
+        self.entry_at = math.inf
+
+    @property
+    def next_at(self) -> float:
+        """When (trio clock) the next host may pass; ∞ while one holds it."""
+        return math.inf if self.holder is not None else self.rate.next_at
+
+    @property
+    def waits(self) -> bool:
+        """Whether hosts wait that may pass at `next_at`."""
+        return len(self.order) > 0 and self.holder is None
+
+    def let_wait(self, slot: HostSlot, lane: Lane) -> None:
+        """Let a host wait here."""
+        self.order.put(slot, lane)
+        slot.gate = self
+
+    def give_way(self, lane: Lane) -> None:
+        """Let the holder wait here again if it waits elsewhere for less urgent work."""
+        holder = self.holder
+        if holder is None or holder.gate is None:
+            return
+        own_lane = holder.gate.order.lane_of(holder)
+        if own_lane is not None and lane < own_lane:
+            holder.gate.order.discard(holder)
+            self.holder = None
+            self.let_wait(holder, own_lane)

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 import trio
 from trio.testing import MockClock
 
+from crawld.core.turn_order import Lane
 from crawld.daemon.schedule.schedule import Schedule
 
 
@@ -33,6 +34,7 @@ class HostPlan:
         arrival_s: after how long the server has it; None: when it ends.
         open_at: time before which it gets no turn (trio clock).
         locate_s: duration of the address lookup.
+        lane: what it waits for at a shared rate.
     """
 
     turns: int = 1
@@ -43,6 +45,7 @@ class HostPlan:
     arrival_s: float | None = None
     open_at: float = 0.0
     locate_s: float = 0.0
+    lane: Lane = Lane.REVISIT
 
 
 @dataclass(frozen=True)
@@ -65,6 +68,7 @@ class FakeTurns:
     plans: dict[str, HostPlan]
     requests: list[SentRequest] = field(default_factory=list)
     located: list[str] = field(default_factory=list)
+    stored: list[str] = field(default_factory=list)
     max_at_once: int = 0
     _under_way: int = 0
 
@@ -89,6 +93,12 @@ class FakeTurns:
 
     def turn_ended(self, slot):
         pass
+
+    def lane(self, slot):
+        return self.plans[slot.host].lane
+
+    async def slots_taken(self, slot):
+        self.stored.append(slot.host)
 
     async def turn(self, slot):
         await self.send_request(slot)
@@ -137,6 +147,16 @@ class FakeTurns:
         return found
 
 
+class NoSharedRates:
+    """Implements what is asked of `SharedRates`, without limits."""
+
+    def turn_every_s(self, host):
+        return host.delay_s()
+
+    def spacing_s(self, slot):
+        return 0.0
+
+
 def make_schedule(turns, *, max_on_turn=100, located=False, **more):
     """Return a schedule in which every host of `turns.plans` wants its turns.
 
@@ -158,7 +178,12 @@ def places_of(schedule, slot):
     queues = [each for each in schedule._addresses.values() if slot in each.queue]
     assert len(entries) <= 1
     assert sum(each.queue.count(slot) for each in queues) == slot.queued
-    places = {"waiting": bool(entries), "queued": slot.queued, "on turn": slot.turn is not None}
+    places = {
+        "waiting": bool(entries),
+        "queued": slot.queued,
+        "gated": slot.gate is not None,
+        "on turn": slot.turn is not None,
+    }
     return [name for name, found in places.items() if found] or ["parked"]
 
 

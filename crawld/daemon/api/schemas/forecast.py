@@ -52,7 +52,8 @@ class ForecastAssumptions(BaseModel):
     `hints`: whether sources report changes; if not, "with hints" tells what they would add.
     `poll_share`: share of the requests that polls may take, if there are hints.
     `hosts_backing_off`: hosts that are asked less often now than the forecast assumes, after
-    trouble; it assumes the plain delay of each.
+    trouble; it assumes the plain delay of each. `hosts_limited`: hosts that get fewer turns than
+    their delay permits, because they share a rate ([schedule] max_requests_per_s).
     """
 
     changes_per_day: float
@@ -61,6 +62,7 @@ class ForecastAssumptions(BaseModel):
     hints: bool
     poll_share: float
     hosts_backing_off: int
+    hosts_limited: int = 0
 
 
 class ForecastPresent(BaseModel):

@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from crawld.core.page import Outcome, PageState
 from crawld.daemon.api.schemas.replica_outlook import ReplicaOutlook
+from crawld.daemon.api.schemas.slots import RateLimitStatus, Slots
 from crawld.daemon.api.schemas.url_pattern import UrlPatternStatus
 from crawld.daemon.phase import Phase
 
@@ -53,17 +54,6 @@ class InvalidRequest(Problem):
     """Why a request is not valid; `detail` is empty if the fault is not in one field."""
 
     detail: list[InvalidField] = []
-
-
-class Slots(BaseModel):
-    """Statistics of the host slots."""
-
-    hosts: int
-    on_turn: int
-    waiting: int
-    served: int
-    lateness_p50_ms: float
-    lateness_p99_ms: float
 
 
 class MemoryStatus(BaseModel):
@@ -189,6 +179,7 @@ class Status(BaseModel):
     wire_bytes: int
     refused: dict[str, int]
     slots: Slots
+    rate_limits: list[RateLimitStatus] = []
     memory_bytes: int
     memory: MemoryStatus | None = None
     loop_stall_max_ms: float = 0.0

@@ -111,6 +111,9 @@ OF_VISITED = {
     VisitCause.ROBOTS_UNREAD: of_robots(verdict=None),
     VisitCause.NO_ADDRESS: of_host(located=False),
     VisitCause.HOST_DELAY: of_host(next_at=NOW + 7.0),
+    VisitCause.SHARED_RATE: of_host(
+        shared_rate="[schedule]", rate_opens_at=NOW + 9.0, rate_waiting=3
+    ),
 }
 NEVER_VISITED = of_page(
     state=PageState.DISCOVERED, last_visit_at=None, last_outcome=None, visit_count=0

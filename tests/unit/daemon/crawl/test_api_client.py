@@ -10,7 +10,7 @@ from crawld.config.model import Config
 from crawld.daemon.clock import Clock
 from crawld.daemon.crawl.api_client import CALM_S, IDLE_FLOOR, ApiClient
 from crawld.daemon.crawl.context import CrawlContext
-from tests.unit.daemon.fake_hosts import on_autojump_clock
+from tests.unit.daemon.fake_hosts import NoSharedRates, on_autojump_clock
 
 DELAY_S = 1.0
 
@@ -33,7 +33,7 @@ class Host:
 def make_client(host, *, wanted_at):
     """Return a client that has just asked the host."""
     crawl = SimpleNamespace(wanted_at=lambda slot: wanted_at)
-    state = SimpleNamespace(active={1}, hosts={"wiki.test": host})
+    state = SimpleNamespace(active={1}, hosts={"wiki.test": host}, rates=NoSharedRates())
     context = CrawlContext(state, None, Clock(), None, None, None, Config)
     client = ApiClient(context, crawl, None)
     client._asked_at["wiki.test"] = trio.current_time()

@@ -16,7 +16,7 @@ from crawld.sources.mediawiki_api import ApiResponse, ApiTrouble, TroubleKind
 from crawld.sources.mediawiki_changes import ChangesCursor, changes_query
 from crawld.sources.mediawiki_history import history_query
 from crawld.sources.mediawiki_members import pages_query
-from tests.unit.daemon.fake_hosts import on_autojump_clock
+from tests.unit.daemon.fake_hosts import NoSharedRates, on_autojump_clock
 
 API = Api((1,), "https://wiki.test/w/api.php")
 CHANGES = changes_query(ChangesCursor(at=1_780_000_000.0), 1_780_000_000.0)
@@ -34,7 +34,7 @@ class Client(ApiClient):
         )
         crawl = SimpleNamespace(is_urgent=lambda slot: self.urgent)
         super().__init__(CrawlContext(None, None, Clock(), None, None, None, Config), crawl, None)
-        self._state = SimpleNamespace(active={1})
+        self._state = SimpleNamespace(active={1}, rates=NoSharedRates())
         self.responses = responses
         self.asked = []
 

@@ -27,6 +27,7 @@ from crawld.daemon.hints.budget import (
 from crawld.store.changes.allocation import WeightedModel
 from crawld.store.changes.hint_source import SourceRow
 from crawld.workers import THREADS
+from tests.unit.daemon.fake_hosts import NoSharedRates
 
 NOW = 1_790_000_000.0
 DAY_S = 86_400.0
@@ -125,7 +126,9 @@ class Host:
 def budget(estimate=None, *, share=0.25, delay_s=1.0, filling=True, edited=0, stale=False):
     config = Config(jobs=JobsConfig(poll_share=share))
     state = SimpleNamespace(
-        hosts={"a.test": Host(delay_s, filling, edited, stale)}, active=frozenset()
+        hosts={"a.test": Host(delay_s, filling, edited, stale)},
+        active=frozenset(),
+        rates=NoSharedRates(),
     )
     clock = Clock(wall=lambda: NOW)
     made = PollBudget(CrawlContext(state, None, clock, THREADS, None, None, lambda: config))

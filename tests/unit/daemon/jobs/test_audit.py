@@ -12,7 +12,7 @@ from crawld.daemon.frontier.host import HostState
 from crawld.daemon.jobs.audit import AuditJob
 from crawld.daemon.schedule.slots import HostSlot
 from crawld.store.changes.audit import CopyCount
-from tests.unit.daemon.fake_hosts import on_autojump_clock
+from tests.unit.daemon.fake_hosts import NoSharedRates, on_autojump_clock
 
 DELAY_S = 2.0
 
@@ -34,6 +34,7 @@ async def test_the_sites_of_a_host_share_its_audits():
     state = SimpleNamespace(
         hosts={"h1.test": shared, "h2.test": own},
         sites={number: SimpleNamespace(paused=False) for number in (1, 2, 3)},
+        rates=NoSharedRates(),
     )
     context = CrawlContext(
         state, SimpleNamespace(read=read), Clock(), None, None, None, lambda: Config()

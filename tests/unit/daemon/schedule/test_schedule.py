@@ -7,12 +7,11 @@ from functools import partial
 import trio
 import trio.testing
 
+from crawld.daemon.schedule.lateness import LATENESS_SAMPLES, Lateness
 from crawld.daemon.schedule.schedule import (
     HORIZON_S,
-    LATENESS_SAMPLES,
     LOCATING_AT_ONCE,
     LOCATION_MAX_AGE_S,
-    Lateness,
 )
 from tests.unit.daemon.fake_hosts import (
     FakeTurns,
