@@ -8,7 +8,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-import apsw
 import trio
 from trio.testing import MockClock
 
@@ -77,7 +76,7 @@ async def _run(
     progress: Callable[[str], None],
 ) -> RoundsResult:
     async with await Database.open(path, workers=INLINE) as database:
-        await database.on_writer(_spare_disk)
+        await database.on_writer(survey.spare_disk)
         crawl = SimulatedCrawl(web, database, step_days=scenario.step_days)
         await crawl.fill()
         job, requested = replicas_job(
@@ -108,11 +107,6 @@ async def _run(
             if one is not None and other is not None:
                 pairs.append((one, other, pair.evidence.probability))
         return RoundsResult(figures, figures.metrics(pairs), job_cpu_s)
-
-
-def _spare_disk(connection: apsw.Connection) -> None:
-    """Wait for no disk: the file does not outlive the rounds."""
-    connection.execute("PRAGMA synchronous = OFF")
 
 
 async def _state(
