@@ -63,7 +63,7 @@ _BEST_IS_MORE: Final = ("requests_saved_share",)
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class RoundsRun:
     """One run of the job through the rounds.
 
     Attributes:
@@ -97,25 +97,25 @@ class Run:
         return rounds_web(make_web(scaled, self.seed))
 
 
-def planned_runs(hosts: int, days: float, seeds: Iterable[int], *, quick: bool) -> list[Run]:
+def planned_runs(hosts: int, days: float, seeds: Iterable[int], *, quick: bool) -> list[RoundsRun]:
     """Return the runs of all webs; quick: one of a small web of look-alikes for few days."""
     if quick:
-        small = partial(Run, "lookalike", _QUICK_HOSTS, days=_QUICK_DAYS, kinds=_QUICK_KINDS)
+        small = partial(RoundsRun, "lookalike", _QUICK_HOSTS, days=_QUICK_DAYS, kinds=_QUICK_KINDS)
         return [small(seed=0, coverage=_QUICK_COVERAGE, step_days=1.0, follow_ups=0)]
     return [
         run
         for seed in seeds
         for run in (
             *(
-                Run("lookalike", hosts, seed, days, coverage=each.coverage)
+                RoundsRun("lookalike", hosts, seed, days, coverage=each.coverage)
                 for each in (FULL, PARTIAL)
             ),
-            *(Run(name, hosts, seed, days) for name in WEBS),
+            *(RoundsRun(name, hosts, seed, days) for name in WEBS),
         )
     ]
 
 
-def rounds_metrics(runs: Sequence[Run], progress: Progress) -> Metrics:
+def rounds_metrics(runs: Sequence[RoundsRun], progress: Progress) -> Metrics:
     """Return the figures of every web.
 
     Raises:
@@ -154,12 +154,12 @@ def _per(figures: Mapping[str, float], part: str, whole: str, unit: float = 1.0)
     return unit * figures[part] / max(1.0, figures[whole])
 
 
-def _measured(runs: Sequence[Run], progress: Progress) -> Iterator[tuple[Run, Metrics]]:
+def _measured(runs: Sequence[RoundsRun], progress: Progress) -> Iterator[tuple[RoundsRun, Metrics]]:
     """Yield the metrics of each run as it ends."""
     left = list(reversed(runs))
     told_s = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="crawld-bench-") as folder, ExitStack() as stack:
-        under_way: dict[Child, Run] = {}
+        under_way: dict[Child, RoundsRun] = {}
         while left or under_way:
             while left and len(under_way) < len(os.sched_getaffinity(0)):
                 run, place = left.pop(), Path(folder) / str(len(left))
@@ -184,7 +184,7 @@ def _printed(child: Child) -> Metrics:
     return {name: float(value) for name, value in printed.items()}
 
 
-def _command(run: Run) -> list[str]:
+def _command(run: RoundsRun) -> list[str]:
     return [sys.executable, "-m", _MODULE, json.dumps(asdict(run))]
 
 
@@ -192,7 +192,7 @@ def main() -> None:
     """Make the run that is given as JSON; print its metrics in the last line."""
     errors = structlog.make_filtering_bound_logger(logging.ERROR)
     structlog.configure(wrapper_class=errors)
-    run = Run(**json.loads(sys.argv[1]))
+    run = RoundsRun(**json.loads(sys.argv[1]))
     scenario = RoundsScenario(run.days, run.step_days, run.follow_ups)
     result = run_rounds(run.make(), run.seed, scenario, lambda line: print(line, flush=True))
     print(json.dumps(result.metrics))

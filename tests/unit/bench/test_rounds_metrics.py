@@ -4,7 +4,7 @@ from collections import Counter
 
 import pytest
 
-from crawld.bench.replica_rounds.rounds_metrics import Run, joined_figures, planned_runs
+from crawld.bench.replica_rounds.rounds_metrics import RoundsRun, joined_figures, planned_runs
 
 FIGURES = {
     "resting_differing_pages": 0.0,
@@ -56,4 +56,4 @@ def test_every_web_is_run_with_every_seed():
 
 
 def test_older_webs_are_made_too():
-    assert len(Run("standard", 60, 1, 60.0).make().hosts) >= 60
+    assert len(RoundsRun("standard", 60, 1, 60.0).make().hosts) >= 60
