@@ -23,7 +23,7 @@ from crawld.bench.result import Metrics, build_result, figures
 from crawld.bench.run import Progress
 from crawld.bench.seen_btree import Btree
 from crawld.bench.seen_drum import Drum
-from crawld.bench.seen_files import size
+from crawld.bench.seen_files import Ids, size
 from crawld.bench.seen_structure import SeenContender
 from crawld.bench.seen_veuni import REPOSITORIES, Veuni
 from crawld.bench.seen_web import Cycle, SeenWeb, SomeUrls
@@ -76,6 +76,7 @@ def _ours(folder: Path, web: SeenWeb, urls: int) -> Runs:
     runs[0]["peak_rss_mb"] = memory_mb(os.getpid(), "VmHWM")
     runs[0]["bytes_per_url"] = contender.structure_bytes() / contender.known()
     runs[0]["text_bytes_per_url"] = contender.text_bytes() / contender.known()
+    runs[0]["waiting_text_bytes_per_url"] = contender.waiting_text_bytes() / contender.known()
     runs[0]["waiting_per_known"] = contender.waiting() / contender.known()
     runs[0] |= _timed("remember", contender.remember)
     assert contender.urls.keys is not None
@@ -115,7 +116,7 @@ def _end_to_end(contender: SeenContender, web: SeenWeb, urls: int) -> int:
 
 def _drum(folder: Path, web: SeenWeb, urls: int) -> Runs:
     drum = Drum(folder)
-    drum.check(_whole(web).ids())
+    drum.check(_all_ids(web))
     runs = []
     for _ in range(_CYCLES):
         ids = _both(web.cycle(urls)).ids()
@@ -126,7 +127,7 @@ def _drum(folder: Path, web: SeenWeb, urls: int) -> Runs:
 
 def _veuni(folder: Path, web: SeenWeb, urls: int) -> Runs:
     veuni = Veuni(folder)
-    veuni.load(_whole(web))
+    veuni.load(web.parts(_PART_URLS))
     runs = []
     for _ in range(REPOSITORIES - 1):  # as much waits for each as does all the time
         veuni.offer(_both(web.cycle(urls)))
@@ -139,7 +140,7 @@ def _veuni(folder: Path, web: SeenWeb, urls: int) -> Runs:
 
 def _btree(folder: Path, web: SeenWeb, urls: int) -> Runs:
     btree = Btree(folder / "btree.db")
-    btree.load(_whole(web).ids())
+    btree.load(_all_ids(web))
     runs = []
     for _ in range(_CYCLES):
         ids = _both(web.cycle(urls)).ids()
@@ -149,8 +150,14 @@ def _btree(folder: Path, web: SeenWeb, urls: int) -> Runs:
     return runs
 
 
-def _whole(web: SeenWeb) -> SomeUrls:
-    return next(iter(web.parts(web.known)))
+def _all_ids(web: SeenWeb) -> Ids:
+    """Return the known URLs; not at once, because numbers of hosts and URLs take twice as much."""
+    found = np.empty(web.known, np.uint64)
+    start = 0
+    for part in web.parts(_PART_URLS):
+        found[start : start + len(part)] = part.ids()
+        start += len(part)
+    return found
 
 
 def _both(cycle: Cycle) -> SomeUrls:

@@ -71,10 +71,15 @@ class Records:
 
 
 def make_durable(file: BinaryIO, path: Path) -> None:
-    """Write a new file to the disk and give it its name."""
+    """Write a new file to the disk and give it its name, both to survive a power loss."""
     file.flush()
     os.fsync(file.fileno())
     Path(file.name).replace(path)
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
 
 
 def size(folder: Path) -> int:

@@ -10,9 +10,9 @@ import apsw
 import numpy as np
 
 from crawld.bench.seen_web import Cycle, SomeUrls
-from crawld.core.seen.event import Events, SeenMark, event_of
-from crawld.core.seen.judge import Flags, PendingUrls, judge
-from crawld.core.seen.keys import REPOSITORIES, Keys, UrlKeys, by_cluster, by_repository
+from crawld.core.seen.event import Events, SeenMark, announced, event_of
+from crawld.core.seen.judge import PendingUrls, judge
+from crawld.core.seen.keys import REPOSITORIES, Checks, Keys, UrlKeys, by_cluster, by_repository
 from crawld.core.seen.run import Positions, Run, refs_of
 from crawld.core.seen.texts import TextBlock
 from crawld.store.engine import migrate
@@ -25,7 +25,6 @@ _SEED: Final = 0x5EED
 _MEMORY_BYTES: Final = 8 * 2**30
 _FETCHED: Final = event_of(SeenMark.PAGE, sets=True)
 _EXTRACTED: Final = event_of(SeenMark.WAITING)
-_ANNOUNCED: Final = event_of(SeenMark.FOUND, announced=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,14 +35,15 @@ class HashedCycle:
     extracted: UrlKeys
 
 
-class _NoTexts:
-    """The structure alone: keys decide, and nothing is compared."""
+class _NoChecks:
+    """The structure alone: 64 bits decide, as those of the baselines do."""
 
-    def differ(self, numbers: Positions, texts: TextBlock, at: Positions) -> Flags:
-        return np.zeros(len(numbers), bool)
+    def checks(self, numbers: Positions) -> Checks:
+        return np.zeros(len(numbers), np.uint32)
 
-    def read(self, numbers: Positions) -> list[bytes]:
-        raise AssertionError("keys of the benchmark do not collide")
+
+def _events(fetched: int, extracted: int) -> Events:
+    return np.repeat(np.array([_FETCHED, _EXTRACTED], np.uint8), (fetched, extracted))
 
 
 class SeenContender:
@@ -66,12 +66,13 @@ class SeenContender:
         texts = urls.block()
         keys = self.file.keys(texts)
         order, parts = by_cluster(keys)
-        texts, ordered = texts.select(order), keys.key[order]
+        texts, keys = texts.select(order), keys.take(order)
         with self.connection:
             for repository, start, end in parts:
                 first = sum(map(len, self._loaded[repository]))
-                text.append(self.connection, repository, first, texts.part(start, end))
-                self._loaded[repository].append(ordered[start:end])
+                part = texts.part(start, end)
+                text.append(self.connection, repository, first, keys.check[start:end], part)
+                self._loaded[repository].append(keys.key[start:end])
         self._checkpoint()
 
     def finish_load(self) -> None:
@@ -89,9 +90,9 @@ class SeenContender:
 
     def cycle(self, fetched: list[str], extracted: list[str]) -> int:
         """Take a cycle, end to end; return how many URLs are new, as far as is known."""
+        events = _events(len(fetched), len(extracted))
         with self.connection:
-            new = self.urls.offer(self.connection, fetched, SeenMark.PAGE, sets=True)
-            new += self.urls.offer(self.connection, extracted, SeenMark.WAITING)
+            new = self.urls.offer_events(self.connection, fetched + extracted, events)
         self.urls.committed()
         self._checkpoint()
         return len(new)
@@ -115,19 +116,19 @@ class SeenContender:
         keys = UrlKeys(
             np.concatenate([cycle.fetched.repository, cycle.extracted.repository]),
             np.concatenate([cycle.fetched.key, cycle.extracted.key]),
+            np.concatenate([cycle.fetched.check, cycle.extracted.check]),
         )
-        counts = (len(cycle.fetched.key), len(cycle.extracted.key))
-        events = np.repeat(np.array([_FETCHED, _EXTRACTED], np.uint8), counts)
+        events = _events(len(cycle.fetched.key), len(cycle.extracted.key))
         new = np.zeros(0, np.int64)
         if self.urls.keys is not None:
             new = np.flatnonzero(self.urls.keys.missing(keys))
-            events[new] |= _ANNOUNCED
+            events[new] = announced(events[new])
         with self.connection:
             self._put(keys, events)
             for repository in seen.due(self.connection):
                 self._settle(repository)
         if self.urls.keys is not None:
-            self.urls.keys.add(UrlKeys(keys.repository[new], keys.key[new]))
+            self.urls.keys.add_missing(keys.take(new))
         self._checkpoint()
 
     def remember(self) -> None:
@@ -139,13 +140,20 @@ class SeenContender:
         self.urls = SeenUrls(self.file, 0)
 
     def structure_bytes(self) -> int:
-        """Return the bytes of the file that are not texts of settled URLs."""
-        return self._used_bytes() - self.text_bytes()
+        """Return the bytes of the file that are no texts; what waits has keys and news, too."""
+        return self._used_bytes() - self.text_bytes() - self.waiting_text_bytes()
 
     def text_bytes(self) -> int:
         """Return the bytes of the texts of settled URLs."""
         found: int = self.connection.execute(
             "SELECT coalesce(sum(length(texts)), 0) FROM seen_text"
+        ).get
+        return found
+
+    def waiting_text_bytes(self) -> int:
+        """Return the bytes of the texts of URLs without a verdict."""
+        found: int = self.connection.execute(
+            "SELECT coalesce(sum(length(texts)), 0) FROM seen_pending"
         ).get
         return found
 
@@ -169,14 +177,14 @@ class SeenContender:
             self._put_keys(repository, key[start:end], event[start:end])
 
     def _put_keys(self, repository: int, keys: Keys, events: Events) -> None:
-        none = np.zeros(len(keys), np.int64)
-        urls = PendingUrls(keys, events, TextBlock(b"", none, none))
+        checks = np.zeros(len(keys), np.uint32)
+        urls = PendingUrls(keys, checks, events, TextBlock.of_empty(len(keys)))
         pending.put_divided(self.connection, repository, urls)
 
     def _settle(self, repository: int) -> None:
         waiting = pending.take(self.connection, repository)
         chunks = chunk.load(self.connection, repository, waiting.keys)
-        verdicts = judge(chunks.run, waiting, _NoTexts())
+        verdicts = judge(chunks.run, waiting, _NoChecks())
         first = chunk.known(self.connection, repository)
         seen.store_run(self.connection, repository, chunks, verdicts, first)
 

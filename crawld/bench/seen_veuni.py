@@ -9,7 +9,9 @@ repository, so that it is durable with one fsync.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Final
 
@@ -52,12 +54,17 @@ class Veuni:
         self._waiting: list[_Aux] = []
         self._cycle = 0
 
-    def load(self, urls: SomeUrls) -> None:
+    def load(self, parts: Iterable[SomeUrls]) -> None:
         """Fill empty repositories with distinct URLs."""
-        keys, bounds = _divided(urls)
-        for repository in range(REPOSITORIES):
-            part = np.sort(keys[bounds[repository] : bounds[repository + 1]])
-            self._write(repository, Records.of(part, self._payload_bytes))
+        loaded: list[list[Ids]] = [[] for _ in range(REPOSITORIES)]
+        for part in parts:
+            keys, bounds = _divided(part)
+            for repository, (start, end) in enumerate(pairwise(bounds)):
+                loaded[repository].append(keys[start:end].copy())
+        for repository, found in enumerate(loaded):
+            ordered = np.sort(np.concatenate(found))
+            self._write(repository, Records.of(ordered, self._payload_bytes))
+            found.clear()
 
     def check(self, urls: SomeUrls) -> Ids:
         """Offer a batch; return what is new in the repository whose turn it is, each once."""

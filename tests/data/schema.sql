@@ -626,7 +626,8 @@ CREATE TABLE seen_pending (
     -- 0 to 63; 64: not divided into repositories yet
     repository INTEGER NOT NULL CHECK (repository BETWEEN 0 AND 64),
     urls INTEGER NOT NULL,
-    -- keys of 8 bytes, then events of 1 byte
+    -- keys of 8 bytes, then checks of 4 bytes, then events of 1 byte; before them the repositories of
+    -- URLs that were not divided
     entries BLOB NOT NULL,
     -- zstd frame of lengths and texts
     texts BLOB NOT NULL
@@ -637,6 +638,8 @@ CREATE TABLE seen_text (
     repository INTEGER NOT NULL CHECK (repository BETWEEN 0 AND 63),
     first_number INTEGER NOT NULL,
     urls INTEGER NOT NULL,
+    -- 4 bytes each; before the texts, so that reading them reads no page of texts
+    checks BLOB NOT NULL,
     -- zstd frame of lengths and texts
     texts BLOB NOT NULL
 ) STRICT;

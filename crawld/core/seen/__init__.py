@@ -1,5 +1,4 @@
-"""Answers whether a URL was seen before: keys, their merge, and texts that decide.
+"""Answers whether a URL was seen before: keys that select, their merge, and checks that decide.
 
-A key only selects what to compare; two URLs are the same if their texts are. `crawld/store/seen`
-keeps all of it in the file.
+`crawld/store/seen` keeps all of it in the file.
 """

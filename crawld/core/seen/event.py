@@ -46,6 +46,11 @@ def event_of(mark: SeenMark, *, sets: bool = False, announced: bool = False) -> 
     return int(mark) | (_SETS if sets else 0) | (_ANNOUNCED if announced else 0)
 
 
+def announced(events: Events) -> Events:
+    """Return events whose finder was told that the URL is new."""
+    return events | np.uint8(_ANNOUNCED)
+
+
 def marks_of(events: Events) -> Events:
     """Return the mark that each event gives to a new URL."""
     return events & _MARK_MASK

@@ -1,8 +1,8 @@
 """Judge pending URLs against the run of their repository: which are new, and which marks change.
 
-Keys select, texts decide. A URL whose key is known is compared with the known text; URLs with equal
-keys are compared with the first of them. Where a text differs, the group of its key is judged by
-texts alone, in time linear in the number of URLs that have the key.
+Keys select, checks decide. The check of a URL whose key is known is compared with the known one;
+URLs with equal keys are compared with the first of them. Where a check differs, the group of its
+key is judged by checks alone, in time linear in the number of URLs that have the key.
 """
 
 from __future__ import annotations
@@ -21,23 +21,20 @@ from crawld.core.seen.event import (
     marks_of,
     sets_mark,
 )
-from crawld.core.seen.keys import CLUSTER_SHIFT, Keys, begins_of
+from crawld.core.seen.keys import CLUSTER_SHIFT, Checks, Keys, begins_of
 from crawld.core.seen.run import Positions, Run, marks_in, numbers_of
-from crawld.core.seen.texts import TextBlock, differing
+from crawld.core.seen.texts import TextBlock
 
 Flags = NDArray[np.bool_]
 
 _T = TypeVar("_T", bound=np.generic)
 
 
-class KnownTexts(Protocol):
-    """Stored texts of a repository's URLs, by number."""
+class KnownChecks(Protocol):
+    """Checks of a repository's URLs, by number."""
 
-    def differ(self, numbers: Positions, texts: TextBlock, at: Positions) -> Flags:
-        """Return for each number whether its text differs from the one at a position."""
-
-    def read(self, numbers: Positions) -> list[bytes]:
-        """Return the texts of some numbers."""
+    def checks(self, numbers: Positions) -> Checks:
+        """Return the checks of some numbers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +42,7 @@ class PendingUrls:
     """URLs of one repository that wait for their verdict, in order of arrival."""
 
     keys: Keys
+    checks: Checks
     events: Events
     texts: TextBlock
 
@@ -63,7 +61,6 @@ class Verdicts:
             each other, in order of arrival.
         changed: positions in the run whose mark changes.
         marks: to what.
-        compared: how many texts were compared.
     """
 
     new_keys: Keys
@@ -74,7 +71,6 @@ class Verdicts:
     numbered: Positions
     changed: Positions
     marks: Events
-    compared: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +96,7 @@ class _Groups:
 
 @dataclass(slots=True)
 class _Collided:
-    """Results of groups that are judged by their texts."""
+    """Results of groups that are judged by their checks."""
 
     keys: list[int]
     at: list[int]
@@ -111,15 +107,15 @@ class _Collided:
     changed_marks: list[int]
 
 
-def judge(run: Run, pending: PendingUrls, known: KnownTexts) -> Verdicts:
+def judge(run: Run, pending: PendingUrls, known: KnownChecks) -> Verdicts:
     """Return the verdicts on pending URLs; neither argument is changed."""
     groups = _grouped(run, pending.keys)
-    collides, compared = _collides(run, pending, groups, known)
+    collides = _collides(run, pending, groups, known)
     setter, mark, announced = _told(pending.events, groups)
     new = np.flatnonzero(~(groups.known | collides))
     old = np.flatnonzero(groups.known & setter & ~collides)
     old = old[marks_in(run.refs[groups.at[old]]) != mark[old]]
-    collided = _judge_by_texts(run, pending, groups, np.flatnonzero(collides), known)
+    collided = _judge_by_checks(run, pending, groups, np.flatnonzero(collides), known)
     new_keys = _joined(groups.keys[new], collided.keys)
     new_at = _joined(groups.at[new], collided.at)
     new_texts = _joined(groups.first[new], collided.texts)
@@ -139,7 +135,6 @@ def judge(run: Run, pending: PendingUrls, known: KnownTexts) -> Verdicts:
         np.argsort(cluster << 32 | new_texts),
         _joined(groups.at[old], collided.changed),
         _joined(mark[old], collided.changed_marks),
-        compared,
     )
 
 
@@ -168,23 +163,16 @@ def _grouped(run: Run, keys: Keys) -> _Groups:
     return _Groups(ordered, first, order[more], of, at, known)
 
 
-def _collides(
-    run: Run, pending: PendingUrls, groups: _Groups, known: KnownTexts
-) -> tuple[Flags, int]:
-    """Return for which groups a text differs from that of the key, and how many were compared."""
+def _collides(run: Run, pending: PendingUrls, groups: _Groups, known: KnownChecks) -> Flags:
+    """Return for which groups a check differs from that of the key."""
     collides = np.zeros(len(groups.keys), bool)
     of_known = np.flatnonzero(groups.known)
-    more_known = groups.known[groups.of]
-    group = np.concatenate([of_known, groups.of[more_known]])
-    at = np.concatenate([groups.first[of_known], groups.more[more_known]])
-    if len(at):
-        numbers = numbers_of(run.refs[groups.at[group]])
-        collides[group[known.differ(numbers, pending.texts, at)]] = True
-    repeats, of = groups.more[~more_known], groups.of[~more_known]
-    if len(repeats):
-        differs = differing(pending.texts, groups.first[of], pending.texts, repeats)
-        collides[of[differs]] = True
-    return collides, len(at) + len(repeats)
+    checks = pending.checks[groups.first]
+    if len(of_known):
+        stored = known.checks(numbers_of(run.refs[groups.at[of_known]]))
+        collides[of_known] = stored != checks[of_known]
+    collides[groups.of[pending.checks[groups.more] != checks[groups.of]]] = True
+    return collides
 
 
 def _told(events: Events, groups: _Groups) -> tuple[Flags, Events, Flags]:
@@ -201,25 +189,25 @@ def _told(events: Events, groups: _Groups) -> tuple[Flags, Events, Flags]:
     return setter, mark, announced
 
 
-def _judge_by_texts(
-    run: Run, pending: PendingUrls, groups: _Groups, collided: Positions, known: KnownTexts
+def _judge_by_checks(
+    run: Run, pending: PendingUrls, groups: _Groups, collided: Positions, known: KnownChecks
 ) -> _Collided:
     found = _Collided([], [], [], [], [], [], [])
     for number in collided.tolist():
         low, high = np.searchsorted(groups.of, [number, number + 1])
         at = np.concatenate([groups.first[number : number + 1], groups.more[low:high]])
-        by_text: dict[bytes, list[int]] = {}
-        for position, text in zip(at.tolist(), pending.texts.take(at), strict=True):
-            by_text.setdefault(text, []).append(position)
+        by_check: dict[int, list[int]] = {}
+        for position, check in zip(at.tolist(), pending.checks[at].tolist(), strict=True):
+            by_check.setdefault(check, []).append(position)
         start = int(groups.at[number])
         end = int(np.searchsorted(run.keys, groups.keys[number], side="right"))
-        stored = known.read(numbers_of(run.refs[start:end])) if end > start else []
-        for position, text in enumerate(stored, start):
-            mark = last_mark(pending.events[by_text.pop(text, [])])
+        stored = known.checks(numbers_of(run.refs[start:end])).tolist() if end > start else []
+        for position, check in enumerate(stored, start):
+            mark = last_mark(pending.events[by_check.pop(check, [])])
             if mark is not None and mark != marks_in(run.refs[position : position + 1])[0]:
                 found.changed.append(position)
                 found.changed_marks.append(mark)
-        for positions in by_text.values():
+        for positions in by_check.values():
             events = pending.events[positions]
             found.keys.append(int(groups.keys[number]))
             found.at.append(start)

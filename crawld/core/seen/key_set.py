@@ -64,25 +64,28 @@ class KeySet:
         """Set the keys of a repository, which are in ascending order."""
         self._keys[repository] = ordered
 
-    def add(self, keys: UrlKeys) -> None:
-        """Add keys; those that are in it stay."""
+    def add_missing(self, keys: UrlKeys) -> None:
+        """Add keys that are `missing`, each once."""
         order, parts = by_repository(keys)
         key = keys.key[order]
         for repository, start, end in parts:
-            self.add_to(repository, key[start:end])
+            self._insert(repository, np.sort(key[start:end]))
 
     def merge(self, others: KeySet) -> None:
-        """Add the keys of another set."""
+        """Add the keys of another set, none of which is in this one."""
         for repository in range(REPOSITORIES):
             for keys in (others._keys[repository], others._recent[repository]):
-                if len(keys):
-                    self.add_to(repository, keys)
+                self._insert(repository, keys)
 
     def add_to(self, repository: int, keys: Keys) -> None:
-        """Add keys of one repository."""
+        """Add keys of one repository; those that are in it stay."""
         new = distinct(keys)
         new = new[~_contains(self._keys[repository], new)]
-        new = new[~_contains(self._recent[repository], new)]
+        self._insert(repository, new[~_contains(self._recent[repository], new)])
+
+    def _insert(self, repository: int, new: Keys) -> None:
+        if not len(new):
+            return
         recent = _merged(self._recent[repository], new)
         if len(recent) > max(_MIN_RECENT, RECENT_SHARE * len(self._keys[repository])):
             self._keys[repository] = _merged(self._keys[repository], recent)

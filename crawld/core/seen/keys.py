@@ -1,14 +1,15 @@
-"""Keys of URLs: a repository by host, and 64 bits that cluster the URLs of a host.
+"""Keys of URLs: a repository by host, 64 bits that cluster the URLs of a host, and 32 that decide.
 
 Of the hash of the host, six bits select one of 64 repositories and the next sixteen are the upper
 bits of the key; the lower 48 are of the hash of the whole URL. So the URLs of a host are neighbours
-in one repository, and a batch sorted by key touches each host's run once.
+in one repository, and a batch sorted by key touches each host's run once. A key only selects: two
+URLs are the same if they share 32 more bits of the hash, the check, too.
 
 Mathematics: the hashes are strongly universal (`crawld.core.seen.universal`): any two different
-URLs have the same key with probability 2^-48 on one host and 2^-70 on two. A host of 10^7 URLs has
-0.18 expected colliding pairs; 350 million URLs on hosts of at most 10^7 have below 6.3, and the
-texts of all of them are compared. An attacker who does not know the seed cannot aim at a collision,
-and one who knows it delays verdicts but cannot change them.
+URLs have the same key with probability 2^-48 on one host and 2^-70 on two, and the same key and
+check with 2^-80 and 2^-102. A host of 10^7 URLs has 0.18 expected pairs of one key. Of 350 million
+URLs on hosts of at most 10^7, below 6.3 pairs share a key, and below 1.5e-9 are taken for one URL.
+An attacker who does not know the seed cannot aim at a collision.
 """
 
 from __future__ import annotations
@@ -29,17 +30,20 @@ REPOSITORIES: Final = 64
 
 URL_BITS: Final = 48
 
+CHECK_BITS: Final = 32
+
 CLUSTER_SHIFT: Final = np.uint64(URL_BITS)
 """What is above in a key belongs to the host."""
 
 _CLUSTER_BITS: Final = 64 - URL_BITS
 _REPOSITORY_BITS: Final = 6
 _HASH_BITS: Final = 32
-_HOST, _URL = slice(0, 1), slice(1, 3)  # purposes: a URL takes two hashes
-_PURPOSES: Final = 3
+_HOST, _URL = slice(0, 1), slice(1, 4)  # purposes: a URL takes three hashes
+_PURPOSES: Final = 4
 _SLASH: Final = ord("/")
 
 Keys = NDArray[np.uint64]
+Checks = NDArray[np.uint32]
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,10 +53,16 @@ class UrlKeys:
     Attributes:
         repository: 0 to `REPOSITORIES` - 1.
         key: unique up to collisions inside its repository.
+        check: tells URLs of one key apart.
     """
 
     repository: NDArray[np.uint8]
     key: Keys
+    check: Checks
+
+    def take(self, positions: Positions) -> UrlKeys:
+        """Return the keys of the URLs at some positions."""
+        return UrlKeys(self.repository[positions], self.key[positions], self.check[positions])
 
 
 def keys_of(texts: TextBlock, seed: int, *, url_bits: int = URL_BITS) -> UrlKeys:
@@ -72,7 +82,7 @@ def keys_of(texts: TextBlock, seed: int, *, url_bits: int = URL_BITS) -> UrlKeys
     repository = (host >> np.uint64(_HASH_BITS - _REPOSITORY_BITS)).astype(np.uint8)
     cluster = host >> np.uint64(_HASH_BITS - _REPOSITORY_BITS - _CLUSTER_BITS)
     # Bits of the repository are shifted out.
-    return UrlKeys(repository, cluster << CLUSTER_SHIFT | used)
+    return UrlKeys(repository, cluster << CLUSTER_SHIFT | used, halves[:, 2].astype(np.uint32))
 
 
 def _hosts(texts: TextBlock) -> tuple[Positions, Positions]:
@@ -141,5 +151,7 @@ def expected_collisions(urls_of_a_host: int, *, url_bits: int = URL_BITS) -> flo
 
     >>> round(expected_collisions(10_000_000), 2)
     0.18
+    >>> f"{35 * expected_collisions(10_000_000, url_bits=URL_BITS + CHECK_BITS):.1e}"
+    '1.4e-09'
     """
     return math.comb(urls_of_a_host, 2) / (1 << url_bits)

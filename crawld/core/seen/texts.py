@@ -1,7 +1,7 @@
-"""Many texts as one block of bytes with their lengths; selection and comparison of its texts.
+"""Many texts as one block of bytes with their lengths; selection of its texts.
 
-Texts of one length are copied and compared together, as items of an array: that takes a third of
-the time of one text after another where blocks are large.
+Texts of one length are copied together, as items of an array: that takes a third of the time of one
+text after another where blocks are large.
 """
 
 from __future__ import annotations
@@ -132,25 +132,6 @@ def encoded(text: str) -> bytes:
 def decoded(octets: bytes) -> str:
     """Return a text of a block."""
     return octets.decode("utf-8", "surrogatepass")
-
-
-def differing(
-    one: TextBlock, one_at: Positions, other: TextBlock, other_at: Positions
-) -> NDArray[np.bool_]:
-    """Return for each pair of positions whether the texts differ."""
-    lengths = one.lengths()[one_at]
-    differs = np.asarray(lengths != other.lengths()[other_at])
-    same = np.flatnonzero(~differs)
-    groups = _by_length(lengths[same])
-    if groups is None:
-        pairs = zip(one.take(one_at[same]), other.take(other_at[same]), strict=True)
-        differs[same] = np.fromiter((a != b for a, b in pairs), bool, len(same))
-        return differs
-    for length, of in groups:
-        at = same[of]
-        left = _items(one.octets, length)[one.starts[one_at[at]]]
-        differs[at] = left != _items(other.octets, length)[other.starts[other_at[at]]]
-    return differs
 
 
 def _by_length(lengths: Positions) -> Iterator[tuple[int, Positions]] | None:

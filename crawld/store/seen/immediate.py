@@ -1,6 +1,6 @@
 """Answers at once, for a file whose keys fit into memory; the file is the same in both ways.
 
-URLs still wait for the turn of their repository, where their texts are compared. So a file changes
+URLs still wait for the turn of their repository, where their checks are compared. So a file changes
 from one way to the other without a rebuild: `load` reads the keys, and whoever drops them goes on
 with `crawld.store.seen.seen` alone (`crawld.store.seen.seen_urls` decides).
 """
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import apsw
 import numpy as np
 
-from crawld.core.seen.event import SeenMark, event_of
+from crawld.core.seen.event import Events, announced
 from crawld.core.seen.key_set import KeySet
 from crawld.core.seen.keys import REPOSITORIES, UrlKeys
 from crawld.core.seen.run import Run
@@ -47,7 +47,8 @@ def load(connection: apsw.Connection) -> KeySet:
         waiting = pending.read_keys(connection, repository)
         if len(waiting):
             keys.add_to(repository, waiting)
-    keys.add(pending.undivided_keys(connection))
+    undivided = pending.undivided_keys(connection)
+    keys.add_missing(undivided.take(np.flatnonzero(keys.missing(undivided))))
     return keys
 
 
@@ -56,14 +57,13 @@ def offer(
     file: SeenFile,
     known: Iterable[KeySet],
     urls: list[str],
-    mark: SeenMark,
-    *,
-    sets: bool = False,
+    events: Events,
 ) -> ImmediateAnswer:
     """Let URLs wait for their verdict, and return at once which are certainly new.
 
     Args:
         known: sets of keys; they are not changed, because a transaction may fail.
+        events: the news of each URL.
 
     Raises:
         StoreError: a text is too long.
@@ -71,11 +71,7 @@ def offer(
     texts = checked(urls)
     keys = file.keys(texts)
     new = np.logical_and.reduce([each.missing(keys) for each in known])
-    event = event_of(mark, sets=sets)
-    told = event_of(mark, sets=sets, announced=True)
     if urls:
-        pending.put(connection, keys, np.where(new, told, event).astype(np.uint8), texts)
+        pending.put(connection, keys, np.where(new, announced(events), events), texts)
     at = np.flatnonzero(new)
-    return ImmediateAnswer(
-        [urls[i] for i in at.tolist()], UrlKeys(keys.repository[at], keys.key[at])
-    )
+    return ImmediateAnswer([urls[i] for i in at.tolist()], keys.take(at))

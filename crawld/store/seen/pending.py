@@ -14,8 +14,9 @@ import numpy as np
 
 from crawld.core.seen.event import Events
 from crawld.core.seen.judge import PendingUrls
-from crawld.core.seen.keys import REPOSITORIES, Keys, UrlKeys, by_cluster
+from crawld.core.seen.keys import REPOSITORIES, Checks, Keys, UrlKeys, by_cluster
 from crawld.core.seen.texts import TextBlock
+from crawld.errors import CorruptDatabaseError
 from crawld.store.seen.block import PENDING_LEVEL, compressed, decompressed
 
 UNDIVIDED: Final = REPOSITORIES
@@ -26,6 +27,7 @@ MIN_DIVIDED: Final = 16_384
 MAX_UNDIVIDED: Final = 65_536
 
 _KEY: Final = np.dtype("<u8")
+_CHECK: Final = np.dtype("<u4")
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +50,7 @@ def put(connection: apsw.Connection, keys: UrlKeys, events: Events, texts: TextB
         _put_each(connection, keys, events, texts)
         return
     # The key of an undivided URL is kept with its repository before it.
-    entries = keys.repository.tobytes() + _entries(keys.key, events)
+    entries = keys.repository.tobytes() + _entries(keys, events)
     _insert(connection, UNDIVIDED, entries, texts)
     waiting = connection.execute(
         "SELECT sum(urls) FROM seen_pending WHERE repository = ?", (UNDIVIDED,)
@@ -59,14 +61,18 @@ def put(connection: apsw.Connection, keys: UrlKeys, events: Events, texts: TextB
 
 def put_divided(connection: apsw.Connection, repository: int, urls: PendingUrls) -> None:
     """Add URLs of one repository that wait."""
-    _insert(connection, repository, _entries(urls.keys, urls.events), urls.texts)
+    keys = UrlKeys(np.zeros(0, np.uint8), urls.keys, urls.checks)
+    _insert(connection, repository, _entries(keys, urls.events), urls.texts)
 
 
 def _put_each(connection: apsw.Connection, keys: UrlKeys, events: Events, texts: TextBlock) -> None:
     order, parts = by_cluster(keys)
-    key, event, text = keys.key[order], events[order], texts.select(order)
+    ordered, event, text = keys.take(order), events[order], texts.select(order)
     for repository, start, end in parts:
-        urls = PendingUrls(key[start:end], event[start:end], text.part(start, end))
+        part = slice(start, end)
+        urls = PendingUrls(
+            ordered.key[part], ordered.check[part], event[part], text.part(start, end)
+        )
         put_divided(connection, repository, urls)
 
 
@@ -88,17 +94,23 @@ def take(connection: apsw.Connection, repository: int) -> PendingUrls:
 
 def read(connection: apsw.Connection, repository: int) -> PendingUrls:
     """Return the URLs of a repository that wait, in order of arrival."""
-    keys, events, blocks = [np.zeros(0, np.uint64)], [np.zeros(0, np.uint8)], []
+    keys, checks, events, blocks = [], [], [], []
     for urls, entries, frame in connection.execute(
         "SELECT urls, entries, texts FROM seen_pending WHERE repository = ?"
         " ORDER BY seen_pending_id",
         (repository,),
     ):
-        key, event = _unpacked(entries, urls)
+        key, check, event = _unpacked(entries, urls)
         keys.append(key)
+        checks.append(check)
         events.append(event)
         blocks.append(decompressed(frame, urls))
-    return PendingUrls(np.concatenate(keys), np.concatenate(events), TextBlock.join(blocks))
+    return PendingUrls(
+        np.concatenate([np.zeros(0, np.uint64), *keys]),
+        np.concatenate([np.zeros(0, np.uint32), *checks]),
+        np.concatenate([np.zeros(0, np.uint8), *events]),
+        TextBlock.join(blocks),
+    )
 
 
 def read_keys(connection: apsw.Connection, repository: int) -> Keys:
@@ -114,7 +126,7 @@ def read_undivided(connection: apsw.Connection, repository: int) -> PendingUrls:
     """Return the URLs of a repository among those that were not divided yet."""
     keys, events, texts = _undivided(connection)
     at = np.flatnonzero(keys.repository == repository)
-    return PendingUrls(keys.key[at], events[at], texts.select(at))
+    return PendingUrls(keys.key[at], keys.check[at], events[at], texts.select(at))
 
 
 def undivided_keys(connection: apsw.Connection) -> UrlKeys:
@@ -123,19 +135,20 @@ def undivided_keys(connection: apsw.Connection) -> UrlKeys:
 
 
 def _undivided(connection: apsw.Connection) -> tuple[UrlKeys, Events, TextBlock]:
-    repositories, keys, events = [np.zeros(0, np.uint8)], [np.zeros(0, np.uint64)], []
-    blocks = []
+    repositories, blocks = [np.zeros(0, np.uint8)], []
+    keys, checks, events = [np.zeros(0, np.uint64)], [np.zeros(0, np.uint32)], []
     for urls, entries, frame in connection.execute(
         "SELECT urls, entries, texts FROM seen_pending WHERE repository = ?"
         " ORDER BY seen_pending_id",
         (UNDIVIDED,),
     ):
         repositories.append(np.frombuffer(entries, np.uint8, urls))
-        key, event = _unpacked(entries[urls:], urls)
+        key, check, event = _unpacked(entries[urls:], urls)
         keys.append(key)
+        checks.append(check)
         events.append(event)
         blocks.append(decompressed(frame, urls))
-    found = UrlKeys(np.concatenate(repositories), np.concatenate(keys))
+    found = UrlKeys(np.concatenate(repositories), np.concatenate(keys), np.concatenate(checks))
     return found, np.concatenate([np.zeros(0, np.uint8), *events]), TextBlock.join(blocks)
 
 
@@ -164,10 +177,23 @@ def _insert(connection: apsw.Connection, repository: int, entries: bytes, texts:
     )
 
 
-def _entries(keys: Keys, events: Events) -> bytes:
-    return bytes(keys.astype(_KEY, copy=False).tobytes() + events.tobytes())
+def _entries(keys: UrlKeys, events: Events) -> bytes:
+    key, check = keys.key.astype(_KEY, copy=False), keys.check.astype(_CHECK, copy=False)
+    return b"".join([key.tobytes(), check.tobytes(), events.tobytes()])
 
 
-def _unpacked(entries: bytes, urls: int) -> tuple[Keys, Events]:
-    at = urls * _KEY.itemsize
-    return np.frombuffer(entries, _KEY, urls), np.frombuffer(entries, np.uint8, urls, at)
+def _unpacked(entries: bytes, urls: int) -> tuple[Keys, Checks, Events]:
+    """Return keys, checks and events of a row.
+
+    Raises:
+        CorruptDatabaseError: there are fewer than `urls`.
+    """
+    if len(entries) != urls * (_KEY.itemsize + _CHECK.itemsize + 1):
+        raise CorruptDatabaseError("a row of pending URLs is damaged")
+    checks_at = urls * _KEY.itemsize
+    events_at = checks_at + urls * _CHECK.itemsize
+    return (
+        np.frombuffer(entries, _KEY, urls),
+        np.frombuffer(entries, _CHECK, urls, checks_at),
+        np.frombuffer(entries, np.uint8, urls, events_at),
+    )

@@ -18,7 +18,7 @@ from typing import Final
 import apsw
 import numpy as np
 
-from crawld.core.seen.event import SeenMark, event_of
+from crawld.core.seen.event import Events, SeenMark, event_of
 from crawld.core.seen.judge import Verdicts, judge
 from crawld.core.seen.keys import URL_BITS, UrlKeys, keys_of
 from crawld.core.seen.run import MAX_NUMBER, Run, numbers_of, refs_of
@@ -73,13 +73,11 @@ class Settled:
         urls: new URLs that nobody was told of yet.
         judged: URLs that no longer wait.
         new: how many were new.
-        compared: how many texts were compared.
     """
 
     urls: list[str]
     judged: int = 0
     new: int = 0
-    compared: int = 0
 
 
 def take(
@@ -112,11 +110,21 @@ def offer(
     Raises:
         StoreError: a text is longer than `MAX_URL_BYTES`.
     """
-    if not urls:
-        return
-    texts = checked(urls)
-    events = np.full(len(urls), event_of(mark, sets=sets), np.uint8)
-    pending.put(connection, file.keys(texts), events, texts)
+    offer_events(connection, file, urls, events_of(urls, mark, sets=sets))
+
+
+def offer_events(
+    connection: apsw.Connection, file: SeenFile, urls: list[str], events: Events
+) -> None:
+    """Let URLs wait for their verdict, each with its own news."""
+    if urls:
+        texts = checked(urls)
+        pending.put(connection, file.keys(texts), events, texts)
+
+
+def events_of(urls: list[str], mark: SeenMark, *, sets: bool) -> Events:
+    """Return the same news of each URL."""
+    return np.full(len(urls), event_of(mark, sets=sets), np.uint8)
 
 
 def checked(urls: list[str]) -> TextBlock:
@@ -178,18 +186,17 @@ def _may_wait(connection: apsw.Connection) -> int:
 def _settle(connection: apsw.Connection, repository: int, settled: Settled) -> None:
     waiting = pending.take(connection, repository)
     chunks = chunk.load(connection, repository, waiting.keys)
-    known = StoredTexts(connection, repository)
-    verdicts = judge(chunks.run, waiting, known)
-    texts = waiting.texts.select(verdicts.new_texts[verdicts.numbered])
+    verdicts = judge(chunks.run, waiting, StoredTexts(connection, repository))
+    new = verdicts.new_texts[verdicts.numbered]
+    texts = waiting.texts.select(new)
     first = chunk.known(connection, repository)
     if first + len(texts) > MAX_NUMBER:
         raise StoreError(f"repository {repository} of seen URLs is full")
     if len(texts):
-        append(connection, repository, first, texts)
+        append(connection, repository, first, waiting.checks[new], texts)
     store_run(connection, repository, chunks, verdicts, first)
     settled.judged += len(waiting.keys)
     settled.new += len(texts)
-    settled.compared += verdicts.compared
     untold = np.flatnonzero(~verdicts.announced[verdicts.numbered])
     settled.urls += (texts.select(untold) if len(untold) < len(texts) else texts).decoded()
 

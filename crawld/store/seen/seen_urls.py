@@ -10,7 +10,7 @@ from typing import Final, Self
 
 import apsw
 
-from crawld.core.seen.event import SeenMark
+from crawld.core.seen.event import Events, SeenMark
 from crawld.core.seen.key_set import KEY_BYTES, KeySet
 from crawld.store.seen import chunk, immediate, pending, seen
 from crawld.store.seen.seen import SeenFile
@@ -61,12 +61,21 @@ class SeenUrls:
         Raises:
             StoreError: a text is too long.
         """
+        return self.offer_events(connection, urls, seen.events_of(urls, mark, sets=sets))
+
+    def offer_events(
+        self, connection: apsw.Connection, urls: list[str], events: Events
+    ) -> list[str]:
+        """Do the same for URLs each of which has its own news."""
+        new = []
         if self.keys is None:
-            return seen.take(connection, self.file, urls, mark, sets=sets).urls
-        known = (self.keys, self._offered)
-        answer = immediate.offer(connection, self.file, known, urls, mark, sets=sets)
-        self._offered.add(answer.keys)
-        return answer.new + seen.settle_excess(connection).urls
+            seen.offer_events(connection, self.file, urls, events)
+        else:
+            known = (self.keys, self._offered)
+            answer = immediate.offer(connection, self.file, known, urls, events)
+            self._offered.add_missing(answer.keys)
+            new = answer.new
+        return new + seen.settle_excess(connection).urls
 
     def committed(self) -> None:
         """Remember what was offered; forget all keys if they are too many."""

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crawld.core.seen import texts
-from crawld.core.seen.texts import TextBlock, decoded, differing, encoded
+from crawld.core.seen.texts import TextBlock, decoded, encoded
 
 TEXTS = st.lists(st.text(max_size=4) | st.just("x" * 70_000), min_size=1, max_size=12)
 TOGETHER = pytest.mark.parametrize("together", [0, 1_000])
@@ -22,18 +22,6 @@ def test_selected_texts_are_those_of_a_list(together, given_texts, data):
         selected = block.select(np.array(at, np.int64))
     assert selected.decoded() == [given_texts[each] for each in at]
     assert selected.pack() == TextBlock.of([given_texts[each] for each in at]).pack()
-
-
-@TOGETHER
-@given(given_texts=TEXTS, data=st.data())
-def test_texts_are_compared_as_those_of_a_list(together, given_texts, data):
-    pairs = data.draw(st.lists(st.tuples(*[st.integers(0, len(given_texts) - 1)] * 2), max_size=20))
-    left, right = np.array(pairs, np.int64).reshape(-1, 2).T
-    one, other = TextBlock.of(given_texts), TextBlock.of(given_texts)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(texts, "_MIN_TOGETHER", together)
-        found = differing(one, left, other, right)
-    assert found.tolist() == [given_texts[a] != given_texts[b] for a, b in pairs]
 
 
 @given(given_texts=TEXTS, data=st.data())

@@ -43,11 +43,12 @@ def test_many_hosts_of_one_url_fill_all_repositories(connection, file):
     assert settled(connection, file, urls).new == 0
 
 
-def test_the_structure_takes_thirteen_bytes_beside_the_text(connection, file):
+def test_the_structure_takes_seventeen_bytes_beside_the_text(connection, file):
     urls = [f"https://h{n % 977}.example/articles/of/{n}" for n in range(200_000)]
     settled(connection, file, urls)
     stored = connection.execute("SELECT sum(length(entries)) FROM seen_chunk").get
     assert stored / len(urls) <= 13
+    assert connection.execute("SELECT sum(length(checks)) FROM seen_text").get == 4 * len(urls)
     octets = connection.execute("SELECT sum(length(texts)) FROM seen_text").get
     assert octets < sum(map(len, urls)) / 3
 
@@ -96,7 +97,7 @@ def test_a_text_above_a_megabyte_is_refused_before_anything_is_stored(connection
 
 
 @pytest.mark.parametrize("bits", [0, 1, 8])
-def test_urls_with_equal_keys_are_told_apart_by_their_texts(connection, bits):
+def test_urls_with_equal_keys_are_told_apart_by_their_checks(connection, bits):
     file = SeenFile(7, bits)
     urls = [f"https://a.org/{n}" for n in range(3_000)]
     assert sorted(settled(connection, file, urls[:2_000] + urls[:10]).urls) == sorted(urls[:2_000])
@@ -174,14 +175,31 @@ def test_a_full_disk_during_a_merge_leaves_everything_as_it_was(connection, file
     assert sorted(told) == sorted(new)
 
 
-@pytest.mark.parametrize("table", ["seen_text", "seen_pending"])
-def test_a_damaged_block_is_named(connection, file, table):
+@pytest.mark.parametrize(
+    ("table", "column"),
+    [("seen_text", "checks"), ("seen_pending", "entries"), ("seen_pending", "texts")],
+)
+def test_a_damaged_block_is_named(connection, file, table, column):
     urls = [f"https://a.org/{n}" for n in range(100)]
     settled(connection, file, urls)
     seen.offer(connection, file, urls, SeenMark.WAITING)
-    connection.execute(f"UPDATE {table} SET texts = substr(texts, 1, length(texts) - 3)")
+    connection.execute(f"UPDATE {table} SET {column} = substr({column}, 1, length({column}) - 3)")
     with pytest.raises(CorruptDatabaseError, match="damaged"):
         seen.settle_all(connection)
+
+
+def test_damaged_texts_are_named(connection, file):
+    settled(connection, file, ["https://a.org/"])
+    connection.execute("UPDATE seen_text SET texts = substr(texts, 1, length(texts) - 3)")
+    with pytest.raises(CorruptDatabaseError, match="damaged"):
+        list(known.urls_with_marks(connection))
+
+
+def test_missing_checks_are_named(connection, file):
+    settled(connection, file, [f"https://a.org/{n}" for n in range(10)])
+    connection.execute("UPDATE seen_text SET urls = 9, checks = substr(checks, 1, 36)")
+    with pytest.raises(CorruptDatabaseError, match="missing"):
+        settled(connection, file, [f"https://a.org/{n}" for n in range(10)])
 
 
 def test_a_damaged_chunk_is_named(connection, file):
