@@ -7,6 +7,7 @@ run after every few of them. The same holds for the steps of the decoder.
 from __future__ import annotations
 
 from collections.abc import AsyncIterable, Iterable, Iterator
+from dataclasses import replace
 
 import trio
 
@@ -16,6 +17,7 @@ from crawld.net.body_buffer import BodyBuffer
 from crawld.net.decompress import Decoder
 from crawld.net.errors import FetchError
 from crawld.net.exchange import PREFIX_BYTES, FetchRequest, Headers, header_value
+from crawld.net.partial import LEAST_BYTES, PartialBody, partial_body
 
 FREE_CHUNKS = 65_536
 """Chunks of a body that are always allowed, of any size."""
@@ -57,6 +59,10 @@ class BodyReader:
         self._headers = headers
         self._accept = request.accept
         self._sink = request.receive(status, headers) if request.receive else None
+        # Only a response of this status continues the partial body of a request.
+        self._partial = request.partial if status == 206 else None
+        if self._partial is not None:
+            self._partial.check_rest(headers)
         self._decoder = Decoder(header_value(headers, "content-encoding"), limits.max_body_bytes)
         self._buffer = buffer
         self._marks = marks
@@ -66,7 +72,13 @@ class BodyReader:
         self._prefix = b""
         self.wire_bytes = 0
         self.cut = False
+        self._is_taken = False
         self._started_at = trio.current_time()
+
+    @property
+    def is_rest(self) -> bool:
+        """Whether the response continues the partial body of the request."""
+        return self._partial is not None
 
     @property
     def proves_end(self) -> bool:
@@ -80,6 +92,8 @@ class BodyReader:
             FetchError: `TOO_LARGE`, `DECODING`, `TRUNCATED`, or the failure that `accept` returns.
         """
         try:
+            if self._partial is not None:
+                await self._gather([self._partial.body])
             async for chunk in stream:
                 await self._receive(chunk)
             await self._gather(self._marked(self._decoder.finish()))
@@ -88,7 +102,21 @@ class BodyReader:
                 raise
             self.cut = True
         self._check_accepted(self._prefix)
-        return self._buffer.take()[: self._request.limits.max_body_bytes]
+        self._is_taken = True
+        body = self._buffer.take()[: self._request.limits.max_body_bytes]
+        if self._partial is not None and len(body) != self._partial.total_bytes:
+            text = f"{len(body)} of {self._partial.total_bytes} bytes with the range"
+            raise FetchError(Failure.PROTOCOL, text)
+        return body
+
+    def take_partial(self) -> PartialBody | None:
+        """Return the start of a body that broke off, if it can be continued."""
+        whole = self._is_taken or self._decoder.is_coded or self._sink is not None
+        if whole or not self._request.keeps_partial or self._buffer.size_bytes < LEAST_BYTES:
+            return None
+        body = self._buffer.take()
+        found = partial_body(self._status, self._headers, body, self._partial)
+        return replace(found, lease=self._buffer.lease) if found else None
 
     async def _receive(self, chunk: bytes) -> None:
         limit = self._request.limits.max_wire_bytes

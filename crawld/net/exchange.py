@@ -10,11 +10,15 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 from pydantic import SecretStr
 
 from crawld.core.page import Failure
 from crawld.memory import MemoryLease
+
+if TYPE_CHECKING:
+    from crawld.net.partial import PartialBody
 
 Headers = tuple[tuple[bytes, bytes], ...]
 """Header lines as received: order, repetitions and case are kept."""
@@ -136,6 +140,8 @@ class FetchRequest:
         receive: called when the response header is complete; a body passed to its sink is not
             collected.
         decode: whether to remove content codings; False: a body that has one fails.
+        keeps_partial: whether a failure keeps the start of a body that can be continued.
+        partial: the start of the body, from an earlier request; only the rest is asked for.
     """
 
     url: str
@@ -149,6 +155,8 @@ class FetchRequest:
     proxy: str | None = None
     receive: Receive | None = None
     decode: bool = True
+    keeps_partial: bool = False
+    partial: PartialBody | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -210,6 +218,7 @@ class FetchFailure:
         local_fault: whether the cause is on our side (resolver, network, open files, memory).
         reused: whether it failed on a kept-alive connection, which the server may have closed.
         received_bytes: as in `FetchResponse`.
+        partial: the start of the body, if the request keeps it and it can be continued.
     """
 
     failure: Failure
@@ -222,6 +231,7 @@ class FetchFailure:
     local_fault: bool = False
     reused: bool = False
     received_bytes: int = 0
+    partial: PartialBody | None = field(default=None, repr=False, compare=False)
 
     @property
     def arrived_at(self) -> float:

@@ -42,6 +42,7 @@ from crawld.net.outgoing import (
     header_lines,
     request_target,
 )
+from crawld.net.partial import whole_headers
 from crawld.net.progress import Progress
 from crawld.net.resolver import Resolver
 from crawld.net.response_headers import check_headers, check_length
@@ -186,6 +187,7 @@ class Fetcher:
             local_fault=fault.local,
             reused=progress.reused,
             received_bytes=progress.received_bytes,
+            partial=progress.partial,
         )
 
     def _timeout(self, progress: Progress) -> FetchError:
@@ -250,6 +252,7 @@ class Fetcher:
         transport.begin(progress)
         stream: httpx.AsyncByteStream | None = None
         buffer: BodyBuffer | None = None
+        body: BodyReader | None = None
         whole = False
         try:
             response = await transport.handle_async_request(
@@ -268,14 +271,19 @@ class Fetcher:
                 check_length(response.status_code, headers, body.wire_bytes)
             whole = not body.cut
         except BaseException:
-            if buffer is not None:
+            if body is not None and not progress.evicted:
+                progress.partial = body.take_partial()
+            if buffer is not None and progress.partial is None:
                 buffer.discard()
             raise
         finally:
             await self._release(transport, stream, keep=whole and request.keep_alive)
         extensions = response.extensions
+        status = response.status_code
+        if body.is_rest:
+            status, headers = 200, whole_headers(headers, len(content))
         return FetchResponse(
-            status=response.status_code,
+            status=status,
             reason=extensions.get("reason_phrase", b"").decode("latin-1"),
             http_version=extensions["http_version"].decode("ascii"),
             headers=headers,

@@ -9,10 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from enum import Enum
+from typing import TYPE_CHECKING
 
 import trio
 
 from crawld.net.exchange import FetchLimits, Headers
+
+if TYPE_CHECKING:
+    from crawld.net.partial import PartialBody
 
 WAIT_SHARE = 0.1
 """A fetch that waited for memory for a larger share of its time failed for this reason."""
@@ -44,6 +48,7 @@ class Progress:
         headers: of the response.
         waited_s: how long the fetch waited for memory.
         evicted: whether it was ended because others waited for its memory.
+        partial: the start of a body that broke off, if it can be continued.
     """
 
     __slots__ = (
@@ -56,6 +61,7 @@ class Progress:
         "evicted",
         "headers",
         "limits",
+        "partial",
         "peer_closed",
         "phase",
         "received_bytes",
@@ -83,6 +89,7 @@ class Progress:
         self.received_bytes = 0
         self.waited_s = 0.0
         self.evicted = False
+        self.partial: PartialBody | None = None
         self._waits_since: float | None = None
         self._bytes_left = limits.max_header_bytes
         self.scope = trio.CancelScope(

@@ -486,6 +486,15 @@ CREATE TABLE page_twin (
     visit_at REAL
 ) STRICT;
 
+CREATE TABLE partial_body (
+    page_id INTEGER PRIMARY KEY REFERENCES page ON DELETE CASCADE,
+    received_at REAL NOT NULL,
+    -- strong ETag or Last-Modified, as sent
+    validator TEXT NOT NULL,
+    total_bytes INTEGER NOT NULL,
+    body BLOB NOT NULL
+) STRICT;
+
 CREATE TABLE pin (
     page_id INTEGER PRIMARY KEY REFERENCES page,
     version_id INTEGER NOT NULL REFERENCES version,

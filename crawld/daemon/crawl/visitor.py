@@ -31,6 +31,7 @@ from crawld.daemon.crawl.page_selection import PageTask
 from crawld.daemon.crawl.replica_leases import ReplicaLeases
 from crawld.daemon.crawl.state import FEW_PAGES, CrawlState
 from crawld.daemon.fetch.metered_fetcher import MeteredFetcher
+from crawld.daemon.fetch.partial_bodies import PartialBodies
 from crawld.daemon.fetch.request import request_for
 from crawld.daemon.frontier.host import HostState
 from crawld.daemon.frontier.page_queue import PageQueue
@@ -137,6 +138,7 @@ class Visitor:
         self._connectivity = connectivity
         self._clock = clock
         self._database = database
+        self._partial_bodies = PartialBodies(fetcher, database, clock)
         self._analyser = analyser
         self._quarantine = quarantine
 
@@ -223,7 +225,10 @@ class Visitor:
             request = replace(request, max_bytes_per_s=host.group.bytes_per_s)
         if held == "decoding":
             request = replace(request, headers=(*request.headers, UNCODED), decode=False)
-        response = await self._fetcher.fetch(site, request)
+        fetch = self._fetcher.fetch
+        if asked_url == page.url:
+            fetch = partial(self._partial_bodies.fetch, page)
+        response = await fetch(site, request)
         if response.sent_at is not None:
             self._state.schedule.lateness.add(response.sent_at - host.slot.planned_at)
         self._connectivity.observe_response(host.slot.host, response)

@@ -43,6 +43,7 @@ def request_for(
         proxy=site.config.proxy,
         accept=partial(unwanted, site.stores),
         cut=site.config.truncate,
+        keeps_partial=True,
     )
 
 

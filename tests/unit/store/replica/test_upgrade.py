@@ -4,11 +4,24 @@ from contextlib import closing
 
 from crawld.store.engine import migrate
 from crawld.store.engine.connection import open_connection
-from crawld.store.frontier import site
 from crawld.store.replica import due_pages, replica, twin
-from tests.unit.store.replica.test_replica import AT, COPY, KEPT, ONE_ID, OTHER_ID, File
+from tests.unit.store.replica.test_replica import COPY, KEPT, ONE_ID, OTHER_ID, File
 
 COMPARED = "0033_page_twins.sql"
+
+# Statements of that time: those of today name columns that the file has not yet.
+ROWS = f"""
+INSERT INTO site (site_id, name, definition, source, added_at)
+VALUES (1, 'docs', '{{}}', 'config', 1);
+INSERT INTO host (host_id, host, added_at) VALUES ({ONE_ID}, 'one', 1), ({OTHER_ID}, 'other', 1);
+INSERT INTO origin (origin_id, host_id, origin)
+VALUES (1, {ONE_ID}, '{KEPT}'), (2, {OTHER_ID}, '{COPY}');
+INSERT INTO page (page_id, site_id, host_id, origin_id, url_hash, state, depth, discovered_at, url)
+VALUES (1, 1, {ONE_ID}, 1, 7, 'visited', 1, 1, '{KEPT}/a'),
+       (2, 1, {OTHER_ID}, 2, 7, 'suspended', 1, 1, '{COPY}/a');
+INSERT INTO replica (host_id, canonical_id, status, reason, since, sampled, agreed, lag_s, look_at)
+VALUES ({OTHER_ID}, {ONE_ID}, 'pruned', 'why', 5, 8, 8, 0.5, 9);
+"""
 
 
 def test_replicas_stay_and_their_pages_at_rest_are_to_be_compared(path, tmp_path):
@@ -19,18 +32,7 @@ def test_replicas_stay_and_their_pages_at_rest_are_to_be_compared(path, tmp_path
             (folder / each.name).write_text(each.sql)
     migrate.migrate(path, folder=folder)
     with closing(open_connection(path)) as connection:
-        # The pages are made by the program of today, which looks for packed ones.
-        connection.execute("CREATE TEMP TABLE packed_key (host_id, url_hash, site_id, depth)")
-        site.upsert(connection, "docs", "{}", source="config", at=AT)
-        file = File(connection)
-        for origin in (KEPT, COPY):
-            file.page(f"{origin}/a", digest=b"/a")
-        connection.execute(
-            "INSERT INTO replica (host_id, canonical_id, status, reason, since, sampled, agreed,"
-            " lag_s, look_at) VALUES (?, ?, 'pruned', 'why', 5.0, 8, 8, 0.5, 9.0)",
-            (OTHER_ID, ONE_ID),
-        )
-        connection.execute("UPDATE page SET state = 'suspended' WHERE url = ?", (f"{COPY}/a",))
+        connection.execute(ROWS)
     migrate.migrate(path)
     with closing(open_connection(path)) as connection:
         [row] = replica.list_replicas(connection)
