@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 import trio
 from trio.testing import MockClock
@@ -22,6 +23,9 @@ from crawld.store.engine.database import Database
 from crawld.store.replica import inputs, replica, survey
 from crawld.store.replica import pair as replica_pair
 from crawld.store.replica.replica import RESTING
+
+AFTER_VISITS_S: Final = 1_800.0
+"""Time from the visits of a step to the job, before the visits of the next, an hour later."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +84,7 @@ async def _run(
         crawl = SimulatedCrawl(web, database, step_days=scenario.step_days)
         await crawl.fill()
         job, requested = replicas_job(
-            database, crawl.site_id, lambda: START_AT + crawl.day * DAY_S + 3_600.0, seed
+            database, crawl.site_id, lambda: START_AT + crawl.day * DAY_S + AFTER_VISITS_S, seed
         )
         figures = RoundFigures(web, crawl, PageTruth(web))
         names = {host.name: host.number for host in web.hosts}

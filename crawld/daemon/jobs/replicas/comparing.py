@@ -51,8 +51,10 @@ class ReplicaComparing(BackgroundWork):
         compared: dict[int, int] = {}
         for part in _together(wanted, twin_facts.AT_ONCE):
             results: list[tuple[_Facts, list[TwinRow]]] = []
+            # A visit of a twin while pages are compared is later than their comparison.
+            began_at = self._clock.now()
             for facts in await self._paced.read(_read_facts, part):
-                rows = await self._compare(facts)
+                rows = await self._compare(facts, began_at)
                 if rows:
                     results.append((facts, rows))
                     host_id = facts.row.host_id
@@ -67,7 +69,7 @@ class ReplicaComparing(BackgroundWork):
                 await self._database.write(twin.mark_repeated, pages)
         return compared
 
-    async def _compare(self, facts: _Facts) -> list[TwinRow]:
+    async def _compare(self, facts: _Facts, began_at: float) -> list[TwinRow]:
         rows: list[TwinRow] = []
         pace = Pace(REST_FACTOR)
         for one in facts.pages:
@@ -82,7 +84,7 @@ class ReplicaComparing(BackgroundWork):
                         found.comparison.verdict,
                         found.digest,
                         one.page.last_visit_at,
-                        self._clock.now(),
+                        began_at,
                         found.comparison.lag_s,
                     )
                 )

@@ -22,6 +22,7 @@ from crawld.core.replica.rest import (
     page_is_deferred,
     page_rests,
     pages_to_sample,
+    samples_per_day,
 )
 from crawld.core.replica.sections import (
     ReplicaPage,
@@ -192,13 +193,26 @@ class SectionPlan:
         """
         chosen = [page_id for one in self.decisions.values() for page_id in one.recheck]
         if self.row.look_at <= self.now:
-            sampling = next_sampling(self.saved_per_day)
-            count = min(sampling.pages, most)
-            if self.row.sampled < LEAST_SAMPLED:
-                count = max(count, LEAST_SAMPLED)
-            chosen += pages_to_sample(self.resting, count, self.seed)
+            sections = self._resting_sections()
+            each = self.saved_per_day / max(1, len(self.resting))
+            sampling = next_sampling(
+                [samples_per_day(each * len(pages)) for pages in sections],
+                late_s=self.now - self.row.look_at,
+                least=LEAST_SAMPLED if self.row.sampled < LEAST_SAMPLED else 1,
+                most=most,
+                place=self.seed / 2.0**63,
+            )
+            for pages, count in zip(sections, sampling.counts, strict=True):
+                chosen += pages_to_sample(pages, count, self.seed)
             self.look_at = self.now + min(sampling.interval_s, longest_s)
         self.sample = list(dict.fromkeys(chosen))
+
+    def _resting_sections(self) -> list[list[ReplicaPage]]:
+        """Return the pages at rest by section."""
+        found: dict[str, list[ReplicaPage]] = {}
+        for page in self.resting:
+            found.setdefault(section_of(page.target, self.decisions), []).append(page)
+        return [found[prefix] for prefix in sorted(found)]
 
     def decision_of(self, target: str) -> SectionDecision | None:
         """Return the decision on the section of a page."""
