@@ -254,7 +254,11 @@ def _memory_size(value: object) -> int:
 
 Seconds = Annotated[float, Field(strict=True, ge=0, le=30 * 86_400, allow_inf_nan=False)]
 PositiveSeconds = Annotated[float, Field(strict=True, gt=0, le=30 * 86_400, allow_inf_nan=False)]
-RequestRate = Annotated[float, Field(strict=True, le=10_000), AfterValidator(_request_rate)]
+RequestRate = Annotated[
+    float,
+    Field(strict=True, le=10_000, allow_inf_nan=False),
+    AfterValidator(_request_rate),
+]
 ByteRate = Annotated[int, Field(strict=True, ge=10_000, le=2**40)]
 Days = Annotated[float, Field(strict=True, gt=0, le=36_500, allow_inf_nan=False)]
 Share = Annotated[float, Field(strict=True, ge=0, le=1, allow_inf_nan=False)]

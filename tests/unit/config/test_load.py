@@ -65,6 +65,20 @@ def test_sizes_of_memory_have_units(write, value, size_bytes):
         ("[politeness]\nhost_delay_s = nan", 2, ["finite"]),
         ("[politeness]\nhost_delay_s = 1e400", 2, ["finite"]),
         ("[politeness]\nmax_in_flight = 3", 2, ["did you mean max_in_flight of [daemon]?"]),
+        *(
+            (f"[schedule]\nmax_requests_per_s = {rate}", 2, ["max_requests_per_s", "request a day"])
+            for rate in ("0", "-1", "0.00001")
+        ),
+        ("[schedule]\nmax_requests_per_s = nan", 2, ["finite"]),
+        ("[schedule]\nmax_requests_per_s = 1e9", 2, ["at most 10000"]),
+        ("[schedule]\nmax_requests_per_s = '1'", 2, ["must be a number"]),
+        ("[schedule]\nmax_bytes_per_s = 0", 2, ["at least 10000"]),
+        ("[schedule]\nmax_bytes_per_s = -5", 2, ["at least 10000"]),
+        (
+            "[politeness]\ngroups = [{ hosts = ['a'], max_requests_per_s = 0 }]",
+            2,
+            ["max_requests_per_s", "request a day"],
+        ),
         ("\n[fetch]\ntotal_s = '60'", 3, ["[fetch] total_s", "must be a number"]),
         ("[fetch]\nhttp2 = 1", 2, ["true or false"]),
         ("[fetch]\nmax_body_bytes = 1.5", 2, ["whole number"]),
@@ -166,6 +180,13 @@ seeds = [7, "none either"]
 )
 def test_no_issue_that_follows_from_a_mistake_is_told(write, text):
     assert len(refusal(write(text)).splitlines()) == 1
+
+
+def test_a_rate_may_be_one_request_a_day(write):
+    text = "[schedule]\nmax_requests_per_s = 0.0000116\n[[site]]\nname = 's'\n"
+    config = load(write(f"{text}seeds = ['http://localhost/']\nmax_requests_per_s = 1\n")).config
+    assert config.schedule.max_requests_per_s == pytest.approx(1.0 / 86_400.0, rel=0.01)
+    assert config.sites[0].max_requests_per_s == 1.0
 
 
 @pytest.mark.parametrize("text", ["", "[daemon]\n", '[daemon]\ndb = "crawld.db"\n'])

@@ -228,3 +228,52 @@ async def test_hosts_whose_limit_is_lifted_are_served_at_once():
         await trio.sleep(5.0)
         assert len(turns.requests) == 5
         schedule.stop()
+
+
+@on_autojump_clock
+async def test_urgent_work_of_a_host_that_wanted_nothing_passes_a_revisit_of_its_site():
+    site, whole = make_gate(1.0, "site"), make_gate(0.01)
+    turns = FakeTurns(plans_of(2))
+    turns.plans["h1"].turns = 0
+    schedule = make_gated(turns, lambda slot: (site, whole), located=True)
+    whole.rate.hold(trio.current_time() + 50.0)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(schedule.run)
+        await trio.sleep(10.0)
+        assert site.holder is schedule.host("h0")
+        turns.plans["h1"].turns, turns.plans["h1"].lane = 1, Lane.DUE
+        schedule.wake(schedule.host("h1"))
+        await trio.sleep(45.0)
+        schedule.stop()
+    assert turns.request_order() == ["h1"]
+
+
+@on_autojump_clock
+async def test_a_host_whose_address_is_busy_holds_no_gate():
+    gate = make_gate(0.1)
+    plans = {
+        "h0": HostPlan(address="192.0.2.1", address_delay_s=300.0, lane=Lane.NEW),
+        "h1": HostPlan(address="192.0.2.1", address_delay_s=300.0, lane=Lane.NEW),
+        "h2": HostPlan(address="192.0.2.2", address_delay_s=0.0, delay_s=1.0, turns=8),
+    }
+    turns = FakeTurns(plans)
+    schedule = make_gated(turns, lambda slot: (gate,), located=True)
+    gate.rate.hold(trio.current_time() + 5.0)  # both of the address wait for the rate
+    await serve(schedule, turns, for_s=100.0)
+    counts = Counter(each.host for each in turns.requests)
+    assert counts == {"h0": 1, "h2": 8} or counts == {"h1": 1, "h2": 8}
+
+
+@on_autojump_clock
+async def test_a_host_whose_address_cannot_be_found_holds_no_gate():
+    gate = make_gate(1.0 / 500.0)
+    plans = {
+        "dead": HostPlan(turns=9, address=None, locate_s=40.0, delay_s=1.0, lane=Lane.NEW),
+        "other": HostPlan(turns=9, open_at=300.0, delay_s=1.0, lane=Lane.NEW),
+    }
+    turns = FakeTurns(plans)
+    began = trio.current_time()
+    schedule = make_gated(turns, lambda slot: (gate,))
+    gate.rate.hold(began + 1_000.0)  # both addresses are old by then
+    await serve(schedule, turns, for_s=1_020.0)
+    assert [each.host for each in turns.requests] == ["other"]
