@@ -16,8 +16,8 @@ from crawld.marks import NO_MARKS, Marks, Step
 from crawld.net.body_buffer import BodyBuffer
 from crawld.net.decompress import Decoder
 from crawld.net.errors import FetchError
-from crawld.net.exchange import PREFIX_BYTES, FetchRequest, Headers, header_value
-from crawld.net.partial import LEAST_BYTES, PartialBody, partial_body
+from crawld.net.exchange import PREFIX_BYTES, FetchRequest, Headers, PartialBody, header_value
+from crawld.net.partial import LEAST_BYTES, check_rest, partial_body
 
 FREE_CHUNKS = 65_536
 """Chunks of a body that are always allowed, of any size."""
@@ -62,7 +62,7 @@ class BodyReader:
         # Only a response of this status continues the partial body of a request.
         self._partial = request.partial if status == 206 else None
         if self._partial is not None:
-            self._partial.check_rest(headers)
+            check_rest(self._partial, headers)
         self._decoder = Decoder(header_value(headers, "content-encoding"), limits.max_body_bytes)
         self._buffer = buffer
         self._marks = marks

@@ -10,15 +10,11 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import TYPE_CHECKING
 
 from pydantic import SecretStr
 
 from crawld.core.page import Failure
 from crawld.memory import MemoryLease
-
-if TYPE_CHECKING:
-    from crawld.net.partial import PartialBody
 
 Headers = tuple[tuple[bytes, bytes], ...]
 """Header lines as received: order, repetitions and case are kept."""
@@ -157,6 +153,23 @@ class FetchRequest:
     decode: bool = True
     keeps_partial: bool = False
     partial: PartialBody | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PartialBody:
+    """The start of a body, to be continued by a request for the rest.
+
+    Attributes:
+        body: its first bytes.
+        validator: strong ETag, or Last-Modified, as sent.
+        total_bytes: length of the whole.
+        lease: on the memory of `body`, while it is held.
+    """
+
+    body: bytes
+    validator: str
+    total_bytes: int
+    lease: MemoryLease | None = field(default=None, repr=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,14 +7,13 @@ names it: the server then sends the rest only of the same body (If-Range), and e
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Final
 
 from crawld.core.page import Failure
 from crawld.core.politeness import parse_http_date
-from crawld.memory import MemoryLease
 from crawld.net.errors import FetchError
-from crawld.net.exchange import Headers, header_value
+from crawld.net.exchange import Headers, PartialBody, header_value
 
 LEAST_BYTES: Final = 256 * 1024
 """Received bytes from which on the rest is asked for; less is quickly sent again."""
@@ -25,46 +24,31 @@ STRONG_AGE_S: Final = 60.0
 _CONTENT_RANGE = re.compile(r"bytes ([0-9]{1,15})-([0-9]{1,15})/([0-9]{1,15})")
 
 
-@dataclass(frozen=True, slots=True)
-class PartialBody:
-    """The start of a body.
+def rest_headers(start: PartialBody) -> tuple[tuple[str, str], ...]:
+    """Return the headers of the request for the rest of a body."""
+    return (
+        ("Range", f"bytes={len(start.body)}-"),
+        ("If-Range", start.validator),
+        ("Accept-Encoding", "identity"),
+    )
 
-    Attributes:
-        body: its first bytes.
-        validator: strong ETag, or Last-Modified, as sent.
-        total_bytes: length of the whole.
-        lease: on the memory of `body`, while it is held.
+
+def check_rest(start: PartialBody, headers: Headers) -> None:
+    """Check that a response of status 206 is the rest of a body.
+
+    Raises:
+        FetchError: `PROTOCOL`: it is another range, or of another body.
     """
-
-    body: bytes
-    validator: str
-    total_bytes: int
-    lease: MemoryLease | None = field(default=None, repr=False, compare=False)
-
-    def headers(self) -> tuple[tuple[str, str], ...]:
-        """Return the headers of the request for the rest."""
-        return (
-            ("Range", f"bytes={len(self.body)}-"),
-            ("If-Range", self.validator),
-            ("Accept-Encoding", "identity"),
-        )
-
-    def check_rest(self, headers: Headers) -> None:
-        """Check that a response of status 206 is the rest of this body.
-
-        Raises:
-            FetchError: `PROTOCOL`: it is another range, or of another body.
-        """
-        stated = (header_value(headers, "content-range") or "").strip()
-        found = _CONTENT_RANGE.fullmatch(stated)
-        wanted = (len(self.body), self.total_bytes - 1, self.total_bytes)
-        if found is None or tuple(map(int, found.groups())) != wanted:
-            raise FetchError(Failure.PROTOCOL, f"not the range asked for: {stated[:60]!r}")
-        etag = header_value(headers, "etag")
-        if self.validator.startswith('"') and etag is not None and etag != self.validator:
-            raise FetchError(Failure.PROTOCOL, "the range is of another body: its ETag differs")
-        if header_value(headers, "content-encoding"):
-            raise FetchError(Failure.PROTOCOL, "the range has a content coding")
+    stated = (header_value(headers, "content-range") or "").strip()
+    found = _CONTENT_RANGE.fullmatch(stated)
+    wanted = (len(start.body), start.total_bytes - 1, start.total_bytes)
+    if found is None or tuple(map(int, found.groups())) != wanted:
+        raise FetchError(Failure.PROTOCOL, f"not the range asked for: {stated[:60]!r}")
+    etag = header_value(headers, "etag")
+    if start.validator.startswith('"') and etag is not None and etag != start.validator:
+        raise FetchError(Failure.PROTOCOL, "the range is of another body: its ETag differs")
+    if header_value(headers, "content-encoding"):
+        raise FetchError(Failure.PROTOCOL, "the range has a content coding")
 
 
 def partial_body(

@@ -9,14 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from enum import Enum
-from typing import TYPE_CHECKING
 
 import trio
 
-from crawld.net.exchange import FetchLimits, Headers
-
-if TYPE_CHECKING:
-    from crawld.net.partial import PartialBody
+from crawld.net.exchange import FetchLimits, Headers, PartialBody
 
 WAIT_SHARE = 0.1
 """A fetch that waited for memory for a larger share of its time failed for this reason."""

@@ -12,8 +12,8 @@ from crawld.core.page import Failure
 from crawld.daemon.clock import Clock
 from crawld.daemon.fetch.metered_fetcher import MeteredFetcher
 from crawld.daemon.frontier.site import ActiveSite
-from crawld.net.exchange import FetchFailure, FetchRequest, FetchResponse
-from crawld.net.partial import PartialBody
+from crawld.net.exchange import FetchFailure, FetchRequest, FetchResponse, PartialBody
+from crawld.net.partial import rest_headers
 from crawld.store.engine.database import Database
 from crawld.store.frontier.page import PageRecord
 from crawld.store.versions import partial_body
@@ -65,9 +65,10 @@ class PartialBodies:
 
 def _continued(request: FetchRequest, row: PartialBodyRow) -> FetchRequest:
     start = PartialBody(row.body, row.validator, row.total_bytes)
-    own = {name.lower() for name, _ in start.headers()}
+    lines = rest_headers(start)
+    own = {name.lower() for name, _ in lines}
     others = tuple(each for each in request.headers if each[0].lower() not in own)
-    return replace(request, headers=(*others, *start.headers()), partial=start)
+    return replace(request, headers=(*others, *lines), partial=start)
 
 
 def _says_nothing(response: FetchResponse | FetchFailure) -> bool:
