@@ -25,7 +25,7 @@ import structlog
 import trio
 
 from crawld.core.url import split_url
-from crawld.daemon.crawl.api_shared import Urgency, WaitingQuestions
+from crawld.daemon.crawl.api_shared import Urgency, WaitingQuestion, WaitingQuestions
 from crawld.daemon.crawl.context import BackgroundWork, CrawlContext
 from crawld.daemon.crawl.loop import Crawl
 from crawld.daemon.fetch.request import stays_open
@@ -108,7 +108,7 @@ class ApiClient(BackgroundWork):
         due: bool = False,
         idle: bool = False,
         patience_s: float | None = None,
-        waits_s: float = 0.0,
+        waits_s: float | None = None,
         urgency: Urgency = Urgency.DOUBTED,
         takes_along: bool = False,
     ) -> ApiResponse | ApiTrouble:
@@ -121,7 +121,8 @@ class ApiClient(BackgroundWork):
                 the recent changes takes it along.
             patience_s: how long edited pages come first; None: `PATIENCE_S`, or not at all if due.
             waits_s: how long it waits for a request that takes it along, while edited pages wait,
-                or while copies are stale and a poll comes in that time.
+                or while copies are stale and a poll comes in that time. 0: it goes along only if
+                such a request comes before its own turn; None: never.
             urgency: which of the questions that wait goes first.
             takes_along: whether it takes one along.
 
@@ -134,32 +135,52 @@ class ApiClient(BackgroundWork):
         host = await self._state.ensure_host(split_url(api.url).host, rules_of)
         if waits_s and (shared := await self._wait_shared(api, host, parameters, waits_s, urgency)):
             return shared
+        goes_along = idle or waits_s is not None
         while True:
             if (held := self._held(api, host)) is not None:
                 return held
             if not due and (shared := await self._wait_turn(api, host, parameters, idle=idle)):
                 return shared
-            async with self._crawl.schedule.borrow(
-                host.slot, first=due and not patience_s, patience_s=patience_s
-            ):
-                site = self._site(api)
-                if site is None or self._held(api, host) is not None:
-                    continue
-                origin = split_url(api.url).origin
-                robots = await self._crawl.robots.fresh(origin)
-                if robots is None:
-                    await self._crawl.robots_fetch.fetch(host, site, origin)
-                    continue
-                if robots.names_agent and not robots.allowed(self._url(api, parameters)):
-                    return ApiTrouble(
-                        TroubleKind.FORBIDDEN, "robots.txt names crawld and forbids it"
-                    )
-                # Rules for crawld are checked for each request, so none takes another along.
-                takes_along = takes_along and not robots.names_agent
-                response = await self._send(api, host, site, parameters, takes_along=takes_along)
-                if response is not None:
-                    return response
-                takes_along = False
+            question = WaitingQuestion(parameters, Urgency.UNMISSED if idle else urgency)
+            if goes_along:
+                self._questions.put(api.url, question)
+            try:
+                async with self._crawl.schedule.borrow(
+                    host.slot,
+                    first=due and not patience_s,
+                    patience_s=patience_s,
+                    unless=question.ended,
+                ) as holds:
+                    if holds and self._questions.withdraw(api.url, question) == goes_along:
+                        response = await self._ask_in_turn(api, host, parameters, takes_along)
+                        if response is not None:
+                            return response
+                        takes_along = False
+                        continue
+            finally:
+                self._questions.withdraw(api.url, question)
+            await question.ended.wait()  # a poll has taken it
+            if question.response is not None:
+                return question.response
+            goes_along = False
+
+    async def _ask_in_turn(
+        self, api: Api, host: HostState, parameters: Parameters, takes_along: bool
+    ) -> ApiResponse | ApiTrouble | None:
+        """Send a request in a turn of its host; None: it has to be asked in another turn."""
+        site = self._site(api)
+        if site is None or self._held(api, host) is not None:
+            return None
+        origin = split_url(api.url).origin
+        robots = await self._crawl.robots.fresh(origin)
+        if robots is None:
+            await self._crawl.robots_fetch.fetch(host, site, origin)
+            return None
+        if robots.names_agent and not robots.allowed(self._url(api, parameters)):
+            return ApiTrouble(TroubleKind.FORBIDDEN, "robots.txt names crawld and forbids it")
+        # Rules for crawld are checked for each request, so none takes another along.
+        takes_along = takes_along and not robots.names_agent
+        return await self._send(api, host, site, parameters, takes_along=takes_along)
 
     def _url(self, api: Api, parameters: Parameters) -> str:
         return query_url(api.url, parameters, maxlag_s=self._config().jobs.api_maxlag_s)
@@ -203,7 +224,7 @@ class ApiClient(BackgroundWork):
         try:
             await self._wait_share(host, idle=True, until=question.ended)
         finally:
-            self._questions.remove(api.url, question)
+            self._questions.withdraw(api.url, question)
         return question.response
 
     async def _wait_share(
@@ -252,7 +273,7 @@ class ApiClient(BackgroundWork):
                 with trio.move_on_after(min(left_s, LOOK_S)):
                     await question.ended.wait()
         finally:
-            self._questions.remove(api.url, question)
+            self._questions.withdraw(api.url, question)
         return question.response
 
     async def _send(

@@ -62,14 +62,21 @@ class WaitingQuestions:
 
     def add(self, url: str, parameters: Parameters, rank: Urgency) -> WaitingQuestion:
         """Let a question wait, after those of its rank."""
-        question, waiting = WaitingQuestion(parameters, rank), self._waiting[url]
-        waiting.insert(sum(each.rank <= rank for each in waiting), question)
+        question = WaitingQuestion(parameters, rank)
+        self.put(url, question)
         return question
 
-    def remove(self, url: str, question: WaitingQuestion) -> None:
-        """Let it wait no longer."""
-        if question in self._waiting[url]:
+    def put(self, url: str, question: WaitingQuestion) -> None:
+        """Let a question wait, after those of its rank."""
+        waiting = self._waiting[url]
+        waiting.insert(sum(each.rank <= question.rank for each in waiting), question)
+
+    def withdraw(self, url: str, question: WaitingQuestion) -> bool:
+        """Let a question wait no longer; return whether it did: it may have been taken along."""
+        waits = question in self._waiting[url]
+        if waits:
             self._waiting[url].remove(question)
+        return waits
 
     def join(self, url: str, parameters: Parameters) -> tuple[Parameters, WaitingQuestion | None]:
         """Return a query joined with the first question that may be asked with it."""

@@ -197,9 +197,14 @@ class Schedule:
 
     @asynccontextmanager
     async def borrow(
-        self, slot: HostSlot, *, first: bool = False, patience_s: float = 0.0
-    ) -> AsyncIterator[None]:
-        """Hold the host's next turn for one request.
+        self,
+        slot: HostSlot,
+        *,
+        first: bool = False,
+        patience_s: float = 0.0,
+        unless: trio.Event | None = None,
+    ) -> AsyncIterator[bool]:
+        """Hold the host's next turn for one request; yield whether it is held.
 
         The caller calls `slot.rest_from` when its request is answered, as a turn does, and holds no
         other turn. Once the schedule is stopped, this waits until it is cancelled.
@@ -207,13 +212,16 @@ class Schedule:
         Args:
             first: whether the request comes before all others that wait for a turn.
             patience_s: how long urgent pages of the host come first.
+            unless: ends the wait for the turn, which is then not held.
         """
         ticket = Ticket(patience_s)
         slot.tickets.insert(0 if first else len(slot.tickets), ticket)
         self.wake(slot)
         try:
-            await ticket.granted.wait()
-            yield
+            await _first_of(ticket.granted, unless)
+            if not ticket.granted.is_set():
+                slot.tickets.remove(ticket)
+            yield ticket.granted.is_set()
         finally:
             ticket.done.set()
 
@@ -492,3 +500,18 @@ class Schedule:
         if slot is None:
             slot = self._addresses[address] = AddressSlot(self._address_open_at)
         return slot
+
+
+async def _first_of(event: trio.Event, other: trio.Event | None) -> None:
+    """Wait for the first of two events."""
+    if other is None:
+        await event.wait()
+        return
+
+    async def wait(each: trio.Event) -> None:
+        await each.wait()
+        nursery.cancel_scope.cancel()
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(wait, event)
+        nursery.start_soon(wait, other)

@@ -12,8 +12,9 @@ PAGES = {"Start": history(2), "One": history(2, start=10), "Two": history(2, sta
 
 
 def no_changes(given):
-    """Answer a poll of the recent changes: there are none."""
-    if "recentchanges" in given.get("list", ""):
+    """Answer a poll of the recent changes that asks for nothing else: there are none."""
+    alone = given.keys().isdisjoint({"titles", "pageids"})
+    if alone and "recentchanges" in given.get("list", ""):
         return reply({"batchcomplete": True, "query": {"recentchanges": [], "logevents": []}})
     return None
 

@@ -17,8 +17,9 @@ from tests.daemon.jobs.wiki import error, is_for, reply
 
 
 def quiet(given):
-    """Answer requests for recent changes: there are none."""
-    return reply({"query": {}}) if "recentchanges" in given.get("list", "") else None
+    """Answer requests for recent changes only: there are none."""
+    alone = given.keys().isdisjoint({"titles", "pageids"})
+    return reply({"query": {}}) if alone and "recentchanges" in given.get("list", "") else None
 
 
 @pytest.fixture

@@ -43,6 +43,12 @@ def error(code, status=200, headers=None, **more):
     return reply({"error": {"code": code, "info": "no", **more}}, status, **(headers or {}))
 
 
+def with_lists(answer, lists):
+    """Return the response to a query for pages that asks for lists, too."""
+    value = json.loads(answer.body)
+    return reply({**value, "query": {**value["query"], **lists}}) if "query" in value else answer
+
+
 def page_text(text, status=200):
     return Answer(status, text.encode(), content_type=HTML)
 
@@ -123,12 +129,13 @@ class ScriptedWiki:
             return reply({"batchcomplete": True, "query": self._siteinfo()})
         if given.get("list") == "querypage":
             return reply({"batchcomplete": True, "query": {"querypage": {"results": []}}})
-        if "list" in given:
-            lists = {name: [] for name in given["list"].split("|")}
-            return reply({"batchcomplete": True, "query": lists})
+        lists = {name: [] for name in given["list"].split("|")} if "list" in given else {}
         if "titles" in given:
-            return self._titles(given["titles"].split("|"))
-        return self._history(int(given["pageids"]), given.get("rvcontinue"))
+            return with_lists(self._titles(given["titles"].split("|")), lists)
+        if "pageids" in given:
+            answer = self._history(int(given["pageids"]), given.get("rvcontinue"))
+            return with_lists(answer, lists)
+        return reply({"batchcomplete": True, "query": lists})
 
     def _siteinfo(self):
         return {

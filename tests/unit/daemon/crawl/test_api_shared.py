@@ -1,6 +1,7 @@
 """A question to a wiki goes along with the next poll of its recent changes."""
 
 import math
+from contextlib import asynccontextmanager
 from types import SimpleNamespace
 from urllib.parse import parse_qs
 
@@ -209,3 +210,94 @@ async def test_questions_about_reports_go_along_first_and_histories_last():
             await client.poll()
     asked = [each.get("titles") or each["pageids"] for each in client.asked]
     assert asked == [["New"], ["X|Y"], ["Z"], ["7"]]
+
+
+class LendingClient(Client):
+    """A client whose questions get a turn of their own `turn_at`, seconds from now."""
+
+    def __init__(self, responses, *, turn_in_s, answers_in_s=0.0):
+        super().__init__(responses)
+        self.answers_in_s = answers_in_s
+        self.turn_at = trio.current_time() + turn_in_s
+        self.lent = []
+        self._crawl.schedule = self
+        self._crawl.fetcher = None
+        self._crawl.robots = SimpleNamespace(fresh=self._robots)
+        self._state.ensure_host = self._ensure
+
+    async def _ask_now(self, api, host, site, url):
+        await trio.sleep(self.answers_in_s)
+        return await super()._ask_now(api, host, site, url)
+
+    async def _ensure(self, name, rules_of):
+        return self.host
+
+    async def _robots(self, origin):
+        return SimpleNamespace(names_agent=False)
+
+    def _held(self, api, host):
+        return None
+
+    def _site(self, api):
+        return SimpleNamespace()
+
+    @asynccontextmanager
+    async def borrow(self, slot, *, first, patience_s, unless):
+        with trio.move_on_at(self.turn_at):
+            await unless.wait()
+        self.lent.append(not unless.is_set())
+        yield not unless.is_set()
+
+
+async def ask_while_polled(client, *, polls=1, **how):
+    """Return the response to a question that is due, and when it came; polls come from 4 s on."""
+    found, began_at = [], trio.current_time()
+
+    async def ask():
+        response = await client.ask(API, QUESTION, due=True, patience_s=8.0, **how)
+        found.append((response, trio.current_time() - began_at))
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(ask)
+        await trio.sleep(4.0)
+        for _ in range(polls):
+            await client.poll()
+            await trio.sleep(1.0)
+    return found[0]
+
+
+@pytest.mark.parametrize(
+    ("waits_s", "turn_in_s", "came_s", "requests"),
+    [(0.0, 6.0, 4.0, 1), (0.0, 2.0, 2.0, 2), (None, 6.0, 6.0, 2)],
+)
+@on_autojump_clock
+async def test_a_question_that_waits_for_its_own_turn_goes_along_with_a_poll_before_it(
+    waits_s, turn_in_s, came_s, requests
+):
+    answer = ApiResponse({"pages": PAGES}, None)
+    client = LendingClient([answer, answer], turn_in_s=turn_in_s)
+    response, at = await ask_while_polled(client, waits_s=waits_s)
+    assert (response.query["pages"], at) == (PAGES, came_s)
+    assert len(client.asked) == requests
+    assert "list" in client.asked[0] or requests == 2
+    assert client.lent == [requests == 2]
+    assert not client._questions._waiting[API.url]
+
+
+@on_autojump_clock
+async def test_a_question_that_a_poll_took_along_in_vain_is_asked_alone_once():
+    cursor = {"zzcontinue": "3", "continue": "||"}
+    found = [ApiResponse({"pages": PAGES}, each) for each in (cursor, None, None)]
+    client = LendingClient(found, turn_in_s=6.0)
+    response, at = await ask_while_polled(client, polls=2, waits_s=0.0)
+    assert (response.query["pages"], at) == (PAGES, 6.0)
+    assert [each.get("titles") for each in client.asked] == [["X|Y"], None, ["X|Y"]]
+    assert client.lent == [False, True]
+
+
+@on_autojump_clock
+async def test_a_question_whose_turn_comes_while_a_poll_has_it_waits_for_the_poll():
+    client = LendingClient([ApiResponse({"pages": PAGES}, None)], turn_in_s=5.0, answers_in_s=3.0)
+    response, at = await ask_while_polled(client, waits_s=0.0)
+    assert (response.query["pages"], at) == (PAGES, 7.0)
+    assert len(client.asked) == 1

@@ -59,3 +59,32 @@ async def test_a_poll_passes_patient_requests_and_urgent_pages():
         await trio.sleep(20.0)
         nursery.cancel_scope.cancel()
     assert [(patience_s, at - began_at) for patience_s, at in lent] == [(0.0, 3.0), (10.0, 7.0)]
+
+
+@pytest.mark.parametrize(("answered_s", "is_held"), [(4.5, False), (None, True)])
+@on_autojump_clock
+async def test_a_request_that_is_needed_no_longer_takes_no_turn(answered_s, is_held):
+    turns = Urgent({"a": HostPlan(turns=100, delay_s=1.0, fetch_s=0.0)})
+    turns.edited = 8
+    schedule, unless, held = make_schedule(turns, located=True), trio.Event(), []
+    slot = schedule.host("a")
+    async with trio.open_nursery() as nursery:
+
+        @nursery.start_soon
+        async def ask():
+            async with schedule.borrow(slot, patience_s=6.0, unless=unless) as holds:
+                held.append(holds)
+                if holds:
+                    await turns.send_request(slot)
+
+        nursery.start_soon(schedule.run)
+        if answered_s is not None:
+            await trio.sleep(answered_s)
+            unless.set()
+            await trio.testing.wait_all_tasks_blocked()
+            assert held == [False]
+            assert slot.tickets == []
+        await trio.sleep(20.0)
+        nursery.cancel_scope.cancel()
+    assert held == [is_held]
+    assert not turns.early_requests()
