@@ -29,7 +29,7 @@ from crawld.core.robots import Robots
 from crawld.core.turn_order import Lane
 from crawld.daemon.clock import Clock
 from crawld.daemon.frontier.page_queue import PageQueue
-from crawld.daemon.frontier.rank import STALE_RANKS, Rank
+from crawld.daemon.frontier.rank import Rank
 from crawld.daemon.schedule.host_groups import GroupState
 from crawld.daemon.schedule.slots import HostSlot
 from crawld.store.frontier.host import HostUpdate
@@ -229,11 +229,15 @@ class HostState:
     def has_stale(self, active: set[int]) -> bool:
         """Whether a page or requisite of an active site waits whose copy is known to be stale."""
         return any(
-            queue.rank in STALE_RANKS
+            queue.has_stale
             for held in (self.pages, self.requisites)
             for site_id, queue in held.items()
             if site_id in active
         )
+
+    def has_unshown(self, active: set[int]) -> bool:
+        """Whether anything waits that readers do not see: copies known to be stale, new pages."""
+        return self.has_stale(active) or any(queue.ahead for queue in _active(self.pages, active))
 
     def has_edited(self, now: float, active: set[int]) -> bool:
         """Whether a page of an active site waits that has a due time, as edited pages do."""

@@ -150,6 +150,11 @@ class PageQueue(OrderedPages):
         return Rank.AFFECTED if affected else Rank.REVISIT
 
     @property
+    def has_stale(self) -> bool:
+        """Whether a page waits whose copy is known, or likely, to be stale."""
+        return self.rank is Rank.EDITED or self._hint_counts[1] > 0
+
+    @property
     def has_rest(self) -> bool:
         """Whether a page without a due time waits that is missing, or may have changed."""
         return len(self.ahead) > 0 or self._hint_counts[1] > 0 or self._retries.has_undated

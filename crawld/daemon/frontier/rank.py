@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from enum import IntEnum
-from typing import Final
 
 
 class Rank(IntEnum):
@@ -17,7 +16,3 @@ class Rank(IntEnum):
     NEW = 1
     AFFECTED = 2
     REVISIT = 3
-
-
-STALE_RANKS: Final = frozenset({Rank.EDITED, Rank.AFFECTED})
-"""Ranks of pages whose copy is known, or likely, to be stale."""

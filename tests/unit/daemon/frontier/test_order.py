@@ -264,7 +264,11 @@ async def test_a_host_tells_whether_anything_known_is_stale():
     assert not host.has_stale({2})
     assert turns(host, 1) == [501]
     assert not host.has_stale({1})
-    host.pages[1].add_hint(3, NOW - 1.0, 0.9, indirect=True)
+    assert not host.has_unshown({1})
+    host.pages[1].add_new([301])
+    assert host.has_unshown({1})
+    assert not host.has_stale({1})
+    host.pages[1].add_hint(3, NOW - 1.0, 0.9, indirect=True)  # comes after the new page
     assert host.has_stale({1})
 
 
