@@ -25,8 +25,10 @@ from crawld.sources.mediawiki_api import ApiResponse, Parameters
 from crawld.sources.mediawiki_history import LogEntry, read_log_entry
 from crawld.sources.mediawiki_rows import flag_of, rows_of, text_of, timestamp_of
 
-OVERLAP_S = 10.0
-"""Recent changes are requested from this long before the last one: wikis commit out of order."""
+OVERLAP_S = 30.0
+"""Recent changes are requested from this long before the last one: wikis commit out of order. Who
+enters a category is written by a job of the wiki, with the time of the edit: 13 s late on a small
+wiki that also renders the users of a template."""
 
 MAX_SEEN = 5_000
 """Limit of the row ids kept; a wiki with 500 edits per second has more in the overlap."""

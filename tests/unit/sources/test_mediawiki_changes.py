@@ -49,7 +49,7 @@ def titles(read):
 
 def test_the_first_response_starts_at_the_wikis_time():
     asked = changes_query(ChangesCursor(), NOW)
-    assert asked["rcstart"] == asked["lestart"] == written(NOW - 10)
+    assert asked["rcstart"] == asked["lestart"] == written(NOW - 30)
     read = read_changes(answer(), ChangesCursor(), NOW + 3)
     assert (read.cursor.at, read.gap) == (NOW, False)
 
