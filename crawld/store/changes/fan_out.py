@@ -41,13 +41,23 @@ def record(
     )
 
 
+_USERS: Final = """
+SELECT hint_source_id, at, max(pages) FROM (
+    SELECT hint_source_id, listed_at AS at, pages FROM fan_out
+    UNION ALL
+    SELECT hint_source_id, heard_at, count(*) FROM hint JOIN hint_source USING (hint_source_id)
+    WHERE kind = 'fan_out' GROUP BY hint_source_id, heard_at
+) GROUP BY hint_source_id, at
+"""
+
+
 def users_by_time(connection: apsw.Connection) -> dict[tuple[int, float], int]:
     """Return how many pages listed templates affect, by source and time of the listing.
 
-    The hints of a listing were heard at its time.
+    The hints of a listing were heard at its time. Of a template that was listed again since, the
+    pages count that wait since the first time.
     """
-    rows = connection.execute("SELECT hint_source_id, listed_at, pages FROM fan_out")
-    return {(number, at): pages for number, at, pages in rows}
+    return {(number, at): pages for number, at, pages in connection.execute(_USERS)}
 
 
 class ListedTemplate(NamedTuple):

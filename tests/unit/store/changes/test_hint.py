@@ -5,7 +5,7 @@ import pytest
 
 from crawld.core.page import Outcome
 from crawld.store import visit
-from crawld.store.changes import freshness, hint, hint_answer, hint_source
+from crawld.store.changes import fan_out, freshness, hint, hint_answer, hint_source
 from crawld.store.changes.hint import PageHint, PollResult, UrlHint
 from crawld.store.changes.hint_answer import HintJudgement, VisitTimes
 from crawld.store.frontier import frontier, removal
@@ -188,6 +188,23 @@ def test_a_hint_after_the_visit_is_late_and_not_missed(connection, pages, source
 @pytest.fixture
 def templates(connection, pages):
     return hint_source.ensure(connection, 1, 1, "fan_out", "https://example.org/api", NOW)
+
+
+def list_users(connection, templates, pages, at, cause="Template:A"):
+    """Store a listing of the pages that use a template."""
+    take(connection, templates, *((page, at - 5, at) for page in pages), at=at, cause=cause)
+    fan_out.record(connection, templates.hint_source_id, cause, len(pages), at)
+
+
+def test_of_a_template_that_is_edited_again_both_listings_have_their_users(
+    connection, pages, source, templates
+):
+    list_users(connection, templates, pages[:2], NOW)
+    list_users(connection, templates, pages, NOW + 60)
+    take(connection, source, (pages[2], NOW - 20, NOW - 10))
+    number = templates.hint_source_id
+    # Pages keep the time at which they were reported first.
+    assert fan_out.users_by_time(connection) == {(number, NOW): 2, (number, NOW + 60): 3}
 
 
 def test_a_change_due_to_a_template_is_not_missed(connection, pages, source, templates):
