@@ -236,6 +236,7 @@ class Daemon:
         await self.hint_poller.accept(row, result)
 
     def _wiki_changed(self, gap: bool) -> None:
+        self._wiki_events.note_reports()
         names = (self._wiki_events.name, "backfill", *([self._members.name] if gap else []))
         for name in names:
             self.jobs.run_soon(name)

@@ -44,7 +44,16 @@ ROOM_LAYERS = {
         ("mirror", "replica", "visit", "doctor", "growth", "job", "notification"),
     ),
     "daemon": (
-        ("clock", "phase", "process", "machine_memory", "pacing", "stall_meter", "supervise"),
+        (
+            "clock",
+            "phase",
+            "process",
+            "machine_memory",
+            "pacing",
+            "stall_meter",
+            "supervise",
+            "waiting",
+        ),
         ("schedule", "thread_timer"),
         ("analysis_memory", "analysis_time", "freeze_watch", "memory_keeper"),
         ("analyser",),

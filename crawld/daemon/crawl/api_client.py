@@ -18,8 +18,10 @@ Remote faults are values; only bugs and cancellation raise.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, replace
+from functools import partial
 
 import structlog
 import trio
@@ -32,6 +34,7 @@ from crawld.daemon.fetch.request import stays_open
 from crawld.daemon.frontier.host import HostState
 from crawld.daemon.frontier.site import ActiveSite
 from crawld.daemon.schedule.connectivity import Connectivity
+from crawld.daemon.waiting import wait_any
 from crawld.net.exchange import FetchFailure, FetchRequest, FetchResponse
 from crawld.sources.mediawiki_api import (
     MAX_RESPONSE_BYTES,
@@ -111,6 +114,7 @@ class ApiClient(BackgroundWork):
         waits_s: float | None = None,
         urgency: Urgency = Urgency.DOUBTED,
         takes_along: bool = False,
+        unless: trio.Event | None = None,
     ) -> ApiResponse | ApiTrouble:
         """Send one API request, as soon as politeness and the share of the host's turns allow.
 
@@ -125,6 +129,7 @@ class ApiClient(BackgroundWork):
                 such a request comes before its own turn; None: never.
             urgency: which of the questions that wait goes first.
             takes_along: whether it takes one along.
+            unless: ends the wait of a request that was not sent; the result is `HELD`.
 
         Returns:
             The response, or the reason why there is none. `HELD` and `FORBIDDEN` cost no request.
@@ -133,36 +138,60 @@ class ApiClient(BackgroundWork):
             patience_s = 0.0 if due else PATIENCE_S
         rules_of = next(iter(api.site_ids), 0)  # for a host that has no pages
         host = await self._state.ensure_host(split_url(api.url).host, rules_of)
-        if waits_s and (shared := await self._wait_shared(api, host, parameters, waits_s, urgency)):
-            return shared
-        goes_along = idle or waits_s is not None
-        while True:
+        rank = Urgency.UNMISSED if idle else urgency
+        question = WaitingQuestion(parameters, rank, trio.current_time())
+        unless = trio.Event() if unless is None else unless
+        if waits_s:
+            await self._wait_shared(api, host, question, waits_s, unless)
+        while question.response is None:
             if (held := self._held(api, host)) is not None:
                 return held
-            if not due and (shared := await self._wait_turn(api, host, parameters, idle=idle)):
-                return shared
-            question = WaitingQuestion(parameters, Urgency.UNMISSED if idle else urgency)
-            if goes_along:
-                self._questions.put(api.url, question)
-            try:
-                async with self._crawl.schedule.borrow(
+            if unless.is_set():
+                return ApiTrouble(TroubleKind.HELD, "it is asked for with something newer")
+            if not due:
+                await self._wait_turn(api, host, question)
+            goes_along = (idle or waits_s is not None) and not question.ended.is_set()
+            if question.response is None:
+                lend = partial(
+                    self._crawl.schedule.borrow,
                     host.slot,
                     first=due and not patience_s,
                     patience_s=patience_s,
-                    unless=question.ended,
-                ) as holds:
-                    if holds and self._questions.withdraw(api.url, question) == goes_along:
-                        response = await self._ask_in_turn(api, host, parameters, takes_along)
-                        if response is not None:
-                            return response
-                        takes_along = False
-                        continue
-            finally:
-                self._questions.withdraw(api.url, question)
-            await question.ended.wait()  # a poll has taken it
-            if question.response is not None:
-                return question.response
-            goes_along = False
+                    unless=(question.ended, unless) if goes_along else (unless,),
+                )
+                ask = partial(self._ask_in_turn, api, host, parameters, takes_along)
+                response = await self._ask_or_wait(api, question, lend, ask, goes_along=goes_along)
+                if response is not None:
+                    return response
+                takes_along = False
+        return question.response
+
+    async def _ask_or_wait(
+        self,
+        api: Api,
+        question: WaitingQuestion,
+        lend: Callable[[], AbstractAsyncContextManager[bool]],
+        ask: Callable[[], Awaitable[ApiResponse | ApiTrouble | None]],
+        *,
+        goes_along: bool,
+    ) -> ApiResponse | ApiTrouble | None:
+        """Send a request in the next turn, unless a poll takes it along before that.
+
+        None: it was taken along, or has to be asked in another turn.
+        """
+        if goes_along:
+            self._questions.put(api.url, question)
+        waited = goes_along
+        try:
+            async with lend() as holds:
+                waited = self._questions.withdraw(api.url, question)
+                if holds and waited == goes_along:
+                    return await ask()
+        finally:
+            self._questions.withdraw(api.url, question)
+        if goes_along and not waited:
+            await question.ended.wait()
+        return None
 
     async def _ask_in_turn(
         self, api: Api, host: HostState, parameters: Parameters, takes_along: bool
@@ -213,19 +242,16 @@ class ApiClient(BackgroundWork):
             return ApiTrouble(TroubleKind.HELD, "the host is closed for a time", opens_in_s)
         return None
 
-    async def _wait_turn(
-        self, api: Api, host: HostState, parameters: Parameters, *, idle: bool
-    ) -> ApiResponse | None:
-        """Wait until a request may be sent; return its response if another one took it along."""
-        if not idle:
+    async def _wait_turn(self, api: Api, host: HostState, question: WaitingQuestion) -> None:
+        """Wait until a request may be sent, or another one has taken an idle question along."""
+        if question.rank is not Urgency.UNMISSED:
             await self._wait_share(host)
-            return None
-        question = self._questions.add(api.url, parameters, Urgency.UNMISSED)
+            return
+        self._questions.put(api.url, question)
         try:
             await self._wait_share(host, idle=True, until=question.ended)
         finally:
             self._questions.withdraw(api.url, question)
-        return question.response
 
     async def _wait_share(
         self, host: HostState, *, idle: bool = False, until: trio.Event | None = None
@@ -258,23 +284,29 @@ class ApiClient(BackgroundWork):
     # --- two queries in one request --------------------------------------------------------------
 
     async def _wait_shared(
-        self, api: Api, host: HostState, parameters: Parameters, waits_s: float, urgency: Urgency
-    ) -> ApiResponse | None:
-        """Wait for a request that takes a query along, while pages want all turns."""
+        self,
+        api: Api,
+        host: HostState,
+        question: WaitingQuestion,
+        waits_s: float,
+        unless: trio.Event,
+    ) -> None:
+        """Wait for a request that takes a question along, while pages want all turns."""
         until = trio.current_time() + waits_s
-        question = self._questions.add(api.url, parameters, urgency)
+        self._questions.put(api.url, question)
         try:
-            while not question.ended.is_set():
+            while not (question.ended.is_set() or unless.is_set()):
                 left_s = until - trio.current_time()
                 comes = -math.inf < host.poll_at <= until
-                stale = comes and host.has_stale(self._state.active)
-                if left_s <= 0.0 or not (stale or self._crawl.is_urgent(host.slot)):
+                costs = comes and host.has_unshown(self._state.active)
+                if left_s <= 0.0 or not (costs or self._crawl.is_urgent(host.slot)):
                     break
                 with trio.move_on_after(min(left_s, LOOK_S)):
-                    await question.ended.wait()
+                    await wait_any(question.ended, unless)
         finally:
-            self._questions.withdraw(api.url, question)
-        return question.response
+            waited = self._questions.withdraw(api.url, question)
+        if not waited:
+            await question.ended.wait()
 
     async def _send(
         self,

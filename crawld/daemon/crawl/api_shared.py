@@ -35,11 +35,13 @@ class WaitingQuestion:
         response: the response; None while there is none.
         ended: set when it has one, or has to be asked alone.
         rank: those of a lower rank come before it.
+        since: when (trio's clock) it was first put; of one rank, the oldest comes first.
     """
 
-    def __init__(self, parameters: Parameters, rank: Urgency) -> None:
+    def __init__(self, parameters: Parameters, rank: Urgency, since: float) -> None:
         self.parameters = parameters
         self.rank = rank
+        self.since = since
         self.response: ApiResponse | None = None
         self.ended = trio.Event()
 
@@ -60,16 +62,12 @@ class WaitingQuestions:
     def __init__(self) -> None:
         self._waiting: dict[str, list[WaitingQuestion]] = defaultdict(list)
 
-    def add(self, url: str, parameters: Parameters, rank: Urgency) -> WaitingQuestion:
-        """Let a question wait, after those of its rank."""
-        question = WaitingQuestion(parameters, rank)
-        self.put(url, question)
-        return question
-
-    def put(self, url: str, question: WaitingQuestion) -> None:
-        """Let a question wait, after those of its rank."""
+    def put(self, url: str, question: WaitingQuestion) -> WaitingQuestion:
+        """Let a question wait, in its place; return it."""
         waiting = self._waiting[url]
-        waiting.insert(sum(each.rank <= question.rank for each in waiting), question)
+        waiting.append(question)
+        waiting.sort(key=lambda each: (each.rank, each.since))
+        return question
 
     def withdraw(self, url: str, question: WaitingQuestion) -> bool:
         """Let a question wait no longer; return whether it did: it may have been taken along."""

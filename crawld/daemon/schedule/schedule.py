@@ -36,7 +36,7 @@ from __future__ import annotations
 
 import heapq
 import math
-from collections.abc import AsyncIterator, Iterable, Iterator
+from collections.abc import AsyncIterator, Collection, Iterable, Iterator
 from contextlib import asynccontextmanager
 from weakref import WeakSet
 
@@ -48,6 +48,7 @@ from crawld.daemon.schedule.rate_gate import end_slots, leave_gates, pass_gates,
 from crawld.daemon.schedule.recent_turns import RecentTurns
 from crawld.daemon.schedule.slots import AddressSlot, HostSlot, RateGate, Ticket, Turn
 from crawld.daemon.schedule.turns import Turns
+from crawld.daemon.waiting import wait_any
 from crawld.net.lookup_slots import LookupSlots, QueuedLookup
 
 HORIZON_S = 600.0
@@ -202,7 +203,7 @@ class Schedule:
         *,
         first: bool = False,
         patience_s: float = 0.0,
-        unless: trio.Event | None = None,
+        unless: Collection[trio.Event] = (),
     ) -> AsyncIterator[bool]:
         """Hold the host's next turn for one request; yield whether it is held.
 
@@ -212,13 +213,13 @@ class Schedule:
         Args:
             first: whether the request comes before all others that wait for a turn.
             patience_s: how long urgent pages of the host come first.
-            unless: ends the wait for the turn, which is then not held.
+            unless: events that end the wait for the turn, which is then not held.
         """
         ticket = Ticket(patience_s)
         slot.tickets.insert(0 if first else len(slot.tickets), ticket)
         self.wake(slot)
         try:
-            await _first_of(ticket.granted, unless)
+            await wait_any(ticket.granted, *unless)
             if not ticket.granted.is_set():
                 slot.tickets.remove(ticket)
             yield ticket.granted.is_set()
@@ -500,18 +501,3 @@ class Schedule:
         if slot is None:
             slot = self._addresses[address] = AddressSlot(self._address_open_at)
         return slot
-
-
-async def _first_of(event: trio.Event, other: trio.Event | None) -> None:
-    """Wait for the first of two events."""
-    if other is None:
-        await event.wait()
-        return
-
-    async def wait(each: trio.Event) -> None:
-        await each.wait()
-        nursery.cancel_scope.cancel()
-
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(wait, event)
-        nursery.start_soon(wait, other)

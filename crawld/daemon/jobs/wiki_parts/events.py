@@ -1,9 +1,10 @@
 """The `wiki_events` job: let parts of wikis follow what the wikis report.
 
-A rename is applied without a request: the history of the page goes to its new title, and a page of
-a part stays in it or leaves, as configured. A page that entered a category or left it, was created,
-deleted, restored or imported is asked for, up to 50 at once; what the wiki says then counts, so the
-order of the reports does not matter. A new subcategory starts the `members` job.
+A rename is applied without a request, also while a question waits for its turn: the history of the
+page goes to its new title, and a page of a part stays in it or leaves, as configured. A page that
+entered a category or left it, was created, deleted, restored or imported is asked for, up to 50 at
+once; what the wiki says then counts, so the order of the reports does not matter. A new subcategory
+starts the `members` job.
 
 The events are in the file until they are applied, so that a kill loses none.
 """
@@ -16,6 +17,7 @@ from functools import partial
 from typing import Final
 
 import structlog
+import trio
 
 from crawld.daemon.crawl.api_client import ApiClient, api_of
 from crawld.daemon.crawl.api_shared import Urgency
@@ -61,6 +63,9 @@ _CLOSED: Final = frozenset({TroubleKind.CLOSED, TroubleKind.FORBIDDEN, TroubleKi
 PATIENCE_S: Final = 5.0
 """How long edited pages come before a question that no poll took along: a new member is copied in
 time."""
+
+RENEWED_FOR_S: Final = 10.0
+"""How long a question is asked anew with what is reported while it waits."""
 
 MAX_REFUSALS: Final = 3
 """Refusals of a question about events, in a row; then they are left to the `members` job."""
@@ -140,6 +145,12 @@ class WikiEventsJob(BackgroundWork):
         self._pause_s = FIRST_S
         self._failures = 0
         self._is_settled = False
+        self._reported = trio.Event()
+        self._asked_at: float | None = None
+
+    def note_reports(self) -> None:
+        """Note that events were stored: a question that waits is asked anew with them."""
+        self._reported.set()
 
     @property
     def every_s(self) -> float:
@@ -153,16 +164,23 @@ class WikiEventsJob(BackgroundWork):
             self._is_settled = True
         applied, trouble = 0, None
         for row in await self._database.read(wiki.list_wikis):
+            before = frozenset[int]()
             while trouble is None:
+                self._reported = trio.Event()
                 stored = await self._database.read(
                     wiki_event.list_events, row.wiki_id, EVENTS_AT_ONCE
                 )
                 if not stored:
                     break
-                done, trouble = await self._apply(row, stored)
+                done, trouble = await self._apply(row, stored, before)
+                before = frozenset(each.wiki_event_id for each in stored)
                 numbers = [each.wiki_event_id for each in done]
                 await self._database.write(wiki_event.remove, numbers)
                 applied += len(done)
+                if trouble is not None and self._is_renewed(trouble):
+                    trouble = None
+                else:
+                    self._asked_at = None
         self._failures = self._failures + 1 if trouble is not None else 0
         self._pause_s = IDLE_S
         if trouble is not None:
@@ -176,10 +194,18 @@ class WikiEventsJob(BackgroundWork):
         waiting = [await self._database.read(wiki_event.count, row.wiki_id) for row in rows]
         return {"events": sum(waiting)}
 
+    def _is_renewed(self, trouble: ApiTrouble) -> bool:
+        """Whether a question was not sent because more was reported while it waited."""
+        return trouble.trouble is TroubleKind.HELD and self._reported.is_set()
+
     async def _apply(
-        self, row: WikiRow, stored: Sequence[StoredEvent]
+        self, row: WikiRow, stored: Sequence[StoredEvent], before: frozenset[int]
     ) -> tuple[list[StoredEvent], ApiTrouble | None]:
-        """Apply events; return those that are done, and what kept the others from it."""
+        """Apply events; return those that are done, and what kept the others from it.
+
+        Args:
+            before: numbers of those that were tried just before.
+        """
         moves = [each for each in stored if each.event.kind == "move"]
         others = [each for each in stored if each.event.kind != "move"]
         parts = self._state.wiki_scope.parts_of(row)
@@ -189,7 +215,8 @@ class WikiEventsJob(BackgroundWork):
             await self._members.refresh()
         parts = self._state.wiki_scope.parts_of(row)
         scoped = {site_id: scope for site_id, scope in parts.items() if scope.scoped}
-        if any(_is_doubtful(each.event, scoped.values()) for each in stored):
+        new = (each.event for each in stored if each.wiki_event_id not in before)
+        if any(_is_doubtful(event, scoped.values()) for event in new):
             self._doubt(row.wiki_id)
         events = [each.event for each in others if _is_asked(each.event, scoped.values())]
         ask = self._ask_of(row)
@@ -216,13 +243,17 @@ class WikiEventsJob(BackgroundWork):
         api = api_of(row, self._state.sites)
         if api is None:
             return None
+        now = trio.current_time()
+        self._asked_at = now if self._asked_at is None else self._asked_at
+        waited_s = now - self._asked_at
         return partial(
             self._client.ask,
             api,
             due=True,
             patience_s=PATIENCE_S,
-            waits_s=SHARED_WAIT_S,
+            waits_s=max(SHARED_WAIT_S - waited_s, 0.0),
             urgency=Urgency.REPORTED,
+            unless=self._reported if waited_s < RENEWED_FOR_S else None,
         )
 
     # --- renames ---------------------------------------------------------------------------------

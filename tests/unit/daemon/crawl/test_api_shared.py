@@ -2,6 +2,7 @@
 
 import math
 from contextlib import asynccontextmanager
+from functools import partial
 from types import SimpleNamespace
 from urllib.parse import parse_qs
 
@@ -11,8 +12,9 @@ import trio
 from crawld.config.model import Config
 from crawld.daemon.clock import Clock
 from crawld.daemon.crawl.api_client import Api, ApiClient
-from crawld.daemon.crawl.api_shared import Urgency
+from crawld.daemon.crawl.api_shared import Urgency, WaitingQuestion
 from crawld.daemon.crawl.context import CrawlContext
+from crawld.daemon.waiting import wait_any
 from crawld.sources.mediawiki_api import ApiResponse, ApiTrouble, TroubleKind
 from crawld.sources.mediawiki_changes import ChangesCursor, changes_query
 from crawld.sources.mediawiki_history import history_query
@@ -31,7 +33,7 @@ class Client(ApiClient):
     def __init__(self, responses, *, urgent=True, stale=False, poll_at=-math.inf):
         self.urgent = urgent
         self.host = SimpleNamespace(
-            slot=None, poll_at=poll_at, has_stale=lambda active: stale, hinted_at=0.0
+            slot=None, poll_at=poll_at, has_unshown=lambda active: stale, hinted_at=0.0
         )
         crawl = SimpleNamespace(is_urgent=lambda slot: self.urgent)
         super().__init__(CrawlContext(None, None, Clock(), None, None, None, Config), crawl, None)
@@ -47,7 +49,9 @@ class Client(ApiClient):
         return await self._send(API, self.host, None, CHANGES, takes_along=True)
 
     async def question(self, query=QUESTION, urgency=Urgency.DOUBTED, *, waits_s=10.0):
-        return await self._wait_shared(API, self.host, query, waits_s, urgency)
+        question = WaitingQuestion(query, urgency, trio.current_time())
+        await self._wait_shared(API, self.host, question, waits_s, trio.Event())
+        return question.response
 
 
 async def ask_beside(client, polls):
@@ -124,7 +128,9 @@ async def test_histories_go_along_with_polls_while_copies_are_stale():
     async def read():
         for number in range(3):
             query = history_query(number + 1, None)
-            found.append(await client._wait_turn(API, BusyHost(), query, idle=True))
+            question = WaitingQuestion(query, Urgency.UNMISSED, trio.current_time())
+            await client._wait_turn(API, BusyHost(), question)
+            found.append(question.response)
 
     began_at = trio.current_time()
     async with trio.open_nursery() as nursery:
@@ -196,7 +202,8 @@ async def test_a_question_waits_for_a_poll_that_is_under_way():
 @on_autojump_clock
 async def test_questions_about_reports_go_along_first_and_histories_last():
     client = Client([ApiResponse({"pages": PAGES}, None) for _ in range(4)])
-    client._questions.add(API.url, history_query(7, None), Urgency.UNMISSED)
+    history = WaitingQuestion(history_query(7, None), Urgency.UNMISSED, trio.current_time())
+    client._questions.put(API.url, history)
     second = pages_query(["Category:A"], titles=["Z"])
     reported = pages_query(["Category:A"], titles=["New"])
     async with trio.open_nursery() as nursery:
@@ -244,20 +251,28 @@ class LendingClient(Client):
     @asynccontextmanager
     async def borrow(self, slot, *, first, patience_s, unless):
         with trio.move_on_at(self.turn_at):
-            await unless.wait()
-        self.lent.append(not unless.is_set())
-        yield not unless.is_set()
+            await wait_any(*unless)
+        holds = not any(event.is_set() for event in unless)
+        self.lent.append(holds)
+        yield holds
 
 
-async def ask_while_polled(client, *, polls=1, **how):
+async def ask_while_polled(client, *, polls=1, withdrawn_in_s=None, **how):
     """Return the response to a question that is due, and when it came; polls come from 4 s on."""
     found, began_at = [], trio.current_time()
+
+    async def withdraw():
+        await trio.sleep(withdrawn_in_s)
+        how["unless"].set()
 
     async def ask():
         response = await client.ask(API, QUESTION, due=True, patience_s=8.0, **how)
         found.append((response, trio.current_time() - began_at))
 
     async with trio.open_nursery() as nursery:
+        if withdrawn_in_s is not None:
+            how["unless"] = trio.Event()
+            nursery.start_soon(withdraw)
         nursery.start_soon(ask)
         await trio.sleep(4.0)
         for _ in range(polls):
@@ -301,3 +316,38 @@ async def test_a_question_whose_turn_comes_while_a_poll_has_it_waits_for_the_pol
     response, at = await ask_while_polled(client, waits_s=0.0)
     assert (response.query["pages"], at) == (PAGES, 7.0)
     assert len(client.asked) == 1
+
+
+@pytest.mark.parametrize(
+    ("waits_s", "withdrawn_in_s", "answers_in_s", "came_s"),
+    [(8.0, 2.5, 0.0, 2.5), (0.0, 2.5, 0.0, 2.5), (8.0, 5.0, 3.0, 7.0), (0.0, 5.0, 3.0, 7.0)],
+)
+@on_autojump_clock
+async def test_a_question_that_is_withdrawn_costs_no_request_unless_a_poll_has_it(
+    waits_s, withdrawn_in_s, answers_in_s, came_s
+):
+    client = LendingClient(
+        [ApiResponse({"pages": PAGES}, None)], turn_in_s=50.0, answers_in_s=answers_in_s
+    )
+    response, at = await ask_while_polled(client, waits_s=waits_s, withdrawn_in_s=withdrawn_in_s)
+    assert at == came_s
+    assert isinstance(response, ApiResponse) == (answers_in_s > 0.0)
+    [poll] = client.asked
+    assert ("titles" in poll) == (answers_in_s > 0.0)
+    assert not any(client.lent)
+
+
+@on_autojump_clock
+async def test_a_question_that_waits_for_its_own_turn_keeps_its_place():
+    client = LendingClient([ApiResponse({"pages": PAGES}, None)] * 2, turn_in_s=50.0)
+    client.urgent = False  # the first one waits for its turn at once
+    newer = pages_query(["Category:A"], titles=["Z"])
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(partial(client.ask, API, QUESTION, due=True, waits_s=8.0))
+        await trio.sleep(1.0)
+        client.urgent = True
+        nursery.start_soon(partial(client.ask, API, newer, due=True, waits_s=8.0))
+        for _ in range(2):
+            await trio.sleep(1.0)
+            await client.poll()
+    assert [each["titles"] for each in client.asked] == [["X|Y"], ["Z"]]

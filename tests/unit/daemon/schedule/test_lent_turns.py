@@ -72,7 +72,7 @@ async def test_a_request_that_is_needed_no_longer_takes_no_turn(answered_s, is_h
 
         @nursery.start_soon
         async def ask():
-            async with schedule.borrow(slot, patience_s=6.0, unless=unless) as holds:
+            async with schedule.borrow(slot, patience_s=6.0, unless=[unless]) as holds:
                 held.append(holds)
                 if holds:
                     await turns.send_request(slot)
