@@ -355,7 +355,7 @@ class Visitor:
                 return partial(queue.retry, page_id, visit.retry_at or visit.at)
             return partial(queue.drop, page_id)
         if visit.retry_at is not None:
-            if judgement.outcome in _GONE:
+            if judgement.outcome in _GONE or visit.page.requisite:
                 return partial(queue.retry, page_id, visit.retry_at, gone_at=visit.asked_at)
             return partial(queue.retry, page_id, visit.retry_at)
         importance, asked_at = visit.page.importance, visit.asked_at

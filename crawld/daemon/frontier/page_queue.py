@@ -342,7 +342,12 @@ class PageQueue(OrderedPages):
         self._again.add(page, due_at)
 
     def retry(self, page: int, retry_at: float, *, gone_at: float = math.inf) -> None:
-        """Put back a page without a good copy; visit it at `retry_at` (Unix seconds)."""
+        """Put back a page without a good copy, or a requisite, to be visited at `retry_at`.
+
+        Args:
+            retry_at: Unix seconds.
+            gone_at: time of a request that found no page, or of one for a requisite.
+        """
         # A hint of a later change, which came during the visit, says that it is back.
         late = self._hints.get(page)
         is_back = late is not None and late.changed_at > gone_at
@@ -351,7 +356,10 @@ class PageQueue(OrderedPages):
         if isinstance(policy, IndexPolicy) and gone_at == math.inf:
             due_at = policy.due_at_of(page)
         self.drop(page)
-        if is_back:
+        if is_back and self.requisites and late is not None and late.due_at is not None:
+            self._retries.add(page, 0.0)
+            self._retries.recall({page}, late.due_at)
+        elif is_back:
             self._retries.add_recalled(page, AT_ONCE)
         else:
             self.load_retry(page, retry_at, due_at)
@@ -426,9 +434,17 @@ class PageQueue(OrderedPages):
         if trust >= RELIABLE_TRUST:
             self._resting.hinted(page, changed_at)
 
-    def recall(self, pages: set[int], due_at: float) -> None:
-        """Let pages that wait for a retry be visited until a time (Unix seconds), if here."""
+    def recall(self, pages: set[int], due_at: float, *, changed_at: float | None = None) -> None:
+        """Let pages that wait for a retry be visited until a time (Unix seconds), if here.
+
+        Args:
+            changed_at: those whose visit is under way are visited again if it was requested before
+                this time; None: they are not.
+        """
         self._retries.recall(pages, due_at)
+        if changed_at is not None:
+            for page in pages & (self._in_flight | self.first_visits):
+                self._hints[page] = LateHint(changed_at, 1.0, indirect=False, due_at=due_at)
 
     # --- frequencies ----------------------------------------------------------------------------
 

@@ -206,9 +206,10 @@ class RetryQueue:
         """Let these pages, as far as they are here, be visited from now until a time.
 
         Args:
-            due_at: `AT_LEISURE` is a turn that nothing else wants.
+            due_at: `AT_LEISURE` is a turn that nothing else wants; pages due sooner stay so.
         """
-        for page in self._remove(pages):
+        sooner = {page: at for at, page in self._recalled or () if at <= due_at}
+        for page in self._remove(pages - sooner.keys()):
             if due_at == AT_LEISURE:
                 self.add(page, 0.0)
             else:

@@ -92,15 +92,15 @@ class HintDelivery(BackgroundWork):
     def refresh(self, stale: Sequence[StaleRequisite]) -> None:
         """Fetch requisites again as soon as their hosts allow."""
         hosts = {host.host_id: host for host in self._state.hosts.values()}
-        by_queue, soon_at = defaultdict(set), self._clock.now() + RETRY_S
+        by_queue, now = defaultdict(set), self._clock.now()
         for each in stale:
-            due_at = AT_LEISURE if each.is_dense else soon_at
+            due_at = AT_LEISURE if each.is_dense else now + RETRY_S
             by_queue[each.host_id, each.site_id, due_at].add(each.page_id)
         for (host_id, site_id, due_at), page_ids in by_queue.items():
             host = hosts.get(host_id)
             queue = host.requisites.get(site_id) if host else None
             if host is not None and queue is not None:
-                queue.recall(page_ids, due_at)
+                queue.recall(page_ids, due_at, changed_at=now)
                 self._state.schedule.wake(host.slot)
 
     async def restore(self, only: Iterable[tuple[int, int]] | None = None) -> int:

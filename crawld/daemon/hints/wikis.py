@@ -225,7 +225,7 @@ class RecentChangesSource(WikiSource):
             removals=removal_reports(
                 read.changed, self.wiki.facts.titles, self.wiki.row.origin, skew
             ),
-            requisites=await self._stale_requisites(read.changed, now),
+            requisites=await self._stale_requisites(read.changed),
             cursor=read.cursor.to_json(),
             told_until=None if more else asked_at - 1.0,
             settled_until=unlisted_since,
@@ -289,9 +289,7 @@ class RecentChangesSource(WikiSource):
             asked_at if begins else None,
         )
 
-    async def _stale_requisites(
-        self, changed: Sequence[TitleChange], now: float
-    ) -> list[StaleRequisite]:
+    async def _stale_requisites(self, changed: Sequence[TitleChange]) -> list[StaleRequisite]:
         """Return the images and styles that edits and uploads make stale."""
         files = {
             each.title.partition(":")[2].replace(" ", "_")
@@ -305,7 +303,7 @@ class RecentChangesSource(WikiSource):
         if not files and not styles:
             return []
         return await self.database.read(
-            wiki_requisite.find_stale, self.wiki.row.site_ids, now, files=files, styles=styles
+            wiki_requisite.find_stale, self.wiki.row.site_ids, files=files, styles=styles
         )
 
     def _log_changes(self, changed: Sequence[TitleChange]) -> list[tuple[int, Change | None]]:

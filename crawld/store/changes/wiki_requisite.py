@@ -26,8 +26,7 @@ all modules. Source: MediaWiki, ResourceLoader/Default modules."""
 
 _REQUISITES: Final = """
 SELECT page_id, host_id, site_id, url FROM page
-WHERE retry_at IS NOT NULL AND retry_at > ? AND requisite = 1
-AND site_id IN (SELECT value FROM json_each(?))
+WHERE requisite = 1 AND site_id IN (SELECT value FROM json_each(?))
 """
 
 
@@ -54,14 +53,14 @@ class StaleRequisite(NamedTuple):
 def find_stale(
     connection: apsw.Connection,
     site_ids: Sequence[int],
-    now: float,
     *,
     files: Collection[str],
     styles: bool,
 ) -> list[StaleRequisite]:
     """Return the requisites of sites that show a file, or have styles of pages.
 
-    Those that are due anyway are left out. It reads the URLs of all requisites of the sites.
+    Those whose visit is under way are among them: it may have come too early. It reads the URLs of
+    all requisites of the sites.
 
     Args:
         files: names of files with underscores: `Flag_of_Chad.svg`; in a URL the name is the last
@@ -69,7 +68,7 @@ def find_stale(
         styles: whether styles or scripts changed.
     """
     found: list[tuple[StaleRequisite, str, int]] = []
-    wanted = (now, json.dumps(site_ids))
+    wanted = (json.dumps(site_ids),)
     for page_id, host_id, site_id, url in connection.execute(_REQUISITES, wanted):
         path, _, query = split_url(url).target.partition("?")
         parts = path.rsplit("/", 2)[1:]
@@ -110,11 +109,11 @@ def _has_page_modules(query: str) -> bool:
 
 
 def make_due(connection: apsw.Connection, stale: Collection[StaleRequisite], at: float) -> None:
-    """Make requisites due, so that a restart does not forget them."""
+    """Make requisites due, so that a restart does not forget them; those that are due stay so."""
     for is_dense, since in ((False, at), (True, at - UNHURRIED_S)):
         numbers = [each.page_id for each in stale if each.is_dense == is_dense]
         connection.execute(
-            "UPDATE page SET retry_at = ? WHERE requisite = 1 AND retry_at IS NOT NULL"
-            " AND page_id IN (SELECT value FROM json_each(?))",
+            "UPDATE page SET retry_at = ?1 WHERE requisite = 1 AND retry_at > ?1"
+            " AND page_id IN (SELECT value FROM json_each(?2))",
             (since, json.dumps(numbers)),
         )

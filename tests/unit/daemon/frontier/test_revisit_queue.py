@@ -2,6 +2,7 @@
 
 import math
 
+from crawld.core.revisit.due import AT_LEISURE
 from crawld.daemon.frontier.revisit_queue import AgainQueue, RetryQueue
 
 
@@ -40,6 +41,16 @@ def test_recalled_pages_come_in_the_order_of_their_due_times():
     assert [retries.take_due() for _ in range(3)] == [3, 2, None]
     assert retries.due_at(5.0) == math.inf
     assert sorted(retries) == [1, 4]
+
+
+def test_a_page_that_is_recalled_again_keeps_its_due_time():
+    retries = make_retries(p1=50.0, p2=60.0)
+    retries.recall({1, 2}, 45.0)
+    retries.recall({1}, 70.0)
+    retries.recall({2}, 30.0)
+    retries.recall({1}, AT_LEISURE)
+    assert [(retries.due_at(5.0), retries.take_due()) for _ in range(2)] == [(30.0, 2), (45.0, 1)]
+    assert not len(retries)
 
 
 def test_a_page_with_a_due_time_waits_for_its_retry_time():
