@@ -33,6 +33,11 @@ wiki that also renders the users of a template."""
 MAX_SEEN = 5_000
 """Limit of the row ids kept; a wiki with 500 edits per second has more in the overlap."""
 
+VERSIONS = 10
+"""Versions of a file that are compared; a file that has more since an upload affects its users."""
+
+_SHAPE = ("width", "height", "mime")
+
 _LOGS = frozenset({"delete", "move", "import", "merge", "upload"})
 """Log types whose entries change the page that a title shows."""
 
@@ -355,12 +360,33 @@ class PendingTemplates:
 def template_users_query(
     title: str, continuation: Parameters | None, *, is_file: bool = False
 ) -> Parameters:
-    """Return the request for the pages that include a template, or show a file."""
+    """Return the request for the pages that include a template, or show a file.
+
+    The first for a file also asks for its last versions.
+    """
+    query: Parameters = {"list": "embeddedin", "eititle": title, "eilimit": "max"}
     if is_file:
-        query: Parameters = {"list": "imageusage", "iutitle": title, "iulimit": "max"}
-    else:
-        query = {"list": "embeddedin", "eititle": title, "eilimit": "max"}
+        query = {"list": "imageusage", "iutitle": title, "iulimit": "max"}
+        if continuation is None:
+            query |= {"prop": "imageinfo", "titles": title, "iilimit": VERSIONS}
+            query |= {"iiprop": "timestamp|size|mime"}
     return {**query, **(continuation or {})}
+
+
+def keeps_shape(response: ApiResponse, since: float) -> bool:
+    """Whether the versions of a file since a time look alike on pages: its users stay the same.
+
+    A page has the size of a picture in its text. Of a file with one version, all users change.
+
+    Args:
+        since: Unix seconds.
+    """
+    pages = rows_of(response.query, "pages")
+    versions = [row for page in pages for row in rows_of(page, "imageinfo")]
+    changed = sum((timestamp_of(row) or since) >= since for row in versions)
+    compared = versions[: max(changed, 1) + 1]
+    shapes = {tuple(row.get(key) for key in _SHAPE) for row in compared}
+    return len(compared) > max(changed, 1) and len(shapes) == 1 and None not in shapes.pop()
 
 
 def read_template_users(response: ApiResponse) -> list[str]:

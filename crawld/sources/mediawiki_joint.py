@@ -22,6 +22,9 @@ _OF_ALL_MODULES: Final = _LISTS_OF_MODULES | {"continue", "curtimestamp"}
 _OF_PAGES: Final = frozenset({"prop", "titles", "pageids", "generator"})
 """Parameters of a query whose response has rows of pages."""
 
+_NAMES_OF_PAGES: Final = frozenset({"titles", "pageids"})
+"""Parameters that name pages; a request has one of them."""
+
 _PREFIX_LENGTH: Final = 2
 
 
@@ -34,7 +37,8 @@ def join_queries(first: Parameters, second: Parameters) -> Parameters | None:
     if "continue" in first or "continue" in second:
         return None
     both_of_pages = not (_OF_PAGES.isdisjoint(first) or _OF_PAGES.isdisjoint(second))
-    if both_of_pages and "generator" in {*first, *second}:
+    named = [_NAMES_OF_PAGES & query.keys() for query in (first, second)]
+    if both_of_pages and ("generator" in {*first, *second} or named[0] != named[1]):
         return None
     joined = dict(first)
     for key, value in second.items():

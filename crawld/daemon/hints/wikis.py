@@ -6,8 +6,8 @@ Each wiki has three sources for all sites that use it, within the politeness of 
 - `probe` queries the newest revisions of known pages, 50 per request, in rounds. It finds what
   recent changes missed, and everything after a gap.
 - `fan_out` lists pages that are possibly stale: they include an edited template or show a file that
-  was uploaded or deleted, or the wiki rendered them again without a new revision. The other two
-  sources wake it.
+  was deleted or has another size now, or the wiki rendered them again without a new revision. The
+  other two sources wake it.
 """
 
 from __future__ import annotations
@@ -38,6 +38,7 @@ from crawld.sources.mediawiki_changes import (
     ProbeProgress,
     TitleChange,
     changes_query,
+    keeps_shape,
     oldest_query,
     read_changes,
     read_oldest,
@@ -78,6 +79,9 @@ MAX_TEMPLATES: Final = 1_000
 
 MAX_EARLY: Final = 20_000
 """Most pages that are reported again at once."""
+
+UPLOADS_S: Final = 60.0
+"""Versions of a file that were uploaded so long before the last one may not be visible yet."""
 
 MAX_TEMPLATE_REQUESTS: Final = 10
 """Most requests for one template (5,000 pages); the probe finds the rest."""
@@ -417,21 +421,27 @@ class FanOutSource(WikiSource):
 
     def _listing_query(self, pending: PendingTemplates) -> Parameters:
         title, _ = pending.templates[0]
-        is_file = self.wiki.facts.titles.namespace_of(title) == FILE_SPACE
-        return template_users_query(title, pending.continuation, is_file=is_file)
+        return template_users_query(title, pending.continuation, is_file=self._is_file(title))
+
+    def _is_file(self, title: str) -> bool:
+        return self.wiki.facts.titles.namespace_of(title) == FILE_SPACE
 
     async def read_listing(self, row: SourceRow, response: ApiResponse) -> Poll:
         """Return the pages that a response to the query of `row` reports."""
         pending = PendingTemplates.from_json(row.cursor)
         (title, at), *others = pending.templates
-        now, asked = self.clock.now(), pending.requests + 1
+        now, asked, is_file = self.clock.now(), pending.requests + 1, self._is_file(title)
         changes = [
             self.change_of(user, None, (at, now), of_text=True)
             for user in read_template_users(response)
         ]
-        more = response.cursor is not None and asked < MAX_TEMPLATE_REQUESTS
+        # The cursor of the versions of a file is left out.
+        cursor = part_of(response, template_users_query(title, {}, is_file=is_file)).cursor
+        if is_file and keeps_shape(response, at - UPLOADS_S):
+            changes, cursor = [], None
+        more = cursor is not None and asked < MAX_TEMPLATE_REQUESTS
         rest = (
-            replace(pending, continuation=response.cursor, requests=asked)
+            replace(pending, continuation=cursor, requests=asked)
             if more
             else PendingTemplates(tuple(others))
         )

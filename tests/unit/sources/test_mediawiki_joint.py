@@ -4,7 +4,7 @@ import pytest
 
 from crawld.sources.mediawiki_api import ApiResponse
 from crawld.sources.mediawiki_changes import ChangesCursor, changes_query, oldest_query
-from crawld.sources.mediawiki_history import titles_query
+from crawld.sources.mediawiki_history import history_query, titles_query
 from crawld.sources.mediawiki_joint import is_whole, join_queries, part_of
 from crawld.sources.mediawiki_members import pages_query
 
@@ -37,6 +37,7 @@ def test_a_category_is_listed_beside_changes_and_continues_alone():
     ("first", "second"),
     [
         (PAGES, titles_query(["Z"])),
+        (PAGES, history_query(7, None)),
         ({**CHANGES, "rccontinue": "1|2", "continue": "-||"}, PAGES),
         (CHANGES, {**PAGES, "clcontinue": "3", "continue": "||info"}),
         (PAGES, WALK),

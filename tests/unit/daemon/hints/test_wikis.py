@@ -380,3 +380,48 @@ async def test_pages_that_show_an_uploaded_file_are_possibly_stale(make):
     assert world.client.asked[-1]["iutitle"] == "File:A flag.png"
     assert "eititle" not in world.client.asked[-1]
     assert world.hinted_titles(hinted) == {"Page 1"}
+
+
+def file_users(*versions, cursor=None):
+    """Return who shows a file with versions (seconds ago, width), the newest first."""
+    held = [
+        {"timestamp": iso_time(NOW - ago_s), "width": width, "height": 9, "mime": "image/png"}
+        for ago_s, width in versions
+    ]
+    pages = [{"title": "File:A flag.png", "ns": 6, "imageinfo": held}]
+    return reply(imageusage=[{"title": "Page 1", "ns": 0}], pages=pages, cursor=cursor)
+
+
+@pytest.mark.parametrize(
+    ("versions", "is_stale"),
+    [
+        ([(4, 300), (5000, 300)], False),
+        ([(4, 300), (5000, 200)], True),
+        ([(4, 300), (5000, 300), (9000, 200)], False),
+        ([(4, 300), (20, 200), (5000, 300)], True),
+        ([(4, 300), (20, 300), (5000, 200)], True),
+        ([(4, 300)], True),  # it is new
+        ([], True),
+        ([(4, None), (5000, None)], True),
+    ],
+)
+async def test_pages_that_show_a_file_change_with_its_size(make, versions, is_stale):
+    world = await make()
+    text = PendingTemplates(templates=(("File:A flag.png", NOW - 5),)).to_json()
+    cursor = {"iistart": "2026", "continue": "||"}
+    poll = await world.poll("fan_out", file_users(*versions, cursor=cursor), cursor=text)
+    [query] = world.client.asked
+    assert (query["titles"], query["prop"]) == ("File:A flag.png", "imageinfo")
+    assert world.hinted_titles(poll) == ({"Page 1"} if is_stale else set())
+    assert not PendingTemplates.from_json(poll.cursor).templates
+
+
+async def test_the_users_of_a_file_are_listed_to_their_end(make):
+    world = await make()
+    text = PendingTemplates(templates=(("File:A flag.png", NOW - 5),)).to_json()
+    cursor = {"iistart": "2026", "iucontinue": "0|7", "continue": "||imageinfo"}
+    poll = await world.poll("fan_out", file_users((4, 300), cursor=cursor), cursor=text)
+    await world.poll("fan_out", reply(imageusage=[]), cursor=poll.cursor)
+    assert world.client.asked[-1]["iucontinue"] == "0|7"
+    assert "iistart" not in world.client.asked[-1]
+    assert "prop" not in world.client.asked[-1]
