@@ -8,7 +8,7 @@ whenever nothing else is due sooner, so a due time decides only while work waits
     a page came back, or another page took its URL   0: readers see what is not there
     an edited page                                   15; reported late: as late again, up to 35
     an image or style that was replaced, a retry     30 after its retry time
-    the first of the new images and styles           30 after the one before it
+    the first of the new images and styles           20 after the one before it
     an audit                                         30
     a deletion or move to be confirmed, a picture    never, but after users of templates:
     that was replaced, for dense screens             readers see the mark, or the other picture
@@ -37,7 +37,7 @@ wait behind all those of an outage, and these are read soon, too."""
 
 AUDIT_S: Final = 30.0
 RETRY_S: Final = 30.0
-MISSING_S: Final = 30.0
+MISSING_S: Final = 20.0
 """New images and styles have turns of their own so seldom: a page that was visited anew shows some,
 and thousands of them wait while a host is mirrored for the first time."""
 

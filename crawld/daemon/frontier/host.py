@@ -320,8 +320,12 @@ class HostState:
             return self._take_leading(pages, now)
         best = min((queue.rank for queue in pages), default=Rank.REVISIT)
         if best is Rank.AFFECTED:
-            if any(queue.rank <= Rank.NEW for queue in requisites):
-                return self._take_of(requisites, now) or self._take_leading(pages, now)
+            missing = [queue for queue in requisites if queue.rank is Rank.NEW]
+            for offset in range(len(missing)):
+                queue = missing[(self._turn + offset) % len(missing)]
+                if (page := queue.take_new()) is not None:
+                    self._turn += offset + 1
+                    return queue, page
             return self._take_leading(pages, now) or self._take_of(requisites, now)
         if self._balance < 0.0:
             taken = self._take_of(requisites, now) or self._take_leading(pages, now)
@@ -347,6 +351,8 @@ class HostState:
     def _take_rest(self, queues: Sequence[PageQueue], now: float) -> tuple[PageQueue, int] | None:
         """Take a page without a due time that is missing, or may have changed."""
         waiting = [queue for queue in queues if queue.has_rest]
+        # Requisites are missing here only after a failure; others are old, or for dense screens.
+        waiting = [queue for queue in waiting if not queue.requisites] or waiting
         self._rest_turn += 1
         for offset in range(len(waiting)):
             queue = waiting[(self._rest_turn + offset) % len(waiting)]

@@ -201,13 +201,13 @@ class PageQueue(OrderedPages):
         *others, new_at = self._due_times(now)
         due_at = min(others)
         if new_at < due_at:
-            return self._take_new()
+            return self.take_new()
         # New requisites wait for those that are stale; new pages share the turns with stale ones.
         if self._balance >= 0 and due_at > AT_ONCE and not (self.requisites and due_at < math.inf):
-            new = self._take_new()
+            new = self.take_new()
             return self._take_revisit(now) if new is None else new
         revisit = self._take_revisit(now)
-        return self._take_new() if revisit is None else revisit
+        return self.take_new() if revisit is None else revisit
 
     def take_rest(self, now: float) -> int | None:
         """Take a page without a due time that is missing, or may have changed; or None."""
@@ -217,7 +217,7 @@ class PageQueue(OrderedPages):
             if isinstance(self._policy, IndexPolicy) and self._selectable:
                 page = self._policy.select_affected(now)
             if page is None:  # new requisites have turns of their own
-                return None if self.requisites else self._take_new()
+                return None if self.requisites else self.take_new()
             self._selectable -= 1
         self._in_flight.add(page)
         return page
@@ -247,7 +247,8 @@ class PageQueue(OrderedPages):
         if (late := self._hints.pop(page, None)) is not None:
             late.record(self._policy, page)
 
-    def _take_new(self) -> int | None:
+    def take_new(self) -> int | None:
+        """Take a page that was never visited, or None."""
         page = self.ahead.take()
         if page is None:
             return None
