@@ -1,7 +1,5 @@
 """The order of a host's turns when several kinds of pages wait: what a reader sees comes first."""
 
-import math
-
 import numpy as np
 import pytest
 import trio
@@ -152,30 +150,6 @@ async def test_a_new_image_has_a_turn_in_time_however_many_edits_come():
     assert by_due_times[0] <= MISSING_S
     assert by_due_times[1] - by_due_times[0] <= MISSING_S + 1
     assert len(by_due_times) <= 100 / MISSING_S
-
-
-@pytest.mark.parametrize("is_first", [True, False])
-@pytest.mark.parametrize(("asked_at", "again"), [(NOW - 2.0, True), (NOW + 2.0, False)])
-@on_autojump_clock
-async def test_an_image_that_is_replaced_during_its_visit_is_visited_again(
-    is_first, asked_at, again
-):
-    host = make_host(requisites=() if is_first else (601,))
-    images = host.requisites.get(1) or PageQueue(
-        1, 1, "uniform", discovery_share=0.5, min_revisit_s=3600.0, requisites=True
-    )
-    if is_first:
-        images.add_new([601])
-    else:
-        images.recall({601}, NOW)
-    assert images.take(NOW) == 601
-    images.recall({601}, NOW + RETRY_S, changed_at=NOW)
-    images.mark_recorded(601)
-    images.retry(601, NOW + 86_400.0, gone_at=asked_at)
-    assert images.due_at(NOW) == (NOW + RETRY_S if again else math.inf)
-    assert images.take(NOW) == (601 if again else None)
-    images.retry(601, NOW + 86_400.0, gone_at=NOW + 3.0)
-    assert images.take(NOW) is None
 
 
 @on_autojump_clock

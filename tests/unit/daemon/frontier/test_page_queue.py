@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 
+from crawld.core.revisit.due import RETRY_S
 from crawld.core.revisit.policies import VisitObservation
 from crawld.daemon.frontier.look_ahead import LOOK_AHEAD
 from crawld.daemon.frontier.page_queue import PageQueue
@@ -256,3 +257,21 @@ def test_a_dropped_page_does_not_come_back():
     queue.drop(queue.take(NOW))
     queue.reconsider()
     assert take(queue, 2) == [2, None]
+
+
+@pytest.mark.parametrize("is_first", [True, False])
+@pytest.mark.parametrize(("asked_at", "again"), [(NOW - 2.0, True), (NOW + 2.0, False)])
+def test_an_image_that_is_replaced_during_its_visit_is_visited_again(is_first, asked_at, again):
+    images = PageQueue(1, 1, "uniform", discovery_share=0.5, min_revisit_s=REST_S, requisites=True)
+    if is_first:
+        images.add_new([601])
+    else:
+        images.load_retry(601, NOW)
+    assert images.take(NOW) == 601
+    images.recall({601}, NOW + RETRY_S, changed_at=NOW)
+    images.mark_recorded(601)
+    images.retry(601, NOW + 24 * REST_S, gone_at=asked_at)
+    assert images.due_at(NOW) == (NOW + RETRY_S if again else math.inf)
+    assert images.take(NOW) == (601 if again else None)
+    images.retry(601, NOW + 24 * REST_S, gone_at=NOW + 3.0)
+    assert images.take(NOW) is None
