@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+from typing import TypeAlias
+
 import trio
+
+Events: TypeAlias = Collection[trio.Event]
+"""Events of which each ends a wait."""
 
 
 async def wait_any(*events: trio.Event) -> None:

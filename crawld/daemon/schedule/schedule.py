@@ -36,7 +36,7 @@ from __future__ import annotations
 
 import heapq
 import math
-from collections.abc import AsyncIterator, Collection, Iterable, Iterator
+from collections.abc import AsyncIterator, Iterable, Iterator
 from contextlib import asynccontextmanager
 from weakref import WeakSet
 
@@ -48,7 +48,7 @@ from crawld.daemon.schedule.rate_gate import end_slots, leave_gates, pass_gates,
 from crawld.daemon.schedule.recent_turns import RecentTurns
 from crawld.daemon.schedule.slots import AddressSlot, HostSlot, RateGate, Ticket, Turn
 from crawld.daemon.schedule.turns import Turns
-from crawld.daemon.waiting import wait_any
+from crawld.daemon.waiting import Events, wait_any
 from crawld.net.lookup_slots import LookupSlots, QueuedLookup
 
 HORIZON_S = 600.0
@@ -198,12 +198,7 @@ class Schedule:
 
     @asynccontextmanager
     async def borrow(
-        self,
-        slot: HostSlot,
-        *,
-        first: bool = False,
-        patience_s: float = 0.0,
-        unless: Collection[trio.Event] = (),
+        self, slot: HostSlot, *, first: bool = False, patience_s: float = 0.0, unless: Events = ()
     ) -> AsyncIterator[bool]:
         """Hold the host's next turn for one request; yield whether it is held.
 
@@ -222,6 +217,7 @@ class Schedule:
             await wait_any(ticket.granted, *unless)
             if not ticket.granted.is_set():
                 slot.tickets.remove(ticket)
+                self.wake(slot)
             yield ticket.granted.is_set()
         finally:
             ticket.done.set()
