@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import shutil
 import signal
 from collections.abc import Mapping
+from pathlib import Path
 
 from crawld.bench import crawld_process
 from crawld.bench.fetch_peers import ServedSite
@@ -16,9 +18,15 @@ _LIMIT_S = 1800.0
 _POLL_MS = 500
 
 
-def crawl(web: ServedSite) -> Metrics:
-    """Mirror the whole site like a new user, with every body stored."""
+def crawl(web: ServedSite, known: Path | None = None) -> Metrics:
+    """Mirror the whole site like a new user, with every body stored.
+
+    Args:
+        known: a file to begin with a copy of; None: a new one.
+    """
     directory = web.new_directory("crawld")
+    if known is not None:
+        shutil.copyfile(known, crawld_process.database_path(directory))
     seeds = web.tree.seeds(web.port)
     limits = ["--delay", "0", "--depth", "50", "--max-pages", str(2 * web.tree.page_count)]
     database = ["--db", str(crawld_process.database_path(directory))]

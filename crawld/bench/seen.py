@@ -3,7 +3,8 @@
 Baselines in the same run, on the same cycles: DRUM and VEUNI over flat files (structure alone, with
 the published sizes of records) and a plain SQLite B-tree with random inserts. All are durable at
 the end of each cycle. Cycles count only when as many URLs wait as may. `cycle_s` is the structure
-alone: from keys that were hashed before, without texts.
+alone: from keys that were hashed before, without texts. Then the frontier of a daemon at as many
+known URLs (`seen_frontier`).
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from typing import Final
 
 import numpy as np
 
+from crawld.bench import seen_frontier
 from crawld.bench.process import memory_mb
 from crawld.bench.result import Metrics, build_result, figures
 from crawld.bench.run import Progress
@@ -32,7 +34,7 @@ from crawld.core.url import canonicalize
 SIZES: Final = (1_000_000, 10_000_000, 100_000_000)
 CYCLE_URLS: Final = 1_000_000
 
-_CYCLES: Final = 7
+_CYCLES: Final = seen_frontier.RUNS
 _PART_URLS: Final = 1_000_000
 
 Runs = list[Metrics]
@@ -60,6 +62,11 @@ def run(*, quick: bool, progress: Progress, known: int | None = None) -> dict[st
             for number, metrics in enumerate(found):
                 progress(f"{name}: cycle {number}: {figures(metrics)}")
                 runs[name][number] |= {f"{key}{suffix}": each for key, each in metrics.items()}
+        with tempfile.TemporaryDirectory(prefix="crawld-bench-frontier-") as folder:
+            load = seen_frontier.QUICK if quick else seen_frontier.FULL
+            found = seen_frontier.measure(Path(folder), known_urls, load, progress)
+        for number, metrics in enumerate(found):
+            runs["ours"][number] |= {f"{key}{suffix}": each for key, each in metrics.items()}
     return build_result("seen", runs.pop("ours"), runs)
 
 

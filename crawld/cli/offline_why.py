@@ -24,7 +24,6 @@ from crawld.daemon.api.why_facts import Question, read_facts
 from crawld.daemon.frontier.site import ActiveSite, activate
 from crawld.errors import EXIT_OK, InvalidUrlError
 from crawld.store.engine.database import Database
-from crawld.store.frontier import frontier
 from crawld.store.frontier import site as site_rows
 
 ONLY_LIVE: Final = (
@@ -79,7 +78,7 @@ def _sites(connection: apsw.Connection, settings: Config, now: float) -> Mapping
         # Passwords are not needed to explain, and may not be readable for who asks.
         definition = definition.model_copy(update={"headers_file": None})
         named = {split_url(canonicalize_given(seed)).host for seed in definition.seeds}
-        stored = frontier.seed_hosts(connection, row.site_id)
+        stored = site_rows.seed_hosts(connection, row.site_id)
         sites[row.site_id] = activate(
             settings,
             definition,

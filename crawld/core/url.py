@@ -341,6 +341,12 @@ def url_hash(canonical: str) -> int:
     return value if value < 1 << 63 else value - (1 << 64)
 
 
+def second_hash(canonical: str) -> int:
+    """Return another 64-bit hash of a canonical URL (xxh64), as a signed integer."""
+    value = xxhash.xxh64_intdigest(canonical.encode())
+    return value if value < 1 << 63 else value - (1 << 64)
+
+
 @lru_cache(maxsize=65_536)
 def registrable_domain(host: str) -> str:
     """Return the registrable domain of a host, e.g. "example.co.uk"; an address is its own.

@@ -407,7 +407,7 @@ CREATE TABLE packed_key (
     -- the key that its row will have
     url_hash INTEGER NOT NULL,
     site_id INTEGER NOT NULL,
-    depth INTEGER NOT NULL,
+    depth INTEGER NOT NULL, url_check INTEGER,
     PRIMARY KEY (host_id, url_hash)
 ) STRICT, WITHOUT ROWID;
 

@@ -230,8 +230,32 @@ def _small_blocks(monkeypatch):
     monkeypatch.setattr(packed_block, "MAX_TAILS", 3)
 
 
-PackedMachine.TestCase.settings = settings(max_examples=40, stateful_step_count=25, deadline=None)
+def short_hash(url):
+    """Return the same hash for each two URLs of a host."""
+    return int(url.rsplit("/", 1)[1]) // 2
+
+
+class CollidingMachine(PackedMachine):
+    """The same for URLs of which each two have one hash."""
+
+    @initialize()
+    def shorten(self):
+        self.patched = pytest.MonkeyPatch()
+        for module in (packed, packed_list, frontier):
+            self.patched.setattr(module, "url_hash", short_hash)
+        self.patched.setattr(page, "hash_of", short_hash)
+
+    def teardown(self):
+        if hasattr(self, "patched"):
+            self.patched.undo()
+        super().teardown()
+
+
+CASE_SETTINGS = settings(max_examples=40, stateful_step_count=25, deadline=None)
+PackedMachine.TestCase.settings = CASE_SETTINGS
+CollidingMachine.TestCase.settings = CASE_SETTINGS
 TestPackedPages = PackedMachine.TestCase
+TestCollidingPages = CollidingMachine.TestCase
 
 
 @settings(deadline=None)

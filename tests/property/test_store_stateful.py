@@ -63,7 +63,7 @@ class StoreMachine(RuleBasedStateMachine):
 
     def discovery(self, key, site_id, depth):
         host, number = key
-        # numbers 11 and 12 have the same hash: a collision when both are found
+        # Numbers 11 and 12 have the same hash: the later one gets its second key.
         return Discovery(
             url=f"https://{host}/{number}",
             url_hash=min(number, 11) - 5,
@@ -79,11 +79,10 @@ class StoreMachine(RuleBasedStateMachine):
         added = []
         ordered = sorted(keys, key=lambda key: [k[0] for k in keys].index(key[0]))
         for host, number in ordered:
-            twin = (host, 23 - number) if number in (11, 12) else None
             if (host, number) in self.known:
                 model = self.known[host, number]
                 model["depth"] = min(model["depth"], depth)
-            elif twin in self.known or self.capped(host, site_id, caps):
+            elif self.capped(host, site_id, caps):
                 self.refused += 1
             else:
                 self.known[host, number] = {

@@ -22,7 +22,6 @@ from crawld.daemon.crawl.state import CrawlState
 from crawld.daemon.frontier.site import ActiveSite, activate
 from crawld.errors import OperatorError
 from crawld.store.engine.database import Database
-from crawld.store.frontier import frontier
 from crawld.store.frontier import site as site_rows
 from crawld.workers import THREADS, Workers
 
@@ -117,7 +116,7 @@ class SiteRegistry:
         """Return the hosts of a site's seeds, and those the seeds were redirected to."""
         own = _hosts_of(origins)
         domains = {registrable_domain(host) for host in own}
-        stored = await self._database.read(frontier.seed_hosts, site_id)
+        stored = await self._database.read(site_rows.seed_hosts, site_id)
         return own | {host for host in stored if registrable_domain(host) in domains}
 
     async def add_seeds(self) -> None:

@@ -1,14 +1,16 @@
-"""Never-visited pages of a large frontier, packed: 30 bytes beside a compressed URL, no row.
+"""Never-visited pages of a large frontier, packed: 25 bytes beside a compressed URL, no row.
 
 A link becomes a packed page instead of a row of `page` if the file and its host have many pages
 (`Packing`), and a row again before it is handed out (`unpack_in_parts`), or as soon as something
 needs its row (`claim`): a seed, a requisite, an operator. Both ways are one transaction
 of the only writer, so that a page is packed or a row, never both.
 
-`packed_key` is exact: it has the key that the row will have, so two URLs that could not be two rows
-cannot be two packed pages. Two URLs of one host have the same 64 bits with probability 2^-64; a
-host of 10^7 URLs has 3e-6 expected pairs. Texts are not compared here: the second one is taken for
-the first.
+`packed_key` has the key that the row will have, a 64-bit hash of the URL, and 32 bits of another
+hash (`check_of`). Texts are not read to know a packed page again: two URLs of a host are taken for
+one only if all 96 bits are equal, which random URLs are with probability 2^-96. A host of 10^7 URLs
+has 6e-16 expected pairs, 350 million URLs on such hosts have 2e-14. Two URLs that share only the 64
+bits (3e-6 expected pairs on such a host, or as many as an attacker likes on his own) are told apart
+and are two pages: the later one has `second_hash` as its key, packed and as a row (`free_key`).
 
 The order of visits is that of rows: depth, then discovery. A page found again nearer to the seeds
 is entered once more; its first entry is void then.
@@ -25,11 +27,11 @@ from typing import Final, NamedTuple
 import apsw
 
 from crawld.core.page import PageState
-from crawld.core.url import split_url, url_hash
+from crawld.core.url import second_hash, split_url, url_hash
 from crawld.store.engine.in_parts import PART_ROWS, InParts
 from crawld.store.frontier import host as host_rows
 from crawld.store.frontier import packed_block, page_counts, tombstone
-from crawld.store.frontier.packed_block import PackedPage, Queue
+from crawld.store.frontier.packed_block import Columns, PackedPage, Queue
 
 ANY_EXISTS: Final = "EXISTS (SELECT 1 FROM packed_key)"
 """Condition: there is any packed page."""
@@ -55,25 +57,38 @@ class Packing:
 DEFAULT_PACKING: Final = Packing()
 
 
+def check_of(url: str) -> int:
+    """Return 32 bits that tell apart two URLs of a host that have the same hash, as an integer."""
+    return (second_hash(url) & 0xFFFF_FFFF) - (1 << 31)
+
+
 class PackedKey(NamedTuple):
-    """What is known of a packed page without its block."""
+    """What is known of a packed page without its block; `check`: see `check_of`, None: unknown."""
 
     site_id: int
     depth: int
+    check: int | None
+
+    def is_of(self, url: str) -> bool:
+        """Return whether it is the key of a URL that has its hash."""
+        return self.check is None or self.check == check_of(url)
 
 
 _KEYS: Final = """
-SELECT packed_key.url_hash, site_id, depth FROM carray(?1) AS wanted CROSS JOIN packed_key
+SELECT packed_key.url_hash, site_id, depth, url_check
+FROM carray(?1) AS wanted CROSS JOIN packed_key
   ON packed_key.host_id = ?2 AND packed_key.url_hash = wanted.value
 """
 
-_ADD: Final = "INSERT INTO packed_key (host_id, url_hash, site_id, depth) VALUES (?, ?, ?, ?)"
+_ADD: Final = """
+INSERT INTO packed_key (host_id, url_hash, site_id, depth, url_check) VALUES (?, ?, ?, ?, ?)
+"""
 
 _MOVE: Final = "UPDATE packed_key SET site_id = ?, depth = ? WHERE host_id = ? AND url_hash = ?"
 
 _CLAIM: Final = "DELETE FROM packed_key WHERE host_id = ? AND url_hash = ?"
 
-_TAKE: Final = f"{_CLAIM} AND site_id = ? AND depth = ?"
+_TAKE: Final = f"{_CLAIM} AND site_id = ? AND depth = ? AND ifnull(url_check, ?5) = ?5"
 
 # Its referrer may have been purged since.
 _INSERT: Final = """
@@ -88,13 +103,36 @@ def claim(connection: apsw.Connection, host_id: int, key: int) -> None:
     connection.execute(_CLAIM, (host_id, key))
 
 
-def replace_by_row(connection: apsw.Connection, host_id: int, key: int) -> None:
-    """Remove a page, if it is packed, of whose URL another page has become the row."""
-    known = keys_of(connection, host_id, [key]).get(key)
-    if known is not None:
-        claim(connection, host_id, key)
-        move = (known.site_id, host_id, PageState.DISCOVERED, None)
-        page_counts.count_moves(connection, [move])
+_ROW: Final = "SELECT url FROM page WHERE host_id = ? AND url_hash = ?"
+
+
+def free_key(connection: apsw.Connection, host_id: int, url: str) -> int | None:
+    """Return the key for the row of a URL that has none; None: it has a row, or no key is free.
+
+    A packed page of the URL is removed.
+    """
+    for key in (url_hash(url), second_hash(url)):
+        row = connection.execute(_ROW, (host_id, key)).get
+        if row == url:
+            return None
+        known = keys_of(connection, host_id, [key]).get(key) if row is None else None
+        if known is not None and known.is_of(url):
+            claim(connection, host_id, key)
+            move = (known.site_id, host_id, PageState.DISCOVERED, None)
+            page_counts.count_moves(connection, [move])
+            return key
+        if row is None and known is None:
+            return key
+    return None
+
+
+def find(connection: apsw.Connection, host_id: int, url: str) -> tuple[int, PackedKey] | None:
+    """Return key and what is known of the packed page of a URL; None: it is not packed."""
+    for key in (url_hash(url), second_hash(url)):
+        known = keys_of(connection, host_id, [key]).get(key)
+        if known is not None and known.is_of(url):
+            return key, known
+    return None
 
 
 def any_exists(connection: apsw.Connection) -> bool:
@@ -109,7 +147,7 @@ def keys_of(
     if not hashes:
         return {}
     rows = connection.execute(_KEYS, (apsw.carray(array.array("q", hashes)), host_id))
-    return {key: PackedKey(site_id, depth) for key, site_id, depth in rows}
+    return {key: PackedKey(*known) for key, *known in rows}
 
 
 class PackedPages:
@@ -150,15 +188,16 @@ class PackedPages:
     def add(self, host_id: int, key: int, site_id: int, depth: int, page: PackedPage) -> PackedKey:
         """Add a page that is neither packed nor a row."""
         self._any_exist = True
-        self._connection.execute(_ADD, (host_id, key, site_id, depth))
+        check = check_of(page.url)
+        self._connection.execute(_ADD, (host_id, key, site_id, depth, check))
         self._found[Queue(host_id, site_id, depth)].append(page)
-        return PackedKey(site_id, depth)
+        return PackedKey(site_id, depth, check)
 
     def move(self, host_id: int, key: int, site_id: int, depth: int, page: PackedPage) -> PackedKey:
         """Give a packed page another site or depth."""
         self._connection.execute(_MOVE, (site_id, depth, host_id, key))
         self._found[Queue(host_id, site_id, depth)].append(page)
-        return PackedKey(site_id, depth)
+        return PackedKey(site_id, depth, check_of(page.url))
 
     def store_in_parts(self) -> InParts[None]:
         """Store the entries of the pages that were added and moved."""
@@ -169,6 +208,17 @@ class PackedPages:
             if done >= PART_ROWS:
                 done = 0
                 yield None
+
+
+def add_new(connection: apsw.Connection, queue: Queue, pages: Columns) -> None:
+    """Add and count many pages of a queue that are neither packed nor rows, after all others."""
+    host_id, site_id, depth = queue
+    keys = sorted([(url_hash(url), check_of(url)) for url in pages.urls])
+    rows = [(host_id, key, site_id, depth, check) for key, check in keys]
+    connection.executemany(_ADD, rows)
+    packed_block.append_full(connection, queue, pages)
+    steps = [len(rows) * step for step in page_counts.steps_of(None, PageState.DISCOVERED)]
+    page_counts.count_steps(connection, site_id, host_id, steps)
 
 
 class Portion(NamedTuple):
@@ -208,13 +258,13 @@ def unpack_in_parts(connection: apsw.Connection, portion: Portion) -> InParts[in
     for block_id, depth in chosen:
         queue = Queue(host_id, site_id, depth)
         for done, page in enumerate(packed_block.take(connection, block_id), 1):
-            key = url_hash(page.url)
-            connection.execute(_TAKE, (host_id, key, site_id, depth))
-            if connection.changes():
-                current = page if portion.in_force is None else _renamed(page, portion.in_force)
-                if current is page or _is_free(connection, queue, current.url):
-                    insert(connection, queue, current, portion.importance, origins)
-                    made += 1
+            key = _take(connection, queue, page.url)
+            current = page if portion.in_force is None else _renamed(page, portion.in_force)
+            if key is not None and current is not page:
+                key = _key_of_new_url(connection, queue, current.url)
+            if key is not None:
+                insert(connection, queue, key, current, portion.importance, origins)
+                made += 1
             if done % PART_ROWS == 0:
                 yield None
     return made
@@ -225,22 +275,30 @@ def _renamed(page: PackedPage, in_force: Callable[[str], str]) -> PackedPage:
     return page if url == page.url else page._replace(url=url)
 
 
-def _is_free(connection: apsw.Connection, queue: Queue, url: str) -> bool:
-    """Return whether a new URL of a packed page is no page yet; else the two become one."""
-    key = url_hash(url)
-    sql = "SELECT 1 FROM page WHERE host_id = ? AND url_hash = ?"
-    is_row = connection.execute(sql, (queue.host_id, key)).get is not None
-    if is_row or tombstone.exists(connection, url):
+def _take(connection: apsw.Connection, queue: Queue, url: str) -> int | None:
+    """Remove the key of an entry and return it; None: the entry is void."""
+    host_id, site_id, depth = queue
+    check = check_of(url)
+    for key in (url_hash(url), second_hash(url)):
+        connection.execute(_TAKE, (host_id, key, site_id, depth, check))
+        if connection.changes():
+            return key
+    return None
+
+
+def _key_of_new_url(connection: apsw.Connection, queue: Queue, url: str) -> int | None:
+    """Return the key for a new URL of a packed page; None: it is a page, and the two become one."""
+    key = None if tombstone.exists(connection, url) else free_key(connection, queue.host_id, url)
+    if key is None:
         move = (queue.site_id, queue.host_id, PageState.DISCOVERED, None)
         page_counts.count_moves(connection, [move])
-        return False
-    replace_by_row(connection, queue.host_id, key)
-    return True
+    return key
 
 
 def insert(
     connection: apsw.Connection,
     queue: Queue,
+    key: int,
     page: PackedPage,
     importance: Callable[[str], float] | None,
     origins: dict[str, int],
@@ -248,13 +306,14 @@ def insert(
     """Insert the row of a page whose key was removed; return its page_id.
 
     Args:
+        key: url_hash of the row.
         origins: origin_id by origin, of those that are known; another one is added.
     """
     origin = split_url(page.url).origin
     if origin not in origins:
         origins[origin] = host_rows.ensure_origin(connection, queue.host_id, origin)
     weight = 1.0 if importance is None else importance(page.url)
-    values = (queue.site_id, queue.host_id, origins[origin], url_hash(page.url), queue.depth)
+    values = (queue.site_id, queue.host_id, origins[origin], key, queue.depth)
     more = (weight, page.found_at, page.referrer_id, page.url)
     connection.execute(_INSERT, (*values, *more))
     return connection.last_insert_rowid()

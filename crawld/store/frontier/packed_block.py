@@ -12,6 +12,7 @@ from typing import Any, Final, NamedTuple
 
 import apsw
 import numpy as np
+import numpy.typing as npt
 import zstandard
 
 from crawld.core.seen.texts import TextBlock, decoded
@@ -47,6 +48,18 @@ class PackedPage(NamedTuple):
     url: str
     found_at: float
     referrer_id: int
+
+
+class Columns(NamedTuple):
+    """Entries by attribute; see `PackedPage`."""
+
+    urls: Sequence[str]
+    found_at: npt.NDArray[np.float64]
+    referrers: npt.NDArray[np.int64]
+
+    def part(self, start: int, end: int) -> Columns:
+        """Return the entries from position `start` to before `end`."""
+        return Columns(self.urls[start:end], self.found_at[start:end], self.referrers[start:end])
 
 
 class Queue(NamedTuple):
@@ -87,12 +100,23 @@ def _append(connection: apsw.Connection, queue: Queue, pages: Sequence[PackedPag
     _insert(connection, queue, [*before, *pages], BLOCK_LEVEL)
 
 
+def append_full(connection: apsw.Connection, queue: Queue, pages: Columns) -> None:
+    """Add many pages after all others of a queue, in blocks of their own."""
+    for start in range(0, len(pages.urls), BLOCK_PAGES):
+        part = pages.part(start, start + BLOCK_PAGES)
+        _insert_frame(connection, queue, len(part.urls), _frame(part, BLOCK_LEVEL))
+
+
 def _insert(
     connection: apsw.Connection, queue: Queue, pages: Sequence[PackedPage], level: int
 ) -> None:
+    _insert_frame(connection, queue, len(pages), pack(pages, level))
+
+
+def _insert_frame(connection: apsw.Connection, queue: Queue, pages: int, frame: bytes) -> None:
     connection.execute(
         "INSERT INTO packed_block (host_id, site_id, depth, pages, entries) VALUES (?, ?, ?, ?, ?)",
-        (*queue, len(pages), pack(pages, level)),
+        (*queue, pages, frame),
     )
 
 
@@ -127,8 +151,12 @@ def pack(pages: Sequence[PackedPage], level: int) -> bytes:
     """Return pages as the frame of a block."""
     found_at = np.fromiter((page.found_at for page in pages), _AT, len(pages))
     referrers = np.fromiter((page.referrer_id for page in pages), _REFERRER, len(pages))
-    texts = TextBlock.of([page.url for page in pages])
-    whole = found_at.tobytes() + referrers.tobytes() + texts.pack()
+    return _frame(Columns([page.url for page in pages], found_at, referrers), level)
+
+
+def _frame(pages: Columns, level: int) -> bytes:
+    octets = pages.found_at.astype(_AT).tobytes() + pages.referrers.astype(_REFERRER).tobytes()
+    whole = octets + TextBlock.of(pages.urls).pack()
     return zstandard.ZstdCompressor(level=level, write_checksum=True).compress(whole)
 
 

@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 import apsw
 
 from crawld.core.page import PageState
-from crawld.core.url import split_url, url_hash
+from crawld.core.url import second_hash, split_url, url_hash
 from crawld.store.frontier import packed, packed_block, page_counts
 from crawld.store.frontier.packed_block import PackedPage, Queue
 
@@ -44,15 +44,15 @@ class _Place(NamedTuple):
     host: str
 
 
-_QUEUE: Final = """
-SELECT host_id, site_id, depth FROM packed_key
-WHERE host_id = (SELECT host_id FROM host WHERE host = ?) AND url_hash = ?
-"""
-
-
-def _queue_of(connection: apsw.Connection, url: str) -> Queue | None:
-    row = connection.execute(_QUEUE, (split_url(url).host, url_hash(url))).fetchone()
-    return None if row is None else Queue(*row)
+def _place_of(connection: apsw.Connection, url: str) -> tuple[int, Queue] | None:
+    """Return key and queue of the packed page of a URL, None if it is not packed."""
+    sql = "SELECT host_id FROM host WHERE host = ?"
+    host_id = connection.execute(sql, (split_url(url).host,)).get
+    found = None if host_id is None else packed.find(connection, host_id, url)
+    if found is None:
+        return None
+    key, known = found
+    return key, Queue(host_id, known.site_id, known.depth)
 
 
 def find(connection: apsw.Connection, url: str) -> WaitingPage | None:
@@ -60,10 +60,10 @@ def find(connection: apsw.Connection, url: str) -> WaitingPage | None:
 
     It reads the blocks of its depth until it comes to it: up to a second on a host of 10^7 pages.
     """
-    queue = _queue_of(connection, url)
-    if queue is None:
+    found = _place_of(connection, url)
+    if found is None:
         return None
-    host = split_url(url).host
+    queue, host = found[1], split_url(url).host
     for block_id in packed_block.blocks(connection, queue):
         for position, page in enumerate(packed_block.read(connection, block_id)):
             if page.url == url:
@@ -82,10 +82,11 @@ def queue_of(connection: apsw.Connection, number: int) -> Queue | None:
 
 def forget(connection: apsw.Connection, url: str) -> bool:
     """Remove a packed page and its text; return whether there was one."""
-    queue = _queue_of(connection, url)
-    if queue is None:
+    found = _place_of(connection, url)
+    if found is None:
         return False
-    packed.claim(connection, queue.host_id, url_hash(url))
+    key, queue = found
+    packed.claim(connection, queue.host_id, key)
     page_counts.count_moves(
         connection, [(queue.site_id, queue.host_id, PageState.DISCOVERED, None)]
     )
@@ -158,13 +159,18 @@ def _places(connection: apsw.Connection, first: int, host_id: int | None) -> Ite
 def _valid(connection: apsw.Connection, place: _Place) -> list[WaitingPage]:
     """Return the entries of a block that are not void."""
     pages = packed_block.read(connection, place.block_id)
-    keys = packed.keys_of(connection, place.queue.host_id, [url_hash(page.url) for page in pages])
-    wanted = packed.PackedKey(place.queue.site_id, place.queue.depth)
-    return [
-        _listed(place, position, page)
-        for position, page in enumerate(pages)
-        if keys.get(url_hash(page.url)) == wanted
+    host_id, site_id, depth = place.queue
+    by_hash = [url_hash, second_hash]
+    keys = [
+        packed.keys_of(connection, host_id, [each(page.url) for page in pages]) for each in by_hash
     ]
+
+    def is_valid(page: PackedPage) -> bool:
+        of = (known.get(each(page.url)) for known, each in zip(keys, by_hash, strict=True))
+        found = next((key for key in of if key is not None and key.is_of(page.url)), None)
+        return found is not None and (found.site_id, found.depth) == (site_id, depth)
+
+    return [_listed(place, position, page) for position, page in enumerate(pages) if is_valid(page)]
 
 
 def _listed(place: _Place, position: int, page: PackedPage) -> WaitingPage:

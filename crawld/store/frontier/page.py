@@ -8,7 +8,7 @@ import apsw
 
 from crawld.core.change.section import section_of
 from crawld.core.page import Failure, Grace, Outcome, PageState
-from crawld.core.url import split_url, target_of
+from crawld.core.url import second_hash, split_url, target_of
 from crawld.core.url import url_hash as hash_of
 from crawld.store.changes import model
 from crawld.store.frontier import packed_list, page_counts, page_name
@@ -125,10 +125,11 @@ def by_url(connection: apsw.Connection, host: str, url_hash: int, url: str) -> P
 
     A packed page has a number (`packed_list`) instead of a page_id.
     """
-    sql = f"{_BY_URL} AND url_hash = ? AND url = ?"
-    row = connection.execute(sql, (host, url_hash, url)).fetchone()
+    sql = f"{_BY_URL} AND url_hash IN (?, ?) AND url = ?"
+    row = connection.execute(sql, (host, url_hash, second_hash(url), url)).fetchone()
     if row is None and (current := page_name.current_url(connection, url)) is not None:
-        row = connection.execute(sql, (host, hash_of(current), current)).fetchone()
+        key = hash_of(current)
+        row = connection.execute(sql, (host, key, second_hash(current), current)).fetchone()
     if row is not None:
         return _record(row)
     waiting = packed_list.find(connection, url)
@@ -177,16 +178,17 @@ def _of_packed(page: WaitingPage) -> PageRecord:
 
 _ID_OF: Final = """
 SELECT page_id FROM page
-WHERE host_id = (SELECT host_id FROM host WHERE host = ?) AND url_hash = ? AND url = ?
+WHERE host_id = (SELECT host_id FROM host WHERE host = ?) AND url_hash IN (?, ?) AND url = ?
 """
 
 
 def id_of(connection: apsw.Connection, url: str) -> int | None:
     """Return the page_id of a canonical URL, or of its former one; None: unknown, or packed."""
     host = split_url(url).host
-    found: int | None = connection.execute(_ID_OF, (host, hash_of(url), url)).get
+    found: int | None = connection.execute(_ID_OF, (host, hash_of(url), second_hash(url), url)).get
     if found is None and (current := page_name.current_url(connection, url)) is not None:
-        found = connection.execute(_ID_OF, (host, hash_of(current), current)).get
+        keys = hash_of(current), second_hash(current)
+        found = connection.execute(_ID_OF, (host, *keys, current)).get
     return found
 
 

@@ -45,6 +45,14 @@ def count_on_site(connection: apsw.Connection, site_id: int, steps: Sequence[int
     connection.execute(_ADD_SITE, (*steps, site_id))
 
 
+def count_steps(
+    connection: apsw.Connection, site_id: int, host_id: int, steps: Sequence[int]
+) -> None:
+    """Add the steps of many pages of a site on a host to its counters, in the order of `STATES`."""
+    connection.execute(_ADD_SITE, (*steps, site_id))
+    connection.execute(_ADD_HOST, (*steps, host_id))
+
+
 def count_moves(connection: apsw.Connection, moves: Iterable[Move]) -> None:
     """Update the counters for pages that were added or changed their state or site."""
     finish(count_moves_in_parts(connection, moves))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import apsw
 
@@ -98,3 +98,22 @@ def list_sites(connection: apsw.Connection, *, retired: bool = False) -> list[Si
 def _row(row: tuple[Any, ...]) -> SiteRow:
     made = SiteRow(*row)
     return made._replace(paused=bool(made.paused))
+
+
+# One look into the index for each host, however many seeds it has.
+_SEED_HOSTS: Final = """
+WITH RECURSIVE seeded(host_id) AS (
+    SELECT min(host_id) FROM page WHERE seed = 1 AND site_id = ?1
+    UNION ALL
+    SELECT (SELECT min(host_id) FROM page
+            WHERE seed = 1 AND site_id = ?1 AND page.host_id > seeded.host_id)
+    FROM seeded WHERE host_id IS NOT NULL
+)
+SELECT host FROM seeded CROSS JOIN host USING (host_id) ORDER BY host
+"""
+
+
+def seed_hosts(connection: apsw.Connection, site_id: int) -> list[str]:
+    """Return the hosts that have a seed of a site, in the order of their names."""
+    rows = connection.execute(_SEED_HOSTS, (site_id,))
+    return [str(host) for (host,) in rows]

@@ -10,6 +10,7 @@ import apsw
 
 from crawld.core.display import SHOWN_TITLE_CHARACTERS
 from crawld.core.page import PageState
+from crawld.core.url import second_hash
 from crawld.core.url import url_hash as hash_of
 from crawld.store.frontier import page_name
 
@@ -52,7 +53,7 @@ _COLUMNS: Final = (
 
 _FIND: Final = f"""
 SELECT {_COLUMNS} FROM page
-WHERE host_id = (SELECT host_id FROM host WHERE host = ?) AND url_hash = ? AND url = ?
+WHERE host_id = (SELECT host_id FROM host WHERE host = ?) AND url_hash IN (?, ?) AND url = ?
 """
 
 AGE_SAMPLE: Final = 2_000
@@ -68,9 +69,10 @@ _ORIGINS: Final = 4_096
 
 def find(connection: apsw.Connection, host: str, url_hash: int, url: str) -> PageLookup | None:
     """Return the page of a canonical URL, or of its former one; None if it is not known."""
-    row = connection.execute(_FIND, (host, url_hash, url)).fetchone()
+    row = connection.execute(_FIND, (host, url_hash, second_hash(url), url)).fetchone()
     if row is None and (current := page_name.current_url(connection, url)) is not None:
-        row = connection.execute(_FIND, (host, hash_of(current), current)).fetchone()
+        keys = hash_of(current), second_hash(current)
+        row = connection.execute(_FIND, (host, *keys, current)).fetchone()
     return _page(row) if row else None
 
 

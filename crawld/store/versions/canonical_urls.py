@@ -156,7 +156,10 @@ def _rename(connection: apsw.Connection, new: NewUrl) -> str | None:
         f"{_PAGE} WHERE host_id = ? AND url_hash = ?", (page.host_id, url_hash(new.url))
     ).fetchone()
     if row is None:
-        _set_url(connection, page, new.url)
+        key = packed.free_key(connection, page.host_id, new.url)
+        if key is None:
+            return None
+        _set_url(connection, page, new.url, key)
         return "renamed"
     other = _Page(*row)
     if other.url != new.url or other.requisite != page.requisite or other.page_id == page.page_id:
@@ -164,17 +167,16 @@ def _rename(connection: apsw.Connection, new: NewUrl) -> str | None:
     kept, dropped = (page, other) if page.history > other.history else (other, page)
     _join(connection, kept, dropped)
     if kept is page:
-        _set_url(connection, page, new.url)
+        _set_url(connection, page, new.url, url_hash(new.url))
     else:
         page_name.put(connection, page.host_id, page.url, kept.page_id)
     return "joined"
 
 
-def _set_url(connection: apsw.Connection, page: _Page, url: str) -> None:
-    packed.replace_by_row(connection, page.host_id, url_hash(url))
+def _set_url(connection: apsw.Connection, page: _Page, url: str, key: int) -> None:
     connection.execute(
         "UPDATE page SET url = ?, url_hash = ? WHERE page_id = ?",
-        (url, url_hash(url), page.page_id),
+        (url, key, page.page_id),
     )
     if page.state == PageState.EXCLUDED:  # by rules for the former URL
         after = PageState.DISCOVERED if page.last_visit_at is None else PageState.VISITED

@@ -136,6 +136,7 @@ def test_the_benchmark_measures_every_contender():
             "peak_rss_mb",
             "keys_mb",
         ),
+        *("admission_us", "crawl_rate_share", "crawl_cpu_share", "frontier_start_s"),
     }
     for baseline in ("drum", "veuni", "btree"):
         assert value["baselines"][baseline].keys() == times | {"bytes_per_url"}

@@ -95,7 +95,7 @@ def test_only_the_last_visits_are_shown(opened):
 
 
 def test_the_seeds_of_a_site_are_not_counted_to_find_their_hosts(opened):
-    few, many = (sql_steps(opened(count), frontier.seed_hosts, 1) for count in (1_000, 16_000))
+    few, many = (sql_steps(opened(count), site.seed_hosts, 1) for count in (1_000, 16_000))
     assert many <= few + 50, (few, many)
 
 

@@ -8,6 +8,7 @@ from crawld.store import visit as visits
 from crawld.store.engine.in_parts import PART_ROWS
 from crawld.store.frontier import frontier, load, page, page_heir, refusal, site, unvisited
 from crawld.store.frontier.frontier import Caps
+from crawld.store.mirror import lookup
 from tests.unit.store.rows import NOW, changed, discover_in_full, found, unlike
 
 
@@ -43,13 +44,27 @@ def test_two_origins_of_one_host(connection):
 
 
 @pytest.mark.parametrize("together", [True, False])
-def test_a_colliding_hash_is_counted_and_loses_no_page(connection, together):
+def test_two_urls_of_one_hash_are_two_pages(connection, together):
     pair = [found("a", url_hash=77), found("b", url_hash=77)]
     calls = [pair] if together else [pair[:1], pair[1:]]
     new = [each for call in calls for each in frontier.discover(connection, call)]
-    assert paths(new) == ["a"]
+    assert paths(new) == ["a", "b"]
+    assert frontier.discover(connection, pair) == []
+    assert refusal.totals(connection) == {}
+    record = page.by_url(connection, "example.org", 77, "https://example.org/b")
+    assert record.page_id == new[1].page_id == page.id_of(connection, "https://example.org/b")
+    assert lookup.find(connection, "example.org", 77, record.url).page_id == record.page_id
+
+
+@pytest.mark.parametrize("together", [True, False])
+def test_a_url_of_which_both_hashes_collide_is_counted(connection, together, monkeypatch):
+    monkeypatch.setattr(frontier, "second_hash", lambda url: 78)
+    group = [found(name, url_hash=77) for name in "abc"]
+    calls = [group] if together else [group[:1], group[1:2], group[2:]]
+    new = [each for call in calls for each in frontier.discover(connection, call)]
+    assert paths(new) == ["a", "b"]
     [row] = refusal.of_host(connection, "example.org")
-    assert (row.reason, row.refused, row.example) == ("collision", 1, "https://example.org/b")
+    assert (row.reason, row.refused, row.example) == ("collision", 1, "https://example.org/c")
 
 
 def test_the_same_hash_on_two_hosts_is_no_collision(connection):
@@ -96,7 +111,7 @@ def test_a_known_page_takes_a_smaller_depth_and_a_seed_mark(connection):
     frontier.discover(connection, [found("a", depth=9, seed=True)])
     stored = page.for_visit(connection, new.page_id)
     assert (stored.depth, stored.seed) == (3, True)
-    assert frontier.seed_hosts(connection, 1) == ["example.org"]
+    assert site.seed_hosts(connection, 1) == ["example.org"]
 
 
 def test_a_page_of_a_retired_site_moves_to_the_site_that_finds_it(connection):

@@ -309,7 +309,7 @@ def test_a_damaged_block_is_an_error(connection):
 def test_the_doctor_repairs_a_page_that_is_packed_and_a_row(connection):
     fill(connection, "a")
     connection.execute(
-        "INSERT INTO packed_key SELECT host_id, url_hash, site_id, depth FROM page LIMIT 1"
+        "INSERT INTO packed_key SELECT host_id, url_hash, site_id, depth, NULL FROM page LIMIT 1"
     )
     assert "packed_twice" in faults(connection)
     for check in doctor.CHECKS:
