@@ -5,6 +5,8 @@ from functools import partial
 
 import pytest
 
+from crawld.core.dust.rewrite import Rewrite, RewriteForm
+from crawld.core.dust.rules import DustRule, HostRules
 from crawld.daemon import start
 from crawld.store import doctor
 from crawld.store.engine.connection import open_connection
@@ -12,7 +14,7 @@ from crawld.store.frontier import frontier, packed, packed_block
 from crawld.store.frontier.frontier import Caps, Discovery
 from crawld.store.frontier.packed import Packing
 from tests.daemon.control_client import get, post
-from tests.daemon.harness import make_site
+from tests.daemon.harness import make_site, run_job, until
 
 PACKING = Packing(file_pages=5, host_pages=4)
 
@@ -26,7 +28,7 @@ def made(monkeypatch):
     insert = packed.insert
 
     def count(*arguments):
-        made.append(arguments[2].url)
+        made.append(arguments[3].url)
         return insert(*arguments)
 
     monkeypatch.setattr(packed, "insert", count)
@@ -120,3 +122,24 @@ async def test_a_purged_packed_page_is_gone_and_stays_away(waiting, mirror):
     caps = Caps(packing=Packing(file_pages=0, host_pages=4))
     assert await running.database.write(frontier.discover, found, caps) == []
     assert mirror.rows("SELECT page_count FROM host WHERE host = 'a.test'") == [(before - 1,)]
+
+
+async def test_packed_pages_follow_rules_of_duplicate_urls(serve, daemon, mirror):
+    web = await serve(make_site(pages=2))
+    running = await daemon(web.url())
+    running.set_paused(paused=True)
+    targets = [f"/w{n % 8}" + f"?zid={n}" * (n >= 8) for n in range(24)]
+    found = [Discovery.of(web.url(each), site_id=1, at=1e9, depth=3) for each in targets]
+    caps = Caps(packing=Packing(file_pages=0, host_pages=0))
+    await running.database.write(frontier.discover, found, caps)
+    assert len(packed_urls(mirror)) == 24
+    await run_job(running, "dust")  # it sets the rules, and does not run again soon
+    rules = HostRules([DustRule(Rewrite(RewriteForm.DROP, "zid"), "")])
+    running.state.admission.dust.set({web.url("/").rstrip("/"): rules})
+    running.set_paused(paused=False)
+    await until(lambda: {f"/w{n}" for n in range(8)} <= set(web.targets()), what="the pages")
+    assert packed_urls(mirror) == []
+    assert not [each for each in web.targets() if "zid" in each]
+    assert {each for each in mirror.pages() if each.startswith("/w")} >= set(targets[:8])
+    assert not [each for each in mirror.pages() if "zid" in each]
+    assert doctor.examine(mirror.db).findings == ()

@@ -128,8 +128,17 @@ class PageSelection:
                 queue.host_id,
                 queue.site_id,
                 site.importance if site.is_weighted else None,
-                partial(canonical_urls.in_force, in_order=site.config.sort_query),
+                partial(self._in_force, site),
             )
             [made] = await self._database.write_each(packed.unpack_in_parts, [portion])
             if isinstance(made, Exception):
                 raise made
+
+    def _in_force(self, site: ActiveSite, url: str, depth: int) -> str:
+        """Return the URL that a packed one has now: by the rules for canonical and for same URLs.
+
+        As for links, a URL that another one stands for becomes no page.
+        """
+        url = canonical_urls.in_force(url, in_order=site.config.sort_query)
+        dust = self._state.admission.dust
+        return dust.stand_in(url, split_url(url).origin, site.site_id, depth) or url

@@ -226,15 +226,15 @@ class Portion(NamedTuple):
 
     Attributes:
         importance: returns the importance of a page's freshness, > 0; None: 1 for all.
-        in_force: returns a URL by the rules for canonical URLs in force: those it was packed by may
-            be former ones. None: they are the same.
+        in_force: returns the URL by the rules in force of one that was found at a depth: those it
+            was packed by may be former ones. None: they are the same.
         most: about how many, whole blocks.
     """
 
     host_id: int
     site_id: int
     importance: Callable[[str], float] | None = None
-    in_force: Callable[[str], str] | None = None
+    in_force: Callable[[str, int], str] | None = None
     most: int = UNPACKED_AT_ONCE
 
 
@@ -258,9 +258,10 @@ def unpack_in_parts(connection: apsw.Connection, portion: Portion) -> InParts[in
     for block_id, depth in chosen:
         queue = Queue(host_id, site_id, depth)
         for done, page in enumerate(packed_block.take(connection, block_id), 1):
-            key = _take(connection, queue, page.url)
-            current = page if portion.in_force is None else _renamed(page, portion.in_force)
-            if key is not None and current is not page:
+            current, key = page, _take(connection, queue, page.url)
+            if key is not None and portion.in_force is not None:
+                current = page._replace(url=portion.in_force(page.url, depth))
+            if current.url != page.url:
                 key = _key_of_new_url(connection, queue, current.url)
             if key is not None:
                 insert(connection, queue, key, current, portion.importance, origins)
@@ -268,11 +269,6 @@ def unpack_in_parts(connection: apsw.Connection, portion: Portion) -> InParts[in
             if done % PART_ROWS == 0:
                 yield None
     return made
-
-
-def _renamed(page: PackedPage, in_force: Callable[[str], str]) -> PackedPage:
-    url = in_force(page.url)
-    return page if url == page.url else page._replace(url=url)
 
 
 def _take(connection: apsw.Connection, queue: Queue, url: str) -> int | None:

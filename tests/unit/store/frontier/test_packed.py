@@ -151,7 +151,7 @@ def test_rows_have_their_urls_by_the_rules_in_force(connection):
     fill(connection, "old", "same", "r1?old", "same?old")
     names = {"old": "new", "r1?old": "r1", "same?old": "same"}
 
-    def in_force(url):
+    def in_force(url, depth):
         path = url.rsplit("/", 1)[1]
         return url.removesuffix(path) + names.get(path, path)
 
