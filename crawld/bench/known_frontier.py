@@ -63,7 +63,6 @@ def fill(path: Path, known: int, origins: Sequence[str]) -> KnownFrontier:
     made = KnownFrontier(path, tuple(origins), tuple(sizes))
     migrate.migrate(path)
     connection = open_connection(path)
-    connection.execute("PRAGMA synchronous = OFF")
     connection.wal_autocheckpoint(10_000)
     site_id = site.upsert(connection, KNOWN_SITE, "{}", source="config", at=_SINCE)
     is_small = known <= DEFAULT_PACKING.file_pages

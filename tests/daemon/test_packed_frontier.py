@@ -131,11 +131,12 @@ async def test_packed_pages_follow_rules_of_duplicate_urls(serve, daemon, mirror
     targets = [f"/w{n % 8}" + f"?zid={n}" * (n >= 8) for n in range(24)]
     found = [Discovery.of(web.url(each), site_id=1, at=1e9, depth=3) for each in targets]
     caps = Caps(packing=Packing(file_pages=0, host_pages=0))
-    await running.database.write(frontier.discover, found, caps)
+    new = await running.database.write(frontier.discover, found, caps)
     assert len(packed_urls(mirror)) == 24
     await run_job(running, "dust")  # it sets the rules, and does not run again soon
     rules = HostRules([DustRule(Rewrite(RewriteForm.DROP, "zid"), "")])
     running.state.admission.dust.set({web.url("/").rstrip("/"): rules})
+    await running.state.enter_all(new)
     running.set_paused(paused=False)
     await until(lambda: {f"/w{n}" for n in range(8)} <= set(web.targets()), what="the pages")
     assert packed_urls(mirror) == []

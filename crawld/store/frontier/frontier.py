@@ -149,7 +149,6 @@ INSERT INTO page (site_id, host_id, origin_id, url_hash, state, depth, seed, imp
 VALUES (?, ?, ?, ?, 'discovered', ?, ?, ?, ?, ?, ?, ?)
 """
 
-
 _REVISE: Final = """
 UPDATE page SET depth = min(depth, ?1), seed = max(seed, ?2), site_id = ?3
 WHERE host_id = ?4 AND url_hash = ?5 RETURNING state, origin_id
@@ -286,14 +285,12 @@ class _Admission:
         """Return whether a URL is a page under its second key, and the other URL was purged."""
         if self._second_keys is None:
             self._second_keys = meta.get(self._connection, SECOND_KEYS) is not None
-        second = second_hash(one.url)
-        if not self._second_keys or one.url_hash == second:
+        second = replace(one, url_hash=second_hash(one.url))
+        if not self._second_keys or one == second:
             return False
-        known = self._known(host_id, [replace(one, url_hash=second)]).get(second)
-        waiting = self.packed.find(host_id, [second]).get(second)
-        return (known is not None and known[1] == one.url) or (
-            waiting is not None and waiting.is_of(one.url)
-        )
+        urls = [row[1] for row in self._known(host_id, [second]).values()]
+        waiting = self.packed.find(host_id, [second.url_hash]).values()
+        return one.url in urls or any(key.is_of(one.url) for key in waiting)
 
     def _take_one(
         self, host_id: int, one: Discovery, known: dict[int, _Known], waiting: dict[int, PackedKey]
