@@ -1,9 +1,8 @@
 """The stored frontier: the known URLs, and the order of their first visits.
 
-The key of a URL is (host, 64-bit hash). Its text is compared on every hit (of a packed page: 32
-bits more). A URL whose key another one has takes a second key, from another hash (probability 2^-64
-a pair); if that is taken as well (2^-128), it is counted as a refusal. So no page is lost silently.
-Checking and adding happen in one transaction of the only writer, so a plain INSERT cannot conflict.
+The key of a URL is (host, 64-bit hash). On a hit its text is compared (of a packed page: 32 bits
+more). A URL whose key another one has (2^-64 a pair) takes a second key, from another hash; if that
+is taken, too, it is counted as a refusal. One transaction of the only writer does it all.
 
 Caps are exact: the page counts of sites and hosts are columns of their rows (`page_counts`), read
 once per call.
