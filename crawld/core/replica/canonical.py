@@ -1,7 +1,8 @@
 """Chooses which host of a group of replicas to keep, and which hosts may rest under it.
 
 The thesis leaves this open. The hosts of a group stand in one order: the operator's choice; hosts
-that declare another to be the original last; the host kept so far; names of production before
+that declare another to be the original last, before them those of which some pages lead to another
+name of their site; the host kept so far; names of production before
 staging, ports and addresses; inlinks by registrable domain; https; completeness; freshness; shorter
 names; age last, since a copier may be met first. Each host rests under the first host before it
 with which it shares pages itself: nothing follows from the pages of a third host.
@@ -59,12 +60,15 @@ class HostProfile:
 
 
 def order_to_keep(
-    profiles: Mapping[int, HostProfile], declared: Mapping[int, Collection[int]]
+    profiles: Mapping[int, HostProfile],
+    declared: Mapping[int, Collection[int]],
+    pointing: Collection[int] = (),
 ) -> list[int]:
     """Return the hosts of a group, the one to keep first.
 
     Args:
         declared: for each, the hosts of the group that declare it to be the original.
+        pointing: hosts that send readers to another name of their site.
     """
     declaring = {source for sources in declared.values() for source in sources}
 
@@ -73,6 +77,7 @@ def order_to_keep(
         return (
             not profile.preferred,
             host in declaring,
+            host in pointing,
             not profile.kept,
             *(-merit for merit in _merits(profile, len(declared.get(host, ())))),
             profile.name,

@@ -81,6 +81,9 @@ LEAST_DECLARED: Final = 3
 LEAST_DECLARED_SHARE: Final = 0.67
 """... and their share of the pages fetched from the copy."""
 
+LEAST_POINTING_SHARE: Final = 0.2
+"""The share from which on one of two names of a site is the other to keep."""
+
 CONTRADICTED_COMPARED: Final = 8
 """With this many paths compared and next to none equal, two hosts are not the same."""
 
@@ -224,6 +227,23 @@ class PairEvidence:
         most = max(self.redirects[side], self.canonicals[side])
         return most >= LEAST_DECLARED and most >= LEAST_DECLARED_SHARE * self.pages[side]
 
+    def points(self, side: int) -> bool:
+        """Whether one side (0 or 1) sends readers to the other, both of one site by their names.
+
+        It is not to be kept then: the pages of the other would have redirects as their twins.
+        """
+        least = [max(LEAST_DECLARED, LEAST_POINTING_SHARE * pages) for pages in self.pages]
+        most = [max(self.redirects[at], self.canonicals[at]) for at in (0, 1)]
+        return (
+            self.is_of_one_site and most[side] >= least[side] and most[1 - side] < least[1 - side]
+        )
+
+    @property
+    def is_of_one_site(self) -> bool:
+        """Whether the names differ by service labels only (`www`, `web2`)."""
+        one, other = self.names
+        return site_name(one) == site_name(other)
+
     @property
     def is_declared(self) -> bool:
         """Whether most pages of one of the hosts redirect or point to the other."""
@@ -231,11 +251,16 @@ class PairEvidence:
 
 
 def shares_pages(evidence: PairEvidence) -> bool:
-    """Whether the pages of two hosts are to be compared one by one."""
-    return (
-        evidence.shown >= SHARED_WEIGHT
-        and lower_bound(evidence.alike, evidence.compared) >= SHARED_SHARE
-        and _covers(evidence, SHARED_COVERAGE)
+    """Whether the pages of two hosts are to be compared one by one.
+
+    Two names of one site are, however little of it is equal: the rest may be new at each fetch.
+    """
+    return evidence.shown >= SHARED_WEIGHT and (
+        evidence.is_of_one_site
+        or (
+            lower_bound(evidence.alike, evidence.compared) >= SHARED_SHARE
+            and _covers(evidence, SHARED_COVERAGE)
+        )
     )
 
 
@@ -284,8 +309,7 @@ def _agrees(evidence: PairEvidence, agreement: HostAgreement, *, declared: bool)
 
 def _is_of_few_hosts(evidence: PairEvidence, least: float) -> bool:
     """Whether few hosts show the texts; the machines of one site may be many."""
-    one, other = evidence.names
-    return evidence.rarity >= least or site_name(one) == site_name(other)
+    return evidence.rarity >= least or evidence.is_of_one_site
 
 
 def _rare_pages_agree(evidence: PairEvidence) -> bool:
@@ -435,6 +459,16 @@ def connected_groups(pairs: Iterable[tuple[int, int]]) -> list[tuple[int, ...]]:
     for host in root:
         members.setdefault(find(host), []).append(host)
     return [tuple(sorted(members[at])) for at in sorted(members)]
+
+
+def pointing_hosts(evidence: Mapping[tuple[int, int], PairEvidence]) -> set[int]:
+    """Return the hosts that send readers to another name of their site."""
+    return {
+        host
+        for pair, shown in evidence.items()
+        for side, host in enumerate(pair)
+        if shown.points(side)
+    }
 
 
 def declared_by(

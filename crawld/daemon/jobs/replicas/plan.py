@@ -31,6 +31,7 @@ from crawld.core.replica.verdict import (
     is_replica,
     is_worth_a_question,
     may_be_replica,
+    pointing_hosts,
     shares_pages,
 )
 from crawld.daemon.jobs.replicas.decision import Decision
@@ -94,7 +95,8 @@ def _verdict(given: PlanInput, pair: Pair, row: ReplicaRow | None) -> bool | Non
         return status == "pruned" or (evidence.is_declared and not evidence.compared)
     if is_replica(evidence, agreement, declared=status == "pruned"):
         return True
-    return False if evidence.is_declared or agreement.least_share >= LEFT_SHARE else None
+    few = agreement.least_share < LEFT_SHARE and not evidence.is_of_one_site
+    return False if evidence.is_declared or (agreement.agreeing and not few) else None
 
 
 def agreement_of(row: ReplicaRow) -> HostAgreement | None:
@@ -179,7 +181,8 @@ def _decide_group(
         if (pair := ordered_pair(host, other)) in given.evidence
     }
     declared = declared_by(evidence, hosts)
-    order = order_to_keep({host: given.profiles[host] for host in hosts}, declared)
+    pointing = pointing_hosts(evidence)
+    order = order_to_keep({host: given.profiles[host] for host in hosts}, declared, pointing)
     place = {host: at for at, host in enumerate(order)}
     found: dict[int, Decision] = {}
     asked: dict[int, Decision] = {}
@@ -206,7 +209,8 @@ def _decide_group(
                 crowded=given.crowded,
             ):
                 names = [given.profiles[host].name for host in declared[kept]]
-                why = why_kept(there, here, names, copy_declares=is_declared)
+                points = pair in evidence and evidence[pair].points(pair.index(copy))
+                why = why_kept(there, here, names, copy_declares=is_declared or points)
                 reason = row.reason if row is not None and rests else why
                 status: Status = "pruned" if links[pair] and may else "partly"
                 found[copy] = Decision(copy, kept, status, reason)

@@ -21,6 +21,7 @@ from crawld.core.replica.verdict import (
     looks_like_replica,
     may_be_replica,
     pages_to_probe,
+    pointing_hosts,
     reasons,
     shares_pages,
 )
@@ -48,6 +49,28 @@ WWW = replace(PAIR, names=("www.a.com", "a.com"))
 )
 def test_shared_pages(change, shares):
     assert shares_pages(replace(PAIR, **change)) is shares
+
+
+def test_names_of_one_site_share_pages_however_few():
+    """The other texts may be new at each fetch; names of others may share a few documents."""
+    few = replace(PAIR, names=("srv1.a.com", "srv2.a.com"), pages=(300, 300), common=30,
+                  compared=30, equal=3)  # fmt: skip
+    assert shares_pages(few)
+    assert not shares_pages(replace(few, equal=2))
+    assert not shares_pages(replace(few, names=("one.a.com", "two.a.com")))
+    assert not may_be_replica(few)
+
+
+def test_a_name_points_to_another_of_its_site():
+    pair = replace(WWW, redirects=(10, 0))
+    assert pointing_hosts({(4, 7): pair}) == {4}
+    assert pointing_hosts({(4, 7): replace(WWW, canonicals=(0, 12))}) == {7}
+    for nobody in (
+        replace(WWW, redirects=(9, 0)),  # a few pages that moved
+        replace(WWW, redirects=(30, 0), canonicals=(0, 30)),  # both point
+        replace(PAIR, redirects=(30, 0)),  # users of a site can make it point elsewhere
+    ):
+        assert pointing_hosts({(4, 7): nobody}) == set()
 
 
 @pytest.mark.parametrize(

@@ -81,6 +81,26 @@ def test_the_word_of_a_host_is_compared_with_its_pages():
         assert decided(plan_input(names, bare)) == {1: (0, "pruned")}
 
 
+def test_the_name_to_which_the_other_leads_is_kept():
+    """Its pages have redirects as their twins, which nothing can agree with."""
+    names = ("www.a.com", "a.com")
+    what = plan_input(names, {(0, 1): pair("", "", redirects=(15, 0))})
+    known = replace(what, profiles={
+        0: HostProfile(name=names[0], inlinks=9, kept=True), 1: HostProfile(name=names[1]),
+    })  # fmt: skip
+    assert plan(known) == [Decision(0, 1, "partly", "declared by www.a.com")]
+    plain = replace(known, evidence={(0, 1): pair(*names)})
+    assert decided(plain) == {1: (0, "partly")}
+
+
+def test_few_equal_pages_of_one_site_stay_compared():
+    few = {(0, 1): pair("", "", equal=4, pages=(300, 300))}
+    for names, status in ((("srv1.a.com", "srv2.a.com"), "partly"),
+                          (("one.a.com", "two.a.com"), "withdrawn")):  # fmt: skip
+        rows = [row(1, 0, "partly", **agreement(4, 36, root=False))]
+        assert decided(plan_input(names, few, replicas=rows)) == {1: (0, status)}
+
+
 def test_one_statistic_withdraws_in_two_steps():
     names = ("a.com", "b.a.com")
     what = plan_input(names, {(0, 1): pair("", "")})
