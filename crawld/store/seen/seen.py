@@ -1,8 +1,8 @@
 """Exact answers whether URLs are new, in batches, in memory that does not grow with their number.
 
 URLs wait (`offer`) until their repository has its turn (`settle`): its run is read once, merged and
-written once. So many may wait as a third of what is known; whoever offers more waits for turns
-(`take`). That bound keeps the cost of a batch nearly flat: a turn reads what waited for three times
+written once. So many may wait as a quarter of what is known; whoever offers more waits for turns
+(`take`). That bound keeps the cost of a batch nearly flat: a turn reads what waited for four times
 its size, however much is known. `KeySet` in memory answers at once (`crawld.store.seen.immediate`);
 both ways use one file.
 
@@ -31,7 +31,8 @@ from crawld.store.seen.text import StoredTexts, append
 
 MIN_WAITING: Final = 65_536
 MAX_WAITING: Final = 32_000_000
-WAITING_SHARE: Final = 1 / 3
+WAITING_SHARE: Final = 0.27
+"""As many as leave the structure below 20 bytes a URL: 16 of it, and 13 of a URL that waits."""
 
 MAX_URL_BYTES: Final = 1 << 20
 """Far above the longest canonical URL: a bug of the caller, not a URL."""

@@ -108,6 +108,13 @@ def test_urls_with_equal_keys_are_told_apart_by_their_checks(connection, bits):
     ]
 
 
+def test_a_url_that_comes_alone_is_compared_with_known_ones_of_its_key(connection):
+    file = SeenFile(7, url_bits=0)
+    urls = [f"https://a.org/{n}" for n in range(20)]
+    assert [settled(connection, file, [url]).urls for url in urls] == [[url] for url in urls]
+    assert [settled(connection, file, [url]).urls for url in urls] == [[]] * 20
+
+
 def test_the_same_batches_make_the_same_file(connection, file):
     urls = [f"https://h{n % 7}.org/{n}" for n in range(40_000)]
     settled(connection, file, urls)
@@ -124,7 +131,7 @@ def test_more_urls_than_may_wait_are_settled_by_those_who_offer(connection, file
         urls = [f"https://h{n % 211}.org/{batch}/{n}" for n in range(20_000)]
         told |= set(seen.take(connection, file, urls, SeenMark.WAITING).urls)
         waiting = sum(each.urls for each in pending.backlogs(connection))
-        assert waiting <= max(seen.MIN_WAITING, chunk.known(connection) // 3)
+        assert waiting <= max(seen.MIN_WAITING, seen.WAITING_SHARE * chunk.known(connection))
     assert len(told) > 150_000
 
 
