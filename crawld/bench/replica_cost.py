@@ -11,7 +11,8 @@ compares and prunes all there is.
 
 Prints JSON: CPU seconds of the first run, of one without news, and of the costliest after 3,000
 visits (`first_run_cpu_s`, `idle_run_cpu_s`, `later_run_cpu_s`); the longest step of the event loop
-in each (`_hold_ms`); and CPU seconds to plan groups of 2,000 hosts: each linked to the next
+in each (`_hold_ms`), and its longest transaction, without the waits for the disk
+(`_writer_hold_ms`); and CPU seconds to plan groups of 2,000 hosts: each linked to the next
 (`chained_plan_s`), and all declaring one of them to be the original (`declared_plan_s`).
 """
 
@@ -32,6 +33,7 @@ from trio.testing import MockClock
 from crawld.bench.replica_rounds.job_stand_ins import replicas_job
 from crawld.bench.replica_stored_crawl import StoredCrawl
 from crawld.bench.result import Metrics
+from crawld.bench.writer_holds import WriterHolds
 from crawld.core.replica.canonical import HostProfile
 from crawld.core.replica.verdict import PairEvidence
 from crawld.daemon.jobs.replicas.plan import PlanInput, plan
@@ -101,7 +103,8 @@ def measure_cost(scenario: CostScenario) -> Metrics:
 
 
 async def _measure(path: Path, web: ReplicaWeb) -> Metrics:
-    async with await Database.open(path) as database:
+    holds = WriterHolds()
+    async with await Database.open(path, workers=holds) as database:
         crawl = StoredCrawl(database, web, _SEED)
         await crawl.fill()
         job, _ = replicas_job(database, crawl.site_id, lambda: crawl.now, _SEED)
@@ -114,11 +117,13 @@ async def _measure(path: Path, web: ReplicaWeb) -> Metrics:
             crawl.now += _EVERY_S
             await trio.lowlevel.checkpoint()  # the job's first step is one of its own
             steps.forget()
+            holds.forget()
             began_s = time.process_time()
             await job.run()
             for key, value in (
                 (f"{name}_cpu_s", time.process_time() - began_s),
                 (f"{name}_hold_ms", steps.longest_ms),
+                (f"{name}_writer_hold_ms", holds.longest_ms),
             ):
                 metrics[key] = max(value, metrics.get(key, 0.0))
         return metrics

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import json
 import time
 from enum import StrEnum
 from functools import partial
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
 
+from crawld.cli.client import Client
 from crawld.cli.replica_tables import decision_text, replicas_table
+from crawld.cli.response import read_response
 from crawld.cli.session import Session
+
+PART: Final = 1_000
+"""Replicas, and pairs, in one response."""
 
 
 class Action(StrEnum):
@@ -82,9 +88,9 @@ def replicas(
     }
     if action is Action.LIST:
         _refuse(given, action)
-        response = session.client.get("/replicas", host=host, all=True if every else None)
         whole = every or host is not None
-        session.show(response, partial(replicas_table, now=time.time(), whole=whole))
+        found = every_part(session.client, host, every=every)
+        session.show(found, partial(replicas_table, now=time.time(), whole=whole))
         return
     if action is Action.PREFER:
         _refuse({**given, "--all": every or None}, action)
@@ -110,6 +116,21 @@ def replicas(
             )
         target, form["dry_run"] = f"/replicas/{action.value}", dry_run
     session.show(session.client.post(target, form), decision_text)
+
+
+def every_part(client: Client, host: str | None, *, every: bool) -> bytes:
+    """Return one response with the replicas and pairs of all parts."""
+    query = {"host": host, "all": True if every else None, "limit": PART}
+    body = client.get("/replicas", **query)
+    found = read_response(body)
+    count = max(found.replicas_in_all, found.pairs_in_all)
+    if count <= PART:
+        return body
+    for start in range(PART, count, PART):
+        part = read_response(client.get("/replicas", **query, start=start))
+        found.replicas.extend(part.replicas)
+        found.pairs.extend(part.pairs)
+    return json.dumps(found, ensure_ascii=False).encode()
 
 
 def _refuse(given: dict[str, object], action: Action) -> None:

@@ -9,6 +9,7 @@ from fastapi import APIRouter
 
 from crawld.core.replica.storm import storm_limit
 from crawld.core.replica.verdict import reasons
+from crawld.daemon.api.parameters import After, Limit
 from crawld.daemon.api.replica_decisions import JOB, decide, decide_all
 from crawld.daemon.api.replica_selection import known_host_id
 from crawld.daemon.api.schemas.replicas import (
@@ -36,9 +37,14 @@ def replica_routes(daemon: Daemon) -> APIRouter:
     router = APIRouter()
 
     @router.get("/replicas")
-    async def replicas(host: str | None = None, all: bool = False) -> Replicas:
-        """Replicas, questions first, and pairs: those decided, those of one host, or all."""
-        return await replica_statuses(daemon, host, every_pair=all)
+    async def replicas(
+        host: str | None = None, all: bool = False, start: After = 0, limit: Limit = 100
+    ) -> Replicas:
+        """Replicas, questions first, and pairs: those decided, those of one host, or all.
+
+        `start` is the number of replicas and pairs before the first of this part.
+        """
+        return await replica_statuses(daemon, host, every_pair=all, start=start, limit=limit)
 
     @router.post("/replicas/confirm")
     async def confirm(form: ReplicaForm) -> ReplicaDecision:
@@ -71,13 +77,15 @@ def replica_routes(daemon: Daemon) -> APIRouter:
 
 
 async def replica_statuses(
-    daemon: Daemon, host: str | None = None, *, every_pair: bool = False
+    daemon: Daemon, host: str | None, *, every_pair: bool, start: int, limit: int
 ) -> Replicas:
-    """Return the replicas, of one host or all, and pairs.
+    """Return a part of the replicas, of one host or all, and of the pairs.
 
     Args:
         host: a replica or a canonical host; None: every replica.
         every_pair: whether pairs are returned that led to no decision.
+        start: replicas and pairs before the first of the part.
+        limit: most replicas, and most pairs, in it.
     """
     host_id = None if host is None else await known_host_id(daemon, host)
     rows = await daemon.database.read(replica.list_replicas)
@@ -89,20 +97,25 @@ async def replica_statuses(
     )
     known = await daemon.database.read(replica_pair.count_pairs)
     shown = [row for row in rows if host_id is None or host_id in (row.host_id, row.canonical_id)]
+    shown = await daemon.context.workers.run(by_importance, shown, pairs)
     settings = daemon.config.replicas
     slices = LoopSlices()
     replicas: list[ReplicaStatus] = []
-    for some in parts_of(by_importance(shown, pairs)):
+    for some in parts_of(shown[start : start + limit]):
         leased = daemon.crawl.leases.is_leased
         replicas += [_replica_status(row, stands_in=leased(row.host)) for row in some]
         await slices.pause()
     pair_statuses: list[PairStatus] = []
-    for some_pairs in parts_of(pairs):
+    for some_pairs in parts_of(pairs[start : start + limit]):
         pair_statuses += [_pair_status(pair) for pair in some_pairs]
         await slices.pause()
     return Replicas(
         replicas=replicas,
+        replicas_in_all=len(shown),
+        questions=sum(row.waits_for == "operator" for row in shown),
+        waiting=sum(row.waits_for == "turn" for row in shown),
         pairs=pair_statuses,
+        pairs_in_all=len(pairs),
         pairs_left_out=known - len(pairs),
         turn_hosts=storm_limit(len(daemon.state.hosts), settings.storm_share),
         every_s=settings.every_s,

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
-
 from crawld.daemon.api.hints import hint_statuses
 from crawld.daemon.api.replicas import replica_statuses
 from crawld.daemon.api.views import job_status
@@ -34,24 +32,21 @@ async def show_replicas(daemon: Daemon, query: Parameters) -> View:
     """List replicas, questions first, and pairs with their evidence; all pairs, or of one host."""
     start, host = max(query.whole("start"), 0), query.text("host")
     every_pair = query.text("all") is not None
-    found = await replica_statuses(daemon, host, every_pair=every_pair)
-    waits = Counter(each.waits_for for each in found.replicas)
-    count = max(len(found.replicas), len(found.pairs))
+    found = await replica_statuses(daemon, host, every_pair=every_pair, start=start, limit=PER_PAGE)
+    count = max(found.replicas_in_all, found.pairs_in_all)
     return View(
         "replicas.html",
         "replicas",
         "Replicas" if host is None else f"Replicas of {host}",
         {
-            "replicas": found.replicas[start : start + PER_PAGE],
-            "pairs": found.pairs[start : start + PER_PAGE],
+            "replicas": found.replicas,
+            "pairs": found.pairs,
             "pairs_left_out": found.pairs_left_out,
             "whole": every_pair or host is not None,
-            "questions": waits["operator"],
-            "waiting": waits["turn"],
+            "questions": found.questions,
+            "waiting": found.waiting,
             "turn_hosts": found.turn_hosts,
             "every_s": found.every_s,
-            "count": len(found.replicas),
-            "pair_count": len(found.pairs),
             **_places("replicas", start, count, host=host, all=query.text("all")),
         },
     )

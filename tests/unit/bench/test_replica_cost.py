@@ -14,9 +14,12 @@ from crawld.store.replica import inputs
 def test_each_kind_of_run_is_measured():
     metrics = measure_cost(CostScenario(hosts=20, pages=5))
     kinds = {
-        f"{run}_run_{unit}" for run in ("first", "idle", "later") for unit in ("cpu_s", "hold_ms")
+        f"{run}_run_{unit}"
+        for run in ("first", "idle", "later")
+        for unit in ("cpu_s", "hold_ms", "writer_hold_ms")
     }
     assert set(metrics) == kinds | {"chained_plan_s", "declared_plan_s"}
+    assert metrics.pop("idle_run_writer_hold_ms") == 0.0
     assert all(value > 0.0 for value in metrics.values())
 
 

@@ -59,7 +59,15 @@ def pair(one, other, **changed):
 
 def answer(rows=(), pairs=(), left_out=0):
     return Replicas(
-        replicas=list(rows), pairs=list(pairs), pairs_left_out=left_out, turn_hosts=10, every_s=3600
+        replicas=list(rows),
+        replicas_in_all=len(rows),
+        questions=sum(row.waits_for == "operator" for row in rows),
+        waiting=sum(row.waits_for == "turn" for row in rows),
+        pairs=list(pairs),
+        pairs_in_all=len(pairs),
+        pairs_left_out=left_out,
+        turn_hosts=10,
+        every_s=3600,
     )
 
 

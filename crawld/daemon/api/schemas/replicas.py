@@ -58,14 +58,21 @@ class ReplicaStatus(BaseModel):
 
 
 class Replicas(BaseModel):
-    """Replicas and judged pairs; questions to the operator first, those about most pages first."""
+    """Replicas and judged pairs; questions to the operator first, those about most pages first.
+
+    Both lists come in parts of the same size.
+    """
 
     replicas: list[ReplicaStatus]
+    replicas_in_all: int = Field(description="Replicas in all parts.")
+    questions: int = Field(description="Of these, those that ask for an answer ...")
+    waiting: int = Field(description="... and those that wait for their turn.")
     pairs: list[PairStatus] = Field(
         description="Pairs of a host that waits and the one that it may copy, and those that the "
-        "operator has decided; with all=true or a host, every pair; at most 2,000."
+        "operator has decided; with all=true or a host, every pair; at most 2,000 in all parts."
     )
-    pairs_left_out: int = Field(description="Judged pairs that are not among `pairs`.")
+    pairs_in_all: int = Field(description="Pairs in all parts.")
+    pairs_left_out: int = Field(description="Judged pairs that are in no part.")
     turn_hosts: int = Field(description="Hosts that one search prunes at most (storm_share).")
     every_s: float = Field(description="Time between two searches.")
 
