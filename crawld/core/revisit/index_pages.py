@@ -4,7 +4,8 @@
 scale, importance. Values of one page are read through memory views, which return a plain float in a
 third of the time of an array element.
 
-The visit value is that of `visit_value.py`, times the importance; hints are not included.
+The visit value is that of `visit_value.py`, and more for waiting where the model needs it
+(`waiting_share.py`), times the importance; hints are not included.
 """
 
 from __future__ import annotations
@@ -31,11 +32,13 @@ class IndexPages:
 
     Attributes:
         table: visit values by age, scale and time since the last visit.
+        more_for_waiting: added to the value for each second since the last visit, ≥ 0.
         visited_at, age, scale, weight: one element a slot; visited_at −inf = never visited.
     """
 
     def __init__(self, table: VisitValueTable) -> None:
         self.table = table
+        self.more_for_waiting = 0.0
         self.visited_at = np.zeros(0)
         self.age = np.zeros(0, dtype=np.float32)
         self.scale = np.zeros(0, dtype=np.float32)
@@ -97,14 +100,25 @@ class IndexPages:
         since = at - self._visited_at[slot]
         if since < 0.0:
             since = 0.0
-        return self.table.value(self._age[slot], self._scale[slot], since) * self._weight[slot]
+        value = self.table.value(self._age[slot], self._scale[slot], since)
+        if self.more_for_waiting:
+            value += self.more_for_waiting * since
+        return value * self._weight[slot]
 
     def due(self, slot: int, level: float) -> float:
-        """Return a time until which the visit value of a page stays below a level."""
+        """Return a time until which the visit value of a page stays below a level.
+
+        The value is a sum of two: below a level while each is below half of it.
+        """
         weight = self._weight[slot]
         if weight <= 0.0:
             return math.inf
-        wait = self.table.wait_s(self._age[slot], self._scale[slot], level / weight)
+        wanted = level / weight
+        if self.more_for_waiting:
+            wait = self.table.wait_s(self._age[slot], self._scale[slot], 0.5 * wanted)
+            wait = min(wait, 0.5 * wanted / self.more_for_waiting)
+        else:
+            wait = self.table.wait_s(self._age[slot], self._scale[slot], wanted)
         return self._visited_at[slot] + wait
 
     # --- many pages -----------------------------------------------------------------------------
@@ -134,7 +148,11 @@ class IndexPages:
     def values(self, slots: Slots, at: float) -> Floats:
         """Return the values of visits now, seconds."""
         age, scale = self.ages_and_scales(slots)
-        return np.asarray(self.table.values(age, scale, self.since(slots, at)) * self.weight[slots])
+        since = self.since(slots, at)
+        value = self.table.values(age, scale, since)
+        if self.more_for_waiting:
+            value += self.more_for_waiting * since
+        return np.asarray(value * self.weight[slots])
 
     def dues(self, slots: Slots, level: float) -> Floats:
         """Return `due` of many pages."""
@@ -143,5 +161,10 @@ class IndexPages:
             return np.where(weight > 0.0, self.visited_at[slots], np.inf)
         age, scale = self.ages_and_scales(slots)
         with np.errstate(divide="ignore", over="ignore"):
-            wait = self.table.waits_s(age, scale, level / np.maximum(weight, 1e-30))
+            wanted = level / np.maximum(weight, 1e-30)
+            if self.more_for_waiting:
+                wait = self.table.waits_s(age, scale, 0.5 * wanted)
+                wait = np.minimum(wait, 0.5 * wanted / self.more_for_waiting)
+            else:
+                wait = self.table.waits_s(age, scale, wanted)
         return np.where(weight > 0.0, self.visited_at[slots] + wait, np.inf)

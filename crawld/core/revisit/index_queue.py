@@ -131,6 +131,10 @@ class IndexQueue:
         # The level may now be far from the values.
         self._refresh_at, self._picks_since_rekey = -math.inf, len(self)
 
+    def revalue(self) -> None:
+        """Value all waiting pages at the next pick, and find a new level."""
+        self._refresh_at, self._level = -math.inf, 0.0
+
     # --- selection ------------------------------------------------------------------------------
 
     def first_new(self) -> int:

@@ -3,7 +3,7 @@
 The value (`visit_value.py`) is multiplied by the importance. New pages come first, the longest
 unchanged before the others; then the page of highest value among the waiting pages
 (`index_queue.py`) and the hinted pages (`hints.py`), whose value is how long they will stay fresh.
-The policy learns from every visit.
+The policy learns from every visit, also how far it may trust its model (`waiting_share.py`).
 
 Pages that are reported to have changed come before all others, in the order in which they are due:
 a reader waits for each of them, so none is passed over for one of higher value. Only when they come
@@ -38,7 +38,13 @@ from crawld.core.revisit.index_pages import LONGEST_S, IndexPages
 from crawld.core.revisit.index_queue import NEW, IndexQueue
 from crawld.core.revisit.policies import MonotonicClock, PageSet, VisitObservation
 from crawld.core.revisit.slots import FREE
-from crawld.core.revisit.visit_value import default_scale_model, page_scale_s, value_table
+from crawld.core.revisit.visit_value import (
+    ROUND_ROBIN_SHARE,
+    default_scale_model,
+    page_scale_s,
+    value_table,
+)
+from crawld.core.revisit.waiting_share import WaitingShare
 
 Floats = NDArray[np.float64]
 Slots = NDArray[np.int64]
@@ -70,6 +76,7 @@ class IndexPolicy(PageSet):
         self._model = model or default_scale_model()
         self._weights: list[float] = self._model.weights.tolist()
         self._coverage = Coverage()
+        self._waiting = WaitingShare()
         self._pages = IndexPages(value_table(self._model))
         self._queue = IndexQueue(self._pages)
         self._hinted = hints.HintedPages()
@@ -237,6 +244,8 @@ class IndexPolicy(PageSet):
     def _learn(self, slot: int, at: float, observation: VisitObservation | None) -> None:
         visited_at, age, scale = self._pages.state(slot)
         since = max(at - visited_at, 0.0)
+        if observation is not None and 0.0 < since < math.inf:
+            self._learn_waiting(slot, since, observation)
         if observation is None:
             unchanged = age * scale + since if math.isfinite(since) else 0.0
         elif observation.model is not None:
@@ -249,6 +258,21 @@ class IndexPolicy(PageSet):
         else:
             unchanged = age * scale + since
         self._pages.set_model(slot, unchanged / scale, scale)
+
+    def _learn_waiting(self, slot: int, since: float, observation: VisitObservation) -> None:
+        """Compare the value that a visit found with that of the model."""
+        if self._coverage.missed_share < 1.0:
+            return  # where hints come, pages without one have hardly changed
+        visited_at, age, scale = self._pages.state(slot)
+        fresh = 0.0
+        if observation.changed_at:
+            fresh = max(observation.changed_at[0] + self._clock.lead - visited_at, 0.0)
+        elif observation.changed:
+            fresh = 0.5 * since
+        expected = self._pages.table.expected_share(age, scale, since)
+        if self._waiting.record(expected, min(fresh / since, 1.0)):
+            self._pages.more_for_waiting = self._waiting.share - ROUND_ROBIN_SHARE
+            self._queue.revalue()
 
     def release(self, page: int) -> None:
         """Put a selected page back in its place."""

@@ -7,8 +7,9 @@ value
     W = σ (I(y) − I(a) − (τ/σ) S(y)) / S(a)        seconds of freshness,
 
 plus a share of τ, so that no page is forgotten and the order tends to round robin where the model
-sees no difference. In scales, both W/σ and its inverse (number of scales until a given value)
-depend on (a, ·) alone, so that one table holds the inverse for all pages.
+sees no difference (`waiting_share.py` learns where it needs more). In scales, both W/σ and its
+inverse (number of scales until a given value) depend on (a, ·) alone, so that one table holds the
+inverse for all pages.
 
 The value of a page known to be stale, whose last change is d ago, is the time it will stay
 unchanged: a geometric mean of the model's residual life and the robust score min(mean interval,
@@ -124,6 +125,10 @@ class VisitValueTable:
         alive_now, area_now = self._at(age + x)
         value = (area_now - area - x * alive_now) / max(alive, _ALIVE_LEAST)
         return scale_s * (max(value, 0.0) + self._share * x)
+
+    def expected_share(self, age: float, scale_s: float, since_s: float) -> float:
+        """Return W/τ of one page, in [0, 1]; τ > 0."""
+        return min(max(self.value(age, scale_s, since_s) / since_s - self._share, 0.0), 1.0)
 
     def _at(self, y: float) -> tuple[float, float]:
         """Return S (linear in each cell) and its exact integral at an age in scales."""

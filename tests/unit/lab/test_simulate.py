@@ -17,6 +17,7 @@ from crawld.lab.scenario import DAY_S, scenario_of
 from crawld.lab.simulate import Task, run
 
 START = 1.2e9
+SEEDS_OF_ROBOTS = (1, 2, 3, 4)
 
 
 def scenario(pages=12, seed=0, **options):
@@ -75,6 +76,37 @@ def test_index_is_never_far_below_uniform():
     for budget in (0.05, 0.2, 0.8):
         index = run(case, Task("index", budget))["freshness"]
         assert index >= run(case, Task("uniform", budget))["freshness"] - 0.003
+
+
+def wiki_with_robot(seed, pages=600, runs=12):
+    """Return a year of a small wiki, known for half a year, in which a robot begins to edit.
+
+    Each run changes some of the pages; before the year there was none. A page is quiet for months,
+    and half of its changes are followed by another within hours.
+    """
+    rng = np.random.default_rng(seed)
+    begin, end = START - 182 * DAY_S, START + 365 * DAY_S
+    run_at, reached = rng.uniform(START, end, runs), rng.beta(0.4, 1.6, runs)
+    times = {}
+    for page in range(pages):
+        rate = np.exp(rng.normal(-6.5, 1.3)) / DAY_S * (60 if rng.random() < 0.05 else 1)
+        at = [begin + 0.85 * (end - begin) * rng.random() ** 1.5]
+        while at[-1] < end:
+            at.append(at[-1] + rng.exponential(3600.0 if rng.random() < 0.5 else 1.0 / rate))
+        edited = (run_at > at[0]) & (rng.random(runs) < reached)
+        robot = run_at[edited] + rng.uniform(0.0, 6 * 3600.0, edited.sum())
+        times[f"p{page}"] = np.unique([*at[:-1], *robot])
+    return scenario_of(from_times(times), start=START, duration_s=365 * DAY_S)
+
+
+def test_index_is_not_below_round_robin_where_a_robot_edits_many_pages():
+    """A visit soon after the run finds a change, and the model takes the page for a lively one."""
+    gains = []
+    for seed in SEEDS_OF_ROBOTS:
+        case = wiki_with_robot(seed)
+        index, uniform = (run(case, Task(name, 0.02))["freshness"] for name in ("index", "uniform"))
+        gains.append(index - uniform)
+    assert np.mean(gains) > -0.003
 
 
 def test_hints_improve_freshness():

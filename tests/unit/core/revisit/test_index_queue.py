@@ -44,6 +44,30 @@ def pick(pages, queue, at):
     return value
 
 
+def test_pages_are_checked_before_they_reach_the_level_whatever_waiting_is_worth():
+    pages, _, _ = queue_of(2_000)
+    slots = np.arange(2_000)
+    for more in (0.0, 0.1, 3.8):
+        pages.more_for_waiting = more
+        due = pages.dues(slots, 5e4)
+        reached = [pages.value(slot, at) for slot, at in enumerate(due.tolist())]
+        assert np.quantile(reached, 0.98) <= 5e4
+        assert pages.due(7, 5e4) == due[7]
+        assert pages.values(slots[7:8], NOW)[0] == pages.value(7, NOW)
+
+
+def test_the_best_page_is_found_after_waiting_is_worth_more():
+    pages, queue, _ = queue_of(3_000)
+    for k in range(200):
+        pick(pages, queue, NOW + 60.0 * k)
+    pages.more_for_waiting = 0.9
+    queue.revalue()
+    for k in range(200, 400):
+        at = NOW + 60.0 * k
+        best = pages.values(np.arange(3_000), at).max()
+        assert pick(pages, queue, at) >= 0.99 * best
+
+
 def test_no_pick_values_all_pages():
     pages, queue, table = queue_of(COUNT)
     for k in range(3_000):

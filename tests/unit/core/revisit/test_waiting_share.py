@@ -1,0 +1,50 @@
+"""The value of waiting: learned from what visits expected and found."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from crawld.core.revisit.visit_value import ROUND_ROBIN_SHARE
+from crawld.core.revisit.waiting_share import SHARES, WaitingShare
+
+
+def learn(waiting, rng, visits, found):
+    """Record visits that find `found(expected)` on average; each finds nothing or all."""
+    for expected in rng.uniform(0.0, 0.8, visits).tolist():
+        waiting.record(expected, float(rng.random() < found(expected)))
+
+
+def test_a_model_that_is_right_keeps_the_least_share():
+    waiting = WaitingShare()
+    learn(waiting, np.random.default_rng(1), 3_000, lambda expected: expected)
+    assert waiting.share == ROUND_ROBIN_SHARE
+
+
+def test_a_model_that_says_nothing_gives_way_to_round_robin():
+    waiting = WaitingShare()
+    learn(waiting, np.random.default_rng(2), 1_500, lambda expected: 0.4)
+    assert waiting.share == SHARES[-1]
+
+
+def test_the_share_is_what_the_model_leaves_over_its_slope():
+    waiting = WaitingShare()
+    learn(waiting, np.random.default_rng(3), 20_000, lambda expected: 0.2 + 0.5 * expected)
+    assert waiting.estimate() == pytest.approx(0.4, rel=0.3)
+    assert waiting.share in (SHARES[2], SHARES[3])
+
+
+def test_a_model_that_is_right_again_is_followed_again():
+    waiting, rng = WaitingShare(), np.random.default_rng(4)
+    learn(waiting, rng, 2_000, lambda expected: 0.4)
+    learn(waiting, rng, 30_000, lambda expected: expected)
+    assert waiting.share == ROUND_ROBIN_SHARE
+
+
+@given(st.lists(st.tuples(st.floats(0.0, 1.0), st.floats(0.0, 1.0)), max_size=60))
+def test_any_visits_give_a_share(visits):
+    waiting = WaitingShare()
+    for expected, found in visits:
+        waiting.record(expected, found)
+        assert waiting.share in SHARES
+        assert waiting.estimate() >= ROUND_ROBIN_SHARE
