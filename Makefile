@@ -8,7 +8,7 @@ WORKERS ?= 2
 STAMP   = $(VENV)/.installed
 DEV     = $(VENV)/.installed-dev
 
-.PHONY: run test lint format bench torture storm mutants peers clean
+.PHONY: run test lint format bench torture storm dust mutants peers clean
 
 # `make run`                             live demo: a changing site on loopback and its mirror
 # `make run SEED=URL CONTACT=you@host`   a polite mirror of a real site, kept in $(DB)
@@ -45,6 +45,10 @@ torture: $(DEV)
 # a mirror of a MediaWiki of 500 pages during 15 minutes of changes, kills and an outage
 storm: $(DEV) peers
 	$(BIN)/python -m tests.peer.storm --kills --outage $(ARGS)
+
+# rules for duplicate URLs: an nginx with twelve causes of them, mirrored; prints what they save
+dust: $(DEV) peers
+	$(BIN)/python -m tests.peer.dust_nginx $(ARGS)
 
 # the tests of the science, run on copies of the source with a fault in it: each must be found
 mutants: $(DEV)

@@ -22,6 +22,7 @@ from crawld.daemon.clock import Clock
 from crawld.daemon.crawl.shared_rates import SharedRates
 from crawld.daemon.fetch.metered_fetcher import TrafficMeter
 from crawld.daemon.fetch.page_forms import PageForms
+from crawld.daemon.fetch.spellings import AskedSpellings
 from crawld.daemon.frontier.admission import Admission, Admitted, KnownRobots, Referrer
 from crawld.daemon.frontier.domain_hosts import DomainHosts
 from crawld.daemon.frontier.host import HostState
@@ -96,6 +97,7 @@ class CrawlState:
         growth: patterns of URLs that may grow without new content.
         page_forms: the form in which pages of wikis are requested.
         rates: requests and bytes per second that hosts share.
+        spellings: other spellings of URLs under which servers want pages to be asked for.
         traffic: bytes received this month by metered sites.
         policies_changed: set when sites, and perhaps their policies, were replaced.
         vanishing: hosts whose pages disappear in masses, and since when, Unix seconds.
@@ -128,6 +130,7 @@ class CrawlState:
         self.growth = UrlGrowth(self.hosts)
         self.admission = Admission(known_robots, self.wiki_scope, self._domain_hosts, self.growth)
         self.page_forms = PageForms(self.wiki_scope, known_robots)
+        self.spellings = AskedSpellings(known_robots)
         self.traffic = TrafficMeter()
         self.vanishing: dict[str, float] = {}
         self.policies_changed = trio.Event()

@@ -167,6 +167,11 @@ class Visitor:
             task.queue.put_back(page.page_id)
             return None
         visit = await self._read(page, site, response, mode, held)
+        if self._wants_spelling(page, responder, response):
+            await self.set_aside(responder.host, visit)
+            self._state.admission.take_back(visit.admitted)
+            task.queue.visit_again(page.page_id)
+            return None
         judged = await self._soft_404.judge(visit, site)
         if not await responder.accepts(task, visit, judged):
             self._state.admission.take_back(visit.admitted)
@@ -175,6 +180,14 @@ class Visitor:
         self._observe(responder.host, site, judged)
         feedback = self._learning.learn(judged)
         return self._record(task, responder, judged, feedback, sources)
+
+    def _wants_spelling(
+        self, page: PageRecord, responder: Responder, response: FetchResponse | FetchFailure
+    ) -> bool:
+        """Whether the host wants a page to be asked for under another spelling of its URL."""
+        if not isinstance(response, FetchResponse) or responder.url(page) != page.url:
+            return False
+        return self._state.spellings.learn(page.url, response)
 
     async def compare(
         self, host: HostState, page: PageRecord, site: ActiveSite, url: str, mode: RequestMode
@@ -218,7 +231,8 @@ class Visitor:
         form_url = None
         if url == page.url and not page.requisite:
             form_url = self._state.page_forms.url_of(site, url)
-        asked_url = form_url or url
+        spelling = self._state.spellings.url_of(url) if url == page.url else None
+        asked_url = form_url or spelling or url
         requested = page if asked_url == page.url else page._replace(url=asked_url)
         request = build(requested, site, mode.sent, host=host.slot.host, delay_s=host.delay_s())
         if host.group is not None and host.group.bytes_per_s is not None:

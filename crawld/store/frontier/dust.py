@@ -27,6 +27,7 @@ class DustOrigin(NamedTuple):
         sections: first segments of paths that are sections of their own.
         asked: visits asked for so far that the crawl would not have made.
         has_rules: whether it has a rule, or a trial.
+        visits: of its host.
     """
 
     origin_id: int
@@ -38,12 +39,13 @@ class DustOrigin(NamedTuple):
     sections: tuple[str, ...]
     asked: int
     has_rules: bool
+    visits: int
 
 
 _ORIGINS: Final = """
 SELECT origin_id, origin, host.host_id, host, page_count, ifnull(dust_origin.pages, 0),
        ifnull(sections, '[]'), ifnull(asked, 0),
-       EXISTS (SELECT 1 FROM dust_rule WHERE dust_rule.origin_id = origin.origin_id)
+       EXISTS (SELECT 1 FROM dust_rule WHERE dust_rule.origin_id = origin.origin_id), visit_count
 FROM host JOIN origin USING (host_id) LEFT JOIN dust_origin USING (origin_id)
 WHERE page_count >= ? AND visit_count > 0 AND host_id NOT IN
     (SELECT host_id FROM replica WHERE status IN ('pruned', 'partly'))
@@ -56,10 +58,10 @@ def list_origins(connection: apsw.Connection, least_pages: int) -> list[DustOrig
     rows: Any = connection.execute(_ORIGINS, (least_pages,))
     return [
         DustOrigin(
-            *(origin_id, origin, host_id, host, pages, read_pages),
-            *(tuple(json.loads(sections)), asked, bool(has_rules)),
+            *(origin_id, origin, host_id, host, pages, read),
+            *(tuple(json.loads(sections)), asked, bool(ruled), visits),
         )
-        for origin_id, origin, host_id, host, pages, read_pages, sections, asked, has_rules in rows
+        for origin_id, origin, host_id, host, pages, read, sections, asked, ruled, visits in rows
     ]
 
 

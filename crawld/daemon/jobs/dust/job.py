@@ -17,6 +17,7 @@ from crawld.daemon.jobs.dust.asking import PageAsking
 from crawld.daemon.jobs.dust.hiding import IDS_AT_ONCE, OriginHiding
 from crawld.daemon.jobs.dust.origin_urls import MOST_URLS, OriginUrls
 from crawld.daemon.jobs.dust.page_texts import PageTexts
+from crawld.daemon.jobs.dust.plan import OriginPlan
 from crawld.daemon.jobs.dust.trials import OriginTrials
 from crawld.daemon.pacing import PacedReader
 from crawld.store.frontier import dust, dust_page
@@ -24,9 +25,6 @@ from crawld.store.frontier.dust import DustOrigin
 from crawld.store.frontier.dust_page import KnownUrl
 
 log = structlog.get_logger(__name__)
-
-EVERY_S: Final = 1_800.0
-"""Time between two runs."""
 
 LEAST_PAGES: Final = 100
 """Pages of a host from which on its URLs are searched for rules."""
@@ -44,7 +42,6 @@ class DustJob(BackgroundWork):
     """The `dust` job."""
 
     name = "dust"
-    every_s = EVERY_S
 
     def __init__(self, context: CrawlContext) -> None:
         super().__init__(context)
@@ -53,9 +50,15 @@ class DustJob(BackgroundWork):
         self._asking = PageAsking(context)
         self._trials = OriginTrials(context, self._texts, self._asking)
         self._hiding = OriginHiding(context, self._texts, self._asking, self._trials)
+        self._plan = OriginPlan(context.clock)
         self._in_force: dict[int, frozenset[DustRule]] = {}
         self._seen: dict[int, int] = {}
         self._counts = {"origins": 0, "rules": 0, "trials": 0, "hidden": 0}
+
+    @property
+    def every_s(self) -> float:
+        """Pause between two runs, seconds."""
+        return self._plan.every_s
 
     async def load(self) -> None:
         """Put the rules in force; origins of sites that want none have none."""
@@ -77,9 +80,11 @@ class DustJob(BackgroundWork):
             return "skipped in a one-off mirror"
         await self._database.write(dust.drop_refused, self._clock.now() - RETRY_S)
         origins = await self._database.read(dust.list_origins, LEAST_PAGES)
-        for origin in origins:
+        for origin in self._plan.due(origins):
             await self._examine(origin)
             self._texts.forget()
+            self._plan.examined(origin)
+        self._plan.end_run(origins)
         await self.load()
         await self._count(len(origins))
         return (

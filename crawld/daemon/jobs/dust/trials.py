@@ -70,9 +70,11 @@ class OriginTrials(BackgroundWork):
         await self._propose(origin, trials, urls)
         await self._database.write(dust.put_origin, origin.origin_id, sections, origin.pages, now)
         chrome = await self._host_chrome(origin, trials, urls)
+        left = max(LEAST_VALIDATION, int(VALIDATION_SHARE * origin.pages)) - origin.asked
         for _ in range(MOST_ROUNDS):
             asked = await self._workers.run(trials.choose, urls.is_visited, abandon_on_cancel=True)
-            compared = await self._compare(origin, trials, urls, asked, chrome)
+            compared, spent = await self._compare(origin, trials, urls, asked, chrome, left)
+            left -= spent
             decided = await self._decide(origin, trials)
             if any(result is TrialResult.HOLDS for result in decided.values()):
                 await self._propose(origin, trials, urls)
@@ -95,13 +97,20 @@ class OriginTrials(BackgroundWork):
         urls: OriginUrls,
         asked: Sequence[AskedPair],
         host_chrome: frozenset[int],
-    ) -> int:
-        """Compare pairs that were visited, ask for visits of the others; return how many."""
+        left: int,
+    ) -> tuple[int, int]:
+        """Compare pairs that were visited, ask for visits of the others.
+
+        Args:
+            left: visits that may be asked for which the crawl would not have made.
+
+        Returns:
+            how many were compared, and how many such visits were asked for.
+        """
         numbers = {
             row.rule: row.dust_rule_id
             for row in await self._database.read(dust.list_rules, origin.origin_id)
         }
-        left = max(LEAST_VALIDATION, VALIDATION_SHARE * origin.pages) - origin.asked
         by_rule: dict[DustRule, list[AskedPair]] = defaultdict(list)
         for one in asked:
             by_rule[one.rule].append(one)
@@ -112,7 +121,7 @@ class OriginTrials(BackgroundWork):
             chrome = host_chrome | await self._own_chrome(origin, ready)
             for asked_pair in some[:COMPARED_AT_ONCE]:
                 extra = extra_fetches(asked_pair.pair, urls.is_visited)
-                if spent + extra > left:
+                if extra and spent + extra > left:
                     continue
                 row = await self._settle(origin, numbers[rule], asked_pair, urls, chrome)
                 if row is not None:
@@ -122,7 +131,7 @@ class OriginTrials(BackgroundWork):
         await self._database.write(dust.count_asked, origin.origin_id, spent)
         rows = await self._database.read(dust.list_rules, origin.origin_id)
         trials.add(_compared_pairs(stored, rows))
-        return sum(row.verdict != "asked" for row in stored)
+        return sum(row.verdict != "asked" for row in stored), spent
 
     @staticmethod
     def _is_ready(asked: AskedPair, urls: OriginUrls) -> bool:
