@@ -279,14 +279,15 @@ def _figures(crawld: Crawld, nginx: Nginx) -> NginxFigures:
     asked = [row.target for row in nginx.ledger().rows() if row.user_agent.startswith("crawld")]
     server = Truth(nginx)
     truth = server.site()
-    asked = [target for target in dict.fromkeys(asked) if target in truth]
+    asked = [target for target in dict.fromkeys(asked) if target != "/robots.txt"]
+    shown = truth | {target: server.read(target)[0] for target in asked if target not in truth}
     pages = set(truth.values())
     first = int(LEARNT_AFTER * len(truth))
     seen: set[str] = set()
     early = late = 0
     for at, target in enumerate(asked):
-        duplicate = truth[target] in seen
-        seen.add(truth[target])
+        duplicate = shown[target] in seen
+        seen.add(shown[target])
         early += duplicate and at < first
         late += duplicate and at >= first
     hidden = query_rows(
@@ -310,7 +311,7 @@ def _figures(crawld: Crawld, nginx: Nginx) -> NginxFigures:
         avoided=1.0 - late / max(1, len(truth) - len(pages) - early),
         validation=validation,
         wrong=wrong,
-        missed=sorted(pages - {truth[target] for target in asked}),
+        missed=sorted(pages - seen),
         rules=[" ".join(map(str, rule)) for rule in rules],
     )
 
@@ -320,7 +321,7 @@ def run(
     pages: int,
     seed: int = 0,
     *,
-    growth: float = 1.2,
+    growth: float = 1.1,
     note: Callable[[str], None] = lambda line: None,
 ) -> NginxFigures:
     """Serve a site of about so many pages, mirror it, and return the figures."""

@@ -11,7 +11,7 @@ from typing import Final
 SHORTEST_S: Final = 60.0
 LONGEST_S: Final = 1_800.0
 
-GROWTH_SHARE: Final = 0.2
+GROWTH_SHARE: Final = 0.1
 """Growth of the visits of a host from one examination to the next."""
 
 
@@ -24,7 +24,7 @@ def pause_s(visits: int, new_visits: int, elapsed_s: float) -> float:
         elapsed_s: time since then.
 
     >>> pause_s(1_000, 100, 100.0), pause_s(1_000, 0, 100.0), pause_s(500, 500, 10.0)
-    (200.0, 1800.0, 60.0)
+    (100.0, 1800.0, 60.0)
     """
     if new_visits <= 0 or elapsed_s <= 0.0:
         return LONGEST_S

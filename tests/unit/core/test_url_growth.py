@@ -17,6 +17,7 @@ from crawld.core.url_growth import (
     MAX_PATTERNS,
     OTHERS,
     PROBE_S,
+    SAMPLE,
     START_BUDGET,
     KnownText,
     UrlGrowth,
@@ -229,6 +230,18 @@ def test_a_full_budget_is_checked_by_samples():
     assert len(calls) == 10
     visits(growth, "a.org", "/x?y=1", 1_000)
     assert counted.has_ended
+
+
+def test_a_page_of_a_sample_counts_for_all_of_its_sample():
+    growth = UrlGrowth()
+    visits(growth, "a.org", "/x?y=1", 10 * SAMPLE, fresh=True)
+    [counted] = growth.of_host("a.org")
+    assert (counted.budget, counted.pages % SAMPLE) == (FULL_BUDGET, 0)
+    visits(growth, "a.org", "/x?y=1", SAMPLE)  # one text, which is new at the end of them
+    first = counted.pages
+    while not counted.has_ended:
+        visits(growth, "a.org", "/x?y=1", 1)
+    assert counted.pages - first == FULL_BUDGET
 
 
 def test_patterns_of_a_host_are_capped_and_the_rest_is_one():
