@@ -6,9 +6,11 @@ import pytest
 import trio
 
 from crawld.core.politeness import DAY_S
+from crawld.core.turn_order import Lane
 from crawld.daemon.api.forecast import _sites_on_hosts
 from crawld.daemon.api.status_view import status_of
 from crawld.daemon.run import run_daemon
+from crawld.daemon.schedule.slots import Ticket
 from crawld.simweb.fault import body
 from crawld.simweb.graph import SiteGraph
 from crawld.simweb.site import SimSite
@@ -183,3 +185,26 @@ async def test_the_allocation_divides_the_rate_by_its_price(serve, daemon):
     shares = [host.slot.share for host in running.state.hosts.values()]
     assert sum(shares) == pytest.approx(3.0, rel=1e-3)
     assert "50 visits a second" in row.detail
+
+
+async def test_a_one_off_mirror_ends_when_all_pages_had_their_turns(serve, mirror):
+    web = await serve(*make_sites(4))
+    await mirror.run(*(web.url("/", host) for host in HOSTS), schedule={"max_requests_per_s": 20.0})
+    assert mirror.rows("SELECT state, count(*) FROM page GROUP BY state") == [("visited", 12)]
+
+
+async def test_lanes_of_hosts_follow_what_they_wait_for(serve, paused_daemon):
+    web = await serve(*make_sites(4))
+    running = await paused_daemon(*(web.url("/", host) for host in HOSTS))
+    await until(lambda: len(running.state.hosts) == 3, what="three hosts")
+    state, host = running.state, running.state.hosts["a.test"]
+    await until(lambda: host.pages and host.lane(state.active) is Lane.NEW, what="new pages")
+    for patience_s, lane in ((5.0, Lane.NEW), (0.0, Lane.DUE)):
+        host.slot.tickets.append(Ticket(patience_s))
+        assert host.lane(state.active) is lane
+    host.slot.tickets.clear()
+    for queue in host.queues():
+        queue.ahead.more = False
+        while queue.take(running.clock.now()) is not None:
+            pass
+    assert host.lane(state.active) is Lane.REVISIT

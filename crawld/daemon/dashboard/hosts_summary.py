@@ -34,7 +34,7 @@ class HostsSummary:
 
     Attributes:
         hosts: hosts with pages.
-        permitted_per_s: requests per second that their delays permit.
+        permitted_per_s: requests per second that their delays and the rates they share permit.
         paused: hosts that the operator paused.
         backing_off: hosts in back-off; `worst` are the most delayed of them.
     """
@@ -59,7 +59,11 @@ async def summarize_hosts(daemon: Daemon) -> HostsSummary:
             if host.backoff.level or host.backoff.closed_until is not None:
                 troubled.append(host)
             if not host.paused:
-                permitted += 1.0 / max(host.base_delay_s(), SHORTEST_DELAY_S)
+                permitted += 1.0 / max(
+                    host.base_delay_s(),
+                    SHORTEST_DELAY_S,
+                    daemon.state.rates.spacing_s(host.slot),
+                )
         await slices.pause()
     worst = heapq.nlargest(SHOWN, troubled, key=lambda host: host.delay_s())
     await trio.lowlevel.checkpoint()

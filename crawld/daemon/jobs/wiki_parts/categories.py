@@ -181,7 +181,7 @@ class WikiCategoriesJob(BackgroundWork):
 
     def _delay_s(self, row: WikiRow) -> float:
         host = self._state.hosts.get(split_url(f"{row.origin}/").host)
-        return 0.0 if host is None else host.delay_s()
+        return 0.0 if host is None else self._state.rates.turn_every_s(host)
 
     async def _check(self, row: WikiRow) -> tuple[str | ApiTrouble, int]:
         """Compare the categories that sites of a wiki follow, and list those that differ.

@@ -19,7 +19,7 @@ from crawld.daemon.jobs.wiki_parts.categories import (
 from crawld.sources.mediawiki_api import ApiResponse
 from crawld.sources.mediawiki_scope import TitleScope
 from crawld.store.changes.wiki import WikiRow, WikiSite
-from tests.unit.daemon.fake_hosts import on_autojump_clock
+from tests.unit.daemon.fake_hosts import NoSharedRates, on_autojump_clock
 
 NAME = "Category:Rivers"
 ROW = WikiRow(
@@ -39,6 +39,7 @@ class Job(WikiCategoriesJob):
             hosts={"wiki.test": SimpleNamespace(delay_s=lambda: delay_s)},
             sites={1: SimpleNamespace(trusts=lambda url, source: True)},
             wiki_scope=SimpleNamespace(parts_of=lambda row: {1: part}),
+            rates=NoSharedRates(),
         )
         context = CrawlContext(state, self, Clock(), None, None, None, Config)
         super().__init__(context, self, list_again=lambda: None)

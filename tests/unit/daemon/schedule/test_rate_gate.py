@@ -277,3 +277,23 @@ async def test_a_host_whose_address_cannot_be_found_holds_no_gate():
     gate.rate.hold(began + 1_000.0)  # both addresses are old by then
     await serve(schedule, turns, for_s=1_020.0)
     assert [each.host for each in turns.requests] == ["other"]
+
+
+@on_autojump_clock
+async def test_a_lent_turn_uses_a_slot_too():
+    gate = make_gate(0.01)
+    turns = FakeTurns(plans_of(3))
+    schedule = make_gated(turns, lambda slot: (gate,), located=True)
+    polled = schedule.host("h2")
+    turns.plans["h2"].turns = 0
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(schedule.run)
+        await turns.wait_done()
+        began = max(each.sent_at for each in turns.requests)
+        turns.plans["h2"].lane = Lane.DUE
+        async with schedule.borrow(polled):
+            await turns.send_request(polled)
+        schedule.stop()
+    assert turns.requests[-1].host == "h2"
+    assert turns.requests[-1].sent_at - began >= 50.0
+    assert gate.next_at - turns.requests[-1].sent_at >= 50.0
