@@ -8,11 +8,14 @@ import trio
 from hypothesis import given
 from hypothesis import strategies as st
 
+from crawld.core.request_rate import RequestRate
 from crawld.core.revisit.names import NAMES
 from crawld.core.revisit.policies import VisitObservation
+from crawld.core.turn_order import Lane
 from crawld.daemon.frontier.look_ahead import LOOK_AHEAD
 from crawld.daemon.frontier.page_queue import PageQueue
 from crawld.daemon.frontier.revisit_queue import VisitedPages
+from crawld.daemon.schedule.slots import RateGate
 from tests.unit.daemon.fake_hosts import (
     FakeTurns,
     HostPlan,
@@ -20,10 +23,15 @@ from tests.unit.daemon.fake_hosts import (
     on_autojump_clock,
     places_of,
     stalled_addresses,
+    stalled_gates,
 )
 
 ADDRESSES = ("192.0.2.1", "192.0.2.2", None)
 TIMEOUT_S = 100_000.0
+EVENTS = (
+    *("wake", "wake all", "pause", "resume", "borrow", "give up", "more turns"),
+    *("lane", "gates"),
+)
 
 seconds = st.sampled_from([0.0, 0.125, 0.5, 1.0, 1.0, 3.0, 10.0])
 host_plans = st.builds(
@@ -36,19 +44,32 @@ host_plans = st.builds(
     arrival_s=st.sampled_from([None, 0.05, 0.5]),
     open_at=st.sampled_from([0.0, 0.0, 2.5, 5.0, 700.0]),
     locate_s=st.sampled_from([0.0, 0.0, 1.0, 20.0]),
+    lane=st.sampled_from(Lane),
 )
 plans_by_host = st.dictionaries(st.sampled_from("abcdefgh"), host_plans, min_size=1)
 event_lists = st.lists(
     st.tuples(
         st.sampled_from([0.0, 0.125, 0.5, 1.0, 7.0]),
-        st.sampled_from(["wake", "wake all", "pause", "resume", "borrow", "give up", "more turns"]),
+        st.sampled_from(
+            [
+                "wake",
+                "wake all",
+                "pause",
+                "resume",
+                "borrow",
+                "give up",
+                "more turns",
+                "lane",
+                "gates",
+            ]
+        ),
         st.sampled_from("abcdefgh"),
     ),
     max_size=25,
 )
 
 
-async def apply_events(schedule, turns, events, borrowers):
+async def apply_events(schedule, turns, events, borrowers, gates):
     """Call a running schedule as the rest of the daemon does; check its hosts after each call."""
     for after_s, event, name in events:
         await trio.sleep(after_s)
@@ -66,6 +87,11 @@ async def apply_events(schedule, turns, events, borrowers):
             case "more turns":
                 turns.plans[host].turns += 1
                 schedule.wake(slot)
+            case "lane":
+                turns.plans[host].lane = Lane((turns.plans[host].lane + 1) % len(Lane))
+                schedule.wake(slot)
+            case "gates":
+                schedule.set_gates(slot, () if slot.gates else gates)
             case "borrow" | "give up":
                 borrowers.start_soon(borrow, schedule, turns, slot, event == "give up")
         check_places(schedule)
@@ -85,6 +111,7 @@ def check_places(schedule):
     for slot in schedule:
         assert len(places_of(schedule, slot)) == 1
     assert stalled_addresses(schedule) == []
+    assert stalled_gates(schedule) == []
 
 
 @given(
@@ -92,16 +119,26 @@ def check_places(schedule):
     events=event_lists,
     max_on_turn=st.sampled_from([1, 2, 100]),
     located=st.booleans(),
+    rates=st.lists(st.sampled_from([0.02, 0.2, 4.0]), max_size=2),
+    gated=st.sets(st.sampled_from("abcdefgh")),
 )
 @on_autojump_clock
-async def test_no_request_is_early_and_every_host_is_served(plans, events, max_on_turn, located):
+async def test_no_request_is_early_and_every_host_is_served(
+    plans, events, max_on_turn, located, rates, gated
+):
     turns = FakeTurns(plans)
     schedule = make_schedule(turns, max_on_turn=max_on_turn, located=located)
+    gates = tuple(
+        RateGate(f"gate {rate}", RequestRate(rate, None), new_share=0.5) for rate in rates
+    )
+    for slot in schedule:
+        # Some hosts have both gates, the others the wider one, as hosts of a limited site have.
+        schedule.set_gates(slot, gates if slot.host in gated else gates[1:])
     with trio.fail_after(TIMEOUT_S):
         async with trio.open_nursery() as nursery:
             nursery.start_soon(schedule.run)
             async with trio.open_nursery() as borrowers:
-                await apply_events(schedule, turns, events, borrowers)
+                await apply_events(schedule, turns, events, borrowers, gates)
             while not turns.done:
                 check_places(schedule)
                 await trio.sleep(50.0)

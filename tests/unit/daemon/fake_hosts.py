@@ -187,6 +187,13 @@ def places_of(schedule, slot):
     return [name for name, found in places.items() if found] or ["parked"]
 
 
+def stalled_gates(schedule):
+    """Return the gates that hosts may pass, or will be able to, and that will never be served."""
+    in_heap = {id(entry[3]) for entry in schedule._heap if entry[2] == entry[3].serial}
+    gates = {id(gate): gate for slot in schedule for gate in slot.gates}
+    return [gate.name for key, gate in gates.items() if gate.waits and key not in in_heap]
+
+
 def stalled_addresses(schedule):
     """Return the addresses whose queue will never be served."""
     in_heap = {id(entry[3]) for entry in schedule._heap if entry[2] == entry[3].serial}
