@@ -297,3 +297,36 @@ async def test_a_lent_turn_uses_a_slot_too():
     assert turns.requests[-1].host == "h2"
     assert turns.requests[-1].sent_at - began >= 50.0
     assert gate.next_at - turns.requests[-1].sent_at >= 50.0
+
+
+@on_autojump_clock
+async def test_a_host_that_wants_nothing_any_more_leaves_the_gate_to_the_others():
+    gate = make_gate(0.01)
+    turns = FakeTurns(plans_of(3, lane=Lane.NEW))
+    schedule = make_gated(turns, lambda slot: (gate,), located=True)
+    gate.rate.hold(trio.current_time() + 50.0)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(schedule.run)
+        await trio.sleep(10.0)
+        first, *others = list(gate.order)
+        turns.plans[first.host].turns = 0
+        await turns.wait_done()
+        schedule.stop()
+    assert {each.host for each in turns.requests} == {slot.host for slot in others}
+
+
+@on_autojump_clock
+async def test_bytes_that_arrive_while_hosts_wait_make_them_wait_longer():
+    gate = make_gate(0.1)
+    gate.rate.change(0.1, 1_000.0, trio.current_time())
+    turns = FakeTurns(plans_of(2))
+    schedule = make_gated(turns, lambda slot: (gate,), located=True)
+    began = trio.current_time()
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(schedule.run)
+        await trio.sleep(3.0)
+        gate.rate.receive(100_000)
+        await turns.wait_done()
+        schedule.stop()
+    first, second = sent_times(turns)
+    assert (first - began, second - began >= 100.0) == (0.0, True)
