@@ -398,6 +398,11 @@ class PageQueue(OrderedPages):
         """Never-visited pages whose visits are under way, or not yet committed."""
         return self.ahead.held - self._left_out
 
+    @property
+    def under_way(self) -> set[int]:
+        """Pages whose visits are under way, or not yet committed."""
+        return self._in_flight | self.first_visits
+
     def _out_of_policy(self) -> set[int]:
         return set(self._resting).union(self._in_flight, self._again, self._retries)
 
@@ -444,7 +449,7 @@ class PageQueue(OrderedPages):
         """
         self._retries.recall(pages, due_at)
         if changed_at is not None:
-            for page in pages & (self._in_flight | self.first_visits):
+            for page in pages & self.under_way:
                 self._hints[page] = LateHint(changed_at, 1.0, indirect=False, due_at=due_at)
 
     # --- frequencies ----------------------------------------------------------------------------

@@ -39,11 +39,11 @@ _GONE = (Outcome.GONE, Outcome.SOFT_GONE, Outcome.MOVED)
 class HintDelivery(BackgroundWork):
     """Hands hints to the policies of their pages."""
 
-    def first_visits(self, row: SourceRow) -> list[int]:
-        """Return the pages of a source whose first visits are under way, or not yet committed."""
+    def under_way(self, row: SourceRow) -> list[int]:
+        """Return the pages of a source whose visits are under way, or not yet committed."""
         host = self._state.hosts.get(row.host)
         queues = [host.pages.get(site_id) for site_id in row.site_ids] if host else []
-        return [page for queue in queues if queue is not None for page in queue.first_visits]
+        return [page for queue in queues if queue is not None for page in queue.under_way]
 
     async def deliver(
         self, row: SourceRow, accepted: Sequence[AcceptedHint], replaced: Set[int] = frozenset()

@@ -330,7 +330,7 @@ class HintPoller(BackgroundWork):
         new_hints = 0
         pages, urls = _merge_page_hints(result.pages), await self._url_hints(row, result.hints)
         removed: list[RemovedPage] = []
-        under_way = self.delivery.first_visits(row)
+        under_way = self.delivery.under_way(row)
         writes = partial(_write_beside, row.host_id, result, under_way, removed)
         while len(pages) + len(urls) > STORED_AT_ONCE:
             part = PollResult(

@@ -4,7 +4,8 @@ Rule 1: the hints of a poll and the cursor after it are one transaction. Rule 2:
 per page and source, however often the change is reported; the number of pages bounds the table.
 Rule 3: the transaction of the visit that answers a hint deletes it and judges its source: the hint
 was real or false (`hint_answer.py`); a change without a hint was missed, unless it is reported or
-explained later (`untold.py`).
+explained later (`untold.py`). Rule 4: pages that left their part of a wiki have no hints: no visit
+would answer them, and a page that returns is visited.
 
 Many hints take few statements: rows are passed as one JSON text, since on a thread each step of a
 statement would wait for the interpreter lock.
@@ -75,7 +76,7 @@ class PollResult:
         cause: the edited template whose pages are the hints; None: the hints are edits of pages.
         next_poll_at: when to poll again.
         requests: what the poll cost; 0: the hints came from a stream.
-        under_way: pages whose first visits were under way, or not committed, at the response.
+        under_way: pages whose visits were under way, or not committed, at the response.
         cursor_updates: new cursors of other sources: (hint_source_id, cursor).
         also_write: more writes for the same transaction.
     """
@@ -138,6 +139,7 @@ FROM each CROSS JOIN page USING (page_id)
 LEFT JOIN hint ON hint.page_id = each.page_id AND hint.hint_source_id = ?4
 WHERE page.site_id IN (SELECT value FROM json_each(?3))
   AND (page.state IN ('visited', 'gone') AND page.last_visit_at IS NOT NULL
+       AND page.left_at IS NULL
        OR page.page_id IN (SELECT value FROM json_each(?6)))
 """
 

@@ -65,11 +65,18 @@ def by_hash(
 
 
 def put(connection: apsw.Connection, page_ids: Collection[int], at: float) -> None:
-    """Store that pages left their part at a time (Unix seconds); an earlier time stays."""
+    """Store that pages left their part at a time (Unix seconds); an earlier time stays.
+
+    No visit answers their hints any more.
+    """
     connection.execute(
         "UPDATE page SET left_at = ? WHERE left_at IS NULL"
         " AND page_id IN (SELECT value FROM json_each(?))",
         (at, json.dumps(list(page_ids))),
+    )
+    connection.execute(
+        "DELETE FROM hint WHERE page_id IN (SELECT value FROM json_each(?))",
+        (json.dumps(list(page_ids)),),
     )
 
 

@@ -340,14 +340,13 @@ async def test_a_question_that_is_withdrawn_costs_no_request_unless_a_poll_has_i
 @on_autojump_clock
 async def test_a_question_that_waits_for_its_own_turn_keeps_its_place():
     client = LendingClient([ApiResponse({"pages": PAGES}, None)] * 2, turn_in_s=50.0)
-    client.urgent = False  # the first one waits for its turn at once
     newer = pages_query(["Category:A"], titles=["Z"])
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(partial(client.ask, API, QUESTION, due=True, waits_s=8.0))
+        nursery.start_soon(partial(client.ask, API, QUESTION, due=True, waits_s=2.0))
         await trio.sleep(1.0)
-        client.urgent = True
         nursery.start_soon(partial(client.ask, API, newer, due=True, waits_s=8.0))
+        await trio.sleep(2.0)
         for _ in range(2):
-            await trio.sleep(1.0)
             await client.poll()
+            await trio.sleep(1.0)
     assert [each["titles"] for each in client.asked] == [["X|Y"], ["Z"]]

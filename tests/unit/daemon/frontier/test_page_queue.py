@@ -268,6 +268,7 @@ def test_an_image_that_is_replaced_during_its_visit_is_visited_again(is_first, a
     else:
         images.load_retry(601, NOW)
     assert images.take(NOW) == 601
+    assert images.under_way == {601}
     images.recall({601}, NOW + RETRY_S, changed_at=NOW)
     images.mark_recorded(601)
     images.retry(601, NOW + 24 * REST_S, gone_at=asked_at)

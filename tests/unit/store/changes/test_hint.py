@@ -8,7 +8,7 @@ from crawld.store import visit
 from crawld.store.changes import fan_out, freshness, hint, hint_answer, hint_source
 from crawld.store.changes.hint import PageHint, PollResult, UrlHint
 from crawld.store.changes.hint_answer import HintJudgement, VisitTimes
-from crawld.store.frontier import frontier, removal
+from crawld.store.frontier import frontier, left_pages, removal
 from crawld.store.frontier.removal import RemovalReport
 from tests.unit.store.rows import NOW, changed, found, unlike, url_hash
 
@@ -53,6 +53,17 @@ def test_an_outstanding_hint_tells_whether_its_page_is_reported_as_removed(
     assert len(removal.report(connection, 1, [report])) == 1
     rows = hint.list_outstanding(connection, limit=100)
     assert [(row.page_id, row.is_removed) for row in rows] == [(pages[0], False), (pages[1], True)]
+
+
+def test_pages_that_left_their_part_have_no_hints(connection, pages, source):
+    take(connection, source, *((page, NOW - 20, NOW - 10) for page in pages[:2]))
+    left_pages.put(connection, pages[1:], NOW - 5)
+    assert outstanding(connection) == pages[:1]
+    changes = [(page, NOW + 5, NOW + 6) for page in pages]
+    # The second returned, and its visit is under way.
+    under_way = {"under_way": (pages[1],), "at": NOW + 10}
+    assert take(connection, source, *changes, **under_way) == pages[:2]
+    assert outstanding(connection) == pages[:2]
 
 
 def stored(connection, source):
