@@ -16,6 +16,7 @@ Source: MediaWiki, API:RecentChanges, API:Logevents, API:Info, API:Embeddedin.
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -35,6 +36,9 @@ MAX_SEEN = 5_000
 
 VERSIONS = 10
 """Versions of a file that are compared; a file that has more since an upload affects its users."""
+
+SAME_REPORT_S = 3.0
+"""A version is so much older than the report of its upload at most, by two clocks."""
 
 _SHAPE = ("width", "height", "mime")
 
@@ -373,20 +377,24 @@ def template_users_query(
     return {**query, **(continuation or {})}
 
 
-def keeps_shape(response: ApiResponse, since: float) -> bool:
-    """Whether the versions of a file since a time look alike on pages: its users stay the same.
+def keeps_shape(response: ApiResponse, reported_at: float, since: float) -> bool:
+    """Whether a file was uploaded whose versions look alike on pages: its users stay the same.
 
-    A page has the size of a picture in its text. Of a file with one version, all users change.
+    A page has the size of a picture in its text. Of a file with one version, all users change, and
+    of one that was deleted, restored or moved.
 
     Args:
-        since: Unix seconds.
+        reported_at: time of the last report about the file, Unix seconds.
+        since: from when on the users may show each version, Unix seconds.
     """
     pages = rows_of(response.query, "pages")
     versions = [row for page in pages for row in rows_of(page, "imageinfo")]
-    changed = sum((timestamp_of(row) or since) >= since for row in versions)
-    compared = versions[: max(changed, 1) + 1]
-    shapes = {tuple(row.get(key) for key in _SHAPE) for row in compared}
-    return len(compared) > max(changed, 1) and len(shapes) == 1 and None not in shapes.pop()
+    times = [timestamp_of(row) or math.inf for row in versions]
+    if not times or times[0] < reported_at - SAME_REPORT_S:
+        return False
+    needed = sum(at >= since for at in times) + 1
+    shapes = {tuple(row.get(key) for key in _SHAPE) for row in versions[:needed]}
+    return len(versions) >= needed and len(shapes) == 1 and None not in shapes.pop()
 
 
 def read_template_users(response: ApiResponse) -> list[str]:

@@ -437,7 +437,7 @@ class FanOutSource(WikiSource):
         ]
         # The cursor of the versions of a file is left out.
         cursor = part_of(response, template_users_query(title, {}, is_file=is_file)).cursor
-        if is_file and keeps_shape(response, at - UPLOADS_S):
+        if is_file and keeps_shape(response, at, at - UPLOADS_S):
             changes, cursor = [], None
         more = cursor is not None and asked < MAX_TEMPLATE_REQUESTS
         rest = (

@@ -402,6 +402,9 @@ def file_users(*versions, cursor=None):
         ([(4, 300), (20, 300), (5000, 200)], True),
         ([(4, 300), (20, 300), (5000, 300)], False),
         ([(4, 300)], True),  # it is new
+        ([(5000, 300), (9000, 300)], True),  # it was restored
+        ([(9, 300), (9000, 300)], True),
+        ([(8, 300), (9000, 300)], False),
         ([], True),
         ([(4, None), (5000, None)], True),
     ],
