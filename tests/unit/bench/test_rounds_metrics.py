@@ -24,9 +24,11 @@ def joined(*runs):
 
 
 def test_wrong_verdicts_are_those_of_all_that_were_declared():
-    found = joined({"declared": 990.0}, {"declared": 10.0, "wrong_verdicts": 2.0})
+    found = joined(
+        {"declared": 990.0, "wrong_verdicts": 1.0}, {"declared": 10.0, "wrong_verdicts": 2.0}
+    )
     assert found["declared"] == 1_000.0
-    assert found["wrong_verdicts_per_1000"] == pytest.approx(2.0)
+    assert found["wrong_verdicts_per_1000"] == pytest.approx(3.0)
 
 
 def test_a_page_that_differs_counts_in_whatever_run():
