@@ -16,6 +16,7 @@ from crawld.store.frontier import (
     page_list,
     refusal,
     site,
+    tombstone,
     unvisited,
 )
 from crawld.store.frontier.frontier import PACKED, Caps
@@ -159,6 +160,36 @@ def test_rows_have_their_urls_by_the_rules_in_force(connection):
     assert stored(connection) == {"r1", "r2", "new", "same"}
     assert waiting(connection) == []
     assert faults(connection) == []
+
+
+@pytest.fixture
+def one_hash(monkeypatch):
+    """Give all URLs the same first hash."""
+    for module in (packed, packed_list):
+        monkeypatch.setattr(module, "url_hash", lambda url: 77)
+
+
+def test_packed_pages_of_one_hash_are_two_pages(connection, one_hash):
+    frontier.discover(connection, [found("r1"), found("r2")], CAPS)
+    pair = [found("a", url_hash=77), found("b", url_hash=77)]
+    assert len(frontier.discover(connection, pair, CAPS)) == 2
+    assert frontier.discover(connection, pair, CAPS) == []
+    assert waiting(connection) == ["a", "b"]
+    assert packed_list.find(connection, pair[1].url).url == pair[1].url
+    assert unpack(connection) == ["a", "b"]
+    assert frontier.discover(connection, pair, CAPS) == []
+    assert faults(connection) == []
+
+
+@pytest.mark.parametrize("caps", [CAPS, Caps()])
+def test_a_page_under_its_second_key_stays_one_when_the_first_is_purged(connection, one_hash, caps):
+    frontier.discover(connection, [found("r1"), found("r2")], CAPS)
+    pair = [found("a", url_hash=77), found("b", url_hash=77)]
+    frontier.discover(connection, pair, caps)
+    connection.execute("DELETE FROM page WHERE url_hash = 77")
+    connection.execute("DELETE FROM packed_key WHERE url_hash = 77")
+    tombstone.put(connection, pair[0].url, NOW, None)
+    assert frontier.discover(connection, pair, caps) == []
 
 
 def test_a_page_whose_new_url_is_packed_replaces_it(connection):
