@@ -36,8 +36,8 @@ def test_the_share_is_what_the_model_leaves_over_its_slope():
 
 def test_a_model_that_is_right_again_is_followed_again():
     waiting, rng = WaitingShare(), np.random.default_rng(4)
-    learn(waiting, rng, 2_000, lambda expected: 0.4)
-    learn(waiting, rng, 30_000, lambda expected: expected)
+    learn(waiting, rng, 6_000, lambda expected: 0.4)
+    learn(waiting, rng, 6_000, lambda expected: expected)
     assert waiting.share == ROUND_ROBIN_SHARE
 
 
