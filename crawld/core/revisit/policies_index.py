@@ -271,7 +271,14 @@ class IndexPolicy(PageSet):
             fresh = 0.5 * since
         expected = self._pages.table.expected_share(age, scale, since)
         if self._waiting.record(expected, min(fresh / since, 1.0)):
-            self._pages.more_for_waiting = self._waiting.share - ROUND_ROBIN_SHARE
+            self._weigh_waiting()
+
+    def _weigh_waiting(self) -> None:
+        """Let waiting count as learned; where hints come, they tell what the model does not."""
+        hinted = self._coverage.missed_share < 1.0
+        more = 0.0 if hinted else self._waiting.share - ROUND_ROBIN_SHARE
+        if more != self._pages.more_for_waiting:
+            self._pages.more_for_waiting = more
             self._queue.revalue()
 
     def release(self, page: int) -> None:
@@ -299,6 +306,7 @@ class IndexPolicy(PageSet):
                 within this time is no evidence.
         """
         self._coverage = Coverage(missed_share, lag_s)
+        self._weigh_waiting()
 
     @property
     def due_at(self) -> float:

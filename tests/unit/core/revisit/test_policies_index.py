@@ -82,6 +82,24 @@ def test_a_changing_page_is_visited_more_than_one_that_never_changes():
     assert turns.count(1) > turns.count(2) > 0
 
 
+def test_waiting_counts_for_more_only_while_no_hints_come():
+    policy = loaded(40)
+    before = policy.visit_values([3], NOW)
+    for step in range(400):
+        at = NOW + step * DAY
+        page = policy.select(at)
+        # Half of the visits find a change in the middle, whatever the model says.
+        changed = step % 2 == 0
+        policy.record_visit(page, at, VisitObservation(changed, (at - 6 * DAY,) if changed else ()))
+    after = policy.visit_values([3], at + DAY)
+    policy.set_coverage(0.1, 60.0)
+    hinted = policy.visit_values([3], at + DAY)
+    policy.set_coverage(1.0, 0.0)
+    assert before > 0
+    assert after > 1.5 * hinted
+    assert policy.visit_values([3], at + DAY) == after
+
+
 def test_importance_multiplies_the_value():
     policy = IndexPolicy()
     policy.load([1, 2, 3, 4], np.full(4, NOW), [1.0, 1.0, 8.0, 0.0])
