@@ -217,10 +217,12 @@ class ContentConfig(ConfigTable):
         "Pages of each host that are fetched twice, one host delay apart, to learn what differs "
         "on every fetch.",
         unit="pages",
+        restart=True,
     )
     check_share: Share = key(
         0.05,
         "Share of the conditional requests sent without conditions, to detect false validators.",
+        restart=True,
     )
 
 
@@ -239,13 +241,18 @@ class ScheduleConfig(ConfigTable):
         "next request waits. Unset: no limit.",
         unit="bytes per second",
     )
-    discovery_share: Share = key(0.5, "Share of the slots for new pages while revisits are due.")
+    discovery_share: Share = key(
+        0.5, "Share of the slots for new pages while revisits are due.", restart=True
+    )
     requisite_share: Share = key(
-        0.3, "Share of a host's slots for images, styles and scripts while pages wait too."
+        0.3,
+        "Share of a host's slots for images, styles and scripts while pages wait too.",
+        restart=True,
     )
     min_revisit_s: Seconds = key(
         3_600.0,
         "Shortest time between two visits of one page; hints from a reliable source override it.",
+        restart=True,
     )
     policy: PolicyName = key(
         "index",

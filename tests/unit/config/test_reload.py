@@ -27,9 +27,12 @@ def test_each_change_needs_a_restart_or_not():
     assert runtime_changes(old, new) == [
         "daemon.log_level",
         "politeness.host_delay_s",
-        "schedule.discovery_share",
         "site.a.max_depth",
         "site.b",
         "site.gone",
     ]
-    assert restart_needed(old, new) == ["daemon.db", "daemon.max_in_flight"]
+    assert restart_needed(old, new) == [
+        "daemon.db",
+        "daemon.max_in_flight",
+        "schedule.discovery_share",
+    ]
