@@ -11,7 +11,7 @@ The events are in the file until they are applied, so that a kill loses none.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Final
@@ -84,12 +84,13 @@ class _Asked:
 
     Attributes:
         entered: pages that entered or left categories that a site follows.
-        titles: titles that were created, deleted, restored, imported or made redirects.
+        titles: titles that were created, deleted, restored, imported or made redirects, with the
+            wiki's numbers of the pages that they had then.
         followed: the categories that some site follows.
     """
 
     entered: tuple[WikiEvent, ...]
-    titles: tuple[str, ...]
+    titles: Mapping[str, frozenset[int]]
     followed: tuple[str, ...]
 
     @classmethod
@@ -102,9 +103,18 @@ class _Asked:
             and each.page_number is not None
             and any(scope.follows(each.title) for scope in scopes)
         )
-        titles = dict.fromkeys(each.title for each in events if each.kind == "page")
+        titles: dict[str, frozenset[int]] = {}
+        for each in events:
+            if each.kind == "page":
+                own = frozenset(() if each.page_number is None else (each.page_number,))
+                titles[each.title] = titles.get(each.title, frozenset()) | own
         followed = frozenset[str]().union(*(scope.followed or () for scope in scopes))
-        return cls(tuple(entered), tuple(titles), tuple(sorted(followed)))
+        return cls(tuple(entered), titles, tuple(sorted(followed)))
+
+    def was_moved(self, page: MemberPage) -> bool:
+        """Whether a title leads away from its page, whose rename is not reported yet."""
+        before = self.titles.get(page.title, frozenset())
+        return len(before) > 0 and page.is_redirect and page.number not in before
 
     @property
     def entered_categories(self) -> list[str]:
@@ -333,10 +343,12 @@ class WikiEventsJob(BackgroundWork):
             pages = [page for page in pages if page.number in own]
             redirects += await self._set_categories(row, site_id, scope, pages, categories)
         if asked.titles:
-            pages = await ask_pages(ask, asked.followed, titles=asked.titles)
+            pages = await ask_pages(ask, asked.followed, titles=list(asked.titles))
             if isinstance(pages, ApiTrouble):
                 return pages
             followed = sorted(scope.followed or ())
+            # Its part and its history follow the rename.
+            pages = [page for page in pages if not asked.was_moved(page)]
             redirects += await self._set_pages(row, site_id, scope, pages, followed)
         if redirects:
             found = await resolve_titles(ask, redirects)

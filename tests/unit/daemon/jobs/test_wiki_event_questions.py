@@ -50,6 +50,7 @@ class Job(WikiEventsJob):
         self.answers_at = self.began_at + answers_in_s
         self.stored, self.doubts, self.asked, self.renamed = [], [], [], []
         self.closed, self.numbers = closed, itertools.count(1)
+        self.pages, self.judged = [], []
         context = CrawlContext(state, self, Clock(), None, None, None, Config)
         super().__init__(context, self, list_again=lambda: None, doubt=self.doubts.append)
         nothing = trio.lowlevel.checkpoint
@@ -66,7 +67,7 @@ class Job(WikiEventsJob):
             await (trio.Event() if unless is None else unless).wait()
         if self.closed or (unless is not None and unless.is_set()):
             return ApiTrouble(TroubleKind.HELD, "it was not sent")
-        return ApiResponse({"pages": []})
+        return ApiResponse({"pages": self.pages})
 
     @property
     def now_s(self):
@@ -83,6 +84,7 @@ class Job(WikiEventsJob):
         self.renamed += [(self.now_s, event.title) for event in events]
 
     async def _set_pages(self, row, site_id, scope, pages, followed):
+        self.judged += [page.title for page in pages]
         return []
 
 
@@ -127,3 +129,25 @@ async def test_a_wiki_that_may_not_be_asked_is_asked_again_later(reports):
         job.report(*[move("X")] * reports)
     assert [each.event.title for each in job.stored] == ["A"]
     assert job.every_s > 0.0
+
+
+@pytest.mark.parametrize(
+    ("number", "redirect", "judged"),
+    [(5, False, ["X"]), (5, True, ["X"]), (35, True, []), (35, False, ["X"])],
+)
+@on_autojump_clock
+async def test_a_page_that_was_moved_meanwhile_waits_for_its_rename(number, redirect, judged):
+    job = Job(answers_in_s=1.0)
+    job.pages = [{"pageid": number, "title": "X", "redirect": redirect}]
+    job.report(WikiEvent("page", "X", 1.0, page_number=5))
+    await job.run()
+    assert (job.judged, job.stored) == (judged, [])
+
+
+@on_autojump_clock
+async def test_a_title_reported_without_a_page_is_judged():
+    job = Job("X", answers_in_s=1.0)
+    job.pages = [{"pageid": 35, "title": "X", "redirect": True}]
+    job.report(WikiEvent("page", "Y", 1.0, page_number=5))
+    await job.run()
+    assert job.judged == ["X"]
