@@ -11,6 +11,9 @@ from dataclasses import dataclass
 
 from crawld.core.page import GOOD_COPY, Failure, Outcome
 
+REDIRECT_STATUSES = frozenset({301, 302, 303, 307, 308})
+"""Statuses that send the client to the Location (RFC 9110, section 15.4)."""
+
 RETRY_BASE_S = 60.0
 """Wait after a transient failure; doubles with each failure in a row."""
 
@@ -118,7 +121,7 @@ def judge_response(response: ResponseFacts) -> Judgement:
         return Judgement(Outcome.UNCHANGED if same else Outcome.CHANGED)
     if status == 304:
         return _not_modified(response)
-    if status in (301, 302, 303, 307, 308):
+    if status in REDIRECT_STATUSES:
         return _redirect(response)
     if status in (404, 410):
         return Judgement(Outcome.GONE, detail=f"status {status}")

@@ -12,14 +12,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
+from crawld.core.outcome import REDIRECT_STATUSES
 from crawld.core.page import Failure
 from crawld.net.errors import FetchError
 from crawld.net.exchange import Headers, header_value
 
 MAX_HEADER_LINES = 1_000
 """Lines of a response header. Pages have some thirty; each costs time at every look-up."""
-
-REDIRECT_STATUSES = frozenset({301, 302, 303, 307, 308})
 
 _BODILESS = frozenset({204, 304})
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 
+from crawld.core.outcome import REDIRECT_STATUSES
 from crawld.core.robots import ROBOTS_MAX_BYTES, ROBOTS_MAX_REDIRECTS, RobotsVerdict, judge_status
 from crawld.core.url import canonicalize
 from crawld.errors import InvalidUrlError
@@ -28,8 +29,6 @@ WaitTurn = Callable[[str], Awaitable[None]]
 
 Fetch = Callable[[FetchRequest], Awaitable[FetchResponse | FetchFailure]]
 """Sends a request."""
-
-_REDIRECTS = frozenset({301, 302, 303, 307, 308})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,7 +87,7 @@ async def fetch_robots(
 
 
 def _redirect(result: FetchResponse | FetchFailure, url: str) -> str | None:
-    if result.status not in _REDIRECTS:
+    if result.status not in REDIRECT_STATUSES:
         return None
     location = result.header("location")
     if location is None:

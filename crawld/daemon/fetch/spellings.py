@@ -12,6 +12,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import Final
 
+from crawld.core.outcome import REDIRECT_STATUSES
 from crawld.core.robots import Robots
 from crawld.core.url import canonicalize, split_url
 from crawld.errors import InvalidUrlError
@@ -19,8 +20,6 @@ from crawld.net.exchange import FetchResponse
 
 MOST_SPELLINGS: Final = 10_000
 """Pages whose spelling is remembered, the most recently used."""
-
-_REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
 
 
 class AskedSpellings:
@@ -60,7 +59,7 @@ class AskedSpellings:
 
     def _wanted(self, url: str, response: FetchResponse) -> str | None:
         """Return another spelling of a page to which a response redirects; None: it does not."""
-        location = response.header("location") if response.status in _REDIRECTS else None
+        location = response.header("location") if response.status in REDIRECT_STATUSES else None
         if not location:
             return None
         asked = self._of.get(url, url)

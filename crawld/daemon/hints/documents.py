@@ -18,6 +18,7 @@ from typing import Final
 import structlog
 import trio
 
+from crawld.core.outcome import REDIRECT_STATUSES
 from crawld.core.politeness import parse_retry_after
 from crawld.core.robots import Robots
 from crawld.core.url import canonicalize, split_url
@@ -46,7 +47,6 @@ log = structlog.get_logger(__name__)
 MAX_REDIRECTS: Final = 4
 
 _ACCEPT: Final = "application/xml, text/xml, application/rss+xml, application/atom+xml, */*;q=0.5"
-_REDIRECT_STATUSES: Final = frozenset({301, 302, 303, 307, 308})
 _ENDLESS: Final = FetchLimits(total_s=inf, max_wire_bytes=2**62, max_body_bytes=2**62)
 _BACK_OFF_STATUSES: Final = frozenset({429, 500, 502, 503, 504})
 
@@ -303,7 +303,7 @@ class DocumentFetcher(BackgroundWork):
 
 def _target(response: FetchResponse | FetchFailure, url: str) -> str | None:
     location = response.header("location")
-    if response.status not in _REDIRECT_STATUSES or not location:
+    if response.status not in REDIRECT_STATUSES or not location:
         return None
     try:
         return canonicalize(location, url, of_page=False)

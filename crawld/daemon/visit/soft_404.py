@@ -16,7 +16,7 @@ import structlog
 import trio
 
 from crawld.core.content.analysis import analyse
-from crawld.core.outcome import Judgement
+from crawld.core.outcome import REDIRECT_STATUSES, Judgement
 from crawld.core.page import Outcome, PageState
 from crawld.core.robots import Robots
 from crawld.core.soft_404 import (
@@ -170,7 +170,7 @@ class Soft404Check:
         if response.status in (200, 203):
             return Soft404Probe(now, sketch=await self._sketch_of(response, url))
         location = response.header("location")
-        if response.status in (301, 302, 303, 307, 308) and location:
+        if response.status in REDIRECT_STATUSES and location:
             try:
                 return Soft404Probe(now, redirect_url=canonicalize(location, url))
             except InvalidUrlError:
