@@ -337,13 +337,20 @@ def location_of(canonical: str) -> str:
 
 def url_hash(canonical: str) -> int:
     """Return the 64-bit xxh3 of a canonical URL as a signed integer, for SQLite."""
-    value = xxhash.xxh3_64_intdigest(canonical.encode())
-    return value if value < 1 << 63 else value - (1 << 64)
+    return _signed(xxhash.xxh3_64_intdigest(canonical.encode()))
 
 
 def second_hash(canonical: str) -> int:
     """Return another 64-bit hash of a canonical URL (xxh64), as a signed integer."""
-    value = xxhash.xxh64_intdigest(canonical.encode())
+    return _signed(xxhash.xxh64_intdigest(canonical.encode()))
+
+
+def url_keys(canonical: str) -> tuple[int, int]:
+    """Return the key of a URL within its host, and its key where another URL has the first."""
+    return url_hash(canonical), second_hash(canonical)
+
+
+def _signed(value: int) -> int:
     return value if value < 1 << 63 else value - (1 << 64)
 
 

@@ -187,7 +187,7 @@ class _ZimFile:
         return None if version_id is None else walk.copy(self._connection, version_id)
 
     def _read_body(self, url: str) -> bytes | None:
-        page = lookup.find(self._connection, split_url(url).host, url_hash(url), url)
+        page = lookup.find(self._connection, url)
         try:
             copy = None if page is None else self._shown_copy(page.page_id)
         except CorruptDatabaseError:

@@ -27,7 +27,6 @@ from crawld.core.content.rewrite import Locate, charset_after, rewrite_css, rewr
 from crawld.core.content.url_kind import UrlKind
 from crawld.core.display import iso_text, rough_ago_text
 from crawld.core.page import Outcome, PageState
-from crawld.core.url import split_url, url_hash
 from crawld.store.frontier.removal import Removal
 from crawld.store.mirror import lookup
 from crawld.store.mirror.lookup import PageLookup
@@ -221,7 +220,7 @@ def page_reply(
 
 def find_page(connection: apsw.Connection, url: str) -> PageLookup | None:
     """Return a page by its canonical URL."""
-    return lookup.find(connection, split_url(url).host, url_hash(url), url)
+    return lookup.find(connection, url)
 
 
 def is_shown(connection: apsw.Connection, url: str) -> bool:

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
+from crawld.core import url as url_rules
 from crawld.core.page import PageState
 from crawld.store import doctor
 from crawld.store.engine import migrate
@@ -201,7 +202,7 @@ class PackedMachine(RuleBasedStateMachine):
     def each_page_is_found_and_listed(self):
         for key, model in self.known.items():
             url = url_of(key)
-            record = page.by_url(self.connection, key[0], frontier.url_hash(url), url)
+            record = page.by_url(self.connection, url)
             assert (record.url, record.depth, record.site_id) == (
                 url,
                 model["depth"],
@@ -241,9 +242,8 @@ class CollidingMachine(PackedMachine):
     @initialize()
     def shorten(self):
         self.patched = pytest.MonkeyPatch()
-        for module in (packed, packed_list, frontier):
+        for module in (url_rules, packed, frontier):
             self.patched.setattr(module, "url_hash", short_hash)
-        self.patched.setattr(page, "hash_of", short_hash)
 
     def teardown(self):
         if hasattr(self, "patched"):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from starlette.exceptions import HTTPException
 
 from crawld.core.timestamps import parse_timestamp
-from crawld.core.url import canonicalize_given, split_url, url_hash
+from crawld.core.url import canonicalize_given
 from crawld.daemon.daemon import Daemon
 from crawld.errors import InvalidUrlError, OperatorError
 from crawld.store.frontier import host as host_rows
@@ -25,9 +25,7 @@ def canonical(url: str) -> str:
 async def known_page(daemon: Daemon, url: str) -> PageRecord:
     """Return the page of a URL; respond 404 if it is unknown."""
     wanted = canonical(url)
-    record = await daemon.database.read(
-        page_rows.by_url, split_url(wanted).host, url_hash(wanted), wanted
-    )
+    record = await daemon.database.read(page_rows.by_url, wanted)
     if record is None:
         raise HTTPException(404, f"{wanted} is not known")
     return record

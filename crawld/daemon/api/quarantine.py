@@ -7,7 +7,7 @@ from fastapi import APIRouter
 from starlette.exceptions import HTTPException
 
 from crawld.core.revisit.due import AT_ONCE
-from crawld.core.url import split_url, url_hash
+from crawld.core.url import split_url
 from crawld.daemon.api.lookup import canonical
 from crawld.daemon.api.schemas.status import Done, QuarantinedPage, QuarantineReleaseForm
 from crawld.daemon.daemon import Daemon
@@ -44,7 +44,7 @@ def quarantine_routes(daemon: Daemon) -> APIRouter:
 async def _visit_next(daemon: Daemon, url: str) -> None:
     """Give a page the next turn of its host."""
     host = daemon.state.hosts.get(split_url(url).host)
-    page = await daemon.database.read(page_rows.by_url, split_url(url).host, url_hash(url), url)
+    page = await daemon.database.read(page_rows.by_url, url)
     if host is None or page is None:
         return
     queue = daemon.state.pages_of(host, page.site_id, requisites=page.requisite)

@@ -19,7 +19,7 @@ from crawld.core.page import Outcome, PageState
 from crawld.core.politeness import Backoff, base_delay_s, clamp_restored
 from crawld.core.robots import Robots, RobotsVerdict, deciding_line
 from crawld.core.traps import detect_trap
-from crawld.core.url import Url, split_url, url_hash
+from crawld.core.url import Url, split_url
 from crawld.core.url_growth import UrlGrowth, wildcard
 from crawld.core.why.facts import (
     AHEAD_SHOWN,
@@ -94,7 +94,7 @@ def read_facts(connection: apsw.Connection, question: Question) -> UrlFacts:
     url, now = question.url, question.now
     parts = split_url(url)
     purged = tombstone.get(connection, url)
-    record = page_rows.by_url(connection, parts.host, url_hash(url), url)
+    record = page_rows.by_url(connection, url)
     if record is not None and record.url != url:  # a former URL of the page
         return read_facts(connection, replace(question, url=record.url))
     row = host_rows.by_name(connection, parts.host)
@@ -347,7 +347,7 @@ def _page(connection: apsw.Connection, record: PageRecord, now: float) -> PageFa
 def _is_page(connection: apsw.Connection, url: str | None) -> bool:
     if url is None:
         return False
-    return page_rows.by_url(connection, split_url(url).host, url_hash(url), url) is not None
+    return page_rows.by_url(connection, url) is not None
 
 
 def _refusal(connection: apsw.Connection, parts: Url) -> RefusalFacts | None:

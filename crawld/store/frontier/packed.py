@@ -27,7 +27,7 @@ from typing import Final, NamedTuple
 import apsw
 
 from crawld.core.page import PageState
-from crawld.core.url import second_hash, split_url, url_hash
+from crawld.core.url import second_hash, split_url, url_hash, url_keys
 from crawld.store.engine.in_parts import PART_ROWS, InParts
 from crawld.store.frontier import host as host_rows
 from crawld.store.frontier import packed_block, page_counts, tombstone
@@ -111,7 +111,7 @@ def free_key(connection: apsw.Connection, host_id: int, url: str) -> int | None:
 
     A packed page of the URL is removed.
     """
-    for key in (url_hash(url), second_hash(url)):
+    for key in url_keys(url):
         row = connection.execute(_ROW, (host_id, key)).get
         if row == url:
             return None
@@ -128,7 +128,7 @@ def free_key(connection: apsw.Connection, host_id: int, url: str) -> int | None:
 
 def find(connection: apsw.Connection, host_id: int, url: str) -> tuple[int, PackedKey] | None:
     """Return key and what is known of the packed page of a URL; None: it is not packed."""
-    for key in (url_hash(url), second_hash(url)):
+    for key in url_keys(url):
         known = keys_of(connection, host_id, [key]).get(key)
         if known is not None and known.is_of(url):
             return key, known
@@ -275,7 +275,7 @@ def _take(connection: apsw.Connection, queue: Queue, url: str) -> int | None:
     """Remove the key of an entry and return it; None: the entry is void."""
     host_id, site_id, depth = queue
     check = check_of(url)
-    for key in (url_hash(url), second_hash(url)):
+    for key in url_keys(url):
         connection.execute(_TAKE, (host_id, key, site_id, depth, check))
         if connection.changes():
             return key

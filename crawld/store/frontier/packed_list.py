@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 import apsw
 
 from crawld.core.page import PageState
-from crawld.core.url import second_hash, split_url, url_hash
+from crawld.core.url import split_url, url_keys
 from crawld.store.frontier import packed, packed_block, page_counts
 from crawld.store.frontier.packed_block import PackedPage, Queue
 
@@ -160,17 +160,19 @@ def _valid(connection: apsw.Connection, place: _Place) -> list[WaitingPage]:
     """Return the entries of a block that are not void."""
     pages = packed_block.read(connection, place.block_id)
     host_id, site_id, depth = place.queue
-    by_hash = [url_hash, second_hash]
-    keys = [
-        packed.keys_of(connection, host_id, [each(page.url) for page in pages]) for each in by_hash
-    ]
+    keys = [url_keys(page.url) for page in pages]
+    known = packed.keys_of(connection, host_id, [key for own in keys for key in own])
 
-    def is_valid(page: PackedPage) -> bool:
-        of = (known.get(each(page.url)) for known, each in zip(keys, by_hash, strict=True))
+    def is_valid(page: PackedPage, own: tuple[int, int]) -> bool:
+        of = (known.get(key) for key in own)
         found = next((key for key in of if key is not None and key.is_of(page.url)), None)
         return found is not None and (found.site_id, found.depth) == (site_id, depth)
 
-    return [_listed(place, position, page) for position, page in enumerate(pages) if is_valid(page)]
+    return [
+        _listed(place, position, page)
+        for position, (page, own) in enumerate(zip(pages, keys, strict=True))
+        if is_valid(page, own)
+    ]
 
 
 def _listed(place: _Place, position: int, page: PackedPage) -> WaitingPage:

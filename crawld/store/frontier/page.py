@@ -8,8 +8,7 @@ import apsw
 
 from crawld.core.change.section import section_of
 from crawld.core.page import Failure, Grace, Outcome, PageState
-from crawld.core.url import second_hash, split_url, target_of
-from crawld.core.url import url_hash as hash_of
+from crawld.core.url import split_url, target_of, url_keys
 from crawld.store.changes import model
 from crawld.store.frontier import packed_list, page_counts, page_name
 from crawld.store.frontier.packed_list import WaitingPage
@@ -120,16 +119,16 @@ def for_visit(connection: apsw.Connection, page_id: int) -> PageRecord | None:
     return page
 
 
-def by_url(connection: apsw.Connection, host: str, url_hash: int, url: str) -> PageRecord | None:
+def by_url(connection: apsw.Connection, url: str) -> PageRecord | None:
     """Return the page of a canonical URL, or of its former one; None if it is not known.
 
     A packed page has a number (`packed_list`) instead of a page_id.
     """
+    host = split_url(url).host
     sql = f"{_BY_URL} AND url_hash IN (?, ?) AND url = ?"
-    row = connection.execute(sql, (host, url_hash, second_hash(url), url)).fetchone()
+    row = connection.execute(sql, (host, *url_keys(url), url)).fetchone()
     if row is None and (current := page_name.current_url(connection, url)) is not None:
-        key = hash_of(current)
-        row = connection.execute(sql, (host, key, second_hash(current), current)).fetchone()
+        row = connection.execute(sql, (host, *url_keys(current), current)).fetchone()
     if row is not None:
         return _record(row)
     waiting = packed_list.find(connection, url)
@@ -185,10 +184,9 @@ WHERE host_id = (SELECT host_id FROM host WHERE host = ?) AND url_hash IN (?, ?)
 def id_of(connection: apsw.Connection, url: str) -> int | None:
     """Return the page_id of a canonical URL, or of its former one; None: unknown, or packed."""
     host = split_url(url).host
-    found: int | None = connection.execute(_ID_OF, (host, hash_of(url), second_hash(url), url)).get
+    found: int | None = connection.execute(_ID_OF, (host, *url_keys(url), url)).get
     if found is None and (current := page_name.current_url(connection, url)) is not None:
-        keys = hash_of(current), second_hash(current)
-        found = connection.execute(_ID_OF, (host, *keys, current)).get
+        found = connection.execute(_ID_OF, (host, *url_keys(current), current)).get
     return found
 
 

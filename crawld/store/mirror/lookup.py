@@ -10,8 +10,7 @@ import apsw
 
 from crawld.core.display import SHOWN_TITLE_CHARACTERS
 from crawld.core.page import PageState
-from crawld.core.url import second_hash
-from crawld.core.url import url_hash as hash_of
+from crawld.core.url import split_url, url_keys
 from crawld.store.frontier import page_name
 
 
@@ -67,12 +66,12 @@ _ORIGINS: Final = 4_096
 """Origins kept in memory."""
 
 
-def find(connection: apsw.Connection, host: str, url_hash: int, url: str) -> PageLookup | None:
+def find(connection: apsw.Connection, url: str) -> PageLookup | None:
     """Return the page of a canonical URL, or of its former one; None if it is not known."""
-    row = connection.execute(_FIND, (host, url_hash, second_hash(url), url)).fetchone()
+    host = split_url(url).host
+    row = connection.execute(_FIND, (host, *url_keys(url), url)).fetchone()
     if row is None and (current := page_name.current_url(connection, url)) is not None:
-        keys = hash_of(current), second_hash(current)
-        row = connection.execute(_FIND, (host, *keys, current)).fetchone()
+        row = connection.execute(_FIND, (host, *url_keys(current), current)).fetchone()
     return _page(row) if row else None
 
 

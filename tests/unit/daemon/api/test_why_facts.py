@@ -6,7 +6,6 @@ import pytest
 
 from crawld.config.model import Config
 from crawld.config.site import SiteConfig
-from crawld.core.url import split_url, url_hash
 from crawld.daemon.api.why_answer import answer
 from crawld.daemon.api.why_facts import VISITS_SHOWN, Question, read_facts
 from crawld.daemon.frontier.site import activate
@@ -117,7 +116,7 @@ def test_the_copy_of_a_page_that_left_its_part_is_not_called_the_newest(
     opened, deleted_pages, note
 ):
     connection = opened(1)
-    found = page_rows.by_url(connection, split_url(URL).host, url_hash(URL), URL)
+    found = page_rows.by_url(connection, URL)
     assert found is not None
     page_id = found.page_id
     with connection:

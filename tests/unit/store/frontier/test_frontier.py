@@ -51,9 +51,9 @@ def test_two_urls_of_one_hash_are_two_pages(connection, together):
     assert paths(new) == ["a", "b"]
     assert frontier.discover(connection, pair) == []
     assert refusal.totals(connection) == {}
-    record = page.by_url(connection, "example.org", 77, "https://example.org/b")
+    record = page.by_url(connection, "https://example.org/b")
     assert record.page_id == new[1].page_id == page.id_of(connection, "https://example.org/b")
-    assert lookup.find(connection, "example.org", 77, record.url).page_id == record.page_id
+    assert lookup.find(connection, record.url).page_id == record.page_id
 
 
 @pytest.mark.parametrize("together", [True, False])

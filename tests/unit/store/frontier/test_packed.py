@@ -2,6 +2,7 @@
 
 import pytest
 
+from crawld.core import url as url_rules
 from crawld.core.page import Outcome, PageState
 from crawld.errors import CorruptDatabaseError
 from crawld.store import doctor, visit
@@ -142,7 +143,7 @@ def test_rows_keep_what_the_link_told(connection):
         connection, [found("a", depth=4, referrer_id=referrer.page_id, at=NOW + 0.25)], CAPS
     )
     unpack(connection, importance=lambda url: 7.0)
-    row = page.by_url(connection, "example.org", found("a").url_hash, "https://example.org/a")
+    row = page.by_url(connection, "https://example.org/a")
     assert (row.depth, row.referrer_id, row.discovered_at) == (4, referrer.page_id, NOW + 0.25)
     assert (row.state, row.importance, row.origin) == ("discovered", 7.0, "https://example.org")
     assert page.for_visit(connection, row.page_id) is not None
@@ -165,7 +166,7 @@ def test_rows_have_their_urls_by_the_rules_in_force(connection):
 @pytest.fixture
 def one_hash(monkeypatch):
     """Give all URLs the same first hash."""
-    for module in (packed, packed_list):
+    for module in (url_rules, packed):
         monkeypatch.setattr(module, "url_hash", lambda url: 77)
 
 

@@ -7,7 +7,7 @@ from crawld.core.robots import RobotsVerdict
 from crawld.store import visit as visits
 from crawld.store.frontier import frontier, host, load, page, site
 from crawld.store.frontier.host import OriginRobots
-from tests.unit.store.rows import NOW, changed, found, url_hash
+from tests.unit.store.rows import NOW, changed, found
 
 
 def test_a_site_keeps_its_number_through_every_change(connection):
@@ -76,9 +76,9 @@ def test_excluded_pages_are_readmitted_to_their_former_states(connection):
 def test_a_page_is_found_by_its_url(connection):
     frontier.discover(connection, [found("a")])
     url = "https://example.org/a"
-    assert page.by_url(connection, "example.org", url_hash(url), url).page_id == 1
-    assert page.by_url(connection, "example.org", url_hash(url), url + "x") is None
-    assert page.by_url(connection, "none", url_hash(url), url) is None
+    assert page.by_url(connection, url).page_id == 1
+    assert page.by_url(connection, url + "x") is None
+    assert page.by_url(connection, "https://none.example/a") is None
     assert page.for_visit(connection, 99) is None
 
 

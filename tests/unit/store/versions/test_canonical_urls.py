@@ -52,8 +52,8 @@ def walk(connection, sorting=(), *, slices=None):
 def found_at(connection, path):
     """Return the page that answers under a URL: its number and its URL."""
     wanted = url(path)
-    known = lookup.find(connection, "example.org", url_hash(wanted), wanted)
-    record = page.by_url(connection, "example.org", url_hash(wanted), wanted)
+    known = lookup.find(connection, wanted)
+    record = page.by_url(connection, wanted)
     assert page.id_of(connection, wanted) == (known and known.page_id)
     assert (record and record.page_id) == (known and known.page_id)
     return known and (known.page_id, known.url.removeprefix(url("")))

@@ -9,7 +9,7 @@ from crawld.store.versions import pin, purge, search_index
 from crawld.store.versions import version as versions
 from crawld.store.versions.retention import DAY_S
 from tests.unit.store.revisions import compact, contents, record_page
-from tests.unit.store.rows import NOW, changed, discover_in_full, found, unlike, url_hash
+from tests.unit.store.rows import NOW, changed, discover_in_full, found, unlike
 
 SECRET = b"the secret of Mx Wurzelschmidt"
 COMMON = b"".join(b"<p>paragraph %d of every page</p>" % number for number in range(300))
@@ -116,7 +116,7 @@ def test_a_visit_in_progress_restores_nothing(connection):
     page_id = record_page(connection, "secret", edits(SECRET, 1))
     purge.purge(connection, URL, NOW)
     assert visit.record(connection, changed(page_id, SECRET)).visit_id is None
-    assert pages.by_url(connection, "example.org", url_hash(URL), URL) is None
+    assert pages.by_url(connection, URL) is None
 
 
 def test_redirects_to_a_purged_page_are_deleted(connection):
