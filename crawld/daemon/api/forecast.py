@@ -55,7 +55,6 @@ MIN_CHANGES: Final = 3
 """A page with no more exact changes is described by its change model."""
 
 YEAR_S: Final = 365 * DAY_S
-SHORTEST_DELAY_S: Final = 1e-3
 _BUDGET_LEAST, _BUDGET_MOST = 1e-6, 1e6
 
 
@@ -180,7 +179,7 @@ def _sites_on_hosts(daemon: Daemon, what: str | None) -> list[_SiteOnHost]:
         _SiteOnHost(
             host.host_id,
             site_id,
-            max(host.base_delay_s(), SHORTEST_DELAY_S, daemon.state.rates.spacing_s(host.slot)),
+            daemon.state.rates.usual_turn_every_s(host),
             len(host.pages),
         )
         for host in daemon.state.hosts.values()

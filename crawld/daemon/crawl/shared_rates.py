@@ -38,6 +38,9 @@ MOST_KEPT_S: Final = 30 * 86_400.0
 COUNT_S: Final = 10.0
 """How often the hosts that share a rate are counted."""
 
+LEAST_TURN_S: Final = 1e-3
+"""Shortest time between two turns of a host in plans: a delay may be 0."""
+
 META_KEY: Final = "rate_limits"
 
 WHOLE: Final = "[schedule]"
@@ -192,10 +195,11 @@ class SharedRates:
 
     def turn_every_s(self, host: HostState) -> float:
         """Return the time between two turns of a host: its delay, or what its gates leave it."""
-        delay_s = host.delay_s()
-        if not host.slot.gates:
-            return delay_s
-        return max(delay_s, self.spacing_s(host.slot))
+        return max(host.delay_s(), self.spacing_s(host.slot))
+
+    def usual_turn_every_s(self, host: HostState) -> float:
+        """Return the same without a back-off; never 0, so that it can be divided by."""
+        return max(host.base_delay_s(), LEAST_TURN_S, self.spacing_s(host.slot))
 
     def spacing_s(self, slot: HostSlot) -> float:
         """Return the time between two turns of a host if all that share its gates want theirs."""

@@ -15,8 +15,6 @@ from crawld.daemon.pacing import LoopSlices, parts_of
 SHOWN: Final = 20
 """Most hosts in back-off that are named."""
 
-SHORTEST_DELAY_S: Final = 1e-3
-
 
 @dataclass(frozen=True, slots=True)
 class BackingOff:
@@ -59,11 +57,7 @@ async def summarize_hosts(daemon: Daemon) -> HostsSummary:
             if host.backoff.level or host.backoff.closed_until is not None:
                 troubled.append(host)
             if not host.paused:
-                permitted += 1.0 / max(
-                    host.base_delay_s(),
-                    SHORTEST_DELAY_S,
-                    daemon.state.rates.spacing_s(host.slot),
-                )
+                permitted += 1.0 / daemon.state.rates.usual_turn_every_s(host)
         await slices.pause()
     worst = heapq.nlargest(SHOWN, troubled, key=lambda host: host.delay_s())
     await trio.lowlevel.checkpoint()

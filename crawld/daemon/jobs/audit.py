@@ -158,8 +158,7 @@ class AuditJob(BackgroundWork):
         )
 
     def _slot_s(self, host: HostState) -> float:
-        spacing_s = self._state.rates.spacing_s(host.slot)
-        return max(host.base_delay_s(), self._least_delay_s, spacing_s)
+        return max(self._state.rates.usual_turn_every_s(host), self._least_delay_s)
 
     async def _draw_until(
         self, count_at: float, sites: list[_Site], nursery: trio.Nursery, found: list[AuditResult]

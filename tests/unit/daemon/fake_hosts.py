@@ -7,6 +7,7 @@ import trio
 from trio.testing import MockClock
 
 from crawld.core.turn_order import Lane
+from crawld.daemon.crawl.shared_rates import LEAST_TURN_S
 from crawld.daemon.schedule.schedule import Schedule
 
 
@@ -152,6 +153,9 @@ class NoSharedRates:
 
     def turn_every_s(self, host):
         return host.delay_s()
+
+    def usual_turn_every_s(self, host):
+        return max(host.base_delay_s(), LEAST_TURN_S)
 
     def spacing_s(self, slot):
         return 0.0
