@@ -17,7 +17,7 @@ from crawld.net.body_buffer import BodyBuffer
 from crawld.net.decompress import Decoder
 from crawld.net.errors import FetchError
 from crawld.net.exchange import PREFIX_BYTES, FetchRequest, Headers, PartialBody, header_value
-from crawld.net.partial import LEAST_BYTES, check_rest, partial_body
+from crawld.net.partial import check_rest, partial_body
 
 FREE_CHUNKS = 65_536
 """Chunks of a body that are always allowed, of any size."""
@@ -112,7 +112,7 @@ class BodyReader:
     def take_partial(self) -> PartialBody | None:
         """Return the start of a body that broke off, if it can be continued."""
         whole = self._is_taken or self._decoder.is_coded or self._sink is not None
-        if whole or not self._request.keeps_partial or self._buffer.size_bytes < LEAST_BYTES:
+        if whole or not self._request.keeps_partial:
             return None
         body = self._buffer.take()
         found = partial_body(self._status, self._headers, body, self._partial)

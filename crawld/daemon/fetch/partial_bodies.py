@@ -36,19 +36,16 @@ class PartialBodies:
         if page.failure_count and not self._is_continuing:
             self._is_continuing = True
             try:
-                return await self._continue(page.page_id, site, request)
+                row = await self._database.read(partial_body.get, page.page_id, self._clock.now())
+                return await self._fetch(page.page_id, site, request, row)
             finally:
                 self._is_continuing = False
         # Without a failure there is no start of a body: the usual visit reads and writes nothing.
-        response = await self._fetcher.fetch(site, request)
-        if isinstance(response, FetchFailure) and response.partial is not None:
-            await self._keep(page.page_id, response.partial)
-        return response
+        return await self._fetch(page.page_id, site, request, None)
 
-    async def _continue(
-        self, page_id: int, site: ActiveSite, request: FetchRequest
+    async def _fetch(
+        self, page_id: int, site: ActiveSite, request: FetchRequest, row: PartialBodyRow | None
     ) -> FetchResponse | FetchFailure:
-        row = await self._database.read(partial_body.get, page_id, self._clock.now())
         if row is not None:
             request = _continued(request, row)
         response = await self._fetcher.fetch(site, request)
