@@ -137,12 +137,14 @@ class MeteredFetcher:
 
     async def fetch(self, site: ActiveSite, request: FetchRequest) -> FetchResponse | FetchFailure:
         """Fetch a page of a site and count the bytes received."""
-        metered = site.config.monthly_bytes is not None or self._shared.counts_bytes(site)
-        if request.receive is not None and metered:
+        if request.receive is not None and self._is_metered(site):
             return await self._stream(site, request, request.receive)
         response = await self._fetcher.fetch(request)
         await self._count(site, response.received_bytes)
         return response
+
+    def _is_metered(self, site: ActiveSite) -> bool:
+        return site.config.monthly_bytes is not None or self._shared.counts_bytes(site)
 
     async def _count(self, site: ActiveSite, received_bytes: int, *, whole: bool = True) -> None:
         await self._shared.received(site, received_bytes, whole=whole)
