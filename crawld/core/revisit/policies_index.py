@@ -245,7 +245,7 @@ class IndexPolicy(PageSet):
         visited_at, age, scale = self._pages.state(slot)
         since = max(at - visited_at, 0.0)
         if observation is not None and 0.0 < since < math.inf:
-            self._learn_waiting(slot, since, observation)
+            self._learn_waiting(at, (visited_at, age, scale), observation)
         if observation is None:
             unchanged = age * scale + since if math.isfinite(since) else 0.0
         elif observation.model is not None:
@@ -259,11 +259,18 @@ class IndexPolicy(PageSet):
             unchanged = age * scale + since
         self._pages.set_model(slot, unchanged / scale, scale)
 
-    def _learn_waiting(self, slot: int, since: float, observation: VisitObservation) -> None:
-        """Compare the value that a visit found with that of the model."""
+    def _learn_waiting(
+        self, at: float, state: tuple[float, float, float], observation: VisitObservation
+    ) -> None:
+        """Compare the value that a visit found with that of the model.
+
+        Args:
+            state: of the page before the visit: the last visit, age and scale, as in `_pages`.
+        """
         if self._coverage.missed_share < 1.0:
             return  # where hints come, pages without one have hardly changed
-        visited_at, age, scale = self._pages.state(slot)
+        visited_at, age, scale = state
+        since = at - visited_at
         fresh = 0.0
         if observation.changed_at:
             fresh = max(observation.changed_at[0] + self._clock.lead - visited_at, 0.0)
