@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import signal
-import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from types import FrameType
@@ -11,6 +10,7 @@ from types import FrameType
 from crawld.bench import run as benchmarks
 from crawld.bench.result import as_json, as_text
 from crawld.cli.logs import configure_logs
+from crawld.cli.output import print_progress
 
 
 def bench(
@@ -30,7 +30,7 @@ def bench(
         value = benchmarks.run(
             name,
             quick=quick,
-            progress=_print_progress,
+            progress=print_progress,
             known=known,
             hosts=hosts,
             days=days,
@@ -65,7 +65,3 @@ def _interrupted_by(*numbers: signal.Signals) -> Iterator[None]:
         if came:
             raise SystemExit(128 + came[0]) from error
         raise
-
-
-def _print_progress(line: str) -> None:
-    print(line, file=sys.stderr, flush=True)

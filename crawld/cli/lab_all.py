@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from crawld.cli.lab_output import progress, write_json
+from crawld.cli.lab_output import chosen_names, progress, write_json
 from crawld.cli.output import with_exit_code
 from crawld.errors import OperatorError
 
@@ -80,10 +80,7 @@ def run_all(
 def _chosen(only: str) -> list[Experiment]:
     from crawld.lab.catalogue import EXPERIMENTS
 
-    names = [name.strip() for name in only.split(",") if name.strip()]
-    known = [each.name for each in EXPERIMENTS]
-    if unknown := [name for name in names if name not in known]:
-        raise OperatorError(f"no experiment {unknown[0]!r}", hint=f"known: {', '.join(known)}")
+    names = chosen_names(only, [each.name for each in EXPERIMENTS], "experiment")
     return [each for each in EXPERIMENTS if not names or each.name in names]
 
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import sys
 from typing import Annotated
 
 import typer
 
-from crawld.cli.output import with_exit_code
-from crawld.errors import OperatorError
+from crawld.cli.lab_output import chosen_names
+from crawld.cli.output import print_progress, with_exit_code
 
 
 @with_exit_code
@@ -28,16 +27,12 @@ def dust(
     """
     from crawld.lab.dust_report import SITES, Row, as_markdown, run_dust
 
-    names = list(SITES) if site == "all" else [name.strip() for name in site.split(",")]
-    if unknown := [name for name in names if name not in SITES]:
-        raise OperatorError(f"unknown site {unknown[0]!r}", hint=f"known: {', '.join(SITES)}, all")
+    names = list(SITES) if site == "all" else chosen_names(site, SITES, "site", also="all")
 
     def done(row: Row) -> None:
-        print(
+        print_progress(
             f"{row['site']} {row['seed']}: {row['avoided']:.1%} avoided, {row['wrong']} wrong,"
-            f" {row['validation_share']:.2%} validation fetches",
-            file=sys.stderr,
-            flush=True,
+            f" {row['validation_share']:.2%} validation fetches"
         )
 
     rows = run_dust(names, range(first, first + seeds), pages, done)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from pathlib import Path
 
 from rich.console import Console
@@ -21,6 +22,24 @@ def progress() -> Progress:
         console=Console(stderr=True),
         transient=True,
     )
+
+
+def chosen_names(given: str, known: Iterable[str], what: str, also: str = "") -> list[str]:
+    """Return the names of a comma-separated option.
+
+    Args:
+        what: what is named, for the message.
+        also: another name that the option knows.
+
+    Raises:
+        OperatorError: one is not known.
+    """
+    names = [name.strip() for name in given.split(",") if name.strip()]
+    listed = [*known]
+    if unknown := [name for name in names if name not in listed]:
+        shown = ", ".join([*listed, *([also] if also else [])])
+        raise OperatorError(f"unknown {what} {unknown[0]!r}", hint=f"known: {shown}")
+    return names
 
 
 def write_json(path: Path, value: dict[str, object]) -> None:

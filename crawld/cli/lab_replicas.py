@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import sys
 from dataclasses import asdict
 from typing import Annotated
 
 import typer
 
-from crawld.cli.output import with_exit_code
-from crawld.errors import OperatorError
+from crawld.cli.lab_output import chosen_names
+from crawld.cli.output import print_progress, with_exit_code
 
 
 @with_exit_code
@@ -24,18 +23,12 @@ def replicas(
     from crawld.lab.replica_tables import as_markdown, report
     from crawld.simweb.replica_parameters import WEBS
 
-    names = [name.strip() for name in web.split(",")]
-    if unknown := [name for name in names if name not in WEBS]:
-        raise OperatorError(f"unknown web {unknown[0]!r}", hint=f"known: {', '.join(WEBS)}")
-    tables = [report(WEBS[name], range(seeds), _report_progress) for name in names]
+    names = chosen_names(web, WEBS, "web")
+    tables = [report(WEBS[name], range(seeds), print_progress) for name in names]
     if json_out:
         print(json.dumps(tables, indent=1))
     else:
         print("\n\n".join(as_markdown(table) for table in tables))
-
-
-def _report_progress(line: str) -> None:
-    print(line, file=sys.stderr, flush=True)
 
 
 @with_exit_code
@@ -52,7 +45,7 @@ def prune(
     """Crawl a web of replicas with and without pruning, at the same budget."""
     from crawld.lab.prune import compare_pruning
 
-    _report_progress(f"a web of {hosts:,} hosts, {replicated:.0%} of them replicated")
+    print_progress(f"a web of {hosts:,} hosts, {replicated:.0%} of them replicated")
     found = compare_pruning(
         hosts=hosts, replicated=replicated, visits_per_page_day=budget, seed=seed
     )

@@ -37,6 +37,11 @@ PIPED_COLUMNS = 1000
 _BARS = "▁▂▃▄▅▆▇█"
 
 
+def print_progress(line: str) -> None:
+    """Print a line on stderr at once."""
+    print(line, file=sys.stderr, flush=True)
+
+
 def clean(text: str | None) -> str:
     """Return untrusted text as one printable line."""
     if text is None:

@@ -22,10 +22,7 @@ from crawld.core.words import (
 if TYPE_CHECKING:
     from crawld.daemon.api.schemas import status as models
     from crawld.daemon.api.schemas.slots import RateLimitStatus
-    from crawld.daemon.api.schemas.status import (
-        AuditedFreshness,
-        FreshnessStatus,
-    )
+    from crawld.daemon.api.schemas.status import AuditedFreshness, FreshnessStatus
 
 
 def status_table(status: models.Status) -> RenderableType:
