@@ -8,7 +8,7 @@ counts on trio's clock, so that a jump of the wall clock does not free the host.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -321,12 +321,11 @@ class HostState:
         best = min((queue.rank for queue in pages), default=Rank.REVISIT)
         if best is Rank.AFFECTED:
             missing = [queue for queue in requisites if queue.rank is Rank.NEW]
-            for offset in range(len(missing)):
-                queue = missing[(self._turn + offset) % len(missing)]
-                if (page := queue.take_new()) is not None:
-                    self._turn += offset + 1
-                    return queue, page
-            return self._take_leading(pages, now) or self._take_of(requisites, now)
+            return (
+                self._take_in_turn(missing, PageQueue.take_new)
+                or self._take_leading(pages, now)
+                or self._take_of(requisites, now)
+            )
         if self._balance < 0.0:
             taken = self._take_of(requisites, now) or self._take_leading(pages, now)
         else:
@@ -361,12 +360,17 @@ class HostState:
         return None
 
     def _take_of(self, queues: Sequence[PageQueue], now: float) -> tuple[PageQueue, int] | None:
+        return self._take_in_turn(queues, lambda queue: queue.take(now))
+
+    def _take_in_turn(
+        self, queues: Sequence[PageQueue], take: Callable[[PageQueue], int | None]
+    ) -> tuple[PageQueue, int] | None:
+        """Take a page of the queue whose turn it is, else of the next one that has any."""
         for offset in range(len(queues)):
-            pages = queues[(self._turn + offset) % len(queues)]
-            page = pages.take(now)
-            if page is not None:
+            queue = queues[(self._turn + offset) % len(queues)]
+            if (page := take(queue)) is not None:
                 self._turn += offset + 1
-                return pages, page
+                return queue, page
         return None
 
 
