@@ -62,12 +62,11 @@ class WaitingQuestions:
     def __init__(self) -> None:
         self._waiting: dict[str, list[WaitingQuestion]] = defaultdict(list)
 
-    def put(self, url: str, question: WaitingQuestion) -> WaitingQuestion:
-        """Let a question wait, in its place; return it."""
+    def put(self, url: str, question: WaitingQuestion) -> None:
+        """Let a question wait, in its place."""
         waiting = self._waiting[url]
         waiting.append(question)
         waiting.sort(key=lambda each: (each.rank, each.since))
-        return question
 
     def withdraw(self, url: str, question: WaitingQuestion) -> bool:
         """Let a question wait no longer; return whether it did: it may have been taken along."""

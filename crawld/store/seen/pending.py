@@ -50,7 +50,7 @@ def put(connection: apsw.Connection, keys: UrlKeys, events: Events, texts: TextB
         _put_each(connection, keys, events, texts)
         return
     # The key of an undivided URL is kept with its repository before it.
-    entries = keys.repository.tobytes() + _entries(keys, events)
+    entries = keys.repository.tobytes() + _entries(keys.key, keys.check, events)
     _insert(connection, UNDIVIDED, entries, texts)
     waiting = connection.execute(
         "SELECT sum(urls) FROM seen_pending WHERE repository = ?", (UNDIVIDED,)
@@ -61,8 +61,7 @@ def put(connection: apsw.Connection, keys: UrlKeys, events: Events, texts: TextB
 
 def put_divided(connection: apsw.Connection, repository: int, urls: PendingUrls) -> None:
     """Add URLs of one repository that wait."""
-    keys = UrlKeys(np.zeros(0, np.uint8), urls.keys, urls.checks)
-    _insert(connection, repository, _entries(keys, urls.events), urls.texts)
+    _insert(connection, repository, _entries(urls.keys, urls.checks, urls.events), urls.texts)
 
 
 def _put_each(connection: apsw.Connection, keys: UrlKeys, events: Events, texts: TextBlock) -> None:
@@ -177,8 +176,8 @@ def _insert(connection: apsw.Connection, repository: int, entries: bytes, texts:
     )
 
 
-def _entries(keys: UrlKeys, events: Events) -> bytes:
-    key, check = keys.key.astype(_KEY, copy=False), keys.check.astype(_CHECK, copy=False)
+def _entries(keys: Keys, checks: Checks, events: Events) -> bytes:
+    key, check = keys.astype(_KEY, copy=False), checks.astype(_CHECK, copy=False)
     return b"".join([key.tobytes(), check.tobytes(), events.tobytes()])
 
 

@@ -37,6 +37,13 @@ def make_gated(turns, gates_of, **more):
     return schedule
 
 
+def make_two_gated(turns, site, whole, of_site):
+    """Return a schedule with a gate for some hosts and one for all."""
+    return make_gated(
+        turns, lambda slot: (site, whole) if slot.host in of_site else (whole,), located=True
+    )
+
+
 async def serve(schedule, turns, for_s=None):
     """Run a schedule until no host wants another turn, or for some time."""
     async with trio.open_nursery() as nursery:
@@ -130,9 +137,7 @@ async def test_a_site_and_the_whole_crawl_are_limited_at_the_same_time():
     site, whole = make_gate(0.2, "site"), make_gate(1.0)
     turns = FakeTurns(plans_of(20, turns=10_000, delay_s=1.0))
     of_site = {f"h{n}" for n in range(10)}
-    schedule = make_gated(
-        turns, lambda slot: (site, whole) if slot.host in of_site else (whole,), located=True
-    )
+    schedule = make_two_gated(turns, site, whole, of_site)
     await serve(schedule, turns, for_s=300.5)
     all_times, site_times = sent_times(turns), sent_times(turns, of_site)
     for slots in range(1, 10):
@@ -146,10 +151,7 @@ async def test_a_site_and_the_whole_crawl_are_limited_at_the_same_time():
 async def test_urgent_work_of_a_limited_site_does_not_wait_behind_a_revisit_of_it():
     site, whole = make_gate(1.0, "site"), make_gate(0.01)
     turns = FakeTurns(plans_of(60))
-    of_site = {"h0", "h1"}
-    schedule = make_gated(
-        turns, lambda slot: (site, whole) if slot.host in of_site else (whole,), located=True
-    )
+    schedule = make_two_gated(turns, site, whole, {"h0", "h1"})
     whole.rate.hold(trio.current_time() + 50.0)
     async with trio.open_nursery() as nursery:
         nursery.start_soon(schedule.run)
