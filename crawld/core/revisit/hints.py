@@ -176,8 +176,15 @@ def _confirmed(old: Belief, trust: float) -> Belief:
     return old._replace(known=old.known * doubt, earlier=old.earlier * doubt, latest=latest)
 
 
+class Due(NamedTuple):
+    """Until when a page should be visited, and until when if it was not visited by then."""
+
+    at: float
+    missed_at: float
+
+
 class HintedPages:
-    """The hinted pages of one policy: slots of the policy, beliefs and visit values."""
+    """The hinted pages of one policy: slots of the policy, beliefs, visit values, due times."""
 
     def __init__(self) -> None:
         self._place: dict[int, int] = {}
@@ -185,7 +192,7 @@ class HintedPages:
         self._slot = np.zeros(0, np.int64)
         self._rows = np.zeros((0, len(Belief._fields)))
         self._value = np.zeros(0)
-        self._due_at = np.zeros(0)
+        self._due = np.zeros((0, len(Due._fields)))
         self._block_max = np.full(1, _NO_VALUE)
         self._new: set[int] = set()
         self._next_block = 0
@@ -202,44 +209,44 @@ class HintedPages:
         place = self._place.get(slot)
         return None if place is None else Belief(*self._rows[place].tolist())
 
-    def put(self, slot: int, belief: Belief, due_at: float) -> None:
+    def put(self, slot: int, belief: Belief, due: Due) -> None:
         """Add a page, or replace its belief; it is valued at the next pick.
 
         Args:
-            due_at: until when it should be visited; a page that is held keeps an earlier time.
+            due: a page that is held keeps earlier times.
         """
         place = self._place.get(slot)
         if place is None:
             place = self._place[slot] = len(self._place)
             if place == len(self._slot):
                 self._extend(max(place, _INITIAL_ROOM))
-            self._slot[place], self._due_at[place] = slot, due_at
+            self._slot[place], self._due[place] = slot, due
         self._rows[place] = belief
-        self._due_at[place] = min(due_at, self._due_at[place])
+        self._due[place] = np.minimum(due, self._due[place])
         self._new.add(slot)
 
-    def discard(self, slot: int) -> tuple[Belief, float] | None:
+    def discard(self, slot: int) -> tuple[Belief, Due] | None:
         """Remove a page; return its belief and until when it should be visited."""
         place = self._place.pop(slot, None)
         if place is None:
             return None
         self._new.discard(slot)
-        belief, due_at = Belief(*self._rows[place].tolist()), float(self._due_at[place])
+        belief, due = Belief(*self._rows[place].tolist()), Due(*self._due[place].tolist())
         end = len(self._place)
         if place != end:
             moved = int(self._slot[end])
             self._slot[place], self._place[moved] = moved, place
             self._rows[place], self._value[place] = self._rows[end], self._value[end]
-            self._due_at[place] = self._due_at[end]
+            self._due[place] = self._due[end]
         self._value[end] = _NO_VALUE
         self._update_block_max({place // BLOCK, end // BLOCK})
-        return belief, due_at
+        return belief, due
 
     def _extend(self, more: int) -> None:
         self._slot = np.concatenate([self._slot, np.zeros(more, np.int64)])
         self._rows = np.concatenate([self._rows, np.zeros((more, len(Belief._fields)))])
         self._value = np.concatenate([self._value, np.full(more, _NO_VALUE)])
-        self._due_at = np.concatenate([self._due_at, np.zeros(more)])
+        self._due = np.concatenate([self._due, np.zeros((more, len(Due._fields)))])
         blocks = -(-len(self._slot) // BLOCK) - len(self._block_max)
         self._block_max = np.concatenate([self._block_max, np.full(blocks, _NO_VALUE)])
 
@@ -278,17 +285,20 @@ class HintedPages:
         self._new.difference_update(self._slot[places].tolist())
         self._update_block_max(set((places // BLOCK).tolist()))
 
-    @property
-    def due_at(self) -> float:
-        """The earliest time until which a page should be visited; ∞ if no page is hinted."""
-        return float(self._due_at[: len(self._place)].min(initial=math.inf))
+    def due_at(self, at: float) -> float:
+        """Return the earliest time until which a page should be visited; ∞ if no page is hinted."""
+        return float(self._due_times(at).min(initial=math.inf))
 
-    def first_due(self) -> int:
+    def first_due(self, at: float) -> int:
         """Return the page that is due first; of those due with it, the one of highest value."""
-        held = len(self._place)
-        due_at = self._due_at[:held]
+        due_at = self._due_times(at)
         places = np.flatnonzero(due_at <= due_at.min() + SAME_TIME_S)
         return int(self._slot[places[self._value[places].argmax()]])
+
+    def _due_times(self, at: float) -> Floats:
+        """Return until when each page should be visited, by place."""
+        due_at, missed_at = self._due[: len(self._place)].T
+        return np.asarray(np.where(due_at < at, missed_at, due_at))
 
     def best(self) -> tuple[int, float]:
         """Return the slot of highest value and the value; (-1, −inf) if no page is hinted."""

@@ -7,8 +7,8 @@ The policy learns from every visit, also how far it may trust its model (`waitin
 
 Pages that are reported to have changed come before all others, in the order in which they are due:
 a reader waits for each of them, so none is passed over for one of higher value. Only when they come
-faster than they are visited, their values decide, and then one turn in `DUE_EVERY` is for the page
-that has waited longest.
+faster than they are visited, their values decide; none waits for ever, since a value grows with the
+time since the visit.
 
 Hints lower the value of pages without hints and are weighted by their reliability. Hints of trust 0
 change nothing. Pages of which something included changed, such as a template, come after the pages
@@ -31,9 +31,9 @@ from numpy.typing import ArrayLike, NDArray
 from crawld.core.change.record import Records
 from crawld.core.change.scale import ScaleModel
 from crawld.core.revisit import hints
-from crawld.core.revisit.due import PROMPT_S, due_time
+from crawld.core.revisit.due import PROMPT_S, due_time, missed_due_time
 from crawld.core.revisit.heap import ABSENT
-from crawld.core.revisit.hints import Belief, Coverage
+from crawld.core.revisit.hints import Belief, Coverage, Due
 from crawld.core.revisit.index_pages import LONGEST_S, IndexPages
 from crawld.core.revisit.index_queue import NEW, IndexQueue
 from crawld.core.revisit.policies import MonotonicClock, PageSet, VisitObservation
@@ -56,10 +56,6 @@ of it."""
 OVERDUE_S = 120.0
 """When a page is overdue for so long, the host cannot keep up: fresh time is all that counts."""
 
-DUE_EVERY = 20
-"""Of so many pages reported to have changed one is that which is due first, when the host cannot
-keep up: it is seldom the page whose visit buys the most fresh time."""
-
 _NO_PAGES = hints.HintedPages()
 """The indirectly hinted pages of policies that never had one; there may be ten thousand."""
 
@@ -81,8 +77,7 @@ class IndexPolicy(PageSet):
         self._queue = IndexQueue(self._pages)
         self._hinted = hints.HintedPages()
         self._indirect = _NO_PAGES
-        self._edited_count = 0
-        self._in_flight: dict[int, tuple[hints.HintedPages, Belief, float] | None] = {}
+        self._in_flight: dict[int, tuple[hints.HintedPages, Belief, Due] | None] = {}
         self._late_hints: dict[int, tuple[float, float, bool, float]] = {}
         self._clock = MonotonicClock()
         self._new_count = 0.0
@@ -198,19 +193,14 @@ class IndexPolicy(PageSet):
         if not len(group):
             return slot
         self._revalue_hinted(group, at)
-        if group is self._hinted:
-            self._edited_count += 1
-        if group.due_at < math.inf and self._follows_due_times(group, at):
-            return group.first_due()
+        due_at = group.due_at(at)
+        keeps_up = group is self._indirect or at - due_at <= OVERDUE_S
+        if due_at < math.inf and keeps_up:
+            return group.first_due(at)
         hinted, hinted_value = group.best()
         if slot >= 0:
             value *= float(self._silence_factors(np.array([slot]), at)[0])
         return slot if hinted_value < value else hinted
-
-    def _follows_due_times(self, group: hints.HintedPages, at: float) -> bool:
-        """Whether the page that is due first comes next, whatever its value."""
-        keeps_up = group is self._indirect or at - group.due_at <= OVERDUE_S
-        return keeps_up or self._edited_count % DUE_EVERY == 0
 
     def visit_values(self, pages: ArrayLike, now: float) -> Floats:
         """Return the value of a visit to each of some held pages now, without hints, seconds."""
@@ -295,8 +285,8 @@ class IndexPolicy(PageSet):
             return
         hinted = self._in_flight.pop(slot)
         if hinted is not None:
-            group, belief, due_at = hinted
-            group.put(slot, belief, due_at)
+            group, belief, due = hinted
+            group.put(slot, belief, due)
         elif math.isinf(self._pages.state(slot)[0]):
             self._queue.restore_new(slot)
         else:
@@ -315,17 +305,19 @@ class IndexPolicy(PageSet):
         self._coverage = Coverage(missed_share, lag_s)
         self._weigh_waiting()
 
-    @property
-    def due_at(self) -> float:
-        """Until when the first page reported to have changed should be visited; ∞ without one."""
-        return self._hinted.due_at - self._clock.lead if len(self._hinted) else math.inf
+    def due_at(self, now: float) -> float:
+        """Return until when the page that is due first should be visited; ∞ if none changed."""
+        if not len(self._hinted):
+            return math.inf
+        lead = self._clock.lead
+        return self._hinted.due_at(now + lead) - lead
 
     def due_at_of(self, page: int) -> float:
         """Return until when a page in flight should be visited; ∞ if it was not reported."""
         held = self._in_flight.get(self._slots.find(page))
         if held is None or held[0] is not self._hinted:
             return math.inf
-        return held[2] - self._clock.lead
+        return held[2].at - self._clock.lead
 
     @property
     def hint_counts(self) -> tuple[int, int]:
@@ -381,7 +373,9 @@ class IndexPolicy(PageSet):
             group = self._hinted
         if slot not in group:
             self._withdraw(slot)
-        group.put(slot, belief, due_at + self._clock.lead + self._defer_s(slot))
+        later_s = self._clock.lead + self._defer_s(slot)
+        missed_at = missed_due_time(at, due_at)
+        group.put(slot, belief, Due(due_at + later_s, missed_at + later_s))
 
     def _defer_s(self, slot: int) -> float:
         """Return how much later a page of small importance is due; negative: sooner."""
@@ -416,7 +410,7 @@ class IndexPolicy(PageSet):
         )
         group.set_values(places, self._pages.weight[slots] * value)
 
-    def _withdraw(self, slot: int) -> tuple[hints.HintedPages, Belief, float] | None:
+    def _withdraw(self, slot: int) -> tuple[hints.HintedPages, Belief, Due] | None:
         """Remove a page from the queue or the hinted pages; return its place in these, if any."""
         self._queue.remove(slot)
         for group in (self._hinted, self._indirect):

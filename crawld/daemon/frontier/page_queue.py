@@ -172,7 +172,7 @@ class PageQueue(OrderedPages):
     def _due_times(self, now: float) -> tuple[float, float, float, float]:
         """Return the first due times of `again`, `retries`, `policy`, new requisites; ∞: none."""
         policy = self._policy
-        edited_at = policy.due_at if isinstance(policy, IndexPolicy) else math.inf
+        edited_at = policy.due_at(now) if isinstance(policy, IndexPolicy) else math.inf
         new_at = self.ahead.due_at(now) if self.requisites else math.inf
         return self._again.due_at, self._retries.due_at(now), edited_at, new_at
 

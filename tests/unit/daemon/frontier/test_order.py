@@ -1,10 +1,8 @@
 """The order of a host's turns when several kinds of pages wait: what a reader sees comes first."""
 
-import numpy as np
 import pytest
 import trio
 
-from crawld.core.politeness import DelayRules
 from crawld.core.revisit.due import (
     AT_LEISURE,
     AT_ONCE,
@@ -14,61 +12,10 @@ from crawld.core.revisit.due import (
     PROMPT_S,
     REST_EVERY,
     RETRY_S,
-    due_time,
 )
-from crawld.core.revisit.policies import VisitObservation
-from crawld.core.revisit.policies_index import DUE_EVERY, OVERDUE_S
-from crawld.daemon.frontier.host import HostState
-from crawld.daemon.frontier.page_queue import PageQueue
 from crawld.daemon.frontier.rank import Rank
-from crawld.daemon.frontier.revisit_queue import VisitedPages
-from crawld.daemon.schedule.slots import HostSlot
 from tests.unit.daemon.fake_hosts import on_autojump_clock
-
-NOW = 1_790_000_000.0
-DAY_S = 86_400.0
-SAME = VisitObservation(changed=False)
-CHANGED = VisitObservation(changed=True)
-
-PAGES = 40
-"""Pages of each site; page 1 of site 2 is 1001."""
-
-
-def make_host(sites=(1,), *, requisites=()):
-    """Return a host whose pages were visited a day ago, and whose requisites are due in a day."""
-    host = HostState(1, HostSlot("wiki.test", trio.current_time()))
-    host.apply_rules([DelayRules(host_delay_s=1.0)])
-    for site in sites:
-        queue = PageQueue(site, 1, "index", discovery_share=0.5, min_revisit_s=3600.0)
-        pages = 1000 * (site - 1) + np.arange(1, PAGES + 1, dtype=np.int64)
-        queue.load_visited(VisitedPages(pages, NOW - DAY_S - np.arange(PAGES)[::-1]), NOW)
-        queue.set_coverage(0.02, 5.0)
-        host.pages[site] = queue
-    if requisites:
-        host.requisites[1] = PageQueue(
-            1, 1, "uniform", discovery_share=0.5, min_revisit_s=3600.0, requisites=True
-        )
-        for page in requisites:
-            host.requisites[1].load_retry(page, NOW + DAY_S)
-    return host
-
-
-def turns(host, count, *, active=frozenset({1, 2, 3}), share=0.3, at=NOW):
-    """Return the pages of the next turns, a second apart."""
-    found = []
-    for number in range(count):
-        taken = host.take(at + number, active, requisite_share=share)
-        if taken is None:
-            found.append(None)
-            continue
-        queue, page = taken
-        found.append(page)
-        if queue.requisites:
-            queue.retry(page, at + DAY_S)
-        else:
-            queue.mark_recorded(page)
-            queue.visited(page, at + number, CHANGED)
-    return found
+from tests.unit.daemon.frontier.order_hosts import DAY_S, NOW, PAGES, make_host, turns
 
 
 @on_autojump_clock
@@ -313,27 +260,6 @@ async def test_the_turn_before_a_poll_is_left_to_it_unless_a_copy_is_stale():
     assert host.leave_turn(now, {1}) == now
 
 
-class Arrivals:
-    """Edits of the pages of a host, and how long each waits for the visit that shows it."""
-
-    def __init__(self, host):
-        self.host = host
-        self.waiting = {}
-        self.waits = []
-
-    def edit(self, page, at):
-        self.waiting.setdefault(page, []).append(at)
-
-    def report(self, page, at, reported_at):
-        queue = self.host.pages[1 + page // 1000]
-        queue.add_hint(page, at, 0.9, due_at=due_time(at, reported_at))
-
-    def turn(self, at):
-        (page,) = turns(self.host, 1, at=at)
-        self.waits += [at - edited_at for edited_at in self.waiting.pop(page, ())]
-        return page
-
-
 @on_autojump_clock
 async def test_when_a_host_opens_the_poll_comes_before_pages_known_to_be_stale():
     host, now = make_host(), trio.current_time()
@@ -341,110 +267,6 @@ async def test_when_a_host_opens_the_poll_comes_before_pages_known_to_be_stale()
     host.poll_at = opens_at = now + 10.0
     assert opens_at < host.leave_turn(opens_at, {1}) < opens_at + 0.1
     assert host.leave_turn(opens_at + 0.2, {1}) == opens_at + 0.2  # the poll did not come
-
-
-@on_autojump_clock
-async def test_edits_are_visited_in_the_order_of_their_reports():
-    host = make_host()
-    turns(host, 3)
-    for number, page in enumerate((31, 7, 22, 15, 40, 11)):
-        host.pages[1].add_hint(page, NOW + 3.0 + 2 * number, 0.9)
-    assert turns(host, 6, at=NOW + 20.0) == [31, 7, 22, 15, 40, 11]
-
-
-@on_autojump_clock
-async def test_edits_of_several_sites_are_visited_in_the_order_of_their_reports():
-    host = make_host((1, 2, 3))
-    turns(host, 3)
-    for number, page in enumerate((31, 7, 1022, 15, 2040, 11)):
-        host.pages[1 + page // 1000].add_hint(page, NOW + 3.0 + 2 * number, 0.9)
-    assert turns(host, 6, at=NOW + 20.0) == [31, 7, 1022, 15, 2040, 11]
-
-
-@on_autojump_clock
-async def test_an_important_page_is_due_sooner():
-    host = make_host()
-    turns(host, 3)
-    host.pages[1].set_weight(22, 4.0)
-    host.pages[1].set_weight(31, 0.25)
-    for number, page in enumerate((31, 7, 22)):
-        host.pages[1].add_hint(page, NOW + 3.0 + 2 * number, 0.9)
-    assert turns(host, 3, at=NOW + 20.0) == [22, 7, 31]
-
-
-@on_autojump_clock
-async def test_no_edit_starves_while_more_come_than_turns_nearly():
-    host = make_host((1, 2, 3))
-    found = Arrivals(host)
-    rng = np.random.default_rng(4)
-    pages = [1000 * site + page for site in range(3) for page in range(1, PAGES + 1)]
-    share = 1.0 / np.arange(1, len(pages) + 1) ** 0.8
-    rng.shuffle(pages)
-    later = []
-    for turn in range(2000):
-        if rng.random() < 0.8:
-            later.append((int(rng.choice(pages, p=share / share.sum())), NOW + turn))
-            found.edit(*later[-1])
-        if turn % 5:
-            found.turn(NOW + turn)
-            continue
-        for edit in later:  # each fifth turn is a poll
-            found.report(*edit, NOW + turn)
-        later = []
-    assert max(found.waits) < 2 * PROMPT_S
-    assert np.quantile(found.waits, 0.95) <= PROMPT_S
-
-
-@on_autojump_clock
-async def test_after_an_outage_old_and_new_edits_are_read_in_time():
-    host = make_host((1, 2, 3))
-    found = Arrivals(host)
-    pages = [1000 * site + page for site in range(3) for page in range(1, PAGES + 1)]
-    np.random.default_rng(7).shuffle(pages)
-    end = NOW + 60.0
-    for number in range(30):  # reported when it is over
-        found.edit(page := pages.pop(), NOW + 2.0 * number)
-        found.report(page, NOW + 2.0 * number, end)
-    of_outage = dict(found.waiting)
-    visited_at, new_waits = {}, []
-    for turn in range(75):
-        if turn % 2 == 0:
-            found.edit(page := pages.pop(), end + turn)
-            found.report(page, end + turn, end + turn)
-        if turn % 6:
-            page = found.turn(end + turn)
-            visited_at[page] = end + turn
-            if page not in of_outage:
-                new_waits.append(found.waits[-1])
-    assert max(visited_at[page] for page in of_outage) - end <= 60.0
-    assert max(new_waits) <= 30.0
-    assert np.quantile(new_waits, 0.5) <= 20.0
-
-
-@on_autojump_clock
-async def test_a_host_that_cannot_keep_up_visits_by_value_but_forgets_no_edit():
-    host = make_host()
-    found, visited = Arrivals(host), []
-    for page in range(1, 31):
-        found.report(page, NOW - 5.0, NOW)
-    for turn in range(1_600):
-        at = NOW + 2 * OVERDUE_S + turn
-        for page in (1 + turn % 5, 1 + (turn + 2) % 5, 6 + turn % 25):
-            found.report(page, at - 0.5, at)
-        visited.append(found.turn(at))
-    late = [visited[start : start + 50 * DUE_EVERY] for start in range(0, 600, 50)]
-    assert all({*range(6, 31)} <= set(part) for part in late)
-
-
-@on_autojump_clock
-async def test_a_site_that_fell_far_behind_leaves_turns_to_another():
-    host = make_host((1, 2))
-    for page in range(1, PAGES + 1):
-        host.pages[1].add_hint(page, NOW - 3 * OVERDUE_S, 0.9)
-    for page in range(1001, 1004):
-        host.pages[2].add_hint(page, NOW - 3.0, 0.9)
-    found = turns(host, 8)
-    assert {1001, 1002, 1003} <= set(found)
 
 
 @on_autojump_clock
