@@ -14,7 +14,7 @@ _SIMULATE_TESTS = ("tests/unit/lab/test_simulate.py",)
 _FREQUENCY_TESTS = ("tests/unit/core/revisit/test_policies_frequency.py",)
 _WEBBASE_TESTS = ("tests/unit/lab/test_webbase.py",)
 _FRESHNESS_TESTS = ("tests/unit/core/revisit/test_freshness.py",)
-_DIFFERENCE_TESTS = ("tests/property/test_content_properties.py",)
+_DIFFERENCE_TESTS = ("tests/unit/core/content/test_difference.py",)
 _BOTH_DIRECTIONS = """    return max(
         one_way(left, right, block_bytes, max_steps), one_way(right, left, block_bytes, max_steps)
     )

@@ -2,7 +2,7 @@ import random
 
 import pytest
 
-from crawld.core.content.difference import difference
+from crawld.core.content.difference import difference, one_way
 from tests.unit.steps import count_steps
 
 SIZE = 2**16
@@ -44,3 +44,10 @@ def test_what_lies_beyond_the_limit_counts_as_new():
     new, old = many_matches()
     assert difference(new, old) == pytest.approx(0.5, abs=0.01)
     assert 0.6 < difference(new, old, max_steps=5_000) < 1.0
+
+
+def test_the_larger_share_of_the_two_directions_counts():
+    old = random.Random(2).randbytes(8 * 32)
+    longer = old + random.Random(3).randbytes(2 * 32)
+    assert (one_way(longer, old), one_way(old, longer)) == pytest.approx((0.2, 0.0))
+    assert difference(longer, old) == difference(old, longer) == pytest.approx(0.2)
