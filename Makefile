@@ -51,8 +51,14 @@ dust: $(DEV) peers
 	$(BIN)/python -m tests.peer.dust_nginx $(ARGS)
 
 # the tests of the science, run on copies of the source with a fault in it: each must be found
+# `make mutants MODULE=crawld.core.revisit.price`   all small faults of a module or package instead
 mutants: $(DEV)
+ifdef MODULE
+	CI=true $(BIN)/mutmut run "$(MODULE).*" $(ARGS)
+	@$(BIN)/mutmut results
+else
 	$(BIN)/python -m tests.mutants $(ARGS)
+endif
 
 # install nginx, MediaWiki and other peers of the end-to-end tests
 peers:
@@ -72,4 +78,4 @@ $(DEV): pyproject.toml | $(BIN)/python
 	@touch $(STAMP) $@
 
 clean:
-	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis mutants
