@@ -12,7 +12,7 @@ import apsw
 
 from crawld.errors import StoreError
 from crawld.store.engine import migrate
-from crawld.store.engine.connection import open_connection, store_error
+from crawld.store.engine.connection import open_connection, retry_while_locked, store_error
 
 Progress = Callable[[int, int], None]
 """Called at intervals with the number of pages done and the approximate total."""
@@ -86,9 +86,14 @@ def open_source(db: Path) -> Iterator[apsw.Connection]:
     """
     if not db.exists():
         raise StoreError(f"there is no database {db}", hint="give an existing file with --db")
-    migrate.require_current(db)
+    _require_current(db)
     with closing(open_connection(db, read_only=True)) as connection:
         try:
             yield connection
         except apsw.Error as error:
             raise store_error(error, db) from error
+
+
+@retry_while_locked()
+def _require_current(db: Path) -> None:
+    migrate.require_current(db)

@@ -13,10 +13,12 @@ without it a `CorruptDatabaseError` that names the fix.
 
 from __future__ import annotations
 
+import functools
 from pathlib import Path
 from typing import Final
 
 import apsw
+import tenacity
 
 from crawld.errors import (
     CorruptDatabaseError,
@@ -41,6 +43,21 @@ READER_CACHE_KIB: Final = 2 * 1024
 
 BUSY_MS: Final = 5000
 """How long to wait for another program (`sqlite3`, a backup tool) that locks the file."""
+
+OPEN_ATTEMPTS: Final = 6
+"""With SQLite's own wait at each, another program may lock the file for half a minute."""
+
+OPEN_PAUSE_S: Final = 1.0
+"""Pause between attempts to open the file; here a caller on the event loop can be cancelled."""
+
+retry_while_locked = functools.partial(
+    tenacity.retry,
+    retry=tenacity.retry_if_exception_type(DatabaseInUseError),
+    wait=tenacity.wait_fixed(OPEN_PAUSE_S),
+    stop=tenacity.stop_after_attempt(OPEN_ATTEMPTS),
+    reraise=True,
+)
+"""A decorator of what opens the file, which is tried again while another program locks it."""
 
 STALL_ERRORS: Final = (
     apsw.FullError,

@@ -29,6 +29,7 @@ from crawld.store.engine.connection import (
     configure,
     open_arguments,
     open_connection,
+    retry_while_locked,
     store_error,
 )
 from crawld.store.engine.group_commit import STALL_RETRY_S, Call, GroupCommit, Writer
@@ -116,7 +117,8 @@ class Database:
             lock_held_s: for how long it has been held.
 
         Raises:
-            DatabaseInUseError: another process has it open for writing.
+            DatabaseInUseError: another process has it open for writing, or a program that is no
+                crawld locks it for longer than half a minute.
             StoreError: the file is missing, foreign, newer, damaged or not writable.
         """
         path = Path(path)
@@ -130,7 +132,7 @@ class Database:
         warning = network_filesystem(path)
         database = cls(path, lock, warning, workers, held_s=lock_held_s)
         try:
-            database.migrated = await workers.run(_prepare, path, read_only)
+            database.migrated = await _prepare(workers, path, read_only)
             if not read_only:
                 await database._open_writer(batch_max_age_s, min(stall_retry_s, STALL_RETRY_S))
             await database._open_readers()
@@ -361,7 +363,13 @@ PASSIVE: Final = apsw.SQLITE_CHECKPOINT_PASSIVE
 TRUNCATE: Final = apsw.SQLITE_CHECKPOINT_TRUNCATE
 
 
-def _prepare(path: Path, read_only: bool) -> list[str]:
+@retry_while_locked(sleep=trio.sleep)
+async def _prepare(workers: Workers, path: Path, read_only: bool) -> list[str]:
+    """Check and migrate the file; see `_check`."""
+    return await workers.run(_check, path, read_only)
+
+
+def _check(path: Path, read_only: bool) -> list[str]:
     """Check that the file is crawld's and migrate its tables, before anything else opens it.
 
     Returns:

@@ -2,21 +2,24 @@
 
 import subprocess
 import sys
+from contextlib import closing
 
+import apsw
 import pytest
 import trio
 
 from crawld.errors import StoreError
+from crawld.store.engine import connection
 from crawld.store.engine.database import Database
 
 
-def put(connection, key):
-    connection.execute("INSERT INTO meta VALUES (?, ?)", (key, "x" * 3000))
+def put(db, key):
+    db.execute("INSERT INTO meta VALUES (?, ?)", (key, "x" * 3000))
     return key
 
 
-def count(connection):
-    return connection.execute("SELECT count(*) FROM meta").get
+def count(db):
+    return db.execute("SELECT count(*) FROM meta").get
 
 
 def fill(connection):
@@ -65,6 +68,29 @@ async def test_writes_wait_while_nothing_can_be_written(path, nursery, stall, re
         assert await database.read(count) == len(done) == 50
 
 
+async def test_writes_wait_while_another_program_writes(path, nursery, monkeypatch):
+    monkeypatch.setattr(connection, "BUSY_MS", 0)
+    async with await Database.open(path, batch_max_age_s=0.01, stall_retry_s=0.01) as database:
+        await nursery.start(database.run_writer)
+        with closing(apsw.Connection(str(path))) as other:
+            other.execute("BEGIN IMMEDIATE")
+            put(other, "its key")
+            done = []
+
+            async def write(number):
+                done.append(await database.write(put, f"key {number}"))
+
+            async with trio.open_nursery() as writers:
+                for number in range(5):
+                    writers.start_soon(write, number)
+                await database.wait_stalled()
+                assert "close the other program" in database.stalled
+                assert done == []
+                other.execute("COMMIT")
+        await database.wait_flowing()
+        assert await database.read(count) == len(done) + 1 == 6
+
+
 async def test_a_close_while_stalled_raises_in_every_caller(path):
     async with trio.open_nursery() as nursery:
         database = await Database.open(path, batch_max_age_s=0.01, stall_retry_s=600)
@@ -98,8 +124,8 @@ from pathlib import Path
 import trio
 from crawld.store.engine.database import Database
 
-def put(connection, key):
-    connection.execute("INSERT INTO meta VALUES (?, ?)", (str(key), "x" * 20_000))
+def put(db, key):
+    db.execute("INSERT INTO meta VALUES (?, ?)", (str(key), "x" * 20_000))
 
 async def main():
     database = await Database.open(Path(sys.argv[1]), batch_max_age_s=0.01, stall_retry_s=0.01)
