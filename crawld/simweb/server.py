@@ -21,6 +21,7 @@ import sys
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
 from ipaddress import ip_address
 from typing import Final, Protocol
 
@@ -56,7 +57,9 @@ _STAMP_BYTES: Final = socket.CMSG_SPACE(_STAMP.size)
 _SO_TIMESTAMPNS: Final = 35
 """Socket option of Linux: say when the system received what is read, seconds and nanoseconds."""
 
-Stream = trio.SocketStream | trio.SSLStream[trio.SocketStream]
+Stream = trio.abc.Stream
+Reset = Callable[[], None]
+"""Breaks a connection so that its client sees a reset."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,10 +138,27 @@ class SimWeb:
         try:
             local, peer = plain.socket.getsockname()[0], plain.socket.getpeername()[0]
             if ip_address(local).is_loopback and ip_address(peer).is_loopback:
-                await _Connection(self, stream, plain, local=local, peer=peer).run()
+                reset = partial(_reset, plain)
+                connection = _Connection(self, stream, plain, reset, local=local, peer=peer)
+                await connection.run()
             await stream.aclose()
         except (trio.BrokenResourceError, trio.ClosedResourceError, OSError):
             await trio.aclose_forcefully(plain)
+
+    async def serve_stream(
+        self, stream: trio.abc.Stream, reset: Reset, *, local: str, peer: str
+    ) -> None:
+        """Serve one connection that is no socket, until either side ends it.
+
+        Args:
+            reset: breaks the connection as a reset of TCP does.
+            local, peer: addresses of the server and the client, for the ledger.
+        """
+        try:
+            await _Connection(self, stream, None, reset, local=local, peer=peer).run()
+            await stream.aclose()
+        except (trio.BrokenResourceError, trio.ClosedResourceError):
+            await trio.aclose_forcefully(stream)
 
     def handle(self, request: SimRequest, *, address: str) -> SimResponse:
         """Return the response to a request sent to `address`; 421 if no site has its host."""
@@ -159,8 +179,16 @@ def _monotonic(at: float) -> float:
             return now_s - max(wall_s - at, 0.0)
 
 
+def _reset(plain: trio.SocketStream) -> None:
+    plain.socket.setsockopt(trio.socket.SOL_SOCKET, trio.socket.SO_LINGER, _NO_LINGER)
+    plain.socket.close()
+
+
 class _Connection:
-    """One connection: requests and responses in turn until either side closes it."""
+    """One connection: requests and responses in turn until either side closes it.
+
+    Only a plain socket, if there is one, tells when the system had its bytes.
+    """
 
     __slots__ = (
         "_arrived_s",
@@ -169,16 +197,25 @@ class _Connection:
         "_local",
         "_peer",
         "_plain",
+        "_reset",
         "_stream",
         "_web",
     )
 
     def __init__(
-        self, web: SimWeb, stream: Stream, plain: trio.SocketStream, *, local: str, peer: str
+        self,
+        web: SimWeb,
+        stream: Stream,
+        plain: trio.SocketStream | None,
+        reset: Reset,
+        *,
+        local: str,
+        peer: str,
     ) -> None:
         self._web = web
         self._stream = stream
         self._plain = plain
+        self._reset = reset
         self._local = local
         self._peer = peer
         self._buffer = bytearray()
@@ -214,11 +251,12 @@ class _Connection:
 
     async def _receive(self) -> bytes:
         """Return the next bytes, and note when the system had the last of them."""
-        if self._stream is not self._plain:
+        plain = self._plain
+        if plain is None or self._stream is not plain:
             data = bytes(await self._stream.receive_some(_RECEIVE_BYTES))
             self._arrived_s = trio.current_time()
             return data
-        data, stamps, *_ = await self._plain.socket.recvmsg(_RECEIVE_BYTES, _STAMP_BYTES)
+        data, stamps, *_ = await plain.socket.recvmsg(_RECEIVE_BYTES, _STAMP_BYTES)
         self._arrived_s = trio.current_time()
         for _, _, stamp in stamps:
             seconds, nanoseconds = _STAMP.unpack(stamp)
@@ -283,9 +321,7 @@ class _Connection:
             while await self._stream.receive_some(_RECEIVE_BYTES):
                 pass
         elif end is AbnormalEnd.RESET:
-            sock = self._plain.socket
-            sock.setsockopt(trio.socket.SOL_SOCKET, trio.socket.SO_LINGER, _NO_LINGER)
-            sock.close()
+            self._reset()
 
     async def _discard_body(self, request: SimRequest) -> bool:
         declared = request.headers.get("content-length", "0")
