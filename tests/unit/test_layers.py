@@ -29,7 +29,7 @@ LAYERS = (
     ("web", "export", "lab"),
     ("dashboard",),
     ("daemon",),
-    ("bench",),
+    ("bench", "universe"),
     ("cli", "__main__"),
 )
 LEVEL = {room: level for level, rooms in enumerate(LAYERS) for room in rooms}

@@ -1,0 +1,25 @@
+"""Trio's order of tasks, drawn from a seed.
+
+Trio runs the ready tasks of a pass in random order. Its own hook for hypothesis sorts them before
+it shuffles with a generator that can be seeded; there is no public name for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from trio._core import _run
+
+
+@contextmanager
+def seeded_scheduling(seed: int) -> Iterator[None]:
+    """Make the order of tasks of a `trio.run` inside depend on the seed only."""
+    was_sorted, state = _run._ALLOW_DETERMINISTIC_SCHEDULING, _run._r.getstate()
+    _run._ALLOW_DETERMINISTIC_SCHEDULING = True  # type: ignore[misc]
+    _run._r.seed(seed)
+    try:
+        yield
+    finally:
+        _run._ALLOW_DETERMINISTIC_SCHEDULING = was_sorted  # type: ignore[misc]
+        _run._r.setstate(state)

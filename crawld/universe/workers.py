@@ -1,0 +1,82 @@
+"""Workers without threads: each call runs in one step of the event loop, at a drawn time.
+
+A call waits a drawn time, runs, and its result waits again, so that other tasks run between. What a
+real thread computes beside the loop is one step here: two calls never interleave inside SQLite.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from contextlib import nullcontext
+from typing import Concatenate, ParamSpec, TypeVar, TypeVarTuple
+
+import apsw
+import trio
+
+P = ParamSpec("P")
+T = TypeVar("T")
+Ts = TypeVarTuple("Ts")
+
+MEAN_WAIT_S = 0.001
+"""Mean time before a call runs, and before its result arrives."""
+
+
+class SimulatedConnection:
+    """An SQLite connection of the event loop; see `WorkerConnection`."""
+
+    def __init__(self, connection: apsw.Connection, rng: random.Random) -> None:
+        self._connection = connection
+        self._rng = rng
+        self._in_order = trio.StrictFIFOLock()
+
+    async def run(
+        self,
+        call: Callable[Concatenate[apsw.Connection, P], T],
+        *args: P.args,
+        **kwargs: P.kwargs,
+    ) -> T:
+        """Run the call after those before it."""
+        async with self._in_order:
+            await _wait(self._rng)
+            result = call(self._connection, *args, **kwargs)
+            await _wait(self._rng)
+            return result
+
+    async def aclose(self) -> None:
+        """Close the connection after the calls before this one."""
+        with trio.CancelScope(shield=True):
+            async with self._in_order:
+                self._connection.close()
+
+
+class SimulatedWorkers:
+    """The `Workers` of a universe."""
+
+    def __init__(self, rng: random.Random) -> None:
+        self._rng = rng
+
+    async def run(
+        self,
+        call: Callable[[*Ts], T],
+        *args: *Ts,
+        limiter: trio.CapacityLimiter | None = None,
+        abandon_on_cancel: bool = False,
+    ) -> T:
+        """Run the call at a drawn time; a caller that does not abandon it cannot be cancelled."""
+        await trio.lowlevel.checkpoint_if_cancelled()
+        async with limiter or nullcontext():
+            with trio.CancelScope(shield=not abandon_on_cancel):
+                await _wait(self._rng)
+                result = call(*args)
+                await _wait(self._rng)
+        return result
+
+    async def connect(self, filename: str, flags: int) -> SimulatedConnection:
+        """Open a connection; see `Workers.connect`."""
+        await trio.lowlevel.checkpoint()
+        return SimulatedConnection(apsw.Connection(filename, flags), self._rng)
+
+
+async def _wait(rng: random.Random) -> None:
+    await trio.sleep(rng.expovariate(1.0 / MEAN_WAIT_S))

@@ -1,0 +1,163 @@
+"""The whole daemon in a deterministic world: equal seeds repeat, and planted bugs are found."""
+
+import hashlib
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+from crawld.core.robots import Robots
+from crawld.daemon.frontier import host as host_module
+from crawld.daemon.frontier.host import HostState
+from crawld.daemon.visit.recorder import Recorder
+from crawld.universe.plan import (
+    EndKind,
+    FaultKind,
+    FaultPeriod,
+    HostPlan,
+    LifeEnd,
+    RobotsEdition,
+    UniversePlan,
+)
+from crawld.universe.run_universe import run_universe
+
+SEED, DAYS = 1, 0.002
+OPEN = RobotsEdition(0.0, "", None)
+BUSY = FaultPeriod(FaultKind.BUSY, 40.0, 45.0, share=1.0, retry_after_s=60)
+
+
+def plan(*, faults=(), robots=(OPEN,), ends=(), duration_s=150.0):
+    host = HostPlan("a.test", "93.184.216.10", 40, 5, tuple(robots), tuple(faults))
+    return UniversePlan(1, duration_s / 86_400.0, 5.0, (host,), tuple(ends))
+
+
+def broken(result):
+    """Return the promises that a run has broken."""
+    return {violation.invariant for violation in result.auditor.violations}
+
+
+@pytest.fixture
+def run(tmp_path):
+    """Return a function that runs a plan in a new folder."""
+    folders = iter(range(9))
+
+    def run_it(planned, **more):
+        folder = tmp_path / str(next(folders))
+        folder.mkdir()
+        return run_universe(planned, folder, **more)
+
+    return run_it
+
+
+def test_a_seed_repeats_byte_for_byte(run, tmp_path):
+    planned = UniversePlan.drawn(SEED, DAYS)
+    path = tmp_path / "events.txt"
+    with path.open("w") as events:
+        first = run(planned, event_file=events)
+    again = run(planned).as_json()
+    assert first.as_json()["event_log_sha256"] == again["event_log_sha256"]
+    assert hashlib.sha256(path.read_bytes()).hexdigest() == again["event_log_sha256"]
+    assert len(path.read_text().splitlines()) == again["events"] > 50
+
+    out = tmp_path / "out.json"
+    arguments = ("--seed", str(SEED), "--days", str(DAYS), "--json", str(out))
+    # A process of its own, whose strings have other hashes.
+    done = subprocess.run(
+        (sys.executable, "-m", "crawld.cli.main", "lab", "universe", *arguments),
+        env={**os.environ, "PYTHONHASHSEED": "7"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    told = json.loads(out.read_text())
+    assert told["violations"] == []
+    assert told["event_log_sha256"] == again["event_log_sha256"]
+    assert told["lives"] == 3
+
+
+def test_other_seeds_give_other_universes(run):
+    planned = plan(duration_s=30.0)
+    digests = {
+        run(UniversePlan(seed, planned.days, 5.0, planned.hosts, ())).log.sha256()
+        for seed in (1, 2)
+    }
+    assert len(digests) == 2
+
+
+def test_promises_hold_over_faults_and_ends(run):
+    faults = [
+        FaultPeriod(FaultKind.RESET, 20.0, 30.0, 1.0, 0),
+        BUSY,
+        FaultPeriod(FaultKind.STALL, 120.0, 130.0, 1.0, 0),
+        FaultPeriod(FaultKind.STALL_MID_BODY, 220.0, 240.0, 1.0, 0),
+    ]
+    ends = [LifeEnd(EndKind.KILL, 60.0, 0.0), LifeEnd(EndKind.STOP, 200.0, 1.0)]
+    result = run(plan(faults=faults, ends=ends, duration_s=300.0))
+    assert result.auditor.violations == []
+    assert result.lives == 3
+    assert result.visits > 10
+
+
+def test_finds_a_delay_that_is_too_short(run, monkeypatch):
+    right = host_module.effective_delay_s
+    monkeypatch.setattr(host_module, "effective_delay_s", lambda *facts: 0.9 * right(*facts))
+    assert broken(run(plan(duration_s=60.0))) == {"host_delay"}
+
+
+def test_finds_a_crawl_delay_that_is_ignored(run, monkeypatch):
+    right = host_module.effective_delay_s
+    monkeypatch.setattr(
+        host_module, "effective_delay_s", lambda rules, _, *rest: right(rules, None, *rest)
+    )
+    robots = [RobotsEdition(0.0, "", 20.0)]
+    assert broken(run(plan(robots=robots, duration_s=100.0))) == {"host_delay"}
+
+
+def test_finds_a_retry_after_that_is_ignored(run, monkeypatch):
+    right = HostState.record_trouble
+    monkeypatch.setattr(HostState, "record_trouble", lambda host, now, _: right(host, now, None))
+    assert broken(run(plan(faults=[BUSY]))) == {"retry_after"}
+
+
+def test_finds_a_retry_after_that_a_kill_forgets(run, monkeypatch):
+    monkeypatch.setattr(HostState, "restore", lambda *_: None)
+    ends = [LifeEnd(EndKind.KILL, 55.0, 0.0)]
+    assert broken(run(plan(faults=[BUSY], ends=ends))) == {"retry_after"}
+
+
+def test_finds_a_rule_of_robots_that_is_ignored(run, monkeypatch):
+    monkeypatch.setattr(Robots, "allowed", lambda *_: True)
+    robots = [RobotsEdition(0.0, "/wiki/", None)]
+    assert broken(run(plan(robots=robots, duration_s=60.0))) == {"robots_forbids"}
+
+
+def test_finds_a_visit_that_is_never_stored(run, monkeypatch):
+    right, puts = Recorder.put, iter(range(1_000_000))
+
+    async def put(recorder, entry):
+        if next(puts) != 2:
+            await right(recorder, entry)
+
+    monkeypatch.setattr(Recorder, "put", put)
+    assert "visit_lost" in broken(run(plan(duration_s=60.0)))
+
+
+def test_the_command_ends_with_1_and_the_way_to_repeat_it(command, monkeypatch, tmp_path):
+    right, out = host_module.effective_delay_s, tmp_path / "out.json"
+    monkeypatch.setattr(host_module, "effective_delay_s", lambda *facts: 0.5 * right(*facts))
+    ended = command("crawld", "lab", "universe", "--seed", SEED, "--days", "0.001", "--json", out)
+    assert ended.code == 1
+    assert f"replay: crawld lab universe --seed {SEED} --days 0.001" in ended.out
+    violation = json.loads(out.read_text())["violations"][0]
+    assert violation["invariant"] == "host_delay"
+    assert set(violation) == {"invariant", "at", "what"}
+
+
+@pytest.mark.parametrize(("seed", "days"), [("x", "1"), ("-1", "1"), ("1", "0"), ("1", "nan")])
+def test_bad_options_are_refused(command, seed, days):
+    ended = command("crawld", "lab", "universe", "--seed", seed, "--days", days)
+    assert ended.code == 2
+    assert "Traceback" not in ended.err
