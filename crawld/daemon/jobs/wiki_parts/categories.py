@@ -62,8 +62,9 @@ ABOUT: Final = 0.3
 """A late check need not be on time: another that is this part of its pause away will do."""
 
 REST_FACTOR: Final = 8.0
-"""Rest after a check, as a multiple of the turns of its requests: of one with 100 categories to be
-listed, 15 minutes at one request a second."""
+"""Time from the beginning of a check to the next one at least, as a multiple of the turns of its
+requests: after one with 100 categories to be listed, 15 minutes at one request a second. How long
+the requests wait for a poll that takes them along does not count: they cost no turn then."""
 
 PATIENCE_S: Final = 5.0
 """How long edited pages come before a request that no poll took along."""
@@ -172,7 +173,7 @@ class WikiCategoriesJob(BackgroundWork):
                 result = f"{row.origin}: {result.trouble}: {result.detail}"
             results.append(result)
         if results:
-            self._rested_at = trio.current_time() + REST_FACTOR * turns_s
+            self._rested_at = began_at + REST_FACTOR * turns_s
         return "; ".join(each for each in results if each) or "nothing to check"
 
     async def progress(self) -> dict[str, int]:
