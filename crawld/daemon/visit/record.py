@@ -115,6 +115,8 @@ def hint_judgement_of(visit: Visit, sources: tuple[int, ...] | None) -> HintJudg
         changed = False
     else:
         changed = None if visit.same is None else not visit.same
+    if page.left_at is not None:
+        changed = None  # it came back to its part; outside of it no source reports it
     if page.requisite and sources is not None:
         # Sources report pages, not what pages are shown with: they miss nothing there.
         sources = ()

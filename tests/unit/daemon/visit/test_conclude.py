@@ -410,6 +410,14 @@ def test_no_source_misses_the_change_of_a_renamed_page():
     assert record_of(visit, VisitFeedback(), HostUpdate(), NO_CAPS, (4,)).hint_judgement is None
 
 
+@pytest.mark.parametrize("came_back", [False, True])
+def test_no_source_misses_the_change_of_a_page_that_was_outside_of_its_part(came_back):
+    page = make_page(**HELD, last_visit_at=NOW - 60.0, left_at=NOW - 30.0 if came_back else None)
+    visit = conclude_visit(response(), page)
+    record = record_of(visit, VisitFeedback(), HostUpdate(), NO_CAPS, (4,))
+    assert record.hint_judgement.changed is (None if came_back else True)
+
+
 def test_a_record_does_not_hold_the_parsed_page_in_memory():
     visit = conclude_visit(response(), make_page(**HELD))
     reachable, seen = [record_of(visit, VisitFeedback(), HostUpdate(), NO_CAPS)], set()
