@@ -7,7 +7,7 @@ whenever nothing else is due sooner, so a due time decides only while work waits
     work                                             due, seconds after it was reported
     a page came back, or another page took its URL   0: readers see what is not there
     an edited page                                   12; reported late: as late again, up to 35
-    an edited page that was not visited in time      60 later, after those that still can be
+    an edited page that was not visited in time      60, after those that still can be
     an image or style that was replaced, a retry     30 after its retry time
     the first of the new images and styles           20 after the one before it
     an audit                                         30
@@ -36,9 +36,10 @@ PROMPT_S, BELATED_S = 12.0, 35.0
 such as one of an outage, may wait once more as long as it has, up to `BELATED_S`: new edits do not
 wait behind all those of an outage, and these are read soon, too."""
 
-MISSED_S: Final = 60.0
-"""A page that was not visited in time is due so much later, once: if all were visited in the order
-of their due times after a minute without requests, each later edit would miss its own, too."""
+MISSED_S: Final = 48.0
+"""A page that was not visited in time is due so much later, once, a minute after its report: if all
+were visited in the order of their due times after a minute without requests, each later edit would
+miss its own, too."""
 
 AUDIT_S: Final = 30.0
 RETRY_S: Final = 30.0
@@ -59,12 +60,10 @@ def due_time(changed_at: float, reported_at: float) -> float:
     return reported_at + min(max(reported_at - changed_at, PROMPT_S), BELATED_S)
 
 
-def missed_due_time(changed_at: float, due_at: float) -> float:
-    """Return until when a page should be visited that was not visited by its due time.
+def missed_due_time(changed_at: float, reported_at: float) -> float:
+    """Return until when a page should be visited that was not visited by its `due_time`.
 
-    Args:
-        due_at: what `due_time` gave. What is due at once keeps its time, and so does a change that
-            was reported late: it has waited as long before.
+    A change that was reported late keeps its due time: it has waited as long before.
     """
-    is_prompt = PROMPT_S <= due_at - changed_at < 2.0 * PROMPT_S
-    return due_at + MISSED_S if is_prompt else due_at
+    is_late = reported_at - changed_at > PROMPT_S
+    return due_time(changed_at, reported_at) + (0.0 if is_late else MISSED_S)

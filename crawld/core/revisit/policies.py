@@ -118,6 +118,7 @@ class Policy(Protocol):
         trust: float = 1.0,
         indirect: bool = False,
         due_at: float | None = None,
+        missed_at: float | None = None,
     ) -> None:
         """Record a report that the page changed.
 
@@ -126,7 +127,7 @@ class Policy(Protocol):
                 at 0 the hint has no effect.
             indirect: whether something that the page includes has changed, not the page itself.
             due_at: until when the page should be visited (`due.py`); None: by `at`, of an indirect
-                hint never.
+                hint never. missed_at: until when if it was not visited by then; None: `due_at`.
         """
         ...
 
@@ -191,6 +192,7 @@ class PageSet:
         trust: float = 1.0,
         indirect: bool = False,
         due_at: float | None = None,
+        missed_at: float | None = None,
     ) -> None:
         """Ignore the hint."""
 

@@ -78,7 +78,7 @@ class IndexPolicy(PageSet):
         self._hinted = hints.HintedPages()
         self._indirect = _NO_PAGES
         self._in_flight: dict[int, tuple[hints.HintedPages, Belief, Due] | None] = {}
-        self._late_hints: dict[int, tuple[float, float, bool, float]] = {}
+        self._late_hints: dict[int, tuple[float, float, bool, Due]] = {}
         self._clock = MonotonicClock()
         self._new_count = 0.0
 
@@ -228,8 +228,14 @@ class IndexPolicy(PageSet):
         self._pages.set_visit(slot, at)
         self._queue.push_visited(slot)
         if slot in self._late_hints:
-            hinted_at, trust, indirect, due_at = self._late_hints.pop(slot)
-            self.record_hint(page, hinted_at, trust=trust, indirect=indirect, due_at=due_at)
+            hinted_at, trust, indirect, due = self._late_hints.pop(slot)
+            self.record_hint(
+                *(page, hinted_at),
+                trust=trust,
+                indirect=indirect,
+                due_at=due.at,
+                missed_at=due.missed_at,
+            )
 
     def _learn(self, slot: int, at: float, observation: VisitObservation | None) -> None:
         visited_at, age, scale = self._pages.state(slot)
@@ -332,6 +338,7 @@ class IndexPolicy(PageSet):
         trust: float = 1.0,
         indirect: bool = False,
         due_at: float | None = None,
+        missed_at: float | None = None,
     ) -> None:
         """Record a change reported after the last visit; older reports are dropped.
 
@@ -345,13 +352,16 @@ class IndexPolicy(PageSet):
         visited_at, age, scale = self._pages.state(slot)
         if changed_at <= visited_at:
             return
-        if due_at is None:
-            due_at = math.inf if indirect else due_time(at, at)
+        due = Due(math.inf, math.inf)
+        if due_at is not None:
+            due = Due(due_at, due_at if missed_at is None else missed_at)
+        elif not indirect:
+            due = Due(due_time(at, at), missed_due_time(at, at))
         if slot in self._in_flight:
-            late = (at, trust, indirect, due_at)
+            late = (at, trust, indirect, due)
             known = self._late_hints.get(slot, late)
-            newest = max(late[:2], known[:2])
-            self._late_hints[slot] = (*newest, indirect and known[2], min(due_at, known[3]))
+            first = Due(*map(min, due, known[3]))
+            self._late_hints[slot] = (*max(late[:2], known[:2]), indirect and known[2], first)
             return
         if math.isinf(visited_at) and age == 0.0:
             return
@@ -374,8 +384,7 @@ class IndexPolicy(PageSet):
         if slot not in group:
             self._withdraw(slot)
         later_s = self._clock.lead + self._defer_s(slot)
-        missed_at = missed_due_time(at, due_at)
-        group.put(slot, belief, Due(due_at + later_s, missed_at + later_s))
+        group.put(slot, belief, Due(due.at + later_s, due.missed_at + later_s))
 
     def _defer_s(self, slot: int) -> float:
         """Return how much later a page of small importance is due; negative: sooner."""

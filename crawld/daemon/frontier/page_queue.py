@@ -426,9 +426,10 @@ class PageQueue(OrderedPages):
         *,
         indirect: bool = False,
         due_at: float | None = None,
+        missed_at: float | None = None,
     ) -> None:
         """Add a hint about a visited page, as `Policy.record_hint`; a reliable one ends a rest."""
-        given = LateHint(changed_at, trust, indirect, due_at)
+        given = LateHint(changed_at, trust, indirect, due_at, missed_at)
         if page in self._policy and page not in self._in_flight:
             given.record(self._policy, page)
         else:

@@ -40,11 +40,17 @@ class LateHint(NamedTuple):
     trust: float
     indirect: bool
     due_at: float | None = None
+    missed_at: float | None = None
 
     def record(self, policy: Policy, page: int) -> None:
         """Pass it to a policy that holds the page."""
         policy.record_hint(
-            page, self.changed_at, trust=self.trust, indirect=self.indirect, due_at=self.due_at
+            page,
+            self.changed_at,
+            trust=self.trust,
+            indirect=self.indirect,
+            due_at=self.due_at,
+            missed_at=self.missed_at,
         )
 
     def after(self, visited_at: float) -> LateHint:
@@ -56,8 +62,13 @@ class LateHint(NamedTuple):
         if other is None:
             return self
         newest = max(self, other, key=lambda hint: hint[:2])
-        due_at = min((at for at in (self.due_at, other.due_at) if at is not None), default=None)
-        return newest._replace(indirect=self.indirect and other.indirect, due_at=due_at)
+        due = (each for each in (self, other) if each.due_at is not None)
+        first = min(due, key=lambda hint: hint.due_at or 0.0, default=self)
+        return newest._replace(
+            indirect=self.indirect and other.indirect,
+            due_at=first.due_at,
+            missed_at=first.missed_at,
+        )
 
 
 class RevisitQueue:

@@ -12,7 +12,7 @@ import pytest
 import trio
 
 from crawld.core.politeness import DelayRules
-from crawld.core.revisit.due import AT_LEISURE, FAN_OUT_S, RETRY_S, due_time
+from crawld.core.revisit.due import AT_LEISURE, FAN_OUT_S, RETRY_S, due_time, missed_due_time
 from crawld.core.revisit.policies import VisitObservation
 from crawld.daemon.frontier.host import HostState
 from crawld.daemon.frontier.page_queue import PageQueue
@@ -109,10 +109,11 @@ class Storm:
             elif what == "image":
                 self.host.requisites[1].recall({page}, unix + RETRY_S)
             else:
-                due_at = unix if what == "replaced" else due_time(NOW + at, unix)
-                if what in USERS:
-                    due_at = unix + FAN_OUT_S * USERS[what]
-                self.queue_of(page).add_hint(page, NOW + at, 0.9, due_at=due_at, **hints)
+                hints["due_at"] = unix + FAN_OUT_S * USERS.get(what, 0)
+                if what == "edit":
+                    hints["due_at"] = due_time(NOW + at, unix)
+                    hints["missed_at"] = missed_due_time(NOW + at, unix)
+                self.queue_of(page).add_hint(page, NOW + at, 0.9, **hints)
         self.unreported.clear()
         active = set(SITES)
         has_backlog = self.host.edited_count(active) > BACKLOG_PAGES

@@ -9,7 +9,7 @@ import pytest
 import trio
 
 from crawld.core.change.reliability import Reliability
-from crawld.core.revisit.due import PROMPT_S, RETRY_S
+from crawld.core.revisit.due import BELATED_S, MISSED_S, PROMPT_S, RETRY_S
 from crawld.daemon.frontier.host import HostState
 from crawld.daemon.frontier.page_queue import RELIABLE_TRUST, PageQueue
 from crawld.daemon.frontier.rank import Rank
@@ -135,6 +135,31 @@ async def test_a_start_lets_removed_pages_wait_for_edits_however_many_sources_re
     assert known.order == [(2, PROMPT_S - 7.0)]
     assert known.queue.rank is Rank.REVISIT
     assert known.queue.take(NOW) == 1
+
+
+@pytest.mark.parametrize("at_start", [False, True])
+@on_autojump_clock
+async def test_a_change_that_was_reported_late_keeps_its_due_time_whatever_is_edited_later(
+    at_start,
+):
+    known = KnownHost()
+    source = SimpleNamespace(host="wiki.test", kind="recent_changes", evidence=None)
+    # Page 1 was changed in an outage, and again at its end; page 2 at its end only.
+    late, prompt = (1, NOW - 50.0, NOW - 1.0), (2, NOW - 1.0, NOW - 1.0)
+    if at_start:
+        known.outstanding = [
+            OutstandingHint(each[0], 1, 1, 1, *each[1:], NOW, 1) for each in (late, prompt)
+        ]
+        await known.delivery.restore()
+    else:
+        accepted = [
+            AcceptedHint(*each, 1, NOW - 86_400.0, None, None, 1) for each in (late, prompt)
+        ]
+        await known.delivery.deliver(source, accepted)
+    assert known.queue.due_at(NOW) == NOW + PROMPT_S
+    assert known.queue.due_at(NOW + 50.0) == NOW + BELATED_S
+    assert known.queue.take(NOW + 50.0) == 1
+    assert known.queue.due_at(NOW + 50.0) == NOW + PROMPT_S + MISSED_S
 
 
 @on_autojump_clock
