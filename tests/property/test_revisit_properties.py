@@ -139,6 +139,23 @@ def test_renewal_allocation_spends_the_bandwidth_at_one_price(seed, pages, log_b
         assert np.ptp(worth[visited]) <= 1e-4 * worth[visited].max()
 
 
+def test_renewal_allocation_follows_the_weights():
+    stack = renewals(1, 4)
+    weights = np.array([0.0, 1.0, 1.0, 8.0])
+    f = allocate_renewal(stack, 1e-6, weights)
+    assert f[0] == 0.0
+    worth = weights * stack.visit_value(1.0 / np.maximum(f, 1e-12))
+    visited = worth[f > 1.01 / EDGES_S[-1]]
+    assert visited == pytest.approx(np.full(len(visited), visited[0]), rel=1e-4)
+    assert len(visited) > 1
+    for wrong in (-1.0, np.inf, np.nan):
+        with pytest.raises(ValueError, match="finite"):
+            allocate_renewal(stack, wrong)
+    count = allocate_whole_visits(stack, 12, 90 * 86_400.0, weights)
+    assert (count[0], count.sum()) == (0, 12)
+    assert allocate_whole_visits(stack, 3, 90 * 86_400.0, np.zeros(4)).tolist() == [0] * 4
+
+
 @settings(max_examples=15)
 @given(st.integers(0, 1000), st.integers(0, 60))
 def test_whole_visits_are_all_used_and_no_other_page_is_worth_more(seed, visits):

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+import crawld.core.revisit.allocation as allocation_module
 from crawld.core.revisit.allocation import allocate, kkt_residual, objective, proportional, uniform
 from crawld.core.revisit.pages_by_host import PagesByHost
 from crawld.core.revisit.price import revisit_frequency
@@ -69,6 +70,21 @@ def test_optimum_beats_uniform_and_uniform_beats_proportional():
     even = objective(pages, uniform(2_000, bandwidth))
     chasing = objective(pages, proportional(pages.change_rate, bandwidth))
     assert best > even > chasing
+
+
+@pytest.mark.parametrize("weight", [None, np.arange(1.0, 4.0)])
+def test_the_objective_is_the_weighted_mean_freshness_at_fixed_order(weight, monkeypatch):
+    rate, frequency = np.array([0.5, 1.0, 4.0]), np.array([1.0, 2.0, 1.0])
+    fresh = frequency * (1.0 - np.exp(-rate / frequency)) / rate
+    expected = pytest.approx(np.average(fresh, weights=weight), rel=1e-12)
+    assert objective(one_host(rate, weight), frequency) == expected
+    monkeypatch.setattr(allocation_module, "_BLOCK", 2)
+    assert objective(one_host(rate, weight), frequency) == expected
+
+
+def test_proportional_follows_the_rates_and_is_uniform_without_changes():
+    assert proportional([1.0, 3.0], 8.0).tolist() == [2.0, 6.0]
+    assert proportional([0.0, 0.0], 3.0).tolist() == [1.5, 1.5]
 
 
 def test_price_gives_back_the_allocated_frequencies():

@@ -58,6 +58,12 @@ def test_limits(order):
         mean_freshness(order, -1.0, 1.0)
 
 
+def test_the_age_of_a_page_that_always_changes():
+    ages = [float(mean_age(order, np.inf, 0.5)) for order in Order]
+    assert ages == pytest.approx([1.0, 7 / 6, 2.0])
+    assert ages == pytest.approx([float(mean_age(order, 1e9, 0.5)) for order in Order])
+
+
 def test_a_small_change_rate_loses_no_digits():
     r = np.array([1e-12, 1e-6, 1e-3])
     assert mean_age(Order.FIXED, r, 1.0) == pytest.approx(r / 6 - r**2 / 24, rel=1e-6)
@@ -74,3 +80,4 @@ def test_a_page_drawn_at_random_slots():
     fine = random_slot_freshness(rate, 1e-5, 1e-5 / 0.25)
     assert fine == pytest.approx(mean_freshness(Order.PURELY_RANDOM, rate, 0.25), rel=1e-4)
     assert random_slot_freshness([0.0, 1.0], 0.0, 1.0).tolist() == [1.0, 0.0]
+    assert random_slot_freshness([0.0, np.inf], 0.5, 1.0).tolist() == [1.0, 0.0]
