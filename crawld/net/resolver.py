@@ -26,6 +26,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
+import tenacity
 import trio
 
 from crawld.net.address import literal_address
@@ -44,6 +45,9 @@ MAX_ADDRESSES = 16
 LOOKUP_THREADS = 2 * LOOKUPS_AT_ONCE
 """Those within their time limit and those beyond it; `LookupSlots` starts no more."""
 LOOKUP_S = 10.0
+NAMESERVER_ROUNDS = 2
+NAMESERVER_PAUSE_S = 0.5
+"""A name server that has just started answers SERVFAIL or nothing; later it may know the name."""
 OUT_OF_FILES = frozenset({errno.EMFILE, errno.ENFILE})
 NO_FILES = "too many open files"
 
@@ -145,8 +149,14 @@ def _getaddrinfo(host: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(str(entry[4][0]) for entry in found))
 
 
+def _is_temporary(error: BaseException) -> bool:
+    return isinstance(error, ResolutionError) and error.kind == "temporary"
+
+
 class NameserverLookup:
-    """Queries given name servers (IP addresses) over UDP and TCP.
+    """Queries given name servers (IP addresses) over UDP and TCP, one after the other.
+
+    If none has an answer, all are asked once more after a pause, within the time limit of a lookup.
 
     Its library is imported here, since few daemons use it and it takes a thirtieth of a start.
     """
@@ -160,11 +170,23 @@ class NameserverLookup:
 
     async def look_up(self, host: str) -> tuple[tuple[str, ...], float]:
         """Query A and AAAA records; see `Lookup`."""
+        return await self._ask_all(host, trio.current_time() + LOOKUP_S)
+
+    @tenacity.retry(
+        retry=tenacity.retry_if_exception(_is_temporary),
+        wait=tenacity.wait_fixed(NAMESERVER_PAUSE_S),
+        stop=tenacity.stop_after_attempt(NAMESERVER_ROUNDS),
+        sleep=trio.sleep,
+        reraise=True,
+    )
+    async def _ask_all(self, host: str, until: float) -> tuple[tuple[str, ...], float]:
+        """Ask the name servers in turn until one has an answer; `until` is on trio's clock."""
         import dns.exception
         import dns.resolver
 
+        left_s = until - trio.current_time()
         try:
-            answers = await self._resolver.resolve_name(host, lifetime=LOOKUP_S)
+            answers = await self._resolver.resolve_name(host, lifetime=left_s)
         except (dns.resolver.NXDOMAIN, dns.resolver.NoAnswer) as error:
             raise ResolutionError("nxdomain", "no such name") from error
         except dns.exception.DNSException as error:

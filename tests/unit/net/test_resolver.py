@@ -4,6 +4,7 @@ import socket
 import dns.flags
 import dns.message
 import dns.rcode
+import dns.rdatatype
 import dns.rrset
 import pytest
 import trio
@@ -11,9 +12,11 @@ import trio
 from crawld.net import resolver as resolver_module
 from crawld.net.resolver import (
     FAULT_TTL_S,
+    LOOKUP_S,
     MAX_ADDRESSES,
     MAX_TTL_S,
     MIN_TTL_S,
+    NAMESERVER_PAUSE_S,
     NXDOMAIN_TTL_S,
     CachedResolver,
     FixedResolver,
@@ -280,7 +283,95 @@ def dns_answer(query, address, ttl_s):
     return response.to_wire()
 
 
-async def test_configured_name_servers_are_asked_over_udp(nursery, make_resolver):
+class NameServers:
+    """Name servers on one port, each with its response codes, in order; the last one stays.
+
+    Attributes:
+        asked: the number of queries for an address of each server.
+        lookup: asks them.
+    """
+
+    def __init__(self, *codes):
+        self.codes = [list(each) for each in codes]
+        self.asked = [0] * len(codes)
+
+    async def start(self, nursery):
+        port = 0
+        addresses = [f"127.0.0.{number}" for number in range(1, len(self.codes) + 1)]
+        for server, address in enumerate(addresses):
+            udp = trio.socket.socket(type=trio.socket.SOCK_DGRAM)
+            await udp.bind((address, port))
+            port = udp.getsockname()[1]
+            nursery.start_soon(self._serve, udp, server)
+        self.lookup = NameserverLookup(addresses, port)
+        return self
+
+    async def _serve(self, udp, server):
+        with udp:
+            while True:
+                query, peer = await udp.recvfrom(4096)
+                response = dns.message.from_wire(dns_answer(query, "192.0.2.44", 77))
+                codes = self.codes[server]
+                if response.question[0].rdtype == dns.rdatatype.A:
+                    self.asked[server] += 1
+                    response.set_rcode(codes.pop(0) if len(codes) > 1 else codes[0])
+                await udp.sendto(response.to_wire(), peer)
+
+
+@pytest.fixture
+def pauses(monkeypatch):
+    """Return the pauses between rounds of queries, which take no time."""
+    slept = []
+
+    async def sleep(pause_s):
+        slept.append(pause_s)
+
+    monkeypatch.setattr(NameserverLookup._ask_all.retry, "sleep", sleep)
+    return slept
+
+
+async def test_name_servers_are_asked_in_turn(nursery, pauses):
+    servers = await NameServers([dns.rcode.SERVFAIL], [dns.rcode.NOERROR]).start(nursery)
+    assert await servers.lookup.look_up("a.test") == (("192.0.2.44",), 77.0)
+    assert (servers.asked, pauses) == ([1, 1], [])
+
+
+async def test_name_servers_without_an_answer_are_asked_once_more(nursery, pauses):
+    codes = [dns.rcode.SERVFAIL, dns.rcode.NOERROR]
+    servers = await NameServers(codes, [dns.rcode.REFUSED]).start(nursery)
+    assert await servers.lookup.look_up("a.test") == (("192.0.2.44",), 77.0)
+    assert (servers.asked, pauses) == ([2, 1], [NAMESERVER_PAUSE_S])
+
+
+async def test_name_servers_are_asked_twice_at_most(nursery, pauses):
+    servers = await NameServers([dns.rcode.SERVFAIL], [dns.rcode.SERVFAIL]).start(nursery)
+    with pytest.raises(ResolutionError) as caught:
+        await servers.lookup.look_up("a.test")
+    assert caught.value.kind == "temporary"
+    assert (servers.asked, pauses) == ([2, 2], [NAMESERVER_PAUSE_S])
+
+
+async def test_a_name_that_does_not_exist_is_not_asked_again(nursery, pauses):
+    servers = await NameServers([dns.rcode.NXDOMAIN], [dns.rcode.NOERROR]).start(nursery)
+    with pytest.raises(ResolutionError) as caught:
+        await servers.lookup.look_up("gone.test")
+    assert caught.value.kind == "nxdomain"
+    assert (servers.asked[1], pauses) == (0, [])
+
+
+async def test_all_rounds_share_the_time_of_one_lookup(nursery, mock_clock, monkeypatch):
+    async def sleep(pause_s):
+        mock_clock.jump(LOOKUP_S)
+
+    monkeypatch.setattr(NameserverLookup._ask_all.retry, "sleep", sleep)
+    servers = await NameServers([dns.rcode.SERVFAIL]).start(nursery)
+    with pytest.raises(ResolutionError) as caught:
+        await servers.lookup.look_up("a.test")
+    assert caught.value.kind == "timeout"
+    assert servers.asked == [1]
+
+
+async def test_configured_name_servers_are_asked_over_udp(nursery, make_resolver, pauses):
     udp = trio.socket.socket(type=trio.socket.SOCK_DGRAM)
     await udp.bind(("127.0.0.1", 0))
 
