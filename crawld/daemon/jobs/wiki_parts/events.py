@@ -228,17 +228,21 @@ class WikiEventsJob(BackgroundWork):
         new = (each.event for each in stored if each.wiki_event_id not in before)
         if any(_is_doubtful(event, scoped.values()) for event in new):
             self._doubt(row.wiki_id)
-        events = [each.event for each in others if _is_asked(each.event, scoped.values())]
+        events = [each for each in others if _is_asked(each.event, scoped.values())]
         ask = self._ask_of(row)
         if not events or ask is None:
             return list(stored), None
-        asked, ask = _Asked.about(events, list(scoped.values())), AskOnce(ask)
+        # One question at a time: a rename that is reported meanwhile does not wait for a second.
+        first = [each for each in events if each.event.kind == "category"] or events
+        asked = _Asked.about([each.event for each in first], list(scoped.values()))
+        ask = AskOnce(ask)
         for site_id, scope in scoped.items():
             trouble = await self._look(row, site_id, scope, asked, ask)
             if trouble is not None:
-                return await self._give_up(trouble, moves, others)
+                return await self._give_up(trouble, moves, first)
         await self._members.refresh()
-        return list(stored), None
+        later = {each.wiki_event_id for each in events} - {each.wiki_event_id for each in first}
+        return [each for each in stored if each.wiki_event_id not in later], None
 
     async def _give_up(
         self, trouble: ApiTrouble, moves: list[StoredEvent], others: list[StoredEvent]

@@ -51,6 +51,7 @@ class Job(WikiEventsJob):
         self.stored, self.doubts, self.asked, self.renamed = [], [], [], []
         self.closed, self.numbers = closed, itertools.count(1)
         self.pages, self.judged = [], []
+        self.answers_again_in_s = 0.0
         context = CrawlContext(state, self, Clock(), None, None, None, Config)
         super().__init__(context, self, list_again=lambda: None, doubt=self.doubts.append)
         nothing = trio.lowlevel.checkpoint
@@ -62,7 +63,9 @@ class Job(WikiEventsJob):
         self.note_reports()
 
     async def ask(self, api, parameters, *, waits_s, unless, due, patience_s, urgency):
-        self.asked.append((self.now_s, parameters["titles"], waits_s))
+        named = parameters.get("titles") or parameters["pageids"]
+        self.asked.append((self.now_s, named, waits_s))
+        self.answers_at = max(self.answers_at, trio.current_time() + self.answers_again_in_s)
         with trio.move_on_at(self.answers_at):
             await (trio.Event() if unless is None else unless).wait()
         if self.closed or (unless is not None and unless.is_set()):
@@ -82,6 +85,9 @@ class Job(WikiEventsJob):
 
     async def _rename(self, row, site_id, scope, events):
         self.renamed += [(self.now_s, event.title) for event in events]
+
+    async def _set_categories(self, row, site_id, scope, pages, categories):
+        return []
 
     async def _set_pages(self, row, site_id, scope, pages, followed):
         self.judged += [page.title for page in pages]
@@ -117,6 +123,22 @@ async def test_a_question_is_asked_anew_for_a_limited_time():
     assert times[:4] == [0.0, 4.0, 8.0, 12.0]
     assert times[3] - 4.0 < RENEWED_FOR_S < times[3]
     assert [at for at, _ in job.renamed] == [4.0, 8.0, 12.0, 100.0]
+
+
+@on_autojump_clock
+async def test_a_move_that_is_reported_before_an_answer_comes_before_the_next_question():
+    job = Job("B", answers_in_s=2.0 * RENEWED_FOR_S)
+    job.answers_again_in_s = 5.0
+    job.report(WikiEvent("category", "Category:A", 1.0, page_number=7))
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(job.run)
+        for title, pause_s in (("X", RENEWED_FOR_S + 1.0), ("Y", 5.0)):
+            await trio.sleep(pause_s)
+            job.report(move(title))  # for X the question is asked anew, for Y not any more
+    answered_at = 2.0 * RENEWED_FOR_S
+    assert [named for _, named, _ in job.asked] == ["7", "7", "B"]
+    assert job.renamed == [(RENEWED_FOR_S + 1.0, "X"), (answered_at, "Y")]
+    assert (job.now_s, job.stored) == (answered_at + 5.0, [])
 
 
 @pytest.mark.parametrize("reports", [0, 1])
