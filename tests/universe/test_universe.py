@@ -9,6 +9,7 @@ import sys
 import pytest
 
 from crawld.core.robots import Robots
+from crawld.daemon.crawl import restore
 from crawld.daemon.frontier import host as host_module
 from crawld.daemon.frontier.host import HostState
 from crawld.daemon.visit.recorder import Recorder
@@ -116,6 +117,13 @@ def test_finds_a_crawl_delay_that_is_ignored(run, monkeypatch):
     assert broken(run(plan(robots=robots, duration_s=100.0))) == {"host_delay"}
 
 
+@pytest.mark.parametrize("kind", EndKind)
+def test_finds_a_delay_that_a_restart_forgets(run, monkeypatch, kind):
+    monkeypatch.setattr(restore, "_first_waits", lambda *_: None)
+    ends = [LifeEnd(kind, 61.5, 0.0)]
+    assert broken(run(plan(ends=ends, duration_s=90.0))) == {"host_delay"}
+
+
 def test_finds_a_retry_after_that_is_ignored(run, monkeypatch):
     right = HostState.record_trouble
     monkeypatch.setattr(HostState, "record_trouble", lambda host, now, _: right(host, now, None))
@@ -143,6 +151,17 @@ def test_finds_a_visit_that_is_never_stored(run, monkeypatch):
 
     monkeypatch.setattr(Recorder, "put", put)
     assert "visit_lost" in broken(run(plan(duration_s=60.0)))
+
+
+def test_finds_visits_that_wait_too_long_for_their_commit(run, monkeypatch):
+    right = Recorder.__init__
+
+    def start(recorder, database, *, gather_s, **more):
+        right(recorder, database, gather_s=30.0 + gather_s, **more)
+
+    monkeypatch.setattr(Recorder, "__init__", start)
+    ends = [LifeEnd(EndKind.KILL, 60.0, 0.0)]
+    assert broken(run(plan(ends=ends, duration_s=90.0))) == {"visit_lost"}
 
 
 def test_the_command_ends_with_1_and_the_way_to_repeat_it(command, monkeypatch, tmp_path):
