@@ -25,6 +25,9 @@ def universe(
     *,
     seed: Annotated[int, typer.Option(min=0, help="Draws the hosts, the faults and every delay.")],
     days: Annotated[float, typer.Option(help="Simulated days.")] = 0.1,
+    max_cpu: Annotated[
+        float, typer.Option(min=0.0, help="CPU seconds after which the run is given up.")
+    ] = 3_600.0,
     json_path: Annotated[Path | None, typer.Option("--json", help="Result file.")] = None,
     events: Annotated[
         Path | None, typer.Option(help="File for the lines of the event log.")
@@ -43,7 +46,8 @@ def universe(
     with ExitStack() as stack:
         folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="crawld-universe-"))
         event_file = None if events is None else stack.enter_context(_open(events))
-        result = run_universe(UniversePlan.drawn(seed, days), Path(folder), event_file=event_file)
+        planned = UniversePlan.drawn(seed, days)
+        result = run_universe(planned, Path(folder), event_file=event_file, max_cpu_s=max_cpu)
     if json_path is not None:
         write_json(json_path, result.as_json())
     violations = result.auditor.violations

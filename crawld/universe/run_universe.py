@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 import shutil
 import time
@@ -24,6 +25,7 @@ from crawld.daemon.daemon import Daemon
 from crawld.daemon.environment import Environment
 from crawld.daemon.run import run_daemon
 from crawld.daemon.start import Start
+from crawld.errors import OperatorError
 from crawld.marks import marks_path
 from crawld.simweb.server import SimWeb
 from crawld.store.doctor import examine
@@ -33,7 +35,7 @@ from crawld.universe.auditor import Auditor
 from crawld.universe.daemon_log import listened_log
 from crawld.universe.event_log import EventLog
 from crawld.universe.network import SimulatedNetwork
-from crawld.universe.plan import EndKind, LifeEnd, UniversePlan
+from crawld.universe.plan import DAY_S, EndKind, LifeEnd, UniversePlan
 from crawld.universe.scheduling import seeded_scheduling
 from crawld.universe.simulated_host import START_AT, SimulatedHost
 from crawld.universe.workers import SimulatedWorkers
@@ -43,6 +45,9 @@ MEMORY_BYTES: Final = 512 * 1024 * 1024
 
 MAX_IN_FLIGHT: Final = 32
 """Named, so that a run does not depend on the limit of open files."""
+
+CPU_CHECK_S: Final = 60.0
+"""Simulated seconds between two looks at the CPU time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,18 +87,26 @@ class UniverseResult:
 
 
 def run_universe(
-    plan: UniversePlan, folder: Path, *, event_file: IO[str] | None = None
+    plan: UniversePlan,
+    folder: Path,
+    *,
+    event_file: IO[str] | None = None,
+    max_cpu_s: float = math.inf,
 ) -> UniverseResult:
     """Run a plan to its end; call it on the main thread.
 
     Args:
         folder: an empty folder for the files of the lives.
         event_file: gets a line for each event.
+        max_cpu_s: CPU time after which the run is given up.
+
+    Raises:
+        OperatorError: the CPU time is used up; in an exception group.
     """
     began_s = time.process_time()
     universe = _Universe(plan, folder, EventLog(event_file))
     with seeded_scheduling(plan.seed), listened_log(universe.daemon_logged):
-        trio.run(universe.run, clock=MockClock(autojump_threshold=0.0))
+        trio.run(universe.run, began_s + max_cpu_s, clock=MockClock(autojump_threshold=0.0))
     return UniverseResult(
         plan,
         universe.auditor,
@@ -122,7 +135,24 @@ class _Universe:
         sites = [SimulatedHost(host, self.auditor, faults) for host in plan.hosts]
         self._web = SimWeb(sites, clock=_wall)
 
-    async def run(self) -> None:
+    async def run(self, cpu_ends_s: float) -> None:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self._watch_cpu, cpu_ends_s)
+            await self._run_lives()
+            nursery.cancel_scope.cancel()
+
+    async def _watch_cpu(self, ends_s: float) -> None:
+        """Give up when the process has used so much CPU time."""
+        while True:
+            if time.process_time() >= ends_s:
+                at_days = trio.current_time() / DAY_S
+                raise OperatorError(
+                    f"the CPU time was used up on day {at_days:.3f} of {self._plan.days:g}",
+                    hint="simulate fewer days, or permit more with --max-cpu",
+                )
+            await trio.sleep(CPU_CHECK_S)
+
+    async def _run_lives(self) -> None:
         last = LifeEnd(EndKind.STOP, self._plan.duration_s, 0.0)
         path = self._next_path()
         for end in (*self._plan.ends, last):

@@ -180,3 +180,9 @@ def test_bad_options_are_refused(command, seed, days):
     ended = command("crawld", "lab", "universe", "--seed", seed, "--days", days)
     assert ended.code == 2
     assert "Traceback" not in ended.err
+
+
+def test_a_run_that_takes_too_long_says_where_it_stands(command):
+    ended = command("crawld", "lab", "universe", "--seed", SEED, "--days", "1000", "--max-cpu", "0")
+    assert ended.code == 2
+    assert "the CPU time was used up on day 0.000 of 1000" in ended.err
