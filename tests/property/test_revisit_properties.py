@@ -156,6 +156,23 @@ def test_renewal_allocation_follows_the_weights():
     assert allocate_whole_visits(stack, 3, 90 * 86_400.0, np.zeros(4)).tolist() == [0] * 4
 
 
+def test_a_page_that_is_given_up_gets_what_the_others_leave_at_its_price():
+    last_s = EDGES_S[-1]
+    mass = exponential_mass(np.array([1e-8, 1e-5]))
+    stack = Renewal(EDGES_S, mass / mass.sum(axis=1, keepdims=True))
+    slow, fast = (Renewal(EDGES_S, row[None]) for row in stack.mass)
+    price = float(fast.visit_value(np.array([[last_s]]))[0, 0])
+    low, high = EDGES_S[0] + 1.0, last_s
+    for _ in range(200):
+        middle = 0.5 * (low + high)
+        below = float(slow.visit_value(np.array([[middle]]))[0, 0]) < price
+        low, high = (middle, high) if below else (low, middle)
+    bandwidth = 1.0 / high + 0.25 / last_s
+    assert allocate_renewal(stack, bandwidth) * last_s == pytest.approx(
+        [last_s / high, 0.25], rel=1e-6
+    )
+
+
 @settings(max_examples=15)
 @given(st.integers(0, 1000), st.integers(0, 60))
 def test_whole_visits_are_all_used_and_no_other_page_is_worth_more(seed, visits):

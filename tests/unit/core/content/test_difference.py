@@ -51,3 +51,21 @@ def test_the_larger_share_of_the_two_directions_counts():
     longer = old + random.Random(3).randbytes(2 * 32)
     assert (one_way(longer, old), one_way(old, longer)) == pytest.approx((0.2, 0.0))
     assert difference(longer, old) == difference(old, longer) == pytest.approx(0.2)
+
+
+@pytest.mark.parametrize(
+    ("new", "old", "share"),
+    [
+        (b"..abcd", b"abcd", 2 / 6),  # old is one block
+        (b"aaaaa", b"aaaaaa", 1 / 5),  # its short last block overlaps what is covered
+        (b"abcdXXef", b"abcdef", 2 / 8),  # its short last block covers the end
+        (b"abc", b"abcd", 1.0),  # new is shorter than a block
+    ],
+)
+def test_short_texts(new, old, share):
+    assert one_way(new, old, 4) == pytest.approx(share)
+
+
+def test_text_counts_as_utf_8_also_with_a_lone_surrogate():
+    assert difference("é" * 32, ("é" * 32).encode()) == 0.0
+    assert difference("a\ud800" * 16, "a\ud800" * 16 + "b") == pytest.approx(1 / 65)

@@ -1,5 +1,7 @@
 """Allocation of revisit frequencies: optimality, ceilings and limits."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -29,6 +31,48 @@ def test_allocation_meets_the_conditions_of_the_optimum(bandwidth, weighted):
     allocation = allocate(pages, bandwidth)
     assert kkt_residual(pages, bandwidth, allocation) <= 1e-6
     assert allocation.frequency.min() >= 0
+
+
+def held_and_free():
+    """Return pages of a host that is held and of one that is not, and their allocation of 1.4."""
+    pages = PagesByHost(np.ones(4), np.array([0, 2, 4]), np.array([0.4, np.inf]))
+    best = allocate(pages, 1.4)
+    assert best.spent == pytest.approx([0.4, 1.0])
+    assert best.price[0] > best.price[1] == best.common_price
+    assert kkt_residual(pages, 1.4, best) <= 1e-9
+    return pages, best
+
+
+@pytest.mark.parametrize("block", [1, 2, 1 << 16])
+@pytest.mark.parametrize("page", range(4))
+@pytest.mark.parametrize("frequency", [0.0, 0.1, 0.9])
+def test_the_residual_sees_a_page_that_is_not_visited_at_its_price(
+    page, frequency, block, monkeypatch
+):
+    monkeypatch.setattr(allocation_module, "_BLOCK", block)
+    pages, best = held_and_free()
+    wrong = best.frequency.copy()
+    wrong[page] = frequency
+    value = 1.0 - (1.0 + 1.0 / frequency) * np.exp(-1.0 / frequency) if frequency else 1.0
+    price = best.price[page // 2]
+    assert kkt_residual(pages, 1.4, replace(best, frequency=wrong)) == pytest.approx(
+        abs(value - price) / price
+    )
+
+
+@pytest.mark.parametrize(
+    ("spent", "residual"),
+    [
+        ([0.9, 1.0], 1.25),  # above a ceiling
+        ([0.2, 1.2], 0.5),  # a host with a price of its own that is not held
+        ([0.4, 0.6], 0.4 / 1.4),  # bandwidth that is left
+        ([0.4, 1.7], 0.5),  # more than the bandwidth
+    ],
+)
+def test_the_residual_sees_sums_that_break_a_limit(spent, residual):
+    pages, best = held_and_free()
+    wrong = replace(best, spent=np.array(spent))
+    assert kkt_residual(pages, 1.4, wrong) == pytest.approx(residual)
 
 
 def test_a_bandwidth_above_every_ceiling_fills_hosts_worth_a_visit():

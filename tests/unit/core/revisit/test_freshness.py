@@ -54,8 +54,9 @@ def test_limits(order):
     assert fresh.tolist() == [1.0, 1.0, 0.0, 0.0]
     age = mean_age(order, [0.0, 0.0, 1.0], [0.0, 1.0, 0.0])
     assert age.tolist() == [0.0, 0.0, np.inf]
-    with pytest.raises(ValueError, match="negative"):
-        mean_freshness(order, -1.0, 1.0)
+    for rate, frequency in [(-1.0, 1.0), (1.0, -1.0)]:
+        with pytest.raises(ValueError, match="negative"):
+            mean_freshness(order, rate, frequency)
 
 
 def test_the_age_of_a_page_that_always_changes():
@@ -69,6 +70,7 @@ def test_a_small_change_rate_loses_no_digits():
     assert mean_age(Order.FIXED, r, 1.0) == pytest.approx(r / 6 - r**2 / 24, rel=1e-6)
     assert mean_age(Order.RANDOM, r, 1.0) == pytest.approx(r / 4 - 31 / 360 * r**2, rel=1e-6)
     assert visit_share(r) == pytest.approx(r**2 / 2 - r**3 / 3, rel=1e-6)
+    assert visit_share([1.0, np.inf]) == pytest.approx([1.0 - 2.0 / np.e, 1.0])
 
 
 def test_a_page_drawn_at_random_slots():
