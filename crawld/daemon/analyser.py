@@ -22,6 +22,7 @@ from typing import Final, TypeVar, TypeVarTuple
 
 import trio
 
+from crawld.core.content.documents import has_structure
 from crawld.core.content.page_memory import analysable_size, analysis_bytes
 from crawld.core.content.tree_memory import count_tags
 from crawld.core.url import split_url
@@ -52,7 +53,7 @@ prose.
 """
 
 FEED_WEIGHT: Final = 12
-"""A feed takes so many times as long as a page of the same size and tags."""
+"""A feed or a JSON document takes so many times as long as a page of the same size and tags."""
 
 PACKED_PER_PARSED: Final = 16
 """Bytes that are hashed or compressed while one is parsed."""
@@ -93,6 +94,15 @@ LONG_BYTES: Final = int(LONG_S / BYTE_S)
 def cost_s(size_bytes: int, tags: int = 0) -> float:
     """Return about how long the analysis of a body takes."""
     return BYTE_S * size_bytes + TAG_S * tags
+
+
+def weight_of(content_type: str | None) -> int:
+    """Return how many times as long a body takes as a page of its size.
+
+    Args:
+        content_type: as sniffed.
+    """
+    return FEED_WEIGHT if content_type and has_structure(content_type) else 1
 
 
 def weigh(body: bytes, most_bytes: int) -> tuple[int, int]:
@@ -305,7 +315,9 @@ class Analyser:
         await memory.hold(needed_bytes)
         part = body if size == len(body) else body[:size]
         tags = count_tags(part, size) if size <= LONG_BYTES else 0
-        return await self.run(call, part, url=url, size_bytes=size, tags=tags, memory_bytes=0)
+        return await self.run(
+            call, part, url=url, size_bytes=weight * size, tags=weight * tags, memory_bytes=0
+        )
 
     async def pack(self, call: Callable[[*Ts], T], *args: *Ts, url: str, body: bytes) -> T:
         """Run a call that hashes or compresses a body; see `run`."""

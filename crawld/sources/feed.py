@@ -25,11 +25,11 @@ from urllib.parse import parse_qsl
 import xxhash
 
 from crawld.core.content import media
+from crawld.core.content.xml_scan import MarkupPiece, attributes, scan
 from crawld.core.url import canonicalize, split_url
 from crawld.core.wiki_title import encode_title
 from crawld.errors import InvalidUrlError
 from crawld.sources.listed_page import CLOCK_TOLERANCE_S, ListedPage, TimeSpan, read_date
-from crawld.sources.markup_scanner import MarkupPiece, attributes, scan
 
 MAX_FEED_BYTES = 4 * 1024 * 1024
 """Limit of a feed; most take tens of kilobytes."""

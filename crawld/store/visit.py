@@ -43,7 +43,7 @@ from crawld.store.frontier.event import NewEvent
 from crawld.store.frontier.frontier import NO_CAPS, Caps, Discovery, Known, NewPage
 from crawld.store.frontier.host import HostUpdate
 from crawld.store.frontier.refusal import Refusal
-from crawld.store.versions import body, version
+from crawld.store.versions import body, document_text, version
 from crawld.store.versions.body import EncodedBody
 from crawld.store.versions.response import StoredResponse
 
@@ -281,6 +281,7 @@ def _store_version(connection: apsw.Connection, visit: VisitRecord) -> InParts[i
     if visit.outcome is not Outcome.CHANGED or visit.body is None or visit.response is None:
         return None
     body_id = yield from body.ensure_in_parts(connection, visit.body)
+    document_text.put(connection, body_id, visit.body)
     return version.insert(connection, visit.page_id, visit.visited_at, body_id, visit.response)
 
 

@@ -146,8 +146,8 @@ def redirect_to_diff(connection: apsw.Connection, parameters: Mapping[str, str])
 
 
 def _blocks(connection: apsw.Connection, row: VersionRow) -> Blocks:
-    body = version.read_body(connection, row.version_id) or b""
-    return read_blocks(body, row.response.content_type)
+    copy = version.read_copy(connection, row.version_id)
+    return read_blocks(*copy) if copy else read_blocks(b"")
 
 
 def _titled(connection: apsw.Connection, page: PageLookup) -> PageLookup:

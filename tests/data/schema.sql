@@ -218,6 +218,14 @@ CREATE TABLE change (
     PRIMARY KEY (page_id, changed_at, revision_id, source)
 ) STRICT, WITHOUT ROWID;
 
+CREATE TABLE document_text (
+    body_id INTEGER PRIMARY KEY REFERENCES body ON DELETE CASCADE,
+    -- `identity` or `zstd`, of UTF-8
+    encoding TEXT NOT NULL,
+    size_bytes INTEGER NOT NULL,
+    data BLOB NOT NULL
+) STRICT;
+
 CREATE TABLE dust_origin (
     origin_id INTEGER PRIMARY KEY REFERENCES origin,
     -- first segments of its paths that are sections of their own, as JSON

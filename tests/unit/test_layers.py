@@ -19,7 +19,7 @@ def _words(text):
 
 # Lowest first; rooms on one line know nothing of each other.
 LAYERS = (
-    ("errors", "extras", "marks", "workers", "fair_order"),
+    ("errors", "extras", "marks", "workers", "fair_order", "pdf_child", "pdf_text"),
     ("memory",),
     ("core",),
     ("config",),

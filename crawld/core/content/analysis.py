@@ -3,9 +3,9 @@
 `analyse` combines the parts of this package. A visit that only follows links can call
 `media.decode`, `html.parse` and `fingerprint.digest` alone.
 
-Invariants: every body has an analysis. HTML is parsed, other text is cut into lines, a binary body
-has no text and is compared by its digest alone. The part of a body beyond the limits is not parsed,
-but enters the cleaned digest as one opaque block.
+Invariants: every body has an analysis. HTML is parsed, JSON and feeds are read by their structure,
+other text is cut into lines; a binary body has no text and is compared by its digest alone. The
+part of a body beyond the limits is not parsed, but enters the cleaned digest as one opaque block.
 """
 
 from __future__ import annotations
@@ -13,8 +13,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from crawld.core.content import html, media
-from crawld.core.content.blocks import Blocks, blocks_of, lines_of
+from crawld.core.content.blocks import Blocks, blocks_of
 from crawld.core.content.difference import difference
+from crawld.core.content.documents import PDF_TEXT, document_blocks
 from crawld.core.content.fingerprint import cleaned_digest, digest, sketch
 from crawld.core.content.parse_limits import MAX_PARSE_BYTES
 from crawld.core.content.quarantine import UNANALYSED
@@ -88,15 +89,16 @@ def read_blocks(body: bytes, content_type: str | None = None) -> Blocks:
     if text is None:
         return _opaque(body)
     if believed not in _PAGES:
-        return text.lines()
+        return text.document(believed)
     markup = text.markup()
     tree, end = html.tree_of(markup)
     return text.blocks(blocks_of(tree, html.title_of(tree)), markup[end:])
 
 
 def _type_of(body: bytes, content_type: str | None) -> str:
-    if media.media_type(content_type) == UNANALYSED:
-        return UNANALYSED  # even if it looks like a page
+    declared = media.media_type(content_type)
+    if declared in (UNANALYSED, PDF_TEXT):
+        return declared  # even if it looks like a page
     return media.sniff(content_type, body[: media.SNIFF_BYTES])
 
 
@@ -115,8 +117,8 @@ class _Text:
     def markup(self) -> bytes:
         return self.decoded.text.encode("utf-8", "replace")
 
-    def lines(self) -> Blocks:
-        return _with_tail(lines_of(self.decoded.text), self.tail)
+    def document(self, believed: str) -> Blocks:
+        return _with_tail(document_blocks(self.decoded.text, believed), self.tail)
 
     def blocks(self, blocks: Blocks, unparsed: bytes) -> Blocks:
         return _with_tail(blocks, unparsed + self.tail)
@@ -137,7 +139,7 @@ def _read(
         return None, None, _opaque(body)
     charset = text.decoded.charset
     if believed not in _PAGES:
-        return charset, None, text.lines()
+        return charset, None, text.document(believed)
     markup = text.markup()
     page = html.parse(markup, max_links=max_links)
     found = blocks_of(page.tree, page.title)

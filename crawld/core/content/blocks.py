@@ -22,7 +22,9 @@ into lines.
 
 from __future__ import annotations
 
+import html
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
@@ -121,6 +123,24 @@ def lines_of(text: str) -> Blocks:
     if len(lines) > MAX_BLOCKS:
         lines[MAX_BLOCKS - 1 :] = [" ".join(lines[MAX_BLOCKS - 1 :])]
     return Blocks(tuple(lines), (0,) * len(lines))
+
+
+def escaped(text: str) -> str:
+    """Return plain text, white space folded, as it is written in a block."""
+    return html.escape(" ".join(_without_marks(text).split()), quote=False)
+
+
+def plain_blocks(lines: Iterable[tuple[str, str]]) -> Blocks:
+    """Return the blocks of a document without markup.
+
+    Args:
+        lines: text of each block, `escaped`, and the name of its place in the document.
+    """
+    outline = _Outline()
+    for text, place in lines:
+        if text:
+            outline.add(text, crc32(place.encode("utf-8", "replace")))
+    return outline.blocks()
 
 
 class _Outline:

@@ -15,6 +15,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from crawld.core.content.analysis import read_blocks
+from crawld.core.content.blocks import Blocks
 from crawld.core.content.page_diff import diff_pages
 from crawld.daemon.api.lookup import known_page, parse_time
 from crawld.daemon.api.parameters import Limit
@@ -125,12 +126,12 @@ def _detail(connection: apsw.Connection, page: PageRecord, at: str, now: float) 
 
 
 def _body(connection: apsw.Connection, page: PageRecord, at: str | None, now: float) -> bytes:
-    return _content(connection, _named(connection, page, at, now))
+    return version_rows.read_body(connection, _named(connection, page, at, now).version_id) or b""
 
 
-def _content(connection: apsw.Connection, row: VersionRow) -> bytes:
-    content = version_rows.read_body(connection, row.version_id)
-    return content if content is not None else b""
+def _blocks(connection: apsw.Connection, row: VersionRow) -> Blocks:
+    copy = version_rows.read_copy(connection, row.version_id)
+    return read_blocks(*copy) if copy else read_blocks(b"")
 
 
 def _compared(
@@ -156,9 +157,7 @@ def _diff(
 ) -> Diff:
     rules = () if raw else volatile.rules_for(connection, page.page_id)
     with marks.under(page.url):
-        before, after = (
-            read_blocks(_content(connection, row), row.response.content_type) for row in (old, new)
-        )
+        before, after = (_blocks(connection, row) for row in (old, new))
         found = diff_pages(before, after, rules)
     return Diff(
         url=page.url,

@@ -16,7 +16,9 @@ import structlog
 
 from crawld.core.content.analysis import read_blocks
 from crawld.core.content.fingerprint import cleaned_digest, sketch
+from crawld.core.content.media import media_type
 from crawld.core.content.volatile import VolatileRules, cleaned
+from crawld.daemon.analyser import weight_of
 from crawld.daemon.crawl.context import BackgroundWork, CrawlContext
 from crawld.daemon.pacing import Pace
 from crawld.store.changes import volatile
@@ -86,7 +88,13 @@ class AnalyseCopiesJob(BackgroundWork):
                 self._damaged += 1
                 return None
             identify = partial(_identity, copy, found)
-            return await self._analyser.read_copy(identify, found.copy.body, memory, url=copy.url)
+            return await self._analyser.read_copy(
+                identify,
+                found.copy.body,
+                memory,
+                url=copy.url,
+                weight=weight_of(media_type(found.copy.content_type)),
+            )
 
 
 class _StoredCopy(NamedTuple):

@@ -12,6 +12,7 @@ from typing import Final
 
 import trio
 
+from crawld.daemon.analyser import weight_of
 from crawld.daemon.crawl.context import BackgroundWork, CrawlContext
 from crawld.daemon.pacing import Pace
 from crawld.store.versions import search_index
@@ -52,12 +53,15 @@ class SearchIndexJob(BackgroundWork):
         return IndexSlice(tuple(entries), found.up_to)
 
     async def _read(self, copy: CopyToIndex) -> IndexedPage:
-        words_of = partial(search_index.words_of, copy)
         async with self._analyser.memory.copy(copy.size_bytes) as memory:
             if memory is None:
-                return words_of(b"")
+                return search_index.words_of(copy, copy.content_type, b"")
             content = await self._database.read(search_index.read_content, copy)
-            return await self._analyser.read_copy(words_of, content, memory, url=copy.url)
+            words_of = partial(search_index.words_of, copy, content.content_type)
+            weight = weight_of(content.content_type)
+            return await self._analyser.read_copy(
+                words_of, content.body, memory, url=copy.url, weight=weight
+            )
 
     async def progress(self) -> dict[str, int]:
         """Return pages indexed since the start, and how many copies wait."""

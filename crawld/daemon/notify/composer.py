@@ -13,9 +13,11 @@ import structlog
 
 from crawld.config.notify import NotifyConfig
 from crawld.core.content.analysis import read_blocks
+from crawld.core.content.media import media_type
 from crawld.core.content.page_diff import diff_pages
 from crawld.core.event import EventKind
 from crawld.core.notify.change_text import ChangeText, change_text
+from crawld.daemon.analyser import weight_of
 from crawld.daemon.crawl.context import BackgroundWork
 from crawld.daemon.notify.message import NotifyMessage, message_key, reported
 from crawld.daemon.pacing import Pace
@@ -25,7 +27,7 @@ from crawld.store.frontier import removal
 from crawld.store.mirror import events
 from crawld.store.mirror.events import ChangeEvent
 from crawld.store.versions import version
-from crawld.store.versions.version import VersionRow
+from crawld.store.versions.version import StoredCopy, VersionRow
 
 log = structlog.get_logger(__name__)
 
@@ -42,10 +44,8 @@ REST_FACTOR: Final = 1.0
 class _Copies(NamedTuple):
     """Two copies of a page to compare, and the learned rules about its noise."""
 
-    old: bytes
-    new: bytes
-    old_type: str | None
-    new_type: str | None
+    old: StoredCopy
+    new: StoredCopy
     rules: tuple[bytes, ...]
 
 
@@ -85,8 +85,13 @@ class Composer(BackgroundWork):
             copies = await self._database.read(_read_copies, event)
             if copies is None:
                 return None
-            bodies = (copies.old, copies.new)
-            found = await self._analyser.read(_compare, copies, url=event.url, bodies=bodies)
+            found = await self._analyser.read(
+                _compare,
+                copies,
+                url=event.url,
+                bodies=(copies.old.body, copies.new.body),
+                weight=weight_of(media_type(copies.new.content_type)),
+            )
         except Exception as error:  # one page must not stop the messages about all others
             if is_store_failure(error):
                 raise
@@ -117,19 +122,16 @@ def _read_copies(connection: apsw.Connection, event: ChangeEvent) -> _Copies | N
     if removal.is_withheld(connection, event.page_id):
         return None
     return _Copies(
-        _body(connection, old),
-        _body(connection, new),
-        old.response.content_type,
-        new.response.content_type,
+        _copy(connection, old),
+        _copy(connection, new),
         tuple(volatile.rules_for(connection, event.page_id)),
     )
 
 
-def _body(connection: apsw.Connection, row: VersionRow) -> bytes:
-    return version.read_body(connection, row.version_id) or b""
+def _copy(connection: apsw.Connection, row: VersionRow) -> StoredCopy:
+    return version.read_copy(connection, row.version_id) or StoredCopy(b"", None)
 
 
 def _compare(copies: _Copies) -> ChangeText:
-    before = read_blocks(copies.old, copies.old_type)
-    after = read_blocks(copies.new, copies.new_type)
+    before, after = read_blocks(*copies.old), read_blocks(*copies.new)
     return change_text(diff_pages(before, after, copies.rules).hunks)

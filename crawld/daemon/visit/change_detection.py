@@ -20,7 +20,7 @@ analyse job computes them later.
 from __future__ import annotations
 
 from collections import OrderedDict
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final
 from zlib import crc32
@@ -36,17 +36,21 @@ from crawld.core.content.analysis import (
     read_blocks,
 )
 from crawld.core.content.blocks import Blocks
+from crawld.core.content.documents import PDF
 from crawld.core.content.fingerprint import cleaned_digest
+from crawld.core.content.media import sniff
 from crawld.core.content.noise_learning import ReadingPair
 from crawld.core.content.tree_memory import count_tags
 from crawld.core.content.volatile import NO_RULES, VolatileRules, cleaned
 from crawld.core.page import Outcome
-from crawld.daemon.analyser import INLINE_S, Analyser, cost_s
+from crawld.daemon.analyser import INLINE_S, Analyser, cost_s, weight_of
 from crawld.daemon.frontier.site import ActiveSite
+from crawld.daemon.visit.readable_body import ReadableBody, readable_body
 from crawld.daemon.visit.validators import RequestMode
 from crawld.errors import CrawldError
 from crawld.memory import FREE_BYTES
 from crawld.net.exchange import FetchFailure, FetchResponse
+from crawld.pdf_text import PdfText
 from crawld.store.changes import volatile
 from crawld.store.changes.volatile import Template
 from crawld.store.engine.database import Database
@@ -110,6 +114,7 @@ class BodyComparison:
         difference: weighted difference from the copy held, [0, 1].
         rules: new noise rules of the page; None: unchanged.
         template: new noise rules of its host; None: unchanged.
+        pdf: the text that was compared instead of a PDF.
     """
 
     digest: bytes
@@ -119,6 +124,7 @@ class BodyComparison:
     difference: float | None = None
     rules: bytes | None = None
     template: bytes | None = None
+    pdf: PdfText | None = None
 
     @property
     def why_same(self) -> str:
@@ -261,10 +267,10 @@ def wants_pair(page: PageRecord, template: Template, *, streak: int, confirm_pag
     return streak == FIRST_STREAK or _chance(page) == 0
 
 
-def is_quick(body: bytes) -> bool:
+def is_quick(body: bytes, weight: int = 1) -> bool:
     """Whether a body is so small that it is read although nobody waits for the result."""
-    size = len(body)
-    return cost_s(size) <= QUICK_S and cost_s(size, count_tags(body, size)) <= QUICK_S
+    size, most_s = len(body), QUICK_S / weight
+    return cost_s(size) <= most_s and cost_s(size, count_tags(body, size)) <= most_s
 
 
 def _chance(page: PageRecord) -> int:
@@ -308,11 +314,25 @@ class ChangeDetector:
         body_digest = await self._analyser.pack(
             digest, response.body, url=page.url, body=response.body
         )
-        if page.version_id is None or page.digest is None:
-            return await self._first_copy(page, site, response, body_digest)
-        if body_digest == page.digest:
+        if body_digest == page.digest and page.version_id is not None:
             return await self._unchanged(page, response, body_digest)
-        copy = await self._held_copy(page, response)
+        readable = await readable_body(response, site, page.url, self._analyser)
+        if page.version_id is None or page.digest is None:
+            compared = await self._first_copy(page, site, readable, body_digest)
+        else:
+            compared = await self._changed(page, site, readable, body_digest, mode)
+        # Of a PDF its text was analysed, but its bytes are what is stored.
+        return replace(compared, digest=body_digest, pdf=readable.pdf)
+
+    async def _changed(
+        self,
+        page: PageRecord,
+        site: ActiveSite,
+        readable: ReadableBody,
+        body_digest: bytes,
+        mode: RequestMode,
+    ) -> BodyComparison:
+        copy = await self._held_copy(page, readable)
         if copy is None:
             return BodyComparison(body_digest)
         basis = ComparisonBasis(
@@ -327,24 +347,31 @@ class ChangeDetector:
             certain=mode.certain,
             max_links=site.max_links_per_page,
         )
-        content_type = response.header("content-type")
-        bodies = (response.body, copy.body)
+        body, content_type = readable.body, readable.content_type
         return await self._analyser.read(
-            compare, response.body, content_type, basis, url=page.url, bodies=bodies
+            compare,
+            body,
+            content_type,
+            basis,
+            url=page.url,
+            bodies=(body, copy.body),
+            weight=readable.weight,
         )
 
     async def _first_copy(
-        self, page: PageRecord, site: ActiveSite, response: FetchResponse, body_digest: bytes
+        self, page: PageRecord, site: ActiveSite, readable: ReadableBody, body_digest: bytes
     ) -> BodyComparison:
         began_at = trio.current_time()
-        if self._spare.left_s(began_at) <= 0.0 or not is_quick(response.body):
+        if self._spare.left_s(began_at) <= 0.0 or not is_quick(readable.body, readable.weight):
             return BodyComparison(body_digest)
         template = VolatileRules.from_bytes(self.template(page.host_id).rules)
         call = partial(
             analyse, volatile=self._rules(page) | template, max_links=site.max_links_per_page
         )
-        body, content_type = response.body, response.header("content-type")
-        analysis = await self._analyser.read(call, body, content_type, url=page.url, bodies=(body,))
+        body, content_type = readable.body, readable.content_type
+        analysis = await self._analyser.read(
+            call, body, content_type, url=page.url, bodies=(body,), weight=readable.weight
+        )
         self._spare.spend(trio.current_time() - began_at)
         return BodyComparison(
             body_digest, analysis=analysis, cleaned_digest=analysis.cleaned_digest
@@ -354,7 +381,11 @@ class ChangeDetector:
         self, page: PageRecord, response: FetchResponse, body_digest: bytes
     ) -> BodyComparison:
         rules, template = self._rules(page), self.template(page.host_id).rules
-        if not (rules.rules or template) or not is_quick(response.body):
+        body, content_type = response.body, response.header("content-type")
+        kind = sniff(content_type, body)
+        # The noise of a PDF is that of its text, which is not extracted for this.
+        weight = weight_of(kind)
+        if not (rules.rules or template) or kind == PDF or not is_quick(body, weight):
             return BodyComparison(body_digest, same=True)
         basis = ComparisonBasis(
             held=StoredCopy(b"", None),
@@ -362,15 +393,20 @@ class ChangeDetector:
             template=VolatileRules.from_bytes(template),
             page_id=page.page_id,
         )
-        body, content_type = response.body, response.header("content-type")
         return await self._analyser.read(
-            learn_unchanged, body, content_type, basis, url=page.url, bodies=(body,)
+            learn_unchanged,
+            body,
+            content_type,
+            basis,
+            url=page.url,
+            bodies=(body,),
+            weight=weight,
         )
 
-    async def _held_copy(self, page: PageRecord, response: FetchResponse) -> StoredCopy | None:
-        """Return the copy to compare a response with; None if there is none or no memory for it."""
+    async def _held_copy(self, page: PageRecord, readable: ReadableBody) -> StoredCopy | None:
+        """Return the copy to compare a body with; None if there is none or no memory for it."""
         held_bytes = self._database.look_up(version.body_bytes, page.version_id or 0)
-        body_bytes = len(response.body)
+        body_bytes = len(readable.body)
         large = max(held_bytes, body_bytes) > FREE_BYTES
         if large and not await self._analyser.memory.reserve(held_bytes, body_bytes):
             hint = "raise [daemon] max_memory; until then it counts as changed"

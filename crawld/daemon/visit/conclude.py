@@ -29,6 +29,7 @@ from crawld.daemon.visit.content import (
     PageContent,
     content_of,
     needed_by,
+    pdf_content,
     read_content,
     unread_content,
 )
@@ -223,6 +224,8 @@ async def conclude(
         judgement = Judgement(Outcome.UNCHANGED, detail=comparison.why_same)
         return replace(visit, judgement=judgement, content=content, admitted=found)
     body = await encoded(page, response, visit.digest, analyser)
+    if comparison is not None and comparison.pdf is not None:
+        body = replace(body, text=encode(comparison.pdf.text.encode()))
     needs = None
     if site.config.requisites and visit.readable:
         needs = await admit_needed(page, site, response, content, admission, analyser, now)
@@ -279,6 +282,8 @@ async def _content(
     analyser: Analyser,
 ) -> PageContent:
     url, body = page.url, response.body
+    if comparison is not None and comparison.pdf is not None:
+        return pdf_content(response, comparison.pdf)
     if comparison is not None and comparison.analysis is not None:
         analysis = comparison.analysis
         links = len(analysis.page.links) if analysis.page is not None else 0

@@ -6,20 +6,26 @@ A body that was already analysed for a comparison is not parsed again (`content_
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice
 
 from crawld.core.content import html, media
 from crawld.core.content.analysis import Analysis
+from crawld.core.content.documents import FEED_TYPES, PDF
+from crawld.core.content.feed_blocks import feed_title
 from crawld.core.content.parse_limits import MAX_PARSE_BYTES
 from crawld.core.content.requisites import page_requisites, stylesheet_requisites
 from crawld.core.robots import parse_robots_tags
 from crawld.core.url import canonicalize, resolve, split_url
 from crawld.errors import InvalidUrlError
 from crawld.net.exchange import PREFIX_BYTES, FetchResponse
+from crawld.pdf_text import PdfText
 
 PRODUCT = "crawld"
 """The product token that robots.txt and robots tags may name."""
+
+FEED_HEAD_BYTES = 8_192
+"""Bytes of a feed that are read for its title."""
 
 HTML_TYPES = frozenset({media.HTML, media.XHTML})
 CSS = "text/css"
@@ -32,7 +38,7 @@ class PageContent:
     Attributes:
         content_type: the media type, declared or detected.
         charset: the charset it was decoded with, None if it is not text.
-        title: of an HTML page.
+        title: of an HTML page, a feed or a PDF.
         urls: canonical URLs of the links that we may follow.
         noarchive: whether the page asks not to be stored.
         base: the base of its relative URLs, where that is not its own URL.
@@ -100,9 +106,18 @@ def unread_content(response: FetchResponse) -> PageContent:
     return _without_page(response, declared, None)
 
 
+def pdf_content(response: FetchResponse, pdf: PdfText) -> PageContent:
+    """Return the content of a PDF whose text was extracted."""
+    return replace(_without_page(response, PDF, None), title=pdf.title.strip() or None)
+
+
 def _without_page(response: FetchResponse, content_type: str, charset: str | None) -> PageContent:
     tags = parse_robots_tags([response.header("x-robots-tag") or ""], PRODUCT)
-    return PageContent(content_type, charset=charset, noarchive=tags.noarchive)
+    title = None
+    if content_type in FEED_TYPES:
+        declared = media.charset_parameter(response.header("content-type"))
+        title = feed_title(media.decode(response.body[:FEED_HEAD_BYTES], declared).text)
+    return PageContent(content_type, charset=charset, title=title, noarchive=tags.noarchive)
 
 
 def _of_page(

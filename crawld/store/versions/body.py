@@ -63,12 +63,14 @@ class EncodedBody:
         digest: blake2b of the decoded body, 16 bytes.
         encoding: `identity` or `zstd`.
         size_bytes: length of the decoded body.
+        text: of a body that has another form, such as PDF; stored by `document_text`.
     """
 
     digest: bytes
     encoding: str
     size_bytes: int
     data: bytes
+    text: EncodedBody | None = None
 
 
 def digest(content: bytes) -> bytes:

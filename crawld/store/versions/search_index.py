@@ -1,6 +1,7 @@
 """The full-text index of the newest copies: filled in slices, searched, rebuilt on demand.
 
-The newest copy of each text page is indexed; requisites are not. version_ids are in the order of
+The newest copy of each page that people read is indexed (HTML, text, JSON, feeds, text of PDFs);
+requisites are not. version_ids are in the order of
 storage, so that one cursor (`search_version` in meta) marks which copies are indexed. A slice is
 planned on a reader and stored in one short write; a page that changed in between is skipped and
 comes with its new copy.
@@ -15,8 +16,8 @@ from typing import Any, Final, NamedTuple
 
 import apsw
 
-from crawld.core.content import media
 from crawld.core.content.analysis import read_blocks
+from crawld.core.content.documents import PDF, is_readable
 from crawld.core.content.page_memory import analysable_size
 from crawld.core.content.search import parse_query, searchable_text, separate_characters, snippet
 from crawld.core.display import SHOWN_TITLE_CHARACTERS
@@ -25,7 +26,8 @@ from crawld.errors import CorruptDatabaseError
 from crawld.store.engine import meta
 from crawld.store.frontier.quarantine import COPY_TYPE
 from crawld.store.frontier.removal import IS_WITHHELD
-from crawld.store.versions import body
+from crawld.store.versions import body, document_text
+from crawld.store.versions.version import StoredCopy
 
 SLICE_COPIES: Final = 64
 """Copies of one slice: some 100 ms of reading, 30 ms of writing."""
@@ -143,7 +145,7 @@ def next_copies(connection: apsw.Connection, *, limit: int = SLICE_COPIES) -> Co
         _NEW, (after, limit)
     ):
         up_to = version_id
-        if wanted and _is_text(content_type):
+        if wanted and is_readable(content_type):
             left_bytes -= size
             copies.append(CopyToIndex(page_id, version_id, url, title, body_id, size, content_type))
         if left_bytes < 0:
@@ -151,21 +153,30 @@ def next_copies(connection: apsw.Connection, *, limit: int = SLICE_COPIES) -> Co
     return CopySlice(tuple(copies), up_to) if up_to > after else None
 
 
-def read_content(connection: apsw.Connection, copy: CopyToIndex) -> bytes:
-    """Return the decoded body of a copy, empty if it is damaged or gone."""
-    return _content(connection, copy.body_id)
+def read_content(connection: apsw.Connection, copy: CopyToIndex) -> StoredCopy:
+    """Return a copy as it is analysed, empty if it is damaged or gone."""
+    return _content(connection, copy.body_id, copy.content_type)
 
 
-def _content(connection: apsw.Connection, body_id: int) -> bytes:
+def _content(connection: apsw.Connection, body_id: int, content_type: str | None) -> StoredCopy:
     try:
-        return body.read(connection, body_id) or b""
+        found = document_text.readable_form(connection, body_id, content_type)
+        if found is not None:
+            return StoredCopy(*found)
+        return StoredCopy(body.read(connection, body_id) or b"", content_type)
     except CorruptDatabaseError:
-        return b""  # doctor reports the damage; the page is indexed without words
+        # doctor reports the damage; the page is indexed without words
+        return StoredCopy(b"", content_type)
 
 
-def words_of(copy: CopyToIndex, content: bytes) -> IndexedPage:
-    """Return the words of a copy; pure, for any thread."""
-    text = searchable_text(read_blocks(content, copy.content_type))
+def words_of(copy: CopyToIndex, content_type: str | None, content: bytes) -> IndexedPage:
+    """Return the words of a copy; pure, for any thread.
+
+    Args:
+        content_type: of the content, which may be a part of it.
+    """
+    # The bytes of a PDF without text are no words.
+    text = "" if content_type == PDF else searchable_text(read_blocks(content, content_type))
     words = separate_characters(copy.title or ""), separate_characters(text)
     return IndexedPage(copy.page_id, copy.version_id, *words)
 
@@ -175,12 +186,11 @@ def plan(connection: apsw.Connection, *, limit: int = SLICE_COPIES) -> IndexSlic
     found = next_copies(connection, limit=limit)
     if found is None:
         return None
-    pages = (words_of(copy, read_content(connection, copy)) for copy in found.copies)
+    pages = []
+    for copy in found.copies:
+        content = read_content(connection, copy)
+        pages.append(words_of(copy, content.content_type, content.body))
     return IndexSlice(tuple(pages), found.up_to)
-
-
-def _is_text(content_type: str | None) -> bool:
-    return content_type in (media.HTML, media.XHTML, media.PLAIN)
 
 
 def apply(connection: apsw.Connection, work: IndexSlice) -> None:
@@ -292,6 +302,6 @@ def _pieces(
 ) -> list[tuple[str, bool]]:
     if body_id is None or body.size_of(connection, body_id) > SNIPPET_COPY_BYTES:
         return []
-    content = _content(connection, body_id)
+    content, read_as = _content(connection, body_id, content_type)
     content = content[: analysable_size(content, SNIPPET_ANALYSIS_BYTES)]
-    return snippet(searchable_text(read_blocks(content, content_type)), words)
+    return snippet(searchable_text(read_blocks(content, read_as)), words)

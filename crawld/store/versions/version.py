@@ -15,7 +15,7 @@ from crawld.core.content.media import media_type
 from crawld.core.content.quarantine import UNANALYSED
 from crawld.errors import CorruptDatabaseError
 from crawld.store.frontier.quarantine import COPY_TYPE
-from crawld.store.versions import body
+from crawld.store.versions import body, document_text
 from crawld.store.versions.response import StoredResponse
 
 
@@ -138,14 +138,21 @@ def read_body(connection: apsw.Connection, version_id: int) -> bytes | None:
 
 
 def read_copy(connection: apsw.Connection, version_id: int) -> StoredCopy | None:
-    """Return a stored copy to compare a new body with, None if the version_id does not exist.
+    """Return a stored copy to analyse, None if the version_id does not exist.
+
+    It is the text of the copy where that has another form, such as PDF.
 
     Raises:
         CorruptDatabaseError: the stored bytes are damaged.
     """
     row = get(connection, version_id)
-    content = body.read(connection, row.body_id) if row else None
-    if row is None or content is None:
+    if row is None:
+        return None
+    found = document_text.readable_form(connection, row.body_id, row.response.content_type)
+    if found is not None:
+        return StoredCopy(*found)
+    content = body.read(connection, row.body_id)
+    if content is None:
         return None
     content_type, charset = row.response.content_type, row.response.charset
     if content_type and charset:

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from crawld.core.content.xml_scan import MAX_ATTRIBUTES, attributes
 from crawld.sources.feed import MAX_ENTRIES, FeedError, FeedWindow, read_feed
 from crawld.sources.listed_page import ListedPage, TimeSpan, read_date
-from crawld.sources.markup_scanner import MAX_ATTRIBUTES, attributes
 from tests.unit.steps import count_steps
 
 DATA = Path(__file__).parents[2] / "data" / "sources"
