@@ -90,8 +90,9 @@ class SiteConfig(ConfigTable):
     )
     max_pages: Count | None = key(None, "Most pages admitted; unset: no limit.", unit="pages")
     content_types: tuple[ContentType, ...] = key(
-        DEFAULT_CONTENT_TYPES, "Media types of pages that are stored. Text, JSON, feeds and PDF are compared, searched and "
-        "diffed by their text; image/* means every image."
+        DEFAULT_CONTENT_TYPES,
+        "Media types of pages that are stored. Text, JSON, feeds and PDF are compared, searched "
+        "and diffed by their text; image/* means every image.",
     )
     requisites: StrictBool = key(
         True, "Whether images, styles, scripts and fonts of pages (requisites) are mirrored too."

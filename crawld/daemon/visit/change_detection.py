@@ -381,12 +381,15 @@ class ChangeDetector:
         self, page: PageRecord, response: FetchResponse, body_digest: bytes
     ) -> BodyComparison:
         rules, template = self._rules(page), self.template(page.host_id).rules
+        unchanged = BodyComparison(body_digest, same=True)
+        if not (rules.rules or template):
+            return unchanged
         body, content_type = response.body, response.header("content-type")
         kind = sniff(content_type, body)
-        # The noise of a PDF is that of its text, which is not extracted for this.
         weight = weight_of(kind)
-        if not (rules.rules or template) or kind == PDF or not is_quick(body, weight):
-            return BodyComparison(body_digest, same=True)
+        # The noise of a PDF is that of its text, which is not extracted for this.
+        if kind == PDF or not is_quick(body, weight):
+            return unchanged
         basis = ComparisonBasis(
             held=StoredCopy(b"", None),
             rules=rules,
