@@ -22,6 +22,7 @@ from crawld.config.values import (
     ProxyUrl,
     QuietHoursText,
     RequestRate,
+    RevisitSeconds,
     RuleText,
     Seconds,
     Share,
@@ -136,6 +137,11 @@ class SiteConfig(ConfigTable):
     )
     timezone: TimeZone | None = key(None, "Overrides [politeness] timezone for this site.")
     policy: PolicyName | None = key(None, "Overrides [schedule] policy for this site.")
+    max_revisit_s: RevisitSeconds | None = key(
+        None,
+        "Longest time between two visits of a page, as far as the slots suffice; whatever the "
+        "policy selects, pages that were not visited for so long come first. Unset: no limit.",
+    )
     use_replicas: StrictBool = key(
         False,
         "Whether pages may be fetched from idle, proven fresh replicas while the canonical "

@@ -254,6 +254,9 @@ def _memory_size(value: object) -> int:
 
 Seconds = Annotated[float, Field(strict=True, ge=0, le=30 * 86_400, allow_inf_nan=False)]
 PositiveSeconds = Annotated[float, Field(strict=True, gt=0, le=30 * 86_400, allow_inf_nan=False)]
+RevisitSeconds = Annotated[
+    float, Field(strict=True, ge=60, le=10 * 365 * 86_400, allow_inf_nan=False)
+]
 RequestRate = Annotated[
     float,
     Field(strict=True, le=10_000, allow_inf_nan=False),

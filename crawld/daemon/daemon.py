@@ -50,6 +50,7 @@ from crawld.daemon.jobs.dust.job import DustJob
 from crawld.daemon.jobs.hints import HintsJob
 from crawld.daemon.jobs.present_freshness import PresentFreshness
 from crawld.daemon.jobs.refit_models import RefitModelsJob
+from crawld.daemon.jobs.refresh import RefreshJob
 from crawld.daemon.jobs.replicas.job import ReplicasJob
 from crawld.daemon.jobs.retention import RetentionJob
 from crawld.daemon.jobs.runner import Job, JobRunner
@@ -225,6 +226,7 @@ class Daemon:
             AnalyseCopiesJob(context),
             RefitModelsJob(context, on_refitted=self._models_refitted),
             self._allocate,
+            RefreshJob(self.context),
             AuditJob(context, self.present_freshness),
             ReplicasJob(context, self.crawl.leases),
             self._dust,

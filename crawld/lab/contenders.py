@@ -26,8 +26,10 @@ from crawld.core.revisit.policies_frequency import (
 )
 from crawld.core.revisit.policies_greedy import GreedyPolicy
 from crawld.core.revisit.policies_index import IndexPolicy
+from crawld.core.revisit.registry import FOLLOW_FREQUENCIES, FrequencyPolicy
 from crawld.core.revisit.renewal_allocation import allocate_renewal
 from crawld.errors import OperatorError
+from crawld.lab.allocating import RepeatedAllocation
 from crawld.lab.sampled_greedy import SampledGreedy
 from crawld.lab.scenario import DAY_S, YEAR_S, Scenario
 
@@ -39,8 +41,10 @@ NAMES = (
     "random-f",
     "proportional",
     "merge",
+    "merge-past",
     "merge2",
     "delayed",
+    "delayed-past",
     "unpolite",
     "greedy",
     "greedy-printed",
@@ -62,11 +66,13 @@ class Contender:
     Attributes:
         policy: the policy; None for visits at the ideal times.
         models: change models that the visits update, for a policy that learns from them.
+        allocation: gives frequencies to the policy, for one that follows those of the daemon's job.
         frequency: allocated frequencies, per second; phases: of the ideal times.
     """
 
     policy: Policy | None
     models: list[PageModel] | None = None
+    allocation: RepeatedAllocation | None = None
     frequency: Floats = field(default_factory=lambda: np.zeros(0))
     phases: Floats = field(default_factory=lambda: np.zeros(0))
 
@@ -94,6 +100,8 @@ def make_contender(name: str, scenario: Scenario, *, slot_s: float, hindsight: b
         policy = UniformPolicy() if name == "uniform" else RandomPolicy(seed=scenario.seed)
         policy.load(alive)
         return Contender(policy)
+    if name in FOLLOW_FREQUENCIES and not hindsight:
+        return _reallocated(name, scenario, alive, slot_s)
     since, until = _known(name, scenario, hindsight=hindsight)
     if name.startswith("greedy-sampled"):
         conditional = name == "greedy-sampled"
@@ -111,13 +119,25 @@ def make_contender(name: str, scenario: Scenario, *, slot_s: float, hindsight: b
     if name == "unpolite":
         phases = np.array([phase(page) for page in range(scenario.pages)])
         return Contender(None, frequency=frequency, phases=phases)
+    follower = _follower(name, scenario)
+    follower.load(alive)
+    follower.set_frequencies(alive, frequency[alive])
+    return Contender(follower)
+
+
+def _follower(name: str, scenario: Scenario) -> FrequencyPolicy:
     if name == "random-f":
-        policy = RandomPolicy(by_frequency=True, seed=scenario.seed)
-    else:
-        policy = DelayedPolicy() if name == "delayed" else MergePolicy()
+        return RandomPolicy(by_frequency=True, seed=scenario.seed)
+    return DelayedPolicy() if name.startswith("delayed") else MergePolicy()
+
+
+def _reallocated(
+    name: str, scenario: Scenario, alive: NDArray[np.int64], slot_s: float
+) -> Contender:
+    """Return a policy that gets the frequencies of the daemon's job, from what visits teach."""
+    models, policy = scenario.past_models(), _follower(name, scenario)
     policy.load(alive)
-    policy.set_frequencies(alive, frequency[alive])
-    return Contender(policy)
+    return Contender(policy, models, RepeatedAllocation(policy, models, slot_s))
 
 
 def _known(name: str, scenario: Scenario, *, hindsight: bool) -> tuple[float, float]:
@@ -134,7 +154,7 @@ def _frequency(
 ) -> Floats:
     if name == "proportional":
         return allocation.proportional(scenario.rates(*known), bandwidth)
-    return allocate_renewal(scenario.renewals(*known), bandwidth)
+    return allocate_renewal(scenario.renewals(*known), bandwidth).frequency
 
 
 def _index(scenario: Scenario, alive: NDArray[np.int64]) -> Contender:

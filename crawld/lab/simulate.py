@@ -72,6 +72,8 @@ def _slot_by_slot(scenario: Scenario, task: Task, entrant: Contender, slot_s: fl
             feed.deliver(policy, at)
             if feed.takes_slot(slot):
                 continue
+        if entrant.allocation is not None:
+            entrant.allocation.run_until(at)
         page = policy.select(at)
         if page is None:
             continue
@@ -82,6 +84,8 @@ def _slot_by_slot(scenario: Scenario, task: Task, entrant: Contender, slot_s: fl
                 feed.record_visit(policy, page, found)
             model.observe_changes(found, at)
         policy.record_visit(page, at, VisitObservation(bool(found), tuple(found), model))
+        if entrant.allocation is not None:
+            entrant.allocation.record_visit(page)
     return copies.score()
 
 

@@ -1,13 +1,16 @@
 """Revisit policies in the daemon: crawls, revisits, switches, allocations."""
 
+import numpy as np
 import pytest
 
 from crawld.core.change.model import PageModel
+from crawld.core.change.record import records_of
+from crawld.core.revisit.host_allocation import frequency_at_price
 from crawld.core.revisit.names import NAMES
 from crawld.core.revisit.policies_frequency import MergePolicy
 from crawld.core.revisit.policies_index import IndexPolicy
-from crawld.core.revisit.price import revisit_frequency
 from crawld.daemon.jobs.allocate import AllocateJob
+from crawld.lab.allocating import RepeatedAllocation
 from crawld.store.changes import model
 from tests.daemon.harness import make_site, run_job, until
 
@@ -129,6 +132,26 @@ async def set_rate(running, page_ids, rate):
     await running.database.write(put)
 
 
+def bursty_models(pages):
+    """Return models of pages whose changes come in bursts of hours, with very different pauses."""
+    random, models = np.random.default_rng(6), []
+    for mean_s in random.lognormal(13.0, 1.5, pages).tolist():
+        gaps = np.where(random.random(80) < 0.6, 3600.0 * random.random(80) + 1.0, 0.0)
+        gaps += np.where(gaps > 0, 0.0, random.exponential(mean_s, 80))
+        at = np.cumsum(gaps) - gaps.sum() + 1e9
+        models.append(PageModel())
+        models[-1].observe_changes(at.tolist(), 1e9 + 3600.0)
+    return models
+
+
+async def store_models(running, models):
+    def put(connection):
+        for page_id, each in enumerate(models, start=1):
+            model.put(connection, page_id, each.to_bytes())
+
+    await running.database.write(put)
+
+
 class TestAllocate:
     """The allocate job computes a new price only for hosts whose pages or rules changed."""
 
@@ -141,13 +164,27 @@ class TestAllocate:
         await set_rate(merge_daemon, [1, 2], 3e-6)
         assert await job.run() == "1 hosts keep their price"
         assert mirror.rows("SELECT price FROM host") == [(price,)]
-        expected = float(revisit_frequency(3e-6, price))
-        assert queue.policy.frequency(1) == pytest.approx(expected, rel=1e-3)
+        records = records_of([await merge_daemon.database.read(model.of_page, 1)])
+        expected = frequency_at_price(records, price, np.ones(1), 0.0, follows=True)
+        assert queue.policy.frequency(1) == pytest.approx(expected[0], rel=1e-3)
         assert queue.policy.frequency(1) != pytest.approx(before, rel=1e-3)
         assert queue.policy.frequency(3) == pytest.approx(before, rel=0.2)
         await set_rate(merge_daemon, range(1, 50), 3e-6)
         assert (await job.run()).startswith("120 pages, 1 hosts")
         assert mirror.rows("SELECT price FROM host") != [(price,)]
+
+    async def test_pages_get_the_frequencies_of_the_laboratory(self, merge_daemon):
+        (queue,) = merge_daemon.state.hosts["a.test"].pages.values()
+        models = bursty_models(120)
+        await store_models(merge_daemon, models)
+        assert (await AllocateJob(merge_daemon.context).run()).startswith("120 pages, 1 hosts")
+        slot_s = merge_daemon.state.hosts["a.test"].delay_s()
+        simulated = MergePolicy()
+        simulated.load(np.arange(120))
+        RepeatedAllocation(simulated, models, slot_s).run_until(0.0)
+        for page in range(120):
+            expected = simulated.frequency(page)
+            assert queue.policy.frequency(page + 1) == pytest.approx(expected, rel=1e-3)
 
     async def test_a_refit_a_new_policy_and_a_new_delay_need_a_new_price(self, merge_daemon, wall):
         job = AllocateJob(merge_daemon.context)

@@ -131,7 +131,7 @@ def renewals(seed, pages):
 @given(st.integers(0, 1000), st.integers(1, 30), st.floats(-18, -8))
 def test_renewal_allocation_spends_the_bandwidth_at_one_price(seed, pages, log_bandwidth):
     stack, bandwidth = renewals(seed, pages), float(np.exp(log_bandwidth))
-    f = allocate_renewal(stack, bandwidth)
+    f = allocate_renewal(stack, bandwidth).frequency
     assert f.sum() == pytest.approx(bandwidth)
     worth = stack.visit_value(1.0 / np.maximum(f, 1e-12))
     visited = f > 1.01 / EDGES_S[-1]
@@ -142,7 +142,7 @@ def test_renewal_allocation_spends_the_bandwidth_at_one_price(seed, pages, log_b
 def test_renewal_allocation_follows_the_weights():
     stack = renewals(1, 4)
     weights = np.array([0.0, 1.0, 1.0, 8.0])
-    f = allocate_renewal(stack, 1e-6, weights)
+    f = allocate_renewal(stack, 1e-6, weights).frequency
     assert f[0] == 0.0
     worth = weights * stack.visit_value(1.0 / np.maximum(f, 1e-12))
     visited = worth[f > 1.01 / EDGES_S[-1]]
@@ -168,7 +168,7 @@ def test_a_page_that_is_given_up_gets_what_the_others_leave_at_its_price():
         below = float(slow.visit_value(np.array([[middle]]))[0, 0]) < price
         low, high = (middle, high) if below else (low, middle)
     bandwidth = 1.0 / high + 0.25 / last_s
-    assert allocate_renewal(stack, bandwidth) * last_s == pytest.approx(
+    assert allocate_renewal(stack, bandwidth).frequency * last_s == pytest.approx(
         [last_s / high, 0.25], rel=1e-6
     )
 
@@ -180,7 +180,8 @@ def test_whole_visits_are_all_used_and_no_other_page_is_worth_more(seed, visits)
     count = allocate_whole_visits(stack, visits, horizon_s)
     assert count.sum() == visits
     whole = renewal_freshness(stack, count / horizon_s).sum()
-    best = renewal_freshness(stack, allocate_renewal(stack, visits / horizon_s)).sum()
+    optimum = allocate_renewal(stack, visits / horizon_s).frequency
+    best = renewal_freshness(stack, optimum).sum()
     assert best + 1e-6 >= whole
     if visits >= len(count):  # fewer cannot be shared out like parts of visits
         assert whole >= 0.95 * best

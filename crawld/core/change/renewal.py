@@ -66,7 +66,7 @@ class Renewal:
     def survival(self, x: Times) -> FloatArray:
         """Return S(x), the probability that an interval exceeds x; non-increasing in x."""
         at, into, width = self._locate(x)
-        begun = _pick(self._survival_at_edges(), at)
+        begun = _pick(self.survival_at_edges(), at)
         density = _pick(self.mass, at) / width
         return np.maximum(begun - density * into, 0.0)
 
@@ -85,7 +85,7 @@ class Renewal:
         at, into, width = self._locate(x)
         begun = _pick(self._integral_at_edges(), at)
         slope = _pick(self.mass, at) / width
-        survival = _pick(self._survival_at_edges(), at)
+        survival = _pick(self.survival_at_edges(), at)
         return begun + into * (survival - 0.5 * slope * into)
 
     def equilibrium_survival(self, s: Times) -> FloatArray:
@@ -100,12 +100,12 @@ class Renewal:
         """
         at, into, width = self._locate(tau)
         slope = _pick(self.mass, at) / width
-        survival = _pick(self._survival_at_edges(), at)
+        survival = _pick(self.survival_at_edges(), at)
         low = self.edges[at]
         inside = into * (
             low * survival + into * (0.5 * (survival - slope * low) - into * slope / 3.0)
         )
-        return (_pick(self._moment_at_edges(), at) + inside) / _like(self.mean(), tau)
+        return (_pick(self.moment_at_edges(), at) + inside) / _like(self.mean(), tau)
 
     def conditional_survival(self, age: Times, s: Times) -> FloatArray:
         """Return Pr[no change for another s | none for `age`]."""
@@ -130,19 +130,21 @@ class Renewal:
         at = np.clip(np.searchsorted(self.edges, clipped, side="right") - 1, 0, len(self.edges) - 2)
         return at, clipped - self.edges[at], self.edges[at + 1] - self.edges[at]
 
-    def _survival_at_edges(self) -> FloatArray:
+    def survival_at_edges(self) -> FloatArray:
+        """Return S at each edge, shape (…, bins + 1)."""
         # Summed from the far end, so that a tail of 1e-12 is not lost in 1 - 0.999….
         tail = np.flip(np.cumsum(np.flip(self.mass, -1), -1), -1)
         return np.concatenate((tail, np.zeros_like(tail[..., :1])), axis=-1)
 
     def _integral_at_edges(self) -> FloatArray:
-        survival = self._survival_at_edges()
+        survival = self.survival_at_edges()
         areas = 0.5 * (survival[..., 1:] + survival[..., :-1]) * np.diff(self.edges)
         return np.concatenate((np.zeros_like(areas[..., :1]), areas.cumsum(-1)), axis=-1)
 
-    def _moment_at_edges(self) -> FloatArray:
+    def moment_at_edges(self) -> FloatArray:
+        """Return the integral of s S(s) from 0 to each edge, shape (…, bins + 1)."""
         # The integral of s S(s) over [a, b], S linear: (b-a)/6 (S_a (2a+b) + S_b (a+2b)).
-        survival = self._survival_at_edges()
+        survival = self.survival_at_edges()
         low, high = self.edges[:-1], self.edges[1:]
         areas = (
             (high - low)

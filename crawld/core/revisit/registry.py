@@ -28,3 +28,6 @@ FACTORIES: Final[Mapping[PolicyName, Callable[[], Policy]]] = MappingProxyType(
 
 FrequencyPolicy = MergePolicy | DelayedPolicy | RandomPolicy
 """Policies that follow allocated frequencies (`random` ignores them)."""
+
+FOLLOW_FREQUENCIES: Final[frozenset[PolicyName]] = frozenset({"merge", "delayed", "random-f"})
+"""Names of the policies that visit pages at allocated frequencies."""

@@ -2,16 +2,19 @@
 
 With equally spaced visits τ apart a page is fresh for a share (1/τ)∫₀^τ S_e(s) ds of the time, and
 one more visit has the value W(τ). The optimum has w W(τ) = μ for every page visited, Σ 1/τ = C, and
-gives up the pages with w W(∞) ≤ μ. W is an increasing cubic inside each bin of a histogram, so that
-a price gives an interval by finding the bin and solving the cubic, all pages at once; the price is
-found by bisection.
+gives up the pages with w W(∞) ≤ μ. A page that may not be given up has a least frequency and gets
+more only if that is worth μ. W is an increasing cubic inside each bin of a histogram, so that a
+price gives an interval by finding the bin and solving the cubic, all pages at once; the price is
+found inside a bracket by false position and bisection in turn.
 
 Source: Wolf et al., WWW 2002 (whole visits in a finite horizon); PUC-Rio dissertation, chapter 6.
+The least frequencies are ours.
 """
 
 from __future__ import annotations
 
 import heapq
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -23,16 +26,39 @@ Floats = NDArray[np.float64]
 Pages = NDArray[np.int64]
 
 _PRICE_STEPS = 60
+_PRICE_TOLERANCE = 1e-8
+"""Relative error of the bandwidth at which the search for the price ends."""
+
 _INTERVAL_STEPS = 14
+_INTERVAL_TOLERANCE = 1e-12
+_BLOCK = 1 << 15
+"""Pages whose cubics are in memory at once, 350 bytes each."""
 
 
-def allocate_renewal(renewal: Renewal, bandwidth: float, weights: ArrayLike = 1.0) -> Floats:
+@dataclass(frozen=True, slots=True)
+class RenewalAllocation:
+    """Revisit frequencies and their price.
+
+    Attributes:
+        frequency: f of each page, per second, in the order of the input.
+        price: μ, weighted fresh seconds a visit; inf if the least frequencies use all visits.
+    """
+
+    frequency: Floats
+    price: float
+
+
+def allocate_renewal(
+    renewal: Renewal, bandwidth: float, weights: ArrayLike = 1.0, least: ArrayLike = 0.0
+) -> RenewalAllocation:
     """Return the optimal frequencies of pages with given interval distributions.
 
     Args:
         renewal: a stack of distributions, shape (pages, bins), seconds.
         bandwidth: C, visits per second, ≥ 0 and finite.
         weights: importance of each page, ≥ 0.
+        least: lowest frequency of each page, per second, ≥ 0; all are lowered by one factor if they
+            exceed the bandwidth together.
 
     Returns:
         f per page, per second; Σ f = C unless no page is worth a visit.
@@ -41,27 +67,77 @@ def allocate_renewal(renewal: Renewal, bandwidth: float, weights: ArrayLike = 1.
     """
     if not 0 <= bandwidth < np.inf:
         raise ValueError("the bandwidth must be finite and not negative")
-    weight = np.broadcast_to(np.asarray(weights, np.float64), (len(renewal.mass),))
-    last = np.full(len(renewal.mass), renewal.edges[-1])
-    worth = weight * renewal.visit_value(last)
-    if bandwidth == 0 or worth.max(initial=0.0) <= 0:
-        return np.zeros(len(worth))
-    cubics = _Cubics.of(renewal)
-    # The interval is at most the last edge and the value grows from 0, so that ln μ is bracketed.
-    high = float(np.log(worth.max()))
-    low = high - 1.0
-    while cubics.frequencies(weight, np.exp(low)).sum() < bandwidth:
-        low -= 2.0 * (high - low)
-    for _ in range(_PRICE_STEPS):
-        middle = 0.5 * (low + high)
-        spent = cubics.frequencies(weight, np.exp(middle)).sum()
-        low, high = (middle, high) if spent > bandwidth else (low, middle)
-    more = cubics.frequencies(weight, np.exp(low))
-    less = cubics.frequencies(weight, np.exp(high))
-    # A page given up drops from 1/(last edge) to 0 at one price: mix the two sides of it.
+    pages = len(renewal.mass)
+    weight = np.broadcast_to(np.asarray(weights, np.float64), (pages,))
+    floor = np.broadcast_to(np.asarray(least, np.float64), (pages,))
+    needed = float(floor.sum())
+    if needed >= bandwidth:
+        return RenewalAllocation(floor * (bandwidth / needed if needed else 0.0), np.inf)
+    # W at the last edge, where a page is given up.
+    worth = weight * renewal.second_moment() / (2.0 * renewal.mean())
+    if worth.max(initial=0.0) <= 0:
+        return RenewalAllocation(floor.copy(), 0.0)
+
+    def at(log_price: float) -> Floats:
+        return renewal_frequency(renewal, float(np.exp(log_price)), weight, floor)
+
+    low, high = _bracket(at, bandwidth, float(np.log(worth.max())))
+    more, less = at(low), at(high)
+    # A page given up drops from 1/(last edge) to its least frequency at one price: mix both sides.
     gap = more.sum() - less.sum()
     mixed = less + (more - less) * ((bandwidth - less.sum()) / gap) if gap > 0 else more
-    return np.asarray(mixed * (bandwidth / mixed.sum()))
+    return RenewalAllocation(np.asarray(mixed * (bandwidth / mixed.sum())), float(np.exp(high)))
+
+
+def _bracket(at: Callable[[float], Floats], bandwidth: float, high: float) -> tuple[float, float]:
+    """Return two logarithms of prices, nearly equal, between which the bandwidth is spent.
+
+    Args:
+        at: gives the frequencies at the logarithm of a price.
+        high: logarithm of a price at which no page gets more than its least frequency.
+    """
+    # The interval is at most the last edge and the value grows from 0, so that ln μ is bracketed.
+    low, under = high - 1.0, float(at(high).sum()) - bandwidth
+    while (over := float(at(low).sum()) - bandwidth) < 0:
+        high, under = low, over
+        low -= 4.0
+    for step in range(_PRICE_STEPS):
+        if over == under or step % 3 == 2:
+            middle = 0.5 * (low + high)
+        else:
+            middle = low + (high - low) * over / (over - under)
+        excess = float(at(middle).sum()) - bandwidth
+        if abs(excess) <= _PRICE_TOLERANCE * bandwidth:
+            return middle, middle
+        if excess > 0:
+            low, over = middle, excess
+        else:
+            high, under = middle, excess
+    return low, high
+
+
+def renewal_frequency(
+    renewal: Renewal, price: float, weights: ArrayLike = 1.0, least: ArrayLike = 0.0
+) -> Floats:
+    """Return the frequencies at which one more visit to a page is worth the price.
+
+    Args:
+        renewal: a stack of distributions, shape (pages, bins), seconds.
+        price: μ, weighted fresh seconds a visit, > 0.
+        weights: importance of each page, ≥ 0.
+        least: lowest frequency of each page, per second, ≥ 0.
+
+    Returns:
+        f per page, per second.
+    """
+    pages = len(renewal.mass)
+    weight = np.broadcast_to(np.asarray(weights, np.float64), (pages,))
+    found = np.zeros(pages)
+    for first in range(0, pages, _BLOCK):
+        part = slice(first, first + _BLOCK)
+        cubics = _Cubics.of(Renewal(renewal.edges, renewal.mass[part]))
+        found[part] = cubics.frequencies(weight[part], price)
+    return np.maximum(found, np.asarray(least, np.float64))
 
 
 def renewal_freshness(renewal: Renewal, frequency: ArrayLike) -> Floats:
@@ -127,14 +203,12 @@ class _Cubics:
 
     @staticmethod
     def of(renewal: Renewal) -> _Cubics:
-        edges = np.broadcast_to(renewal.edges, (len(renewal.mass), len(renewal.edges)))
-        mean = renewal.mean()
         return _Cubics(
             renewal.edges,
-            renewal.visit_value(edges) * mean[:, None],
-            renewal.survival(edges)[:, :-1],
+            renewal.moment_at_edges(),
+            renewal.survival_at_edges()[:, :-1],
             renewal.mass / np.diff(renewal.edges),
-            mean,
+            renewal.mean(),
         )
 
     def frequencies(self, weight: Floats, price: float) -> Floats:
@@ -161,5 +235,7 @@ class _Cubics:
             low, high = np.where(gap < 0, tau, low), np.where(gap < 0, high, tau)
             with np.errstate(divide="ignore", invalid="ignore"):
                 step = tau - gap / (tau * (alive - density * into))
-            tau = np.where((step >= low) & (step <= high), step, 0.5 * (low + high))
+            last, tau = tau, np.where((step >= low) & (step <= high), step, 0.5 * (low + high))
+            if np.all(np.abs(tau - last) <= _INTERVAL_TOLERANCE * tau):
+                break
         return tau

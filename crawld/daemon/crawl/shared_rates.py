@@ -20,6 +20,7 @@ import trio
 
 from crawld.config.model import Config
 from crawld.core.request_rate import RequestRate
+from crawld.core.revisit.host_allocation import HostLimit
 from crawld.core.turn_order import LEAST_SHARE
 from crawld.daemon.clock import Clock
 from crawld.daemon.frontier.host import HostState
@@ -52,13 +53,6 @@ class Rates(NamedTuple):
 
     requests_per_s: float | None
     bytes_per_s: float | None
-
-
-class HostLimit(NamedTuple):
-    """Numbers of hosts that share a limit, and its requests per second."""
-
-    hosts: frozenset[int]
-    visits_per_s: float
 
 
 class SharedRates:

@@ -5,8 +5,9 @@ independent of each other, unless they share a rate (`crawl/shared_rates.py`): t
 allocated together, and get turns in proportion to their visits. A host whose pages hardly changed
 keeps its price (marginal value of a visit); only its recently visited pages get a new frequency,
 from that price and their own model.
-All other hosts are read in slices and allocated together (OPT_POLITE, `core/revisit`) in a thread.
-A refit of the models makes every host new.
+All other hosts are read in slices and allocated together in a thread
+(`core/revisit/host_allocation.py`, which the laboratory uses, too). A refit of the models makes
+every host new.
 
 The price of each host is stored. Policies that follow frequencies get them in parts, with a rest
 after each; other policies need none. The job's result states the distance from the optimum (KKT
@@ -17,33 +18,33 @@ Source: PUC-Rio dissertation, chapter 4.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+import math
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 import trio
 
-from crawld.core.revisit.allocation import (
-    Allocation,
-    allocate,
-    ceilings_within,
-    kkt_residual,
+from crawld.core.revisit.host_allocation import (
+    EVERY_S,
+    KEEP_SHARE,
+    AllocationPages,
+    AllocationResult,
+    HostLimit,
+    allocate_hosts,
+    frequency_at_price,
+    least_frequency,
+    most_visited,
 )
-from crawld.core.revisit.pages_by_host import PagesByHost
-from crawld.core.revisit.price import revisit_frequency
-from crawld.core.revisit.registry import FrequencyPolicy
+from crawld.core.revisit.registry import FOLLOW_FREQUENCIES, FrequencyPolicy
 from crawld.daemon.crawl.context import BackgroundWork, CrawlContext
 from crawld.daemon.crawl.policy_loader import ModelSlice, grouped, read_slice
-from crawld.daemon.crawl.shared_rates import HostLimit
 from crawld.daemon.frontier.host import HostState
 from crawld.daemon.frontier.page_queue import PageQueue
 from crawld.daemon.pacing import Pace
 from crawld.store.changes import allocation as allocation_rows
-
-MIN_DELAY_S: Final = 0.01
-"""Smallest delay assumed, for hosts without a delay."""
 
 PRICES_AT_ONCE: Final = 1000
 """Prices stored in one transaction."""
@@ -54,65 +55,13 @@ FREQUENCIES_AT_ONCE: Final = 512
 REST_FACTOR: Final = 1.0
 """Rest after each slice, as a multiple of its work."""
 
-KEEP_SHARE: Final = 0.02
-"""A host keeps its price while a smaller share of its pages was visited since."""
-
 OVERLAP_S: Final = 60.0
 """Visits are committed a little late, so the time before the last run is read again."""
 
 Floats = npt.NDArray[np.float64]
 
-
-@dataclass(frozen=True, slots=True)
-class AllocationPages:
-    """The pages of an allocation, ordered by host; one element of each array per page.
-
-    `rate` is in changes per second.
-    """
-
-    page: npt.NDArray[np.int64]
-    host: npt.NDArray[np.int64]
-    site: npt.NDArray[np.int64]
-    rate: Floats
-    weight: Floats
-
-
-@dataclass(frozen=True, slots=True)
-class AllocationResult:
-    """The result of an allocation.
-
-    Attributes:
-        hosts: host numbers, in the order of `allocation.price`.
-        offsets: index of the first page of each host, then the number of pages.
-        residual: KKT residual, the distance from optimality.
-    """
-
-    hosts: npt.NDArray[np.int64]
-    offsets: npt.NDArray[np.int64]
-    allocation: Allocation
-    residual: float
-
-
-def allocate_hosts(
-    pages: AllocationPages, delay_s: dict[int, float], limits: Sequence[HostLimit] = ()
-) -> AllocationResult:
-    """Return the optimal allocation that uses every request of every host.
-
-    Args:
-        pages: at least one.
-        delay_s: delay by host number.
-        limits: what hosts share, the narrower ones first.
-    """
-    hosts, starts = np.unique(pages.host, return_index=True)
-    offsets = np.append(starts, len(pages.host)).astype(np.int64)
-    ceiling = np.array([1.0 / max(delay_s[host], MIN_DELAY_S) for host in hosts.tolist()])
-    web = PagesByHost(pages.rate, offsets, ceiling, pages.weight)
-    shared = [(np.isin(hosts, list(each.hosts)), each.visits_per_s) for each in limits]
-    ceiling = ceilings_within(web, shared)
-    web = replace(web, ceiling=ceiling)
-    bandwidth = float(ceiling.sum())
-    allocation = allocate(web, bandwidth)
-    return AllocationResult(hosts, offsets, allocation, kkt_residual(web, bandwidth, allocation))
+SitePolicy = tuple[int, str, float | None]
+"""Number of a site, name of its policy, and longest time between two visits (seconds) if any."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,21 +72,23 @@ class HostAllocation:
         at: Unix seconds.
         price: weighted seconds of freshness per visit.
         delay_s: delay of the host then.
-        policies: (site number, policy name) of its sites then.
+        turns_per_s: visits to the host per second, of all its pages.
+        policies: (site number, policy name, longest time between visits) of its sites then.
     """
 
     at: float
     price: float
     pages: int
     delay_s: float
-    policies: tuple[tuple[int, str], ...]
+    turns_per_s: float
+    policies: tuple[SitePolicy, ...]
 
 
 class AllocateJob(BackgroundWork):
     """The `allocate` job."""
 
     name = "allocate"
-    every_s = 3600.0
+    every_s = EVERY_S
 
     def __init__(self, context: CrawlContext) -> None:
         super().__init__(context)
@@ -169,8 +120,13 @@ class AllocateJob(BackgroundWork):
         if pages is None:
             return kept or "no page has a model yet"
         delay_s = {host.host_id: host.delay_s() for host in self._state.hosts.values()}
+        longest_s = {
+            site_id: site.config.max_revisit_s
+            for site_id, site in self._state.sites.items()
+            if site.config.max_revisit_s is not None
+        }
         result = await self._workers.run(
-            allocate_hosts, pages, delay_s, limits, abandon_on_cancel=True
+            allocate_hosts, pages, delay_s, limits, longest_s, abandon_on_cancel=True
         )
         await self._store(result, delay_s, began_at)
         self._share(result)
@@ -192,9 +148,9 @@ class AllocateJob(BackgroundWork):
     async def _keeps_price(self, host: HostState) -> bool:
         """Whether a host keeps its price; if so, its visited pages get new frequencies."""
         last, now = self._last.get(host.host_id), self._clock.now()
-        if last is None or not last.at <= now or _policies(host) != last.policies:
+        if last is None or not last.at <= now or self._policies(host) != last.policies:
             return False
-        most = int(KEEP_SHARE * last.pages)
+        most = most_visited(last.pages)
         if abs(host.delay_s() - last.delay_s) > KEEP_SHARE * last.delay_s or not most:
             return False
         rows = []
@@ -211,10 +167,16 @@ class AllocateJob(BackgroundWork):
         for models in grouped(rows):
             queue = host.pages.get(models.site_id)
             if queue is not None:
-                rate = models.records["rate"].astype(np.float64)
-                frequency = revisit_frequency(rate, last.price, models.weights)
-                await self._set_frequencies(queue, models.pages, frequency)
+                await self._set_frequencies(queue, models.pages, self._at_price(host, models, last))
         return True
+
+    def _at_price(self, host: HostState, models: ModelSlice, last: HostAllocation) -> Floats:
+        site = self._state.sites[models.site_id]
+        longest_s = site.config.max_revisit_s or math.inf
+        least = least_frequency(models.weights, last.turns_per_s / last.pages, longest_s)
+        return frequency_at_price(
+            models.records, last.price, models.weights, least, follows=_follows(host)
+        )
 
     def _active_sites(self, host: HostState) -> list[int]:
         return [site_id for site_id in host.pages if site_id in self._state.sites]
@@ -224,18 +186,22 @@ class AllocateJob(BackgroundWork):
     async def _read(self, hosts: Iterable[int]) -> AllocationPages | None:
         """Read the models of active sites on these hosts."""
         wanted_hosts, slices = set(hosts), []
-        known = sorted(host.host_id for host in self._state.hosts.values())
+        by_id = {host.host_id: host for host in self._state.hosts.values()}
+        known = sorted(by_id)
         for first, last in _runs(known, wanted_hosts):
             after: tuple[int, int] | None = (first - 1, 2**63 - 1)
             pace = Pace(REST_FACTOR)
             while after is not None:
                 groups, after = await self._database.read(read_slice, after, last)
-                wanted = (group for group in groups if group.site_id in self._state.sites)
-                slices += [_pages_of(group) for group in wanted if group.host_id in wanted_hosts]
+                for models in groups:
+                    host = by_id.get(models.host_id)
+                    if models.site_id in self._state.sites and models.host_id in wanted_hosts:
+                        follows = host is not None and _follows(host)
+                        slices.append(await self._workers.run(_pages_of, models, follows))
                 await pace.rest()
         if not slices:
             return None
-        return await self._workers.run(_concatenate, slices, abandon_on_cancel=True)
+        return await self._workers.run(AllocationPages.joined, slices, abandon_on_cancel=True)
 
     async def _store(self, result: AllocationResult, delay_s: dict[int, float], at: float) -> None:
         prices = list(zip(result.hosts.tolist(), result.allocation.price.tolist(), strict=True))
@@ -244,10 +210,13 @@ class AllocateJob(BackgroundWork):
                 allocation_rows.put_prices, prices[start : start + PRICES_AT_ONCE]
             )
         by_id = {host.host_id: host for host in self._state.hosts.values()}
-        for (host_id, own), pages in zip(prices, np.diff(result.offsets).tolist(), strict=True):
+        counts, turns = np.diff(result.offsets).tolist(), result.allocation.spent.tolist()
+        for (host_id, own), pages, spent in zip(prices, counts, turns, strict=True):
             if host_id in by_id:
-                policies = _policies(by_id[host_id])
-                self._last[host_id] = HostAllocation(at, own, pages, delay_s[host_id], policies)
+                policies = self._policies(by_id[host_id])
+                self._last[host_id] = HostAllocation(
+                    at, own, pages, delay_s[host_id], spent, policies
+                )
 
     def _share(self, result: AllocationResult) -> None:
         """Give each host its part of the rates that it shares, relative to the mean."""
@@ -272,6 +241,14 @@ class AllocateJob(BackgroundWork):
             await trio.lowlevel.checkpoint()
         await self._state.schedule.wake_all()
 
+    def _policies(self, host: HostState) -> tuple[SitePolicy, ...]:
+        found = []
+        for site_id, queue in sorted(host.pages.items()):
+            site = self._state.sites.get(site_id)
+            longest_s = None if site is None else site.config.max_revisit_s
+            found.append((site_id, queue.policy_name, longest_s))
+        return tuple(found)
+
     async def _set_frequencies(
         self, queue: PageQueue, pages: npt.NDArray[np.int64], frequencies: Floats
     ) -> None:
@@ -285,8 +262,20 @@ class AllocateJob(BackgroundWork):
             await pace.rest()
 
 
-def _policies(host: HostState) -> tuple[tuple[int, str], ...]:
-    return tuple((site_id, pages.policy_name) for site_id, pages in sorted(host.pages.items()))
+def _follows(host: HostState) -> bool:
+    """Whether some policy of a host follows frequencies."""
+    return any(queue.policy_name in FOLLOW_FREQUENCIES for queue in host.pages.values())
+
+
+def _pages_of(models: ModelSlice, follows: bool) -> AllocationPages:
+    return AllocationPages.of_models(
+        models.pages,
+        models.records,
+        models.weights,
+        host=models.host_id,
+        site=models.site_id,
+        follows=follows,
+    )
 
 
 def _runs(known: Iterable[int], wanted: set[int]) -> Iterator[tuple[int, int]]:
@@ -298,26 +287,3 @@ def _runs(known: Iterable[int], wanted: set[int]) -> Iterator[tuple[int, int]]:
         elif first is not None and last is not None:
             yield first, last
             first = last = None
-
-
-def _pages_of(models: ModelSlice) -> AllocationPages:
-    count = len(models.pages)
-    return AllocationPages(
-        models.pages,
-        np.full(count, models.host_id, np.int64),
-        np.full(count, models.site_id, np.int64),
-        models.records["rate"].astype(np.float64),
-        models.weights,
-    )
-
-
-def _concatenate(slices: list[AllocationPages]) -> AllocationPages:
-    host = np.concatenate([each.host for each in slices])
-    order = np.argsort(host, kind="stable")
-    return AllocationPages(
-        np.concatenate([each.page for each in slices])[order],
-        host[order],
-        np.concatenate([each.site for each in slices])[order],
-        np.concatenate([each.rate for each in slices])[order],
-        np.concatenate([each.weight for each in slices])[order],
-    )

@@ -60,6 +60,18 @@ def updated_since(
     return [WeightedModel(*row) for row in rows]
 
 
+def unvisited_since(
+    connection: apsw.Connection, host_id: int, site_id: int, since: float, *, limit: int
+) -> list[int]:
+    """Return pages to revisit that were not visited since a time, the oldest visit first."""
+    rows = connection.execute(
+        "SELECT page_id FROM page WHERE host_id = ? AND site_id = ? AND last_visit_at <= ?"
+        " AND state IN ('visited', 'gone') AND retry_at IS NULL ORDER BY last_visit_at LIMIT ?",
+        (host_id, site_id, since, limit),
+    )
+    return [page_id for (page_id,) in rows]
+
+
 def put_prices(connection: apsw.Connection, prices: Iterable[tuple[int, float]]) -> None:
     """Store prices of hosts (host_id, weighted fresh seconds per visit)."""
     connection.executemany(

@@ -5,7 +5,7 @@ import pytest
 
 from crawld.core.revisit.freshness import Order, mean_freshness
 from crawld.core.revisit.pages_by_host import PagesByHost
-from crawld.core.revisit.policies_frequency import DelayedPolicy, merge_schedule, phase
+from crawld.core.revisit.policies_frequency import DelayedPolicy, merge_schedule
 from crawld.lab.webbase import BANDWIDTHS, merge_and_delayed, random_freshness, run_webbase
 from tests.unit.core.revisit.visits import visit_slots
 
@@ -55,14 +55,13 @@ def test_merge_and_delayed_are_scored_as_their_policies_visit():
         delayed.load(pages)
         delayed.set_frequencies(pages, frequency)
         visits = visit_slots(delayed, slots, step=slot_s)
-        phases = np.array([phase(page) for page in pages.tolist()])
-        scored = merge_and_delayed(rate, frequency, phases, slot_s)
+        scored = merge_and_delayed(pages, rate, frequency, slot_s)
         merged = merge_schedule(pages, frequency, 40_000).tolist()
         of_merge = expected_freshness(merged, rate, 1.0 / frequency.sum())
         of_delayed = expected_freshness(visits, rate, slot_s)
         assert scored == pytest.approx((of_merge, of_delayed), abs=2e-3)
     even = float(mean_freshness(Order.FIXED, 1.6, 1.0))
-    idle_host = merge_and_delayed(rate[:2], frequency[:2] * [1, 100], phases[:2], 1e-6)
+    idle_host = merge_and_delayed(pages[:2], rate[:2], frequency[:2] * [1, 100], 1e-6)
     assert idle_host[1] == pytest.approx(
         float(mean_freshness(Order.FIXED, rate[:2], frequency[:2] * [1, 100]).mean()), abs=1e-3
     )

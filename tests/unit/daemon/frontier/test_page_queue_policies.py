@@ -8,16 +8,16 @@ import trio
 
 from crawld.core.change.refit import blank_records
 from crawld.core.politeness import DelayRules, QuietHours
+from crawld.core.revisit.host_allocation import AllocationPages, allocate_hosts
 from crawld.core.revisit.names import NAMES
 from crawld.core.revisit.policies import VisitObservation
 from crawld.core.revisit.policies_index import IndexPolicy
-from crawld.core.revisit.registry import FACTORIES
+from crawld.core.revisit.registry import FACTORIES, FOLLOW_FREQUENCIES
 from crawld.core.revisit.visit_value import default_scale_model
 from crawld.daemon.clock import Clock
 from crawld.daemon.frontier.host import HostState
 from crawld.daemon.frontier.page_queue import PageQueue
 from crawld.daemon.frontier.revisit_queue import VisitedPages
-from crawld.daemon.jobs.allocate import AllocationPages, allocate_hosts
 from crawld.daemon.schedule.slots import HostSlot
 
 
@@ -183,8 +183,8 @@ class TestEveryPolicy:
         models = blank_records(4)
         models["visits"], models["rate"], models["last_visit_at"] = 9, 1e-5, 1e9
         queue.set_models(numbers, models, default_scale_model())
-        pages = AllocationPages(
-            numbers, np.ones(4, np.int64), np.ones(4, np.int64), models["rate"], weights
+        pages = AllocationPages.of_models(
+            numbers, models, weights, host=1, site=1, follows=policy in FOLLOW_FREQUENCIES
         )
         queue.set_frequencies(numbers, allocate_hosts(pages, {1: 3600.0}).allocation.frequency)
         taken = Counter()
