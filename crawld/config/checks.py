@@ -85,7 +85,7 @@ def check_config(config: Config) -> tuple[list[Issue], dict[str, SiteSeeds]]:
     for index, what in shared_titles(config.sites, {key: totals[key].origins for key in totals}):
         message = f"{what}; a page is visited by the rules of the one that finds it first"
         issues.append(Issue(("site", index), message, fatal=False))
-    issues += _check_views(config)
+    issues += [*_check_views(config), *_check_revisits(config)]
     issues += _check_politeness(config, totals)
     issues += _check_contact(config, totals)
     issues += check_notify(config)
@@ -110,6 +110,16 @@ def _group_exists(group: str) -> bool:
     except (KeyError, ValueError):
         return False
     return True
+
+
+def _check_revisits(config: Config) -> Iterator[Issue]:
+    least_s = config.schedule.min_revisit_s
+    for index, site in enumerate(config.sites):
+        if site.max_revisit_s is not None and site.max_revisit_s < least_s:
+            message = (
+                f"max_revisit_s is below [schedule] min_revisit_s ({least_s:g}), which prevails"
+            )
+            yield Issue(("site", index, "max_revisit_s"), message, fatal=False)
 
 
 def _check_names(config: Config) -> Iterator[Issue]:

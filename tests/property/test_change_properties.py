@@ -1,6 +1,7 @@
 """Properties of every history, rate and distribution."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 from hypothesis import given, settings
@@ -143,10 +144,14 @@ def test_wald_identity_bounds_the_renewal_function(mass):
 
 @given(st.lists(st.tuples(positive, st.booleans()), max_size=30))
 def test_class_weights_stay_probabilities(steps):
-    weights = PAGE_CLASSES.uniform()
+    evidence = rate.RateEvidence()
     for days, changed in steps:
-        weights = PAGE_CLASSES.after_visit(weights, days * DAY_S, changed=changed)
-        shares = PAGE_CLASSES.probabilities(weights)
-        assert abs(sum(shares) - 1.0) < 1e-9
+        if changed:
+            evidence = replace(
+                evidence, changed=evidence.changed + 1, changed_s=evidence.changed_s + days * DAY_S
+            )
+        else:
+            evidence = replace(evidence, unchanged_s=evidence.unchanged_s + days * DAY_S)
+        weights = PAGE_CLASSES.weights(evidence)
+        assert abs(sum(PAGE_CLASSES.probabilities(weights)) - 1.0) < 1e-9
         assert max(weights) == 0.0
-        assert min(weights) >= PAGE_CLASSES.floor

@@ -1,9 +1,11 @@
 """Bayesian rate classes: how probable it is that a page changes hourly, daily, weekly ...
 
-Each class is a Poisson process with a fixed mean interval between changes. Every visit updates the
-weights, even one without a change. The published method updates only at changes, with the time
-since the last change, and always ends in the fastest class. Intervals are measured from the last
-*visit*. Weights are logarithms, so that a thousand visits do not underflow.
+Each class is a Poisson process with a fixed mean interval between changes. All visits count, even
+those without a change, with the interval from the last *visit*. The published method updates only
+at changes, with the time since the last change, and always ends in the fastest class. The weights
+are computed from the decaying evidence that the rate is estimated from, for any classes: a page
+changes its class when it behaves otherwise. They are logarithms, so that a thousand visits do not
+underflow.
 
 Source: Cho & Garcia-Molina, TOIT 2003, section 5.3 (the method); Oslo thesis, section 4.8 (without
 the update for unchanged visits).
@@ -15,55 +17,41 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from crawld.core.change.rate import LEAST_COUNT, RateEvidence
+
 DAY_S = 86_400.0
 _TINY = 1e-300
 
 
 @dataclass(frozen=True, slots=True)
 class RateClasses:
-    """A set of rate classes, with a lower limit for their weights.
+    """A set of rate classes.
 
     Attributes:
         mean_intervals_s: mean time between changes of each class, seconds, > 0.
-        floor: lowest log weight relative to the best class, <= 0. It lets a page change its class
-            when its behavior changes after years; `-inf` gives the pure posterior.
     """
 
     mean_intervals_s: tuple[float, ...]
-    floor: float = -math.inf
 
     def __post_init__(self) -> None:
         if not self.mean_intervals_s or min(self.mean_intervals_s) <= 0.0:
             raise ValueError("rate classes need at least one mean interval, all above 0")
 
-    def uniform(self) -> list[float]:
-        """Return the log weights of an unknown page."""
-        return [0.0] * len(self.mean_intervals_s)
+    def weights(self, evidence: RateEvidence) -> list[float]:
+        """Return the log weights of a page after the evidence about it, the largest 0.
 
-    def after_visit(
-        self, weights: Sequence[float], interval_s: float, *, changed: bool
-    ) -> list[float]:
-        """Return the log weights after a visit, the largest 0; an interval of 0 changes nothing."""
-        if interval_s <= 0.0:
-            return list(weights)
-        if not changed:
-            return self.after_exact(weights, 0.0, interval_s)
-        pairs = zip(weights, self.mean_intervals_s, strict=True)
-        return self._normalized(
-            [
-                weight + math.log(max(-math.expm1(-interval_s / mean_s), _TINY))
-                for weight, mean_s in pairs
-            ]
-        )
+        Visits that saw a change count as if their intervals were equal, as in `rate.posterior`.
+        """
+        return self._normalized([self._log_likelihood(evidence, t) for t in self.mean_intervals_s])
 
-    def after_exact(
-        self, weights: Sequence[float], changes: float, exposure_s: float
-    ) -> list[float]:
-        """Return the log weights after a count of changes in a completely observed time."""
-        pairs = zip(weights, self.mean_intervals_s, strict=True)
-        return self._normalized(
-            [weight - changes * math.log(mean_s) - exposure_s / mean_s for weight, mean_s in pairs]
-        )
+    @staticmethod
+    def _log_likelihood(evidence: RateEvidence, mean_s: float) -> float:
+        exposure_s = evidence.exact_exposure_s + evidence.unchanged_s
+        found = -evidence.exact_changes * math.log(mean_s) - exposure_s / mean_s
+        if evidence.changed > LEAST_COUNT:
+            interval_s = evidence.changed_s / evidence.changed
+            found += evidence.changed * math.log(max(-math.expm1(-interval_s / mean_s), _TINY))
+        return found
 
     def probabilities(self, weights: Sequence[float]) -> list[float]:
         """Return the probability of each class, in class order; they sum to 1."""
@@ -100,13 +88,13 @@ class RateClasses:
             held += max(before, after)
         return first, last
 
-    def _normalized(self, weights: list[float]) -> list[float]:
+    @staticmethod
+    def _normalized(weights: list[float]) -> list[float]:
         top = max(weights)
-        floor = self.floor
-        return [max(weight - top, floor) for weight in weights]
+        return [weight - top for weight in weights]
 
 
 PAGE_CLASSES = RateClasses(
-    tuple(days * DAY_S for days in (1 / 24, 1 / 4, 1.0, 3.0, 10.0, 30.0, 100.0, 365.0)), -30.0
+    tuple(days * DAY_S for days in (1 / 24, 1 / 4, 1.0, 3.0, 10.0, 30.0, 100.0, 365.0))
 )
-"""The classes of every page model: hourly to yearly, each about three times the one before."""
+"""The classes of a config without any: hourly to yearly, each about three times the one before."""

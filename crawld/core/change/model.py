@@ -21,17 +21,17 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from crawld.core.change import renewal
-from crawld.core.change.classes import PAGE_CLASSES
+from crawld.core.change.classes import PAGE_CLASSES, RateClasses
 from crawld.core.change.history import CLOCK_TOLERANCE_S, Observation
 from crawld.core.change.prior import DEFAULT_PRIOR, Gamma
 from crawld.core.change.rate import RateEvidence, expected_changes, posterior
 from crawld.core.change.record import (
-    CLASS_COUNT,
     DAY_S,
     MEMORY_S,
     RECORD_STRUCT,
     VERSION,
     WINDOWS_S,
+    upgraded,
 )
 
 _NOW_S = 2.0
@@ -61,8 +61,8 @@ class PageModel:
             `MEMORY_S`.
         counts: expected changes, decayed over 1, 10 and 90 days, at `last_change_at`.
         gaps_s: the last two intervals between changes, newest first; 0 if there is none.
-        bins: histogram of the intervals between changes, in the bins of `renewal.EDGES_S`.
-        class_weights: log weights of `classes.PAGE_CLASSES`.
+        bins: histogram of the intervals between changes, in the bins of `renewal.EDGES_S`, decaying
+            with `MEMORY_S`.
         modified_kept, modified_broken: visits whose Last-Modified was correct, or wrong.
         rate: posterior mean of the change rate, per second, as of the last update.
     """
@@ -81,8 +81,7 @@ class PageModel:
     unchanged_s: float = 0.0
     counts: list[float] = field(default_factory=lambda: [0.0] * len(WINDOWS_S))
     gaps_s: list[float] = field(default_factory=lambda: [0.0, 0.0])
-    bins: list[int] = field(default_factory=lambda: [0] * renewal.BINS)
-    class_weights: list[float] = field(default_factory=PAGE_CLASSES.uniform)
+    bins: list[float] = field(default_factory=lambda: [0.0] * renewal.BINS)
     modified_kept: int = 0
     modified_broken: int = 0
     rate: float = -1.0
@@ -124,12 +123,12 @@ class PageModel:
         low, high = self.posterior().interval(level)
         return low * DAY_S, high * DAY_S
 
-    def class_probabilities(self) -> dict[float, float]:
+    def class_probabilities(self, classes: RateClasses = PAGE_CLASSES) -> dict[float, float]:
         """Return the probability of each class, keyed by its mean interval in days."""
-        shares = PAGE_CLASSES.probabilities(self.class_weights)
+        shares = classes.probabilities(classes.weights(self.evidence))
         return {
             mean_s / DAY_S: share
-            for mean_s, share in zip(PAGE_CLASSES.mean_intervals_s, shares, strict=True)
+            for mean_s, share in zip(classes.mean_intervals_s, shares, strict=True)
         }
 
     def known_age_s(self) -> float:
@@ -143,12 +142,13 @@ class PageModel:
             np.array([self.bins], np.float64), np.array([self.known_age_s()]), prior=prior
         )
 
-    def explain(self, now: float) -> dict[str, object]:
+    def explain(self, now: float, classes: RateClasses = PAGE_CLASSES) -> dict[str, object]:
         """Return the model for display, as plain values; times in seconds or days."""
         low, high = self.interval(0.9)
-        days, shares = zip(*self.class_probabilities().items(), strict=True)
-        known = PAGE_CLASSES.dominant(self.class_weights)
-        first, last = PAGE_CLASSES.credible_range(self.class_weights)
+        days, shares = zip(*self.class_probabilities(classes).items(), strict=True)
+        weights = classes.weights(self.evidence)
+        known = classes.dominant(weights)
+        first, last = classes.credible_range(weights)
         return {
             "visits": self.visits,
             "changed_visits": self.changed_visits,
@@ -217,9 +217,8 @@ class PageModel:
         self._forget(span_s)
         for changed_at in fresh:
             self.exact_changes += math.exp((changed_at - at) / MEMORY_S)
-            self._enter_change(changed_at, 0.0, 0.0)
+            self._enter_change(changed_at, 0.0, 0.0, now=at)
         self.exact_exposure_s += _decayed_exposure(span_s)
-        self.class_weights = PAGE_CLASSES.after_exact(self.class_weights, len(fresh), span_s)
 
     def _start(self, observation: Observation) -> None:
         at = observation.at
@@ -255,10 +254,10 @@ class PageModel:
         self.changed *= kept
         self.changed_s *= kept
         self.unchanged_s *= kept
+        self.bins = [count * kept for count in self.bins]
 
     def _learn_unchanged(self, interval_s: float) -> None:
         self.unchanged_s += _decayed_exposure(interval_s)
-        self.class_weights = PAGE_CLASSES.after_visit(self.class_weights, interval_s, changed=False)
 
     def _learn_exact(self, modified_at: float, at: float) -> None:
         """Learn a change at a known time; changes between it and the previous visit are unknown."""
@@ -266,21 +265,23 @@ class PageModel:
         hidden_s = max(0.0, modified_at - self.last_visit_at)
         self.exact_changes += math.exp(-back_s / MEMORY_S)
         self.exact_exposure_s += _decayed_exposure(back_s)
-        self.class_weights = PAGE_CLASSES.after_exact(self.class_weights, 1.0, back_s)
-        self._enter_change(modified_at, self.rate * hidden_s, hidden_s)
+        self._enter_change(modified_at, self.rate * hidden_s, hidden_s, now=at)
 
     def _learn_censored(self, interval_s: float, at: float) -> None:
         """Learn that the page changed in the interval."""
         self.changed += 1.0
         self.changed_s += interval_s
-        self.class_weights = PAGE_CLASSES.after_visit(self.class_weights, interval_s, changed=True)
         expected = self.rate * interval_s
         back_s = _expected_back_s(self.rate, interval_s)
         hidden = max(0.0, expected_changes(expected) - 1.0)
-        self._enter_change(at - back_s, hidden, interval_s - back_s)
+        self._enter_change(at - back_s, hidden, interval_s - back_s, now=at)
 
-    def _enter_change(self, at: float, hidden: float, hidden_s: float) -> None:
-        """Enter a change, and `hidden` more spread over the `hidden_s` before it."""
+    def _enter_change(self, at: float, hidden: float, hidden_s: float, *, now: float) -> None:
+        """Enter a change, and `hidden` more spread over the `hidden_s` before it.
+
+        Args:
+            now: time to which the histogram has decayed, not before `at`.
+        """
         gap_s = max(0.0, at - self.last_change_at)
         counts = self.counts
         for index, decay in enumerate(_DECAYS):
@@ -291,18 +292,16 @@ class PageModel:
             counts[index] = kept
         if self.change_known:
             # With hidden changes in between, the gap consists of this many on average.
-            self._enter_gap(gap_s / (1.0 + hidden))
+            self._enter_gap(gap_s / (1.0 + hidden), math.exp((at - now) / MEMORY_S))
         self.last_change_at = at
         self.change_known = True
 
-    def _enter_gap(self, gap_s: float) -> None:
+    def _enter_gap(self, gap_s: float, weight: float) -> None:
         self.gaps_s = [gap_s, self.gaps_s[0]]
         index = 0
         while index < renewal.BINS - 1 and gap_s >= _EDGES[index + 1]:
             index += 1
-        self.bins[index] += 1
-        if self.bins[index] >= _COUNT_LIMIT:
-            self.bins = [count // 2 for count in self.bins]
+        self.bins[index] += weight
 
     # -- storing ---------------------------------------------------------------------------------
 
@@ -329,23 +328,22 @@ class PageModel:
             self.prior.shape,
             self.prior.exposure_s,
             self.rate,
-            *self.class_weights,
         )
 
     @classmethod
     def from_bytes(cls, packed: bytes) -> PageModel:
-        """Return the model of a stored form.
+        """Return the model of a stored form, of the current version or the former one.
 
         Raises:
             ValueError: the length or the version differs.
         """
+        packed = upgraded(packed)
         if len(packed) != RECORD_STRUCT.size or packed[0] != VERSION:
             raise ValueError(f"no page model of version {VERSION}: {len(packed)} bytes")
         values = RECORD_STRUCT.unpack(packed)
         head = 4 + renewal.BINS
         tail = head + 10
         gaps = tail + len(WINDOWS_S)
-        weights = gaps + 5
         visits, changed_visits, first_at, last_visit_at, last_change_at = values[head : head + 5]
         exact_changes, exact_exposure_s, changed, changed_s, unchanged_s = values[head + 5 : tail]
         return cls(
@@ -364,7 +362,6 @@ class PageModel:
             counts=list(values[tail:gaps]),
             gaps_s=list(values[gaps : gaps + 2]),
             bins=list(values[4:head]),
-            class_weights=list(values[weights : weights + CLASS_COUNT]),
             modified_kept=values[2],
             modified_broken=values[3],
             rate=values[gaps + 4],

@@ -58,7 +58,7 @@ def change_pattern(model: PageModel) -> ChangePattern | None:
     return pattern_of(model.bins)
 
 
-def pattern_of(bins: Sequence[int]) -> ChangePattern | None:
+def pattern_of(bins: Sequence[float]) -> ChangePattern | None:
     """Return the pattern of a histogram in the bins of `EDGES_S`; None if it says nothing."""
     counts = np.asarray(bins, np.float64)
     total = float(counts.sum())

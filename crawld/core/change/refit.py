@@ -14,7 +14,6 @@ import numpy as np
 import numpy.typing as npt
 
 from crawld.core.change import renewal
-from crawld.core.change.classes import PAGE_CLASSES
 from crawld.core.change.prior import DEFAULT_PRIOR, GammaPriors, fit_prior
 from crawld.core.change.rate import LEAST_COUNT
 from crawld.core.change.record import MEMORY_S, RECORD_DTYPE, VERSION, WINDOWS_S, Records
@@ -145,7 +144,7 @@ def from_histories(changed_at: FloatArray, offsets: IntArray, *, at: float) -> R
     records["last_visit_at"][seen] = at
     records["last_change_at"][seen] = last_at
     _enter_counts(records, changed_at, page_of)
-    _enter_gaps(records, changed_at, offsets, page_of)
+    _enter_gaps(records, changed_at, offsets, page_of, at=at)
     _enter_evidence(records, changed_at, page_of, at=at)
     prior_shape = records["prior_shape"].astype(np.float64)
     prior_exposure_s = records["prior_exposure_s"].astype(np.float64)
@@ -171,16 +170,16 @@ def _enter_counts(records: Records, changed_at: FloatArray, page_of: IntArray) -
 
 
 def _enter_gaps(
-    records: Records, changed_at: FloatArray, offsets: IntArray, page_of: IntArray
+    records: Records, changed_at: FloatArray, offsets: IntArray, page_of: IntArray, *, at: float
 ) -> None:
     inside = np.diff(page_of) == 0
     gaps, gap_page = np.diff(changed_at)[inside], page_of[1:][inside]
-    at = np.clip(np.searchsorted(renewal.EDGES_S, gaps, side="right") - 1, 0, renewal.BINS - 1)
-    cells = np.bincount(gap_page * renewal.BINS + at, minlength=len(records) * renewal.BINS)
-    # The page model halves a page's bins when one is full; here they are divided at once.
-    bins = cells.reshape(-1, renewal.BINS)
-    excess = np.maximum(1, -(-bins.max(axis=1, initial=0) // 65_534))
-    records["bins"] = bins // excess[:, None]
+    cell = np.clip(np.searchsorted(renewal.EDGES_S, gaps, side="right") - 1, 0, renewal.BINS - 1)
+    weights = np.exp((changed_at[1:][inside] - at) / MEMORY_S)
+    cells = np.bincount(
+        gap_page * renewal.BINS + cell, weights, minlength=len(records) * renewal.BINS
+    )
+    records["bins"] = cells.reshape(-1, renewal.BINS)
     for index in range(2):
         enough = np.flatnonzero(np.diff(offsets) > index + 1)
         end = offsets[enough + 1] - 1 - index
@@ -195,11 +194,6 @@ def _enter_evidence(
     weights = np.exp((changed_at[later] - at) / MEMORY_S)
     records["exact_changes"] = np.bincount(page_of[later], weights, minlength=len(records))
     records["exact_exposure_s"] = MEMORY_S * -np.expm1(-span_s / MEMORY_S)
-    changes = np.bincount(page_of[later], minlength=len(records)).astype(np.float64)
-    mean_s = np.array(PAGE_CLASSES.mean_intervals_s)
-    raw = -changes[:, None] * np.log(mean_s) - span_s[:, None] / mean_s
-    levelled = raw - raw.max(axis=1, keepdims=True, initial=-np.inf)
-    records["class_weights"] = np.maximum(levelled, PAGE_CLASSES.floor)
 
 
 def fit_renewals(records: Records) -> renewal.Renewal:

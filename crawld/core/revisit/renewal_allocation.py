@@ -5,7 +5,7 @@ one more visit has the value W(τ). The optimum has w W(τ) = μ for every page 
 gives up the pages with w W(∞) ≤ μ. A page that may not be given up has a least frequency and gets
 more only if that is worth μ. W is an increasing cubic inside each bin of a histogram, so that a
 price gives an interval by finding the bin and solving the cubic, all pages at once; the price is
-found inside a bracket by false position and bisection in turn.
+found by false position, and by bisection where that does not halve the bracket.
 
 Source: Wolf et al., WWW 2002 (whole visits in a finite horizon); PUC-Rio dissertation, chapter 6.
 The least frequencies are ours.
@@ -101,11 +101,12 @@ def _bracket(at: Callable[[float], Floats], bandwidth: float, high: float) -> tu
     while (over := float(at(low).sum()) - bandwidth) < 0:
         high, under = low, over
         low -= 4.0
-    for step in range(_PRICE_STEPS):
-        if over == under or step % 3 == 2:
-            middle = 0.5 * (low + high)
-        else:
-            middle = low + (high - low) * over / (over - under)
+    if over <= _PRICE_TOLERANCE * bandwidth:
+        return low, low
+    halves = False
+    for _ in range(_PRICE_STEPS):
+        width = high - low
+        middle = low + width * (0.5 if halves else over / (over - under))
         excess = float(at(middle).sum()) - bandwidth
         if abs(excess) <= _PRICE_TOLERANCE * bandwidth:
             return middle, middle
@@ -113,6 +114,7 @@ def _bracket(at: Callable[[float], Floats], bandwidth: float, high: float) -> tu
             low, over = middle, excess
         else:
             high, under = middle, excess
+        halves = high - low > 0.5 * width  # false position stays on one side of a jump
     return low, high
 
 

@@ -132,7 +132,7 @@ class PageQueue(OrderedPages):
         if soon:
             # New requisites come here directly: none was visited yet.
             held = self.ahead.held
-            known = held if self.requisites else held | self._out_of_policy()
+            known = held if self.requisites else held | self.out_of_policy()
             self.ahead.add_first(p for p in pages if p not in known and p not in self._policy)
         else:
             self.ahead.add(pages)
@@ -382,7 +382,7 @@ class PageQueue(OrderedPages):
 
     def resume(self, pages: Mapping[int, bool]) -> None:
         """Queue suspended pages of a replica again: each with whether it was visited before."""
-        present = self._out_of_policy().union(self.ahead)
+        present = self.out_of_policy().union(self.ahead)
         for page, was_visited in pages.items():
             self._left_out.discard(page)
             if page in present or page in self._policy:
@@ -403,7 +403,8 @@ class PageQueue(OrderedPages):
         """Pages whose visits are under way, or not yet committed."""
         return self._in_flight | self.first_visits
 
-    def _out_of_policy(self) -> set[int]:
+    def out_of_policy(self) -> set[int]:
+        """Return visited pages that the policy may not select now, or not yet again."""
         return set(self._resting).union(self._in_flight, self._again, self._retries)
 
     def drop(self, page: int) -> None:

@@ -1,7 +1,8 @@
 """The `estimate` job: refit the change models, with priors per host, section and site.
 
 Models are read host by host in slices and refitted on a reader's thread (`core/change/refit.py`).
-Models that changed are written back, unless a visit changed them meanwhile. A host larger than a
+Models that changed, or have the former version, are written back, unless a visit changed them
+meanwhile. A host larger than a
 slice is fitted slice by slice: thousands of pages give the same prior as all of them.
 
 Then the age-aware model of each site is fitted to a sample of its histories
@@ -18,7 +19,7 @@ import apsw
 import numpy as np
 
 from crawld.core.change.prior import Gamma
-from crawld.core.change.record import is_current, records_of
+from crawld.core.change.record import is_current, records_of, upgraded
 from crawld.core.change.refit import refit
 from crawld.core.change.scale import ScaleModel, fit_scale
 from crawld.core.change.section import group_pages
@@ -158,7 +159,7 @@ def refit_slice(connection: apsw.Connection, after: tuple[int, int]) -> RefitSli
     if len(rows) == SLICE and rows[0].host_id != rows[-1].host_id:
         rows = [row for row in rows if row.host_id != rows[-1].host_id]
     up_to = (rows[-1].host_id, rows[-1].url_hash)
-    readable = [row for row in rows if is_current(row.record)]
+    readable = [row for row in rows if is_current(upgraded(row.record))]
     if not readable:
         return RefitSlice([], [], [], len(rows), up_to)
     return RefitSlice(*_refit_rows(readable), len(rows), up_to)
@@ -173,7 +174,7 @@ def put_priors(connection: apsw.Connection, found: RefitSlice) -> None:
 def _refit_rows(
     rows: list[ModelRow],
 ) -> tuple[list[RefittedModel], list[tuple[int, Gamma]], list[tuple[int, str, Gamma]]]:
-    before = records_of(row.record for row in rows)
+    before = records_of(upgraded(row.record) for row in rows)
     sections = group_pages((row.host_id, target_of(row.url)) for row in rows)
     number = {section: index for index, section in enumerate(dict.fromkeys(sections))}
     fitted = refit(before, groups=np.array([number[section] for section in sections]))
@@ -182,7 +183,7 @@ def _refit_rows(
     # New pages of small sections start from the prior of the whole host: the rest of the host, as
     # a group, may be only a page or two.
     of_hosts = refit(before, groups=groups).priors
-    moved = np.zeros(len(rows), dtype=np.bool_)
+    moved = np.array([not is_current(row.record) for row in rows])
     for name in ("rate", "prior_shape", "prior_exposure_s"):
         moved |= np.abs(after[name] - before[name]) > MIN_CHANGE * np.abs(before[name])
     models = [

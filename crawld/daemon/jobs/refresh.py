@@ -61,7 +61,8 @@ class RefreshJob(BackgroundWork):
             limit=min(turns, MOST_PAGES),
         )
         # Others rest, are under way, or wait already: their visits may not be committed yet.
-        waiting = [page for page in overdue if page in queue.policy and page not in queue.under_way]
+        elsewhere = queue.out_of_policy() if overdue else set()
+        waiting = [page for page in overdue if page in queue.policy and page not in elsewhere]
         for page in waiting:
             queue.visit_until(page, AT_LEISURE)
         self._overdue += len(waiting)

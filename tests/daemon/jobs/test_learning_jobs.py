@@ -103,7 +103,7 @@ async def test_models_are_refitted_and_sites_get_a_scale(crawled, mirror, wall):
     # Only rate and prior changed: the counts of visits stayed.
     for page_id, record in after.items():
         old, new = PageModel.from_bytes(before[page_id]), PageModel.from_bytes(record)
-        kept = ("visits", "bins", "last_visit_at", "class_weights", "changed")
+        kept = ("visits", "bins", "last_visit_at", "unchanged_s", "changed")
         assert all(getattr(old, name) == getattr(new, name) for name in kept)
     rates = {page: PageModel.from_bytes(record).rate for page, record in after.items()}
     assert len(set(rates.values())) > 1

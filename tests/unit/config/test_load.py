@@ -29,6 +29,12 @@ weights = [{ pattern = "prefix:/api/", importance = 2 }]
 SITE = '[daemon]\ncontact = "a@b.org"\n[[site]]\nname = "s"\nseeds = ["https://a.example/"]\n'
 
 
+def test_a_longest_time_between_visits_below_the_shortest_is_a_warning(write):
+    (warning,) = load(write(SITE + "max_revisit_s = 1000.0\n")).warnings
+    assert "max_revisit_s is below [schedule] min_revisit_s (3600)" in warning
+    assert load(write(SITE + "max_revisit_s = 3600.0\n")).warnings == ()
+
+
 def test_good_config(write, tmp_path):
     loaded = load(write(GOOD))
     assert loaded.warnings == ()

@@ -316,7 +316,7 @@ class ModelStatus(BaseModel):
     class_probabilities: dict[float, float]
     unchanged_probability: float
     recent_gaps_s: list[float]
-    gap_histogram: list[int]
+    gap_histogram: list[float]
     last_modified_trusted: bool
     text: str = Field(description="how often the page changes, for people")
     has_evidence: bool = Field(description="whether it was seen to change often enough for a rate")
