@@ -6,8 +6,9 @@ whenever nothing else is due sooner, so a due time decides only while work waits
 
     work                                             due, seconds after it was reported
     a page came back, or another page took its URL   0: readers see what is not there
-    an edited page                                   12; reported late: as late again, up to 35
-    an edited page that was not visited in time      60, after those that still can be
+    an edited page                                   5 after its change, while it can be so soon
+    an edited page that cannot                       12; reported late: as late again, up to 35
+    an edited page that was not visited by then      60, after those that still can be
     an image or style that was replaced, a retry     30 after its retry time
     the first of the new images and styles           20 after the one before it
     an audit                                         30
@@ -23,7 +24,7 @@ wait for one of many.
 from __future__ import annotations
 
 import math
-from typing import Final
+from typing import Final, NamedTuple
 
 AT_ONCE: Final = -math.inf
 """Due before all other work."""
@@ -31,10 +32,14 @@ AT_ONCE: Final = -math.inf
 AT_LEISURE: Final = math.inf
 """After all that is known to be wrong, before revisits on suspicion."""
 
+SOON_S: Final = 5.0
+"""A page should be visited so soon after its change. As many as possible are: one for which it is
+too late does not take the turn of one for which it is not."""
+
 PROMPT_S, BELATED_S = 12.0, 35.0
-"""A page is due `PROMPT_S` after its change was reported. A change that was itself reported late,
-such as one of an outage, may wait once more as long as it has, up to `BELATED_S`: new edits do not
-wait behind all those of an outage, and these are read soon, too."""
+"""Otherwise it is due `PROMPT_S` after its change was reported. A change that was itself reported
+late, such as one of an outage, may wait once more as long as it has, up to `BELATED_S`: new edits
+do not wait behind all those of an outage, and these are read soon, too."""
 
 MISSED_S: Final = 48.0
 """A page that was not visited in time is due so much later, once, a minute after its report: if all
@@ -55,15 +60,35 @@ REST_EVERY: Final = 30
 """While work with due times uses up all turns, one of so many is for the rest."""
 
 
-def due_time(changed_at: float, reported_at: float) -> float:
-    """Return until when a page should be visited that changed and was reported at some times."""
-    return reported_at + min(max(reported_at - changed_at, PROMPT_S), BELATED_S)
+class Due(NamedTuple):
+    """Until when a page should be visited: the first of these times that is not over, or the last.
 
-
-def missed_due_time(changed_at: float, reported_at: float) -> float:
-    """Return until when a page should be visited that was not visited by its `due_time`.
-
-    A change that was reported late keeps its due time: it has waited as long before.
+    Unix seconds or those of a monotonic clock.
     """
-    is_late = reported_at - changed_at > PROMPT_S
-    return due_time(changed_at, reported_at) + (0.0 if is_late else MISSED_S)
+
+    soon_at: float
+    at: float
+    missed_at: float
+
+    @classmethod
+    def by(cls, at: float) -> Due:
+        """Return a single time."""
+        return cls(at, at, at)
+
+    @classmethod
+    def of_edit(cls, changed_at: float, reported_at: float) -> Due:
+        """Return the times of a page that changed and was reported at some times.
+
+        A change that was reported late is never due later: it has waited as long before.
+        """
+        told_s = reported_at - changed_at
+        at = reported_at + min(max(told_s, PROMPT_S), BELATED_S)
+        return cls(changed_at + SOON_S, at, at if told_s > PROMPT_S else at + MISSED_S)
+
+    def joined(self, other: Due) -> Due:
+        """Return the earlier times of both."""
+        return Due(*map(min, self, other))
+
+    def later(self, by_s: float) -> Due:
+        """Return the times by so many seconds later."""
+        return Due(*(each + by_s for each in self))

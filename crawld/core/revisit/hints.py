@@ -35,6 +35,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from crawld.core.revisit.due import Due
 from crawld.core.revisit.visit_value import VisitValueTable
 
 Floats = NDArray[np.float64]
@@ -176,13 +177,6 @@ def _confirmed(old: Belief, trust: float) -> Belief:
     return old._replace(known=old.known * doubt, earlier=old.earlier * doubt, latest=latest)
 
 
-class Due(NamedTuple):
-    """Until when a page should be visited, and until when if it was not visited by then."""
-
-    at: float
-    missed_at: float
-
-
 class HintedPages:
     """The hinted pages of one policy: slots of the policy, beliefs, visit values, due times."""
 
@@ -297,8 +291,9 @@ class HintedPages:
 
     def _due_times(self, at: float) -> Floats:
         """Return until when each page should be visited, by place."""
-        due_at, missed_at = self._due[: len(self._place)].T
-        return np.asarray(np.where(due_at < at, missed_at, due_at))
+        soon_at, due_at, missed_at = self._due[: len(self._place)].T
+        late = np.where(due_at < at, missed_at, due_at)
+        return np.asarray(np.where(soon_at < at, late, soon_at))
 
     def best(self) -> tuple[int, float]:
         """Return the slot of highest value and the value; (-1, −inf) if no page is hinted."""

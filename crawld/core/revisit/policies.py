@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from crawld.core.change.model import PageModel
+from crawld.core.revisit.due import Due
 from crawld.core.revisit.heap import ABSENT, SlotHeap
 from crawld.core.revisit.slots import FREE, PageSlots
 
@@ -117,8 +118,7 @@ class Policy(Protocol):
         *,
         trust: float = 1.0,
         indirect: bool = False,
-        due_at: float | None = None,
-        missed_at: float | None = None,
+        due: Due | None = None,
     ) -> None:
         """Record a report that the page changed.
 
@@ -126,8 +126,7 @@ class Policy(Protocol):
             trust: share of the source's hints that are true (`change/reliability.py`), in [0, 1];
                 at 0 the hint has no effect.
             indirect: whether something that the page includes has changed, not the page itself.
-            due_at: until when the page should be visited (`due.py`); None: by `at`, of an indirect
-                hint never. missed_at: until when if it was not visited by then; None: `due_at`.
+            due: until when the page should be visited; None: by `at`, of an indirect hint never.
         """
         ...
 
@@ -191,8 +190,7 @@ class PageSet:
         *,
         trust: float = 1.0,
         indirect: bool = False,
-        due_at: float | None = None,
-        missed_at: float | None = None,
+        due: Due | None = None,
     ) -> None:
         """Ignore the hint."""
 

@@ -31,9 +31,9 @@ from numpy.typing import ArrayLike, NDArray
 from crawld.core.change.record import Records
 from crawld.core.change.scale import ScaleModel
 from crawld.core.revisit import hints
-from crawld.core.revisit.due import PROMPT_S, due_time, missed_due_time
+from crawld.core.revisit.due import PROMPT_S, Due
 from crawld.core.revisit.heap import ABSENT
-from crawld.core.revisit.hints import Belief, Coverage, Due
+from crawld.core.revisit.hints import Belief, Coverage
 from crawld.core.revisit.index_pages import LONGEST_S, IndexPages
 from crawld.core.revisit.index_queue import NEW, IndexQueue
 from crawld.core.revisit.policies import MonotonicClock, PageSet, VisitObservation
@@ -229,13 +229,7 @@ class IndexPolicy(PageSet):
         self._queue.push_visited(slot)
         if slot in self._late_hints:
             hinted_at, trust, indirect, due = self._late_hints.pop(slot)
-            self.record_hint(
-                *(page, hinted_at),
-                trust=trust,
-                indirect=indirect,
-                due_at=due.at,
-                missed_at=due.missed_at,
-            )
+            self.record_hint(page, hinted_at, trust=trust, indirect=indirect, due=due)
 
     def _learn(self, slot: int, at: float, observation: VisitObservation | None) -> None:
         visited_at, age, scale = self._pages.state(slot)
@@ -337,8 +331,7 @@ class IndexPolicy(PageSet):
         *,
         trust: float = 1.0,
         indirect: bool = False,
-        due_at: float | None = None,
-        missed_at: float | None = None,
+        due: Due | None = None,
     ) -> None:
         """Record a change reported after the last visit; older reports are dropped.
 
@@ -352,16 +345,13 @@ class IndexPolicy(PageSet):
         visited_at, age, scale = self._pages.state(slot)
         if changed_at <= visited_at:
             return
-        due = Due(math.inf, math.inf)
-        if due_at is not None:
-            due = Due(due_at, due_at if missed_at is None else missed_at)
-        elif not indirect:
-            due = Due(due_time(at, at), missed_due_time(at, at))
+        if due is None:
+            due = Due.by(math.inf) if indirect else Due.of_edit(at, at)
         if slot in self._in_flight:
             late = (at, trust, indirect, due)
             known = self._late_hints.get(slot, late)
-            first = Due(*map(min, due, known[3]))
-            self._late_hints[slot] = (*max(late[:2], known[:2]), indirect and known[2], first)
+            joined = due.joined(known[3])
+            self._late_hints[slot] = (*max(late[:2], known[:2]), indirect and known[2], joined)
             return
         if math.isinf(visited_at) and age == 0.0:
             return
@@ -383,8 +373,7 @@ class IndexPolicy(PageSet):
             group = self._hinted
         if slot not in group:
             self._withdraw(slot)
-        later_s = self._clock.lead + self._defer_s(slot)
-        group.put(slot, belief, Due(due.at + later_s, due.missed_at + later_s))
+        group.put(slot, belief, due.later(self._clock.lead + self._defer_s(slot)))
 
     def _defer_s(self, slot: int) -> float:
         """Return how much later a page of small importance is due; negative: sooner."""

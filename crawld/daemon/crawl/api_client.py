@@ -9,8 +9,8 @@ Each request takes a turn of its host, followed by the host's full delay. While 
 too, API requests use at most a share of its turns: the next one waits `delay / share`. Otherwise
 they use all turns. Requests for what no reader misses, such as histories, take idle turns only:
 while copies of the host are known to be stale, one turn in `1 / IDLE_FLOOR`, and their share of the
-turns until `CALM_S` after the last hint. Edited pages come before requests, except for polls of the
-recent changes, which report them; each request has a time for which it gives way.
+turns until `CALM_S` after the last hint. Edited pages come before requests; each has a time for
+which it gives way, the shortest for polls of the recent changes, which report such pages.
 
 Remote faults are values; only bugs and cancellation raise.
 """
@@ -64,6 +64,10 @@ share, so that a wiki is asked for pages rather than by its API."""
 PATIENCE_S = 20.0
 """How long edited pages come before a request, which no budget granted."""
 
+POLL_PATIENCE_TURNS = 3.0
+"""How many turns edited pages come before a poll: what it reports would wait for them, too, and
+later it reports more. Deletions, which readers see by the poll, are still seen in time."""
+
 LOOK_S = 1.0
 """Shortest pause before a busy host is checked again."""
 
@@ -114,6 +118,7 @@ class ApiClient(BackgroundWork):
         waits_s: float | None = None,
         urgency: Urgency = Urgency.DOUBTED,
         takes_along: bool = False,
+        due_for_s: float = 0.0,
         unless: trio.Event | None = None,
     ) -> ApiResponse | ApiTrouble:
         """Send one API request, as soon as politeness and the share of the host's turns allow.
@@ -128,16 +133,22 @@ class ApiClient(BackgroundWork):
                 or while copies are stale and a poll comes in that time. 0: it goes along only if
                 such a request comes before its own turn; None: never.
             urgency: which of the questions that wait goes first.
-            takes_along: whether it takes one along.
+            takes_along: whether it takes one along, as polls do: these come before other requests,
+                and edited pages before them for `POLL_PATIENCE_TURNS`.
+            due_for_s: how long such a poll has been due.
             unless: ends the wait of a request that was not sent; the result is `HELD`.
 
         Returns:
             The response, or the reason why there is none. `HELD` and `FORBIDDEN` cost no request.
         """
-        if patience_s is None:
-            patience_s = 0.0 if due else PATIENCE_S
         rules_of = next(iter(api.site_ids), 0)  # for a host that has no pages
         host = await self._state.ensure_host(split_url(api.url).host, rules_of)
+        first = takes_along or (due and not patience_s)
+        if takes_along:
+            turn_s = self._state.rates.turn_every_s(host)
+            patience_s = max(POLL_PATIENCE_TURNS * turn_s - due_for_s, 0.0)
+        elif patience_s is None:
+            patience_s = 0.0 if due else PATIENCE_S
         rank = Urgency.UNMISSED if idle else urgency
         question = WaitingQuestion(parameters, rank, trio.current_time())
         unless = trio.Event() if unless is None else unless
@@ -155,7 +166,7 @@ class ApiClient(BackgroundWork):
                 lend = partial(
                     self._crawl.schedule.borrow,
                     host.slot,
-                    first=due and not patience_s,
+                    first=first,
                     patience_s=patience_s,
                     unless=(question.ended, unless) if goes_along else (unless,),
                 )

@@ -24,7 +24,7 @@ from crawld.core.politeness import (
     effective_delay_s,
 )
 from crawld.core.revisit.due import AT_ONCE, REST_EVERY
-from crawld.core.revisit.policies_index import OVERDUE_S, IndexPolicy
+from crawld.core.revisit.policies_index import OVERDUE_S
 from crawld.core.robots import Robots
 from crawld.core.turn_order import Lane
 from crawld.daemon.clock import Clock
@@ -250,11 +250,6 @@ class HostState:
         if best is Rank.EDITED or any(not ticket.patient for ticket in self.slot.tickets):
             return Lane.DUE
         return Lane.NEW if best < Rank.REVISIT or self.slot.tickets else Lane.REVISIT
-
-    def edited_count(self, active: set[int]) -> int:
-        """Return how many pages of active sites wait that are reported to have changed."""
-        policies = [queue.policy for queue in _active(self.pages, active)]
-        return sum(each.hint_counts[0] for each in policies if isinstance(each, IndexPolicy))
 
     def has_many_new(self, active: set[int]) -> bool:
         """Whether an active site has more never-visited pages than it holds in memory."""

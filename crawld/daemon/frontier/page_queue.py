@@ -25,7 +25,7 @@ from collections.abc import Iterable, Mapping
 import numpy as np
 import numpy.typing as npt
 
-from crawld.core.revisit.due import AT_ONCE, due_time
+from crawld.core.revisit.due import AT_ONCE, Due
 from crawld.core.revisit.names import PolicyName
 from crawld.core.revisit.policies import VisitObservation
 from crawld.core.revisit.policies_frequency import DelayedPolicy
@@ -357,9 +357,9 @@ class PageQueue(OrderedPages):
         if isinstance(policy, IndexPolicy) and gone_at == math.inf:
             due_at = policy.due_at_of(page)
         self.drop(page)
-        if is_back and self.requisites and late is not None and late.due_at is not None:
+        if is_back and self.requisites and late is not None and late.due is not None:
             self._retries.add(page, 0.0)
-            self._retries.recall({page}, late.due_at)
+            self._retries.recall({page}, late.due.at)
         elif is_back:
             self._retries.add_recalled(page, AT_ONCE)
         else:
@@ -426,19 +426,18 @@ class PageQueue(OrderedPages):
         trust: float,
         *,
         indirect: bool = False,
-        due_at: float | None = None,
-        missed_at: float | None = None,
+        due: Due | None = None,
     ) -> None:
         """Add a hint about a visited page, as `Policy.record_hint`; a reliable one ends a rest."""
-        given = LateHint(changed_at, trust, indirect, due_at, missed_at)
+        given = LateHint(changed_at, trust, indirect, due)
         if page in self._policy and page not in self._in_flight:
             given.record(self._policy, page)
         else:
             self._hints[page] = given.joined(self._hints.get(page))
             if not indirect:
-                due_at = due_time(changed_at, changed_at) if due_at is None else due_at
-                self._again.advance(page, due_at)
-                self._retries.advance(page, due_at)
+                due = Due.of_edit(changed_at, changed_at) if due is None else due
+                self._again.advance(page, due.at)
+                self._retries.advance(page, due.at)
         if trust >= RELIABLE_TRUST:
             self._resting.hinted(page, changed_at)
 
@@ -451,8 +450,9 @@ class PageQueue(OrderedPages):
         """
         self._retries.recall(pages, due_at)
         if changed_at is not None:
+            due = Due.by(due_at)
             for page in pages & self.under_way:
-                self._hints[page] = LateHint(changed_at, 1.0, indirect=False, due_at=due_at)
+                self._hints[page] = LateHint(changed_at, 1.0, indirect=False, due=due)
 
     # --- frequencies ----------------------------------------------------------------------------
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from crawld.core.revisit.due import AT_LEISURE
+from crawld.core.revisit.due import AT_LEISURE, Due
 from crawld.core.revisit.policies import Policy, VisitObservation
 
 RestingPage = tuple[float, int, VisitObservation | None]
@@ -39,8 +39,7 @@ class LateHint(NamedTuple):
     changed_at: float
     trust: float
     indirect: bool
-    due_at: float | None = None
-    missed_at: float | None = None
+    due: Due | None = None
 
     def record(self, policy: Policy, page: int) -> None:
         """Pass it to a policy that holds the page."""
@@ -49,8 +48,7 @@ class LateHint(NamedTuple):
             self.changed_at,
             trust=self.trust,
             indirect=self.indirect,
-            due_at=self.due_at,
-            missed_at=self.missed_at,
+            due=self.due,
         )
 
     def after(self, visited_at: float) -> LateHint:
@@ -62,13 +60,10 @@ class LateHint(NamedTuple):
         if other is None:
             return self
         newest = max(self, other, key=lambda hint: hint[:2])
-        due = (each for each in (self, other) if each.due_at is not None)
-        first = min(due, key=lambda hint: hint.due_at or 0.0, default=self)
-        return newest._replace(
-            indirect=self.indirect and other.indirect,
-            due_at=first.due_at,
-            missed_at=first.missed_at,
-        )
+        due = self.due or other.due
+        if self.due is not None and other.due is not None:
+            due = self.due.joined(other.due)
+        return newest._replace(indirect=self.indirect and other.indirect, due=due)
 
 
 class RevisitQueue:

@@ -7,9 +7,9 @@ still polled now and then, since it may improve.
 
 A poll of a wiki is one cheap request that shows all its edits and deletions. A wiki is therefore
 polled every `min_poll_s`, within the share, whatever the models expect: nothing that waits on its
-host is better than to know what a reader sees wrong. It is polled somewhat less often while many
-edited pages wait, and while copies are known to be stale and the last poll told nothing new. Only
-while the host is mirrored for the first time the models decide.
+host is better than to know what a reader sees wrong. It is polled somewhat less often while copies
+are known to be stale and the last poll told nothing new. Only while the host is mirrored for the
+first time the models decide.
 
 During a burst of any source the interval shrinks at once: the next poll comes when about
 `NEW_HINTS_AIM` more changes are expected, even if the models expect fewer.
@@ -66,11 +66,10 @@ IDLE_FACTOR: Final = 20.0
 PROMPT_KINDS: Final = frozenset({"recent_changes", "probe"})
 """Kinds of sources whose poll reports the changes of a whole wiki, or of a small one."""
 
-BACKLOG_PAGES: Final = 5
-BACKLOG_FACTOR: Final = 1.6
-"""While more edited pages wait than this, a wiki is polled so many times less often: its turns go
-to the visits, and a deletion is still seen within 10 s at the default `min_poll_s`. So it is while
-something is known to be stale and the last poll told nothing new."""
+CALM_FACTOR: Final = 1.6
+"""While something is known to be stale and the last poll told nothing new, a wiki is polled so many
+times less often: its turns go to the visits, and a deletion is still seen within 10 s at the
+default `min_poll_s`."""
 
 NEW_HINTS_AIM: Final = 2.0
 """Changes of known pages that one poll should return at most."""
@@ -138,8 +137,8 @@ class PollBudget(BackgroundWork):
         min_s = self.min_pause_s(host_name, requests)
         if row.kind in PROMPT_KINDS and not self._is_filling(host_name):
             pause_s = max(min_s, self._config().jobs.min_poll_s)
-            waits = self._has_backlog(host_name) or (not new_hints and self.has_stale(host_name))
-            return BACKLOG_FACTOR * pause_s if waits else pause_s
+            is_calm = not new_hints and self.has_stale(host_name)
+            return CALM_FACTOR * pause_s if is_calm else pause_s
         estimate = self._estimates.get(row.hint_source_id)
         if estimate is None:
             return min_s
@@ -152,11 +151,6 @@ class PollBudget(BackgroundWork):
         """Whether a host is mirrored for the first time: many of its pages have no copy yet."""
         host = self._state.hosts.get(host_name)
         return host is not None and host.has_many_new(self._state.active)
-
-    def _has_backlog(self, host_name: str) -> bool:
-        """Whether more edited pages of a host wait than its turns serve between two polls."""
-        host = self._state.hosts.get(host_name)
-        return host is not None and host.edited_count(self._state.active) > BACKLOG_PAGES
 
     def has_stale(self, host_name: str) -> bool:
         """Whether copies of a host are known to be stale: a visit is then better than a probe."""

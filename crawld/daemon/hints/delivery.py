@@ -9,12 +9,12 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Sequence, Set
-from typing import Final, NamedTuple
+from typing import Final
 
 import trio
 
 from crawld.core.page import Outcome
-from crawld.core.revisit.due import AT_LEISURE, FAN_OUT_S, RETRY_S, due_time, missed_due_time
+from crawld.core.revisit.due import AT_LEISURE, FAN_OUT_S, RETRY_S, Due
 from crawld.daemon.crawl.context import BackgroundWork
 from crawld.daemon.frontier.page_queue import RELIABLE_TRUST
 from crawld.store.changes import fan_out, hint, hint_source
@@ -63,14 +63,13 @@ class HintDelivery(BackgroundWork):
         users = (len(accepted) if row.kind == FAN_OUT else 0) if indirect else None
         for each in accepted:
             if (pages := host.pages.get(each.site_id)) is not None:
-                due = _Due(now) if each.page_id in replaced else _Due.of(each.first_at, now, users)
+                due = _due_of(each.first_at, now, users)
                 pages.add_hint(
                     each.page_id,
                     _later(each),
                     trust,
                     indirect=indirect,
-                    due_at=due.due_at,
-                    missed_at=due.missed_at,
+                    due=Due.by(now) if each.page_id in replaced else due,
                 )
             if trio.current_time() >= until:
                 await trio.lowlevel.checkpoint()
@@ -140,15 +139,13 @@ class HintDelivery(BackgroundWork):
                 for row in known:
                     number = row.hint_source_id
                     users = listed.get((number, row.heard_at), 0) if indirect[number] else None
-                    due = _Due.of(row.first_at, row.heard_at, users)
-                    due = _Due(AT_LEISURE) if row.is_removed else due
+                    due = _due_of(row.first_at, row.heard_at, users)
                     pages.add_hint(
                         row.page_id,
                         _later(row),
                         trust[number],
                         indirect=indirect[number],
-                        due_at=due.due_at,
-                        missed_at=due.missed_at,
+                        due=Due.by(AT_LEISURE) if row.is_removed else due,
                     )
                     if row.is_removed:
                         pages.visit_until(row.page_id, AT_LEISURE)
@@ -166,27 +163,16 @@ def _later(each: AcceptedHint | OutstandingHint) -> float:
     return max(each.last_at, math.nextafter(each.last_visit_at, math.inf))
 
 
-class _Due(NamedTuple):
-    """Until when a page should be visited, and until when if it was not visited by then.
+def _due_of(changed_at: float, heard_at: float, users: int | None) -> Due | None:
+    """Return until when a page should be visited; None: the value of the visit decides.
 
-    Attributes:
-        due_at: None: the value of the visit decides. missed_at: None: `due_at`.
+    Args:
+        users: of the template whose edit affects the page, 0 if unknown; None: the page itself is
+            reported.
     """
-
-    due_at: float | None
-    missed_at: float | None = None
-
-    @classmethod
-    def of(cls, changed_at: float, heard_at: float, users: int | None) -> _Due:
-        """Return the due times of a page that was reported at a time.
-
-        Args:
-            users: of the template whose edit affects the page, 0 if unknown; None: the page itself
-                is reported.
-        """
-        if users is None:
-            return cls(due_time(changed_at, heard_at), missed_due_time(changed_at, heard_at))
-        return cls(heard_at + FAN_OUT_S * users if users else None)
+    if users is None:
+        return Due.of_edit(changed_at, heard_at)
+    return Due.by(heard_at + FAN_OUT_S * users) if users else None
 
 
 def is_indirect(kind: str, trust: float) -> bool:

@@ -109,8 +109,11 @@ class WikiSource:
         Args:
             takes_along: whether it takes a question along that waits.
         """
-        api = self.wiki.api
-        response = await self.client.ask(api, query, due=True, takes_along=takes_along)
+        api, now = self.wiki.api, self.clock.now()
+        due_for_s = 0.0 if row.next_poll_at is None else max(now - row.next_poll_at, 0.0)
+        response = await self.client.ask(
+            api, query, due=True, takes_along=takes_along, due_for_s=due_for_s
+        )
         if isinstance(response, ApiResponse):
             return response
         if response.trouble is TroubleKind.HELD:

@@ -206,11 +206,11 @@ class Schedule:
         other turn. Once the schedule is stopped, this waits until it is cancelled.
 
         Args:
-            first: whether the request comes before all others that wait for a turn.
+            first: whether it comes before all other requests that wait for a turn.
             patience_s: how long urgent pages of the host come first.
             unless: events that end the wait for the turn, which is then not held.
         """
-        ticket = Ticket(patience_s)
+        ticket = Ticket(patience_s, first=first)
         slot.tickets.insert(0 if first else len(slot.tickets), ticket)
         self.wake(slot)
         try:

@@ -33,15 +33,16 @@ class Ticket:
 
     Attributes:
         patient_until: until when (trio clock) urgent pages come first.
-        patient: whether urgent pages ever come first.
+        patient: whether it comes after all that is urgent, elsewhere too.
     """
 
     __slots__ = ("done", "granted", "patient", "patient_until")
 
-    def __init__(self, patience_s: float) -> None:
+    def __init__(self, patience_s: float, *, first: bool = False) -> None:
+        """Create a ticket; `first`: it comes before others, though not before urgent pages."""
         self.granted = trio.Event()
         self.done = trio.Event()
-        self.patient = patience_s > 0.0
+        self.patient = patience_s > 0.0 and not first
         self.patient_until = trio.current_time() + patience_s
 
 

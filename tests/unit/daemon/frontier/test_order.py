@@ -12,6 +12,7 @@ from crawld.core.revisit.due import (
     PROMPT_S,
     REST_EVERY,
     RETRY_S,
+    Due,
 )
 from crawld.daemon.frontier.rank import Rank
 from tests.unit.daemon.fake_hosts import on_autojump_clock
@@ -45,7 +46,7 @@ async def test_images_wait_for_edits_but_no_longer_than_until_they_are_due():
     host.requisites[1].recall({501}, NOW + RETRY_S)
     found = []
     for turn in range(60):  # an edit a turn
-        queue.add_hint(1 + turn % 30, NOW + turn, 0.9, due_at=NOW + turn + PROMPT_S)
+        queue.add_hint(1 + turn % 30, NOW + turn, 0.9, due=Due.by(NOW + turn + PROMPT_S))
         found += turns(host, 1, at=NOW + turn)
     assert RETRY_S - PROMPT_S <= found.index(501) <= RETRY_S
 
@@ -90,7 +91,7 @@ async def test_a_new_image_has_a_turn_in_time_however_many_edits_come():
     images.add_new([601, 602, 603])
     found = []
     for turn in range(100):  # an edit a turn
-        queue.add_hint(1 + turn % 30, NOW + turn, 0.9, due_at=NOW + turn + PROMPT_S)
+        queue.add_hint(1 + turn % 30, NOW + turn, 0.9, due=Due.by(NOW + turn + PROMPT_S))
         found += turns(host, 1, at=NOW + turn)
     by_due_times = [turn for turn, page in enumerate(found) if page in (601, 602, 603)]
     assert found[by_due_times[0]] == 601
@@ -122,7 +123,7 @@ async def test_a_picture_for_dense_screens_waits_for_edits_that_do_not_end():
         host.pages[1].add_hint(page, NOW - 5.0, 0.9, indirect=True)
     found = []
     for turn in range(6 * REST_EVERY):  # an edit a turn
-        host.pages[1].add_hint(21 + turn % 20, NOW + turn, 0.9, due_at=NOW + turn + PROMPT_S)
+        host.pages[1].add_hint(21 + turn % 20, NOW + turn, 0.9, due=Due.by(NOW + turn + PROMPT_S))
         found += turns(host, 1, at=NOW + turn)
     assert 501 not in found
     assert sum(page in range(11, 21) for page in found) == 6
@@ -185,11 +186,12 @@ async def test_a_page_that_rests_is_visited_for_the_edit_of_its_template():
 @on_autojump_clock
 async def test_users_of_a_template_of_few_come_before_those_of_many():
     host = make_host()
+    of_many, of_few = Due.by(NOW + 30 * FAN_OUT_S), Due.by(NOW + 2 * FAN_OUT_S)
     for page in range(1, 31):
-        host.pages[1].add_hint(page, NOW - 9.0, 0.9, indirect=True, due_at=NOW + 30 * FAN_OUT_S)
+        host.pages[1].add_hint(page, NOW - 9.0, 0.9, indirect=True, due=of_many)
     for page in (31, 32):
-        host.pages[1].add_hint(page, NOW - 5.0, 0.9, indirect=True, due_at=NOW + 2 * FAN_OUT_S)
-    host.pages[1].add_hint(33, NOW - 5.0, 0.9, due_at=NOW + DAY_S)
+        host.pages[1].add_hint(page, NOW - 5.0, 0.9, indirect=True, due=of_few)
+    host.pages[1].add_hint(33, NOW - 5.0, 0.9, due=Due.by(NOW + DAY_S))
     found = turns(host, 33)
     assert found[0] == 33  # due times of users of templates do not delay an edit
     assert set(found[1:3]) == {31, 32}
@@ -285,14 +287,14 @@ async def test_an_edited_page_whose_visit_fails_keeps_its_due_time(edited_after_
     if edited_after_it_failed:
         queue.visit_until(7, AT_ONCE)
     else:
-        queue.add_hint(7, NOW - 5.0, 0.9, due_at=NOW + 10.0)
+        queue.add_hint(7, NOW - 5.0, 0.9, due=Due.by(NOW + 10.0))
     assert host.take(NOW, {1}) == (queue, 7)
     queue.retry(7, NOW + 30.0)
     if edited_after_it_failed:
-        queue.add_hint(7, NOW + 5.0, 0.9, due_at=NOW + 20.0)
+        queue.add_hint(7, NOW + 5.0, 0.9, due=Due.by(NOW + 20.0))
     for page in (11, 12):
-        queue.add_hint(page, NOW + 8.0, 0.9, due_at=NOW + 25.0)
-    queue.add_hint(13, NOW + 8.0, 0.9, due_at=NOW + 5.0)
+        queue.add_hint(page, NOW + 8.0, 0.9, due=Due.by(NOW + 25.0))
+    queue.add_hint(13, NOW + 8.0, 0.9, due=Due.by(NOW + 5.0))
     assert queue.wanted_at(NOW) == NOW
     assert turns(host, 1, at=NOW + 29.0) == [13]
     assert turns(host, 3, at=NOW + 30.0)[0] == 7

@@ -2,12 +2,7 @@
 
 import numpy as np
 
-from crawld.core.revisit.due import (
-    MISSED_S,
-    PROMPT_S,
-    due_time,
-    missed_due_time,
-)
+from crawld.core.revisit.due import MISSED_S, PROMPT_S, SOON_S, Due
 from crawld.core.revisit.policies_index import OVERDUE_S
 from tests.unit.daemon.fake_hosts import on_autojump_clock
 from tests.unit.daemon.frontier.order_hosts import (
@@ -31,8 +26,7 @@ class Arrivals:
 
     def report(self, page, at, reported_at):
         queue = self.host.pages[1 + page // 1000]
-        missed_at = missed_due_time(at, reported_at)
-        queue.add_hint(page, at, 0.9, due_at=due_time(at, reported_at), missed_at=missed_at)
+        queue.add_hint(page, at, 0.9, due=Due.of_edit(at, reported_at))
 
     def turn(self, at):
         (page,) = turns(self.host, 1, at=at)
@@ -45,8 +39,8 @@ async def test_edits_are_visited_in_the_order_of_their_reports():
     host = make_host()
     turns(host, 3)
     for number, page in enumerate((31, 7, 22, 15, 40, 11)):
-        host.pages[1].add_hint(page, NOW + 3.0 + 2 * number, 0.9)
-    assert turns(host, 6, at=NOW + 14.0) == [31, 7, 22, 15, 40, 11]
+        host.pages[1].add_hint(page, NOW + 3.0 + 1.2 * number, 0.9)
+    assert turns(host, 6, at=NOW + 14.5) == [31, 7, 22, 15, 40, 11]
 
 
 @on_autojump_clock
@@ -54,21 +48,45 @@ async def test_edits_of_several_sites_are_visited_in_the_order_of_their_reports(
     host = make_host((1, 2, 3))
     turns(host, 3)
     for number, page in enumerate((31, 7, 1022, 15, 2040, 11)):
-        host.pages[1 + page // 1000].add_hint(page, NOW + 3.0 + 2 * number, 0.9)
-    assert turns(host, 6, at=NOW + 14.0) == [31, 7, 1022, 15, 2040, 11]
+        host.pages[1 + page // 1000].add_hint(page, NOW + 3.0 + 1.2 * number, 0.9)
+    assert turns(host, 6, at=NOW + 14.5) == [31, 7, 1022, 15, 2040, 11]
+
+
+@on_autojump_clock
+async def test_edits_that_can_be_shown_soon_do_not_wait_for_those_that_cannot():
+    host = make_host((1, 2))
+    reported_at = NOW + 9.0 + SOON_S  # three of the edits are at most SOON_S old
+    for number, page in enumerate((31, 7, 1022, 15, 1040, 11)):
+        Arrivals(host).report(page, NOW + 3.0 + 2 * number, reported_at)
+    found = turns(host, 6, at=reported_at)
+    assert found[:3] == [15, 1040, 11]
+    assert set(found[3:]) == {31, 7, 1022}
+
+
+@on_autojump_clock
+async def test_an_edit_that_cannot_be_shown_soon_is_visited_in_time_however_many_can():
+    host = make_host()
+    found = Arrivals(host)
+    found.edit(40, NOW - SOON_S - 1.0)
+    found.report(40, NOW - SOON_S - 1.0, NOW)
+    visited = []
+    for turn in range(60):  # an edit a turn
+        found.report(1 + turn % 30, NOW + turn, NOW + turn)
+        visited.append(found.turn(NOW + turn))
+    assert PROMPT_S - SOON_S - 2.0 <= visited.index(40) <= PROMPT_S
 
 
 @on_autojump_clock
 async def test_edits_that_missed_their_due_times_come_after_those_in_time():
     host = make_host((1, 2))
     turns(host, 3)
-    reported_late = due_time(NOW - 30.0, NOW - 10.0)
-    host.pages[1].add_hint(31, NOW - 30.0, 0.9, due_at=reported_late)  # it keeps its place
+    reported_late = Due.of_edit(NOW - 30.0, NOW - 10.0)  # it keeps its place
+    host.pages[1].add_hint(31, NOW - 30.0, 0.9, due=reported_late)
     host.pages[2].add_hint(1007, NOW + 3.0, 0.9)
     host.pages[1].add_hint(7, NOW + 5.0, 0.9)
     for number, page in enumerate((22, 1015)):
         host.pages[1 + page // 1000].add_hint(page, NOW + 20.0 + number, 0.9)
-    host.pages[1].add_hint(11, NOW + 20.0, 0.9, due_at=NOW + 20.0)  # readers see another page
+    host.pages[1].add_hint(11, NOW + 20.0, 0.9, due=Due.by(NOW + 20.0))  # readers see another page
     assert turns(host, 6, at=NOW + 22.0) == [31, 11, 22, 1015, 1007, 7]
 
 

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from crawld.core.revisit.due import RETRY_S
+from crawld.core.revisit.due import RETRY_S, Due
 from crawld.core.revisit.policies import VisitObservation
 from crawld.daemon.frontier.look_ahead import LOOK_AHEAD
 from crawld.daemon.frontier.page_queue import PageQueue
@@ -95,7 +95,7 @@ def test_a_change_reported_during_a_visit_brings_another_one(is_new, changed_at,
         queue.add_new([1])
     assert queue.take(NOW + 1) == 1
     assert queue.first_visits == ({1} if is_new else set())
-    queue.add_hint(1, changed_at, trust=1.0, due_at=NOW + 20)
+    queue.add_hint(1, changed_at, trust=1.0, due=Due.by(NOW + 20))
     queue.due_at(NOW + 4)  # as at the turn of another page
     queue.mark_recorded(1)
     queue.visited(1, NOW + 5, CHANGED, asked_at=NOW + 1)
@@ -107,7 +107,7 @@ def test_a_change_reported_during_a_visit_brings_another_one(is_new, changed_at,
 def test_a_page_put_back_keeps_a_change_reported_meanwhile():
     queue = make_queue(policy="index", visited=1)
     assert queue.take(NOW) == 1
-    queue.add_hint(1, NOW + 1, trust=1.0, due_at=NOW + 20)
+    queue.add_hint(1, NOW + 1, trust=1.0, due=Due.by(NOW + 20))
     queue.put_back(1)
     assert queue.due_at(NOW + 2) == NOW + 20
 

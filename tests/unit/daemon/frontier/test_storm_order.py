@@ -1,7 +1,8 @@
 """A storm of changes on the queues of one host, one turn a second: how many turns each waits.
 
 The changes are those of the storm harness in `tests/peer`; the wiki, the network and the file are
-left out. A poll takes the turn in which it is due and reports all changes before it.
+left out. A poll takes the turn in which it is due, or a little later a turn that no edited page
+wants, and reports all changes before it.
 """
 
 from collections import defaultdict
@@ -12,12 +13,13 @@ import pytest
 import trio
 
 from crawld.core.politeness import DelayRules
-from crawld.core.revisit.due import AT_LEISURE, FAN_OUT_S, RETRY_S, due_time, missed_due_time
+from crawld.core.revisit.due import AT_LEISURE, FAN_OUT_S, RETRY_S, Due
 from crawld.core.revisit.policies import VisitObservation
+from crawld.daemon.crawl.api_client import POLL_PATIENCE_TURNS
 from crawld.daemon.frontier.host import HostState
 from crawld.daemon.frontier.page_queue import PageQueue
 from crawld.daemon.frontier.revisit_queue import VisitedPages
-from crawld.daemon.hints.budget import BACKLOG_FACTOR, BACKLOG_PAGES
+from crawld.daemon.hints.budget import CALM_FACTOR
 from crawld.daemon.schedule.slots import HostSlot
 from tests.peer.storm.schedule import make_schedule
 from tests.unit.daemon.fake_hosts import on_autojump_clock
@@ -109,16 +111,12 @@ class Storm:
             elif what == "image":
                 self.host.requisites[1].recall({page}, unix + RETRY_S)
             else:
-                hints["due_at"] = unix + FAN_OUT_S * USERS.get(what, 0)
-                if what == "edit":
-                    hints["due_at"] = due_time(NOW + at, unix)
-                    hints["missed_at"] = missed_due_time(NOW + at, unix)
+                due = Due.by(unix + FAN_OUT_S * USERS.get(what, 0))
+                hints["due"] = Due.of_edit(NOW + at, unix) if what == "edit" else due
                 self.queue_of(page).add_hint(page, NOW + at, 0.9, **hints)
         self.unreported.clear()
-        active = set(SITES)
-        has_backlog = self.host.edited_count(active) > BACKLOG_PAGES
-        waits = has_backlog or (not is_new and self.host.has_stale(active))
-        return round(POLL_S * BACKLOG_FACTOR) if waits else POLL_S
+        is_calm = not is_new and self.host.has_stale(set(SITES))
+        return round(POLL_S * CALM_FACTOR) if is_calm else POLL_S
 
     def run(self):
         """Run it all; return how many turns were polls."""
@@ -131,7 +129,8 @@ class Storm:
                 now, poll_at = now + LOST, now + LOST
             if OUTAGE[0] <= now < OUTAGE[1]:
                 now = poll_at = OUTAGE[1]
-            if now >= poll_at:
+            waits = now < poll_at + POLL_PATIENCE_TURNS and self.host.has_edited(NOW + now, active)
+            if now >= poll_at and not waits:
                 poll_at = now + self.poll(now)
                 polls += 1
             elif (taken := self.host.take(NOW + now, active, requisite_share=0.3)) is not None:
@@ -162,7 +161,7 @@ async def test_a_storm_is_shown_in_time(seed):
     storm = Storm(seed)
     polls = storm.run()
     edits = storm.of("edit")
-    assert np.median(edits) <= 5
+    assert np.mean(np.array(edits) <= 5) >= 0.8
     assert np.quantile(edits, 0.95) <= 20
     assert np.quantile(storm.of("replaced"), 0.95) <= 10
     assert max(storm.of("image")) <= 60

@@ -48,7 +48,7 @@ class ScriptedClient:
     waiting: list = field(default_factory=list)
     asked: list = field(default_factory=list)
 
-    async def ask(self, api, query, *, due, takes_along=False):
+    async def ask(self, api, query, *, due, takes_along=False, due_for_s=0.0):
         assert due
         self.asked.append(query)
         given = self.waiting.pop(0)

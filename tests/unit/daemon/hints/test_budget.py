@@ -14,7 +14,6 @@ from crawld.core.revisit.forecast import HintQuality
 from crawld.daemon.clock import Clock
 from crawld.daemon.crawl.context import CrawlContext
 from crawld.daemon.hints.budget import (
-    BACKLOG_PAGES,
     IDLE_FACTOR,
     MIN_SHARE,
     PollBudget,
@@ -107,7 +106,6 @@ class Host:
 
     delay: float
     filling: bool
-    edited: int
     stale: bool
 
     def delay_s(self):
@@ -116,17 +114,14 @@ class Host:
     def has_many_new(self, active):
         return self.filling
 
-    def edited_count(self, active):
-        return self.edited
-
     def has_stale(self, active):
         return self.stale
 
 
-def budget(estimate=None, *, share=0.25, delay_s=1.0, filling=True, edited=0, stale=False):
+def budget(estimate=None, *, share=0.25, delay_s=1.0, filling=True, stale=False):
     config = Config(jobs=JobsConfig(poll_share=share))
     state = SimpleNamespace(
-        hosts={"a.test": Host(delay_s, filling, edited, stale)},
+        hosts={"a.test": Host(delay_s, filling, stale)},
         active=frozenset(),
         rates=NoSharedRates(),
     )
@@ -162,11 +157,6 @@ def test_a_wiki_is_polled_at_one_pace_once_it_is_mirrored(interval_s):
     assert pause_s(known, kind="feed") == max(4.0, interval_s or 4.0 * IDLE_FACTOR)
     slow = budget(PollEstimate(interval_s, 0.0, 0, 0.0, 1.0), delay_s=15.0, filling=False)
     assert pause_s(slow) == 60.0
-
-
-def test_a_wiki_is_polled_less_often_while_many_edited_pages_wait_but_within_ten_seconds():
-    assert pause_s(budget(filling=False, edited=BACKLOG_PAGES)) == 5.0
-    assert 5.0 < pause_s(budget(filling=False, edited=BACKLOG_PAGES + 1)) <= 8.5
 
 
 def test_a_wiki_is_polled_less_often_while_stale_pages_wait_and_nothing_new_is_told():

@@ -9,7 +9,7 @@ import pytest
 import trio
 
 from crawld.core.change.reliability import Reliability
-from crawld.core.revisit.due import BELATED_S, MISSED_S, PROMPT_S, RETRY_S
+from crawld.core.revisit.due import BELATED_S, MISSED_S, PROMPT_S, RETRY_S, SOON_S, Due
 from crawld.daemon.frontier.host import HostState
 from crawld.daemon.frontier.page_queue import RELIABLE_TRUST, PageQueue
 from crawld.daemon.frontier.rank import Rank
@@ -97,7 +97,7 @@ async def test_a_page_that_was_replaced_is_due_before_edits_and_a_deletion_after
     ]
     await known.delivery.deliver(source, accepted, frozenset({3}))
     known.delivery.confirm(source, [RemovedPage(1, 1)])
-    assert known.order == [(3, 0.0), (2, PROMPT_S)]
+    assert known.order == [(3, 0.0), (2, SOON_S - 4.0)]
     assert known.queue.rank is Rank.REVISIT
     assert known.queue.take(NOW) == 1
 
@@ -156,7 +156,8 @@ async def test_a_change_that_was_reported_late_keeps_its_due_time_whatever_is_ed
             AcceptedHint(*each, 1, NOW - 86_400.0, None, None, 1) for each in (late, prompt)
         ]
         await known.delivery.deliver(source, accepted)
-    assert known.queue.due_at(NOW) == NOW + PROMPT_S
+    assert known.queue.due_at(NOW) == NOW - 1.0 + SOON_S
+    assert known.queue.due_at(NOW + SOON_S) == NOW + PROMPT_S
     assert known.queue.due_at(NOW + 50.0) == NOW + BELATED_S
     assert known.queue.take(NOW + 50.0) == 1
     assert known.queue.due_at(NOW + 50.0) == NOW + PROMPT_S + MISSED_S
@@ -196,7 +197,7 @@ def test_a_change_that_a_slow_response_did_not_show_brings_a_visit():
     queue.load_visited(VisitedPages(np.array([1]), np.array([NOW])), NOW)
     # The store accepts it: the response came nine seconds after the request.
     found = AcceptedHint(1, NOW - 3, NOW - 1, 1, NOW, None, None, 1)
-    queue.add_hint(1, found.last_at, 1.0, due_at=NOW + 15)
+    queue.add_hint(1, found.last_at, 1.0, due=Due.by(NOW + 15))
     assert queue.due_at(NOW + 1) == math.inf
-    queue.add_hint(1, _later(found), 1.0, due_at=NOW + 15)
+    queue.add_hint(1, _later(found), 1.0, due=Due.by(NOW + 15))
     assert queue.due_at(NOW + 1) == NOW + 15
