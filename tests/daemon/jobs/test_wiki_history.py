@@ -150,6 +150,16 @@ class TestTrouble:
         assert 60 < closed_until - daemon.clock.now() <= 120
         assert level == 0  # the server said when to return
 
+    async def test_an_outage_of_the_host_does_not_count_against_the_page(
+        self, wiki_of, backfilling, wikis, mirror
+    ):
+        busy = Answer(503, b"busy", (("Retry-After", "120"),))
+        wiki = await wiki_of({"Start": history(3)})
+        wiki.faults.append(lambda given: busy if "pageids" in given else None)
+        await backfilling(wiki)
+        await until(lambda: wikis.wiki().get("trouble"))
+        assert mirror.rows("SELECT state, failure_count FROM wiki_page") == [("open", 0)]
+
     async def test_an_endless_response_is_cut_off(self, wiki_of, backfilling, wikis):
         wiki = await wiki_of({"Start": history(3)}, faults=[lambda given: Answer(200, b"x" * 9**8)])
         await backfilling(wiki)

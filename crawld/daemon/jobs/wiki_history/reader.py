@@ -76,7 +76,8 @@ _PAGE_TROUBLES = frozenset(
         TroubleKind.BAD_CURSOR,
     }
 )
-"""Failures that the requested pages may have caused: other pages come first next time."""
+"""Failures that the requested pages may have caused: other pages come first next time. A host that
+says when to return has another reason."""
 
 
 class WikiHistoryReader(BackgroundWork):
@@ -278,7 +279,8 @@ class WikiHistoryReader(BackgroundWork):
         """Store a failure; return the pause before the next request, seconds."""
         if trouble.trouble is TroubleKind.HELD:
             return trouble.retry_after_s or math.inf
-        if trouble.trouble in _PAGE_TROUBLES and pages:
+        told = trouble.is_host_trouble and trouble.retry_after_s is not None
+        if trouble.trouble in _PAGE_TROUBLES and pages and not told:
             self._query_fewer(len(pages), trouble.limit)
             await self._postpone(
                 pages, trouble.detail, restart=trouble.trouble is TroubleKind.BAD_CURSOR
