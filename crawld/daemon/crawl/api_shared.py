@@ -19,13 +19,15 @@ from crawld.sources.mediawiki_joint import is_whole, join_queries, part_of
 class Urgency(IntEnum):
     """How soon a question should be answered, the most urgent first.
 
-    `REPORTED`: about what the wiki reports. `DOUBTED`: about what may have changed without a
-    report. `UNMISSED`: no reader misses the answer.
+    `REPORTED`: about what the wiki reports. `CAUSED`: about what something reported may have
+    changed elsewhere; what is reported may be all of it. `DOUBTED`: about what may have changed
+    without a report. `UNMISSED`: no reader misses the answer.
     """
 
     REPORTED = 0
-    DOUBTED = 1
-    UNMISSED = 2
+    CAUSED = 1
+    DOUBTED = 2
+    UNMISSED = 3
 
 
 class WaitingQuestion:

@@ -37,7 +37,7 @@ from crawld.sources.mediawiki_members import (
     read_newest,
 )
 from crawld.sources.mediawiki_scope import TitleScope
-from crawld.store.changes import wiki, wiki_member
+from crawld.store.changes import wiki, wiki_event, wiki_member
 from crawld.store.changes.wiki import WikiRow
 from crawld.store.changes.wiki_member import Part
 
@@ -49,10 +49,10 @@ IDLE_S: Final = 3_600.0
 FIRST_S: Final = 5.0
 """Pause after a start."""
 
-CHECKS_S: Final = (6.0, 18.0, 45.0, 120.0)
+CHECKS_S: Final = (6.0, 14.0, 22.0, 45.0, 120.0)
 """When sizes are asked for after the edit of a template; the wiki's jobs need some time."""
 
-PROMPT_CHECKS: Final = 2
+PROMPT_CHECKS: Final = 3
 """How many of them are early: new members are copied in time."""
 
 JOINED_S: Final = 4.0
@@ -69,9 +69,14 @@ the requests wait for a poll that takes them along does not count: they cost no 
 PATIENCE_S: Final = 5.0
 """How long edited pages come before a request that no poll took along."""
 
-LISTING_WAIT_S: Final = 8.0
-"""How long the listing of a category that differs waits for a poll, which takes it along: while
-edited pages wait, about as long as for a turn of its own."""
+LISTING_WAIT_S, LISTING_PATIENCE_S = 3.0, 2.0
+"""How long the listing of a category that differs waits for a poll, which takes it along, and then
+for edited pages: sizes were asked for late already, and new members are to be copied in time."""
+
+EVENTS_LOOK_S, EVENTS_LOOKS = 0.5, 20
+"""How often and for how long a check waits for what the wiki reported until its sizes came: who
+enters a category or leaves it is asked for anyway, and until then the sizes differ from the part.
+"""
 
 RETRY_S: Final = 30.0
 """Pause before a wiki that did not answer is asked again."""
@@ -201,16 +206,15 @@ class WikiCategoriesJob(BackgroundWork):
         if len(followed) > MAX_CHECKED:
             self._list_again()
             return f"{row.origin}: {len(followed)} categories", 0
-        at_once = partial(
-            self._client.ask, api, due=True, patience_s=PATIENCE_S, urgency=Urgency.REPORTED
-        )
-        # Sizes are asked for often and agree as a rule; what differs waits for one poll at most.
-        sizing = AskOnce(partial(at_once, waits_s=SHARED_WAIT_S))
-        listing = AskOnce(partial(at_once, waits_s=LISTING_WAIT_S))
+        at_once = partial(self._client.ask, api, due=True, urgency=Urgency.CAUSED)
+        # Sizes are asked for often and agree as a rule; what differs hardly waits.
+        sizing = AskOnce(partial(at_once, patience_s=PATIENCE_S, waits_s=SHARED_WAIT_S))
+        listing = AskOnce(partial(at_once, patience_s=LISTING_PATIENCE_S, waits_s=LISTING_WAIT_S))
         sizes = await _ask_sizes(sizing, followed, self._checks[row.wiki_id])
         if isinstance(sizes, ApiTrouble):
             return sizes, sizing.sent
         self._checks[row.wiki_id] += 1
+        await self._wait_for_events(row)
         counts, differing = sizes.counts, await self._differing(row, parts, sizes)
         for category in differing:
             trouble = await self._list(row, parts, category, counts[category], listing)
@@ -219,6 +223,13 @@ class WikiCategoriesJob(BackgroundWork):
         await self._members.refresh()
         summary = f"{row.origin}: {len(differing)} of {len(followed)} categories listed"
         return summary, sizing.sent + listing.sent
+
+    async def _wait_for_events(self, row: WikiRow) -> None:
+        """Wait until the events that the wiki reported so far are applied, but not for long."""
+        for _ in range(EVENTS_LOOKS):
+            if not await self._database.read(wiki_event.count, row.wiki_id):
+                return
+            await trio.sleep(EVENTS_LOOK_S)
 
     async def _differing(
         self, row: WikiRow, parts: Mapping[int, TitleScope], sizes: _Sizes

@@ -1,5 +1,6 @@
 """Checks of the categories that parts of wikis follow: what they cost, and when the next comes."""
 
+import math
 from types import SimpleNamespace
 
 import pytest
@@ -12,12 +13,14 @@ from crawld.daemon.crawl.context import CrawlContext
 from crawld.daemon.jobs.wiki_parts.asking import SHARED_WAIT_S, AskOnce
 from crawld.daemon.jobs.wiki_parts.categories import (
     CHECKS_S,
+    EVENTS_LOOK_S,
     LISTING_WAIT_S,
     REST_FACTOR,
     WikiCategoriesJob,
 )
 from crawld.sources.mediawiki_api import ApiResponse
 from crawld.sources.mediawiki_scope import TitleScope
+from crawld.store.changes import wiki_event
 from crawld.store.changes.wiki import WikiRow, WikiSite
 from tests.unit.daemon.fake_hosts import NoSharedRates, on_autojump_clock
 
@@ -46,6 +49,8 @@ class Job(WikiCategoriesJob):
         self.differing = list(differing)
         self.asked = []
         self.urgencies = []
+        self.events_until = -math.inf
+        self.compared_at = []
 
     async def ask(self, api, parameters, *, due, patience_s, urgency, waits_s=0.0):
         self.urgencies.append(urgency)
@@ -53,10 +58,13 @@ class Job(WikiCategoriesJob):
         await trio.sleep(5.0)  # for the poll that takes it along, or for edited pages
         return SIZES
 
-    async def read(self, function):
+    async def read(self, function, *_):
+        if function is wiki_event.count:
+            return int(trio.current_time() < self.events_until)
         return [ROW]
 
     async def _differing(self, row, parts, sizes):
+        self.compared_at.append(trio.current_time())
         return self.differing
 
     async def _list(self, row, parts, category, count, ask):
@@ -68,8 +76,19 @@ async def test_sizes_wait_for_a_poll_and_a_category_that_differs_for_one_at_most
     job = Job(["Category:Rivers"])
     await job.run()
     assert [each[1:] for each in job.asked] == [(True, SHARED_WAIT_S), (False, LISTING_WAIT_S)]
-    # The wiki reports the edit of a template: polls take them along before what is only doubted.
-    assert set(job.urgencies) == {Urgency.REPORTED}
+    # The wiki reports the edit of a template: polls take them along before what is only doubted,
+    # and after what may explain a difference.
+    assert set(job.urgencies) == {Urgency.CAUSED}
+    assert Urgency.REPORTED < Urgency.CAUSED < Urgency.DOUBTED
+
+
+@pytest.mark.parametrize(("applied_s", "waits_s"), [(0.0, 5.0), (9.0, 9.0), (60.0, 15.0)])
+@on_autojump_clock
+async def test_a_check_waits_for_reported_events_for_a_limited_time(applied_s, waits_s):
+    job, began_at = Job(), trio.current_time()
+    job.events_until = began_at + applied_s
+    await job.run()
+    assert [at - began_at for at in job.compared_at] == [pytest.approx(waits_s, abs=EVENTS_LOOK_S)]
 
 
 @pytest.mark.parametrize(("differing", "requests"), [((), 1), (("A", "B", "C"), 4)])
@@ -97,13 +116,14 @@ async def test_checks_after_many_edits_of_templates_are_few_but_each_edit_has_ea
         job.doubt(1)
         early = [check.at - edited_at for check in job._due[1]]
         assert sum(6.0 <= pause_s <= 10.0 for pause_s in early) == 1
-        assert sum(18.0 <= pause_s <= 22.0 for pause_s in early) == 1
+        assert sum(14.0 <= pause_s <= 18.0 for pause_s in early) == 1
+        assert sum(22.0 <= pause_s <= 26.0 for pause_s in early) == 1
         while job.every_s < 45.0 - (trio.current_time() - edited_at):
             await trio.sleep(job.every_s)
             await job.run()
         await trio.sleep(edited_at + 45.0 - trio.current_time())
         assert any(check.at - edited_at > 60.0 for check in job._due[1])
-    assert len(job.asked) <= 2.2 * 20
+    assert len(job.asked) <= 3.2 * 20
 
 
 @on_autojump_clock
