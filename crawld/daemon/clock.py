@@ -15,13 +15,19 @@ import trio
 
 @dataclass(frozen=True, slots=True)
 class Clock:
-    """The wall clock and trio's clock.
+    """The wall clock, trio's clock, and the CPU time of this thread.
 
     Attributes:
         wall: returns Unix seconds (UTC).
+        cpu: returns the CPU time of this thread (seconds), to which other work of the machine does
+            not add.
+        is_simulated: whether trio's clock stands while the event loop works, so that a beat would
+            find no stall.
     """
 
     wall: Callable[[], float] = time.time
+    cpu: Callable[[], float] = time.thread_time
+    is_simulated: bool = False
 
     def now(self) -> float:
         """Unix seconds."""
@@ -38,8 +44,3 @@ class Clock:
     def to_monotonic(self, at: float) -> float:
         """Return the time on trio's clock when the wall clock should read `at`."""
         return trio.current_time() + (at - self.wall())
-
-
-def thread_cpu_s() -> float:
-    """Return the CPU time of this thread, to which other work of the machine does not add."""
-    return time.thread_time()

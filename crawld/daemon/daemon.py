@@ -164,7 +164,7 @@ class Daemon:
         self._evidence = evidence
         self.quarantine = Quarantine(database, clock)
         self.stall_meter = StallMeter()
-        self.analyser = Analyser(workers, marks, self.stall_meter, self.budget)
+        self.analyser = Analyser(workers, marks, self.stall_meter, self.budget, clock.cpu)
         self.crawl = Crawl(
             database,
             self.fetcher,
@@ -315,7 +315,8 @@ class Daemon:
                 lambda: self._config.store.min_free_bytes,
             )
             nursery.start_soon(supervise, "growth_keeper", self._growth_keeper.run)
-            nursery.start_soon(self.stall_meter.beat)
+            if not self.clock.is_simulated:
+                nursery.start_soon(self.stall_meter.beat)
             nursery.start_soon(self._tidy)
             nursery.start_soon(return_stale_memory, self.budget, self._workers)
             nursery.start_soon(end_slow_bodies, self.budget)

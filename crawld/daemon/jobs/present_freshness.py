@@ -108,7 +108,7 @@ class PresentFreshness(BackgroundWork):
 
     async def run(self) -> None:
         """Make estimates when asked for, until cancelled; the first one at once."""
-        self._asked.set()
+        await self._renew()
         asked_at = -math.inf
         while True:
             repeats = trio.current_time() < asked_at + KEPT_S
@@ -120,11 +120,15 @@ class PresentFreshness(BackgroundWork):
                 asked_at, self._asked = began_at, trio.Event()
                 if began_at < self._fresh_until:
                     continue  # asked while the figure was made
-            self._known = await self._estimate()
-            took_s = trio.current_time() - began_at
-            self._fresh_until = began_at + max(MAX_AGE_S, REST_FACTOR * took_s)
-            self._done.set()
-            self._done = trio.Event()
+            await self._renew()
+
+    async def _renew(self) -> None:
+        began_at = trio.current_time()
+        self._known = await self._estimate()
+        took_s = trio.current_time() - began_at
+        self._fresh_until = began_at + max(MAX_AGE_S, REST_FACTOR * took_s)
+        self._done.set()
+        self._done = trio.Event()
 
     async def get(self) -> list[SiteEstimate]:
         """Return the newest estimates; wait a moment for new ones if they are old."""

@@ -26,6 +26,7 @@ import trio
 from crawld.errors import StoreError
 from crawld.store.engine import migrate
 from crawld.store.engine.connection import (
+    PAGE_BYTES,
     configure,
     open_arguments,
     open_connection,
@@ -47,6 +48,9 @@ READERS: Final = 2
 CHECKPOINT_EVERY_S: Final = 2.0
 CHECKPOINT_BYTES: Final = 8 * 1024 * 1024
 """A smaller log is not copied back yet, so that pages written often are copied only once."""
+
+LOGGED_PAGE_BYTES: Final = PAGE_BYTES + 24
+"""A page in the log has a header: SQLite's file format, section 4.1."""
 
 CLOSE_BUSY_MS: Final = 500
 """How long the last checkpoint waits for readers; what it leaves is not lost."""
@@ -91,6 +95,7 @@ class Database:
         self._idle_count = trio.Semaphore(0)
         self._brief: WorkerConnection | None = None
         self._brief_lock = trio.Lock()
+        self._log_bytes = 0
 
     @classmethod
     async def open(
@@ -278,6 +283,13 @@ class Database:
         self._group()
         return await _exclusively(cast("Writer", self._writer), fn, *args, **kwargs)
 
+    async def shorten_log(self) -> None:
+        """Copy the log into the file if it is long."""
+        if self._log_bytes > WAL_LIMIT_BYTES and self._writer is not None:
+            await _exclusively(self._writer, _checkpoint, TRUNCATE)
+        elif self._log_bytes > CHECKPOINT_BYTES:
+            await self.checkpoint()
+
     async def checkpoint(self) -> None:
         """Copy the log into the file as far as readers allow; nothing waits for it."""
         if self._checkpoints is not None:
@@ -307,6 +319,7 @@ class Database:
 
     async def _open_writer(self, batch_max_age_s: float, stall_retry_s: float) -> None:
         connection = await self.workers.run(open_connection, self.path)
+        connection.set_wal_hook(self._note_log)
         self._writer = Writer(connection, self.workers)
         self._checkpoints = await self._connect(read_only=False)
         self._commit = GroupCommit(
@@ -349,14 +362,17 @@ class Database:
             self._lock.release()
 
     async def _run_checkpoints(self) -> None:
-        wal = self.path.with_name(self.path.name + "-wal")
         while True:
             await trio.sleep(CHECKPOINT_EVERY_S)
-            log_bytes = wal.stat().st_size if wal.exists() else 0
-            if log_bytes > WAL_LIMIT_BYTES and self._writer is not None:
-                await _exclusively(self._writer, _checkpoint, TRUNCATE)
-            elif log_bytes > CHECKPOINT_BYTES:
-                await self.checkpoint()
+            await self.shorten_log()
+
+    def _note_log(self, _connection: apsw.Connection, _schema: str, pages: int) -> int:
+        """Note the length of the log after a commit; its file stays long when it starts again.
+
+        SQLite calls it on the thread of the writer.
+        """
+        self._log_bytes = pages * LOGGED_PAGE_BYTES
+        return apsw.SQLITE_OK
 
 
 PASSIVE: Final = apsw.SQLITE_CHECKPOINT_PASSIVE

@@ -7,7 +7,7 @@ import trio
 from crawld.errors import CorruptDatabaseError, DatabaseInUseError, StoreError
 from crawld.store.engine import meta, migrate
 from crawld.store.engine.connection import open_connection
-from crawld.store.engine.database import READERS, Database
+from crawld.store.engine.database import CHECKPOINT_BYTES, READERS, Database
 from crawld.store.engine.group_commit import SLICE_S, WAITING_CALLS
 
 
@@ -347,3 +347,19 @@ async def test_a_closed_database_has_no_brief_reads(path):
         assert await database.read_briefly(count) == 0
     with pytest.raises(StoreError, match="closed"):
         await database.read_briefly(count)
+
+
+def fill(connection, size_bytes):
+    connection.execute("INSERT OR REPLACE INTO meta VALUES ('filler', ?)", ("x" * size_bytes,))
+
+
+async def test_a_log_is_copied_back_only_when_it_is_long_again(database, path, nursery):
+    await nursery.start(database.run_writer)
+    await database.write(fill, CHECKPOINT_BYTES)
+    await database.shorten_log()
+    copied = path.stat().st_mtime_ns
+    assert path.stat().st_size > CHECKPOINT_BYTES
+    await database.write(put, "small")
+    await database.shorten_log()
+    assert path.with_name("crawld.db-wal").stat().st_size > CHECKPOINT_BYTES
+    assert path.stat().st_mtime_ns == copied
