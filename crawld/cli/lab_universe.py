@@ -7,13 +7,16 @@ import math
 import tempfile
 from contextlib import ExitStack
 from pathlib import Path
-from typing import IO, Annotated
+from typing import IO, TYPE_CHECKING, Annotated
 
 import typer
 
 from crawld.cli.lab_output import write_json
 from crawld.cli.output import with_exit_code
 from crawld.errors import EXIT_OK, OperatorError
+
+if TYPE_CHECKING:
+    from crawld.universe.plan import UniversePlan
 
 EXIT_VIOLATIONS = 1
 SHOWN = 20
@@ -23,11 +26,19 @@ SHOWN = 20
 @with_exit_code
 def universe(
     *,
-    seed: Annotated[int, typer.Option(min=0, help="Draws the hosts, the faults and every delay.")],
-    days: Annotated[float, typer.Option(help="Simulated days.")] = 0.1,
+    seed: Annotated[
+        int | None, typer.Option(min=0, help="Draws the hosts, the faults and every delay.")
+    ] = None,
+    scenario: Annotated[
+        Path | None, typer.Option(help="Run the plan in this file instead of a seed's.")
+    ] = None,
+    days: Annotated[float, typer.Option(help="Simulated days of a seed.")] = 0.1,
     max_cpu: Annotated[
         float, typer.Option(min=0.0, help="CPU seconds after which the run is given up.")
     ] = 3_600.0,
+    shrink: Annotated[
+        float, typer.Option(min=0.0, help="CPU seconds to make a failing plan smaller.")
+    ] = 60.0,
     json_path: Annotated[Path | None, typer.Option("--json", help="Result file.")] = None,
     events: Annotated[
         Path | None, typer.Option(help="File for the lines of the event log.")
@@ -35,29 +46,54 @@ def universe(
 ) -> int:
     """Run the daemon in a simulated world and check its promises; exit with 1 if one is broken.
 
-    Equal seeds and days give the same event log, byte for byte. The daemon meets resets, stalls,
-    503 with Retry-After, changes of robots.txt, a clean stop and a kill.
+    Equal seeds and days give the same event log, byte for byte. The daemon meets faults of servers,
+    names and the disk, kills and power cuts, steps of the clock and requests of an operator. A
+    broken promise is shown with the command that repeats the run, and a smaller plan that breaks
+    it, too.
     """
-    from crawld.universe.plan import UniversePlan
     from crawld.universe.run_universe import run_universe
 
-    if not (days > 0 and math.isfinite(days)):
-        raise OperatorError("a universe lasts some days", hint="example: --days 0.5")
+    plan = _plan(seed, scenario, days)
     with ExitStack() as stack:
         folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="crawld-universe-"))
         event_file = None if events is None else stack.enter_context(_open(events))
-        planned = UniversePlan.drawn(seed, days)
-        result = run_universe(planned, Path(folder), event_file=event_file, max_cpu_s=max_cpu)
+        result = run_universe(plan, Path(folder), event_file=event_file, max_cpu_s=max_cpu)
     if json_path is not None:
         write_json(json_path, result.as_json())
-    violations = result.auditor.violations
+    violations = result.auditor.found.violations
     facts = {**result.as_json(), "violations": len(violations)}
     print("\n".join(f"{name}: {json.dumps(value)}" for name, value in facts.items()))
     for violation in violations[:SHOWN]:
         print(f"{violation.at:14.3f} s  {violation.invariant}: {violation.what}")
-    if violations:
-        print(f"replay: crawld lab universe --seed {seed} --days {days:g}")
-    return EXIT_VIOLATIONS if violations else EXIT_OK
+    if not violations:
+        return EXIT_OK
+    origin = f"--seed {seed} --days {days:g}" if scenario is None else f"--scenario {scenario}"
+    print(f"replay: crawld lab universe {origin}")
+    if shrink > 0.0:
+        _print_smaller(plan, violations[0].invariant, shrink)
+    return EXIT_VIOLATIONS
+
+
+def _plan(seed: int | None, scenario: Path | None, days: float) -> UniversePlan:
+    from crawld.universe.draw import draw_plan
+    from crawld.universe.scenario import read_scenario
+
+    if scenario is not None:
+        return read_scenario(scenario)
+    if seed is None:
+        raise OperatorError("there is nothing to run", hint="name a --seed or a --scenario")
+    if not (days > 0 and math.isfinite(days)):
+        raise OperatorError("a universe lasts some days", hint="example: --days 0.5")
+    return draw_plan(seed, days)
+
+
+def _print_smaller(plan: UniversePlan, invariant: str, max_cpu_s: float) -> None:
+    from crawld.universe.scenario import scenario_text
+    from crawld.universe.shrink import shrink
+
+    smaller = shrink(plan, invariant, max_cpu_s=max_cpu_s)
+    print(f"smaller: {len(smaller.hosts)} hosts, {smaller.days:g} days; for --scenario:")
+    print(scenario_text(smaller))
 
 
 def _open(path: Path) -> IO[str]:

@@ -21,8 +21,8 @@ class Clock:
         wall: returns Unix seconds (UTC).
         cpu: returns the CPU time of this thread (seconds), to which other work of the machine does
             not add.
-        is_simulated: whether trio's clock stands while the event loop works, so that a beat would
-            find no stall.
+        is_simulated: whether trio's clock stands while the event loop works, so that there are no
+            stalls to measure.
     """
 
     wall: Callable[[], float] = time.time

@@ -289,7 +289,7 @@ class Daemon:
             listeners: servers to start beside the first turns, in this order.
             watch: runs from the start report until the end, while the file is still open.
         """
-        with self.stall_meter.installed():
+        with self.stall_meter.installed(measures=not self.clock.is_simulated):
             await self._run(listeners, watch, task_status)
 
     async def _run(

@@ -44,7 +44,7 @@ from crawld.net.outgoing import (
 )
 from crawld.net.partial import whole_headers
 from crawld.net.progress import Progress
-from crawld.net.resolver import Resolver
+from crawld.net.resolver import ResolutionError, Resolver
 from crawld.net.response_headers import check_headers, check_length
 from crawld.net.secret_echo import remove_secrets
 from crawld.net.tls import client_context, offer_protocols
@@ -216,12 +216,25 @@ class Fetcher:
         """Return the idle connection to an endpoint, or a new one."""
         kept = await self._idle.take(endpoint)
         if kept is not None:
-            self._reused += 1
-            return kept
+            if await self._leads_to(endpoint, kept.wire.address, progress):
+                self._reused += 1
+                return kept
+            await kept.aclose()
         await self._idle.evict(self._active + len(self._idle) - self._max_connections)
         wire = await self._open_wire(endpoint, progress)
         self._connections += 1
         return OriginTransport(endpoint, wire)
+
+    async def _leads_to(self, endpoint: Endpoint, address: str, progress: Progress) -> bool:
+        """Whether an endpoint is still at an address, whose delay the schedule keeps."""
+        if endpoint.proxy is not None:
+            return True
+        host = endpoint.host.removeprefix("[").removesuffix("]")
+        try:
+            with progress.look_up():
+                return address in await self._resolver.resolve(host)
+        except ResolutionError:
+            return False
 
     async def _open_wire(self, endpoint: Endpoint, progress: Progress) -> Wire:
         """Open a connection; without a free file, close an idle one or wait for one."""

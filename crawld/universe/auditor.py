@@ -1,4 +1,4 @@
-"""The auditor: knows what the servers saw, and checks it and the file against the promises.
+"""The auditor: knows what the servers saw, and holds it against the promises.
 
 It shares no rule with the daemon. A daemon that was killed may have forgotten the answers of its
 last moments (`LOST_S`), so rules that rest on them are not held against it; delays are, always.
@@ -6,171 +6,179 @@ last moments (`LOST_S`), so rules that rest on them are not held against it; del
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
-from typing import Final, Generic, NamedTuple, TypeVar
+import math
+from collections import defaultdict
+from typing import Final
 
+import trio
+
+from crawld.core.politeness import ADDRESS_SHARE, MAX_BACKOFF_DELAY_S
 from crawld.simweb.message import SimRequest
+from crawld.universe.beliefs import Memory, Told
 from crawld.universe.event_log import EventLog
-from crawld.universe.plan import HostPlan, RobotsEdition
+from crawld.universe.file_audit import LOST_S, FileAudit
+from crawld.universe.findings import Findings
+from crawld.universe.plan import (
+    DAY_S,
+    START_AT,
+    HostPlan,
+    RobotsEdition,
+    UniversePlan,
+)
+from crawld.universe.simulated_host import Answer
 
-LOST_S: Final = 2.0
-"""A visit is committed this long after its answer at the latest; a kill costs no older one."""
-
-SAME_VISIT_S: Final = 60.0
-"""How far the stored time of a visit may be from its request; less than `min_revisit_s`."""
-
-ROBOTS_LIFE_S: Final = 86_400.0
+ROBOTS_LIFE_S: Final = DAY_S
 """RFC 9309, section 2.4."""
+
+DISK_TAIL_S: Final = 120.0
+"""So long after a fault of the disk, the daemon may still log errors that it caused."""
+
+PROBE: Final = "/crawld-"
+"""In the URL of a page that cannot exist, which shows whether a host has soft 404s."""
 
 TOLERANCE_S: Final = 1e-6
 
-T = TypeVar("T")
-
-
-@dataclass(frozen=True, slots=True)
-class Violation:
-    """A broken promise: which, when (seconds since the start), and what happened."""
-
-    invariant: str
-    at: float
-    what: str
-
-
-class _Told(NamedTuple, Generic[T]):
-    """What an answer said, and when it was sent (seconds since the start)."""
-
-    at_s: float
-    value: T
-
-
-class _Memory(Generic[T]):
-    """What the daemon must know from the answers of a host.
-
-    Attributes:
-        beliefs: what it may believe, more than one value after a kill; empty: nothing.
-    """
-
-    def __init__(self, *beliefs: _Told[T]) -> None:
-        self.beliefs = self._before = list(beliefs)
-
-    def tell(self, at_s: float, value: T) -> None:
-        """Note an answer, which replaces the earlier ones."""
-        self._before, self.beliefs = self.beliefs, [_Told(at_s, value)]
-
-    def forget(self, since_s: float) -> None:
-        """Permit that an answer since then is forgotten."""
-        if self.beliefs and self.beliefs[-1].at_s >= since_s:
-            self.beliefs = [*self._before, *self.beliefs]
-
-    def values(self) -> list[T]:
-        """Return what the daemon may believe."""
-        return [told.value for told in self.beliefs]
-
-
-@dataclass(frozen=True, slots=True)
-class _Request:
-    at_s: float
-    host: str
-    target: str
+STARVED_S: Final = 6 * 3_600.0
+"""A host that nothing is wrong with has a request in this time, if its pages are due so often."""
 
 
 class _HostFacts:
-    """What the auditor knows about one host."""
+    """What the auditor knows about one host.
+
+    Attributes:
+        trouble_s: when something last went wrong with it, or was wrong by plan.
+    """
 
     def __init__(self) -> None:
         self.last_at_s: float | None = None
-        self.robots: _Memory[RobotsEdition] = _Memory()
+        self.robots: Memory[RobotsEdition] = Memory()
         self.robots_asked_s = 0.0
-        self.closed_until_s = _Memory(_Told(0.0, 0.0))
+        self.closed_until_s = Memory(Told(0.0, 0.0))
+        self.trouble_s = -math.inf
 
 
 class Auditor:
     """Watches every request of a universe; a `Witness` of its hosts.
 
-    Args:
-        host_delay_s, address_delay_s: least delays, as the daemon is configured.
-        start_at: Unix time of the start of the universe.
-
     Attributes:
-        violations: those found so far.
+        found: the violations.
         requests: number of requests so far.
+        file: checks the file between two lives.
     """
 
-    def __init__(
-        self, host_delay_s: float, address_delay_s: float, start_at: float, log: EventLog
-    ) -> None:
-        self._host_delay_s = host_delay_s
-        self._address_delay_s = address_delay_s
-        self._start_at = start_at
+    def __init__(self, plan: UniversePlan, log: EventLog) -> None:
+        self._plan = plan
         self._log = log
-        self.violations: list[Violation] = []
+        self.found = Findings(log)
+        self.file = FileAudit(plan, self.found)
         self.requests = 0
+        self._delay_s = self._delay_before_s = plan.host_delay_s
+        self._delay_since_s = 0.0
         self._hosts: defaultdict[str, _HostFacts] = defaultdict(_HostFacts)
         self._last_of_address: dict[str, float] = {}
-        self._asked: Counter[str] = Counter()
-        self._answered: list[_Request] = []
+        self._idle_since_s = 0.0
+        self._is_paused = False
 
     # --- at the servers ----------------------------------------------------------------------
 
-    def request_arrived(self, plan: HostPlan, request: SimRequest) -> None:
+    def request_arrived(self, plan: HostPlan, request: SimRequest, address: str) -> None:
         """Check a request against the delays, the closings and robots.txt."""
-        at_s, facts = request.at - self._start_at, self._hosts[plan.name]
+        at_s, facts = request.at - START_AT, self._hosts[plan.name]
         self.requests += 1
-        self._log.add("request", plan.name, request.target)
-        self._asked[_url(plan.name, request.target)] += 1
+        self._log.add("request", plan.name, request.target, address)
+        self.file.asked(plan.name, request.target)
         where = f"{plan.name}{request.target}"
-        self._check_delays(plan, facts, at_s, where)
+        if PROBE in request.target:
+            self.file.probed(plan.name)
+        self._check_delays(address, facts, at_s, where)
         opens_s = min(facts.closed_until_s.values())
         if at_s < opens_s - TOLERANCE_S:
-            self._add("retry_after", at_s, f"{where}: closed until {opens_s:.3f}")
+            self.found.add("retry_after", at_s, f"{where}: closed until {opens_s:.3f}")
         if request.target == "/robots.txt":
             facts.robots_asked_s = at_s
         else:
             self._check_robots(facts, at_s, where, request.target)
-        facts.last_at_s = self._last_of_address[plan.address] = at_s
+        facts.last_at_s = self._last_of_address[address] = at_s
 
-    def _check_delays(self, plan: HostPlan, facts: _HostFacts, at_s: float, where: str) -> None:
+    def _check_delays(self, address: str, facts: _HostFacts, at_s: float, where: str) -> None:
+        before_s = self._last_of_address.get(address)
+        oldest_s = min(
+            math.inf if before_s is None else before_s,
+            math.inf if facts.last_at_s is None else facts.last_at_s,
+        )
+        least_s = self._delay_s
+        if oldest_s <= self._delay_since_s:
+            least_s = min(least_s, self._delay_before_s)
         delays_s = [robots.crawl_delay_s or 0.0 for robots in facts.robots.values()]
-        delay_s = max(self._host_delay_s, min(delays_s, default=0.0))
+        delay_s = max(least_s, min(delays_s, default=0.0))
         if facts.last_at_s is not None and at_s - facts.last_at_s < delay_s - TOLERANCE_S:
             gap_s = at_s - facts.last_at_s
-            self._add("host_delay", at_s, f"{where}: {gap_s:.3f} s after another, not {delay_s:g}")
-        before_s = self._last_of_address.get(plan.address)
-        if before_s is not None and at_s - before_s < self._address_delay_s - TOLERANCE_S:
-            self._add("address_delay", at_s, f"{where}: {at_s - before_s:.3f} s after another")
+            self.found.add("host_delay", at_s, f"{where}: {gap_s:.3f} s, not {delay_s:g}")
+        if before_s is not None and at_s - before_s < least_s / ADDRESS_SHARE - TOLERANCE_S:
+            gap_s = at_s - before_s
+            self.found.add("address_delay", at_s, f"{where}: {gap_s:.3f} s at {address}")
 
     def _check_robots(self, facts: _HostFacts, at_s: float, where: str, target: str) -> None:
         beliefs = facts.robots.beliefs
         if not beliefs:
-            self._add("robots_unknown", at_s, f"{where}: robots.txt was never answered")
+            self.found.add("robots_unknown", at_s, f"{where}: robots.txt was never answered")
         elif all(_forbids(told.value, target) for told in beliefs):
-            self._add("robots_forbids", at_s, where)
+            self.found.add("robots_forbids", at_s, where)
         elif at_s - max(beliefs[-1].at_s, facts.robots_asked_s) > ROBOTS_LIFE_S:
-            self._add("robots_expired", at_s, f"{where}: robots.txt was not asked for within a day")
+            what = f"{where}: robots.txt was not asked for within a day"
+            self.found.add("robots_expired", at_s, what)
 
-    def answer_sent(
-        self,
-        plan: HostPlan,
-        request: SimRequest,
-        status: int,
-        robots: RobotsEdition,
-        retry_after_s: int | None,
-    ) -> None:
+    def answer_sent(self, plan: HostPlan, request: SimRequest, answer: Answer) -> None:
         """Note what the daemon was told."""
-        at_s, facts = request.at - self._start_at, self._hosts[plan.name]
-        self._log.add("answer", plan.name, request.target, status)
-        if retry_after_s is not None:
-            facts.closed_until_s.tell(at_s, at_s + retry_after_s)
+        at_s, facts = request.at - START_AT, self._hosts[plan.name]
+        self._log.add("answer", plan.name, request.target, answer.status)
+        if answer.retry_after_s is not None:
+            facts.closed_until_s.tell(trio.current_time(), at_s + answer.retry_after_s)
         if request.target == "/robots.txt":
-            if status == 200:
-                facts.robots.tell(at_s, robots)
-        elif status in (200, 304):  # not a page that never was: a probe for soft 404s
-            self._answered.append(_Request(at_s, plan.name, request.target))
+            if answer.status == 200:
+                facts.robots.tell(at_s, answer.robots)
+        elif answer.status in (200, 304) and not request.target.startswith("/sitemap"):
+            self.file.answered(plan, request.target, at_s, answer)
+        if answer.status not in (200, 304):
+            facts.trouble_s = at_s
 
-    # --- at the file -------------------------------------------------------------------------
+    def fence_crossed(self, address: str) -> None:
+        """Note a connection to an address that is not public."""
+        self.found.add("address_fence", trio.current_time(), f"a connection to {address}")
+
+    # --- what the operator does --------------------------------------------------------------
+
+    def delay_set(self, host_delay_s: float) -> None:
+        """Note that another delay is in force."""
+        if host_delay_s != self._delay_s:
+            self._delay_before_s, self._delay_s = self._delay_s, host_delay_s
+            self._delay_since_s = trio.current_time()
+
+    def pause_set(self, *, is_paused: bool) -> None:
+        """Note that everything is paused or resumed."""
+        self._is_paused = is_paused
+        self._idle_since_s = trio.current_time()
+
+    def forgiven(self, host: str) -> None:
+        """Note that the operator ended the back-off of a host."""
+        self._hosts[host].closed_until_s.tell(trio.current_time(), 0.0)
+
+    def control_answered(self, target: str, status: int) -> None:
+        """Check the status of an answer of the control socket."""
+        at_s = trio.current_time()
+        self._log.add("control", target, status)
+        if status >= 500 and not self._disk_excuses(at_s):
+            self.found.add("control_failed", at_s, f"{target}: {status}")
+
+    # --- lives -------------------------------------------------------------------------------
+
+    def life_began(self) -> None:
+        """Take into account that a new process computes the closings from the wall clock."""
+        self.pause_set(is_paused=False)
+        for facts in self._hosts.values():
+            told_s = facts.closed_until_s.beliefs[-1].at_s
+            if any(told_s <= step.at_s <= trio.current_time() for step in self._plan.steps):
+                facts.closed_until_s.doubt(0.0)
 
     def life_ended(self, at_s: float) -> None:
         """Take into account that the daemon has forgotten what it had not yet committed.
@@ -178,53 +186,50 @@ class Auditor:
         Answers of the last `LOST_S` seconds need not be in the file.
         """
         since_s = at_s - LOST_S
-        self._answered = [each for each in self._answered if each.at_s < since_s]
+        self.file.forget(since_s)
         for facts in self._hosts.values():
             facts.robots.forget(since_s)
             facts.closed_until_s.forget(since_s)
 
-    def check_file(
-        self, at_s: float, findings: Iterable[str], visits: Mapping[str, list[float]]
-    ) -> None:
-        """Check a file between two lives.
+    def check_starved(self, at_s: float) -> None:
+        """Check at the end of a life that each host had its requests while nothing was wrong."""
+        if self._is_paused or self._plan.disk:
+            return
+        for host in self._plan.hosts:
+            facts = self._hosts[host.name]
+            bad_s = [fault.until_s for fault in host.faults if fault.from_s <= at_s]
+            bad_s += [each.from_s for each in host.robots if each.from_s <= at_s]
+            bad_s += [each.from_s for each in host.names if each.from_s <= at_s]
+            trouble_s = min(at_s, max([facts.trouble_s, *bad_s], default=0.0))
+            well_s = trouble_s + (MAX_BACKOFF_DELAY_S if trouble_s > 0 else 0.0)
+            closed_s = max(facts.closed_until_s.values())
+            since_s = max(self._idle_since_s, well_s, closed_s, facts.last_at_s or 0.0)
+            if host.name_at(at_s).fault is None and at_s - since_s > STARVED_S:
+                what = f"{host.name} had no request since {since_s:.0f}"
+                self.found.add("host_starved", at_s, what)
 
-        Args:
-            findings: faults of the file.
-            visits: Unix times of the stored visits by URL.
-        """
-        for finding in findings:
-            self._add("file", at_s, finding)
-        times = {url: sorted(found) for url, found in visits.items()}
-        for each in self._answered:
-            visited_at = self._start_at + each.at_s
-            if not _has_near(times.get(_url(each.host, each.target), []), visited_at):
-                what = f"{each.host}{each.target} was answered at {each.at_s:.3f}"
-                self._add("visit_lost", at_s, what)
-        for url, found in times.items():
-            if len(found) > self._asked[url]:
-                self._add("visit_invented", at_s, f"{url}: {len(found)} of {self._asked[url]}")
+    def note_error(self, event: str) -> None:
+        """Note an error that the daemon has logged: only a faulty disk excuses one."""
+        at_s = trio.current_time()
+        if not self._disk_excuses(at_s):
+            self.found.add("error_logged", at_s, event)
 
-    def note_error(self, at_s: float, event: str) -> None:
-        """Note an error that the daemon has logged: the world has none that it may log."""
-        self._add("error_logged", at_s, event)
+    def daemon_failed(self, error: str) -> None:
+        """Note that the daemon ended by an exception; only a faulty disk excuses one."""
+        at_s = trio.current_time()
+        self._log.add("failed", error)
+        if not self._disk_excuses(at_s):
+            self.found.add("daemon_failed", at_s, error)
 
-    def _add(self, invariant: str, at_s: float, what: str) -> None:
-        self._log.add("violation", invariant, what)
-        self.violations.append(Violation(invariant, at_s, what))
+    def left_open(self, connections: int, files: int) -> None:
+        """Check what is open after a clean stop."""
+        if connections or files:
+            what = f"{connections} connections, {files} files"
+            self.found.add("left_open", trio.current_time(), what)
 
-    def as_json(self) -> list[dict[str, object]]:
-        """Return the violations."""
-        return [asdict(violation) for violation in self.violations]
-
-
-def _url(host: str, target: str) -> str:
-    return f"http://{host}{target}"
+    def _disk_excuses(self, at_s: float) -> bool:
+        return any(each.from_s <= at_s <= each.until_s + DISK_TAIL_S for each in self._plan.disk)
 
 
 def _forbids(robots: RobotsEdition, target: str) -> bool:
     return robots.forbidden != "" and target.startswith(robots.forbidden)
-
-
-def _has_near(times: list[float], at: float) -> bool:
-    place = bisect_left(times, at - SAME_VISIT_S)
-    return place < len(times) and times[place] <= at + SAME_VISIT_S

@@ -65,12 +65,16 @@ class _Pipe:
 
 
 class MemoryStream(trio.abc.Stream):
-    """One end of a connection; see `connection_pair`."""
+    """One end of a connection; see `connection_pair`.
+
+    Attributes:
+        is_closed: whether it was closed, or reset, at this end.
+    """
 
     def __init__(self, sends: _Pipe, receives: _Pipe) -> None:
         self._sends = sends
         self._receives = receives
-        self._is_closed = False
+        self.is_closed = False
 
     async def send_all(self, data: bytes | bytearray | memoryview) -> None:
         """Send bytes; they arrive later, or never if the peer ends meanwhile."""
@@ -93,13 +97,13 @@ class MemoryStream(trio.abc.Stream):
 
     async def aclose(self) -> None:
         """Close both directions."""
-        if not self._is_closed:
+        if not self.is_closed:
             self._end(_End.CLOSED)
         await trio.lowlevel.checkpoint()
 
     def reset(self) -> None:
         """Break the connection: the peer sees a reset."""
-        if not self._is_closed:
+        if not self.is_closed:
             self._end(_End.RESET)
 
     def is_readable(self) -> bool:
@@ -107,13 +111,13 @@ class MemoryStream(trio.abc.Stream):
         return self._receives.is_readable()
 
     def _end(self, end: _End) -> None:
-        self._is_closed = True
+        self.is_closed = True
         self._sends.put(end)
         self._receives.is_abandoned = True
         self._receives.wake()
 
     def _check_open(self) -> None:
-        if self._is_closed:
+        if self.is_closed:
             raise trio.ClosedResourceError
 
 

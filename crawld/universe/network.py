@@ -4,101 +4,140 @@ from __future__ import annotations
 
 import errno
 import random
+from ipaddress import ip_address
 from pathlib import Path
+from typing import Final, Protocol
 
 import trio
 
-from crawld.net.http_server import Application
-from crawld.net.listener import DEFAULT_LIMITS
+from crawld.net.listener import Listener
 from crawld.net.network import Connection
 from crawld.net.resolver import ResolutionError
-from crawld.net.server_limits import ServerLimits
+from crawld.simweb.message import SimRequest, SimResponse
 from crawld.simweb.server import SimWeb
+from crawld.universe.control import MemoryListener
 from crawld.universe.event_log import EventLog
 from crawld.universe.memory_stream import MemoryStream, connection_pair
+from crawld.universe.plan import FaultKind, HostPlan, NameFault
 
-CLIENT_ADDRESS = "192.0.2.1"
-NAME_TTL_S = 3_600.0
-MEAN_LATENCY_S = 0.03
+CLIENT_ADDRESS: Final = "192.0.2.1"
+NAME_TTL_S: Final = 300.0
+MEAN_LATENCY_S: Final = 0.03
 
 
-class SilentListener:
-    """A listener without clients: nobody connects to a daemon from inside a universe."""
+class SimulatedWeb(SimWeb):
+    """The simulated web, which knows the address that the request under way was sent to."""
 
-    def __init__(self, url: str) -> None:
-        self.url = url
+    address = ""
 
-    async def serve(
-        self,
-        app: Application,
-        limits: ServerLimits = DEFAULT_LIMITS,
-        task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
-    ) -> None:
-        """Wait until cancelled."""
-        del app, limits
-        task_status.started()
-        await trio.sleep_forever()
+    def handle(self, request: SimRequest, *, address: str) -> SimResponse:
+        """Answer a request; see `SimWeb.handle`."""
+        self.address = address
+        return super().handle(request, address=address)
+
+
+class FenceWitness(Protocol):
+    """Is told of attempts to reach addresses that are not public; the auditor."""
+
+    def fence_crossed(self, address: str) -> None:
+        """Note a connection to an address that is not public."""
 
 
 class SimulatedNetwork:
     """The `Network` of one life of a daemon.
 
     Args:
-        names: addresses by host.
         servers: runs the servers' side of the connections; its end is the end of the network.
-        rng: draws latencies.
+        rng: draws latencies and faults.
+
+    Attributes:
+        control: the control socket; None: it is not open.
     """
 
     def __init__(
         self,
-        web: SimWeb,
-        names: dict[str, str],
+        web: SimulatedWeb,
+        hosts: tuple[HostPlan, ...],
+        witness: FenceWitness,
         servers: trio.Nursery,
         rng: random.Random,
         log: EventLog,
     ) -> None:
         self._web = web
-        self._names = names
+        self._hosts = {host.name: host for host in hosts}
+        self._witness = witness
         self._servers = servers
         self._rng = rng
         self._log = log
+        self._opened: list[MemoryStream] = []
+        self.control: MemoryListener | None = None
 
     def cut(self) -> None:
         """End every connection; no request arrives from now on."""
         self._servers.cancel_scope.cancel()
 
+    def left_open(self) -> int:
+        """Return how many connections of the daemon are not closed."""
+        return sum(not stream.is_closed for stream in self._opened)
+
     async def look_up(self, host: str) -> tuple[tuple[str, ...], float]:
         """Return the address of a simulated host after a drawn time."""
         await trio.sleep(self._latency_s())
         self._log.add("look_up", host)
-        if host not in self._names:
+        plan = self._hosts.get(host)
+        if plan is None:
             raise ResolutionError("nxdomain", "no such name in this universe")
-        return (self._names[host],), NAME_TTL_S
+        told = plan.name_at(trio.current_time())
+        if told.fault is NameFault.TIMEOUT:
+            await trio.sleep(30.0)
+        if told.fault is not None:
+            raise ResolutionError(told.fault.value, "the name server fails")
+        return (told.address,), NAME_TTL_S
 
     async def connect(self, address: str, port: int) -> Connection:
         """Open a connection in memory; only port 80 of the simulated hosts accepts it."""
+        if not ip_address(address).is_global:
+            self._witness.fence_crossed(address)
         latency_s = self._latency_s()
         await trio.sleep(2.0 * latency_s)
         if self._servers.cancel_scope.cancel_called:
             raise OSError(errno.ENETUNREACH, "network is unreachable")
         self._log.add("connect", address, port)
-        if address not in self._names.values() or port != 80:
+        at_address = [host for host in self._hosts.values() if _has(host, address)]
+        if not at_address or port != 80:
+            raise OSError(errno.ECONNREFUSED, "connection refused")
+        if self._meets(at_address, FaultKind.SILENT):
+            await trio.sleep_forever()
+        if self._meets(at_address, FaultKind.REFUSED):
             raise OSError(errno.ECONNREFUSED, "connection refused")
         ours, theirs = connection_pair(latency_s)
+        self._opened = [each for each in self._opened if not each.is_closed]
+        self._opened.append(ours)
         self._servers.start_soon(self._serve, theirs, address)
         return Connection(ours, ours.is_readable)
+
+    def _meets(self, hosts: list[HostPlan], kind: FaultKind) -> bool:
+        at_s = trio.current_time()
+        periods = [each for host in hosts for each in host.faults_at(at_s) if each.kind is kind]
+        return any(self._rng.random() < period.share for period in periods)
 
     async def _serve(self, theirs: MemoryStream, address: str) -> None:
         await self._web.serve_stream(theirs, theirs.reset, local=address, peer=CLIENT_ADDRESS)
 
-    def listen_tcp(self, host: str, port: int) -> SilentListener:
+    def listen_tcp(self, host: str, port: int) -> Listener:
         """Return a listener without clients."""
-        return SilentListener(f"http://{host}:{port}/")
+        return MemoryListener(f"http://{host}:{port}/")
 
-    def listen_unix(self, path: Path, group: str | None) -> SilentListener:
-        """Return a listener without clients."""
+    def listen_unix(self, path: Path, group: str | None) -> Listener:
+        """Return the control socket."""
         del group
-        return SilentListener(f"unix:{path}")
+        self.control = MemoryListener(f"unix:{path}")
+        return self.control
 
     def _latency_s(self) -> float:
         return self._rng.expovariate(1.0 / MEAN_LATENCY_S)
+
+
+def _has(host: HostPlan, address: str) -> bool:
+    """Whether a host has an address at some time: its old servers answer on."""
+    return any(each.address == address and each.fault is None for each in host.names)

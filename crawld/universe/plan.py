@@ -1,43 +1,98 @@
-"""What happens in a universe: hosts, rules that change, faults and ends of the daemon, by seed.
+"""What happens in a universe, before it runs: to hosts, names, the disk, the clock and the daemon.
 
-Each seed draws its own subset of the faults (swarm testing), since a fault that is always there
-hides what only its absence shows.
-
-Source: Groce, Zhang, Eide, Chen, Regehr 2012, "Swarm Testing", ISSTA.
+All times are seconds since the start of the universe. `draw.py` draws a plan from a seed, and
+`scenario.py` writes and reads it.
 """
 
 from __future__ import annotations
 
-import random
 from bisect import bisect_right
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Final
+from typing import Final, Protocol, TypeVar
+
+from crawld.simweb.site import ValidatorBehavior
+
+START_AT: Final = 1_767_225_600.0
+"""The Unix time at which every universe begins: 2026-01-01."""
 
 DAY_S: Final = 86_400.0
-HOST_DELAYS_S: Final = (5.0, 15.0, 60.0)
-FORBIDDEN: Final = ("", "", "/wiki/B", "/wiki/S", "/wiki/T")
-"""Prefixes that editions of robots.txt disallow; each covers some pages, an empty one none."""
 
 
 class FaultKind(StrEnum):
-    """What a server does instead of its answer.
+    """What a host does instead of its answer.
 
-    RESET breaks the connection, STALL never answers, STALL_MID_BODY stops half-way, BUSY answers
-    503 with Retry-After.
+    RESET breaks the connection, RESET_AT_BYTE does so within the answer; STALL never answers,
+    STALL_MID_BODY and CLOSE_MID_BODY stop half-way; DRIP sends little by little; BUSY answers 503,
+    TOO_MANY 429 with Retry-After; BROKEN answers 500. LENGTH, GZIP and JUNK lie about the body.
+    LOOP redirects to itself, SOFT_404 has an error page with 200 for everything unknown. REFUSED
+    and SILENT meet the connection: it is refused, or never completed.
     """
 
     RESET = "reset"
+    RESET_AT_BYTE = "reset-at-byte"
     STALL = "stall"
     STALL_MID_BODY = "stall-mid-body"
+    CLOSE_MID_BODY = "close-mid-body"
+    DRIP = "drip"
     BUSY = "busy"
+    TOO_MANY = "too-many"
+    BROKEN = "broken"
+    LENGTH = "length"
+    GZIP = "gzip"
+    JUNK = "junk"
+    LOOP = "loop"
+    SOFT_404 = "soft-404"
+    REFUSED = "refused"
+    SILENT = "silent"
 
 
 class EndKind(StrEnum):
-    """How a life of the daemon ends: a clean stop, or a kill after which the file is as it was."""
+    """How a life of the daemon ends.
+
+    STOP is clean; a KILL leaves the file as it was; a POWER_CUT drops or tears what was not synced.
+    """
 
     STOP = "stop"
     KILL = "kill"
+    POWER_CUT = "power-cut"
+
+
+class DiskFault(StrEnum):
+    """A full disk refuses what makes a file longer; a failing one a share of writes and syncs."""
+
+    FULL = "full"
+    FAILING = "failing"
+
+
+class NameFault(StrEnum):
+    """How a lookup fails: no such name, a name server that fails, or none that answers."""
+
+    NXDOMAIN = "nxdomain"
+    TEMPORARY = "temporary"
+    TIMEOUT = "timeout"
+
+
+class PageEventKind(StrEnum):
+    """What happens to a page: it is deleted, moved to another URL, or back at its own."""
+
+    DELETED = "deleted"
+    MOVED = "moved"
+    RESTORED = "restored"
+
+
+class _Dated(Protocol):
+    @property
+    def from_s(self) -> float: ...
+
+
+D = TypeVar("D", bound=_Dated)
+
+
+def in_force(editions: Sequence[D], at_s: float) -> D:
+    """Return the last edition that begins at or before a time; the first begins at 0."""
+    return editions[bisect_right([each.from_s for each in editions], at_s) - 1]
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +100,6 @@ class RobotsEdition:
     """A robots.txt as the host has it from a time on.
 
     Attributes:
-        from_s: seconds since the start.
         forbidden: the prefix of paths that it disallows; empty: none.
         crawl_delay_s: None: it names none.
     """
@@ -63,8 +117,17 @@ class RobotsEdition:
 
 
 @dataclass(frozen=True, slots=True)
+class NameEdition:
+    """What name servers say of a host from a time on: an address, or a fault."""
+
+    from_s: float
+    address: str
+    fault: NameFault | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class FaultPeriod:
-    """A period (seconds since the start) in which a share of a host's requests meet a fault.
+    """A period in which a share of a host's requests (or connections) meet a fault.
 
     Attributes:
         retry_after_s: what a busy server says; a whole number of seconds.
@@ -78,24 +141,61 @@ class FaultPeriod:
 
 
 @dataclass(frozen=True, slots=True)
+class PageEvent:
+    """Something happens to a page, by its number."""
+
+    kind: PageEventKind
+    page: int
+    from_s: float
+
+
+@dataclass(frozen=True, slots=True)
 class HostPlan:
-    """One host, which is one site; its robots.txt editions are in order and begin at 0."""
+    """One host, which is one site; its editions are in order and begin at 0.
+
+    Attributes:
+        site_seed: of its pages and links; replicas have one.
+        change_seed: of its changes; replicas that stay equal have one.
+        changes_per_day: mean number of changes of a page.
+        etag, last_modified: how its validators behave; all but RIGHT and ABSENT are lies.
+        sitemap: whether it has one. compress: whether it sends gzip.
+    """
 
     name: str
-    address: str
+    names: tuple[NameEdition, ...]
     pages: int
     site_seed: int
     robots: tuple[RobotsEdition, ...]
     faults: tuple[FaultPeriod, ...]
+    change_seed: int = 0
+    changes_per_day: float = 10.0
+    events: tuple[PageEvent, ...] = ()
+    etag: ValidatorBehavior = ValidatorBehavior.RIGHT
+    last_modified: ValidatorBehavior = ValidatorBehavior.RIGHT
+    sitemap: bool = False
+    compress: bool = False
 
     def robots_at(self, at_s: float) -> RobotsEdition:
-        """Return the edition of a time."""
-        starts = [edition.from_s for edition in self.robots]
-        return self.robots[bisect_right(starts, at_s) - 1]
+        """Return the robots.txt of a time."""
+        return in_force(self.robots, at_s)
+
+    def name_at(self, at_s: float) -> NameEdition:
+        """Return what name servers say at a time."""
+        return in_force(self.names, at_s)
 
     def faults_at(self, at_s: float) -> list[FaultPeriod]:
         """Return the periods that a time lies in."""
         return [fault for fault in self.faults if fault.from_s <= at_s < fault.until_s]
+
+    def page_event(self, page: int, at_s: float) -> PageEventKind | None:
+        """Return what has happened to a page last; None: nothing, or it is back."""
+        kinds = [each.kind for each in self.events if each.page == page and each.from_s <= at_s]
+        return kinds[-1] if kinds and kinds[-1] is not PageEventKind.RESTORED else None
+
+    def is_honest(self) -> bool:
+        """Whether its validators tell when a page has changed."""
+        honest = (ValidatorBehavior.RIGHT, ValidatorBehavior.ABSENT)
+        return self.etag in honest and self.last_modified in honest
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,61 +208,68 @@ class LifeEnd:
 
 
 @dataclass(frozen=True, slots=True)
+class DiskPeriod:
+    """A period in which the disk has a fault."""
+
+    kind: DiskFault
+    from_s: float
+    until_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class ClockStep:
+    """A jump of the wall clock of the daemon's machine, forward or (negative) back."""
+
+    at_s: float
+    by_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class ControlRequest:
+    """A request to the control socket.
+
+    Attributes:
+        body: JSON; empty: none.
+        host_delay_s: written into the config file just before; None: as it is.
+    """
+
+    at_s: float
+    method: str
+    target: str
+    body: str = ""
+    host_delay_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class UniversePlan:
-    """A whole universe, before it runs."""
+    """A whole universe.
+
+    Attributes:
+        old_schema: number of migrations that the first file has; 0: there is none yet.
+        min_revisit_s, prune: keys of the daemon's config.
+    """
 
     seed: int
     days: float
     host_delay_s: float
     hosts: tuple[HostPlan, ...]
     ends: tuple[LifeEnd, ...]
+    disk: tuple[DiskPeriod, ...] = ()
+    steps: tuple[ClockStep, ...] = ()
+    requests: tuple[ControlRequest, ...] = ()
+    old_schema: int = 0
+    min_revisit_s: float = 3_600.0
+    prune: bool = False
 
     @property
     def duration_s(self) -> float:
         """Seconds from the start to the last stop."""
         return self.days * DAY_S
 
-    @classmethod
-    def drawn(cls, seed: int, days: float) -> UniversePlan:
-        """Return the plan of a seed."""
-        rng = random.Random(seed)
-        duration_s = days * DAY_S
-        kinds = [kind for kind in FaultKind if rng.random() < 0.5]
-        delay_s = rng.choice(HOST_DELAYS_S)
-        hosts = tuple(
-            _draw_host(rng, number, duration_s, kinds) for number in range(rng.randint(1, 4))
-        )
-        return cls(seed, days, delay_s, hosts, _draw_ends(rng, duration_s))
+    def disk_fault(self, at_s: float) -> DiskFault | None:
+        """Return the fault of the disk at a time."""
+        return next((each.kind for each in self.disk if each.from_s <= at_s < each.until_s), None)
 
-
-def _draw_host(
-    rng: random.Random, number: int, duration_s: float, kinds: list[FaultKind]
-) -> HostPlan:
-    changes_s = sorted(rng.uniform(0.0, duration_s) for _ in range(rng.choice((0, 0, 1, 3))))
-    robots = tuple(
-        RobotsEdition(from_s, rng.choice(FORBIDDEN), rng.choice((None, None, 10.0, 90.0)))
-        for from_s in (0.0, *changes_s)
-    )
-    faults = tuple(_draw_fault(rng, kind, duration_s) for kind in kinds for _ in range(2))
-    # Some hosts share an address.
-    address = f"93.184.216.{rng.choice((number, 0)) + 10}"
-    return HostPlan(
-        f"site{number}.test", address, rng.randint(3, 60), rng.getrandbits(32), robots, faults
-    )
-
-
-def _draw_fault(rng: random.Random, kind: FaultKind, duration_s: float) -> FaultPeriod:
-    from_s = rng.uniform(0.0, duration_s)
-    until_s = from_s + rng.uniform(0.0, duration_s / 4)
-    return FaultPeriod(kind, from_s, until_s, rng.uniform(0.1, 1.0), rng.choice((20, 120, 900)))
-
-
-def _draw_ends(rng: random.Random, duration_s: float) -> tuple[LifeEnd, ...]:
-    """Draw one clean stop and one kill, in either order."""
-    kinds = [EndKind.STOP, EndKind.KILL]
-    rng.shuffle(kinds)
-    places = sorted(rng.uniform(0.1, 0.9) * duration_s for _ in kinds)
-    return tuple(
-        LifeEnd(kind, at_s, rng.choice((0.0, 1.0, 100.0)))
-        for kind, at_s in zip(kinds, places, strict=True)
-    )
+    def wall(self, at_s: float) -> float:
+        """Return the Unix time that the clock of the daemon's machine shows."""
+        return START_AT + at_s + sum(step.by_s for step in self.steps if step.at_s <= at_s)

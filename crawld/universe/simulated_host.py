@@ -1,63 +1,119 @@
-"""A host of a universe: a simulated site with a changing robots.txt and periods of faults.
+"""A host of a universe: a simulated site whose robots.txt changes, with moved and deleted pages.
 
-It tells the auditor of each request, and of each answer that was sent whole.
+It tells its witness, the auditor, of each request, and of each answer that was sent whole.
 """
 
 from __future__ import annotations
 
+import gzip
 import random
-from collections.abc import Iterator
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
 from typing import Final, Protocol
 
 from crawld.simweb import fault
 from crawld.simweb.change_process import SiteChangeRates
 from crawld.simweb.fault import Fault
 from crawld.simweb.graph import SiteGraph
-from crawld.simweb.message import AbnormalEnd, SimRequest, SimResponse, Step
+from crawld.simweb.message import (
+    AbnormalEnd,
+    SimRequest,
+    SimResponse,
+    Step,
+    build_error_response,
+    build_response,
+)
 from crawld.simweb.site import SimSite
-from crawld.universe.plan import FaultKind, FaultPeriod, HostPlan, RobotsEdition
+from crawld.universe.plan import (
+    DAY_S,
+    START_AT,
+    FaultKind,
+    FaultPeriod,
+    HostPlan,
+    PageEventKind,
+    RobotsEdition,
+)
 
-START_AT: Final = 1_767_225_600.0
-"""The Unix time at which every universe begins: 2026-01-01."""
+MOVED_PREFIX: Final = "/moved"
+"""A moved page is at its path after this."""
+
+CONNECTING: Final = (FaultKind.REFUSED, FaultKind.SILENT)
+"""Faults of the connection, which the network makes."""
 
 _FAULTS: Final[dict[FaultKind, Fault]] = {
     FaultKind.RESET: fault.close_unanswered(reset=True),
     FaultKind.STALL: fault.hang(),
     FaultKind.STALL_MID_BODY: fault.hang_mid_body(),
+    FaultKind.CLOSE_MID_BODY: fault.close_mid_body(),
+    FaultKind.DRIP: fault.drip(200, 0.5),
+    FaultKind.BROKEN: fault.status(500),
+    FaultKind.LENGTH: fault.wrong_length(100),
+    FaultKind.GZIP: fault.corrupt_gzip(),
+    FaultKind.JUNK: fault.junk(),
+    FaultKind.LOOP: fault.redirect_loop(),
+    FaultKind.SOFT_404: fault.soft_404(),
 }
-_CHANGES: Final = SiteChangeRates(600.0, 86_400.0, static_share=0.25, bursty_share=0.25)
+USELESS: Final = (FaultKind.LENGTH, FaultKind.GZIP, FaultKind.JUNK)
+"""Faults whose answers are whole for the server, but not for a client."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """An answer whose last byte was sent.
+
+    Attributes:
+        status: 0 if no client can use it.
+        robots: the edition in force when it was made.
+        retry_after_s: None: it says nothing.
+        body: decoded, of a right answer with status 200; None: any other.
+        page: number of the page; None: it is no page.
+        revision: of the page.
+    """
+
+    status: int
+    robots: RobotsEdition
+    retry_after_s: int | None = None
+    body: bytes | None = None
+    page: int | None = None
+    revision: int = 0
 
 
 class Witness(Protocol):
     """Is told what a host sees; the auditor."""
 
-    def request_arrived(self, plan: HostPlan, request: SimRequest) -> None:
-        """Note a request before it is answered."""
+    def request_arrived(self, plan: HostPlan, request: SimRequest, address: str) -> None:
+        """Note a request before it is answered, and the address it was sent to."""
 
-    def answer_sent(
-        self,
-        plan: HostPlan,
-        request: SimRequest,
-        status: int,
-        robots: RobotsEdition,
-        retry_after_s: int | None,
-    ) -> None:
-        """Note an answer whose last byte was sent; `robots` is the edition it was made from."""
+    def answer_sent(self, plan: HostPlan, request: SimRequest, answer: Answer) -> None:
+        """Note an answer whose last byte was sent."""
 
 
 class SimulatedHost:
-    """One host; a `HostedSite` of the simulated web."""
+    """One host; a `HostedSite` of the simulated web.
 
-    def __init__(self, plan: HostPlan, witness: Witness, rng: random.Random) -> None:
-        self._plan = plan
+    Args:
+        address: returns the address that the request under way was sent to.
+    """
+
+    def __init__(
+        self, plan: HostPlan, witness: Witness, rng: random.Random, address: Callable[[], str]
+    ) -> None:
+        self.plan = plan
         self._witness = witness
         self._rng = rng
+        self._address = address
+        # From an expected change every 30 s to one in a year, around the mean.
+        mean_s = DAY_S / plan.changes_per_day
+        changes = SiteChangeRates(mean_s / 10, mean_s * 10, static_share=0.25, bursty_share=0.25)
         self._site = SimSite(
             (plan.name,),
             SiteGraph(plan.pages, seed=plan.site_seed),
-            changes=_CHANGES.changes(start_at=START_AT, seed=plan.site_seed),
+            changes=changes.changes(start_at=START_AT, seed=plan.change_seed),
             start_at=START_AT,
+            etag=plan.etag,
+            last_modified=plan.last_modified,
+            sitemap=plan.sitemap,
+            compress=plan.compress,
         )
 
     @property
@@ -65,39 +121,88 @@ class SimulatedHost:
         """The host names it answers to."""
         return self._site.hosts
 
+    def revision(self, page: int, at_s: float) -> int:
+        """Return the number of changes of a page until a time."""
+        return self._site.revision(page, START_AT + at_s)
+
     def handle(self, request: SimRequest) -> SimResponse:
         """Answer a request, unless it meets a fault."""
-        self._witness.request_arrived(self._plan, request)
+        self._witness.request_arrived(self.plan, request, self._address())
         at_s = request.at - START_AT
-        robots = self._plan.robots_at(at_s)
+        robots = self.plan.robots_at(at_s)
         self._site.robots = robots.text()
         period = self._fault(at_s)
-        retry_after_s = None
         if period is None:
-            response = self._site.handle(request)
-        elif period.kind is FaultKind.BUSY:
-            retry_after_s = period.retry_after_s
-            response = fault.busy(retry_after_s=retry_after_s)(request, self._site.handle)
+            response, answer = self._respond(request, robots)
+        elif period.kind in (FaultKind.BUSY, FaultKind.TOO_MANY):
+            response = _busy(period)(request, self._site.handle)
+            answer = Answer(response.status, robots, period.retry_after_s)
         else:
-            response = _FAULTS[period.kind](request, self._site.handle)
-            if response.status == 304:  # it has no body to stop in
-                response = _FAULTS[FaultKind.STALL](request, self._site.handle)
-        return replace(response, wire=self._sent(request, response, robots, retry_after_s))
+            response, answer = self._faulty(request, period.kind, robots)
+        return replace(response, wire=self._sent(request, response, answer))
+
+    def _faulty(
+        self, request: SimRequest, kind: FaultKind, robots: RobotsEdition
+    ) -> tuple[SimResponse, Answer]:
+        right, answer = self._respond(request, robots)
+        if kind is FaultKind.RESET_AT_BYTE:
+            wire = right.to_bytes()
+            cut = self._rng.randrange(len(wire))
+            return SimResponse(right.status, (wire[:cut], AbnormalEnd.RESET), close=True), answer
+        response = _FAULTS[kind](request, lambda _: right)
+        if response.status == 304 and kind in (FaultKind.STALL_MID_BODY, FaultKind.CLOSE_MID_BODY):
+            # It has no body to stop in.
+            response = _FAULTS[FaultKind.STALL](request, lambda _: right)
+        if kind in USELESS:
+            return response, Answer(0, robots)
+        same = response.status == right.status
+        return response, answer if same else Answer(response.status, robots)
+
+    def _respond(self, request: SimRequest, robots: RobotsEdition) -> tuple[SimResponse, Answer]:
+        path, at_s = request.path, request.at - START_AT
+        moved = path.startswith(f"{MOVED_PREFIX}/")
+        page = self._site.page_of(path.removeprefix(MOVED_PREFIX) if moved else path)
+        if page is None:
+            response = self._site.handle(request)
+            body = _body(response) if response.status == 200 else None
+            return response, Answer(response.status, robots, None, body)
+        happened = self.plan.page_event(page, at_s)
+        if happened is PageEventKind.DELETED or moved != (happened is PageEventKind.MOVED):
+            response = _absent(request, path, is_moved=happened is PageEventKind.MOVED)
+            return response, Answer(response.status, robots)
+        response = self._site.handle(replace(request, target=path.removeprefix(MOVED_PREFIX)))
+        body = _body(response) if response.status == 200 else None
+        revision = self._site.revision(page, request.at)
+        return response, Answer(response.status, robots, None, body, page, revision)
 
     def _fault(self, at_s: float) -> FaultPeriod | None:
-        met = [each for each in self._plan.faults_at(at_s) if self._rng.random() < each.share]
+        periods = [each for each in self.plan.faults_at(at_s) if each.kind not in CONNECTING]
+        met = [each for each in periods if self._rng.random() < each.share]
         return met[0] if met else None
 
-    def _sent(
-        self,
-        request: SimRequest,
-        response: SimResponse,
-        robots: RobotsEdition,
-        retry_after_s: int | None,
-    ) -> Iterator[Step]:
+    def _sent(self, request: SimRequest, response: SimResponse, answer: Answer) -> Iterator[Step]:
         wire = response.wire
-        for step in (wire,) if isinstance(wire, bytes) else wire:
+        steps: Iterable[Step] = (wire,) if isinstance(wire, bytes) else wire
+        for step in steps:
             yield step
             if isinstance(step, AbnormalEnd):
                 return
-        self._witness.answer_sent(self._plan, request, response.status, robots, retry_after_s)
+        self._witness.answer_sent(self.plan, request, answer)
+
+
+def _busy(period: FaultPeriod) -> Fault:
+    code = 503 if period.kind is FaultKind.BUSY else 429
+    return fault.busy(code, retry_after_s=period.retry_after_s)
+
+
+def _absent(request: SimRequest, path: str, *, is_moved: bool) -> SimResponse:
+    """Answer for a page that is not at the path asked for."""
+    if not is_moved:
+        return build_error_response(request, 404)
+    return build_response(request, 301, extra=f"Location: {MOVED_PREFIX}{path}\r\n")
+
+
+def _body(response: SimResponse) -> bytes:
+    """Return the decoded body of a whole answer."""
+    head, _, body = response.to_bytes().partition(b"\r\n\r\n")
+    return gzip.decompress(body) if b"Content-Encoding: gzip" in head else body

@@ -1,116 +1,189 @@
-"""What the auditor holds against a daemon, and what a kill excuses."""
+"""What the auditor holds against a daemon, and what a kill, a step or a faulty disk excuses."""
 
 import pytest
-from trio.testing import MockClock
+import trio
 
 from crawld.simweb.message import SimRequest
-from crawld.universe.auditor import LOST_S, ROBOTS_LIFE_S, Auditor
+from crawld.universe.auditor import DISK_TAIL_S, ROBOTS_LIFE_S, Auditor
 from crawld.universe.event_log import EventLog
-from crawld.universe.plan import HostPlan, RobotsEdition
+from crawld.universe.file_audit import LOST_S
+from crawld.universe.jumping_clock import JumpingClock
+from crawld.universe.plan import (
+    START_AT,
+    ClockStep,
+    DiskFault,
+    DiskPeriod,
+    HostPlan,
+    NameEdition,
+    RobotsEdition,
+    UniversePlan,
+)
+from crawld.universe.simulated_host import Answer
 
 OPEN = RobotsEdition(0.0, "", None)
 SLOW = RobotsEdition(0.0, "/b", 30.0)
-A, B = (HostPlan(name, "192.0.2.9", 9, 1, (OPEN,), ()) for name in ("a.test", "b.test"))
-START_AT = 1_000_000.0
+HOSTS = A, B, C = tuple(
+    HostPlan(name, (NameEdition(0.0, "192.0.2.9"),), 9, 1, (OPEN,), ())
+    for name in ("a.test", "b.test", "c.test")
+)
 
 
 class Case:
-    """An auditor of a daemon whose host delay is 10 s and address delay 1 s."""
+    """An auditor of a daemon whose host delay is 10 s, and address delay 1 s, in its time."""
 
-    def __init__(self):
-        self.auditor = Auditor(10.0, 1.0, START_AT, EventLog())
+    def __init__(self, **more):
+        plan = UniversePlan(1, 1.0, 10.0, HOSTS[:1], (), **more)
+        self.auditor = Auditor(plan, EventLog())
 
-    def ask(self, at_s, target="/a", host=A, status=200, robots=OPEN, retry_after_s=None):
+    async def ask(self, at_s, target="/a", host=A, status=200, robots=OPEN, retry_after_s=None):
+        await trio.sleep_until(at_s)
         request = SimRequest("GET", target, {}, host.name, "", START_AT + at_s, 0)
-        self.auditor.request_arrived(host, request)
+        self.auditor.request_arrived(host, request, "192.0.2.9")
         if status:
-            self.auditor.answer_sent(host, request, status, robots, retry_after_s)
+            answer = Answer(status, robots, retry_after_s, b"text", 1)
+            self.auditor.answer_sent(host, request, answer)
 
     def broken(self):
-        return [violation.invariant for violation in self.auditor.violations]
+        return [violation.invariant for violation in self.auditor.found.violations]
 
 
-@pytest.fixture
-def mock_clock():
-    return MockClock()
+def broken(story, **more):
+    """Return what the auditor has found at the end of a story, an async function of a case."""
+
+    async def run():
+        case = Case(**more)
+        await case.ask(0.0, "/robots.txt")
+        await story(case)
+        return case.broken()
+
+    return trio.run(run, clock=JumpingClock())
 
 
-@pytest.fixture
-async def case(mock_clock):
-    """A case whose host has answered an open robots.txt at 0 s."""
-    made = Case()
-    made.ask(0.0, "/robots.txt")
-    return made
+@pytest.mark.parametrize(("at_s", "found"), [(10.0, []), (9.9, ["host_delay"])])
+def test_requests_to_a_host_keep_its_delay(at_s, found):
+    assert broken(lambda case: case.ask(at_s)) == found
 
 
-async def test_a_request_at_the_delay_is_in_time(case):
-    case.ask(10.0)
-    assert case.broken() == []
-    case.ask(19.9)
-    assert case.broken() == ["host_delay"]
+def test_hosts_of_one_address_share_its_delay():
+    async def story(case):
+        await case.ask(0.9, "/robots.txt", B)
+        await case.ask(1.9, "/robots.txt", C)
+
+    assert broken(story) == ["address_delay"]
 
 
-async def test_hosts_of_one_address_share_its_delay(case):
-    case.ask(0.9, "/robots.txt", B)
-    assert case.broken() == ["address_delay"]
-    case.ask(1.9, "/robots.txt", HostPlan("c.test", "192.0.2.9", 9, 1, (OPEN,), ()))
-    assert case.broken() == ["address_delay"]
+def test_a_new_delay_counts_from_its_first_request():
+    async def story(case):
+        await case.ask(10.0)
+        case.auditor.delay_set(30.0)
+        await case.ask(20.0)
+        await case.ask(49.0)
+
+    assert broken(story) == ["host_delay"]
 
 
-async def test_rules_are_those_that_were_answered(case):
-    case.ask(10.0, "/b")
-    case.ask(20.0, "/robots.txt", status=503, robots=SLOW)
-    case.ask(30.0, "/b")
-    case.ask(40.0, "/robots.txt", robots=SLOW)
-    assert case.broken() == []
-    case.ask(69.0, "/a")
-    assert case.broken() == ["host_delay"]
-    case.ask(99.0, "/b")
-    assert case.broken() == ["host_delay", "robots_forbids"]
+def test_rules_are_those_that_were_answered():
+    async def story(case):
+        await case.ask(10.0, "/b")
+        await case.ask(20.0, "/robots.txt", status=503, robots=SLOW)
+        await case.ask(30.0, "/b")
+        await case.ask(40.0, "/robots.txt", robots=SLOW)
+        assert case.broken() == []
+        await case.ask(69.0)
+        await case.ask(99.0, "/b")
+
+    assert broken(story) == ["host_delay", "robots_forbids"]
 
 
-async def test_pages_need_a_robots_txt_of_the_last_day(case):
-    case.ask(100.0, "/robots.txt", B, status=0)
-    case.ask(110.0, "/a", B)
-    assert case.broken() == ["robots_unknown"]
-    case.ask(ROBOTS_LIFE_S)
-    assert case.broken() == ["robots_unknown"]
-    case.ask(ROBOTS_LIFE_S + 10.0)
-    assert case.broken() == ["robots_unknown", "robots_expired"]
+def test_pages_need_a_robots_txt_of_the_last_day():
+    async def story(case):
+        await case.ask(100.0, "/robots.txt", B, status=0)
+        await case.ask(110.0, "/a", B)
+        await case.ask(ROBOTS_LIFE_S)
+        await case.ask(ROBOTS_LIFE_S + 10.0)
+
+    assert broken(story) == ["robots_unknown", "robots_expired"]
 
 
-async def test_retry_after_closes_the_host(case):
-    case.ask(10.0, status=503, retry_after_s=60)
-    case.ask(69.9)
-    assert case.broken() == ["retry_after"]
-    case.ask(80.0)
-    assert case.broken() == ["retry_after"]
+async def close(case):
+    """Let host a be closed from 10 s to 70 s."""
+    await case.ask(10.0, status=503, retry_after_s=60)
 
 
-@pytest.mark.parametrize(("killed_s", "broken"), [(10.0 + LOST_S - 0.1, 0), (10.1 + LOST_S, 2)])
-async def test_a_kill_excuses_only_the_last_answers(case, killed_s, broken):
-    case.ask(10.0, status=503, retry_after_s=60)
-    case.ask(10.0, "/robots.txt", B, robots=SLOW)
-    case.auditor.violations.clear()
-    case.auditor.life_ended(killed_s)
-    case.ask(40.0)
-    case.ask(41.0, "/robots.txt", B, robots=OPEN)
-    case.ask(51.0, "/b", B)
-    assert case.broken() == ["retry_after"] * (broken // 2)
+def test_retry_after_closes_the_host():
+    async def story(case):
+        await close(case)
+        await case.ask(69.9)
+        await case.ask(80.0)
+
+    assert broken(story) == ["retry_after"]
 
 
-async def test_whole_answers_must_be_in_the_file(case):
-    url = "http://a.test/a"
-    case.ask(10.0)
-    case.ask(20.0, "/missing", status=404)
-    case.auditor.life_ended(30.0)
-    case.auditor.check_file(30.0, [], {url: [START_AT + 10.1]})
-    assert case.broken() == []
-    case.auditor.check_file(30.0, ["damaged"], {url: [START_AT + 500.0]})
-    assert case.broken() == ["file", "visit_lost"]
+def test_an_operator_may_forgive_a_host():
+    async def story(case):
+        await close(case)
+        case.auditor.forgiven("a.test")
+        await case.ask(20.0)
+
+    assert broken(story) == []
 
 
-async def test_no_more_visits_than_requests(case):
-    case.ask(10.0)
-    case.auditor.check_file(30.0, [], {"http://a.test/a": [START_AT + 10.1] * 2})
-    assert case.broken() == ["visit_invented"]
+@pytest.mark.parametrize(
+    ("steps", "found"), [((), ["retry_after"]), ((ClockStep(30.0, 3_600.0),), [])]
+)
+def test_a_step_of_the_clock_excuses_only_a_new_process(steps, found):
+    async def story(case):
+        await close(case)
+        await trio.sleep_until(40.0)
+        case.auditor.life_began()
+        await case.ask(50.0)
+
+    assert broken(story, steps=steps) == found
+
+
+@pytest.mark.parametrize(("killed_s", "count"), [(10.0 + LOST_S - 0.1, 0), (11.1 + LOST_S, 1)])
+def test_a_kill_excuses_only_the_last_answers(killed_s, count):
+    async def story(case):
+        await close(case)
+        await case.ask(11.0, "/robots.txt", B, robots=SLOW)
+        case.auditor.life_ended(killed_s)
+        await case.ask(40.0)
+        await case.ask(41.0, "/robots.txt", B, robots=OPEN)
+
+    assert broken(story) == ["retry_after"] * count
+
+
+def test_nothing_private_is_reached():
+    async def story(case):
+        case.auditor.fence_crossed("127.0.0.1")
+
+    assert broken(story) == ["address_fence"]
+
+
+@pytest.mark.parametrize(
+    ("report", "invariant"),
+    [
+        (lambda auditor: auditor.note_error("job_failed"), "error_logged"),
+        (lambda auditor: auditor.daemon_failed("KeyError: 1"), "daemon_failed"),
+        (lambda auditor: auditor.control_answered("/status", 500), "control_failed"),
+    ],
+)
+def test_only_a_faulty_disk_excuses_errors(report, invariant):
+    disk = (DiskPeriod(DiskFault.FULL, 10.0, 20.0),)
+
+    async def story(case):
+        await trio.sleep_until(20.0 + DISK_TAIL_S)
+        report(case.auditor)
+        await trio.sleep(1.0)
+        report(case.auditor)
+
+    assert broken(story) == [invariant] * 2
+    assert broken(story, disk=disk) == [invariant]
+
+
+@pytest.mark.parametrize("left", [(0, 0), (1, 0), (0, 1)])
+def test_a_clean_stop_leaves_nothing_open(left):
+    async def story(case):
+        case.auditor.left_open(*left)
+
+    assert broken(story) == ["left_open"] * (left != (0, 0))

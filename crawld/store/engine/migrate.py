@@ -128,6 +128,7 @@ def migrate(
     progress: Callable[[str], None] = lambda line: None,
     *,
     folder: Traversable | None = None,
+    upto: int | None = None,
 ) -> MigrationStatus:
     """Apply pending migrations; the caller holds the lock of the database.
 
@@ -135,6 +136,7 @@ def migrate(
         path: the database; made if missing.
         progress: called with a line of text before each step.
         folder: where the SQL files lie.
+        upto: number of the last one to apply, for a file as an older program left it; None: all.
 
     Returns:
         The status before.
@@ -153,7 +155,7 @@ def migrate(
             # A new file has no data to lose: after a power cut it is empty or half made, and the
             # rest is applied. It is synced once, when this connection closes.
             connection.execute("PRAGMA synchronous = NORMAL")
-        for migration in known[before.version :]:
+        for migration in known[before.version : upto]:
             progress(f"apply {migration.name}")
             _apply(connection, migration)
         return before

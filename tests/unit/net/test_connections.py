@@ -1,5 +1,6 @@
 """Reuse and closing of connections, and the address check."""
 
+from contextlib import aclosing
 from dataclasses import replace
 
 import pytest
@@ -13,6 +14,8 @@ from crawld.net.exchange import (
     FetchResponse,
     permits_public_only,
 )
+from crawld.net.fetcher import Fetcher
+from crawld.net.resolver import ResolutionError
 from tests.unit.net.scripted_server import HOSTS, OK, answering, anywhere
 
 
@@ -241,3 +244,32 @@ async def test_private_addresses_beside_a_public_one_are_skipped(serve, make_fet
     limits = FetchLimits(connect_s=0.1)
     got = await fetcher.fetch(ask(site, permits_private=permits_public_only, limits=limits))
     assert (got.address, site.connections) == ("3ffe::1", 0)
+
+
+class Moving:
+    """A resolver whose answer changes, or fails."""
+
+    def __init__(self, *answers):
+        self.answers = answers
+
+    async def resolve(self, host):
+        await trio.lowlevel.checkpoint()
+        if not self.answers:
+            raise ResolutionError("temporary", host)
+        return self.answers
+
+
+@pytest.mark.parametrize("moved_to", [("127.0.0.2",), ()])
+async def test_a_connection_is_not_used_after_its_host_has_moved(serve, client_tls, moved_to):
+    # The schedule keeps the delay of the address that the name has now.
+    site, resolver = await serve(answering(*[OK] * 3)), Moving("127.0.0.1", "127.0.0.9")
+    fetcher = Fetcher(user_agent="test", resolver=resolver, ssl_context=client_tls)
+    async with aclosing(fetcher):
+        await fetched(fetcher, ask(site))
+        resolver.answers = ("127.0.0.9", "127.0.0.1")
+        await fetched(fetcher, ask(site))
+        assert (site.connections, len(site.requests)) == (1, 2)
+        resolver.answers = moved_to
+        assert isinstance(await fetcher.fetch(ask(site)), FetchFailure)
+        assert fetcher.statistics().idle == 0
+    assert len(site.requests) == 2

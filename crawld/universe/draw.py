@@ -1,0 +1,214 @@
+"""Draw the plan of a universe from a seed.
+
+Each seed draws its own subset of the features and faults, and their sizes (swarm testing): a fault
+that is always there hides what only its absence shows, and two faults at once hide each other.
+
+Source: Groce, Zhang, Eide, Chen, Regehr 2012, "Swarm Testing", ISSTA.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+from typing import Final
+
+from crawld.simweb.site import ValidatorBehavior
+from crawld.store.engine.migrate import migrations
+from crawld.universe.plan import (
+    DAY_S,
+    ClockStep,
+    ControlRequest,
+    DiskFault,
+    DiskPeriod,
+    EndKind,
+    FaultKind,
+    FaultPeriod,
+    HostPlan,
+    LifeEnd,
+    NameEdition,
+    NameFault,
+    PageEvent,
+    PageEventKind,
+    RobotsEdition,
+    UniversePlan,
+)
+
+HOST_DELAYS_S: Final = (5.0, 15.0, 60.0)
+FORBIDDEN: Final = ("", "", "/wiki/B", "/wiki/S", "/wiki/T")
+"""Prefixes that editions of robots.txt disallow; each covers some pages, an empty one none."""
+
+PRIVATE: Final = ("127.0.0.1", "10.0.0.7", "169.254.169.254", "::1")
+"""Addresses that a name rebinds to; nothing may be sent there."""
+
+JOBS: Final = ("allocate", "estimate", "audit", "retention", "search", "replicas", "hints", "dust")
+
+STEPS_S: Final = (-86_400.0, -3_600.0, -2.0, 2.0, 3_600.0, 86_400.0)
+
+
+def draw_plan(seed: int, days: float) -> UniversePlan:
+    """Return the plan of a seed."""
+    rng = random.Random(seed)
+    drawing = _Drawing(rng, days * DAY_S)
+    delay_s = rng.choice(HOST_DELAYS_S)
+    return UniversePlan(
+        seed,
+        days,
+        delay_s,
+        drawing.hosts(),
+        drawing.ends(),
+        disk=drawing.disk(),
+        steps=drawing.steps(),
+        requests=drawing.requests(delay_s),
+        old_schema=rng.randint(1, len(migrations()) - 1) if rng.random() < 0.2 else 0,
+        min_revisit_s=rng.choice((0.0, 60.0, 600.0, 3_600.0)),
+        prune=rng.random() < 0.5,
+    )
+
+
+class _Drawing:
+    """Draws the parts of one plan; each part first draws whether it is there."""
+
+    def __init__(self, rng: random.Random, duration_s: float) -> None:
+        self._rng = rng
+        self._duration_s = duration_s
+        self._kinds = [kind for kind in FaultKind if rng.random() < 0.25]
+        self._has_names = rng.random() < 0.3
+        self._has_events = rng.random() < 0.4
+        self._has_liars = rng.random() < 0.3
+        self._has_replicas = rng.random() < 0.25
+
+    def _time_s(self) -> float:
+        return self._rng.uniform(0.0, self._duration_s)
+
+    def _times_s(self, most: int) -> list[float]:
+        return sorted(self._time_s() for _ in range(self._rng.randint(0, most)))
+
+    def hosts(self) -> tuple[HostPlan, ...]:
+        """Draw the hosts; the second may be a replica of the first."""
+        hosts = [self._host(number) for number in range(self._rng.randint(1, 5))]
+        if self._has_replicas and len(hosts) > 1:
+            first, second = hosts[:2]
+            change_seed = first.change_seed if self._rng.random() < 0.6 else second.change_seed
+            hosts[1] = HostPlan(
+                second.name,
+                second.names,
+                first.pages,
+                first.site_seed,
+                second.robots,
+                second.faults,
+                change_seed=change_seed,
+                changes_per_day=first.changes_per_day,
+                events=second.events,
+            )
+        return tuple(hosts)
+
+    def _host(self, number: int) -> HostPlan:
+        rng = self._rng
+        pages = rng.choice((rng.randint(2, 6), rng.randint(3, 60), rng.randint(60, 150)))
+        robots = tuple(
+            RobotsEdition(from_s, rng.choice(FORBIDDEN), rng.choice((None, None, 10.0, 90.0)))
+            for from_s in (0.0, *self._times_s(rng.choice((0, 0, 1, 3))))
+        )
+        faults = tuple(self._fault(kind) for kind in self._kinds for _ in range(rng.randint(0, 2)))
+        return HostPlan(
+            f"site{number}.test",
+            self._names(number),
+            pages,
+            rng.getrandbits(32),
+            robots,
+            faults,
+            change_seed=rng.getrandbits(32),
+            changes_per_day=rng.choice((0.1, 2.0, 50.0, 500.0)),
+            events=self._events(pages) if self._has_events else (),
+            etag=self._validator(),
+            last_modified=self._validator(),
+            sitemap=rng.random() < 0.4,
+            compress=rng.random() < 0.3,
+        )
+
+    def _validator(self) -> ValidatorBehavior:
+        if self._has_liars:
+            return self._rng.choice(list(ValidatorBehavior))
+        return self._rng.choice((ValidatorBehavior.RIGHT, ValidatorBehavior.ABSENT))
+
+    def _names(self, number: int) -> tuple[NameEdition, ...]:
+        """Draw the answers of name servers; some hosts share an address."""
+        rng = self._rng
+        address = f"93.184.216.{rng.choice((number, 0)) + 10}"
+        editions = [NameEdition(0.0, address)]
+        for from_s in self._times_s(3) if self._has_names else ():
+            other = f"93.184.216.{rng.randint(10, 30)}"
+            editions.append(
+                rng.choice(
+                    (
+                        NameEdition(from_s, other),
+                        NameEdition(from_s, rng.choice(PRIVATE)),
+                        NameEdition(from_s, address, rng.choice(list(NameFault))),
+                        NameEdition(from_s, address),
+                    )
+                )
+            )
+        return tuple(editions)
+
+    def _fault(self, kind: FaultKind) -> FaultPeriod:
+        rng, from_s = self._rng, self._time_s()
+        until_s = from_s + rng.uniform(0.0, self._duration_s / 4)
+        return FaultPeriod(kind, from_s, until_s, rng.uniform(0.1, 1.0), rng.choice((20, 120, 900)))
+
+    def _events(self, pages: int) -> tuple[PageEvent, ...]:
+        rng = self._rng
+        return tuple(
+            PageEvent(rng.choice(list(PageEventKind)), rng.randrange(1, pages), from_s)
+            for from_s in self._times_s(max(2, pages // 3))
+        )
+
+    def ends(self) -> tuple[LifeEnd, ...]:
+        """Draw the ends of lives before the last."""
+        rng = self._rng
+        times_s = sorted(
+            rng.uniform(0.02, 0.98) * self._duration_s for _ in range(rng.choice((0, 1, 2, 4)))
+        )
+        return tuple(
+            LifeEnd(rng.choice(list(EndKind)), at_s, rng.choice((0.0, 1.0, 100.0)))
+            for at_s in times_s
+        )
+
+    def disk(self) -> tuple[DiskPeriod, ...]:
+        """Draw periods of a faulty disk."""
+        rng = self._rng
+        if rng.random() < 0.7:
+            return ()
+        periods = []
+        for from_s in self._times_s(3):
+            until_s = from_s + rng.choice((1.0, 30.0, 600.0))
+            periods.append(DiskPeriod(rng.choice(list(DiskFault)), from_s, until_s))
+        return tuple(periods)
+
+    def steps(self) -> tuple[ClockStep, ...]:
+        """Draw jumps of the wall clock."""
+        times_s = self._times_s(3) if self._rng.random() < 0.25 else []
+        return tuple(ClockStep(at_s, self._rng.choice(STEPS_S)) for at_s in times_s)
+
+    def requests(self, delay_s: float) -> tuple[ControlRequest, ...]:
+        """Draw requests of an operator."""
+        times_s = self._times_s(8) if self._rng.random() < 0.5 else []
+        return tuple(self._request(at_s, delay_s) for at_s in times_s)
+
+    def _request(self, at_s: float, delay_s: float) -> ControlRequest:
+        rng = self._rng
+        host = f"site{rng.randint(0, 4)}.test"
+        everything = json.dumps({})
+        queries = ("/status", "/audits", "/sites", "/hosts", "/pages", "/jobs", "/replicas")
+        return rng.choice(
+            (
+                ControlRequest(at_s, "GET", rng.choice(queries)),
+                ControlRequest(at_s, "GET", f"/why?url=http://{host}/"),
+                ControlRequest(at_s, "POST", "/reload", host_delay_s=rng.choice((5.0, 30.0))),
+                ControlRequest(at_s, "POST", "/pause", everything),
+                ControlRequest(at_s, "POST", "/resume", everything),
+                ControlRequest(at_s, "POST", "/drain"),
+                ControlRequest(at_s, "POST", f"/hosts/{host}/forgive"),
+                ControlRequest(at_s, "POST", f"/jobs/{rng.choice(JOBS)}/run"),
+                ControlRequest(at_s, "POST", "/add", json.dumps({"urls": [f"http://{host}/new"]})),
+            )
+        )

@@ -1,0 +1,230 @@
+"""Checks of the file between two lives: what was answered must be there, and nothing else."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping
+from contextlib import closing
+from dataclasses import dataclass
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any, Final
+
+import apsw
+import trio
+
+from crawld.errors import CrawldError
+from crawld.store.doctor import examine
+from crawld.store.engine.connection import open_connection
+from crawld.store.mirror.rows import TABLES, rows
+from crawld.store.versions.version import read_body
+from crawld.universe.findings import Findings
+from crawld.universe.plan import HostPlan, UniversePlan
+from crawld.universe.simulated_host import MOVED_PREFIX, Answer
+
+LOST_S: Final = 2.0
+"""A visit is committed this long after its answer at the latest; a kill costs no older one."""
+
+SAME_VISIT_S: Final = 60.0
+"""How far the stored time of a visit may be from its request."""
+
+
+NOISE_REVISIONS: Final = 4
+"""A copy is one of the last so many revisions: an edit between the two looks at a new page is taken
+for what changes by itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Answered:
+    asked_s: float
+    sent_s: float
+    url: str
+
+
+class _Served:
+    """What a URL was served with.
+
+    Attributes:
+        revisions: by the digest of a body, the last revision that had it; a page without a change
+            differs in what changes by itself.
+        certain: the revisions that the file must know; a few may have been taken for noise.
+        stored: the last revision that the file was seen to have; -1: none.
+    """
+
+    def __init__(self) -> None:
+        self.revisions: dict[bytes, int] = {}
+        self.certain: list[int] = []
+        self.stored = -1
+        self._recent: list[tuple[float, int]] = []
+
+    def add(self, digest: bytes, revision: int, sent_s: float) -> None:
+        self.revisions[digest] = revision
+        self._recent.append((sent_s, revision))
+
+    def settle(self, until_s: float) -> None:
+        self.certain += [
+            revision
+            for sent_s, revision in self._recent
+            if sent_s < until_s and revision not in self.certain
+        ]
+        self._recent.clear()
+
+
+class FileAudit:
+    """What must be in the file.
+
+    Attributes:
+        visits: stored visits at the last check.
+    """
+
+    def __init__(self, plan: UniversePlan, found: Findings) -> None:
+        self._plan = plan
+        self._found = found
+        self.visits = 0
+        self._asked: Counter[str] = Counter()
+        self._answered: list[_Answered] = []
+        self._served: defaultdict[str, _Served] = defaultdict(_Served)
+        self._checked_version = 0
+
+    def asked(self, host: str, target: str) -> None:
+        """Note a request."""
+        self._asked[_url(host, target)] += 1
+
+    def answered(self, host: HostPlan, target: str, at_s: float, answer: Answer) -> None:
+        """Note a whole answer of a page that was asked for at a time."""
+        url, sent_s = _url(host.name, target), trio.current_time()
+        self._answered.append(_Answered(at_s, sent_s, url))
+        if answer.body is not None:
+            self._served[url].add(_digest(answer.body), answer.revision, sent_s)
+
+    def probed(self, host: str) -> None:
+        """Excuse the last answer of a host: it looked like an error page, and is asked again."""
+        prefix = _url(host, "/")
+        for place in range(len(self._answered) - 1, -1, -1):
+            if self._answered[place].url.startswith(prefix):
+                del self._answered[place]
+                return
+
+    def forget(self, since_s: float) -> None:
+        """Permit that the answers since a time are not in the file."""
+        self._answered = [each for each in self._answered if each.sent_s < since_s]
+        for served in self._served.values():
+            served.settle(since_s)
+
+    def check(self, path: Path) -> None:
+        """Check a file."""
+        at_s = trio.current_time()
+        try:
+            for each in examine(path).findings:
+                self._found.add("file", at_s, f"{each.kind}: {each.text} ({each.count})")
+            with closing(open_connection(path, read_only=True)) as connection:
+                self._check_visits(connection, at_s)
+                self._check_copies(connection, at_s)
+        except (CrawldError, apsw.Error) as error:
+            self._found.add("file", at_s, f"{type(error).__name__}: {error}")
+
+    # --- visits ------------------------------------------------------------------------------
+
+    def _check_visits(self, connection: apsw.Connection, at_s: float) -> None:
+        times: defaultdict[str, list[float]] = defaultdict(list)
+        answered: Counter[str] = Counter()
+        for row in _rows(connection, "visits"):
+            url = _own(row["url"])
+            times[url].append(row["visited_at"])
+            answered[url] += row["status"] is not None
+        self.visits = sum(map(len, times.values()))
+        for found in times.values():
+            found.sort()
+        for each in self._answered:
+            if not self._is_stored(each, times.get(each.url, [])):
+                what = f"{each.url} was answered at {each.asked_s:.3f}"
+                self._found.add("visit_lost", at_s, what)
+        self._answered.clear()
+        for url, count in answered.items():
+            if count > self._asked[url]:
+                what = f"{url}: {count} of {self._asked[url]}"
+                self._found.add("visit_invented", at_s, what)
+        self._check_counts(connection, at_s, {url: len(found) for url, found in times.items()})
+
+    def _is_stored(self, answered: _Answered, times: list[float]) -> bool:
+        """Whether there is a visit about then, by the clock before or after a step at the time."""
+        walls = {
+            self._plan.wall(when_s) - when_s
+            for when_s in (answered.asked_s - SAME_VISIT_S, answered.asked_s + SAME_VISIT_S)
+        }
+        return any(_has_near(times, answered.asked_s + offset) for offset in walls)
+
+    def _check_counts(
+        self, connection: apsw.Connection, at_s: float, visits: Mapping[str, int]
+    ) -> None:
+        counts: Counter[str] = Counter()
+        for row in _rows(connection, "pages"):
+            counts[_own(row["url"])] += row["visit_count"]
+        for url, count in counts.items():
+            if count != visits.get(url, 0):
+                what = f"{url}: {count}, not {visits.get(url, 0)}"
+                self._found.add("visits_miscounted", at_s, what)
+
+    # --- copies ------------------------------------------------------------------------------
+
+    def _check_copies(self, connection: apsw.Connection, at_s: float) -> None:
+        newest: dict[str, tuple[float, int]] = {}
+        for row in _rows(connection, "versions"):
+            url, number = _own(row["url"]), row["version_id"]
+            newest[url] = max(newest.get(url, (0.0, 0)), (row["visited_at"], number))
+            if number > self._checked_version and self._revision(connection, url, number) is None:
+                self._found.add("copy_invented", at_s, f"{url}: version {number} was never served")
+        self._checked_version = max((number for _, number in newest.values()), default=0)
+        if not self._plan.steps:  # else the newest by its time is not the last
+            self._check_newest(connection, at_s, newest)
+
+    def _check_newest(
+        self, connection: apsw.Connection, at_s: float, newest: dict[str, tuple[float, int]]
+    ) -> None:
+        for url, served in self._served.items():
+            if not served.certain:
+                continue
+            if url not in newest:
+                self._found.add("copy_lost", at_s, f"{url} has no copy")
+                continue
+            revision = self._revision(connection, url, newest[url][1])
+            if revision is None:
+                continue  # found above
+            if revision < served.stored:
+                what = f"{url}: revision {revision} after {served.stored}"
+                self._found.add("copy_replaced", at_s, what)
+            elif revision < served.certain[-NOISE_REVISIONS:][0]:
+                what = f"{url}: revision {revision}, served {served.certain[-1]}"
+                self._found.add("copy_old", at_s, what)
+            served.stored = revision
+
+    def _revision(self, connection: apsw.Connection, url: str, version_id: int) -> int | None:
+        """Return which revision a copy is; None: none that was served."""
+        body = read_body(connection, version_id)
+        return None if body is None else self._served[url].revisions.get(_digest(body))
+
+
+def _rows(connection: apsw.Connection, name: str) -> Iterator[dict[str, Any]]:
+    table = TABLES[name]
+    for chunk in rows(connection, table, None):
+        for row in chunk:
+            yield dict(zip(table.columns, row, strict=True))
+
+
+def _url(host: str, target: str) -> str:
+    return _own(f"http://{host}{target}")
+
+
+def _own(url: str) -> str:
+    """Return the first URL of a page that may have moved: the daemon renames such a page."""
+    return url.replace(f".test{MOVED_PREFIX}/", ".test/")
+
+
+def _digest(body: bytes) -> bytes:
+    return blake2b(body, digest_size=16).digest()
+
+
+def _has_near(times: list[float], at: float) -> bool:
+    place = bisect_left(times, at - SAME_VISIT_S)
+    return place < len(times) and times[place] <= at + SAME_VISIT_S

@@ -1,0 +1,341 @@
+"""Lives of the real daemon, one after the other, in one simulated time.
+
+A killed life goes on for the moments in which its tasks are cancelled, but nothing sees it: its
+files were copied before, its connections are cut, and what it logs is dropped.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import time
+import traceback
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+import trio
+
+from crawld.config.load import load
+from crawld.daemon.clock import Clock
+from crawld.daemon.daemon import Daemon
+from crawld.daemon.environment import Environment
+from crawld.daemon.run import run_daemon
+from crawld.daemon.start import Start
+from crawld.errors import OperatorError
+from crawld.marks import marks_path
+from crawld.store.engine import migrate
+from crawld.universe.auditor import Auditor
+from crawld.universe.disk import SimulatedDisk, installed
+from crawld.universe.event_log import EventLog
+from crawld.universe.network import SimulatedNetwork, SimulatedWeb
+from crawld.universe.plan import (
+    DAY_S,
+    START_AT,
+    ControlRequest,
+    DiskFault,
+    EndKind,
+    LifeEnd,
+    UniversePlan,
+)
+from crawld.universe.simulated_host import SimulatedHost
+from crawld.universe.workers import SimulatedWorkers
+
+MEMORY_BYTES: Final = 512 * 1024 * 1024
+"""Named, so that a run does not depend on the memory of the machine."""
+
+MAX_IN_FLIGHT: Final = 32
+"""Named, so that a run does not depend on the limit of open files."""
+
+MEAN_CPU_S: Final = 0.001
+"""Mean CPU time between two looks at it; an analysis seems to overrun its estimate at times."""
+
+CPU_CHECK_S: Final = 60.0
+"""Simulated seconds between two looks at the CPU time."""
+
+RESTART_S: Final = 60.0
+"""Simulated seconds until a daemon that failed is started again, as systemd does."""
+
+
+class Lives:
+    """All lives of one universe.
+
+    Attributes:
+        auditor: watches them.
+        begun: number of lives so far.
+    """
+
+    def __init__(self, plan: UniversePlan, folder: Path, log: EventLog) -> None:
+        self._plan = plan
+        self._folder = folder
+        self._log = log
+        self.auditor = Auditor(plan, log)
+        self.begun = 0
+        self._is_alive = False
+        # One generator for each part of the world: a draw of one moves no draw of another.
+        self._rng = partial(_generator, plan.seed)
+        cpu = _SimulatedCpu(self._rng("cpu"))
+        self._clock = Clock(wall=self._wall, cpu=cpu, is_simulated=True)
+        self._delay_s = plan.host_delay_s
+        self._disk = SimulatedDisk(self._rng("disk"), self._disk_fault)
+        faults = self._rng("faults")
+        web = self._web = SimulatedWeb((), clock=_true_time)
+        for host in plan.hosts:
+            web.add(SimulatedHost(host, self.auditor, faults, lambda: web.address))
+
+    def _wall(self) -> float:
+        return self._plan.wall(trio.current_time())
+
+    def _disk_fault(self) -> DiskFault | None:
+        return self._plan.disk_fault(trio.current_time()) if self._is_alive else None
+
+    async def run(self, cpu_ends_s: float) -> None:
+        """Run all lives; `cpu_ends_s` is the CPU time of the process at which it gives up.
+
+        Raises:
+            OperatorError: the CPU time is used up; in an exception group.
+        """
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self._watch_cpu, cpu_ends_s)
+            await self._run_lives()
+            nursery.cancel_scope.cancel()
+
+    async def _watch_cpu(self, ends_s: float) -> None:
+        """Give up when the process has used so much CPU time."""
+        while True:
+            if time.process_time() >= ends_s:
+                at_days = trio.current_time() / DAY_S
+                raise OperatorError(
+                    f"the CPU time was used up on day {at_days:.3f} of {self._plan.days:g}",
+                    hint="simulate fewer days, or permit more with --max-cpu",
+                )
+            await trio.sleep(CPU_CHECK_S)
+
+    async def _run_lives(self) -> None:
+        path = self._next_path()
+        if self._plan.old_schema:
+            _make_old(path, self._plan.old_schema)
+        last = LifeEnd(EndKind.STOP, self._plan.duration_s, 0.0)
+        for end in (*self._plan.ends, last):
+            path = await self._live_until(path, end)
+            await trio.sleep(end.down_s)
+
+    async def _live_until(self, path: Path, end: LifeEnd) -> Path:
+        """Run daemons, each after the failure of the one before; return the next file."""
+        while True:
+            with installed(self._disk):
+                left = await self._live(path, end)
+            self.auditor.life_ended(trio.current_time())
+            if left is not None:
+                self.auditor.file.check(left)
+                return left
+            await trio.sleep(RESTART_S)
+
+    def daemon_logged(self, level: str, event: str) -> None:
+        """Note what the daemon logs while it is alive."""
+        if self._is_alive:
+            self._log.add("log", level, event)
+            if level in ("error", "critical"):
+                self.auditor.note_error(event)
+
+    async def _live(self, path: Path, end: LifeEnd) -> Path | None:
+        """Run a daemon until the end of its life.
+
+        Returns:
+            The file of the next life; None: the daemon failed.
+        """
+        self._log.add("life", self.begun)
+        self.begun += 1
+        self.auditor.delay_set(self._delay_s)
+        self.auditor.life_began()
+        self._is_alive = True
+        left: Path | None = None
+        async with trio.open_nursery() as servers:
+            network = self._network(servers)
+            life = Life(self._start(path, network), network)
+            try:
+                async with trio.open_nursery() as nursery:
+                    nursery.start_soon(life.run)
+                    nursery.start_soon(self._operate, life)
+                    await trio.sleep_until(end.at_s)
+                    self._log.add(end.kind.value)
+                    self.auditor.check_starved(trio.current_time())
+                    if end.kind is EndKind.STOP:
+                        await life.stop()
+                        left = path
+                    else:
+                        left = self._copy(path, end.kind)
+                        network.cut()
+                    self._is_alive = False
+                    nursery.cancel_scope.cancel()
+            except* Exception as errors:
+                self.auditor.daemon_failed(_first(errors))
+            self._is_alive = False
+            if end.kind is EndKind.STOP and left is not None:
+                self.auditor.left_open(network.left_open(), self._disk.open_files)
+            network.cut()
+        return left
+
+    def _network(self, servers: trio.Nursery) -> SimulatedNetwork:
+        rng = self._rng(f"network {self.begun}")
+        return SimulatedNetwork(self._web, self._plan.hosts, self.auditor, servers, rng, self._log)
+
+    def _start(self, path: Path, network: SimulatedNetwork) -> Start:
+        environment = Environment(
+            clock=self._clock,
+            rng=self._rng(f"daemon {self.begun}"),
+            workers=SimulatedWorkers(self._rng(f"workers {self.begun}")),
+            network=network,
+        )
+        config_path = self._write_config(path)
+        loaded = load(config_path)
+        return Start(
+            config=loaded.config,
+            seeds=loaded.seeds,
+            config_path=config_path,
+            environment=environment,
+        )
+
+    def _write_config(self, path: Path) -> Path:
+        config_path = path.with_suffix(".toml")
+        config_path.write_text(config_text(self._plan, path, self._delay_s))
+        return config_path
+
+    # --- the operator ------------------------------------------------------------------------
+
+    async def _operate(self, life: Life) -> None:
+        """Send the requests of the plan that are due in a life."""
+        for request in self._plan.requests:
+            if request.at_s >= trio.current_time():
+                await trio.sleep_until(request.at_s)
+                await self._request(life, request)
+
+    async def _request(self, life: Life, request: ControlRequest) -> None:
+        control, delay_s = life.network.control, request.host_delay_s
+        if control is None:
+            return
+        if delay_s is not None:
+            if delay_s < self._delay_s:
+                self.auditor.delay_set(delay_s)
+            self._delay_s = delay_s
+            self._write_config(life.start.config.daemon.db)
+        if request.target in ("/pause", "/drain"):
+            self.auditor.pause_set(is_paused=True)
+        elif request.target.endswith("/forgive"):
+            self.auditor.forgiven(request.target.split("/")[2])
+        status, _ = await control.request(request.method, request.target, request.body.encode())
+        self.auditor.control_answered(request.target, status)
+        if status == 200 and delay_s is not None:
+            self.auditor.delay_set(delay_s)
+        if status == 200 and request.target == "/resume":
+            self.auditor.pause_set(is_paused=False)
+
+    # --- files -------------------------------------------------------------------------------
+
+    def _next_path(self) -> Path:
+        folder = self._folder / f"life-{self.begun}"
+        folder.mkdir()
+        return folder / "mirror.db"
+
+    def _copy(self, path: Path, end: EndKind) -> Path:
+        """Copy what a killed process, or a power cut, leaves of its files."""
+        copy = self._next_path()
+        for file in (path, path.with_name(f"{path.name}-wal")):
+            if file.exists():
+                whole = end is EndKind.KILL
+                image = file.read_bytes() if whole else self._disk.power_cut_image(file)
+                copy.with_name(file.name).write_bytes(image)
+        marks = marks_path(path)
+        if end is EndKind.KILL and marks.exists():  # never synced: a power cut may take it
+            marks_path(copy).write_bytes(marks.read_bytes())
+        return copy
+
+
+class Life:
+    """One life of a daemon.
+
+    Attributes:
+        start: what it is started with.
+        network: its own.
+    """
+
+    def __init__(self, start: Start, network: SimulatedNetwork) -> None:
+        self.start = start
+        self.network = network
+        self._daemon: Daemon | None = None
+        self._changed = trio.Event()
+        self._ended = trio.Event()
+
+    async def run(self) -> None:
+        """Run the daemon until it ends."""
+        async with trio.open_nursery() as nursery:
+            self._daemon = await nursery.start(run_daemon, self.start)
+            self._changed.set()
+        self._ended.set()
+
+    async def stop(self) -> None:
+        """Stop the daemon cleanly, once it has started."""
+        await self._changed.wait()
+        assert self._daemon is not None
+        self._daemon.shutdown()
+        await self._ended.wait()
+
+
+class _SimulatedCpu:
+    """The CPU time of the event loop's thread: each look finds that a drawn time has been used."""
+
+    def __init__(self, rng: random.Random) -> None:
+        self._rng = rng
+        self._used_s = 0.0
+
+    def __call__(self) -> float:
+        self._used_s += self._rng.expovariate(1.0 / MEAN_CPU_S)
+        return self._used_s
+
+
+def config_text(plan: UniversePlan, path: Path, host_delay_s: float) -> str:
+    """Return the config file of a life: TOML, whose plain values are those of JSON."""
+    tables: list[tuple[str, dict[str, object]]] = [
+        (
+            "[daemon]",
+            {
+                "db": str(path),
+                "contact": "universe@example.org",
+                "max_memory": MEMORY_BYTES,
+                "max_in_flight": MAX_IN_FLIGHT,
+            },
+        ),
+        ("[politeness]", {"host_delay_s": host_delay_s}),
+        ("[store]", {"min_free_bytes": 0}),
+        ("[schedule]", {"min_revisit_s": plan.min_revisit_s}),
+        ("[replicas]", {"prune": plan.prune}),
+    ]
+    for host in plan.hosts:
+        name, seeds = host.name.partition(".")[0], [f"http://{host.name}/"]
+        tables.append(("[[site]]", {"name": name, "seeds": seeds}))
+    lines = []
+    for title, keys in tables:
+        lines.append(title)
+        lines += [f"{key} = {json.dumps(value)}" for key, value in keys.items()]
+    return "\n".join(lines) + "\n"
+
+
+def _make_old(path: Path, version: int) -> None:
+    """Make a file as an older crawld left it."""
+    migrate.migrate(path, upto=version)
+
+
+def _first(errors: BaseExceptionGroup[Exception]) -> str:
+    error: BaseException = errors
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    place = traceback.extract_tb(error.__traceback__)[-1]
+    return f"{type(error).__name__}: {error} at {Path(place.filename).name}:{place.lineno}"
+
+
+def _true_time() -> float:
+    return START_AT + trio.current_time()
+
+
+def _generator(seed: int, part: str) -> random.Random:
+    return random.Random(f"{seed} {part}")
