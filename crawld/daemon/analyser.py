@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import heapq
 import math
-import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import Final, TypeVar, TypeVarTuple
@@ -35,6 +34,7 @@ from crawld.daemon.analysis_memory import (
     bodies_bytes,
 )
 from crawld.daemon.analysis_time import NOTED_S, AnalysisTime
+from crawld.daemon.clock import thread_cpu_s
 from crawld.daemon.stall_meter import StallMeter
 from crawld.fair_order import FairOrder
 from crawld.marks import NO_MARKS, Marks
@@ -222,7 +222,7 @@ class Analyser:
         marks: Marks = NO_MARKS,
         meter: StallMeter | None = None,
         budget: MemoryBudget | None = None,
-        cpu_time: Callable[[], float] = time.thread_time,
+        cpu_time: Callable[[], float] = thread_cpu_s,
     ) -> None:
         self.memory = AnalysisMemory(budget)
         self.meter = meter or StallMeter()

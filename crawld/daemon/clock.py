@@ -13,20 +13,24 @@ from dataclasses import dataclass
 import trio
 
 
+def thread_cpu_s() -> float:
+    """Return the CPU time of this thread, to which other work of the machine does not add."""
+    return time.thread_time()
+
+
 @dataclass(frozen=True, slots=True)
 class Clock:
     """The wall clock, trio's clock, and the CPU time of this thread.
 
     Attributes:
         wall: returns Unix seconds (UTC).
-        cpu: returns the CPU time of this thread (seconds), to which other work of the machine does
-            not add.
+        cpu: returns the CPU time of this thread (seconds).
         is_simulated: whether trio's clock stands while the event loop works, so that there are no
             stalls to measure.
     """
 
     wall: Callable[[], float] = time.time
-    cpu: Callable[[], float] = time.thread_time
+    cpu: Callable[[], float] = thread_cpu_s
     is_simulated: bool = False
 
     def now(self) -> float:
