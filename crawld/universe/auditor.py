@@ -25,7 +25,7 @@ from crawld.universe.plan import (
     RobotsEdition,
     UniversePlan,
 )
-from crawld.universe.simulated_host import Answer
+from crawld.universe.simulated_host import SentAnswer
 
 ROBOTS_LIFE_S: Final = DAY_S
 """RFC 9309, section 2.4."""
@@ -128,7 +128,7 @@ class Auditor:
             what = f"{where}: robots.txt was not asked for within a day"
             self.found.add("robots_expired", at_s, what)
 
-    def answer_sent(self, plan: HostPlan, request: SimRequest, answer: Answer) -> None:
+    def answer_sent(self, plan: HostPlan, request: SimRequest, answer: SentAnswer) -> None:
         """Note what the daemon was told."""
         at_s, facts = request.at - START_AT, self._hosts[plan.name]
         self._log.add("answer", plan.name, request.target, answer.status)

@@ -27,8 +27,8 @@ from crawld.universe.plan import (
     LifeEnd,
     NameEdition,
     NameFault,
-    PageEvent,
-    PageEventKind,
+    PageFate,
+    PageFateKind,
     RobotsEdition,
     UniversePlan,
 )
@@ -155,10 +155,10 @@ class _Drawing:
         until_s = from_s + rng.uniform(0.0, self._duration_s / 4)
         return FaultPeriod(kind, from_s, until_s, rng.uniform(0.1, 1.0), rng.choice((20, 120, 900)))
 
-    def _events(self, pages: int) -> tuple[PageEvent, ...]:
+    def _events(self, pages: int) -> tuple[PageFate, ...]:
         rng = self._rng
         return tuple(
-            PageEvent(rng.choice(list(PageEventKind)), rng.randrange(1, pages), from_s)
+            PageFate(rng.choice(list(PageFateKind)), rng.randrange(1, pages), from_s)
             for from_s in self._times_s(max(2, pages // 3))
         )
 

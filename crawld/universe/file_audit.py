@@ -21,7 +21,7 @@ from crawld.store.mirror.rows import TABLES, rows
 from crawld.store.versions.version import read_body
 from crawld.universe.findings import Findings
 from crawld.universe.plan import HostPlan, UniversePlan
-from crawld.universe.simulated_host import MOVED_PREFIX, Answer
+from crawld.universe.simulated_host import MOVED_PREFIX, SentAnswer
 
 LOST_S: Final = 2.0
 """A visit is committed this long after its answer at the latest; a kill costs no older one."""
@@ -91,7 +91,7 @@ class FileAudit:
         """Note a request."""
         self._asked[_url(host, target)] += 1
 
-    def answered(self, host: HostPlan, target: str, at_s: float, answer: Answer) -> None:
+    def answered(self, host: HostPlan, target: str, at_s: float, answer: SentAnswer) -> None:
         """Note a whole answer of a page that was asked for at a time."""
         url, sent_s = _url(host.name, target), trio.current_time()
         self._answered.append(_Answered(at_s, sent_s, url))

@@ -74,7 +74,7 @@ class NameFault(StrEnum):
     TIMEOUT = "timeout"
 
 
-class PageEventKind(StrEnum):
+class PageFateKind(StrEnum):
     """What happens to a page: it is deleted, moved to another URL, or back at its own."""
 
     DELETED = "deleted"
@@ -141,10 +141,10 @@ class FaultPeriod:
 
 
 @dataclass(frozen=True, slots=True)
-class PageEvent:
+class PageFate:
     """Something happens to a page, by its number."""
 
-    kind: PageEventKind
+    kind: PageFateKind
     page: int
     from_s: float
 
@@ -169,7 +169,7 @@ class HostPlan:
     faults: tuple[FaultPeriod, ...]
     change_seed: int = 0
     changes_per_day: float = 10.0
-    events: tuple[PageEvent, ...] = ()
+    events: tuple[PageFate, ...] = ()
     etag: ValidatorBehavior = ValidatorBehavior.RIGHT
     last_modified: ValidatorBehavior = ValidatorBehavior.RIGHT
     sitemap: bool = False
@@ -187,10 +187,10 @@ class HostPlan:
         """Return the periods that a time lies in."""
         return [fault for fault in self.faults if fault.from_s <= at_s < fault.until_s]
 
-    def page_event(self, page: int, at_s: float) -> PageEventKind | None:
+    def page_event(self, page: int, at_s: float) -> PageFateKind | None:
         """Return what has happened to a page last; None: nothing, or it is back."""
         kinds = [each.kind for each in self.events if each.page == page and each.from_s <= at_s]
-        return kinds[-1] if kinds and kinds[-1] is not PageEventKind.RESTORED else None
+        return kinds[-1] if kinds and kinds[-1] is not PageFateKind.RESTORED else None
 
     def is_honest(self) -> bool:
         """Whether its validators tell when a page has changed."""

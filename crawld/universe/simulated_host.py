@@ -30,7 +30,7 @@ from crawld.universe.plan import (
     FaultKind,
     FaultPeriod,
     HostPlan,
-    PageEventKind,
+    PageFateKind,
     RobotsEdition,
 )
 
@@ -58,7 +58,7 @@ USELESS: Final = (FaultKind.LENGTH, FaultKind.GZIP, FaultKind.JUNK)
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class SentAnswer:
     """An answer whose last byte was sent.
 
     Attributes:
@@ -84,7 +84,7 @@ class Witness(Protocol):
     def request_arrived(self, plan: HostPlan, request: SimRequest, address: str) -> None:
         """Note a request before it is answered, and the address it was sent to."""
 
-    def answer_sent(self, plan: HostPlan, request: SimRequest, answer: Answer) -> None:
+    def answer_sent(self, plan: HostPlan, request: SimRequest, answer: SentAnswer) -> None:
         """Note an answer whose last byte was sent."""
 
 
@@ -126,7 +126,7 @@ class SimulatedHost:
         return self._site.revision(page, START_AT + at_s)
 
     def handle(self, request: SimRequest) -> SimResponse:
-        """Answer a request, unless it meets a fault."""
+        """SentAnswer a request, unless it meets a fault."""
         self._witness.request_arrived(self.plan, request, self._address())
         at_s = request.at - START_AT
         robots = self.plan.robots_at(at_s)
@@ -136,14 +136,14 @@ class SimulatedHost:
             response, answer = self._respond(request, robots)
         elif period.kind in (FaultKind.BUSY, FaultKind.TOO_MANY):
             response = _busy(period)(request, self._site.handle)
-            answer = Answer(response.status, robots, period.retry_after_s)
+            answer = SentAnswer(response.status, robots, period.retry_after_s)
         else:
             response, answer = self._faulty(request, period.kind, robots)
         return replace(response, wire=self._sent(request, response, answer))
 
     def _faulty(
         self, request: SimRequest, kind: FaultKind, robots: RobotsEdition
-    ) -> tuple[SimResponse, Answer]:
+    ) -> tuple[SimResponse, SentAnswer]:
         right, answer = self._respond(request, robots)
         if kind is FaultKind.RESET_AT_BYTE:
             wire = right.to_bytes()
@@ -154,33 +154,37 @@ class SimulatedHost:
             # It has no body to stop in.
             response = _FAULTS[FaultKind.STALL](request, lambda _: right)
         if kind in USELESS:
-            return response, Answer(0, robots)
+            return response, SentAnswer(0, robots)
         same = response.status == right.status
-        return response, answer if same else Answer(response.status, robots)
+        return response, answer if same else SentAnswer(response.status, robots)
 
-    def _respond(self, request: SimRequest, robots: RobotsEdition) -> tuple[SimResponse, Answer]:
+    def _respond(
+        self, request: SimRequest, robots: RobotsEdition
+    ) -> tuple[SimResponse, SentAnswer]:
         path, at_s = request.path, request.at - START_AT
         moved = path.startswith(f"{MOVED_PREFIX}/")
         page = self._site.page_of(path.removeprefix(MOVED_PREFIX) if moved else path)
         if page is None:
             response = self._site.handle(request)
             body = _body(response) if response.status == 200 else None
-            return response, Answer(response.status, robots, None, body)
+            return response, SentAnswer(response.status, robots, None, body)
         happened = self.plan.page_event(page, at_s)
-        if happened is PageEventKind.DELETED or moved != (happened is PageEventKind.MOVED):
-            response = _absent(request, path, is_moved=happened is PageEventKind.MOVED)
-            return response, Answer(response.status, robots)
+        if happened is PageFateKind.DELETED or moved != (happened is PageFateKind.MOVED):
+            response = _absent(request, path, is_moved=happened is PageFateKind.MOVED)
+            return response, SentAnswer(response.status, robots)
         response = self._site.handle(replace(request, target=path.removeprefix(MOVED_PREFIX)))
         body = _body(response) if response.status == 200 else None
         revision = self._site.revision(page, request.at)
-        return response, Answer(response.status, robots, None, body, page, revision)
+        return response, SentAnswer(response.status, robots, None, body, page, revision)
 
     def _fault(self, at_s: float) -> FaultPeriod | None:
         periods = [each for each in self.plan.faults_at(at_s) if each.kind not in CONNECTING]
         met = [each for each in periods if self._rng.random() < each.share]
         return met[0] if met else None
 
-    def _sent(self, request: SimRequest, response: SimResponse, answer: Answer) -> Iterator[Step]:
+    def _sent(
+        self, request: SimRequest, response: SimResponse, answer: SentAnswer
+    ) -> Iterator[Step]:
         wire = response.wire
         steps: Iterable[Step] = (wire,) if isinstance(wire, bytes) else wire
         for step in steps:
@@ -196,7 +200,7 @@ def _busy(period: FaultPeriod) -> Fault:
 
 
 def _absent(request: SimRequest, path: str, *, is_moved: bool) -> SimResponse:
-    """Answer for a page that is not at the path asked for."""
+    """SentAnswer for a page that is not at the path asked for."""
     if not is_moved:
         return build_error_response(request, 404)
     return build_response(request, 301, extra=f"Location: {MOVED_PREFIX}{path}\r\n")

@@ -18,7 +18,7 @@ from crawld.universe.plan import (
     RobotsEdition,
     UniversePlan,
 )
-from crawld.universe.simulated_host import Answer
+from crawld.universe.simulated_host import SentAnswer
 
 OPEN = RobotsEdition(0.0, "", None)
 SLOW = RobotsEdition(0.0, "/b", 30.0)
@@ -40,7 +40,7 @@ class Case:
         request = SimRequest("GET", target, {}, host.name, "", START_AT + at_s, 0)
         self.auditor.request_arrived(host, request, "192.0.2.9")
         if status:
-            answer = Answer(status, robots, retry_after_s, b"text", 1)
+            answer = SentAnswer(status, robots, retry_after_s, b"text", 1)
             self.auditor.answer_sent(host, request, answer)
 
     def broken(self):
