@@ -306,6 +306,7 @@ def test_parts_of_a_wiki_may_have_the_same_seed(write):
     ("first", "second", "what"),
     [
         ("wiki_titles = ['A b', 'C']", "wiki_titles = ['A_b']", "the title 'A b'"),
+        ("wiki_titles = ['A b', 'C']", "titles_file = 'list.txt'", "the title 'A b'"),
         ("wiki_titles = ['Help:A']", "wiki_prefixes = ['Help:']", "the title 'Help:A'"),
         ("wiki_categories = ['X']", "wiki_categories = ['Y', 'X']", "the category 'X'"),
         ("wiki_prefixes = ['He']", "wiki_prefixes = ['Help:']", "the prefix 'Help:'"),
@@ -318,6 +319,7 @@ def test_parts_of_a_wiki_may_have_the_same_seed(write):
 def test_titles_that_two_sites_name_with_other_rules_are_a_warning(
     write, first, second, what, rules
 ):
+    write("Z\nA_b\n", "list.txt")
     text = f"{SITE}api = true\n{first}\n"
     text += f"[[site]]\nname = 't'\nseeds = ['https://a.example/t']\napi = true\n{second}\n"
     text += "keep_versions = 3\n" if rules else ""
@@ -325,6 +327,12 @@ def test_titles_that_two_sites_name_with_other_rules_are_a_warning(
     named = [each for each in warnings if 'site "t" and site "s" both name' in each]
     assert len(named) == (what is not None and (bool(rules) or "max_depth" in second))
     assert all(what in each for each in named)
+
+
+def test_titles_of_a_file_that_is_missing_are_compared_with_no_other_site(write):
+    text = f"{SITE}api = true\ntitles_file = 'none.txt'\nkeep_versions = 3\n"
+    text += "[[site]]\nname = 't'\nseeds = ['https://a.example/t']\napi = true\n"
+    assert "none.txt" in refusal(write(text + "wiki_titles = ['A']\n"))
 
 
 def test_titles_of_no_wiki_are_warnings(write):
