@@ -228,11 +228,22 @@ def pages(
     state: Annotated[
         PageState | None, typer.Option(help="Only pages in this state.", show_default=False)
     ] = None,
+    class_days: Annotated[
+        float | None,
+        typer.Option(
+            "--class", help="Only pages that change about every so many days.", show_default=False
+        ),
+    ] = None,
     after: Annotated[int, typer.Option(min=0, help="Start after this page number.")] = 0,
     limit: Limit = 100,
 ) -> None:
-    """List pages, filtered by site, host or state."""
-    asked = {"site": site, "host": host, "state": state and state.value}
+    """List pages, filtered by site, host, state or class of change rates."""
+    asked = {
+        "site": site,
+        "host": host,
+        "state": state and state.value,
+        "class_days": class_days,
+    }
     response = session.client.get("/pages", **asked, after=after, limit=limit)
     session.show(response, functools.partial(tables.pages_table, now=time.time()))
 

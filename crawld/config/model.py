@@ -26,6 +26,7 @@ from crawld.config.values import (
     ByteRate,
     Contact,
     Count,
+    Days,
     FilePath,
     HostName,
     HostPattern,
@@ -253,6 +254,12 @@ class ScheduleConfig(ConfigTable):
         3_600.0,
         "Shortest time between two visits of one page; hints from a reliable source override it.",
         restart=True,
+    )
+    rate_classes_days: tuple[Days, ...] = key(
+        (),
+        "Mean times between changes of the classes that crawlctl page and crawlctl pages --class "
+        "show; empty: 1/24, 1/4, 1, 3, 10, 30, 100 and 365.",
+        unit="days",
     )
     policy: PolicyName = key(
         "index",

@@ -17,7 +17,13 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
+import numpy.typing as npt
+
 from crawld.core.change.rate import LEAST_COUNT, RateEvidence
+from crawld.core.change.record import Records
+
+Floats = npt.NDArray[np.float64]
 
 DAY_S = 86_400.0
 _TINY = 1e-300
@@ -42,16 +48,37 @@ class RateClasses:
 
         Visits that saw a change count as if their intervals were equal, as in `rate.posterior`.
         """
-        return self._normalized([self._log_likelihood(evidence, t) for t in self.mean_intervals_s])
+        one = (
+            evidence.exact_changes,
+            evidence.exact_exposure_s + evidence.unchanged_s,
+            evidence.changed,
+            evidence.changed_s,
+        )
+        (weights,) = self._log_weights(*(np.array([value]) for value in one)).tolist()
+        return list(weights)
 
-    @staticmethod
-    def _log_likelihood(evidence: RateEvidence, mean_s: float) -> float:
-        exposure_s = evidence.exact_exposure_s + evidence.unchanged_s
-        found = -evidence.exact_changes * math.log(mean_s) - exposure_s / mean_s
-        if evidence.changed > LEAST_COUNT:
-            interval_s = evidence.changed_s / evidence.changed
-            found += evidence.changed * math.log(max(-math.expm1(-interval_s / mean_s), _TINY))
-        return found
+    def dominant_days(self, records: Records) -> list[float | None]:
+        """Return the mean interval in days of the class that dominates each page, or None."""
+        names = ("exact_exposure_s", "exact_changes", "changed", "changed_s", "unchanged_s")
+        exposure_s, exact, changed, changed_s, unchanged_s = (
+            records[name].astype(np.float64) for name in names
+        )
+        rows = self._log_weights(exact, exposure_s + unchanged_s, changed, changed_s).tolist()
+        known = (self.dominant(row) for row in rows)
+        return [None if at is None else self.mean_intervals_s[at] / DAY_S for at in known]
+
+    def _log_weights(
+        self, exact: Floats, exposure_s: Floats, changed: Floats, changed_s: Floats
+    ) -> Floats:
+        """Return the log weights of pages, shape (pages, classes), the largest of each 0."""
+        mean_s = np.array(self.mean_intervals_s)
+        interval_s = np.divide(
+            changed_s, changed, out=np.zeros_like(changed), where=changed > LEAST_COUNT
+        )
+        hits = np.maximum(-np.expm1(-interval_s[:, None] / mean_s), _TINY)
+        found = np.where(changed[:, None] > LEAST_COUNT, changed[:, None] * np.log(hits), 0.0)
+        found -= exact[:, None] * np.log(mean_s) + exposure_s[:, None] / mean_s
+        return np.asarray(found - found.max(axis=1, keepdims=True))
 
     def probabilities(self, weights: Sequence[float]) -> list[float]:
         """Return the probability of each class, in class order; they sum to 1."""
@@ -87,11 +114,6 @@ class RateClasses:
             first, last = (first - 1, last) if before > after else (first, last + 1)
             held += max(before, after)
         return first, last
-
-    @staticmethod
-    def _normalized(weights: list[float]) -> list[float]:
-        top = max(weights)
-        return [weight - top for weight in weights]
 
 
 PAGE_CLASSES = RateClasses(

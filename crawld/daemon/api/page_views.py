@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from crawld.config.model import Config
+from crawld.core.change.classes import DAY_S, PAGE_CLASSES, RateClasses
 from crawld.core.change.model import PageModel
 from crawld.core.content.volatile import VolatileRules
 from crawld.core.page import PageState
@@ -56,7 +58,15 @@ def next_visit(daemon: Daemon, record: PageRecord) -> NextVisit:
     return NextVisit(now, f"the policy {policy} selects among the pages of its host{hinted}")
 
 
-def model_status(record: PageRecord, now: float) -> status.ModelStatus | None:
+def rate_classes(config: Config) -> RateClasses:
+    """Return the classes of change rates in force."""
+    days = config.schedule.rate_classes_days
+    return RateClasses(tuple(sorted(each * DAY_S for each in set(days)))) if days else PAGE_CLASSES
+
+
+def model_status(
+    record: PageRecord, now: float, classes: RateClasses = PAGE_CLASSES
+) -> status.ModelStatus | None:
     """Return the change model of a page in words; None if it has none."""
     if record.model is None:
         return None
@@ -65,7 +75,7 @@ def model_status(record: PageRecord, now: float) -> status.ModelStatus | None:
     except ValueError:
         return None
     known = {"text": change_words(model), "has_evidence": has_evidence(model)}
-    return status.ModelStatus.model_validate(model.explain(now) | known)
+    return status.ModelStatus.model_validate(model.explain(now, classes) | known)
 
 
 async def noise_status(daemon: Daemon, record: PageRecord) -> status.NoiseStatus:

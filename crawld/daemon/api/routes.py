@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from fastapi import APIRouter, BackgroundTasks
+from typing import Annotated
+
+from fastapi import APIRouter, BackgroundTasks, Query
 
 from crawld.core.display import delay_text
 from crawld.core.page import Outcome, PageState
@@ -16,6 +18,7 @@ from crawld.daemon.api.hints import hint_routes
 from crawld.daemon.api.history import history_routes, version_detail
 from crawld.daemon.api.lookup import known_host, known_page
 from crawld.daemon.api.notify import notify_routes
+from crawld.daemon.api.page_classes import PageFilter, pages_of_class
 from crawld.daemon.api.parameters import RESPONSES, After, Limit
 from crawld.daemon.api.quarantine import quarantine_routes
 from crawld.daemon.api.replicas import replica_routes
@@ -36,7 +39,6 @@ from crawld.daemon.api.wiki_views import wiki_statuses
 from crawld.daemon.daemon import Daemon
 from crawld.store import visit as visit_rows
 from crawld.store.frontier import host as host_rows
-from crawld.store.frontier import page as page_rows
 from crawld.store.frontier import page_share
 from crawld.store.frontier import site as site_rows
 
@@ -114,20 +116,20 @@ def _pages(router: APIRouter, daemon: Daemon) -> None:
         site: str | None = None,
         host: str | None = None,
         state: PageState | None = None,
+        class_days: Annotated[float | None, Query(gt=0)] = None,
         after: After = 0,
         limit: Limit = 100,
     ) -> list[schemas.PageStatus]:
-        """Pages of a site, a host or a state, from the one after `after`."""
-        site_id = None if site is None else daemon.site_registry.by_name(site).site_id
-        host_id = None if host is None else (await known_host(daemon, host)).host_id
-        rows = await daemon.database.read(
-            page_rows.list_pages,
-            site_id=site_id,
-            host_id=host_id,
-            state=state,
-            after=after,
-            limit=limit,
+        """Pages of a site, a host, a state or a rate class, from the one after `after`."""
+        wanted = PageFilter(
+            None if site is None else daemon.site_registry.by_name(site).site_id,
+            None if host is None else (await known_host(daemon, host)).host_id,
+            state,
         )
+        if class_days is None:
+            rows = await daemon.database.read(wanted.list, after, limit)
+        else:
+            rows = await pages_of_class(daemon, class_days, wanted, after=after, limit=limit)
         names = schemas.PageStatus.model_fields
         return [schemas.PageStatus(**{name: getattr(row, name) for name in names}) for row in rows]
 

@@ -167,7 +167,9 @@ async def page_detail(daemon: Daemon, record: PageRecord) -> status.PageDetail:
         **{name: getattr(record, name) for name in names},
         next_visit_at=next_visit.at,
         next_visit_why=next_visit.why,
-        model=page_views.model_status(record, daemon.clock.now()),
+        model=page_views.model_status(
+            record, daemon.clock.now(), page_views.rate_classes(daemon.config)
+        ),
         noise=await page_views.noise_status(daemon, record),
         validators=page_views.validator_status(record),
         memberships=await wiki_views.memberships(daemon, record),
