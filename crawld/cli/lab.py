@@ -15,6 +15,7 @@ from crawld.cli.lab_dust import dust
 from crawld.cli.lab_fit import fit
 from crawld.cli.lab_output import progress, write_json
 from crawld.cli.lab_replicas import prune, replicas
+from crawld.cli.lab_theory import classes, curve, modes
 from crawld.cli.lab_universe import universe
 from crawld.cli.output import with_exit_code
 from crawld.errors import OperatorError
@@ -32,6 +33,9 @@ app.command()(replicas)
 app.command()(prune)
 app.command()(dust)
 app.command()(universe)
+app.command()(modes)
+app.command()(curve)
+app.command()(classes)
 
 _UNITS_S = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0, "w": 7 * 86_400.0, "y": 365 * 86_400.0}
 

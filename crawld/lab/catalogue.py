@@ -80,19 +80,49 @@ EXPERIMENTS: Final = (
         {"--pages": "20"},
         ("family", "log_likelihood_per_interval", "aic_above_best", "pages_best"),
     ),
+    Experiment(
+        "curve",
+        "Best revisit frequency over the change rate",
+        "Cho and Garcia-Molina (2003), table 2: 1.15, 1.36, 1.35, 1.14, 0; Oslo, figure 4.2",
+        ("curve", "--json", "{json}", "--plot", "{plot}"),
+        {},
+        ("changes", "rate_per_day", "published", "visits_per_day"),
+    ),
+    *(
+        Experiment(
+            name,
+            f"Steady and batch crawling, in place and shadowing, {of}",
+            "Cho and Garcia-Molina (2000), table 2: .88, .77, .88, .86",
+            ("modes", *options, "--json", "{json}"),
+            {},
+            ("mode", "published", "closed_form", "freshness"),
+        )
+        for name, of, options in (
+            ("modes", "Poisson pages", ()),
+            ("modes-recorded", "recorded pages", ("--histories", "{histories}")),
+        )
+    ),
+    Experiment(
+        "classes",
+        "What classes and Gamma priors tell of pages without a history",
+        "Oslo, section 4.8: rate classes",
+        ("classes", "--histories", "{histories}", "--json", "{json}"),
+        {},
+        ("prior", "after_days", "changed", "log_score"),
+    ),
     _simulation(
         "hot",
         "Policies on pages with at least 300 changes in the year",
         "PUC-Rio: MERGE within .4 points of UNPOLITE",
-        ("--policies", f"{_SEVEN},greedy-printed", *_HOT),
+        ("--policies", f"{_SEVEN},greedy-printed,merge-past", *_HOT),
         {"--budget": "0.346"},
     ),
     _simulation(
         "all",
         "Policies on pages with at least 10 changes in the year",
         "PUC-Rio: MERGE 10.3 points above GREEDY",
-        ("--policies", _SEVEN, *_ALL),
-        {"--budget": "0.1", "--policies": "uniform,random,proportional,merge,delayed,index"},
+        ("--policies", f"{_SEVEN},merge-past", *_ALL),
+        {"--budget": "0.1", "--policies": "uniform,random,proportional,merge-past,merge,index"},
     ),
     _simulation(
         "hindsight",

@@ -59,13 +59,20 @@ class RateClasses:
 
     def dominant_days(self, records: Records) -> list[float | None]:
         """Return the mean interval in days of the class that dominates each page, or None."""
+        known = (self.dominant(row) for row in self._weights_of(records).tolist())
+        return [None if at is None else self.mean_intervals_s[at] / DAY_S for at in known]
+
+    def shares(self, records: Records) -> Floats:
+        """Return the expected share of pages in each class."""
+        masses = np.exp(self._weights_of(records))
+        return np.asarray((masses / masses.sum(axis=1, keepdims=True)).mean(axis=0))
+
+    def _weights_of(self, records: Records) -> Floats:
         names = ("exact_exposure_s", "exact_changes", "changed", "changed_s", "unchanged_s")
         exposure_s, exact, changed, changed_s, unchanged_s = (
             records[name].astype(np.float64) for name in names
         )
-        rows = self._log_weights(exact, exposure_s + unchanged_s, changed, changed_s).tolist()
-        known = (self.dominant(row) for row in rows)
-        return [None if at is None else self.mean_intervals_s[at] / DAY_S for at in known]
+        return self._log_weights(exact, exposure_s + unchanged_s, changed, changed_s)
 
     def _log_weights(
         self, exact: Floats, exposure_s: Floats, changed: Floats, changed_s: Floats

@@ -14,6 +14,7 @@ The least frequencies are ours.
 from __future__ import annotations
 
 import heapq
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -28,6 +29,9 @@ Pages = NDArray[np.int64]
 _PRICE_STEPS = 60
 _PRICE_TOLERANCE = 1e-8
 """Relative error of the bandwidth at which the search for the price ends."""
+
+_NO_VISIT = 1e-9
+"""Visits relative to the bandwidth that count as none."""
 
 _INTERVAL_STEPS = 14
 _INTERVAL_TOLERANCE = 1e-12
@@ -96,24 +100,29 @@ def _bracket(at: Callable[[float], Floats], bandwidth: float, high: float) -> tu
         at: gives the frequencies at the logarithm of a price.
         high: logarithm of a price at which no page gets more than its least frequency.
     """
+
     # The interval is at most the last edge and the value grows from 0, so that ln μ is bracketed.
-    low, under = high - 1.0, float(at(high).sum()) - bandwidth
-    while (over := float(at(low).sum()) - bandwidth) < 0:
+    def excess(log_price: float) -> float:
+        """Return the logarithm of the visits relative to the bandwidth: nearly linear in ln μ."""
+        return math.log(max(float(at(log_price).sum()) / bandwidth, _NO_VISIT))
+
+    low, under = high - 1.0, math.log(_NO_VISIT)
+    while (over := excess(low)) < 0:
         high, under = low, over
         low -= 4.0
-    if over <= _PRICE_TOLERANCE * bandwidth:
-        return low, low
-    halves = False
+    halves = True
     for _ in range(_PRICE_STEPS):
+        if over <= _PRICE_TOLERANCE:
+            return low, low
         width = high - low
         middle = low + width * (0.5 if halves else over / (over - under))
-        excess = float(at(middle).sum()) - bandwidth
-        if abs(excess) <= _PRICE_TOLERANCE * bandwidth:
-            return middle, middle
-        if excess > 0:
-            low, over = middle, excess
+        found = excess(middle)
+        if found > 0:
+            low, over = middle, found
         else:
-            high, under = middle, excess
+            high, under = middle, found
+        if -under <= _PRICE_TOLERANCE:
+            return high, high
         halves = high - low > 0.5 * width  # false position stays on one side of a jump
     return low, high
 
