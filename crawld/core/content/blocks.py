@@ -34,12 +34,12 @@ import numpy as np
 from xxhash import xxh3_64_intdigest
 
 from crawld.core.content.tags import (
-    TARGET,
     TARGET_END,
     TARGET_START,
     Mark,
     resolve_entities,
     split_markup,
+    without_targets,
 )
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ class Blocks:
 
     def visible_text(self) -> str:
         """Return the visible text, one line for each block."""
-        return resolve_entities(TARGET.sub("", "\n".join(self.texts)))
+        return resolve_entities(without_targets("\n".join(self.texts)))
 
 
 _PRE = "pre: "

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from crawld.core.content.blocks import Blocks
-from crawld.core.content.tags import TARGET, resolve_entities
+from crawld.core.content.tags import TARGET, resolve_entities, without_targets
 
 MAX_TEXT = 500_000
 """Characters indexed of one page."""
@@ -68,6 +68,8 @@ def _plain_text(block: str, most: int) -> str:
     """Return at least the first `most` characters of the text of a block."""
     kind = _KIND.match(block)
     start = end = kind.end() if kind else 0
+    if len(block) <= most:
+        return resolve_entities(without_targets(block[start:]))
     pieces: list[str] = []
     left = _ENTITY_CHARACTERS * most
     for target in TARGET.finditer(block, start):
@@ -87,7 +89,7 @@ def separate_characters(text: str) -> str:
     >>> separate_characters("SQLite数据库")
     'SQLite 数  据  库 '
     """
-    return _CHARACTER.sub(r" \g<0> ", text)
+    return text if text.isascii() else _CHARACTER.sub(r" \g<0> ", text)
 
 
 def parse_query(text: str) -> Query:

@@ -239,6 +239,23 @@ def _balanced(codes: list[int], closing: list[bool], index: int) -> int:
     return len(codes)
 
 
+def without_targets(text: str) -> str:
+    """Return a text without its targets: `TARGET.sub("", text)`, in a tenth of its time.
+
+    >>> without_targets(f"a {TARGET_START}/b{TARGET_END}c")
+    'a c'
+    """
+    if TARGET_START not in text:
+        return text
+    before, *parts = text.split(TARGET_START)
+    kept = [before]
+    for part in parts:
+        target, end, after = part.partition(TARGET_END)
+        # A target of several lines may be cut within preformatted text.
+        kept.append(after if end else TARGET_START + target)
+    return "".join(kept)
+
+
 def resolve_entities(text: str) -> str:
     """Return text with the three entities that Lexbor writes resolved."""
     if "&" in text:

@@ -4,6 +4,8 @@ import sys
 from collections import Counter
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from crawld.core.content.blocks import (
     MAX_BLOCKS,
@@ -14,7 +16,13 @@ from crawld.core.content.blocks import (
     link_target,
 )
 from crawld.core.content.html import parse
-from crawld.core.content.tags import TARGET_END, TARGET_START, split_markup
+from crawld.core.content.tags import (
+    TARGET,
+    TARGET_END,
+    TARGET_START,
+    split_markup,
+    without_targets,
+)
 
 
 def blocks(html: str) -> Blocks:
@@ -153,3 +161,8 @@ def test_a_missing_end_tag_is_searched_for_once():
     assert "end" in found.texts
     # Otherwise a page of a few megabytes would take hours.
     assert calls["find"] == 3
+
+
+@given(st.text(f"ab \n{TARGET_START}{TARGET_END}", max_size=30))
+def test_targets_are_removed_as_their_pattern_says(text):
+    assert without_targets(text) == TARGET.sub("", text)
