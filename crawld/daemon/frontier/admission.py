@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import Generic, TypeVar
 
 from crawld.core.robots import Robots
 from crawld.core.traps import detect_trap
@@ -23,6 +24,10 @@ from crawld.store.frontier.refusal import Refusal
 
 GENERATION = 150_000
 """URLs remembered in the younger of the two generations."""
+
+NAMED_AGAIN = 16_384
+"""URLs in the younger generation of those that are skipped without computing their key: links that
+all pages of a site have. 2 MB, beside the texts, which the caller's cache of links holds too."""
 
 MAX_HOSTS_PER_PAGE = 200
 """Hosts of which one visit may add URLs: a page of made-up subdomains names 10,000, each of which
@@ -51,26 +56,29 @@ KnownRobots = Callable[[str], Robots | None]
 """Returns the robots.txt rules of an origin if they are in memory."""
 
 
-class RecentUrls:
+Key = TypeVar("Key", int, tuple[int, str])
+
+
+class RecentUrls(Generic[Key]):
     """A bounded set of recent keys, in two generations."""
 
     __slots__ = ("_generation", "_old", "_young")
 
     def __init__(self, generation: int = GENERATION) -> None:
         self._generation = generation
-        self._young: set[int] = set()
-        self._old: set[int] = set()
+        self._young: set[Key] = set()
+        self._old: set[Key] = set()
 
-    def __contains__(self, key: int) -> bool:
+    def __contains__(self, key: Key) -> bool:
         return key in self._young or key in self._old
 
-    def add(self, key: int) -> None:
+    def add(self, key: Key) -> None:
         """Add a key; the older generation is dropped when the younger is full."""
         self._young.add(key)
         if len(self._young) >= self._generation:
             self._old, self._young = self._young, set()
 
-    def discard(self, key: int) -> None:
+    def discard(self, key: Key) -> None:
         """Forget a key."""
         self._young.discard(key)
         self._old.discard(key)
@@ -124,14 +132,14 @@ class Admission:
         self._wikis = wikis or WikiScope()
         self.dust = DustRules()
         self._growth = growth or UrlGrowth()
-        self._recent = RecentUrls()
-        self._refused_requisites = RecentUrls()
+        self.forget()
 
     def forget(self) -> None:
         """Forget all decisions: scopes or robots rules have changed."""
         # New objects: an admission under way adds its decisions, by the old rules, to the old ones.
-        self._recent = RecentUrls()
-        self._refused_requisites = RecentUrls()
+        self._recent = RecentUrls[int]()
+        self._named_again = RecentUrls[tuple[int, str]](NAMED_AGAIN)
+        self._refused_requisites = RecentUrls[int]()
 
     async def admit(
         self, site: ActiveSite, urls: Sequence[str], source: Referrer, now: float
@@ -143,16 +151,21 @@ class Admission:
             urls: canonical URLs.
             source: the page that names them.
         """
-        admitted, recent = Admitted(), self._recent
+        admitted, recent, named_again = Admitted(), self._recent, self._named_again
         slices = LoopSlices()
         # A URL too deep here may be admitted from a page nearer to the seeds.
         too_deep = source.depth + 1 << DEPTH_SHIFT
         for part in parts_of(urls):
             for url in site.spelled(part):
+                name = site.site_id, url
+                # Seeds are few, and are judged even if a page has named them.
+                if name in named_again and not source.seed:
+                    continue
                 hashed = url_hash(url)
                 key = hashed ^ site.site_id
-                # Seeds are few, and are judged even if a page has named them.
                 if (key in recent or key ^ too_deep in recent) and not source.seed:
+                    if key in recent:
+                        named_again.add(name)
                     continue
                 reason = self._judge(site, url, hashed, source, now, admitted)
                 if reason not in _PASSING:
@@ -231,6 +244,7 @@ class Admission:
         """Let URLs be admitted again that will not be stored: their visit is not recorded."""
         for each in admitted.found:
             self._recent.discard(each.url_hash ^ each.site_id)
+            self._named_again.discard((each.site_id, each.url))
 
     async def admit_requisites(
         self, site: ActiveSite, urls: Sequence[str], source: Referrer, now: float

@@ -15,8 +15,9 @@ from crawld.core.content.documents import FEED_TYPES, PDF
 from crawld.core.content.feed_blocks import feed_title
 from crawld.core.content.parse_limits import MAX_PARSE_BYTES
 from crawld.core.content.requisites import page_requisites, stylesheet_requisites
+from crawld.core.link_cache import LINKS
 from crawld.core.robots import parse_robots_tags
-from crawld.core.url import canonicalize, resolve, split_url
+from crawld.core.url import canonicalize, split_url
 from crawld.errors import InvalidUrlError
 from crawld.net.exchange import PREFIX_BYTES, FetchResponse
 from crawld.pdf_text import PdfText
@@ -89,7 +90,7 @@ def needed_by(
         hrefs = dict.fromkeys(stylesheet_requisites(text))
     else:
         return []
-    return resolve(content.base or url, islice(hrefs, most))
+    return LINKS.resolve(content.base or url, islice(hrefs, most))
 
 
 def content_of(url: str, response: FetchResponse, analysis: Analysis) -> PageContent:
@@ -133,7 +134,7 @@ def _of_page(
         content_type,
         charset=charset,
         title=page.title or None,
-        urls=resolve(base or url, followed),
+        urls=LINKS.resolve(base or url, followed),
         noarchive=tags.noarchive or "noarchive" in page.robots,
         base=base,
         shows_url=_shown_by(page, url),

@@ -156,6 +156,35 @@ async def test_the_fields_of_an_admitted_url(admission):
     assert (page.importance, news.importance) == (1.0, 3.0)
 
 
+async def test_a_link_that_every_page_names_is_admitted_again_after_it_was_taken_back(admission):
+    site = make_site(seeds=[HOME])
+    urls = [HOME + "page"]
+    source = Referrer(7, 1)
+    first = await admission.admit(site, urls, source, NOW)
+    for _ in range(3):
+        assert not (await admission.admit(site, urls, source, NOW)).found
+    admission.take_back(first)
+    assert len((await admission.admit(site, urls, source, NOW)).found) == 1
+
+
+async def test_a_link_that_every_page_names_is_judged_for_each_site_and_after_new_rules(admission):
+    urls, source = [HOME + "page"], Referrer(7, 1)
+    for _ in range(3):
+        await admission.admit(make_site(seeds=[HOME]), urls, source, NOW)
+    other = make_site(site_id=5, seeds=[HOME])
+    assert len((await admission.admit(other, urls, source, NOW)).found) == 1
+    admission.forget()
+    excluding = make_site(seeds=[HOME], exclude=["prefix:/page"])
+    assert (await admission.admit(excluding, urls, source, NOW)).refusals
+
+
+async def test_a_link_that_was_too_deep_is_admitted_nearer_to_the_seeds(admission):
+    site = make_site(seeds=[HOME], max_depth=2)
+    for _ in range(3):
+        assert await admit(admission, site, "/page", depth=3) in (([], {"depth"}), ([], set()))
+    assert await admit(admission, site, "/page", depth=2) == ([HOME + "page"], set())
+
+
 def test_recent_urls_are_bounded_and_drop_the_oldest():
     recent = RecentUrls(generation=100)
     for key in range(1000):
