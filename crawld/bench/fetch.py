@@ -3,7 +3,9 @@
 All crawlers fetch the same pages from the same loopback nginx, one after the other, in several
 runs. Figures count from process start to process end, imports included.
 
-    pages_per_cpu_s, pages_per_s, peak_rss_mb   a crawl with delay 0, every body stored
+    pages_per_cpu_s, pages_per_s, peak_rss_mb   a crawl with delay 0, every body stored, and first
+                                                copies analysed and indexed (crawld only)
+    stored_pages_per_cpu_s                      the same with analysis and search off
     revalidations_per_cpu_s                     every page requested again and answered 304
     slot_jitter_p99_ms, jitter_*                many hosts at their full delay (`jitter.py`)
     start_1m_s                                  a start on a large database (`start.py`)
@@ -100,6 +102,7 @@ class _FetchBenchmark:
     def _run_once(self, web: ServedSite, caches: dict[bool, Path]) -> None:
         self.record("ours", "crawl", partial(fetch_crawld.crawl, web))
         self.record("ours", "revisits", partial(fetch_crawld.revalidate, web))
+        self.record("ours", "stored", partial(fetch_crawld.store, web))
         self.record("wget2", "crawl", partial(fetch_peers.wget2_crawl, web))
         for tuned, who in _TUNED.items():
             self.record(who, "crawl", partial(fetch_peers.scrapy_crawl, web, tuned=tuned))

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from crawld.bench import crawld_process
-from crawld.bench.fetch_peers import ServedSite
+from crawld.bench.fetch_peers import PAGES_PER_CPU_S, ServedSite
 from crawld.bench.process import program_error, run_child
 from crawld.bench.result import Metrics
 from crawld.core.page import Outcome
@@ -19,18 +19,28 @@ _POLL_MS = 500
 
 
 def crawl(web: ServedSite, known: Path | None = None) -> Metrics:
-    """Mirror the whole site like a new user, with every body stored.
+    """Mirror the whole site like a new user; it ends when every copy is analysed and indexed.
 
     Args:
         known: a file to begin with a copy of; None: a new one.
     """
-    directory = web.new_directory("crawld")
+    return _mirror(web, "crawld", known)
+
+
+def store(web: ServedSite) -> Metrics:
+    """Mirror the whole site and only store it, as the peers do."""
+    metrics = _mirror(web, "crawld-stored", None, "--no-analysis", "--no-search")
+    return {f"stored_{PAGES_PER_CPU_S}": metrics[PAGES_PER_CPU_S]}
+
+
+def _mirror(web: ServedSite, name: str, known: Path | None, *options: str) -> Metrics:
+    directory = web.new_directory(name)
     if known is not None:
         shutil.copyfile(known, crawld_process.database_path(directory))
     seeds = web.tree.seeds(web.port)
     limits = ["--delay", "0", "--depth", "50", "--max-pages", str(2 * web.tree.page_count)]
     database = ["--db", str(crawld_process.database_path(directory))]
-    command = crawld_process.command("mirror", *seeds, *database, *limits, "--once", "--json")
+    command = crawld_process.command("mirror", *seeds, *database, *limits, "--once", *options)
     with run_child(command, directory) as child:
         usage = child.wait(_LIMIT_S)
         stored = crawld_process.count_visits(directory)[Outcome.CHANGED]

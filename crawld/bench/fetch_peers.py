@@ -20,6 +20,8 @@ from crawld.bench.result import Metrics
 from crawld.bench.scrapy_peer import REVALIDATED, stored_pages
 from crawld.bench.site_tree import SiteTree
 
+PAGES_PER_CPU_S = "pages_per_cpu_s"
+
 _LIMIT_S = 1800.0
 _WGET2_THREADS = 8
 
@@ -63,7 +65,7 @@ class ServedSite:
         if stored != pages:
             raise program_error(program, f"stored {stored} of {pages} pages", child)
         return {
-            "pages_per_cpu_s": stored / usage.cpu_s,
+            PAGES_PER_CPU_S: stored / usage.cpu_s,
             "pages_per_s": stored / usage.wall_s,
             "peak_rss_mb": usage.peak_rss_mb,
         }
@@ -75,14 +77,15 @@ class ServedSite:
 
 
 def scrapy_crawl(web: ServedSite, *, tuned: bool = False) -> Metrics:
-    """Crawl the whole site with Scrapy."""
+    """Crawl the whole site with Scrapy, which only stores."""
     directory = web.new_directory("scrapy")
     database = directory / "pages.db"
     command = _scrapy("crawl", web.seeds_file(), database, tuned=tuned)
     with run_child(command, directory) as child:
         usage = child.wait(_LIMIT_S)
         stored = stored_pages(database) if database.exists() else 0
-        return web.crawl_metrics("scrapy", stored, usage, child)
+        metrics = web.crawl_metrics("scrapy", stored, usage, child)
+        return metrics | {f"stored_{PAGES_PER_CPU_S}": metrics[PAGES_PER_CPU_S]}
 
 
 def scrapy_fill_cache(web: ServedSite, *, tuned: bool = False) -> Path:

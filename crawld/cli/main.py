@@ -116,6 +116,12 @@ def mirror(
     once: Annotated[
         bool, typer.Option("--once", help="Stop when every page has been visited.")
     ] = False,
+    analysis: Annotated[
+        bool, typer.Option("--analysis/--no-analysis", help="Analyse first copies.")
+    ] = True,
+    search: Annotated[
+        bool, typer.Option("--search/--no-search", help="Index copies for the search.")
+    ] = True,
     json_out: Json = False,
 ) -> int:
     """Mirror URLs without a config and keep the mirror fresh until Ctrl-C."""
@@ -137,6 +143,8 @@ def mirror(
         exclude=exclude,
         no_parent=no_parent,
         socket=socket,
+        analyse=analysis,
+        search=search,
     )
     return mirror_config(config, once=once, as_json=json_out)
 

@@ -38,7 +38,7 @@ from crawld.errors import EXIT_INCOMPLETE, EXIT_OK, StoreError
 from crawld.store.engine.connection import open_connection, store_error
 from crawld.store.engine.lock import DatabaseLock
 from crawld.store.frontier.frontier import SITE_CAP
-from crawld.store.versions import search_index
+from crawld.store.versions.finish_copies import CopyFinisher
 
 log = structlog.get_logger(__name__)
 
@@ -64,11 +64,13 @@ async def _mirror(start: Start, as_json: bool) -> int:
     resting = resting_hosts(daemon)
     db, site = start.config.daemon.db, start.config.sites[0]
     counts = await read_summary(db, site, began_at)
-    trouble = await trio.to_thread.run_sync(partial(leave_one_file, db, index=start.once))
+    content = start.config.content
+    leave = partial(leave_one_file, db, index=content.search, analyse=content.analyse)
+    trouble = await trio.to_thread.run_sync(leave if start.once else partial(leave_one_file, db))
     summary = summary_json(daemon, counts, resting, trio.current_time() - began_s)
     summary["limits"] = limits_met(site, counts)
     print(json_text(summary) if as_json else summary_text(summary, counts.examples))
-    if trouble and start.once:
+    if trouble and start.once and content.search:
         hint = f"crawld index --db {db} makes the copies searchable"
         print(f"warning: {clean(trouble)}; {hint}", file=sys.stderr)
     return EXIT_INCOMPLETE if start.once and not counts.complete else EXIT_OK
@@ -114,17 +116,22 @@ async def watch_lines(daemon: Daemon) -> None:
 # --- the end ---------------------------------------------------------------------------------
 
 
-def leave_one_file(path: Path, *, index: bool) -> str:
-    """Index the copies if wanted, so that a search finds them, and leave no log beside the file.
+def leave_one_file(path: Path, *, index: bool = False, analyse: bool = False) -> str:
+    """Finish the copies as far as wanted, and leave no log beside the file.
+
+    Args:
+        index: whether to index the copies, so that a search finds them.
+        analyse: whether to analyse first copies that were only stored.
 
     Returns:
         Why the copies are not indexed; empty: they are.
     """
     try:
         with DatabaseLock.acquire(path), closing(open_connection(path)) as connection:
-            while index and (work := search_index.plan(connection)) is not None:
+            finisher, more = CopyFinisher(connection, index=index, analyse=analyse), True
+            while more:
                 with connection:
-                    search_index.apply(connection, work)
+                    more = finisher.finish_slice()
             with suppress(apsw.BusyError):  # the last reader of the file removes its log
                 connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
     except (apsw.Error, StoreError) as error:

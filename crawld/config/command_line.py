@@ -35,6 +35,8 @@ def from_command_line(
     exclude: Sequence[str] = (),
     no_parent: bool = False,
     socket: Path | None = None,
+    analyse: bool = True,
+    search: bool = True,
 ) -> Config:
     """Return the config of a mirror.
 
@@ -52,6 +54,8 @@ def from_command_line(
         exclude: patterns of which a page must match none.
         no_parent: whether only pages in the directories of the URLs belong to the scope.
         socket: the control socket; None: beside the database.
+        analyse: whether first copies are analysed.
+        search: whether copies are indexed for the search.
 
     Raises:
         InvalidUrlError: one of the URLs is not valid.
@@ -83,7 +87,12 @@ def from_command_line(
     daemon = {"db": db, "contact": contact, "socket": socket}
     try:
         config = Config.model_validate(
-            {"daemon": daemon, "politeness": {"host_delay_s": delay_s}, "site": [site]}
+            {
+                "daemon": daemon,
+                "politeness": {"host_delay_s": delay_s},
+                "content": {"analyse": analyse, "search": search},
+                "site": [site],
+            }
         )
     except ValidationError as error:
         raise ConfigError(_message(error), hint="see crawld mirror --help") from None

@@ -211,7 +211,7 @@ class FrontierConfig(ConfigTable):
 
 
 class ContentConfig(ConfigTable):
-    """Detection of noise and of servers with false validators."""
+    """Analysis of content: noise, false validators, digests for replicas, words for the search."""
 
     confirm_pages: Annotated[int, Field(strict=True, ge=0, le=10_000)] = key(
         6,
@@ -223,6 +223,17 @@ class ContentConfig(ConfigTable):
     check_share: Share = key(
         0.05,
         "Share of the conditional requests sent without conditions, to detect false validators.",
+        restart=True,
+    )
+    analyse: StrictBool = key(
+        True,
+        "Whether first copies are analysed, for replicas and equal pages; false: they are only "
+        "stored, and analysed when a later visit finds a change.",
+        restart=True,
+    )
+    search: StrictBool = key(
+        True,
+        "Whether copies are indexed for the full-text search; `crawld index` does it later.",
         restart=True,
     )
 

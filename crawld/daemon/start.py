@@ -78,4 +78,6 @@ def crawl_settings(
         requisite_share=config.schedule.requisite_share,
         confirm_pages=0 if start.once else config.content.confirm_pages,
         check_share=config.content.check_share,
+        analyse=config.content.analyse,
+        search=config.content.search,
     )

@@ -14,6 +14,7 @@ from tests.peer import require_peer
 FETCH = {
     "pages_per_cpu_s",
     "pages_per_s",
+    "stored_pages_per_cpu_s",
     "revalidations_per_cpu_s",
     "peak_rss_mb",
     "slot_jitter_p99_ms",

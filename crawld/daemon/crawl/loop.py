@@ -111,6 +111,7 @@ class Crawl:
             database,
             confirm_pages=settings.confirm_pages,
             check_share=settings.check_share,
+            first_copies=settings.analyse,
             analyser=analyser,
         )
         self.soft_404 = Soft404Check(database, self.fetcher, connectivity, clock, analyser)

@@ -65,6 +65,8 @@ class CrawlSettings:
         requisite_share: share of the turns for requisites while pages want them too.
         confirm_pages: first pages of each host fetched twice, to learn their noise.
         check_share: share of the conditional requests sent without conditions.
+        analyse: whether first copies are analysed.
+        search: whether copies are indexed for the search.
         records_bytes: memory of the records that wait for their commit.
         robots_bytes: memory of robots.txt rules.
         packing: from which size on never-visited pages are packed.
@@ -79,6 +81,8 @@ class CrawlSettings:
     requisite_share: float = 0.0
     confirm_pages: int = 0
     check_share: float = 0.0
+    analyse: bool = True
+    search: bool = True
     records_bytes: int = 64 * MIB
     robots_bytes: int = 64 * MIB
     packing: Packing = DEFAULT_PACKING

@@ -15,9 +15,8 @@ import apsw
 import structlog
 
 from crawld.core.content.analysis import read_blocks
-from crawld.core.content.fingerprint import cleaned_digest, sketch
 from crawld.core.content.media import media_type
-from crawld.core.content.volatile import VolatileRules, cleaned
+from crawld.core.content.volatile import VolatileRules
 from crawld.daemon.analyser import weight_of
 from crawld.daemon.crawl.context import BackgroundWork, CrawlContext
 from crawld.daemon.pacing import Pace
@@ -52,6 +51,8 @@ class AnalyseCopiesJob(BackgroundWork):
         """Analyse every copy that is old enough; does nothing in a one-off mirror."""
         if self._state.settings.once:
             return "skipped in a one-off mirror"
+        if not self._state.settings.analyse:
+            return "off"
         analysed = self._analysed
         before = self._clock.now() - AGE_S
         pace = Pace(REST_FACTOR)
@@ -113,6 +114,4 @@ def _identity(copy: UnanalysedCopy, found: _StoredCopy, body: bytes) -> ContentI
     """Return the identity of a copy; None if there is memory for a part of its body only."""
     if len(body) < len(found.copy.body):
         return None
-    blocks = read_blocks(*found.copy)
-    steady = cleaned(blocks, found.rules)
-    return ContentIdentity(copy.version_id, cleaned_digest(steady), sketch(blocks.visible_text()))
+    return unanalysed.identity_of(copy.version_id, read_blocks(*found.copy), found.rules)

@@ -37,6 +37,8 @@ class SearchIndexJob(BackgroundWork):
 
     async def run(self) -> str:
         """Index all copies that wait."""
+        if not self._state.settings.search:
+            return "off"
         before = self._indexed
         pace = Pace(REST_FACTOR)
         while (found := await self._database.read(search_index.next_copies)) is not None:

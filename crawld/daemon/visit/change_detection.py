@@ -286,9 +286,17 @@ def is_pair(page: PageRecord, now: float, delay_s: float) -> bool:
 class ChangeDetector:
     """Compares bodies with the copies in the file; keeps the noise rules of recent hosts."""
 
-    def __init__(self, database: Database, *, confirm_pages: int, analyser: Analyser) -> None:
-        """Start empty; `confirm_pages` first pages of each host are fetched twice."""
+    def __init__(
+        self, database: Database, *, confirm_pages: int, first_copies: bool, analyser: Analyser
+    ) -> None:
+        """Start empty.
+
+        Args:
+            confirm_pages: first pages of each host that are fetched twice.
+            first_copies: whether first copies are analysed while there is time.
+        """
         self.confirm_pages = confirm_pages
+        self._first_copies = first_copies
         self._database = database
         self._analyser = analyser
         self._templates: OrderedDict[int, Template] = OrderedDict()
@@ -362,7 +370,8 @@ class ChangeDetector:
         self, page: PageRecord, site: ActiveSite, readable: ReadableBody, body_digest: bytes
     ) -> BodyComparison:
         began_at = trio.current_time()
-        if self._spare.left_s(began_at) <= 0.0 or not is_quick(readable.body, readable.weight):
+        has_time = self._first_copies and self._spare.left_s(began_at) > 0.0
+        if not has_time or not is_quick(readable.body, readable.weight):
             return BodyComparison(body_digest)
         template = VolatileRules.from_bytes(self.template(page.host_id).rules)
         call = partial(

@@ -35,16 +35,25 @@ class VisitLearning:
     """
 
     def __init__(
-        self, database: Database, *, confirm_pages: int, check_share: float, analyser: Analyser
+        self,
+        database: Database,
+        *,
+        confirm_pages: int,
+        check_share: float,
+        first_copies: bool,
+        analyser: Analyser,
     ) -> None:
         """Start with nothing in memory.
 
         Args:
             confirm_pages: pages of each host fetched twice to learn their noise; 0: none.
             check_share: share of the conditional requests sent without conditions.
+            first_copies: whether first copies are analysed while there is time.
             analyser: runs the comparison of bodies.
         """
-        self.detector = ChangeDetector(database, confirm_pages=confirm_pages, analyser=analyser)
+        self.detector = ChangeDetector(
+            database, confirm_pages=confirm_pages, first_copies=first_copies, analyser=analyser
+        )
         self.validators = OriginValidators(check_share=check_share)
         self._database = database
         self._pairs: set[int] = set()

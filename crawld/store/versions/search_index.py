@@ -17,6 +17,7 @@ from typing import Any, Final, NamedTuple
 import apsw
 
 from crawld.core.content.analysis import read_blocks
+from crawld.core.content.blocks import Blocks
 from crawld.core.content.documents import PDF, is_readable
 from crawld.core.content.page_memory import analysable_size
 from crawld.core.content.search import parse_query, searchable_text, separate_characters, snippet
@@ -175,8 +176,13 @@ def words_of(copy: CopyToIndex, content_type: str | None, content: bytes) -> Ind
     Args:
         content_type: of the content, which may be a part of it.
     """
+    return words_in(copy, content_type, read_blocks(content, content_type))
+
+
+def words_in(copy: CopyToIndex, content_type: str | None, blocks: Blocks) -> IndexedPage:
+    """Return the words of a copy whose blocks are read."""
     # The bytes of a PDF without text are no words.
-    text = "" if content_type == PDF else searchable_text(read_blocks(content, content_type))
+    text = "" if content_type == PDF else searchable_text(blocks)
     words = separate_characters(copy.title or ""), separate_characters(text)
     return IndexedPage(copy.page_id, copy.version_id, *words)
 

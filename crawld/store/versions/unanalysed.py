@@ -7,6 +7,9 @@ from typing import Any, Final, NamedTuple
 
 import apsw
 
+from crawld.core.content import fingerprint
+from crawld.core.content.blocks import Blocks
+from crawld.core.content.volatile import VolatileRules, cleaned
 from crawld.store.engine import meta
 
 CURSOR: Final = "analysed_version"
@@ -27,6 +30,16 @@ class ContentIdentity(NamedTuple):
     version_id: int
     cleaned_digest: bytes
     sketch: bytes
+
+
+def identity_of(version_id: int, blocks: Blocks, rules: VolatileRules) -> ContentIdentity:
+    """Return the identity of a copy; pure, for any thread.
+
+    Args:
+        rules: noise rules of its page and host.
+    """
+    digest = fingerprint.cleaned_digest(cleaned(blocks, rules))
+    return ContentIdentity(version_id, digest, fingerprint.sketch(blocks.visible_text()))
 
 
 def next_copies(

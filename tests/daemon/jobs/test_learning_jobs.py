@@ -9,10 +9,11 @@ from crawld.daemon.api.page_views import next_visit
 from crawld.daemon.api.views import page_detail
 from crawld.daemon.jobs.analyse_copies import AnalyseCopiesJob
 from crawld.daemon.jobs.refit_models import FIRST_S, RefitModelsJob
+from crawld.daemon.jobs.search_index import SearchIndexJob
 from crawld.simweb.change_process import STATIC, poisson_process
 from crawld.store.changes import model
 from crawld.store.frontier import page as page_rows
-from crawld.store.versions import version
+from crawld.store.versions import search_index, version
 from tests.daemon.harness import make_site, until
 
 DAY_S = 86_400.0
@@ -84,6 +85,18 @@ async def test_first_copies_of_a_busy_crawl_are_analysed_once_old_enough(crawled
     stored, expected = await identities(crawled, mirror)
     assert len(stored) == 20
     assert stored == expected
+
+
+async def test_first_copies_are_only_stored_where_the_config_says_so(serve, daemon, mirror, wall):
+    web = await serve(make_site(), clock=wall)
+    running = await daemon(web.url(), content={"analyse": False, "search": False})
+    await until(lambda: running.crawl.visitor.counts["changed"] == 20)
+    await running.crawl.recorder.drain()
+    wall.shift_s += 120.0
+    assert await AnalyseCopiesJob(running.context).run() == "off"
+    assert await SearchIndexJob(running.context).run() == "off"
+    assert mirror.rows("SELECT count(sketch), count(cleaned_digest) FROM page") == [(0, 0)]
+    assert await running.database.read(search_index.count_pending) == 20
 
 
 async def test_models_are_refitted_and_sites_get_a_scale(crawled, mirror, wall):
