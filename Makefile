@@ -8,7 +8,7 @@ WORKERS ?= 2
 STAMP   = $(VENV)/.installed
 DEV     = $(VENV)/.installed-dev
 
-.PHONY: run test lint format bench torture storm dust mutants peers clean
+.PHONY: run test lint format bench torture storm dust mutants bugs campaign peers clean
 
 # `make run`                             live demo: a changing site on loopback and its mirror
 # `make run SEED=URL CONTACT=you@host`   a polite mirror of a real site, kept in $(DB)
@@ -59,6 +59,17 @@ ifdef MODULE
 else
 	$(BIN)/python -m tests.mutants $(ARGS)
 endif
+
+# bugs of ten kinds, each planted in a copy: after how many seeds of the universe it is found
+bugs: $(DEV)
+	$(BIN)/python -m tests.bugs $(ARGS)
+
+# the daemon in the simulated worlds of many seeds; goes on where an interrupted campaign ended
+# `make campaign SEEDS=1000 FROM=1`
+SEEDS ?= 1000
+FROM  ?= 1
+campaign: $(DEV)
+	$(BIN)/python -m tests.bugs.campaign $(FROM) $(SEEDS) campaign-$(FROM)-$(SEEDS).jsonl
 
 # install nginx, MediaWiki and other peers of the end-to-end tests
 peers:

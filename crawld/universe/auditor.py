@@ -33,13 +33,16 @@ ROBOTS_LIFE_S: Final = DAY_S
 DISK_TAIL_S: Final = 120.0
 """So long after a fault of the disk, the daemon may still log errors that it caused."""
 
+LONGEST_CRAWL_DELAY_S: Final = 90.0
+
 PROBE: Final = "/crawld-"
 """In the URL of a page that cannot exist, which shows whether a host has soft 404s."""
 
 TOLERANCE_S: Final = 1e-6
 
-STARVED_S: Final = 6 * 3_600.0
-"""A host that nothing is wrong with has a request in this time, if its pages are due so often."""
+STARVED_S: Final = 600.0
+STARVED_TURNS: Final = 3.0
+"""A host with which nothing is wrong has a request in this time and that of so many turns."""
 
 
 class _HostFacts:
@@ -195,6 +198,8 @@ class Auditor:
         """Check at the end of a life that each host had its requests while nothing was wrong."""
         if self._is_paused or self._plan.disk:
             return
+        longest_s = max(self._plan.min_revisit_s, self._delay_s, LONGEST_CRAWL_DELAY_S)
+        most_s = STARVED_S + STARVED_TURNS * longest_s
         for host in self._plan.hosts:
             facts = self._hosts[host.name]
             bad_s = [fault.until_s for fault in host.faults if fault.from_s <= at_s]
@@ -204,7 +209,7 @@ class Auditor:
             well_s = trouble_s + (MAX_BACKOFF_DELAY_S if trouble_s > 0 else 0.0)
             closed_s = max(facts.closed_until_s.values())
             since_s = max(self._idle_since_s, well_s, closed_s, facts.last_at_s or 0.0)
-            if host.name_at(at_s).fault is None and at_s - since_s > STARVED_S:
+            if host.is_reachable(at_s) and at_s - since_s > most_s:
                 what = f"{host.name} had no request since {since_s:.0f}"
                 self.found.add("host_starved", at_s, what)
 

@@ -82,19 +82,19 @@ class SimulatedDisk:
         for note in reversed(notes):
             image[note.offset : note.offset + len(note.data)] = note.before
             image[note.size_bytes :] = b""
-        kept_share = self._rng.choice((0.0, 0.5, 0.9, 1.0))
+        kept_share, torn_share = self._rng.choice((0.0, 0.5, 1.0)), self._rng.choice((0.0, 0.3))
         for note in notes:
             if self._rng.random() >= kept_share:
                 continue
             if note.data:
-                self._put(image, note)
+                self._put(image, note, torn_share)
             else:
                 image[note.offset :] = b""
         return bytes(image)
 
-    def _put(self, image: bytearray, note: _Note) -> None:
-        """Write a note into an image, sometimes only some of its sectors."""
-        is_torn = self._rng.random() < 0.3
+    def _put(self, image: bytearray, note: _Note, torn_share: float) -> None:
+        """Write a note into an image, or only some of its sectors."""
+        is_torn = self._rng.random() < torn_share
         for start in range(0, len(note.data), SECTOR_BYTES):
             if is_torn and self._rng.random() < 0.5:
                 continue

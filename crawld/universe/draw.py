@@ -33,7 +33,13 @@ from crawld.universe.plan import (
     UniversePlan,
 )
 
-HOST_DELAYS_S: Final = (5.0, 15.0, 60.0)
+HOST_DELAYS_S: Final = (5.0, 15.0, 60.0, 300.0)
+MOST_SLOTS: Final = 700
+"""Slots of a host in a universe, so that a long one takes as long as a short one."""
+
+CAMPAIGN_DAYS: Final = (0.02, 0.02, 0.02, 0.02, 0.1, 0.1, 1.2)
+"""Days of the seeds of a campaign: rules of a day need more than one."""
+
 FORBIDDEN: Final = ("", "", "/wiki/B", "/wiki/S", "/wiki/T")
 """Prefixes that editions of robots.txt disallow; each covers some pages, an empty one none."""
 
@@ -45,11 +51,17 @@ JOBS: Final = ("allocate", "estimate", "audit", "retention", "search", "replicas
 STEPS_S: Final = (-86_400.0, -3_600.0, -2.0, 2.0, 3_600.0, 86_400.0)
 
 
+def campaign_days(seed: int) -> float:
+    """Return how many days the universe of a seed lasts in a campaign."""
+    return random.Random(f"days of {seed}").choice(CAMPAIGN_DAYS)
+
+
 def draw_plan(seed: int, days: float) -> UniversePlan:
     """Return the plan of a seed."""
     rng = random.Random(seed)
     drawing = _Drawing(rng, days * DAY_S)
-    delay_s = rng.choice(HOST_DELAYS_S)
+    delays_s = [each for each in HOST_DELAYS_S if days * DAY_S / each <= MOST_SLOTS]
+    delay_s = rng.choice(delays_s or HOST_DELAYS_S[-1:])
     return UniversePlan(
         seed,
         days,
@@ -62,6 +74,7 @@ def draw_plan(seed: int, days: float) -> UniversePlan:
         old_schema=rng.randint(1, len(migrations()) - 1) if rng.random() < 0.2 else 0,
         min_revisit_s=rng.choice((0.0, 60.0, 600.0, 3_600.0)),
         prune=rng.random() < 0.5,
+        keep_versions=rng.choice((None, None, 1, 2)),
     )
 
 
@@ -207,6 +220,7 @@ class _Drawing:
                 ControlRequest(at_s, "POST", "/pause", everything),
                 ControlRequest(at_s, "POST", "/resume", everything),
                 ControlRequest(at_s, "POST", "/drain"),
+                ControlRequest(at_s, "POST", "/pin", json.dumps({"url": f"http://{host}/"})),
                 ControlRequest(at_s, "POST", f"/hosts/{host}/forgive"),
                 ControlRequest(at_s, "POST", f"/jobs/{rng.choice(JOBS)}/run"),
                 ControlRequest(at_s, "POST", "/add", json.dumps({"urls": [f"http://{host}/new"]})),

@@ -42,6 +42,24 @@ class _Answered:
     url: str
 
 
+class _Times:
+    """The stored visits of a URL with a whole answer, each the visit of one request."""
+
+    def __init__(self, times: list[float]) -> None:
+        self._times = sorted(times)
+        self._taken = [False] * len(times)
+
+    def take(self, at: float) -> bool:
+        """Take the first free visit about a time (Unix seconds); return whether there is one."""
+        for place in range(bisect_left(self._times, at - SAME_VISIT_S), len(self._times)):
+            if self._times[place] > at + SAME_VISIT_S:
+                return False
+            if not self._taken[place]:
+                self._taken[place] = True
+                return True
+        return False
+
+
 class _Served:
     """What a URL was served with.
 
@@ -127,17 +145,20 @@ class FileAudit:
     # --- visits ------------------------------------------------------------------------------
 
     def _check_visits(self, connection: apsw.Connection, at_s: float) -> None:
-        times: defaultdict[str, list[float]] = defaultdict(list)
+        whole: defaultdict[str, list[float]] = defaultdict(list)
         answered: Counter[str] = Counter()
+        counts: Counter[str] = Counter()
         for row in _rows(connection, "visits"):
             url = _own(row["url"])
-            times[url].append(row["visited_at"])
+            counts[url] += 1
             answered[url] += row["status"] is not None
-        self.visits = sum(map(len, times.values()))
-        for found in times.values():
-            found.sort()
+            if row["status"] in (200, 304):
+                whole[url].append(row["visited_at"])
+        self.visits = counts.total()
+        times = {url: _Times(found) for url, found in whole.items()}
         for each in self._answered:
-            if not self._is_stored(each, times.get(each.url, [])):
+            found = times.get(each.url)
+            if found is None or not self._takes(found, each):
                 what = f"{each.url} was answered at {each.asked_s:.3f}"
                 self._found.add("visit_lost", at_s, what)
         self._answered.clear()
@@ -145,15 +166,15 @@ class FileAudit:
             if count > self._asked[url]:
                 what = f"{url}: {count} of {self._asked[url]}"
                 self._found.add("visit_invented", at_s, what)
-        self._check_counts(connection, at_s, {url: len(found) for url, found in times.items()})
+        self._check_counts(connection, at_s, counts)
 
-    def _is_stored(self, answered: _Answered, times: list[float]) -> bool:
+    def _takes(self, times: _Times, answered: _Answered) -> bool:
         """Whether there is a visit about then, by the clock before or after a step at the time."""
-        walls = {
+        offsets = {
             self._plan.wall(when_s) - when_s
             for when_s in (answered.asked_s - SAME_VISIT_S, answered.asked_s + SAME_VISIT_S)
         }
-        return any(_has_near(times, answered.asked_s + offset) for offset in walls)
+        return any(times.take(answered.asked_s + offset) for offset in sorted(offsets))
 
     def _check_counts(
         self, connection: apsw.Connection, at_s: float, visits: Mapping[str, int]
@@ -223,8 +244,3 @@ def _own(url: str) -> str:
 
 def _digest(body: bytes) -> bytes:
     return blake2b(body, digest_size=16).digest()
-
-
-def _has_near(times: list[float], at: float) -> bool:
-    place = bisect_left(times, at - SAME_VISIT_S)
-    return place < len(times) and times[place] <= at + SAME_VISIT_S

@@ -312,7 +312,10 @@ def config_text(plan: UniversePlan, path: Path, host_delay_s: float) -> str:
     ]
     for host in plan.hosts:
         name, seeds = host.name.partition(".")[0], [f"http://{host.name}/"]
-        tables.append(("[[site]]", {"name": name, "seeds": seeds}))
+        site: dict[str, object] = {"name": name, "seeds": seeds}
+        if plan.keep_versions is not None:
+            site["keep_versions"] = plan.keep_versions
+        tables.append(("[[site]]", site))
     lines = []
     for title, keys in tables:
         lines.append(title)

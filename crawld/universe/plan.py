@@ -10,6 +10,7 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from ipaddress import ip_address
 from typing import Final, Protocol, TypeVar
 
 from crawld.simweb.site import ValidatorBehavior
@@ -183,6 +184,11 @@ class HostPlan:
         """Return what name servers say at a time."""
         return in_force(self.names, at_s)
 
+    def is_reachable(self, at_s: float) -> bool:
+        """Whether its name leads to a public address at a time."""
+        told = self.name_at(at_s)
+        return told.fault is None and ip_address(told.address).is_global
+
     def faults_at(self, at_s: float) -> list[FaultPeriod]:
         """Return the periods that a time lies in."""
         return [fault for fault in self.faults if fault.from_s <= at_s < fault.until_s]
@@ -246,7 +252,7 @@ class UniversePlan:
 
     Attributes:
         old_schema: number of migrations that the first file has; 0: there is none yet.
-        min_revisit_s, prune: keys of the daemon's config.
+        min_revisit_s, prune, keep_versions: keys of the daemon's config.
     """
 
     seed: int
@@ -260,6 +266,7 @@ class UniversePlan:
     old_schema: int = 0
     min_revisit_s: float = 3_600.0
     prune: bool = False
+    keep_versions: int | None = None
 
     @property
     def duration_s(self) -> float:

@@ -126,7 +126,7 @@ class SimulatedHost:
         return self._site.revision(page, START_AT + at_s)
 
     def handle(self, request: SimRequest) -> SimResponse:
-        """SentAnswer a request, unless it meets a fault."""
+        """Answer a request, unless it meets a fault."""
         self._witness.request_arrived(self.plan, request, self._address())
         at_s = request.at - START_AT
         robots = self.plan.robots_at(at_s)
@@ -200,7 +200,7 @@ def _busy(period: FaultPeriod) -> Fault:
 
 
 def _absent(request: SimRequest, path: str, *, is_moved: bool) -> SimResponse:
-    """SentAnswer for a page that is not at the path asked for."""
+    """Answer for a page that is not at the path asked for."""
     if not is_moved:
         return build_error_response(request, 404)
     return build_response(request, 301, extra=f"Location: {MOVED_PREFIX}{path}\r\n")

@@ -1,5 +1,7 @@
 """What the auditor holds against a daemon, and what a kill, a step or a faulty disk excuses."""
 
+from dataclasses import replace
+
 import pytest
 import trio
 
@@ -15,6 +17,7 @@ from crawld.universe.plan import (
     DiskPeriod,
     HostPlan,
     NameEdition,
+    NameFault,
     RobotsEdition,
     UniversePlan,
 )
@@ -187,3 +190,24 @@ def test_a_clean_stop_leaves_nothing_open(left):
         case.auditor.left_open(*left)
 
     assert broken(story) == ["left_open"] * (left != (0, 0))
+
+
+@pytest.mark.parametrize(
+    ("edition", "found"),
+    [
+        (NameEdition(0.0, "93.184.216.10"), ["host_starved"]),
+        (NameEdition(0.0, "127.0.0.1"), []),
+        (NameEdition(0.0, "93.184.216.10", NameFault.TIMEOUT), []),
+    ],
+)
+def test_a_host_that_can_be_reached_does_not_starve(edition, found):
+    hosts = (replace(A, names=(edition,)),)
+    plan = UniversePlan(1, 1.0, 10.0, hosts, (), min_revisit_s=0.0)
+    auditor = Auditor(plan, EventLog())
+
+    async def run():
+        await trio.sleep(2_000.0)
+        auditor.check_starved(trio.current_time())
+
+    trio.run(run, clock=JumpingClock())
+    assert [each.invariant for each in auditor.found.violations] == found

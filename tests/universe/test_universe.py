@@ -185,6 +185,25 @@ def test_bad_options_are_refused(command, seed, days):
     assert "Traceback" not in ended.err
 
 
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("no JSON", "is no scenario"),
+        ("[]", "is no scenario"),
+        ('{"format": 1, "plan": {"seed": "x"}}', "is no scenario"),
+        ('{"format": 99, "plan": {}}', "another version"),
+        (None, "cannot read"),
+    ],
+)
+def test_bad_scenarios_are_refused(command, tmp_path, text, told):
+    path = tmp_path / "scenario.json"
+    if text is not None:
+        path.write_text(text)
+    ended = command("crawld", "lab", "universe", "--scenario", path)
+    assert ended.code == 2
+    assert told in ended.err
+
+
 def test_a_run_that_takes_too_long_says_where_it_stands(command):
     ended = command("crawld", "lab", "universe", "--seed", SEED, "--days", "1000", "--max-cpu", "0")
     assert ended.code == 2

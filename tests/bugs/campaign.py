@@ -1,0 +1,75 @@
+"""Run the universes of many seeds: `python -m tests.bugs.campaign FIRST LAST [JSON LINES]`.
+
+One line for each seed with a violation, and a count at the end. With a file, one JSON line for each
+seed is appended, and seeds that it has are not run again: an interrupted campaign goes on. Exit
+status 1 if a promise was broken.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from crawld.universe.draw import campaign_days, draw_plan
+from crawld.universe.run_universe import run_universe
+
+MAX_CPU_S = 300.0
+"""CPU time of one seed; one that takes longer is a finding, too."""
+
+
+def run_seed(seed: int) -> dict[str, Any]:
+    """Return the result of a seed; one that ends by an exception has that as a violation."""
+    days = campaign_days(seed)
+    with tempfile.TemporaryDirectory(prefix="crawld-campaign-") as folder:
+        try:
+            result = run_universe(draw_plan(seed, days), Path(folder), max_cpu_s=MAX_CPU_S)
+            return result.as_json()
+        except Exception as errors:
+            error: BaseException = errors
+            while isinstance(error, BaseExceptionGroup):
+                error = error.exceptions[0]
+            what = f"{type(error).__name__}: {error}"
+            violation = {"invariant": "universe_failed", "at": 0.0, "what": what}
+            return {"seed": seed, "days": days, "visits": 0, "violations": [violation]}
+
+
+def run_seeds(first: int, last: int, done: Path | None = None) -> Iterator[dict[str, Any]]:
+    """Yield the results of seeds, those that a file has first."""
+    known = {}
+    if done is not None and done.exists():
+        known = {row["seed"]: row for row in map(json.loads, done.read_text().splitlines())}
+    for seed in range(first, last + 1):
+        row = known.get(seed)
+        if row is None:
+            row = run_seed(seed)
+            if done is not None:
+                with done.open("a") as file:
+                    file.write(json.dumps(row) + "\n")
+        yield row
+
+
+def main(first: str, last: str, done: str | None = None) -> int:
+    """Run the campaign and return the exit status."""
+    began_s, seeds, broken, visits = time.process_time(), 0, 0, 0
+    for row in run_seeds(int(first), int(last), None if done is None else Path(done)):
+        seeds, visits = seeds + 1, visits + row["visits"]
+        found = row["violations"]
+        broken += bool(found)
+        for invariant in dict.fromkeys(each["invariant"] for each in found):
+            each = next(each for each in found if each["invariant"] == invariant)
+            place = f"--seed {row['seed']} --days {row['days']:g}"
+            print(f"{place}  {each['at']:.3f} s  {invariant}: {each['what']}", flush=True)
+    cpu_s = time.process_time() - began_s
+    print(
+        f"{seeds} seeds, {broken} with violations, {visits} visits, {cpu_s / seeds:.1f} CPU s each"
+    )
+    return 1 if broken else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))

@@ -1,0 +1,105 @@
+"""The audit of the file finds what was taken from it, put into it or changed in it."""
+
+from contextlib import closing
+
+import apsw
+import pytest
+
+from crawld.universe.file_audit import FileAudit
+from crawld.universe.plan import (
+    EndKind,
+    HostPlan,
+    LifeEnd,
+    NameEdition,
+    RobotsEdition,
+    UniversePlan,
+)
+from crawld.universe.run_universe import run_universe
+
+HOST = HostPlan(
+    "a.test",
+    (NameEdition(0.0, "93.184.216.10"),),
+    2,
+    5,
+    (RobotsEdition(0.0, "", None),),
+    (),
+    changes_per_day=50_000.0,
+)
+PAGE = "(SELECT page_id FROM version GROUP BY page_id ORDER BY count(*) DESC LIMIT 1)"
+NEWEST = f"SELECT version_id FROM version WHERE page_id = {PAGE} ORDER BY version_id DESC"
+
+
+@pytest.fixture
+def broken_after(tmp_path, monkeypatch):
+    """Return a function that runs a universe, changes the file before a check, and tells."""
+
+    def run(*statements, check=1, ends=()):
+        right, checks = FileAudit.check, iter(range(1, 9))
+
+        def tampered(audit, path):
+            if next(checks) == check:
+                with closing(apsw.Connection(str(path))) as connection:
+                    for statement in statements:
+                        connection.execute(statement).fetchall()
+            right(audit, path)
+
+        monkeypatch.setattr(FileAudit, "check", tampered)
+        plan = UniversePlan(1, 300.0 / 86_400.0, 5.0, (HOST,), tuple(ends), min_revisit_s=0.0)
+        result = run_universe(plan, tmp_path)
+        return {each.invariant for each in result.auditor.found.violations}
+
+    return run
+
+
+def test_a_file_as_the_daemon_leaves_it_has_no_violation(broken_after):
+    assert (
+        broken_after("PRAGMA user_version", ends=[LifeEnd(EndKind.POWER_CUT, 200.0, 0.0)]) == set()
+    )
+
+
+@pytest.mark.parametrize(
+    ("statements", "invariant"),
+    [
+        (
+            [
+                "UPDATE page SET visit_count = visit_count - 1 WHERE page_id ="
+                " (SELECT page_id FROM visit ORDER BY visit_id DESC LIMIT 1 OFFSET 3)",
+                "DELETE FROM visit WHERE visit_id ="
+                " (SELECT visit_id FROM visit ORDER BY visit_id DESC LIMIT 1 OFFSET 3)",
+            ],
+            "visit_lost",
+        ),
+        (
+            ["UPDATE page SET visit_count = visit_count + 1 WHERE visit_count > 0"],
+            "visits_miscounted",
+        ),
+        (
+            [
+                "CREATE TEMP TABLE twice AS SELECT * FROM visit",
+                "UPDATE twice SET visit_id = visit_id + 1000, visited_at = visited_at + 1",
+                "INSERT INTO visit SELECT * FROM twice",
+            ],
+            "visit_invented",
+        ),
+        (
+            [
+                "UPDATE version SET body_id ="
+                f" (SELECT body_id FROM version WHERE page_id <> {PAGE} LIMIT 1)"
+                f" WHERE version_id IN ({NEWEST} LIMIT 1)"
+            ],
+            "copy_invented",
+        ),
+        ([f"DELETE FROM version WHERE page_id = {PAGE}"], "copy_lost"),
+        ([f"DELETE FROM version WHERE version_id IN ({NEWEST} LIMIT 5)"], "copy_old"),
+        (["UPDATE page SET state = 'discovered' WHERE last_visit_at IS NOT NULL"], "file"),
+    ],
+)
+def test_a_change_of_the_file_is_found(broken_after, statements, invariant):
+    assert invariant in broken_after("PRAGMA foreign_keys = OFF", *statements)
+
+
+def test_a_copy_that_is_replaced_by_an_older_one_is_found(broken_after):
+    ends = [LifeEnd(EndKind.STOP, 280.0, 0.0)]
+    older = f"DELETE FROM version WHERE version_id IN ({NEWEST} LIMIT 9)"
+    found = broken_after("PRAGMA foreign_keys = OFF", older, check=2, ends=ends)
+    assert "copy_replaced" in found
