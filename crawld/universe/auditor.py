@@ -7,7 +7,7 @@ last moments (`LOST_S`), so rules that rest on them are not held against it; del
 from __future__ import annotations
 
 import math
-from collections import defaultdict
+from collections import defaultdict, deque
 from typing import Final
 
 import trio
@@ -34,6 +34,13 @@ DISK_TAIL_S: Final = 120.0
 """So long after a fault of the disk, the daemon may still log errors that it caused."""
 
 LONGEST_CRAWL_DELAY_S: Final = 90.0
+
+TURN_S: Final = 15.0
+"""A turn that began before quiet hours may send its request so much later."""
+
+RATE_SLOTS: Final = (5, 20)
+RATE_SLACK: Final = 2
+"""In the time of n slots come at most n + 1 requests, and so many more whose way took longer."""
 
 PROBE: Final = "/crawld-"
 """In the URL of a page that cannot exist, which shows whether a host has soft 404s."""
@@ -79,6 +86,7 @@ class Auditor:
         self._delay_since_s = 0.0
         self._hosts: defaultdict[str, _HostFacts] = defaultdict(_HostFacts)
         self._last_of_address: dict[str, float] = {}
+        self._recent: deque[float] = deque(maxlen=RATE_SLOTS[-1] + RATE_SLACK + 2)
         self._idle_since_s = 0.0
         self._is_paused = False
 
@@ -97,6 +105,7 @@ class Auditor:
         opens_s = min(facts.closed_until_s.values())
         if at_s < opens_s - TOLERANCE_S:
             self.found.add("retry_after", at_s, f"{where}: closed until {opens_s:.3f}")
+        self._check_hours_and_rate(at_s, where)
         if request.target == "/robots.txt":
             facts.robots_asked_s = at_s
         else:
@@ -120,6 +129,20 @@ class Auditor:
         if before_s is not None and at_s - before_s < least_s / ADDRESS_SHARE - TOLERANCE_S:
             gap_s = at_s - before_s
             self.found.add("address_delay", at_s, f"{where}: {gap_s:.3f} s at {address}")
+
+    def _check_hours_and_rate(self, at_s: float, where: str) -> None:
+        quiet_s = self._plan.quiet_since_s(at_s)
+        if quiet_s is not None and quiet_s > TURN_S:
+            self.found.add("quiet_hours", at_s, f"{where}: {quiet_s:.3f} s after their begin")
+        rate, recent = self._plan.max_requests_per_s, self._recent
+        recent.append(at_s)
+        if rate is None:
+            return
+        for slots in RATE_SLOTS:
+            most = slots + 1 + RATE_SLACK
+            if len(recent) > most and at_s - recent[-1 - most] < slots / rate - TOLERANCE_S:
+                span_s = at_s - recent[-1 - most]
+                self.found.add("total_rate", at_s, f"{where}: {most + 1} in {span_s:.3f} s")
 
     def _check_robots(self, facts: _HostFacts, at_s: float, where: str, target: str) -> None:
         beliefs = facts.robots.beliefs
@@ -196,9 +219,11 @@ class Auditor:
 
     def check_starved(self, at_s: float) -> None:
         """Check at the end of a life that each host had its requests while nothing was wrong."""
-        if self._is_paused or self._plan.disk:
+        if self._is_paused or self._plan.disk or self._plan.quiet_minutes is not None:
             return
         longest_s = max(self._plan.min_revisit_s, self._delay_s, LONGEST_CRAWL_DELAY_S)
+        if self._plan.max_requests_per_s is not None:
+            longest_s = max(longest_s, len(self._plan.hosts) / self._plan.max_requests_per_s)
         most_s = STARVED_S + STARVED_TURNS * longest_s
         for host in self._plan.hosts:
             facts = self._hosts[host.name]

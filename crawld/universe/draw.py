@@ -75,6 +75,8 @@ def draw_plan(seed: int, days: float) -> UniversePlan:
         min_revisit_s=rng.choice((0.0, 60.0, 600.0, 3_600.0)),
         prune=rng.random() < 0.5,
         keep_versions=rng.choice((None, None, 1, 2)),
+        quiet_minutes=drawing.quiet_minutes(),
+        max_requests_per_s=drawing.max_requests_per_s(delay_s),
     )
 
 
@@ -201,6 +203,18 @@ class _Drawing:
         """Draw jumps of the wall clock."""
         times_s = self._times_s(3) if self._rng.random() < 0.25 else []
         return tuple(ClockStep(at_s, self._rng.choice(STEPS_S)) for at_s in times_s)
+
+    def quiet_minutes(self) -> tuple[int, int] | None:
+        """Draw quiet hours of the first day; every universe begins at midnight."""
+        if self._rng.random() < 0.8:
+            return None
+        first_day_s = min(self._duration_s, DAY_S)
+        begin = int(self._rng.uniform(0.1, 0.7) * first_day_s / 60.0)
+        return begin, begin + max(2, int(self._rng.uniform(0.1, 0.2) * first_day_s / 60.0))
+
+    def max_requests_per_s(self, delay_s: float) -> float | None:
+        """Draw a total rate: that of one to three hosts."""
+        return None if self._rng.random() < 0.75 else self._rng.choice((1.0, 2.0, 3.0)) / delay_s
 
     def requests(self, delay_s: float) -> tuple[ControlRequest, ...]:
         """Draw requests of an operator."""

@@ -305,9 +305,9 @@ def config_text(plan: UniversePlan, path: Path, host_delay_s: float) -> str:
                 "max_in_flight": MAX_IN_FLIGHT,
             },
         ),
-        ("[politeness]", {"host_delay_s": host_delay_s}),
+        ("[politeness]", {"host_delay_s": host_delay_s, **_quiet_hours(plan)}),
         ("[store]", {"min_free_bytes": 0}),
-        ("[schedule]", {"min_revisit_s": plan.min_revisit_s}),
+        ("[schedule]", _schedule_keys(plan)),
         ("[replicas]", {"prune": plan.prune}),
     ]
     for host in plan.hosts:
@@ -321,6 +321,19 @@ def config_text(plan: UniversePlan, path: Path, host_delay_s: float) -> str:
         lines.append(title)
         lines += [f"{key} = {json.dumps(value)}" for key, value in keys.items()]
     return "\n".join(lines) + "\n"
+
+
+def _quiet_hours(plan: UniversePlan) -> dict[str, object]:
+    if plan.quiet_minutes is None:
+        return {}
+    begin, end = (f"{minute // 60:02d}:{minute % 60:02d}" for minute in plan.quiet_minutes)
+    return {"quiet_hours": [f"{begin}-{end}"]}
+
+
+def _schedule_keys(plan: UniversePlan) -> dict[str, object]:
+    rate = plan.max_requests_per_s
+    keys: dict[str, object] = {"min_revisit_s": plan.min_revisit_s}
+    return keys if rate is None else {**keys, "max_requests_per_s": rate}
 
 
 def _make_old(path: Path, version: int) -> None:

@@ -252,7 +252,8 @@ class UniversePlan:
 
     Attributes:
         old_schema: number of migrations that the first file has; 0: there is none yet.
-        min_revisit_s, prune, keep_versions: keys of the daemon's config.
+        min_revisit_s, prune, keep_versions, max_requests_per_s: keys of the daemon's config.
+        quiet_minutes: begin and end of its quiet hours, minutes of the day (UTC).
     """
 
     seed: int
@@ -267,11 +268,21 @@ class UniversePlan:
     min_revisit_s: float = 3_600.0
     prune: bool = False
     keep_versions: int | None = None
+    quiet_minutes: tuple[int, int] | None = None
+    max_requests_per_s: float | None = None
 
     @property
     def duration_s(self) -> float:
         """Seconds from the start to the last stop."""
         return self.days * DAY_S
+
+    def quiet_since_s(self, at_s: float) -> float | None:
+        """Return for how many seconds it has been quiet hours by the daemon's clock; None: none."""
+        if self.quiet_minutes is None:
+            return None
+        begin, end = (60.0 * minute for minute in self.quiet_minutes)
+        second = self.wall(at_s) % DAY_S
+        return second - begin if begin <= second < end else None
 
     def disk_fault(self, at_s: float) -> DiskFault | None:
         """Return the fault of the disk at a time."""

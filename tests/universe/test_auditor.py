@@ -6,7 +6,7 @@ import pytest
 import trio
 
 from crawld.simweb.message import SimRequest
-from crawld.universe.auditor import DISK_TAIL_S, ROBOTS_LIFE_S, Auditor
+from crawld.universe.auditor import DISK_TAIL_S, ROBOTS_LIFE_S, TURN_S, Auditor
 from crawld.universe.event_log import EventLog
 from crawld.universe.file_audit import LOST_S
 from crawld.universe.jumping_clock import JumpingClock
@@ -154,6 +154,28 @@ def test_a_kill_excuses_only_the_last_answers(killed_s, count):
         await case.ask(41.0, "/robots.txt", B, robots=OPEN)
 
     assert broken(story) == ["retry_after"] * count
+
+
+def test_nothing_is_asked_in_quiet_hours_by_the_clock_of_the_daemon():
+    async def story(case):
+        await case.ask(TURN_S + 59.0)
+        await case.ask(TURN_S + 61.0 + 10.0)
+        await case.ask(120.0)
+        await case.ask(3_000.0)
+
+    steps = (ClockStep(2_900.0, -2_900.0),)
+    assert broken(story, quiet_minutes=(1, 2)) == ["quiet_hours"]
+    assert broken(story, quiet_minutes=(1, 2), steps=steps) == ["quiet_hours"] * 2
+
+
+def test_all_hosts_share_the_total_rate():
+    async def story(case):
+        for number in range(1, 30):
+            await case.ask(number * 10.0)
+
+    assert broken(story, max_requests_per_s=0.1) == []
+    found = broken(story, max_requests_per_s=0.08)
+    assert set(found) == {"total_rate"}
 
 
 def test_nothing_private_is_reached():
