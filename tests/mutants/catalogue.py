@@ -66,8 +66,8 @@ MUTANTS = (
     Mutant(
         "the laboratory runs MERGE for DELAYED",
         _CONTENDERS,
-        '        policy = DelayedPolicy() if name == "delayed" else MergePolicy()\n',
-        "        policy = MergePolicy()\n",
+        '    return DelayedPolicy() if name.startswith("delayed") else MergePolicy()\n',
+        "    return MergePolicy()\n",
         _SIMULATE_TESTS,
     ),
     Mutant(
