@@ -73,15 +73,15 @@ MUTANTS = (
     Mutant(
         "WEBBASE scores MERGE for DELAYED",
         "crawld/lab/webbase.py",
-        "_freshness_of_visits(page, moved, rate, f)",
-        "_freshness_of_visits(page, merged, rate, f)",
+        "searchsorted(pages, moved), moved_at, rate, f)",
+        "searchsorted(pages, merged), merged_at, rate, f)",
         _WEBBASE_TESTS,
     ),
     Mutant(
         "WEBBASE scores DELAYED for MERGE",
         "crawld/lab/webbase.py",
-        "_freshness_of_visits(page, merged, rate, f)",
-        "_freshness_of_visits(page, moved, rate, f)",
+        "searchsorted(pages, merged), merged_at, rate, f)",
+        "searchsorted(pages, moved), moved_at, rate, f)",
         _WEBBASE_TESTS,
     ),
     Mutant(
