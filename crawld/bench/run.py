@@ -30,6 +30,9 @@ BENCHMARKS = {
     "seen": "crawld.bench.seen",
 }
 
+ALL: Final = "all"
+"""Stands for every benchmark on the command line (`run_all.py`)."""
+
 
 class Benchmark(Protocol):
     """A benchmark module."""

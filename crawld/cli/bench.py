@@ -5,12 +5,17 @@ from __future__ import annotations
 import signal
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from types import FrameType
+from typing import Any
 
 from crawld.bench import run as benchmarks
+from crawld.bench.compare import changes, changes_text, read_result
 from crawld.bench.result import as_json, as_text
+from crawld.bench.run_all import run_all
 from crawld.cli.logs import configure_logs
 from crawld.cli.output import print_progress
+from crawld.errors import EXIT_INCOMPLETE, EXIT_OK
 
 
 def bench(
@@ -22,21 +27,47 @@ def bench(
     hosts: int | None = None,
     days: float | None = None,
     seed: Sequence[int] | None = None,
-) -> None:
-    """Run a benchmark and print its result."""
+    compare: Path | None = None,
+) -> int:
+    """Run a benchmark, or all, and print its result; return the exit code.
+
+    Args:
+        compare: an earlier result; its ratios are shown beside those of this run.
+    """
+    earlier = read_result(compare) if compare is not None else None
     # Some benchmarks run a daemon in this process; its log must not take part.
     configure_logs(style="console", level=lambda: "error")
     with _interrupted_by(signal.SIGTERM, signal.SIGHUP):
-        value = benchmarks.run(
-            name,
-            quick=quick,
-            progress=print_progress,
-            known=known,
-            hosts=hosts,
-            days=days,
-            seed=seed or None,
-        )
-    print(as_json(value) if json_out else as_text(value))
+        if name == benchmarks.ALL:
+            value = run_all(benchmarks.BENCHMARKS, quick=quick, progress=print_progress)
+        else:
+            value = benchmarks.run(
+                name,
+                quick=quick,
+                progress=print_progress,
+                known=known,
+                hosts=hosts,
+                days=days,
+                seed=seed or None,
+            )
+    found = None if earlier is None else changes(earlier, value)
+    if json_out:
+        compared = {} if found is None else {"changes": [each._asdict() for each in found]}
+        print(as_json(value | compared))
+    else:
+        tables = [] if found is None else [changes_text(found)]
+        print("\n\n".join([*_tables(value), *tables]))
+    return EXIT_INCOMPLETE if value.get("failed") else EXIT_OK
+
+
+def _tables(value: dict[str, Any]) -> Iterator[str]:
+    """Yield the table of each benchmark in a result, and the names of those that failed."""
+    if value["name"] != benchmarks.ALL:
+        yield as_text(value)
+        return
+    yield from map(as_text, value["results"].values())
+    if value["failed"]:
+        yield f"failed: {', '.join(value['failed'])}"
 
 
 @contextmanager

@@ -11,7 +11,7 @@ from typing import Annotated
 
 import typer
 
-from crawld.bench.run import BENCHMARKS
+from crawld.bench.run import ALL, BENCHMARKS
 from crawld.cli.formats import ExportFormat, ImportFormat
 from crawld.cli.imports import uncollected
 from crawld.cli.light_commands import LightCommand, LightGroup
@@ -418,7 +418,8 @@ def bench(
     name: Annotated[
         str,
         typer.Argument(
-            help=f"One of {', '.join(BENCHMARKS)}.", autocompletion=lambda: list(BENCHMARKS)
+            help=f"One of {', '.join(BENCHMARKS)}; or all.",
+            autocompletion=lambda: [*BENCHMARKS, ALL],
         ),
     ],
     *,
@@ -440,13 +441,26 @@ def bench(
         list[int] | None,
         typer.Option(metavar="N", help="replica: seed of its webs; may be repeated."),
     ] = None,
-) -> None:
+    compare: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Show the ratios beside those of an earlier --json."),
+    ] = None,
+) -> int:
     """Benchmark crawld against comparable programs on this machine."""
     try:
         from crawld.cli.bench import bench as measure
     except ModuleNotFoundError as error:
         raise missing_extra(error, "bench") from error
-    measure(name, json_out=json_out, quick=quick, known=known, hosts=hosts, days=days, seed=seed)
+    return measure(
+        name,
+        json_out=json_out,
+        quick=quick,
+        known=known,
+        hosts=hosts,
+        days=days,
+        seed=seed,
+        compare=compare,
+    )
 
 
 @app.command(
