@@ -78,7 +78,7 @@ def simulate(
 ) -> None:
     """Score revisit policies on recorded histories, by simulating the daemon's visits."""
     from crawld.lab.experiment import budgets_of, simulate_table
-    from crawld.lab.hints import HintOptions
+    from crawld.lab.hint_options import HintOptions
     from crawld.lab.histories import read_histories
     from crawld.lab.scenario import scenario_of
 

@@ -3,8 +3,9 @@
 `uniform` and `random` use no data. `proportional`, `merge`, `delayed`, `random-f` and `unpolite`
 follow frequencies allocated from the past. `greedy` uses histograms of the past; `greedy-sampled`
 draws from them as the published program did, and continues to fill them. `index` uses change models
-and continues to learn. `merge2` is MERGE with histograms of the first month of the
-period: hindsight, as in the published experiment.
+and continues to learn; `greedy-ncis` knows the rates of the past, and how good the hints are.
+`relaxed` and `clairvoyant` are bounds for hints (`relaxed.py`). `merge2` is MERGE with histograms
+of the first month of the period: hindsight, as in the published experiment.
 """
 
 from __future__ import annotations
@@ -28,8 +29,9 @@ from crawld.core.revisit.policies_greedy import GreedyPolicy
 from crawld.core.revisit.policies_index import IndexPolicy
 from crawld.core.revisit.registry import FOLLOW_FREQUENCIES, FrequencyPolicy
 from crawld.core.revisit.renewal_allocation import allocate_renewal
-from crawld.errors import OperatorError
 from crawld.lab.allocating import RepeatedAllocation
+from crawld.lab.hint_options import HintOptions
+from crawld.lab.noisy_signals import NoisySignalsPolicy
 from crawld.lab.sampled_greedy import SampledGreedy
 from crawld.lab.scenario import DAY_S, YEAR_S, Scenario
 
@@ -51,9 +53,15 @@ NAMES = (
     "greedy-sampled",
     "greedy-sampled-printed",
     "index",
+    "greedy-ncis",
+    "relaxed",
+    "clairvoyant",
 )
 
-HINDSIGHT = frozenset({"merge2"})
+BOUNDS = frozenset({"relaxed", "clairvoyant"})
+"""Names that need hints of every change."""
+
+HINDSIGHT = frozenset({"merge2", "clairvoyant"})
 """Policies that always use data of the period itself."""
 
 _MONTH_S = 31 * DAY_S
@@ -77,21 +85,22 @@ class Contender:
     phases: Floats = field(default_factory=lambda: np.zeros(0))
 
 
-def make_contender(name: str, scenario: Scenario, *, slot_s: float, hindsight: bool) -> Contender:
+def make_contender(
+    name: str,
+    scenario: Scenario,
+    *,
+    slot_s: float,
+    hindsight: bool,
+    hints: HintOptions | None = None,
+) -> Contender:
     """Return a policy that holds the pages that exist at the start.
 
     Args:
-        name: one of `NAMES`.
+        name: one of `NAMES`, and none of `BOUNDS`.
         slot_s: time between slots, seconds: the bandwidth is 1/slot_s.
         hindsight: use the period's own rates and histograms.
-
-    Raises:
-        OperatorError: there is no policy of that name.
+        hints: properties of the hints of the run; None: there are none.
     """
-    if name not in NAMES:
-        raise OperatorError(
-            f"there is no policy named {name}", hint="Policies: " + ", ".join(NAMES) + "."
-        )
     alive = np.flatnonzero(scenario.born_at <= scenario.start)
     if name == "index":
         return _index(scenario, alive)
@@ -103,6 +112,8 @@ def make_contender(name: str, scenario: Scenario, *, slot_s: float, hindsight: b
     if name in FOLLOW_FREQUENCIES and not hindsight:
         return _reallocated(name, scenario, alive, slot_s)
     since, until = _known(name, scenario, hindsight=hindsight)
+    if name == "greedy-ncis":
+        return Contender(_noisy_signals(scenario, scenario.rates(since, until), hints, alive))
     if name.startswith("greedy-sampled"):
         conditional = name == "greedy-sampled"
         counts = scenario.interval_counts(since, until)
@@ -157,9 +168,20 @@ def _frequency(
     return allocate_renewal(scenario.renewals(*known), bandwidth).frequency
 
 
+def _noisy_signals(
+    scenario: Scenario, rate: Floats, hints: HintOptions | None, alive: NDArray[np.int64]
+) -> NoisySignalsPolicy:
+    signalled = 0.0 if hints is None else 1.0 - hints.miss
+    true_rate = signalled * scenario.changes / (scenario.pages * scenario.duration_s)
+    false_rate = 0.0 if hints is None else true_rate * hints.false / (1.0 - hints.false)
+    policy = NoisySignalsPolicy(rate, signalled=signalled, false_rate=false_rate)
+    policy.load(alive)
+    return policy
+
+
 def _index(scenario: Scenario, alive: NDArray[np.int64]) -> Contender:
     models = scenario.past_models()
-    policy = IndexPolicy(scenario.past_scale())
+    policy = IndexPolicy(scenario.past_site())
     policy.load(alive)
     policy.set_models(alive, records_of(models[page].to_bytes() for page in alive.tolist()))
     return Contender(policy, models)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from crawld.errors import OperatorError
 from crawld.lab.contenders import NAMES
-from crawld.lab.hints import HintOptions
+from crawld.lab.hint_options import HintOptions
 from crawld.lab.scenario import DAY_S, Scenario
 from crawld.lab.simulate import Task, run
 

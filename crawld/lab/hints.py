@@ -1,72 +1,18 @@
 """Simulated hints: late, incomplete and partly false, like those of real sources.
 
-`lag=60,miss=0.05,false=0.1,poll=600:0.1`: a change is reported `lag` seconds after it happens; a
-share `miss` of the changes is never reported; a share `false` of all hints is false, at random
-pages and times; with `poll`, hints arrive only at intervals of that many seconds, and the polls
-take the given share of the slots.
-
 The last change of each page before the start is reported at the start, so that the policy knows
 since when the copies are stale.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from crawld.core.change.reliability import Reliability, match_hints
 from crawld.core.revisit.policies import Policy
 from crawld.core.revisit.policies_index import IndexPolicy
-from crawld.errors import OperatorError
+from crawld.lab.hint_options import HintOptions
 from crawld.lab.scenario import Scenario
-
-_FORM = "Give --hints lag=60[,miss=0.05][,false=0.1][,poll=600:0.1]."
-
-
-@dataclass(frozen=True, slots=True)
-class HintOptions:
-    """Properties of the simulated hints.
-
-    Attributes:
-        lag_s: from change to hint, seconds.
-        miss: share of changes never reported. false: share of hints that are false. Both in [0, 1).
-        poll_s: seconds between polls, 0 = pushed. poll_share: share of the slots polls take.
-    """
-
-    lag_s: float
-    miss: float = 0.0
-    false: float = 0.0
-    poll_s: float = 0.0
-    poll_share: float = 0.0
-
-    def __str__(self) -> str:
-        poll = f",poll={self.poll_s:g}:{self.poll_share:g}" if self.poll_s else ""
-        return f"lag={self.lag_s:g},miss={self.miss:g},false={self.false:g}{poll}"
-
-    @staticmethod
-    def parse(text: str) -> HintOptions:
-        """Parse the value of `--hints`.
-
-        Raises:
-            OperatorError: a part is unknown or out of range; the message shows the form.
-        """
-        names = {"lag": "lag_s", "miss": "miss", "false": "false"}
-        values = {"lag_s": 0.0, "miss": 0.0, "false": 0.0, "poll_s": 0.0, "poll_share": 0.0}
-        try:
-            for part in text.split(","):
-                name, _, value = part.partition("=")
-                if name == "poll":
-                    every, _, share = value.partition(":")
-                    values["poll_s"], values["poll_share"] = float(every), float(share)
-                else:
-                    values[names[name]] = float(value)
-        except (KeyError, ValueError) as error:
-            raise OperatorError(f"cannot parse the hints {text!r}", hint=_FORM) from error
-        shares = (values["miss"], values["false"], values["poll_share"])
-        if not all(0.0 <= share < 1.0 for share in shares) or min(values.values()) < 0.0:
-            raise OperatorError(f"the hints {text!r} are out of range", hint=_FORM)
-        return HintOptions(**values)
 
 
 class HintFeed:
@@ -106,9 +52,9 @@ class HintFeed:
     def record_visit(self, policy: Policy, page: int, changed_at: list[float]) -> None:
         """Match the changes a visit found with the hints, and update the policy's coverage."""
         reported = self._pending.pop(page, [])
-        if changed_at and changed_at[0] < self._start:
-            return
-        self.reliability.learn_exact(match_hints(reported, changed_at, tolerance_s=1.0))
+        # What happened before the start was told at the start.
+        found = [at for at in changed_at if at >= self._start]
+        self.reliability.learn_exact(match_hints(reported, found, tolerance_s=1.0))
         if isinstance(policy, IndexPolicy):
             policy.set_coverage(self.reliability.effective_missed_share, self.reliability.lag_s())
 

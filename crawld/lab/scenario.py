@@ -22,7 +22,7 @@ from crawld.core.change.renewal import (
     exponential_mass,
     fit_counts,
 )
-from crawld.core.change.scale import ScaleModel, fit_scale
+from crawld.core.change.site_model import SiteModel, fit_site
 from crawld.errors import OperatorError
 from crawld.lab.histories import Histories
 
@@ -31,7 +31,7 @@ Floats = NDArray[np.float64]
 DAY_S = 86_400.0
 YEAR_S = 365 * DAY_S
 _PAGES_FITTED = 4_000
-"""Sample size for the scale model of a large site: enough for seven weights and a shape."""
+"""Sample size for the models of a large site: enough for seven weights and a shape."""
 
 
 @dataclass(frozen=True)
@@ -81,15 +81,15 @@ class Scenario:
             models.append(model)
         return models
 
-    def past_scale(self) -> ScaleModel:
-        """Return the scale model of the past."""
+    def past_site(self) -> SiteModel:
+        """Return the site's models of the past."""
         past = self.histories.before(self.start)
         if len(past) > _PAGES_FITTED:
             chosen = np.random.default_rng(self.seed).choice(
                 len(past), _PAGES_FITTED, replace=False
             )
             past = past.select(np.sort(chosen))
-        return fit_scale(past.changed_at, past.offsets, at=self.start)
+        return fit_site(past.changed_at, past.offsets, at=self.start)
 
     def rates(self, since: float, until: float) -> Floats:
         """Return changes per second of each page over a period; at least half a change."""

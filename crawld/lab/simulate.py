@@ -14,9 +14,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from crawld.core.revisit.policies import Policy, VisitObservation
-from crawld.lab.contenders import HINDSIGHT, Contender, make_contender
+from crawld.errors import OperatorError
+from crawld.lab.contenders import BOUNDS, HINDSIGHT, Contender, make_contender
 from crawld.lab.copies import Copies, Score
-from crawld.lab.hints import HintFeed, HintOptions
+from crawld.lab.hint_options import HintOptions
+from crawld.lab.hints import HintFeed
+from crawld.lab.relaxed import score_clairvoyant, score_relaxed
 from crawld.lab.scenario import DAY_S, Scenario
 
 
@@ -41,11 +44,7 @@ class Task:
 def run(scenario: Scenario, task: Task) -> dict[str, object]:
     """Simulate one cell; return its row: policy, budget, freshness, age, visits."""
     slot_s = DAY_S / (task.visits_per_page_day * scenario.pages)
-    entrant = make_contender(task.policy, scenario, slot_s=slot_s, hindsight=task.hindsight)
-    if entrant.policy is None:
-        score = _at_ideal_times(scenario, entrant)
-    else:
-        score = _slot_by_slot(scenario, task, entrant, slot_s)
+    score = _score(scenario, task, slot_s)
     return {
         "policy": task.policy,
         "visits_per_page_day": task.visits_per_page_day,
@@ -57,6 +56,36 @@ def run(scenario: Scenario, task: Task) -> dict[str, object]:
         "hindsight": task.hindsight or task.policy in HINDSIGHT,
         "hints": None if task.hints is None else str(task.hints),
     }
+
+
+def _score(scenario: Scenario, task: Task, slot_s: float) -> Score:
+    if task.policy in BOUNDS:
+        return _bound(scenario, task, slot_s)
+    entrant = make_contender(
+        *(task.policy, scenario), slot_s=slot_s, hindsight=task.hindsight, hints=task.hints
+    )
+    if entrant.policy is None:
+        return _at_ideal_times(scenario, entrant)
+    return _slot_by_slot(scenario, task, entrant, slot_s)
+
+
+def _bound(scenario: Scenario, task: Task, slot_s: float) -> Score:
+    """Score a bound without slots.
+
+    Raises:
+        OperatorError: the hints of the run do not report every change, and nothing else.
+    """
+    hints = task.hints
+    if hints is None or hints.miss or hints.false or hints.poll_s:
+        raise OperatorError(
+            f"{task.policy} is a bound for hints of all changes, pushed",
+            hint="Give --hints lag=60, without other parts.",
+        )
+    visits = int(scenario.duration_s / slot_s)
+    if task.policy == "clairvoyant":
+        return score_clairvoyant(scenario, lag_s=hints.lag_s, visits=visits)
+    model = scenario.past_site().hawkes
+    return score_relaxed(scenario, model, lag_s=hints.lag_s, visits=visits)
 
 
 def _slot_by_slot(scenario: Scenario, task: Task, entrant: Contender, slot_s: float) -> Score:

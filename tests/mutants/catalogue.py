@@ -14,6 +14,19 @@ _SIMULATE_TESTS = ("tests/unit/lab/test_simulate.py",)
 _FREQUENCY_TESTS = ("tests/unit/core/revisit/test_policies_frequency.py",)
 _WEBBASE_TESTS = ("tests/unit/lab/test_webbase.py",)
 _FRESHNESS_TESTS = ("tests/unit/core/revisit/test_freshness.py",)
+_HAWKES = "crawld/core/change/hawkes.py"
+_HAWKES_TESTS = ("tests/unit/core/change/test_hawkes.py",)
+_BELIEF = "crawld/core/revisit/hint_belief.py"
+_RATES_OF_KERNELS = (
+    "        return tuple(w / tau for w, tau in zip(self.weights, KERNELS_S, strict=True))\n"
+)
+_RESIDUAL_LIVES = """    later, lives = np.geomspace(60.0, 1e8, 400), []
+    for c in hypotheses[1:]:
+        alive = [model.survival(c, since_s + wait) for wait in later]
+        lives.append(np.trapezoid(np.array(alive), later, axis=0) / model.survival(c, since_s))
+    earlier, latest = lives
+"""
+_BELIEF_TESTS = ("tests/unit/core/revisit/test_hint_belief.py",)
 _DIFFERENCE_TESTS = ("tests/unit/core/content/test_difference.py",)
 _BOTH_DIRECTIONS = """    return max(
         one_way(left, right, block_bytes, max_steps), one_way(right, left, block_bytes, max_steps)
@@ -21,6 +34,45 @@ _BOTH_DIRECTIONS = """    return max(
 """
 
 MUTANTS = (
+    *(
+        Mutant(
+            f"the self-exciting model drops {name} kernel",
+            _HAWKES,
+            _RATES_OF_KERNELS,
+            "        rates = [w / tau for w, tau in zip(self.weights, KERNELS_S, strict=True)]\n"
+            f"        return tuple(0.0 if k == {index} else r for k, r in enumerate(rates))\n",
+            _HAWKES_TESTS,
+        )
+        for index, name in enumerate(("the burst", "the day's", "the ten days'", "the quarter's"))
+    ),
+    Mutant(
+        "the fit of the self-exciting model learns nothing of the site",
+        _HAWKES,
+        "        caused = weights * (causes.T @ share)\n",
+        "        caused = shared * exposure\n",
+        _HAWKES_TESTS,
+    ),
+    Mutant(
+        "reported pages rank by the mean time to their next change",
+        _BELIEF,
+        "    earlier, latest = (1.0 / model.hazard(c, since_s) for c in hypotheses[1:])\n",
+        _RESIDUAL_LIVES,
+        _BELIEF_TESTS,
+    ),
+    Mutant(
+        "a hint counts as certain, whatever the trust in its source",
+        _BELIEF,
+        "    weights, hazards, excitement = _until(",
+        "    trust = 1.0\n    weights, hazards, excitement = _until(",
+        _BELIEF_TESTS,
+    ),
+    Mutant(
+        "the laboratory fits the models of a site to the year that is scored",
+        "crawld/lab/scenario.py",
+        "        past = self.histories.before(self.start)\n",
+        "        past = self.histories.before(self.end)\n",
+        _SIMULATE_TESTS,
+    ),
     Mutant(
         "GREEDY divides by S(a) where it should not, and the reverse",
         _GREEDY,

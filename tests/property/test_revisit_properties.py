@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
+from crawld.core.change.hawkes import SHARED
 from crawld.core.change.renewal import EDGES_S, Renewal, exponential_mass
 from crawld.core.revisit.allocation import allocate, kkt_residual, objective
 from crawld.core.revisit.freshness import (
@@ -18,7 +19,7 @@ from crawld.core.revisit.freshness import (
     visit_share,
 )
 from crawld.core.revisit.heap import SlotHeap
-from crawld.core.revisit.hints import Coverage, hinted_values, update_belief
+from crawld.core.revisit.hint_belief import Coverage, KnownChange, hinted_values, update_belief
 from crawld.core.revisit.pages_by_host import PagesByHost
 from crawld.core.revisit.partial_heap import PartialHeap
 from crawld.core.revisit.policies import VisitObservation
@@ -31,7 +32,6 @@ from crawld.core.revisit.renewal_allocation import (
     renewal_freshness,
 )
 from crawld.core.revisit.slots import FREE, PageSlots
-from crawld.core.revisit.visit_value import default_scale_model, value_table
 
 rates = st.floats(1e-12, 1e3)
 frequencies = st.floats(1e-9, 1e2)
@@ -264,13 +264,19 @@ def test_hints_of_trust_0_do_not_change_the_index_policy(seed, count, lag_s):
     st.floats(0.0, 1e6),
 )
 def test_a_hint_of_little_trust_changes_the_value_little(gaps, wait_s, missed_share, unhinted):
-    table, belief, at = value_table(default_scale_model()), None, 0.0
-    rest = {"coverage": Coverage(missed_share, 60.0), "table": table}
+    known = KnownChange(-1e5, (1.0, 1.0, 2.0, 5.0))
+    belief, at, rest = None, 0.0, {"coverage": Coverage(missed_share, 60.0), "model": SHARED}
     for gap in gaps:
         at += gap
         belief = update_belief(
-            belief, at, trust=1e-15, known_at=-1e5, scale_s=1e5, mean_hazard=1e-5, **rest
+            belief, at, trust=1e-15, known=known, is_stale=False, mean_hazard=1e-5, **rest
         )
-    now = np.array([belief]).T, np.array([unhinted]), at + wait_s
-    price = hinted_values(*now, since_s=np.array([at + wait_s]), scale_s=np.array([1e5]), **rest)[0]
+    price = hinted_values(
+        np.array([belief.as_row()]).T,
+        np.array([unhinted]),
+        at + wait_s,
+        known_at=np.array([known.at]),
+        known_excitement=np.array([known.excitement]).T,
+        **rest,
+    )[0]
     assert price == pytest.approx(unhinted, rel=1e-4, abs=1.0)

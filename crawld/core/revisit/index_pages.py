@@ -1,8 +1,9 @@
 """State of the pages of one index policy in flat arrays by slot, with their visit values.
 
-20 bytes a page: time of the last visit, age (time from the last change to that visit, in scales),
-scale, importance. Values of one page are read through memory views, which return a plain float in a
-third of the time of an array element.
+44 bytes a page: time of the last visit, age (time from the last change to that visit, in scales),
+scale, importance; and for pages with hints the time of the last change and the excitement after it
+(`change/hawkes.py`), 24 bytes. Values of one page are read through memory views, which return a
+plain float in a third of the time of an array element.
 
 The visit value is that of `visit_value.py`, and more for waiting where the model needs it
 (`waiting_share.py`), times the importance; hints are not included.
@@ -11,17 +12,25 @@ The visit value is that of `visit_value.py`, and more for waiting where the mode
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
+from crawld.core.change.hawkes import KERNELS_S
+from crawld.core.revisit.hint_belief import KnownChange
 from crawld.core.revisit.visit_value import VisitValueTable
 
 Floats = NDArray[np.float64]
 Slots = NDArray[np.int64]
 
+_TAUS = np.array(KERNELS_S)
+
 UNKNOWN_SCALE_S = 30 * 86_400.0
 """Scale of a page without known history."""
+
+UNKNOWN_RATE = 1.0 / UNKNOWN_SCALE_S
+"""Change rate of a page without known history, 1/s."""
 
 LONGEST_S = 2.0**41
 """Time since the last visit of a page never visited."""
@@ -34,6 +43,7 @@ class IndexPages:
         table: visit values by age, scale and time since the last visit.
         more_for_waiting: added to the value for each second since the last visit, ≥ 0.
         visited_at, age, scale, weight: one element a slot; visited_at −inf = never visited.
+        changed_at: time of the last known change, −inf = none. excitement: after it, by kernel.
     """
 
     def __init__(self, table: VisitValueTable) -> None:
@@ -43,6 +53,9 @@ class IndexPages:
         self.age = np.zeros(0, dtype=np.float32)
         self.scale = np.zeros(0, dtype=np.float32)
         self.weight = np.zeros(0, dtype=np.float32)
+        self.changed_at = np.zeros(0)
+        self.excitement = np.zeros((0, len(KERNELS_S)), dtype=np.float32)
+        self.rate = np.zeros(0, dtype=np.float32)
         self._rates = 0.0
         self._view()
 
@@ -51,8 +64,8 @@ class IndexPages:
 
     @property
     def rates(self) -> float:
-        """Σ 1/σ of all pages, 1/s."""
-        return self._rates
+        """Changes of all pages together, 1/s."""
+        return max(self._rates, 0.0)
 
     def extend(self, more: int) -> None:
         """Add room for more slots."""
@@ -61,12 +74,17 @@ class IndexPages:
             self.age = np.concatenate([self.age, np.zeros(more, np.float32)])
             self.scale = np.concatenate([self.scale, np.full(more, np.inf, np.float32)])
             self.weight = np.concatenate([self.weight, np.ones(more, np.float32)])
+            self.changed_at = np.concatenate([self.changed_at, np.full(more, -np.inf)])
+            self.rate = np.concatenate([self.rate, np.zeros(more, np.float32)])
+            calm = np.zeros((more, len(KERNELS_S)), np.float32)
+            self.excitement = np.concatenate([self.excitement, calm])
             self._view()
 
     def _view(self) -> None:
         self._visited_at = self.visited_at.data.cast("B").cast("d")
         self._age = self.age.data.cast("B").cast("f")
         self._scale = self.scale.data.cast("B").cast("f")
+        self._rate = self.rate.data.cast("B").cast("f")
         self._weight = self.weight.data.cast("B").cast("f")
 
     # --- one page -------------------------------------------------------------------------------
@@ -75,17 +93,38 @@ class IndexPages:
         """Add a page of unknown history."""
         self._visited_at[slot], self._weight[slot] = visited_at, weight
         self._age[slot], self._scale[slot] = 0.0, UNKNOWN_SCALE_S
-        self._rates += 1.0 / UNKNOWN_SCALE_S
+        self.changed_at[slot], self.excitement[slot] = -math.inf, 0.0
+        self.set_rate(slot, UNKNOWN_RATE)
 
     def remove(self, slot: int) -> None:
         """Remove a page."""
-        self._rates -= 1.0 / self._scale[slot]
-        self._scale[slot] = math.inf
+        self.set_rate(slot, 0.0)
+
+    def set_rate(self, slot: int, rate: float) -> None:
+        """Set the change rate of a page, 1/s."""
+        before = self._rate[slot]
+        self._rate[slot] = rate
+        self._rates += self._rate[slot] - before
 
     def set_model(self, slot: int, age: float, scale: float) -> None:
         """Set the age and the scale of a page."""
-        self._rates += 1.0 / scale - 1.0 / self._scale[slot]
         self._age[slot], self._scale[slot] = age, scale
+
+    def set_change(self, slot: int, at: float, excitement: Sequence[float], rate: float) -> None:
+        """Set the last known change of a page, its excitement after it and its change rate."""
+        self.changed_at[slot], self.excitement[slot] = at, excitement
+        self.set_rate(slot, rate)
+
+    def add_changes(self, slot: int, changed_at: Sequence[float]) -> None:
+        """Add changes of a page that a visit found, the oldest first."""
+        for at in changed_at:
+            gap_s = max(at - self.changed_at[slot], 0.0)
+            self.excitement[slot] = self.excitement[slot] * np.exp(-gap_s / _TAUS) + 1.0
+            self.changed_at[slot] = max(at, self.changed_at[slot])
+
+    def known_change(self, slot: int) -> KnownChange:
+        """Return the last known change of a page."""
+        return KnownChange(float(self.changed_at[slot]), self.excitement[slot].tolist())
 
     def set_visit(self, slot: int, at: float) -> None:
         """Set the time of the last visit of a page."""
@@ -128,14 +167,21 @@ class IndexPages:
         part = slice(first, first + len(visited_at))
         self.visited_at[part], self.scale[part] = visited_at, UNKNOWN_SCALE_S
         self.weight[part] = weight
-        self._rates += len(visited_at) / UNKNOWN_SCALE_S
+        self.rate[part] = UNKNOWN_RATE
+        self._rates += len(visited_at) * UNKNOWN_RATE
 
     def set_models(self, slots: Slots, age: Floats, scale: Floats) -> None:
         """Set the ages and the scales of distinct pages."""
-        before = self.scale[slots].astype(np.float64)
         self.scale[slots], self.age[slots] = scale, age
-        after = self.scale[slots].astype(np.float64)
-        self._rates += float((1.0 / after - 1.0 / before).sum())
+
+    def set_changes(
+        self, slots: Slots, changed_at: Floats, excitement: Floats, rate: Floats
+    ) -> None:
+        """Set the last known changes of distinct pages, and their change rates."""
+        before = self.rate[slots].astype(np.float64)
+        self.changed_at[slots], self.excitement[slots] = changed_at, excitement
+        self.rate[slots] = rate
+        self._rates += float((self.rate[slots].astype(np.float64) - before).sum())
 
     def since(self, slots: Slots, at: float) -> Floats:
         """Return the time since the last visit of each page, seconds; ≥ 0."""

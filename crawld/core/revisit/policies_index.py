@@ -14,7 +14,7 @@ Hints lower the value of pages without hints and are weighted by their reliabili
 change nothing. Pages of which something included changed, such as a template, come after the pages
 that changed themselves; `select_affected` selects one of them all the same.
 
-56 bytes a page. Time is a monotonic clock (rule 3 of `policies.py`).
+84 bytes a page. Time is a monotonic clock (rule 3 of `policies.py`).
 
 Source: price form of Cho & Garcia-Molina, TODS 2003, as an index (Azar et al., PNAS 2018;
 Avrachenkov & Borkar 2015); hints of unknown reliability after Busa-Fekete et al. 2025; the data
@@ -28,19 +28,25 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from crawld.core.change.hawkes import excitement_of, excitements_of
 from crawld.core.change.record import Records
-from crawld.core.change.scale import ScaleModel
+from crawld.core.change.site_model import SiteModel, default_site_model
 from crawld.core.revisit import hints
 from crawld.core.revisit.due import PROMPT_S, Due
 from crawld.core.revisit.heap import ABSENT
-from crawld.core.revisit.hints import Belief, Coverage
+from crawld.core.revisit.hint_belief import (
+    Belief,
+    Coverage,
+    hinted_values,
+    silence_factors,
+    update_belief,
+)
 from crawld.core.revisit.index_pages import LONGEST_S, IndexPages
 from crawld.core.revisit.index_queue import NEW, IndexQueue
 from crawld.core.revisit.policies import MonotonicClock, PageSet, VisitObservation
 from crawld.core.revisit.slots import FREE
 from crawld.core.revisit.visit_value import (
     ROUND_ROBIN_SHARE,
-    default_scale_model,
     page_scale_s,
     value_table,
 )
@@ -48,6 +54,7 @@ from crawld.core.revisit.waiting_share import WaitingShare
 
 Floats = NDArray[np.float64]
 Slots = NDArray[np.int64]
+
 
 MAX_URGENCY = 4.0
 """A page of importance 4 is due after a quarter of the time, one of importance 1/4 after four times
@@ -64,16 +71,16 @@ class IndexPolicy(PageSet):
     """Selects the page of highest visit value.
 
     Args:
-        model: scale model of the site; None: every page starts as a slow Poisson page.
+        model: models of the site; None: every page starts as a slow Poisson page.
     """
 
-    def __init__(self, model: ScaleModel | None = None) -> None:
+    def __init__(self, model: SiteModel | None = None) -> None:
         super().__init__()
-        self._model = model or default_scale_model()
-        self._weights: list[float] = self._model.weights.tolist()
+        self._model = model or default_site_model()
+        self._weights: list[float] = self._model.scale.weights.tolist()
         self._coverage = Coverage()
         self._waiting = WaitingShare()
-        self._pages = IndexPages(value_table(self._model))
+        self._pages = IndexPages(value_table(self._model.scale))
         self._queue = IndexQueue(self._pages)
         self._hinted = hints.HintedPages()
         self._indirect = _NO_PAGES
@@ -84,14 +91,14 @@ class IndexPolicy(PageSet):
 
     # --- pages and models -----------------------------------------------------------------------
 
-    def set_scale_model(self, model: ScaleModel) -> None:
-        """Set a refitted scale model; the scale of each page is updated at its next visit.
+    def set_site_model(self, model: SiteModel) -> None:
+        """Set refitted models of the site; the scale of each page is updated at its next visit.
 
         Policies that share the same object share its tables (1.5 MB).
         """
         self._model = model
-        self._weights = model.weights.tolist()
-        self._pages.table = value_table(model)
+        self._weights = model.scale.weights.tolist()
+        self._pages.table = value_table(model.scale)
 
     def add(self, page: int, last_visit_at: float | None, weight: float = 1.0) -> None:
         """Add a page; a page that was never visited goes before all visited pages."""
@@ -136,9 +143,13 @@ class IndexPolicy(PageSet):
         slots, records = slots[held], records[held]
         if len(slots) == 0:
             return
-        scale = self._model.scale_s(records)
+        scale = self._model.scale.scale_s(records)
         unchanged = np.maximum(records["last_visit_at"] - records["last_change_at"], 0.0)
         self._pages.set_models(slots, unchanged / scale, scale)
+        changed_at = np.where(records["change_known"], records["last_change_at"], -np.inf)
+        self._pages.set_changes(
+            slots, changed_at + self._clock.lead, excitements_of(records), records["rate"]
+        )
         never = np.isneginf(self._pages.visited_at[slots])
         # The page unchanged longest will stay unchanged longest. On a manual's changes of 2019 to
         # 2021, where a year is too short for one visit to every page, this was better than any
@@ -210,7 +221,7 @@ class IndexPolicy(PageSet):
         """Return the factors by which the absence of hints lowers the values of pages."""
         age, scale = self._pages.ages_and_scales(slots)
         since, table = self._pages.since(slots, at), self._pages.table
-        return hints.silence_factors(age, scale, since, coverage=self._coverage, table=table)
+        return silence_factors(age, scale, since, coverage=self._coverage, table=table)
 
     # --- visits ---------------------------------------------------------------------------------
 
@@ -236,15 +247,20 @@ class IndexPolicy(PageSet):
         since = max(at - visited_at, 0.0)
         if observation is not None and 0.0 < since < math.inf:
             self._learn_waiting(at, (visited_at, age, scale), observation)
+        lead = self._clock.lead
         if observation is None:
             unchanged = age * scale + since if math.isfinite(since) else 0.0
-        elif observation.model is not None:
-            scale = page_scale_s(self._weights, observation.model)
-            unchanged = observation.model.known_age_s()
+        elif (model := observation.model) is not None:
+            scale = page_scale_s(self._weights, model)
+            unchanged = model.known_age_s()
+            changed_at = model.last_change_at + lead if model.change_known else -math.inf
+            self._pages.set_change(slot, changed_at, excitement_of(model), model.rate)
         elif observation.changed_at:
-            unchanged = max(at - self._clock.lead - observation.changed_at[-1], 0.0)
+            unchanged = max(at - lead - observation.changed_at[-1], 0.0)
+            self._pages.add_changes(slot, [changed + lead for changed in observation.changed_at])
         elif observation.changed or not math.isfinite(since):
             unchanged = 0.5 * since if math.isfinite(since) else 0.0
+            self._pages.add_changes(slot, [at - unchanged])
         else:
             unchanged = age * scale + since
         self._pages.set_model(slot, unchanged / scale, scale)
@@ -342,7 +358,7 @@ class IndexPolicy(PageSet):
         if slot == FREE or trust <= 0.0:
             return
         changed_at = at + self._clock.lead
-        visited_at, age, scale = self._pages.state(slot)
+        visited_at, age, _ = self._pages.state(slot)
         if changed_at <= visited_at:
             return
         if due is None:
@@ -355,15 +371,15 @@ class IndexPolicy(PageSet):
             return
         if math.isinf(visited_at) and age == 0.0:
             return
-        belief = hints.update_belief(
+        belief = update_belief(
             self._belief(slot),
             changed_at,
             trust=trust,
-            known_at=visited_at - age * scale,
-            scale_s=scale,
-            mean_hazard=self._pages.rates / (self._pages.table.mean * len(self._slots)),
+            known=self._pages.known_change(slot),
+            is_stale=math.isinf(visited_at),
+            mean_hazard=self._pages.rates / len(self._slots),
             coverage=self._coverage,
-            table=self._pages.table,
+            model=self._model.hawkes,
         )
         if indirect and slot not in self._hinted:
             if self._indirect is _NO_PAGES:
@@ -397,15 +413,18 @@ class IndexPolicy(PageSet):
         # A page never visited is stale under every reading.
         since = np.minimum(self._pages.since(slots, at), LONGEST_S)
         unhinted = self._pages.table.values(age, scale, since) * self._silence_factors(slots, at)
-        value = hints.hinted_values(
+        value = hinted_values(
             group.beliefs(places),
             unhinted,
             at,
-            since_s=np.where(np.isneginf(self._pages.visited_at[slots]), 0.0, since),
-            scale_s=scale,
+            known_at=self._pages.changed_at[slots],
+            known_excitement=self._pages.excitement[slots].T.astype(np.float64),
             coverage=self._coverage,
-            table=self._pages.table,
+            model=self._model.hawkes,
         )
+        # A page never visited waits in the order of the values alone.
+        waited = np.where(np.isneginf(self._pages.visited_at[slots]), 0.0, since)
+        value += hints.STALE_SHARE * waited
         group.set_values(places, self._pages.weight[slots] * value)
 
     def _withdraw(self, slot: int) -> tuple[hints.HintedPages, Belief, Due] | None:

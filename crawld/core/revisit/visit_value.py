@@ -11,19 +11,15 @@ sees no difference (`waiting_share.py` learns where it needs more). In scales, b
 inverse (number of scales until a given value) depend on (a, ·) alone, so that one table holds the
 inverse for all pages.
 
-The value of a page known to be stale, whose last change is d ago, is the time it will stay
-unchanged: a geometric mean of the model's residual life and the robust score min(mean interval,
-2d + 600 s).
-
-Source: W is Wolf et al., WWW 2002, conditioned on the age; the mixing, the tables and the mean of
-the two scores are ours; the shares were chosen on years before those reported.
+Source: W is Wolf et al., WWW 2002, conditioned on the age; the mixing and the tables are ours; the
+share was chosen on years before those reported.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from functools import cache, lru_cache
+from functools import lru_cache
 from typing import Final
 
 import numpy as np
@@ -32,7 +28,7 @@ from numpy.typing import ArrayLike, NDArray
 from crawld.core.change.model import PageModel
 from crawld.core.change.record import WINDOWS_S
 from crawld.core.change.renewal import Renewal
-from crawld.core.change.scale import ScaleModel, fit_scale
+from crawld.core.change.scale import ScaleModel
 
 Floats = NDArray[np.float64]
 
@@ -40,18 +36,12 @@ ROUND_ROBIN_SHARE: Final = 0.06
 """Value of a second of waiting. Of 0.03 to 0.1 this was best on eight test cells of earlier years
 (articles 2005 and 2006, terms 2024), and never below round robin or MERGE."""
 
-ROBUST_SHARE: Final = 0.25
-"""Weight of the robust score in the mean, since d is uncertain if hints are false. Of 0 to 0.75
-this was best with a fifth of the hints false, on articles of 2006."""
-
 _GAP_LEAST_S, _GAP_MOST_S = 60.0, 3650.0 * 86_400.0
-_SETTLING_S = 600.0
 _AGE_LEAST, _AGE_MOST, _AGES = 1e-4, 4096.0, 160
 _AGES_IN_CELL = 6
 _CELLS = 510
 _VALUE_LEAST, _VALUE_MOST, _VALUES = 1e-9, 1e5, 224
 _ALIVE_LEAST = 1e-9
-_HAZARD_LEAST = 1e-4
 _EARLY = 0.97
 """Waits are shortened by the table's error, so that a page is checked early rather than late."""
 
@@ -81,9 +71,6 @@ class VisitValueTable:
     Args:
         shape: distribution of gap / scale.
         share: value of a second of waiting.
-
-    Attributes:
-        mean: mean interval between changes, in scales.
     """
 
     def __init__(self, shape: Renewal, share: float = ROUND_ROBIN_SHARE) -> None:
@@ -96,8 +83,6 @@ class VisitValueTable:
         self._fall = np.append(np.diff(self._alive) / width, 0.0)
         areas = 0.5 * width * (self._alive[1:] + self._alive[:-1])
         self._area = np.concatenate([[0.0], np.cumsum(areas)])
-        self._residual = shape.residual_mean(self._y)
-        self.mean = float(shape.mean())
         self._log_age = float(np.log(_AGE_MOST / _AGE_LEAST)) / (_AGES - 1)
         self._log_value = float(np.log(_VALUE_MOST / _VALUE_LEAST)) / (_VALUES - 1)
         self._wait = self._tabulate()
@@ -105,8 +90,6 @@ class VisitValueTable:
         cells = np.column_stack((self._y, self._alive, self._fall, self._area))
         self._cells: list[list[float]] = cells.tolist()
         self._end = float(self._alive[-1]), float(self._area[-1])
-        hazard = -self._fall / np.maximum(self._alive, _ALIVE_LEAST)
-        self._hazards: list[float] = np.maximum(hazard, _HAZARD_LEAST).tolist()
 
     def values(self, age: Floats, scale_s: Floats, since_s: Floats) -> Floats:
         """Return the values of visits to pages now, seconds, increasing in `since_s`.
@@ -162,32 +145,6 @@ class VisitValueTable:
         now, _ = self._many(y + np.asarray(since_s) / np.asarray(scale_s))
         return np.asarray(1.0 - np.minimum(now / np.maximum(then, _ALIVE_LEAST), 1.0))
 
-    def hazard(self, age: float) -> float:
-        """Return the hazard of change at an age in scales, per scale."""
-        if age >= _AGE_MOST:
-            return _HAZARD_LEAST
-        cell = 0 if age < _AGE_LEAST else int(math.log(age / _AGE_LEAST) * self._per_log) + 1
-        return self._hazards[cell]
-
-    def survival(self, age: float) -> float:
-        """Return the probability of no change within an age in scales after a change."""
-        return max(self._at(age)[0], _ALIVE_LEAST)
-
-    def survivals(self, age: Floats) -> Floats:
-        """Return `survival` of many ages."""
-        return np.maximum(self._many(age)[0], _ALIVE_LEAST)
-
-    def stale_values(self, scale_s: Floats, unchanged_s: Floats) -> Floats:
-        """Return the fresh time gained by visiting pages known to be stale, seconds.
-
-        Args:
-            scale_s: σ, seconds.
-            unchanged_s: d, time since the last change, seconds.
-        """
-        model = scale_s * np.interp(unchanged_s / scale_s, self._y, self._residual)
-        robust = np.minimum(scale_s * self.mean, 2.0 * unchanged_s + _SETTLING_S)
-        return np.asarray(model ** (1.0 - ROBUST_SHARE) * robust**ROBUST_SHARE)
-
     def wait_s(self, age: float, scale_s: float, value_s: float) -> float:
         """Return a time after the visit, seconds, within which the value stays below `value_s`."""
         if value_s <= 0.0:
@@ -226,12 +183,6 @@ class VisitValueTable:
         )
         cell = waits[:-1].reshape(_AGES - 1, _AGES_IN_CELL, _VALUES).min(axis=1)
         return np.asarray(_EARLY * np.minimum(cell, waits[_AGES_IN_CELL::_AGES_IN_CELL]))
-
-
-@cache
-def default_scale_model() -> ScaleModel:
-    """Return the scale model of a site without known history."""
-    return fit_scale(np.zeros(0), np.zeros(1, np.int64), at=0.0)
 
 
 @lru_cache(maxsize=64)

@@ -20,8 +20,7 @@ import structlog
 import trio
 
 from crawld.core.change.record import Records, is_current, records_of
-from crawld.core.change.scale import ScaleModel
-from crawld.core.revisit.visit_value import default_scale_model
+from crawld.core.change.site_model import SiteModel, default_site_model
 from crawld.daemon.crawl.context import BackgroundWork, CrawlContext
 from crawld.daemon.frontier.page_queue import PageQueue
 from crawld.daemon.frontier.revisit_queue import VisitedPages
@@ -137,7 +136,7 @@ class PolicyLoader(BackgroundWork):
     async def load(self) -> None:
         """Give every policy the weights and change models of its pages."""
         hosts = {host.host_id: host for host in self._state.hosts.values()}
-        scales = await self._scales()
+        sites = await self._site_models()
         after: tuple[int, int] | None = BEFORE_FIRST
         pace = Pace(REST_FACTOR)
         while after is not None:
@@ -146,25 +145,25 @@ class PolicyLoader(BackgroundWork):
                 host = hosts.get(group.host_id)
                 pages = host.pages.get(group.site_id) if host else None
                 if pages is not None:
-                    _load(pages, group, scales.get(group.site_id, default_scale_model()))
+                    _load(pages, group, sites.get(group.site_id, default_site_model()))
                     await trio.lowlevel.checkpoint()
             await pace.rest()
 
-    async def _scales(self) -> dict[int, ScaleModel]:
-        """Return the fitted scale model of each site, one object a site: its tables are shared."""
+    async def _site_models(self) -> dict[int, SiteModel]:
+        """Return the fitted models of each site, one object a site: its tables are shared."""
         found = {}
         for site_id in list(self._state.sites):
-            stored = await self._database.read(model.scale_of, site_id)
+            stored = await self._database.read(model.site_of, site_id)
             if stored is None:
                 continue
             try:
-                found[site_id] = ScaleModel.from_dict(stored)
+                found[site_id] = SiteModel.from_dict(stored)
             except ValueError as error:
-                log.warning("scale_unreadable", site=site_id, why=str(error))
+                log.warning("site_models_unreadable", site=site_id, why=str(error))
         return found
 
 
-def _load(pages: PageQueue, models: ModelSlice, scale: ScaleModel) -> None:
+def _load(pages: PageQueue, models: ModelSlice, site: SiteModel) -> None:
     for index in np.flatnonzero(models.weights != 1.0).tolist():
         pages.set_weight(int(models.pages[index]), float(models.weights[index]))
-    pages.set_models(models.pages, models.records, scale)
+    pages.set_models(models.pages, models.records, site)

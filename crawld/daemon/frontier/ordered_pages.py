@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from crawld.core.change.record import Records
 from crawld.core.change.refit import fit_renewals
-from crawld.core.change.scale import ScaleModel
+from crawld.core.change.site_model import SiteModel
 from crawld.core.revisit.names import PolicyName
 from crawld.core.revisit.policies import Policy, UniformPolicy
 from crawld.core.revisit.policies_greedy import GreedyPolicy
@@ -58,16 +58,16 @@ class OrderedPages:
         """The policy that orders the revisits now."""
         return self._policy
 
-    def set_models(self, pages: npt.NDArray[np.int64], records: Records, scale: ScaleModel) -> None:
+    def set_models(self, pages: npt.NDArray[np.int64], records: Records, site: SiteModel) -> None:
         """Pass change models to the policy.
 
         Args:
             pages: page numbers; unknown ones are skipped.
             records: their change models, same order.
-            scale: the fitted scale model of their site.
+            site: the fitted models of their site.
         """
         if isinstance(self._policy, IndexPolicy):
-            self._policy.set_scale_model(scale)
+            self._policy.set_site_model(site)
             self._policy.set_models(pages, records)
         elif isinstance(self._policy, GreedyPolicy):
             self._policy.set_renewals(pages, fit_renewals(records))

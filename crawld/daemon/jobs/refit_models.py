@@ -5,8 +5,7 @@ Models that changed, or have the former version, are written back, unless a visi
 meanwhile. A host larger than a
 slice is fitted slice by slice: thousands of pages give the same prior as all of them.
 
-Then the age-aware model of each site is fitted to a sample of its histories
-(`core/change/scale.py`).
+Then the models of each site are fitted to a sample of its histories (`core/change/site_model.py`).
 """
 
 from __future__ import annotations
@@ -21,8 +20,8 @@ import numpy as np
 from crawld.core.change.prior import Gamma
 from crawld.core.change.record import is_current, records_of, upgraded
 from crawld.core.change.refit import refit
-from crawld.core.change.scale import ScaleModel, fit_scale
 from crawld.core.change.section import group_pages
+from crawld.core.change.site_model import SiteModel, fit_site
 from crawld.core.url import target_of
 from crawld.daemon.crawl.context import BackgroundWork, CrawlContext
 from crawld.daemon.pacing import Pace
@@ -91,7 +90,7 @@ class RefitModelsJob(BackgroundWork):
         return self._every_s
 
     async def run(self) -> str:
-        """Refit all models and site scales; does nothing in a one-off mirror."""
+        """Refit the models of all pages and sites; does nothing in a one-off mirror."""
         if self._state.settings.once:
             return "skipped in a one-off mirror"
         pages, moved, sites = self._pages, self._moved, self._sites
@@ -99,7 +98,7 @@ class RefitModelsJob(BackgroundWork):
         if self._pages > pages:
             self._every_s = min(2.0 * self._every_s, EVERY_S)
         for site_id in sorted(self._state.sites):
-            await self._fit_scale(site_id)
+            await self._fit_site(site_id)
         if (self._moved, self._sites) != (moved, sites):
             self._on_refitted()
         done = (self._pages - pages, self._moved - moved, self._sites - sites)
@@ -124,7 +123,7 @@ class RefitModelsJob(BackgroundWork):
             after = found.up_to
             await pace.rest()
 
-    async def _fit_scale(self, site_id: int) -> None:
+    async def _fit_site(self, site_id: int) -> None:
         hosts = [host for host in self._state.hosts.values() if site_id in host.pages]
         sampled = hosts[:: -(-len(hosts) // SAMPLE_HOSTS)] if hosts else []
         histories: list[list[float]] = []
@@ -139,16 +138,16 @@ class RefitModelsJob(BackgroundWork):
         if sum(max(len(times) - 1, 0) for times in histories) < MIN_INTERVALS:
             return
         at = self._clock.now()
-        scale = await self._workers.run(_scale_of, histories, at, abandon_on_cancel=True)
-        await self._database.write(model.put_scale, site_id, at, scale.as_dict())
+        fitted = await self._workers.run(_site_of, histories, at, abandon_on_cancel=True)
+        await self._database.write(model.put_site, site_id, at, fitted.as_dict())
         self._sites += 1
 
 
-def _scale_of(histories: list[list[float]], at: float) -> ScaleModel:
+def _site_of(histories: list[list[float]], at: float) -> SiteModel:
     # A stored time in the future (the clock was set back) counts as now.
     pages = [np.unique(np.minimum(times, at)) for times in histories if times]
     offsets = np.cumsum([0, *(page.size for page in pages)], dtype=np.int64)
-    return fit_scale(np.concatenate(pages), offsets, at=at)
+    return fit_site(np.concatenate(pages), offsets, at=at)
 
 
 def refit_slice(connection: apsw.Connection, after: tuple[int, int]) -> RefitSlice | None:

@@ -1,4 +1,4 @@
-"""Change models of pages, priors of hosts and sections, scale models of sites.
+"""Change models of pages, priors of hosts and sections, models of sites.
 
 A model is one packed record (`core/change/record.py`), opaque here. A visit writes the model of its
 page with its other results. The job that refits models reads them in slices, and writes back only
@@ -158,10 +158,10 @@ def _copy_times(connection: apsw.Connection, page_id: int, limit: int) -> list[f
     return [at for (at,) in reversed(rows)]
 
 
-def put_scale(
+def put_site(
     connection: apsw.Connection, site_id: int, at: float, model: dict[str, list[float]]
 ) -> None:
-    """Store the scale model of a site (`ScaleModel.as_dict`) and when it was fitted."""
+    """Store the models of a site (`SiteModel.as_dict`) and when they were fitted."""
     connection.execute(
         "INSERT INTO scale (site_id, fitted_at, model) VALUES (?, ?, ?)"
         " ON CONFLICT DO UPDATE SET fitted_at = excluded.fitted_at, model = excluded.model",
@@ -169,8 +169,8 @@ def put_scale(
     )
 
 
-def scale_of(connection: apsw.Connection, site_id: int) -> dict[str, list[float]] | None:
-    """Return the scale model of a site as stored, None if none was fitted yet."""
+def site_of(connection: apsw.Connection, site_id: int) -> dict[str, list[float]] | None:
+    """Return the models of a site as stored, None if none were fitted yet."""
     text = connection.execute("SELECT model FROM scale WHERE site_id = ?", (site_id,)).get
     return None if text is None else _as_lists(json.loads(text))
 

@@ -120,7 +120,7 @@ async def test_models_are_refitted_and_sites_get_a_scale(crawled, mirror, wall):
         assert all(getattr(old, name) == getattr(new, name) for name in kept)
     rates = {page: PageModel.from_bytes(record).rate for page, record in after.items()}
     assert len(set(rates.values())) > 1
-    stored = await crawled.database.read(model.scale_of, 1)
+    stored = await crawled.database.read(model.site_of, 1)
     assert ScaleModel.from_dict(stored).as_dict() == stored
     again = await job.run()
     assert "20 models, 0 changed" in again

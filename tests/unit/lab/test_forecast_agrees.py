@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from crawld.core.revisit.forecast import HintQuality, survival_curves
-from crawld.lab.hints import HintOptions
+from crawld.lab.hint_options import HintOptions
 from crawld.lab.histories import read_histories
 from crawld.lab.scenario import scenario_of
 from crawld.lab.simulate import Task, run

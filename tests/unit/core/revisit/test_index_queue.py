@@ -2,9 +2,10 @@
 
 import numpy as np
 
+from crawld.core.change.site_model import default_site_model
 from crawld.core.revisit.index_pages import IndexPages
 from crawld.core.revisit.index_queue import IndexQueue
-from crawld.core.revisit.visit_value import VisitValueTable, default_scale_model
+from crawld.core.revisit.visit_value import VisitValueTable
 
 NOW, DAY = 1.7e9, 86_400.0
 COUNT, AT_ONCE = 150_000, 16_384
@@ -23,7 +24,7 @@ class Counting(VisitValueTable):
 def queue_of(count):
     """Return pages of one host, the queue of all of them, and their value table."""
     rng = np.random.default_rng(0)
-    table = Counting(default_scale_model().shape)
+    table = Counting(default_site_model().scale.shape)
     pages = IndexPages(table)
     pages.extend(count)
     slots = np.arange(count)

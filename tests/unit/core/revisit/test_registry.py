@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 
 from crawld.core.change.refit import blank_records
+from crawld.core.change.site_model import default_site_model
 from crawld.core.revisit.names import NAMES
 from crawld.core.revisit.policies import UniformPolicy, VisitObservation
 from crawld.core.revisit.policies_frequency import DelayedPolicy, MergePolicy, RandomPolicy
 from crawld.core.revisit.policies_greedy import GreedyPolicy
 from crawld.core.revisit.policies_index import IndexPolicy
 from crawld.core.revisit.registry import FACTORIES, FrequencyPolicy
-from crawld.core.revisit.visit_value import default_scale_model
 from crawld.daemon.frontier.page_queue import PageQueue
 from crawld.daemon.frontier.revisit_queue import VisitedPages
 from tests.unit.core.revisit.visits import visit
@@ -162,7 +162,7 @@ def test_pages_that_never_or_always_change_use_every_slot(name, rates):
     pages = PageQueue(1, 1, name, discovery_share=0.5, min_revisit_s=0.0)
     numbers = np.arange(1, 7)
     pages.load_visited(VisitedPages(numbers, np.full(6, NOW - 1e5)), NOW)
-    pages.set_models(numbers, records(rates), default_scale_model())
+    pages.set_models(numbers, records(rates), default_site_model())
     pages.set_frequencies(
         numbers, np.where((np.array(rates) > 0.0) & (np.array(rates) < 1e-4), 1e-3, 0)
     )

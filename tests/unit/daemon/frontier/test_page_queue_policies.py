@@ -7,13 +7,13 @@ import pytest
 import trio
 
 from crawld.core.change.refit import blank_records
+from crawld.core.change.site_model import default_site_model
 from crawld.core.politeness import DelayRules, QuietHours
 from crawld.core.revisit.host_allocation import AllocationPages, allocate_hosts
 from crawld.core.revisit.names import NAMES
 from crawld.core.revisit.policies import VisitObservation
 from crawld.core.revisit.policies_index import IndexPolicy
 from crawld.core.revisit.registry import FACTORIES, FOLLOW_FREQUENCIES
-from crawld.core.revisit.visit_value import default_scale_model
 from crawld.daemon.clock import Clock
 from crawld.daemon.frontier.host import HostState
 from crawld.daemon.frontier.page_queue import PageQueue
@@ -112,7 +112,7 @@ class TestIdle:
             now += 1000.0
         # The value of a page comes from its true time since the visit.
         values = queue.policy.visit_values([1], now)
-        fresh = IndexPolicy(default_scale_model())
+        fresh = IndexPolicy(default_site_model())
         fresh.load([1], [0.0])
         assert values[0] <= fresh.visit_values([1], now + 1.0)[0]
 
@@ -182,7 +182,7 @@ class TestEveryPolicy:
         queue.load_visited(VisitedPages(numbers, np.full(4, 1e9), weights), 1e9)
         models = blank_records(4)
         models["visits"], models["rate"], models["last_visit_at"] = 9, 1e-5, 1e9
-        queue.set_models(numbers, models, default_scale_model())
+        queue.set_models(numbers, models, default_site_model())
         pages = AllocationPages.of_models(
             numbers, models, weights, host=1, site=1, follows=policy in FOLLOW_FREQUENCIES
         )

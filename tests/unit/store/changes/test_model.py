@@ -137,10 +137,10 @@ def test_an_unvisited_page_has_the_prior_of_its_section(connection):
 
 def test_scale_models_are_read_as_stored(connection, page_ids):
     site_id = page.for_visit(connection, page_ids[0]).site_id
-    assert model.scale_of(connection, site_id) is None
-    model.put_scale(connection, site_id, NOW, {"weights": [0.1, 1e-30], "mass": [1.0]})
-    model.put_scale(connection, site_id, NOW, {"weights": [0.2], "mass": [1.0]})
-    assert model.scale_of(connection, site_id) == {"weights": [0.2], "mass": [1.0]}
+    assert model.site_of(connection, site_id) is None
+    model.put_site(connection, site_id, NOW, {"weights": [0.1, 1e-30], "mass": [1.0]})
+    model.put_site(connection, site_id, NOW, {"weights": [0.2], "mass": [1.0]})
+    assert model.site_of(connection, site_id) == {"weights": [0.2], "mass": [1.0]}
 
 
 def test_change_times_are_those_of_copies_without_a_history(connection, page_ids):
