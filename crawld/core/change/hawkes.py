@@ -20,9 +20,9 @@ In general that index is
 which is 1/h(d) for a falling hazard. Ranking by the mean time to the next change instead counts the
 calm after the burst, and visits too early.
 
-The state of a page is four excitements and the time of its last change: 24 bytes. The three longer
-kernels are the windows of the decayed counts that a stored model has anyway (`record.py`); the
-shortest follows from its last two gaps.
+The state of a page is four excitements and the time of its last change: 24 bytes. Nothing more is
+stored: the two longer kernels are windows of the decayed counts that a stored model has anyway
+(`record.py`); the shorter ones follow from its last two gaps and the count of the last day.
 
 Source: Hawkes, Biometrika 1971 (the process); Ozaki, Ann. Inst. Statist. Math. 1979 (its
 likelihood); Lewis & Mohler, 2011 (EM). The index and the shared constants are this project's.
@@ -44,17 +44,21 @@ from crawld.core.change.record import WINDOWS_S, Records
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
-BURST_S: Final = 600.0
-"""Time constant of a burst of edits."""
+BURST_S, SESSION_S = 600.0, 6 * 3600.0
+"""Time constants of a burst of edits, and of the hours after it. With a day instead of six hours,
+lively articles of 2007 are up to .0025 staler, those of 2006 the same."""
 
-KERNELS_S: Final = (BURST_S, *WINDOWS_S)
+KERNELS_S: Final = (BURST_S, SESSION_S, *WINDOWS_S[1:])
 """Time constants τ of the kernels, the shortest first."""
 
 _TAUS = np.array(KERNELS_S)
-_PRIOR_CHANGES: Final = 500.0
+_OLDER = 2.0 * (WINDOWS_S[0] / SESSION_S - 1.0)
+"""Decay of an unknown change beyond that of the day's count, for each day of the last two gaps."""
+
+_PRIOR_CHANGES: Final = 1_000.0
 """Changes that the shared constants count for in a fit."""
 
-_PRIOR_S: Final = 50.0 * 365 * 86_400.0
+_PRIOR_S: Final = 10.0 * 365 * 86_400.0
 """Time of all pages that the shared `base` counts for in a fit."""
 
 _ROUNDS, _CONVERGED = 200, 1e-4
@@ -113,8 +117,9 @@ class Hawkes:
         return cls(base[0], weights)
 
 
-SHARED: Final = Hawkes(1.2e-7, (0.4, 0.15, 0.12, 0.4))
-"""Constants fitted to 1,000 articles of an encyclopedia up to 2006, for sites without a past."""
+SHARED: Final = Hawkes(1.5e-7, (0.388, 0.092, 0.127, 0.403))
+"""Fitted to 271 articles of an encyclopedia up to 2006, each with 50 changes in that year; for
+sites without a past."""
 
 
 def excitements(before_s: Floats, starts: npt.NDArray[np.bool_], taus_s: Sequence[float]) -> Floats:
@@ -139,20 +144,38 @@ def excitements(before_s: Floats, starts: npt.NDArray[np.bool_], taus_s: Sequenc
 
 
 def excitements_of(records: Records) -> Floats:
-    """Return the excitement of pages at their last change, shape (pages, kernels)."""
-    newest, before = (records["gaps_s"][:, index].astype(np.float64) for index in range(2))
-    linked = np.where(newest > 0.0, np.exp(-newest / BURST_S), 0.0)
-    earlier = np.where(before > 0.0, np.exp(-before / BURST_S), 0.0)
+    """Return the excitement of pages at their last change, shape (pages, kernels).
+
+    Of the changes before the last three, only those of the last day are known, by their decayed
+    count: they are taken for twice as old as the two gaps together. On lively articles the
+    second kernel is wrong by a tenth on average.
+    """
+    gaps = records["gaps_s"].astype(np.float64)
     known = records["change_known"].astype(np.float64)
-    burst = known * (1.0 + linked * (1.0 + earlier))
-    return np.column_stack((burst, records["counts"].astype(np.float64)))
+    day, *longer = records["counts"].T.astype(np.float64)
+    recent = [_last_three(gaps, tau_s) for tau_s in (BURST_S, SESSION_S, WINDOWS_S[0])]
+    older = np.maximum(day - recent[2], 0.0) * np.exp(-_OLDER * gaps.sum(axis=1) / WINDOWS_S[0])
+    return np.column_stack((known * recent[0], known * (recent[1] + older), *longer))
+
+
+def _last_three(gaps_s: Floats, tau_s: float) -> Floats:
+    """Return the excitement of the last three changes, fewer where a gap is missing (0)."""
+    newest, before = np.where(gaps_s > 0.0, np.exp(-gaps_s / tau_s), 0.0).T
+    return np.asarray(1.0 + newest * (1.0 + before))
 
 
 def excitement_of(model: PageModel) -> tuple[float, ...]:
     """Return `excitements_of` for one page, in plain floats."""
-    newest, before = (math.exp(-gap / BURST_S) if gap > 0.0 else 0.0 for gap in model.gaps_s)
-    burst = 1.0 + newest * (1.0 + before) if model.change_known else 0.0
-    return burst, *model.counts
+    newest, before = model.gaps_s
+    recent = []
+    for tau_s in (BURST_S, SESSION_S, WINDOWS_S[0]):
+        linked = math.exp(-newest / tau_s) if newest > 0.0 else 0.0
+        recent.append(1.0 + linked * (1.0 + (math.exp(-before / tau_s) if before > 0.0 else 0.0)))
+    day, *longer = model.counts
+    if not model.change_known:
+        return 0.0, 0.0, *longer
+    older = max(day - recent[2], 0.0) * math.exp(-_OLDER * (newest + before) / WINDOWS_S[0])
+    return recent[0], recent[1] + older, *longer
 
 
 def fit_hawkes(changed_at: Floats, offsets: Ints, *, at: float) -> Hawkes:

@@ -3,7 +3,7 @@
 import pytest
 
 from crawld.core.change.model import PageModel
-from crawld.core.change.scale import ScaleModel
+from crawld.core.change.site_model import SiteModel
 from crawld.core.content.analysis import analyse
 from crawld.daemon.api.page_views import next_visit
 from crawld.daemon.api.views import page_detail
@@ -121,7 +121,7 @@ async def test_models_are_refitted_and_sites_get_a_scale(crawled, mirror, wall):
     rates = {page: PageModel.from_bytes(record).rate for page, record in after.items()}
     assert len(set(rates.values())) > 1
     stored = await crawled.database.read(model.site_of, 1)
-    assert ScaleModel.from_dict(stored).as_dict() == stored
+    assert SiteModel.from_dict(stored).as_dict() == stored
     again = await job.run()
     assert "20 models, 0 changed" in again
 

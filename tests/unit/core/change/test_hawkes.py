@@ -74,17 +74,19 @@ def test_where_the_hazard_falls_the_index_is_its_inverse():
 
 
 def test_a_fit_finds_the_parameters_of_long_histories():
-    times, offsets = histories(TRUE, 400, 800, seed=1)
+    times, offsets = histories(TRUE, 700, 800, seed=1)
     fitted = fit_hawkes(times, offsets, at=800 * DAY)
     assert fitted.base == pytest.approx(TRUE.base, rel=0.25)
-    assert fitted.weights == pytest.approx(TRUE.weights, abs=0.05)
+    assert fitted.weights == pytest.approx(TRUE.weights, abs=0.04)
 
 
 def test_a_fit_to_few_changes_is_nearly_the_shared_model():
     times, offsets = histories(TRUE, 3, 100, seed=2)
     fitted = fit_hawkes(times, offsets, at=100 * DAY)
     assert fitted.weights == pytest.approx(SHARED.weights, abs=0.02)
-    assert fit_hawkes(np.zeros(0), np.zeros(1, np.int64), at=0.0) == SHARED
+    unfitted = fit_hawkes(np.zeros(0), np.zeros(1, np.int64), at=0.0)
+    assert unfitted.base == pytest.approx(SHARED.base)
+    assert unfitted.weights == pytest.approx(SHARED.weights)
 
 
 def test_a_fit_gives_its_own_past_a_higher_likelihood_than_the_shared_model():
@@ -116,7 +118,8 @@ def test_the_state_of_a_stored_model_is_that_of_its_changes():
     gaps = np.diff(times, prepend=times[0])
     exact = excitements(gaps, np.arange(len(times)) == 0, KERNELS_S)[-1]
     stored = excitement_of(PageModel.from_bytes(model.to_bytes()))
-    assert stored == pytest.approx(exact, rel=1e-3)
+    assert stored[2:] == pytest.approx(exact[2:], rel=1e-4)
+    assert stored[:2] == pytest.approx(exact[:2], rel=0.15)
     assert excitements_of(records_of([model.to_bytes()]))[0] == pytest.approx(stored, rel=1e-6)
 
 

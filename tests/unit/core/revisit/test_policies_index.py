@@ -8,7 +8,7 @@ from crawld.core.change.model import PageModel
 from crawld.core.change.record import RECORD_DTYPE
 from crawld.core.change.site_model import fit_site
 from crawld.core.revisit.policies import VisitObservation
-from crawld.core.revisit.policies_index import IndexPolicy
+from crawld.core.revisit.policies_index import FORGOTTEN_ROUNDS, IndexPolicy
 from tests.unit.core.revisit.visits import visit_slots
 
 DAY = 86_400.0
@@ -179,3 +179,42 @@ def test_a_doubtful_hint_counts_more_on_a_page_that_changes_often():
     policy.record_hint(1, NOW + 60.0, trust=0.5)
     lively, calm = (policy.belief(page) for page in (0, 1))
     assert lively.latest > 1.5 * calm.latest > 0.0
+
+
+def test_hints_are_forgotten_when_no_source_is_trusted_any_more():
+    plain, hinted = IndexPolicy(), IndexPolicy()
+    known = records(40)
+    for policy in (plain, hinted):
+        policy.load(np.arange(40), known["last_visit_at"])
+        policy.load([40, 41])
+        policy.set_models(np.arange(40), known)
+    hinted.set_coverage(0.1, 60.0)
+    for page in (3, 17, 30):
+        hinted.record_hint(page, NOW, trust=0.9)
+    hinted.record_hint(5, NOW, trust=0.9, indirect=True)
+    assert hinted.hint_counts == (3, 1)
+    hinted.set_coverage(1.0, 60.0)
+    assert hinted.hint_counts == (0, 0)
+    picks = [visit_slots(policy, 42, start=NOW + 60.0, step=60.0) for policy in (plain, hinted)]
+    assert picks[0] == picks[1]
+
+
+def test_a_page_that_always_changes_again_soon_is_visited_all_the_same():
+    """Three edits a turn on thirty pages, one of which is edited without end."""
+    policy = IndexPolicy()
+    policy.load(np.arange(30), np.full(30, NOW))
+    policy.set_coverage(0.01, 1.0)
+    rng = np.random.default_rng(8)
+    visited = {}
+    for turn in range(1_500):
+        at = NOW + 600.0 + 60.0 * turn
+        for page in (0, *rng.integers(1, 30, 2).tolist()):
+            policy.record_hint(page, at - 5.0, trust=0.99)
+        page = policy.select(at)
+        visited.setdefault(page, []).append(turn)
+        policy.record_visit(page, at, VisitObservation(True, (at - 5.0,)))
+    assert len(visited) == 30
+    assert (
+        max(np.diff([*turns, 1_500]).max() for turns in visited.values())
+        < 30 * FORGOTTEN_ROUNDS + 60
+    )
