@@ -26,6 +26,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from crawld.core.revisit.due import Due
 from crawld.core.revisit.policies import PageSet, VisitObservation
 
 Floats = NDArray[np.float64]
@@ -157,8 +158,7 @@ class NoisySignalsPolicy(PageSet):
         *,
         trust: float = 1.0,
         indirect: bool = False,
-        due_at: float | None = None,
-        missed_at: float | None = None,
+        due: Due | None = None,
     ) -> None:
         """Count a signal of a change after the last visit; the learned trust is not used."""
         if page in self._slots and at > self._visited_at[page]:

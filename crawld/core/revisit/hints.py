@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from itertools import islice
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,8 +41,6 @@ _INITIAL_ROOM = 16
 """Initial room for hinted pages."""
 
 _NO_VALUE = -math.inf
-
-
 
 
 class HintedPages:

@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
+from crawld.core.revisit.due import Due
 from crawld.core.revisit.hint_belief import Belief
-from crawld.core.revisit.hints import BLOCK, REVALUE_S, Due, HintedPages
+from crawld.core.revisit.hints import BLOCK, REVALUE_S, HintedPages
 
 NOW = 1.7e9
 STALE = Belief(0.0, 0.0, 0.0, 1.0, (1.0, 1.0, 1.0, 1.0))
@@ -21,7 +22,7 @@ def test_best_is_found_while_pages_are_added_and_removed(count):
         pages.set_values(places, np.array([values[slot] for slot in slots.tolist()]))
 
     for slot in range(count):
-        pages.put(slot, STALE, Due(0.0, 0.0))
+        pages.put(slot, STALE, Due.by(0.0))
         values[slot] = float(rng.random())
     for k in range(3 * min(count, 200)):
         settle(NOW + k)
@@ -42,7 +43,7 @@ def test_all_of_many_pages_are_revalued_in_turn():
     pages = HintedPages()
     count = 3 * BLOCK + 5
     for slot in range(count):
-        pages.put(slot, STALE, Due(0.0, 0.0))
+        pages.put(slot, STALE, Due.by(0.0))
     pages.set_values(pages.due(NOW), np.zeros(count))
     seen = set()
     assert len(pages.due(NOW + 1)) == 0
