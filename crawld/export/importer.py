@@ -33,7 +33,7 @@ from crawld.export.warc_reader import MAX_BLOCK_BYTES, DamagedArchiveError, Warc
 from crawld.net.decompress import Decoder
 from crawld.net.errors import FetchError
 from crawld.store.engine import meta, migrate
-from crawld.store.engine.connection import open_connection, store_error
+from crawld.store.engine.connection import open_connection, retry_while_locked, store_error
 from crawld.store.engine.lock import DatabaseLock
 from crawld.store.frontier import frontier
 from crawld.store.frontier.frontier import Discovery
@@ -78,13 +78,18 @@ def open_for_import(db: Path) -> Iterator[apsw.Connection]:
         StoreError: it cannot be used.
     """
     with DatabaseLock.acquire(db):
-        migrate.migrate(db)
+        _prepare(db)
         with closing(open_connection(db)) as connection:
             try:
                 yield connection
                 connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
             except apsw.Error as error:
                 raise store_error(error, db) from error
+
+
+@retry_while_locked()
+def _prepare(db: Path) -> None:
+    migrate.migrate(db)
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,10 +4,11 @@ import apsw
 import pytest
 
 from crawld.errors import DatabaseInUseError, StoreError
-from crawld.export import source
+from crawld.export import importer, source
 from crawld.store.engine import connection, database, migrate
 from crawld.store.engine.connection import OPEN_ATTEMPTS, OPEN_PAUSE_S
 from crawld.store.engine.database import Database
+from crawld.store.engine.lock import DatabaseLock
 
 
 @pytest.fixture
@@ -79,3 +80,23 @@ def test_an_export_reads_once_the_lock_ends(path, holder, monkeypatch):
     with source.open_source(path) as opened:
         assert opened.execute("SELECT count(*) FROM page").get == 0
     assert pauses == [OPEN_PAUSE_S] * 2
+
+
+def test_an_import_begins_once_the_lock_ends(path, holder, monkeypatch):
+    pauses = Pauses(holder, 2)
+    monkeypatch.setattr(importer._prepare.retry, "sleep", pauses.sleep)
+    with importer.open_for_import(path) as opened:
+        assert opened.execute("SELECT count(*) FROM page").get == 0
+    assert pauses == [OPEN_PAUSE_S] * 2
+
+
+def test_an_import_does_not_wait_for_the_daemon(path, monkeypatch):
+    pauses = Pauses(None, 0)
+    monkeypatch.setattr(importer._prepare.retry, "sleep", pauses.sleep)
+    with (
+        DatabaseLock.acquire(path),
+        pytest.raises(DatabaseInUseError, match="in use by process"),
+        importer.open_for_import(path),
+    ):
+        pass
+    assert pauses == []
