@@ -90,11 +90,7 @@ def curve(
     """Show the best revisit frequency over the change rate, and the five published pages."""
     from crawld.lab import rate_curve as lab
 
-    found, price_days = lab.five_pages()
-    five: Rows = [
-        {"changes": "five pages", "rate_per_day": at, "published": printed, "visits_per_day": f}
-        for at, printed, f in zip(range(1, 6), lab.PUBLISHED, found.tolist(), strict=True)
-    ]
+    five, price_days = lab.five_pages()
     rows = lab.curve(price_days)
     _show(five, "Five pages, five visits a day", None)
     if plot is not None:

@@ -1,7 +1,10 @@
 """Prepares the policies of a simulation with data of the past, or with hindsight.
 
-`uniform` and `random` use no data. `proportional`, `merge`, `delayed`, `random-f` and `unpolite`
-follow frequencies allocated from the past. `greedy` uses histograms of the past; `greedy-sampled`
+`uniform` and `random` use no data. `merge`, `delayed` and `random-f` follow the frequencies of the
+daemon's job, which allocates again from what visits teach (`allocating.py`); with hindsight, those
+of one allocation. `merge-past`, `delayed-past`, `proportional` and `unpolite` follow one allocation
+from the histograms, or rates, of the year before; `merge-whole` from whole visits in the period, as
+Wolf et al. allocate them. `greedy` uses histograms of the past; `greedy-sampled`
 draws from them as the published program did, and continues to fill them. `index` uses change models
 and continues to learn; `greedy-ncis` knows the rates of the past, and how good the hints are.
 `relaxed` and `clairvoyant` are bounds for hints (`relaxed.py`). `merge2` is MERGE with histograms
@@ -28,7 +31,7 @@ from crawld.core.revisit.policies_frequency import (
 from crawld.core.revisit.policies_greedy import GreedyPolicy
 from crawld.core.revisit.policies_index import IndexPolicy
 from crawld.core.revisit.registry import FOLLOW_FREQUENCIES, FrequencyPolicy
-from crawld.core.revisit.renewal_allocation import allocate_renewal
+from crawld.core.revisit.renewal_allocation import allocate_renewal, allocate_whole_visits
 from crawld.lab.allocating import RepeatedAllocation
 from crawld.lab.hint_options import HintOptions
 from crawld.lab.noisy_signals import NoisySignalsPolicy
@@ -44,6 +47,7 @@ NAMES = (
     "proportional",
     "merge",
     "merge-past",
+    "merge-whole",
     "merge2",
     "delayed",
     "delayed-past",
@@ -165,7 +169,11 @@ def _frequency(
 ) -> Floats:
     if name == "proportional":
         return allocation.proportional(scenario.rates(*known), bandwidth)
-    return allocate_renewal(scenario.renewals(*known), bandwidth).frequency
+    renewals = scenario.renewals(*known)
+    if name == "merge-whole":
+        visits = int(bandwidth * scenario.duration_s)
+        return allocate_whole_visits(renewals, visits, scenario.duration_s) / scenario.duration_s
+    return allocate_renewal(renewals, bandwidth).frequency
 
 
 def _noisy_signals(

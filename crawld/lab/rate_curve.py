@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from crawld.core.change.renewal import EDGES_S, Renewal, exponential_mass
 from crawld.core.revisit.allocation import allocate
+from crawld.core.revisit.freshness import Order, mean_age
 from crawld.core.revisit.pages_by_host import PagesByHost
 from crawld.core.revisit.price import revisit_frequency
 from crawld.core.revisit.renewal_allocation import renewal_frequency
@@ -32,12 +33,31 @@ _BURST_SHARE: Final = 0.8
 _BURST_GAP: Final = 0.02
 
 
-def five_pages() -> tuple[Floats, float]:
-    """Return the best visits per day of the five published pages, and their price in days."""
+def five_pages() -> tuple[list[dict[str, object]], float]:
+    """Allocate visits to the five published pages.
+
+    Returns:
+        Rows, and the price in fresh days a visit. A page without visits grows infinitely old
+        (None), where equal visits keep all ages small: the price of freshness.
+    """
     rate = np.arange(1.0, 6.0)
     web = PagesByHost(rate, np.array([0, 5]), np.array([np.inf]))
     found = allocate(web, 5.0)
-    return found.frequency, float(found.price[0])
+    ages = [mean_age(Order.FIXED, rate, f).tolist() for f in (found.frequency, np.ones(5))]
+    rows: list[dict[str, object]] = [
+        {
+            "changes": "five pages",
+            "rate_per_day": per_day,
+            "published": printed,
+            "visits_per_day": visits,
+            "age_days": age if np.isfinite(age) else None,
+            "age_days_if_equal": equal,
+        }
+        for per_day, printed, visits, age, equal in zip(
+            rate.tolist(), PUBLISHED, found.frequency.tolist(), *ages, strict=True
+        )
+    ]
+    return rows, float(found.price[0])
 
 
 def curve(price_days: float) -> list[dict[str, object]]:

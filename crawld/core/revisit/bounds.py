@@ -1,11 +1,11 @@
-"""Upper bounds of freshness, and of the probability of many requests at once.
+"""An upper bound of the probability of many requests at once.
 
-UNPOLITE: the optimum without ceilings. POLITE: the optimum with ceilings and equally spaced visits
-to every page; no polite schedule is better, since equal spacing is best and politeness only
-restricts. Peak: hosts with equally spaced requests and independent phases send, in a short window,
-a number of requests that is a sum of independent bits and therefore stays close to its mean.
+Hosts with equally spaced requests and independent phases send, in a short window, a number of
+requests that is a sum of independent bits and therefore stays close to its mean. (The bounds of
+freshness, UNPOLITE and POLITE, are the objective of an allocation without ceilings and with them:
+`allocation.py`.)
 
-Source: PUC-Rio dissertation, chapters 4 (bounds) and 5 (peaks); Hoeffding, JASA 1963, theorem 1.
+Source: PUC-Rio dissertation, chapter 5; Hoeffding, JASA 1963, theorem 1.
 """
 
 from __future__ import annotations
@@ -14,20 +14,6 @@ import math
 
 import numpy as np
 from numpy.typing import ArrayLike
-
-from crawld.core.revisit.allocation import allocate, objective
-from crawld.core.revisit.pages_by_host import PagesByHost
-
-
-def unpolite_bound(web: PagesByHost, bandwidth: float) -> float:
-    """Return the weighted freshness of the optimum without ceilings."""
-    free = PagesByHost(web.change_rate, web.offsets, np.full(web.hosts, np.inf), web.weight)
-    return objective(web, allocate(free, bandwidth).frequency)
-
-
-def polite_bound(web: PagesByHost, bandwidth: float) -> float:
-    """Return the weighted freshness of the optimum under the ceilings (OPT_POLITE)."""
-    return objective(web, allocate(web, bandwidth).frequency)
 
 
 def peak_probability(request_rates: ArrayLike, window_s: float, peak: float) -> float:

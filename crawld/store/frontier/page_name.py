@@ -55,11 +55,3 @@ def remove(connection: apsw.Connection, host_id: int, url: str) -> None:
         "DELETE FROM page_name WHERE host_id = ? AND url_hash = ? AND url = ?",
         (host_id, url_hash(url), url),
     )
-
-
-def names_of(connection: apsw.Connection, page_id: int, *, limit: int) -> list[str]:
-    """Return former URLs of a page."""
-    rows = connection.execute(
-        "SELECT url FROM page_name WHERE page_id = ? ORDER BY url LIMIT ?", (page_id, limit)
-    )
-    return [url for (url,) in rows]

@@ -52,8 +52,11 @@ class TestModes:
 
 class TestCurve:
     def test_the_five_pages_are_those_printed(self):
-        found, _ = rate_curve.five_pages()
+        rows, _ = rate_curve.five_pages()
+        found = [row["visits_per_day"] for row in rows]
         assert found == pytest.approx(rate_curve.PUBLISHED, abs=0.005)
+        assert rows[-1]["age_days"] is None
+        assert 0.1 < rows[0]["age_days"] < rows[0]["age_days_if_equal"] < 0.2
 
     def test_the_curve_rises_falls_and_ends_at_zero(self):
         rows = rate_curve.curve(0.2)

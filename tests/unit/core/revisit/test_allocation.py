@@ -9,6 +9,7 @@ import crawld.core.revisit.allocation as allocation_module
 from crawld.core.revisit.allocation import allocate, kkt_residual, objective, proportional, uniform
 from crawld.core.revisit.pages_by_host import PagesByHost
 from crawld.core.revisit.price import revisit_frequency
+from crawld.lab.webbase import synthetic_web
 
 
 def web(hosts=30, pages=2_000, ceiling=1e-3, seed=1, weighted=False):
@@ -163,3 +164,24 @@ def test_offsets_and_ceilings_are_checked():
         PagesByHost(np.ones(2), np.array([0, 1]), np.ones(1))
     with pytest.raises(ValueError, match="negative"):
         PagesByHost(np.ones(2), np.array([0, 2]), np.array([-1.0]))
+
+
+def bound(web, bandwidth, *, polite):
+    """Return the freshness of the optimum with or without the ceilings of the hosts."""
+    if not polite:
+        web = replace(web, ceiling=np.full(web.hosts, np.inf))
+    return objective(web, allocate(web, bandwidth).frequency)
+
+
+def test_bounds_are_equal_if_no_host_is_held():
+    web = synthetic_web(5_000, 5, 3)
+    low = 1e-6
+    assert bound(web, low, polite=True) == pytest.approx(bound(web, low, polite=False))
+    assert bound(web, 1.0, polite=True) < bound(web, 1.0, polite=False)
+
+
+def test_the_bound_without_ceilings_keeps_the_weights():
+    rate, weight = np.array([1.0, 1.0]), np.array([1.0, 1e6])
+    web = PagesByHost(rate, np.array([0, 2]), np.array([0.1]), weight)
+    # All visits go to the page that counts.
+    assert bound(web, 1.0, polite=False) == pytest.approx(1.0 - np.exp(-1.0), rel=1e-4)

@@ -1,25 +1,8 @@
-"""Bounds of freshness and of the peak request rate."""
+"""The bound of the peak request rate."""
 
-import numpy as np
 import pytest
 
-from crawld.core.revisit.bounds import peak_probability, polite_bound, unpolite_bound
-from crawld.core.revisit.pages_by_host import PagesByHost
-from crawld.lab.webbase import synthetic_web
-
-
-def test_bounds_are_equal_if_no_host_is_held():
-    web = synthetic_web(5_000, 5, 3)
-    low = 1e-6
-    assert polite_bound(web, low) == pytest.approx(unpolite_bound(web, low))
-    assert polite_bound(web, 1.0) < unpolite_bound(web, 1.0)
-
-
-def test_the_bound_without_ceilings_keeps_the_weights():
-    rate, weight = np.array([1.0, 1.0]), np.array([1.0, 1e6])
-    web = PagesByHost(rate, np.array([0, 2]), np.array([0.1]), weight)
-    # All visits go to the page that counts.
-    assert unpolite_bound(web, 1.0) == pytest.approx(1.0 - np.exp(-1.0), rel=1e-4)
+from crawld.core.revisit.bounds import peak_probability
 
 
 def test_a_peak_of_a_window_counts_the_certain_requests_apart():
