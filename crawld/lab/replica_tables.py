@@ -8,10 +8,23 @@ from typing import Any
 import numpy as np
 
 from crawld.lab.probing import probing_figures
+from crawld.lab.replica_folds import (
+    FALSE_RATE_GRID,
+    RECALL_GRID,
+    collection,
+    fold_areas,
+    folds_of,
+    held_out_upper,
+    precision_points,
+    roc_points,
+    scarce_negatives,
+    signed_rank_test,
+)
 from crawld.lab.replicas import (
     CROWD_SIZES,
     DRAWS,
     FALSE_RATES,
+    FEATURE_SETS,
     Trial,
     accuracy,
     compared_scores,
@@ -46,13 +59,25 @@ def as_markdown(table: Table) -> str:
     lines = [f"## The {table['web']} web, seeds {', '.join(map(str, table['seeds']))}", ""]
     lines += ["| measure | mean |", "|---|---|"]
     lines += [f"| {name} | {_text(value)} |" for name, value in table["accuracy"].items()]
-    for title, name in (
-        ("PU with one feature", "single"),
-        ("PU without one of the five", "without"),
-        ("No EM, one alpha for all, five features", "variants"),
-    ):
-        lines += ["", f"### {title}", "", "| | AUC |", "|---|---|"]
-        lines += [f"| {key} | {_text(value)} |" for key, value in table[name].items()]
+    lines += _rows("The collection", ("",), {k: [v] for k, v in table["collection"].items()})
+    for title, name in (("One feature", "single"), ("Without one of the five", "without")):
+        lines += _rows(title, ("PU", "NU"), table[name])
+    variants = {key: [value] for key, value in table["variants"].items()}
+    lines += _rows("No EM, one alpha for all, five features", ("AUC",), variants)
+    lines += _rows(
+        "Ten folds: area, standard deviation, Wilcoxon's test against PNU",
+        ("mean", "deviation", "p"),
+        table["folds"],
+    )
+    false_rates = [f"false positives {rate:g}" for rate in FALSE_RATE_GRID]
+    lines += _rows("ROC: share of replicas found", false_rates, table["roc"])
+    recalls = [f"recall {recall:g}" for recall in RECALL_GRID]
+    lines += _rows("Precision", recalls, table["precision"])
+    lines += _rows(
+        "NU with a share of the obvious negatives",
+        ("negatives", "AUC", "others left positive"),
+        table["scarce"],
+    )
     lines += ["", f"### Detection: mean of 1/rank, {table['draws']} draws", ""]
     lines += ["| | " + " | ".join(f"k = {among:,}" for among in CROWD_SIZES) + " |"]
     lines += ["|---" * (len(CROWD_SIZES) + 1) + "|"]
@@ -60,13 +85,8 @@ def as_markdown(table: Table) -> str:
         f"| {who} | " + " | ".join(f"{mean:.4f} ± {half:.4f}" for mean, half in row) + " |"
         for who, row in table["detection"].items()
     ]
-    lines += ["", "### Pages saved of all pages fetched, by false-positive rate", ""]
-    lines += ["| | " + " | ".join(f"{rate:g}" for rate in FALSE_RATES) + " |"]
-    lines += ["|---" * (len(FALSE_RATES) + 1) + "|"]
-    lines += [
-        f"| {who} | " + " | ".join(f"{value:.3f}" for value in row) + " |"
-        for who, row in table["reduction"].items()
-    ]
+    of = [f"of {what}, {rate:g}" for what in ("all", "compared") for rate in FALSE_RATES]
+    lines += _rows("Pages saved, by false-positive rate", of, table["reduction"])
     lines += ["", "### Probability and truth", "", "| probability | pairs | mean | replicas |"]
     lines += ["|---|---|---|---|"]
     lines += [
@@ -76,10 +96,25 @@ def as_markdown(table: Table) -> str:
     return "\n".join(lines)
 
 
+def _rows(title: str, columns: Sequence[str], rows: dict[str, list[float]]) -> list[str]:
+    """Return a table with a line for each key."""
+    head = ["", f"### {title}", "", "| | " + " | ".join(columns) + " |"]
+    head.append("|---" * (len(columns) + 1) + "|")
+    return head + [
+        f"| {key} | " + " | ".join(_text(value) for value in row) + " |"
+        for key, row in rows.items()
+    ]
+
+
 def _figures(trial: Trial, seed: int) -> Table:
     rng = np.random.default_rng(seed)
     scores = compared_scores(trial)
+    fold = folds_of(trial, seed)
+    held_out = {name: held_out_upper(trial, each, fold) for name, each in FEATURE_SETS.items()}
+    areas = {who: fold_areas(trial, score, fold) for who, score in scores.items()}
+    areas["upper, held out"] = fold_areas(trial, held_out["five"], fold)
     return {
+        "collection": collection(trial),
         "accuracy": {
             "candidates": float(len(trial.truth)),
             "replicas among them": float(trial.truth.sum()),
@@ -87,7 +122,20 @@ def _figures(trial: Trial, seed: int) -> Table:
             "of those replicas": float(trial.truth[trial.sets.obvious].mean()),
             **accuracy(trial),
             **probing_figures(trial),
+            "auc_upper_five_held_out": trial.auc(held_out["five"]),
+            "auc_upper_held_out": trial.auc(held_out["all"]),
         },
+        "folds": {
+            who: [
+                float(np.mean(row)),
+                float(np.std(row, ddof=1)),
+                1.0 if who == "PNU" else signed_rank_test(row, areas["PNU"]),
+            ]
+            for who, row in areas.items()
+        },
+        "roc": {who: roc_points(trial, score) for who, score in scores.items()},
+        "precision": {who: precision_points(trial, score) for who, score in scores.items()},
+        "scarce": {share: list(row) for share, row in scarce_negatives(trial, seed).items()},
         "single": single_features(trial),
         "without": leave_one_out(trial),
         "variants": variants(trial),
@@ -96,7 +144,11 @@ def _figures(trial: Trial, seed: int) -> Table:
             for who, score in scores.items()
         },
         "reduction": {
-            who: [url_reduction(trial, score, rate) for rate in FALSE_RATES]
+            who: [
+                url_reduction(trial, score, rate, of_compared=compared)
+                for compared in (False, True)
+                for rate in FALSE_RATES
+            ]
             for who, score in scores.items()
         },
         "reliability": {edge: list(row) for edge, row in reliability(trial).items()},

@@ -45,7 +45,8 @@ from crawld.simweb.replica_web import ReplicaWeb, make_web
 CROWD_SIZES = (10, 100, 1_000, 10_000)
 DRAWS = 4_000
 FALSE_RATES = (0.0, 0.001, 0.005)
-FIXED_ALPHAS = (0.5, 0.6)
+FIXED_ALPHAS = tuple(step / 10 for step in range(1, 10))
+"""As in table 4.1 of the source."""
 
 
 @dataclass(frozen=True)
@@ -222,12 +223,17 @@ def detection(
     return float(reciprocal.mean()), float(1.96 * reciprocal.std() / np.sqrt(DRAWS))
 
 
-def url_reduction(trial: Trial, scores: Floats | Ids, false_rate: float) -> float:
+def url_reduction(
+    trial: Trial, scores: Floats | Ids, false_rate: float, *, of_compared: bool = False
+) -> float:
     """Return the share of all fetched pages that pruning at a false-positive rate would save.
 
     The threshold passes that share of the non-replicas. In every group closed over the *true*
-    pairs above it, all pages except those of the largest host are saved; the denominator is every
-    page fetched. As published, losses by false pairs are not subtracted.
+    pairs above it, all pages except those of the largest host are saved. As published, losses by
+    false pairs are not subtracted.
+
+    Args:
+        of_compared: divide by the pages of the hosts that have a candidate, instead of all.
     """
     judged = trial.judged
     others = np.sort(scores[judged & ~trial.truth])[::-1]
@@ -238,18 +244,21 @@ def url_reduction(trial: Trial, scores: Floats | Ids, false_rate: float) -> floa
         int(trial.pages[list(group)].sum() - trial.pages[list(group)].max())
         for group in connected_groups(zip(one.tolist(), other.tolist(), strict=True))
     )
-    return saved / int(trial.pages.sum())
+    if not of_compared:
+        return saved / int(trial.pages.sum())
+    compared = np.unique(np.concatenate(pair_hosts(trial.sets.candidates.keys)))
+    return saved / int(trial.pages[compared].sum())
 
 
-def single_features(trial: Trial) -> dict[str, float]:
-    """Return the area under the curve of PU with each feature alone."""
-    return {feature.name: _pu_auc(trial, (feature,)) for feature in ALL}
+def single_features(trial: Trial) -> dict[str, list[float]]:
+    """Return the areas under the curve of PU and NU with each feature alone."""
+    return {feature.name: _areas(trial, (feature,)) for feature in ALL}
 
 
-def leave_one_out(trial: Trial) -> dict[str, float]:
-    """Return the area under the curve of PU without each of the five published features."""
+def leave_one_out(trial: Trial) -> dict[str, list[float]]:
+    """Return the areas under the curve of PU and NU without each of the five published features."""
     return {
-        feature.name: _pu_auc(trial, tuple(other for other in FIVE if other is not feature))
+        feature.name: _areas(trial, tuple(other for other in FIVE if other is not feature))
         for feature in FIVE
     }
 
@@ -291,10 +300,15 @@ def reliability(trial: Trial) -> dict[str, tuple[int, float, float]]:
     return found
 
 
-def _pu_auc(trial: Trial, features: tuple[Feature, ...]) -> float:
-    vectors, certain, unlabelled, _ = distinct_vectors(trial.sets, features)
-    trained = run_em(TrainingVectors(vectors.vectors, certain, unlabelled, positive=True))
-    return trial.auc(trained.rules.scores()[vectors.number[: len(trial.truth)]])
+def _areas(trial: Trial, features: tuple[Feature, ...]) -> list[float]:
+    vectors, certain, unlabelled, negatives = distinct_vectors(trial.sets, features)
+    at = vectors.number[: len(trial.truth)]
+    return [
+        trial.auc(
+            run_em(TrainingVectors(vectors.vectors, known, unlabelled, positive)).rules.scores()[at]
+        )
+        for known, positive in ((certain, True), (negatives, False))
+    ]
 
 
 def probability_scores(scores: PairScores) -> Floats:
