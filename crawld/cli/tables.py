@@ -11,7 +11,6 @@ from rich.text import Text
 
 from crawld.cli.output import clean
 from crawld.core import words
-from crawld.core.change.classes import DAY_S
 from crawld.core.display import (
     ago_text,
     count_text,
@@ -22,6 +21,7 @@ from crawld.core.display import (
     size_text,
 )
 from crawld.core.page import Outcome, PageState
+from crawld.core.politeness import DAY_S
 from crawld.core.words import (
     FAILURE_WORDS,
     OUTCOME_WORDS,
@@ -35,6 +35,7 @@ from crawld.core.words import (
 
 if TYPE_CHECKING:
     from crawld.daemon.api.schemas import status as models
+    from crawld.daemon.api.schemas.page_profiles import SectionProfile
     from crawld.daemon.api.schemas.url_pattern import UrlPatternStatus
 
 OUTCOME_STYLES: Mapping[Outcome, str] = {
@@ -198,9 +199,25 @@ def host_table(host: models.HostDetail, now: float) -> RenderableType:
         parts += ["", table(headings, (_robots_row(robots, now) for robots in host.robots))]
     if host.refused_urls:
         parts += ["", refusals_table(host.refused_urls)]
+    if host.profiles:
+        parts += ["", _profiles_table(host.profiles)]
     if host.url_patterns:
         parts += ["", _patterns_table(host.url_patterns)]
     return Group(*parts)
+
+
+def _profiles_table(profiles: Sequence[SectionProfile]) -> RenderableType:
+    rows = (
+        (
+            each.site,
+            clean(each.section) or "/",
+            each.profile or "none works",
+            count_text(each.visits),
+            count_text(each.trials),
+        )
+        for each in profiles
+    )
+    return table(("site", "section", "asked as", "visits of the host", "trials"), rows)
 
 
 def _patterns_table(patterns: Sequence[UrlPatternStatus]) -> RenderableType:

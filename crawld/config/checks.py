@@ -14,6 +14,7 @@ from __future__ import annotations
 import grp
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from importlib.util import find_spec
 from pathlib import Path
 
 from crawld.config.check_notify import check_notify
@@ -36,6 +37,7 @@ from crawld.core.scope import Scope
 from crawld.core.url import split_url
 from crawld.core.wiki_title import cannot_be_title
 from crawld.errors import ConfigError
+from crawld.extras import install_command
 
 TITLES_CHECKED = 10_000
 """Lines of a `titles_file` read by the check; the crawl reads all of them."""
@@ -85,7 +87,7 @@ def check_config(config: Config) -> tuple[list[Issue], dict[str, SiteSeeds]]:
     for index, what in shared_titles(config.sites, {key: totals[key].origins for key in totals}):
         message = f"{what}; a page is visited by the rules of the one that finds it first"
         issues.append(Issue(("site", index), message, fatal=False))
-    issues += [*_check_views(config), *_check_revisits(config)]
+    issues += [*_check_views(config), *_check_revisits(config), *_check_languages(config)]
     issues += _check_politeness(config, totals)
     issues += _check_contact(config, totals)
     issues += check_notify(config)
@@ -120,6 +122,15 @@ def _check_revisits(config: Config) -> Iterator[Issue]:
                 f"max_revisit_s is below [schedule] min_revisit_s ({least_s:g}), which prevails"
             )
             yield Issue(("site", index, "max_revisit_s"), message, fatal=False)
+
+
+def _check_languages(config: Config) -> Iterator[Issue]:
+    for index, site in enumerate(config.sites):
+        if site.wanted is None or site.wanted.language is None or find_spec("py3langid"):
+            continue
+        hint = f"install it: {install_command('language')}"
+        message = f"wanted.language needs py3langid, which is not installed; {hint}"
+        yield Issue(("site", index, "wanted"), message)
 
 
 def _check_names(config: Config) -> Iterator[Issue]:

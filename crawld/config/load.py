@@ -25,7 +25,7 @@ from crawld.config.key import unit_of
 from crawld.config.model import Config, HostGroupConfig
 from crawld.config.notify import NotifyConfig
 from crawld.config.positions import KeyPath, key_lines, nearest_line
-from crawld.config.site import SiteConfig, Weight
+from crawld.config.site import INNER_TABLES, SiteConfig
 from crawld.core.url import hide_credentials
 from crawld.errors import ConfigError
 
@@ -277,7 +277,8 @@ def _table_of(path: KeyPath) -> type[BaseModel] | None:
     if len(path) == 1:
         return Config
     if path[0] in BLOCKS:
-        return Weight if "weights" in path[:-1] else BLOCKS[str(path[0])]
+        inner = [INNER_TABLES[str(part)] for part in path[:-1] if part in INNER_TABLES]
+        return inner[0] if inner else BLOCKS[str(path[0])]
     if len(path) > 2 and path[:2] == ("politeness", "groups"):
         return HostGroupConfig
     return TABLES.get(str(path[0]))

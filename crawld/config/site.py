@@ -5,11 +5,12 @@ The rules of `crawld/config/model.py` apply here too.
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
 
 from pydantic import Field, StrictBool, model_validator
 
 from crawld.config.key import MIB, ConfigTable, key
+from crawld.config.profiles import ProfileConfig, WantedConfig
 from crawld.config.values import (
     ByteRate,
     ContentType,
@@ -188,6 +189,14 @@ class SiteConfig(ConfigTable):
         "File of page views: a title or URL and a count per line; pages that are read more are "
         "kept fresher, on top of weights. Titles need title_url.",
     )
+    profiles: tuple[ProfileConfig, ...] = key(
+        (),
+        'Ways to ask for pages: [{ name = "plain" }, { name = "german", accept_language = "de" }]. '
+        "The one that brings the wanted form is learnt for each section of a host.",
+    )
+    wanted: WantedConfig | None = key(
+        None, 'Form in which pages are wanted (needs profiles): { language = "de" }.'
+    )
     headers_file: FilePath | None = key(
         None,
         "File of request headers and passwords for this site, mode 0600; sent to the origins of "
@@ -283,6 +292,10 @@ class SiteConfig(ConfigTable):
             raise ValueError("title_url needs titles_file or views_file")
         if self.headers_file is None and (self.headers_origins or self.headers_over_http):
             raise ValueError("headers_origins and headers_over_http need headers_file")
+        if (self.wanted is None) != (not self.profiles):
+            raise ValueError("profiles and wanted need each other")
+        if len({each.name for each in self.profiles}) < len(self.profiles):
+            raise ValueError("two profiles have one name")
         if self.page_source != "skin" and not self.api:
             raise ValueError(f'page_source = "{self.page_source}" needs api = true')
         if self.wiki_scoped and not self.api:
@@ -295,3 +308,11 @@ class SiteConfig(ConfigTable):
                 )
             raise ValueError("needs seeds, seeds_file or titles_file")
         return self
+
+
+INNER_TABLES: Final[dict[str, type[ConfigTable]]] = {
+    "weights": Weight,
+    "profiles": ProfileConfig,
+    "wanted": WantedConfig,
+}
+"""Keys of a site whose values are tables, or lists of them."""

@@ -16,7 +16,7 @@ from pydantic.fields import FieldInfo
 from crawld.config.key import needs_restart, unit_of
 from crawld.config.model import Config
 from crawld.config.notify import NotifyConfig
-from crawld.config.site import SiteConfig, Weight
+from crawld.config.site import INNER_TABLES, SiteConfig
 
 _HEAD = """\
 # Configuration of crawld. Every key is shown with its default; remove the "#" to change it.
@@ -46,8 +46,8 @@ def _table(header: str, model: type[BaseModel]) -> str:
     lines = [*_prose(model.__doc__ or ""), header]
     for name, field in model.model_fields.items():
         lines += [*_prose(_meaning(name, field)), f"#{name} = {_default(model, name, field)}"]
-        if name == "weights":
-            for key, part in Weight.model_fields.items():
+        if name in INNER_TABLES:
+            for key, part in INNER_TABLES[name].model_fields.items():
                 lines[-1:-1] = _prose(f"{key}: {_meaning(key, part)}")
     return "\n".join(lines) + "\n"
 

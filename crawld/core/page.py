@@ -66,6 +66,7 @@ class Failure(StrEnum):
     RATE_LIMITED = "rate_limited"
     UNAVAILABLE = "unavailable"
     MEMORY = "memory"
+    UNWANTED_FORM = "unwanted_form"
 
 
 TRANSITIONS: dict[PageState, frozenset[PageState]] = {

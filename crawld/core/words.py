@@ -62,6 +62,7 @@ FAILURE_WORDS: Final[Mapping[str, str]] = {
     Failure.RATE_LIMITED: "too many requests",
     Failure.UNAVAILABLE: "server unavailable",
     Failure.MEMORY: "no memory",
+    Failure.UNWANTED_FORM: "not in the wanted form",
 }
 
 REFUSAL_WORDS: Final[Mapping[str, str]] = {

@@ -30,6 +30,7 @@ from crawld.daemon.crawl.api_client import ApiClient
 from crawld.daemon.crawl.context import CrawlContext
 from crawld.daemon.crawl.growth_keeper import GrowthKeeper
 from crawld.daemon.crawl.loop import Crawl
+from crawld.daemon.crawl.page_profiles import PageProfiles
 from crawld.daemon.crawl.policy_loader import PolicyLoader
 from crawld.daemon.crawl.restore import restore_hosts
 from crawld.daemon.crawl.site_registry import SiteRegistry
@@ -165,6 +166,7 @@ class Daemon:
         self.quarantine = Quarantine(database, clock)
         self.stall_meter = StallMeter()
         self.analyser = Analyser(workers, marks, self.stall_meter, self.budget, clock.cpu)
+        rng, agent = start.environment.rng, user_agent(start.config)
         self.crawl = Crawl(
             database,
             self.fetcher,
@@ -173,6 +175,7 @@ class Daemon:
             settings,
             self.analyser,
             self.quarantine,
+            PageProfiles(database, self.analyser, workers, rng, agent),
         )
         self.state = self.crawl.state
         self.site_registry = SiteRegistry(
@@ -181,7 +184,7 @@ class Daemon:
         self._growth_keeper = GrowthKeeper(self.state.growth, database)
         self.freshness = FreshnessReader(database, clock)
         self.context = CrawlContext(
-            *(self.state, database, clock, workers, self.analyser, start.environment.rng),
+            *(self.state, database, clock, workers, self.analyser, rng),
             lambda: self._config,
         )
         self.present_freshness = PresentFreshness(self.context)

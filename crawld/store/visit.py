@@ -2,8 +2,8 @@
 
 Rule 1: only `CHANGED` writes digest, validators of a new copy and a version. Rule 2: a visit that
 failed, was blocked or found the page (soft) gone leaves the last good copy and its columns as they
-are. The statements below enforce both rules, not their callers: each outcome has its own UPDATE,
-and only that of `CHANGED` names those columns.
+are. The statements of `page_update` enforce both rules, not their callers: each outcome has its own
+UPDATE, and only that of `CHANGED` names those columns.
 
 A visit, its version and its links are one transaction: after a crash either all of it is stored, or
 the page is visited again. Only of a page with thousands of links parts may be stored before
@@ -22,6 +22,7 @@ import apsw
 
 from crawld.core.event import EventKind, event_kind
 from crawld.core.page import Grace, Outcome, PageState
+from crawld.store import page_update
 from crawld.store.changes import hint_answer, model, volatile, wiki_page
 from crawld.store.changes.hint_answer import VisitTimes
 from crawld.store.engine.in_parts import InParts, finish
@@ -63,6 +64,7 @@ class VisitRecord:
         wire_bytes, body_bytes: body bytes as sent, and decoded.
         digest: digest of the content, 16 bytes; kept on the page only by `CHANGED`.
         body: the new copy; None if `CHANGED` may not be stored (noarchive).
+        variant: whether the new copy has another form than the one held, which is no change.
         cleaned_digest: digest of the cleaned text, 16 bytes; None if not computed.
         sketch: of the visible text, 128 bytes; None if not computed.
         difference: weighted difference from the previous copy, [0, 1].
@@ -103,6 +105,7 @@ class VisitRecord:
     body_bytes: int = 0
     digest: bytes | None = None
     body: EncodedBody | None = None
+    variant: bool = False
     cleaned_digest: bytes | None = None
     sketch: bytes | None = None
     difference: float | None = None
@@ -178,29 +181,7 @@ INSERT INTO visit (page_id, visited_at, outcome, failure, detail, status, http_v
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 """
 
-# columns that every visit sets; the bindings are those of `common` below
-_UPDATE: Final = """
-UPDATE page SET state = ?, last_visit_at = ?, last_outcome = ?, last_failure = ?, retry_at = ?,
-    failure_count = ?, gone_count = ?, gone_since = ?, visit_count = visit_count + 1
-"""
-
-# version_id stays if the new copy may not be kept: the last stored one remains readable
-_UPDATE_CHANGED: Final = f"""{_UPDATE}, change_count = change_count + 1, last_change_at = ?,
-    digest = ?, version_id = coalesce(?, version_id), etag = ?, last_modified = ?, title = ?,
-    cleaned_digest = ?, sketch = ?, change_streak = ?, redirect_url = NULL
-WHERE page_id = ?"""
-
-# a 304 may omit validators: the known ones then still hold (RFC 9110, section 15.4.5)
-_UPDATE_SAME: Final = f"""{_UPDATE}, etag = coalesce(?, etag),
-    last_modified = coalesce(?, last_modified), cleaned_digest = coalesce(?, cleaned_digest),
-    change_streak = ?, redirect_url = NULL
-WHERE page_id = ?"""
-
 _SAME: Final = (Outcome.UNCHANGED, Outcome.NOT_MODIFIED)
-
-_UPDATE_MOVED: Final = f"{_UPDATE}, redirect_url = ? WHERE page_id = ?"
-
-_UPDATE_WITHOUT_COPY: Final = f"{_UPDATE} WHERE page_id = ?"
 
 
 def record(connection: apsw.Connection, visit: VisitRecord) -> RecordResult:
@@ -228,7 +209,7 @@ def record_in_parts(connection: apsw.Connection, visit: VisitRecord) -> InParts[
     if visit.left_at is not None:
         left_pages.record_visit(connection, visit.page_id, visit.outcome, visit.left_at)
     visit_id = _insert(connection, visit, version_id)
-    if not is_requisite:
+    if not is_requisite and not visit.variant:
         _store_event(connection, visit, before, version_id)
     _store_evidence(connection, visit, host_id, origin_id)
     moved = state != visit.state and not is_requisite
@@ -398,17 +379,17 @@ def _update_page(connection: apsw.Connection, visit: VisitRecord, version_id: in
     own: tuple[apsw.SQLiteValue, ...]
     match visit.outcome:
         case Outcome.CHANGED:
-            sql = _UPDATE_CHANGED
-            validators = (visit.etag, visit.last_modified)
-            identity = (visit.cleaned_digest, visit.sketch, visit.change_streak)
-            own = (visit.visited_at, visit.digest, version_id, *validators, visit.title, *identity)
+            sql = page_update.CHANGED
+            counted = (0, None) if visit.variant else (1, visit.visited_at)
+            copy = (visit.digest, version_id, visit.etag, visit.last_modified, visit.title)
+            own = (*counted, *copy, visit.cleaned_digest, visit.sketch, visit.change_streak)
         case Outcome.UNCHANGED | Outcome.NOT_MODIFIED:
-            sql = _UPDATE_SAME
+            sql = page_update.SAME
             own = (visit.etag, visit.last_modified, visit.cleaned_digest, visit.change_streak)
         case Outcome.MOVED:
-            sql, own = _UPDATE_MOVED, (visit.redirect_url,)
+            sql, own = page_update.MOVED, (visit.redirect_url,)
         case _:
-            sql, own = _UPDATE_WITHOUT_COPY, ()
+            sql, own = page_update.WITHOUT_COPY, ()
     connection.execute(sql, (*common, *own, visit.page_id))
 
 

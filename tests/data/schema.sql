@@ -609,6 +609,14 @@ CREATE TABLE replica_section (
     PRIMARY KEY (host_id, prefix)
 ) STRICT, WITHOUT ROWID;
 
+CREATE TABLE request_profile (
+    site_id INTEGER NOT NULL REFERENCES site ON DELETE CASCADE,
+    host_id INTEGER NOT NULL REFERENCES host ON DELETE CASCADE,
+    -- JSON by profile name
+    learnt TEXT NOT NULL,
+    PRIMARY KEY (site_id, host_id)
+) STRICT, WITHOUT ROWID;
+
 CREATE TABLE requisite_use (
     page_id INTEGER PRIMARY KEY REFERENCES page,
     requisites BLOB NOT NULL
@@ -769,7 +777,7 @@ CREATE TABLE version (
     content_type TEXT,
     charset TEXT,
     headers BLOB NOT NULL
-, truncated INTEGER NOT NULL DEFAULT 0 CHECK (truncated IN (0, 1))) STRICT;
+, truncated INTEGER NOT NULL DEFAULT 0 CHECK (truncated IN (0, 1)), profile TEXT) STRICT;
 
 CREATE TABLE visit (
     visit_id INTEGER PRIMARY KEY,

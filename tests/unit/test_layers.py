@@ -37,7 +37,7 @@ LEVEL = {room: level for level, rooms in enumerate(LAYERS) for room in rooms}
 # The same inside a room: its sub-packages and top modules, lowest first.
 ROOM_LAYERS = {
     "store": (
-        ("engine", "changes"),
+        ("engine", "changes", "page_update"),
         ("seen",),
         ("frontier",),
         ("versions",),
@@ -91,7 +91,7 @@ CORE_LIBRARIES = _words(
     can_ada charset_normalizer idna numpy publicsuffixlist re2 xxhash crawld
     """
 )
-CORE_CONTENT_LIBRARIES = frozenset({"selectolax"})
+CORE_CONTENT_LIBRARIES = frozenset({"selectolax", "py3langid"})
 # Ways to the clock that an allowed import opens.
 CLOCK_CALLS = frozenset({"now", "utcnow", "today"})
 # Without a seed they ask the system for one.

@@ -63,6 +63,7 @@ _FAILURES: Final[Mapping[str, str]] = {
     Failure.RATE_LIMITED: "the server asks for fewer requests",
     Failure.UNAVAILABLE: "the server is overloaded or under maintenance",
     Failure.MEMORY: "there was no memory for the page",
+    Failure.UNWANTED_FORM: "no request profile brought its wanted form; the copy held has it",
 }
 
 _REMEDIES: Final[Mapping[str, str]] = {
@@ -70,6 +71,7 @@ _REMEDIES: Final[Mapping[str, str]] = {
     Failure.ADDRESS_REFUSED: "allow_private or allow_private_hosts of the site",
     Failure.TOO_LARGE: "[fetch] max_body_bytes",
     Failure.WRONG_TYPE: "content_types of the site",
+    Failure.UNWANTED_FORM: "profiles and wanted of the site",
     Failure.UNAUTHORIZED: "headers_file of the site, if the page needs a password",
     Failure.TIMEOUT: "[fetch] total_s, if the server is just slow",
 }

@@ -14,6 +14,7 @@ from crawld.daemon.api import page_views, wiki_views
 from crawld.daemon.api.lookup import known_host
 from crawld.daemon.api.replica_views import replica_facts, replica_outlook
 from crawld.daemon.api.schemas import status
+from crawld.daemon.api.schemas.page_profiles import SectionProfile
 from crawld.daemon.api.schemas.url_pattern import UrlPatternStatus
 from crawld.daemon.daemon import Daemon
 from crawld.daemon.jobs.runner import JobState
@@ -102,6 +103,21 @@ def _robots_status(
     )
 
 
+def _profiles(daemon: Daemon, host_id: int) -> list[SectionProfile]:
+    return [
+        SectionProfile(
+            site=site.name,
+            section=section,
+            profile=None if choice.in_use is None else learnt.names[choice.in_use],
+            visits=learnt.budget.visits,
+            trials=learnt.budget.trials,
+        )
+        for site in daemon.state.sites.values()
+        if (learnt := daemon.crawl.profiles.of_host(site, host_id)) is not None
+        for section, choice in sorted(learnt.sections.items())
+    ]
+
+
 async def host_detail(daemon: Daemon, host: str) -> status.HostDetail:
     """Return a host with its robots.txt and refused URLs."""
     row = await known_host(daemon, host)
@@ -132,6 +148,7 @@ async def host_detail(daemon: Daemon, host: str) -> status.HostDetail:
             )
             for each in refused
         ],
+        profiles=_profiles(daemon, row.host_id),
         url_patterns=[
             UrlPatternStatus(
                 pattern=each.host * (each.host != host) + each.pattern,

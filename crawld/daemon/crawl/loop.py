@@ -21,6 +21,7 @@ from crawld.core.turn_order import Lane
 from crawld.core.url import split_url
 from crawld.daemon.analyser import Analyser
 from crawld.daemon.clock import Clock
+from crawld.daemon.crawl.page_profiles import PageProfiles
 from crawld.daemon.crawl.page_selection import MAX_SKIPPED, PageSelection
 from crawld.daemon.crawl.replica_fetch import ReplicaFetch
 from crawld.daemon.crawl.replica_leases import ReplicaLeases
@@ -59,6 +60,7 @@ class Crawl:
         soft_404: detects pages that are gone although the server answers 200.
         leases: which replicas may stand in for the hosts they copy.
         replica_fetch: uses the idle turns of those replicas.
+        profiles: how the pages of sites with request profiles are asked for.
     """
 
     def __init__(
@@ -70,6 +72,7 @@ class Crawl:
         settings: CrawlSettings,
         analyser: Analyser,
         quarantine: Quarantine,
+        profiles: PageProfiles,
     ) -> None:
         self._clock = clock
         self._connectivity = connectivity
@@ -128,7 +131,9 @@ class Crawl:
             database,
             analyser,
             quarantine,
+            profiles,
         )
+        self.profiles = profiles
         self.replica_fetch = ReplicaFetch(
             state, self.leases, self.visitor, self.robots, self.robots_fetch, database, clock
         )

@@ -27,6 +27,7 @@ from crawld.core.url_growth import file_pieces, text_pieces
 from crawld.daemon.analyser import Analyser
 from crawld.daemon.analysis_memory import AnalysisDroppedError
 from crawld.daemon.clock import Clock
+from crawld.daemon.crawl.page_profiles import PageProfiles
 from crawld.daemon.crawl.page_selection import PageTask
 from crawld.daemon.crawl.replica_leases import ReplicaLeases
 from crawld.daemon.crawl.state import FEW_PAGES, CrawlState
@@ -125,6 +126,7 @@ class Visitor:
         database: Database,
         analyser: Analyser,
         quarantine: Quarantine,
+        profiles: PageProfiles,
     ) -> None:
         self.counts: dict[Outcome, int] = dict.fromkeys(Outcome, 0)
         self.new_pages = 0
@@ -141,6 +143,7 @@ class Visitor:
         self._partial_bodies = PartialBodies(fetcher, database, clock)
         self._analyser = analyser
         self._quarantine = quarantine
+        self._profiles = profiles
 
     async def visit(self, task: PageTask, responder: Responder) -> None:
         """Visit a page in the turn of a host, and queue the result for the file."""
@@ -158,20 +161,30 @@ class Visitor:
             await self._recorder.put(pending)
 
     async def _visit(self, task: PageTask, responder: Responder) -> PendingVisit | None:
-        page, site = task.page, task.site
+        site = task.site
+        # A replica answers as it answers everybody.
+        own = responder.url(task.page) == task.page.url
+        use = self._profiles.begin(task.page, site) if own else None
+        page = task.page if use is None else use.page
         sources = self._state.hint_sources.get((site.site_id, page.host_id))
         mode = responder.request_mode(page, covered=sources is not None)
         held = self._quarantine.step_of_page(page.page_id, page.url)
-        response = await self._ask(responder.host, page, site, mode, responder.url(page), held)
+        headers = use.profile.headers if use is not None else ()
+        url = responder.url(page)
+        response = await self._ask(responder.host, page, site, mode, url, held, headers)
         if self._connectivity.is_our_fault(response):
             task.queue.put_back(page.page_id)
             return None
         visit = await self._read(page, site, response, mode, held)
-        if self._wants_spelling(page, responder, response):
+        wanted: Visit | None = None
+        if not self._wants_spelling(page, responder, response):
+            wanted = visit if use is None else await self._profiles.judge(use, visit)
+        if wanted is None:
             await self.set_aside(responder.host, visit)
             self._state.admission.take_back(visit.admitted)
             task.queue.visit_again(page.page_id)
             return None
+        visit = wanted
         judged = await self._soft_404.judge(visit, site)
         if not await responder.accepts(task, visit, judged):
             self._state.admission.take_back(visit.admitted)
@@ -226,6 +239,7 @@ class Visitor:
         mode: RequestMode,
         url: str,
         held: StepName | None,
+        headers: tuple[tuple[str, str], ...] = (),
     ) -> FetchResponse | FetchFailure:
         build = request_for_requisite if page.requisite else request_for
         form_url = None
@@ -237,6 +251,8 @@ class Visitor:
         request = build(requested, site, mode.sent, host=host.slot.host, delay_s=host.delay_s())
         if host.group is not None and host.group.bytes_per_s is not None:
             request = replace(request, max_bytes_per_s=host.group.bytes_per_s)
+        if headers:
+            request = replace(request, headers=(*request.headers, *headers))
         if held == "decoding":
             request = replace(request, headers=(*request.headers, UNCODED), decode=False)
         fetch = self._fetcher.fetch

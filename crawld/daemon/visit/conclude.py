@@ -55,6 +55,8 @@ class Visit:
         digest: of the body, if it is a good copy.
         body: the copy to store; None if there is nothing to store.
         readable: whether the body may be analysed; a page in quarantine is stored as it is.
+        profile: name of the request profile that brought it in the wanted form; None: no profile.
+        variant: whether the copy held has another form, so that this one is no change.
         vanishing: whether the host loses too many pages at once, so that this one is not
             retired; None if that was not checked.
     """
@@ -73,6 +75,8 @@ class Visit:
     body: EncodedBody | None = None
     readable: bool = True
     vanishing: bool | None = None
+    profile: str | None = None
+    variant: bool = False
 
     @property
     def has_more(self) -> bool:

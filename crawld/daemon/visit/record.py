@@ -58,7 +58,8 @@ def model_after(visit: Visit, changed_at: float | None) -> PageModel:
 
 
 def _found_changed(visit: Visit) -> bool:
-    return visit.judgement.outcome is Outcome.CHANGED and not visit.first_copy
+    changed = visit.judgement.outcome is Outcome.CHANGED
+    return changed and not visit.first_copy and not visit.variant
 
 
 def _model_after(page: PageRecord, at: float, changed: bool, changed_at: float | None) -> PageModel:
@@ -88,7 +89,7 @@ def observation_of(visit: Visit, feedback: VisitFeedback, model: bytes | None) -
     """
     changed_at = feedback.validators.changed_at
     return VisitObservation(
-        visit.judgement.outcome is Outcome.CHANGED,
+        visit.judgement.outcome is Outcome.CHANGED and not visit.variant,
         () if changed_at is None else (changed_at,),
         None if model is None else PageModel.from_bytes(model),
     )
@@ -164,13 +165,14 @@ def record_of(
         vanishing=visit.vanishing,
         failure=judgement.failure,
         detail=judgement.detail or None,
-        response=_stored_answer(response, content),
+        response=_stored_answer(response, content, visit.profile),
         address=response.address,
         duration_s=fetched.duration_s if fetched else None,
         wire_bytes=fetched.wire_bytes if fetched else 0,
         body_bytes=len(fetched.body) if fetched else 0,
         digest=visit.digest,
         body=visit.body,
+        variant=visit.variant,
         cleaned_digest=comparison.cleaned_digest if comparison and good else None,
         sketch=analysis.sketch if analysis and good else None,
         difference=comparison.difference if comparison and good else None,
@@ -230,7 +232,7 @@ def _remodelled(
 
 
 def _stored_answer(
-    response: FetchResponse | FetchFailure, content: PageContent | None
+    response: FetchResponse | FetchFailure, content: PageContent | None, profile: str | None
 ) -> StoredResponse | None:
     if response.status is None:
         return None
@@ -242,4 +244,5 @@ def _stored_answer(
         content_type=content.content_type if content else None,
         charset=content.charset if content else None,
         truncated=isinstance(response, FetchResponse) and response.cut,
+        profile=profile,
     )

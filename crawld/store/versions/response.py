@@ -17,6 +17,8 @@ class StoredResponse:
         content_type: declared or sniffed type of the body.
         charset: charset that decoded the body.
         truncated: whether the body was cut at the limits of its site.
+        profile: name of the request profile that brought it in the wanted form; None: no profile,
+            or another form.
     """
 
     status: int
@@ -26,3 +28,4 @@ class StoredResponse:
     content_type: str | None = None
     charset: str | None = None
     truncated: bool = False
+    profile: str | None = None

@@ -46,7 +46,7 @@ class StoredCopy(NamedTuple):
 
 _ROW = f"""
 SELECT version_id, page_id, visited_at, body_id, digest, size_bytes, length(data),
-       status, http_version, headers, reason, {COPY_TYPE}, charset, truncated
+       status, http_version, headers, reason, {COPY_TYPE}, charset, truncated, profile
 FROM version JOIN body USING (body_id)
 """
 
@@ -63,8 +63,9 @@ def insert(
     content = (response.content_type, response.charset, response.headers, response.truncated)
     connection.execute(
         "INSERT INTO version (page_id, visited_at, body_id, status, http_version, reason,"
-        " content_type, charset, headers, truncated) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        (page_id, visited_at, body_id, *line, *content),
+        " content_type, charset, headers, truncated, profile)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        (page_id, visited_at, body_id, *line, *content, response.profile),
     )
     return connection.last_insert_rowid()
 
@@ -174,6 +175,14 @@ def readable_copy(connection: apsw.Connection, version_id: int) -> StoredCopy | 
     return copy if copy is not None and copy.readable else None
 
 
+def profile_of(connection: apsw.Connection, version_id: int) -> str | None:
+    """Return the name of the request profile that brought a copy, as in `StoredResponse`."""
+    found: str | None = connection.execute(
+        "SELECT profile FROM version WHERE version_id = ?", (version_id,)
+    ).get
+    return found
+
+
 def body_bytes(connection: apsw.Connection, version_id: int) -> int:
     """Return the decoded size of a stored body, 0 if the version_id does not exist."""
     found = connection.execute(
@@ -194,4 +203,4 @@ def body_identity(connection: apsw.Connection, version_id: int) -> tuple[int, by
 
 
 def _row(row: tuple[Any, ...]) -> VersionRow:
-    return VersionRow(*(*row[:7], StoredResponse(*(*row[7:-1], bool(row[-1])))))
+    return VersionRow(*(*row[:7], StoredResponse(*(*row[7:-2], bool(row[-2]), row[-1]))))

@@ -11,6 +11,7 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from crawld.core.page import Outcome, PageState
+from crawld.daemon.api.schemas.page_profiles import SectionProfile
 from crawld.daemon.api.schemas.replica_outlook import ReplicaOutlook
 from crawld.daemon.api.schemas.slots import RateLimitStatus, Slots
 from crawld.daemon.api.schemas.url_pattern import UrlPatternStatus
@@ -269,6 +270,7 @@ class HostDetail(HostStatus):
     robots: list[RobotsStatus]
     refused_urls: list[RefusedUrls]
     url_patterns: list[UrlPatternStatus] = []
+    profiles: list[SectionProfile] = []
 
 
 class VisitStatus(BaseModel):

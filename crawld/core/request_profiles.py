@@ -1,0 +1,266 @@
+"""Which request makes a host answer with the wanted form of a page: a bandit over profiles.
+
+A *profile* is a set of request headers; the *wanted form* says what its answer shall be. The
+profile in use on a section of a host stays as long as its answers are wanted. After an unwanted
+answer the others are tried on the same page, drawn by Thompson sampling: each has a Beta
+distribution of how likely its answer is wanted, from its own answers there and, as a prior, from
+other sections of the host and other hosts of the site. An unwanted answer takes most of the weight
+of earlier ones away, so that a host that changes its mind is found at its next visit.
+
+A trial is a request more than visits need, so it takes a token of its host: a host begins with one
+for each profile but the first, and earns `TRIAL_SHARE` of a token with each visit.
+
+Source: Thompson (1933); Russo et al. (2018), A Tutorial on Thompson Sampling, section 3.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+TRIAL_SHARE: Final = 0.02
+"""Tokens that a visit earns: the share of requests that may be trials, after the first search."""
+
+MEMORY: Final = 0.9
+"""Weight that earlier answers of a profile keep with each further one: about ten count."""
+
+FORGET: Final = 0.25
+"""Weight that wanted answers of a profile keep after an unwanted one."""
+
+HOST_PRIOR: Final = 3.0
+"""Most answers that other sections of a host count for."""
+
+SITE_PRIOR: Final = 1.5
+"""Most answers that other hosts of a site count for."""
+
+RETEST_VISITS: Final = 200
+"""Visits of a section after which another profile is tried, although the one in use works."""
+
+
+@dataclass(frozen=True, slots=True)
+class RequestProfile:
+    """A way to ask for pages.
+
+    Attributes:
+        headers: name and value of its request headers; a User-Agent names crawld and the contact.
+        conditional: whether requests have conditions (If-None-Match, If-Modified-Since).
+    """
+
+    name: str
+    headers: tuple[tuple[str, str], ...] = ()
+    conditional: bool = True
+
+    def differs_in(self, other: RequestProfile) -> frozenset[str]:
+        """Return the lower-case names of the request headers that differ from another profile."""
+        one, two = ({name.lower(): value for name, value in each.headers} for each in (self, other))
+        return frozenset(name for name in one.keys() | two.keys() if one.get(name) != two.get(name))
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerForm:
+    """The form of an answer, as its content shows it.
+
+    Attributes:
+        content_type: sniffed media type.
+        language: ISO 639-1 code of the language its text is in; empty: unknown.
+        text: visible text, where the wanted form asks for some.
+    """
+
+    content_type: str
+    size_bytes: int
+    language: str = ""
+    text: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class WantedForm:
+    """What an answer shall be; what is empty does not matter.
+
+    Attributes:
+        content_types: media types, any of them.
+        language: ISO 639-1 code.
+        min_bytes, max_bytes: decoded size, inclusive.
+        text: what the visible text contains.
+    """
+
+    content_types: tuple[str, ...] = ()
+    language: str = ""
+    min_bytes: int = 0
+    max_bytes: int | None = None
+    text: str = ""
+
+    def shortcoming(self, form: AnswerForm) -> str | None:
+        """Return in words why a form is not the wanted one; None: it is."""
+        if self.content_types and form.content_type not in self.content_types:
+            return f"type {form.content_type}"
+        if form.size_bytes < self.min_bytes:
+            return f"only {form.size_bytes} bytes"
+        if self.max_bytes is not None and form.size_bytes > self.max_bytes:
+            return f"{form.size_bytes} bytes"
+        # A text too short to tell its language is no evidence against it.
+        if self.language and form.language and form.language != self.language:
+            return f"language {form.language}"
+        if self.text and self.text not in form.text:
+            return "without the wanted text"
+        return None
+
+
+@dataclass(slots=True)
+class Answers:
+    """Weighted counts of the answers to one profile on one section."""
+
+    wanted: float = 0.0
+    unwanted: float = 0.0
+
+    def add(self, *, wanted: bool) -> None:
+        """Count an answer; earlier ones fade."""
+        self.wanted = MEMORY * self.wanted + wanted
+        self.unwanted = MEMORY * self.unwanted + (not wanted)
+        if not wanted:
+            self.wanted *= FORGET
+
+
+@dataclass(slots=True)
+class SectionChoice:
+    """What was learnt on one section of a host.
+
+    Attributes:
+        answers: of each profile, in the order of the profiles.
+        in_use: number of the profile in use; None: none is known to work.
+        visits: since the last re-test.
+    """
+
+    answers: list[Answers]
+    in_use: int | None = None
+    visits: int = 0
+
+    @classmethod
+    def new(cls, profiles: int) -> SectionChoice:
+        """Return the choice of a section without evidence."""
+        return cls([Answers() for _ in range(profiles)])
+
+
+@dataclass(slots=True)
+class HostBudget:
+    """The trials that a host may still take.
+
+    Attributes:
+        tokens: trials left.
+        trials: made so far: requests that visits did not need.
+    """
+
+    profiles: int
+    tokens: float = field(default=0.0)
+    visits: int = 0
+    trials: int = 0
+
+    @classmethod
+    def new(cls, profiles: int) -> HostBudget:
+        """Return the budget of a host that was never asked."""
+        return cls(profiles, tokens=float(profiles - 1))
+
+    def earn(self) -> None:
+        """Count a visit."""
+        self.visits += 1
+        self.tokens = min(self.tokens + TRIAL_SHARE, float(self.profiles))
+
+    def take(self) -> bool:
+        """Take a token for a trial; False: there is none."""
+        if self.tokens < 1.0:
+            return False
+        self.tokens -= 1.0
+        self.trials += 1
+        return True
+
+    @property
+    def is_full(self) -> bool:
+        """Whether a re-test takes nothing that a search may need."""
+        return self.tokens >= self.profiles
+
+
+@dataclass(frozen=True, slots=True)
+class Prior:
+    """How often each profile is in use elsewhere: on other sections of the host, on other hosts."""
+
+    on_host: tuple[int, ...]
+    on_site: tuple[int, ...]
+
+    @classmethod
+    def of(
+        cls, profiles: int, on_host: Iterable[SectionChoice], on_site: Iterable[SectionChoice]
+    ) -> Prior:
+        """Count the profiles in use on sections."""
+        return cls(_uses(profiles, on_host), _uses(profiles, on_site))
+
+    def weights(self) -> list[float]:
+        """Return how many wanted answers the prior counts for, for each profile."""
+        host, site = _shares(self.on_host, HOST_PRIOR), _shares(self.on_site, SITE_PRIOR)
+        return [one + other for one, other in zip(host, site, strict=True)]
+
+
+def _uses(profiles: int, choices: Iterable[SectionChoice]) -> tuple[int, ...]:
+    counts = [0] * profiles
+    for choice in choices:
+        if choice.in_use is not None:
+            counts[choice.in_use] += 1
+    return tuple(counts)
+
+
+def _shares(counts: Sequence[int], most: float) -> list[float]:
+    total = sum(counts)
+    return [min(total, most) * count / total if total else 0.0 for count in counts]
+
+
+def usual_profile(choice: SectionChoice, prior: Prior) -> int:
+    """Return the number of the profile that a visit uses: the one in use, else the likeliest."""
+    if choice.in_use is not None:
+        return choice.in_use
+    means = [
+        (1.0 + each.wanted + weight) / (2.0 + each.wanted + weight + each.unwanted)
+        for each, weight in zip(choice.answers, prior.weights(), strict=True)
+    ]
+    return means.index(max(means))
+
+
+def trial_profile(
+    choice: SectionChoice,
+    prior: Prior,
+    profiles: Sequence[RequestProfile],
+    tried: Sequence[int],
+    vary: str | None,
+    rng: random.Random,
+) -> int | None:
+    """Draw the profile to try next on a page; None: all were tried.
+
+    Args:
+        tried: numbers of the profiles tried on the page, the last one last.
+        vary: the Vary field of the last answer. A profile that differs from the last only in
+            headers which the server says not to read comes after all others.
+    """
+    left = [number for number in range(len(profiles)) if number not in tried]
+    if not left:
+        return None
+    weights = prior.weights()
+
+    def draw(number: int) -> tuple[bool, float]:
+        answers = choice.answers[number]
+        score = rng.betavariate(1.0 + answers.wanted + weights[number], 1.0 + answers.unwanted)
+        return _may_differ(vary, profiles[tried[-1]], profiles[number]), score
+
+    drawn = {number: draw(number) for number in left}
+    return max(left, key=drawn.__getitem__)
+
+
+def _may_differ(vary: str | None, one: RequestProfile, other: RequestProfile) -> bool:
+    """Whether a server may answer two profiles differently, by its own word; True without one."""
+    if vary is None:
+        return True
+    named = {each.strip().lower() for each in vary.split(",")}
+    return "*" in named or bool(named & one.differs_in(other))
+
+
+def wants_retest(choice: SectionChoice, budget: HostBudget) -> bool:
+    """Whether another profile is to be tried although the one in use works."""
+    return choice.in_use is not None and choice.visits >= RETEST_VISITS and budget.is_full

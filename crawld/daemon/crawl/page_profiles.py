@@ -1,0 +1,295 @@
+"""Ask for pages in the way that brings their wanted form, and learn that way for each host.
+
+`begin` says how a visit asks; `judge` reads the form of the answer and says whether the visit is
+recorded, or the page asked for again under another profile. What was learnt is stored by site and
+host (`store/frontier/request_profile.py`). The mathematics is `core/request_profiles.py`.
+
+A copy of another profile than the copy held is a *variant*: it is stored as a version, but is
+compared with nothing and counts as no change. A copy in the wanted form is replaced by no other.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import OrderedDict
+from dataclasses import dataclass, replace
+from itertools import islice
+from typing import Final
+
+import structlog
+
+from crawld.core.content.analysis import read_blocks
+from crawld.core.content.language import LanguageDetector
+from crawld.core.content.media import sniff
+from crawld.core.outcome import Judgement
+from crawld.core.page import Failure, Outcome
+from crawld.core.request_profiles import (
+    AnswerForm,
+    Prior,
+    RequestProfile,
+    SectionChoice,
+    WantedForm,
+    trial_profile,
+    usual_profile,
+    wants_retest,
+)
+from crawld.daemon.analyser import Analyser
+from crawld.daemon.crawl.learnt_profiles import LearntProfiles
+from crawld.daemon.frontier.site import ActiveSite
+from crawld.daemon.visit.conclude import Visit
+from crawld.net.exchange import FetchFailure, FetchResponse
+from crawld.store.engine.database import Database
+from crawld.store.frontier import request_profile
+from crawld.store.frontier.page import PageRecord
+from crawld.store.versions import version
+from crawld.workers import Workers
+
+log = structlog.get_logger(__name__)
+
+MOST_HOSTS: Final = 10_000
+"""Hosts whose learnt profiles are in memory, the most recently used."""
+
+MOST_SEARCHES: Final = 10_000
+"""Pages that are asked for again under another profile at a time."""
+
+PRIOR_HOSTS: Final = 200
+"""Other hosts of a site that say what to try first."""
+
+READ_CHARACTERS: Final = 20_000
+"""Characters of the visible text that are judged."""
+
+STORE_EVERY: Final = 50
+"""Visits of a host after which its counts are stored although nothing new was learnt."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProfileUse:
+    """How one visit asks for its page.
+
+    Attributes:
+        page: the page as the visit sees it: of a variant without the copy held.
+        number: of the profile, among those of the site.
+        held: name of the profile of the copy held; None: there is none in the wanted form.
+        variant: whether the copy held, if there is one, has another form.
+        retest: whether the visit only tries a profile, and is not recorded.
+    """
+
+    page: PageRecord
+    site: ActiveSite
+    profile: RequestProfile
+    number: int
+    held: str | None
+    variant: bool = False
+    retest: bool = False
+
+
+class PageProfiles:
+    """The request profiles of all sites that have some.
+
+    Args:
+        user_agent: that of every request; profiles add to it.
+    """
+
+    def __init__(
+        self,
+        database: Database,
+        analyser: Analyser,
+        workers: Workers,
+        rng: random.Random,
+        user_agent: str,
+    ) -> None:
+        self._database = database
+        self._analyser = analyser
+        self._workers = workers
+        self._rng = rng
+        self._user_agent = user_agent
+        self._hosts: OrderedDict[tuple[int, int], LearntProfiles] = OrderedDict()
+        self._tried: OrderedDict[int, list[int]] = OrderedDict()
+        self._detector: LanguageDetector | None = None
+
+    # --- how to ask ----------------------------------------------------------------------------
+
+    def begin(self, page: PageRecord, site: ActiveSite) -> ProfileUse | None:
+        """Return how a visit asks for a page; None: as every request."""
+        if not site.config.profiles or page.requisite:
+            return None
+        profiles = self._profiles(site)
+        learnt = self._learnt(site, page.host_id)
+        choice = learnt.section(page.url)
+        number, retest = self._number(page, site, learnt, choice, profiles)
+        profile = profiles[number]
+        held = None
+        if page.version_id is not None:
+            held = self._database.look_up(version.profile_of, page.version_id)
+        variant = held is not None and held != profile.name
+        seen = page
+        if variant or retest:
+            seen = page._replace(version_id=None, digest=None, etag=None, last_modified=None)
+        elif not profile.conditional:
+            seen = page._replace(etag=None, last_modified=None)
+        return ProfileUse(seen, site, profile, number, held, variant, retest)
+
+    def _number(
+        self,
+        page: PageRecord,
+        site: ActiveSite,
+        learnt: LearntProfiles,
+        choice: SectionChoice,
+        profiles: list[RequestProfile],
+    ) -> tuple[int, bool]:
+        tried = self._tried.get(page.page_id)
+        if tried and tried[-1] < len(profiles):
+            return tried[-1], False
+        prior = self._prior(site, page.host_id, learnt, choice)
+        if choice.in_use is not None and wants_retest(choice, learnt.budget):
+            number = trial_profile(choice, prior, profiles, [choice.in_use], None, self._rng)
+            if number is not None and learnt.budget.take():
+                choice.visits = 0
+                return number, True
+        return usual_profile(choice, prior), False
+
+    # --- what came of it -----------------------------------------------------------------------
+
+    async def judge(self, use: ProfileUse, visit: Visit) -> Visit | None:
+        """Return the visit to record; None: the page is to be asked for again."""
+        wanted = use.site.config.wanted
+        assert wanted is not None  # the config has both or none
+        why, is_evidence = await self._shortcoming(use, visit, wanted.form())
+        page_id = visit.page.page_id
+        if not is_evidence:
+            self._tried.pop(page_id, None)
+            return None if use.retest else visit
+        learnt = self._learnt(use.site, visit.page.host_id)
+        choice = learnt.section(visit.page.url)
+        known, trials = choice.in_use, learnt.budget.trials
+        judged = self._judged(use, visit, learnt, choice, why)
+        changed = choice.in_use != known or learnt.budget.trials != trials or use.retest
+        if changed or learnt.budget.visits % STORE_EVERY == 0:
+            await self._store(use, visit.page.host_id, learnt)
+        return judged
+
+    def _judged(
+        self,
+        use: ProfileUse,
+        visit: Visit,
+        learnt: LearntProfiles,
+        choice: SectionChoice,
+        why: str | None,
+    ) -> Visit | None:
+        page_id = visit.page.page_id
+        choice.answers[use.number].add(wanted=why is None)
+        if use.retest:
+            return None
+        tried = self._tried.get(page_id)
+        if tried is None:
+            learnt.budget.earn()
+            choice.visits += 1
+        if why is None:
+            choice.in_use = use.number
+            self._tried.pop(page_id, None)
+            return replace(visit, profile=use.profile.name, variant=use.variant)
+        if choice.in_use == use.number:
+            choice.in_use = None
+        if self._next(use, visit, learnt, choice, tried or [use.number]):
+            return None
+        self._tried.pop(page_id, None)
+        log.info("unwanted_form", page=visit.page.url, profile=use.profile.name, why=why)
+        if use.held is None:
+            return visit
+        # The copy held has the wanted form: no other takes its place.
+        failed = Judgement(Outcome.FAILED, Failure.UNWANTED_FORM, why)
+        return replace(
+            visit, judgement=failed, content=None, digest=None, body=None, needs=None, variant=False
+        )
+
+    def _next(
+        self,
+        use: ProfileUse,
+        visit: Visit,
+        learnt: LearntProfiles,
+        choice: SectionChoice,
+        tried: list[int],
+    ) -> bool:
+        """Whether another profile is tried on the page, at the cost of a token."""
+        prior = self._prior(use.site, visit.page.host_id, learnt, choice)
+        vary = visit.response.header("vary")
+        profiles = self._profiles(use.site)
+        number = trial_profile(choice, prior, profiles, tried, vary, self._rng)
+        if number is None or not learnt.budget.take():
+            return False
+        self._tried[visit.page.page_id] = [*tried, number]
+        if len(self._tried) > MOST_SEARCHES:
+            self._tried.popitem(last=False)
+        return True
+
+    async def _shortcoming(
+        self, use: ProfileUse, visit: Visit, wanted: WantedForm
+    ) -> tuple[str | None, bool]:
+        """Return why the answer is not in the wanted form, and whether it is evidence at all."""
+        response = visit.response
+        if isinstance(response, FetchFailure):
+            # Its download ended at the first bytes, since pages of this type are not stored.
+            is_other = response.failure is Failure.WRONG_TYPE
+            return ("of a type that is not stored", True) if is_other else (None, False)
+        if visit.judgement.failure is Failure.WRONG_TYPE:
+            return f"type {visit.judgement.detail}", True
+        if visit.judgement.outcome not in (Outcome.CHANGED, Outcome.UNCHANGED):
+            return None, False
+        if visit.digest == use.page.digest and use.held == use.profile.name:
+            return None, True  # the bytes that were judged before
+        if not visit.readable:
+            return None, False
+        return wanted.shortcoming(await self._form(response, visit.page.url, wanted)), True
+
+    async def _form(self, response: FetchResponse, url: str, wanted: WantedForm) -> AnswerForm:
+        declared, body = response.header("content-type"), response.body
+        content_type = sniff(declared, body)
+        if not (wanted.language or wanted.text):
+            return AnswerForm(content_type, len(body))
+        text = await self._analyser.read(_shown_text, body, declared, url=url, bodies=(body,))
+        language = ""
+        if wanted.language:
+            if self._detector is None:
+                self._detector = await self._workers.run(LanguageDetector)
+            language = self._detector.language_of(text)
+        return AnswerForm(content_type, len(body), language, text)
+
+    # --- what was learnt -----------------------------------------------------------------------
+
+    def of_host(self, site: ActiveSite, host_id: int) -> LearntProfiles | None:
+        """Return what was learnt on a host; None: the site has no profiles."""
+        return self._learnt(site, host_id) if site.config.profiles else None
+
+    def _profiles(self, site: ActiveSite) -> list[RequestProfile]:
+        return [each.profile(self._user_agent) for each in site.config.profiles]
+
+    def _learnt(self, site: ActiveSite, host_id: int) -> LearntProfiles:
+        names = tuple(each.name for each in site.config.profiles)
+        key = site.site_id, host_id
+        found = self._hosts.get(key)
+        if found is None or found.names != names:
+            stored = self._database.look_up(request_profile.get, *key)
+            found = self._hosts[key] = LearntProfiles.from_json(stored, names)
+            if len(self._hosts) > MOST_HOSTS:
+                self._hosts.popitem(last=False)
+        self._hosts.move_to_end(key)
+        return found
+
+    def _prior(
+        self, site: ActiveSite, host_id: int, learnt: LearntProfiles, choice: SectionChoice
+    ) -> Prior:
+        others = (
+            section
+            for (site_id, other_id), each in reversed(self._hosts.items())
+            if site_id == site.site_id and other_id != host_id and each.names == learnt.names
+            for section in each.sections.values()
+        )
+        own = (section for section in learnt.sections.values() if section is not choice)
+        return Prior.of(len(learnt.names), own, islice(others, PRIOR_HOSTS))
+
+    async def _store(self, use: ProfileUse, host_id: int, learnt: LearntProfiles) -> None:
+        await self._database.write(request_profile.put, use.site.site_id, host_id, learnt.to_json())
+
+
+def _shown_text(body: bytes, content_type: str | None) -> str:
+    return read_blocks(body, content_type).visible_text()[:READ_CHARACTERS]
