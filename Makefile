@@ -51,11 +51,12 @@ dust: $(DEV) peers
 	$(BIN)/python -m tests.peer.dust_nginx $(ARGS)
 
 # the tests of the science, run on copies of the source with a fault in it: each must be found
-# `make mutants MODULE=crawld.core.revisit.price`   all small faults of a module or package instead
+# `make mutants MODULE=crawld.core.revisit.price`   all small faults of a module or package, and its score
 mutants: $(DEV)
 ifdef MODULE
 	CI=true $(BIN)/mutmut run "$(MODULE).*" $(ARGS)
 	@$(BIN)/mutmut results
+	@$(BIN)/python -m tests.mutants.score
 else
 	$(BIN)/python -m tests.mutants $(ARGS)
 endif

@@ -1,11 +1,13 @@
 """The catalogue of named faults fits the source; its runner tells whether a fault is found."""
 
+import json
 from pathlib import Path
 
 import pytest
 
 from tests.mutants.catalogue import MUTANTS
 from tests.mutants.mutant import Mutant, copy_source
+from tests.mutants.score import lines, scores
 
 ROOT = Path(__file__).parents[2]
 
@@ -40,3 +42,12 @@ def test_the_runner_tells_whether_the_tests_find_a_fault(tmp_path):
         found("a - b", ("tests/none.py",))
     with pytest.raises(ValueError, match="no single place"):
         Mutant("none", "crawld/sums.py", "c", "d", ()).apply(source)
+
+
+def test_the_score_is_the_share_of_found_faults_that_were_tried(tmp_path):
+    folder = tmp_path / "crawld" / "core"
+    folder.mkdir(parents=True)
+    codes = {"a": 1, "b": 1, "c": 36, "d": 0, "e": 33, "f": None}
+    (folder / "price.py.meta").write_text(json.dumps({"exit_code_by_key": codes}))
+    (folder / "heap.py.meta").write_text(json.dumps({"exit_code_by_key": {"g": None}}))
+    assert list(lines(scores(tmp_path))) == ["crawld.core.price\t3 found, 2 missed\t60%"]
