@@ -65,7 +65,7 @@ def replicas_context(
     requested = RequestedPages()
     state: Any = SimpleNamespace(
         settings=SimpleNamespace(once=False),
-        sites={site_id: SimpleNamespace()},
+        sites={site_id: SimpleNamespace(is_weighted=False)},
         hosts=_EveryHost(),
         pages_of=lambda host, site_id: requested,
         # The crawl sees in the database that a page rests no more.

@@ -2,7 +2,8 @@
 
 A link becomes a packed page instead of a row of `page` if the file and its host have many pages
 (`Packing`), and a row again before it is handed out (`unpack_in_parts`), or as soon as something
-needs its row (`claim`): a seed, a requisite, an operator. Both ways are one transaction
+needs its row (`claim`): a seed, a requisite, an operator, a replica that could defer it
+(`store/replica/packed_twins.py`). Both ways are one transaction
 of the only writer, so that a page is packed or a row, never both.
 
 `packed_key` has the key that the row will have, a 64-bit hash of the URL, and 32 bits of another
@@ -258,7 +259,7 @@ def unpack_in_parts(connection: apsw.Connection, portion: Portion) -> InParts[in
     for block_id, depth in chosen:
         queue = Queue(host_id, site_id, depth)
         for done, page in enumerate(packed_block.take(connection, block_id), 1):
-            current, key = page, _take(connection, queue, page.url)
+            current, key = page, take_key(connection, queue, page.url)
             if key is not None and portion.in_force is not None:
                 current = page._replace(url=portion.in_force(page.url, depth))
             if current.url != page.url:
@@ -271,7 +272,7 @@ def unpack_in_parts(connection: apsw.Connection, portion: Portion) -> InParts[in
     return made
 
 
-def _take(connection: apsw.Connection, queue: Queue, url: str) -> int | None:
+def take_key(connection: apsw.Connection, queue: Queue, url: str) -> int | None:
     """Remove the key of an entry and return it; None: the entry is void."""
     host_id, site_id, depth = queue
     check = check_of(url)

@@ -121,7 +121,10 @@ def _insert_frame(connection: apsw.Connection, queue: Queue, pages: int, frame: 
 
 
 def replace(connection: apsw.Connection, block_id: int, pages: Sequence[PackedPage]) -> None:
-    """Store other pages in a block."""
+    """Store other pages in a block; remove it if there are none."""
+    if not pages:
+        connection.execute("DELETE FROM packed_block WHERE packed_block_id = ?", (block_id,))
+        return
     connection.execute(
         "UPDATE packed_block SET pages = ?, entries = ? WHERE packed_block_id = ?",
         (len(pages), pack(pages, BLOCK_LEVEL), block_id),

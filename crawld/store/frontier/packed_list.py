@@ -105,9 +105,7 @@ def erase(connection: apsw.Connection, url: str) -> None:
     for (block_id,) in rows:
         pages = packed_block.read(connection, block_id)
         kept = [page for page in pages if page.url != url]
-        if not kept:
-            connection.execute("DELETE FROM packed_block WHERE packed_block_id = ?", (block_id,))
-        elif len(kept) < len(pages):
+        if len(kept) < len(pages):
             packed_block.replace(connection, block_id, kept)
 
 

@@ -18,9 +18,10 @@ from crawld.daemon.crawl.replica_leases import ReplicaLeases
 from crawld.daemon.jobs.replicas.comparing import ReplicaComparing
 from crawld.daemon.jobs.replicas.resting import REST_FACTOR, Release, ReplicaResting
 from crawld.daemon.pacing import PacedReader
-from crawld.store.replica import due_pages, inputs, twin
+from crawld.store.replica import due_pages, inputs, packed_twins, twin
 from crawld.store.replica import pair as replica_pair
 from crawld.store.replica.due_pages import HostPage
+from crawld.store.replica.packed_twins import TwinBlock
 from crawld.store.replica.replica import RESTING, ReplicaRow
 
 log = structlog.get_logger(__name__)
@@ -95,6 +96,7 @@ class ReplicaSampling(BackgroundWork):
         known = [row for row in rows if _audited(row) in self._audited]
         unaudited = [row for row in rows if self._is_unaudited(row, now)]
         changed = {row.host_id for row in new}
+        await self._unpack(row for row in unaudited if row.status == "pruned")
         async for some in self._pages(new, due_pages.uncompared):
             changed |= set(await self._comparing.compare(some))
         async for some in self._pages(unaudited, due_pages.restless):
@@ -119,6 +121,22 @@ class ReplicaSampling(BackgroundWork):
         await self._resting.settle(
             [row for row in rows if row.host_id in changed or row.look_at <= now]
         )
+
+    async def _unpack(self, rows: Iterable[ReplicaRow]) -> None:
+        """Make packed pages of replicas rows whose twin has a copy: rows can be deferred."""
+        importance = {
+            site_id: site.importance
+            for site_id, site in self._state.sites.items()
+            if site.is_weighted
+        }
+        for row in rows:
+            last = 0
+            while block_id := await self._paced.read(packed_twins.next_block, row.host_id, last):
+                last = block_id
+                block = TwinBlock(block_id, row.canonical_id, importance)
+                [made] = await self._database.write_each(packed_twins.unpack_in_parts, [block])
+                if isinstance(made, Exception):
+                    raise made
 
     def _is_unaudited(self, row: ReplicaRow, now: float) -> bool:
         return now - self._audited.get(_audited(row), -math.inf) >= AUDIT_S

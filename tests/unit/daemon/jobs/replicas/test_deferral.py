@@ -6,20 +6,24 @@ from crawld.bench.replica_rounds.job_stand_ins import replicas_job
 from crawld.core.content.fingerprint import cleaned_digest, sketch
 from crawld.store import visit
 from crawld.store.engine.database import Database
-from crawld.store.frontier import frontier, site
+from crawld.store.frontier import frontier, packed_list, site
+from crawld.store.frontier.frontier import NO_CAPS, Caps
+from crawld.store.frontier.packed import Packing
 from tests.unit.store.rows import NOW, changed, found
 
 DAY_S = 86_400.0
 HOSTS = ("a.test", "www.a.test")
 PAGES, VISITED = 160, 40
+ALL_PACKED = Caps(packing=Packing(file_pages=0, host_pages=0))
 
 
 class Store:
     """Two hosts with the same pages; of the second, few were visited."""
 
-    def __init__(self, database, differing=()):
+    def __init__(self, database, differing=(), caps=NO_CAPS):
         self.database = database
         self.differing = differing
+        self.caps = caps
         self.now = NOW
 
     def wall(self):
@@ -29,11 +33,14 @@ class Store:
         await self.database.write(site.upsert, "web", "{}", source="config", at=NOW)
         for host in HOSTS:
             paths = [f"manual/{number}" for number in range(PAGES)]
-            new = await self.database.write(
-                frontier.discover, [found(path, host=host) for path in paths]
-            )
-            few = new if host == HOSTS[0] else new[:VISITED]
-            await self.visit([page.page_id for page in few])
+            few = PAGES if host == HOSTS[0] else VISITED
+            new = await self._discover(host, paths[:few], NO_CAPS)
+            await self._discover(host, paths[few:], self.caps)
+            await self.visit([page.page_id for page in new])
+
+    async def _discover(self, host, paths, caps):
+        links = [found(path, host=host) for path in paths]
+        return await self.database.write(frontier.discover, links, caps)
 
     async def visit(self, page_ids):
         for page_id in page_ids:
@@ -78,9 +85,12 @@ async def sample(store, job, requested):
         visited += len(wanted)
 
 
-async def test_unvisited_pages_are_deferred_after_a_sample_and_visited_in_the_end(open_store):
-    store = open_store()
+@pytest.mark.parametrize("caps", [NO_CAPS, ALL_PACKED])
+async def test_unvisited_pages_are_deferred_after_a_sample_and_visited_in_the_end(open_store, caps):
+    store = open_store(caps=caps)
     await store.fill()
+    packed = await store.database.read(packed_list.list_packed, after=0, limit=PAGES)
+    assert len(packed) == (PAGES - VISITED) * (caps is ALL_PACKED)
     job, requested = replicas_job(store.database, 1, store.wall, 3)
     visited = await sample(store, job, requested)
     deferred = await store.pages(DEFERRED)
