@@ -1,4 +1,4 @@
-"""Decides which pages of a replica rest, which are deferred, and which to compare next.
+"""Decides which pages of a replica rest, which are deferred, and which decide a section.
 
 Every page whose twin on the canonical host has a copy is in one of three cases:
 
@@ -14,10 +14,9 @@ Source: Wald 1945, "Sequential tests of statistical hypotheses".
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from math import ceil, floor, log
-from typing import Final, NamedTuple
+from math import ceil, log
+from typing import Final
 
 from crawld.core.replica.bound import differing_bound
 from crawld.core.replica.sections import (
@@ -28,7 +27,6 @@ from crawld.core.replica.sections import (
     SectionTree,
     Standing,
     in_order,
-    rank_of,
 )
 
 _DAY_S: Final = 86_400.0
@@ -57,17 +55,6 @@ RETURN_S: Final = 7 * _DAY_S
 """How long a section stays returned the first time; each further return takes twice as long."""
 
 MAX_RETURN_S: Final = 56 * _DAY_S
-
-SAMPLE_SHARE: Final = 0.06
-"""Share of the visits that resting pages save, spent on sampling them ..."""
-
-ENOUGH_SAMPLED: Final = 11.0
-"""... up to so many pages of a section a day: of a tenth that differs, 22 pages in two days show
-one with a probability of 90 %."""
-
-SHORTEST_SAMPLING_S: Final = 3_600.0
-LONGEST_SAMPLING_S: Final = 1.25 * _DAY_S
-"""A copy that differs as a whole is seen by its next sample: less than two days later."""
 
 MAX_AGREEMENTS: Final = 64
 """Most agreeing comparisons in a row that a page which differed needs before it rests again."""
@@ -227,65 +214,3 @@ def decide_sections(tree: SectionTree, now: float) -> list[SectionDecision]:
         decide_section(section, tree.state_of(prefix), now)
         for prefix, section in sorted(tree.sections().items())
     ]
-
-
-class Sampling(NamedTuple):
-    """How many resting pages of each section to compare next, and when to do so again."""
-
-    counts: tuple[int, ...]
-    interval_s: float
-
-
-def samples_per_day(saved_visits: float) -> float:
-    """Return how many resting pages of a section are sampled in a day.
-
-    Args:
-        saved_visits: visits that they would get together in a day.
-    """
-    return min(SAMPLE_SHARE * saved_visits, ENOUGH_SAMPLED)
-
-
-def next_sampling(
-    per_day: Sequence[float], *, late_s: float, least: int, most: int, place: float
-) -> Sampling:
-    """Return the next sampling of a replica's resting pages.
-
-    A sampling that comes late takes the pages of the time that was missed too.
-
-    Args:
-        per_day: samples of each section in a day (`samples_per_day`).
-        late_s: time since the sampling was due.
-        least: pages to sample at least, of all sections together.
-        most: pages to sample at most.
-        place: a random number, 0 to 1: which section a part of a page falls to.
-
-    >>> next_sampling([3.0], late_s=0.0, least=1, most=8, place=0.5)
-    Sampling(counts=(1,), interval_s=28800.0)
-    >>> next_sampling([9.0, 3.0], late_s=36_000.0, least=1, most=8, place=0.5)
-    Sampling(counts=(5, 1), interval_s=7200.0)
-    """
-    total = sum(per_day)
-    interval_s = _DAY_S / total if total > 0.0 else LONGEST_SAMPLING_S
-    interval_s = min(max(interval_s, SHORTEST_SAMPLING_S), LONGEST_SAMPLING_S)
-    wanted = min(max(total * (interval_s + late_s) / _DAY_S, least, 1.0), most)
-    counts, before, up_to = [], 0, 0.0
-    for one in per_day:
-        up_to += wanted * (one / total if total > 0.0 else 1.0 / len(per_day))
-        # A sum of rounded parts must not lose a page.
-        after = floor(up_to + place + 1e-9)
-        counts.append(after - before)
-        before = after
-    return Sampling(tuple(counts), interval_s)
-
-
-def pages_to_sample(pages: Sequence[ReplicaPage], count: int, seed: int) -> list[int]:
-    """Return resting pages to compare next: half of them with a changed twin, if there are any.
-
-    The others are drawn from the quarter that was not compared for longest, since a copy may change
-    on its own: no page waits for chance alone, and a copy cannot foresee the next.
-    """
-    drawn = sorted(pages, key=lambda page: rank_of(page.page_id, seed))
-    changed = [page for page in drawn if page.twin_changed][: (count + 1) // 2]
-    oldest = sorted(page.compared_at for page in pages)[len(pages) // 4] if pages else 0.0
-    by_age = sorted(drawn, key=lambda page: page.compared_at > oldest)
-    return list(dict.fromkeys(page.page_id for page in (*changed, *by_age)))[:count]

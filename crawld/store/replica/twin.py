@@ -224,3 +224,11 @@ def put_sections(
             for prefix, one in states.items()
         ],
     )
+
+
+def count_returned(connection: apsw.Connection, since: float) -> int:
+    """Return of how many replicas a section has returned since a time."""
+    count: int = connection.execute(
+        "SELECT count(DISTINCT host_id) FROM replica_section WHERE returned_at > ?", (since,)
+    ).get
+    return count

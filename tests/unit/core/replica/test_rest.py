@@ -1,23 +1,18 @@
-"""Which pages of a replica rest, which are deferred, and which are compared next."""
+"""Which pages of a replica rest, which are deferred, and which sections return."""
 
-import random
 from dataclasses import replace
 
 import pytest
 
 from crawld.core.replica.rest import (
     ASKED_AT_ONCE,
-    ENOUGH_SAMPLED,
     MAX_RETURN_S,
     RETURN_S,
     decide_section,
     decide_sections,
-    next_sampling,
     page_is_deferred,
     page_rests,
-    pages_to_sample,
     samples_needed,
-    samples_per_day,
 )
 from crawld.core.replica.sections import (
     LEAST_SECTION,
@@ -225,84 +220,3 @@ def test_many_prefixes_count_for_their_parents():
     found = tree(ReplicaPage(at, f"/{at}/page", **AGREES) for at in range(5000)).sections()
     assert found["/"].size == 5000
     assert found["/"].known_sample() == (160, 0)
-
-
-def sampling(*saved, late_s=0.0, least=1, most=100, place=0.5):
-    per_day = [samples_per_day(one) for one in saved]
-    return next_sampling(per_day, late_s=late_s, least=least, most=most, place=place)
-
-
-def test_sampling_spends_a_share_of_the_saved_visits():
-    for saved in (20.0, 100.0, 180.0):
-        some = sampling(saved)
-        assert sum(some.counts) * DAY_S / some.interval_s == pytest.approx(0.06 * saved, rel=0.01)
-    assert samples_per_day(50_000.0) == ENOUGH_SAMPLED
-    # A copy that differs as a whole is seen within two days, however small it is.
-    assert sampling(0.0, 0.0) == ((1, 0), 1.25 * DAY_S)
-    assert sampling() == ((), 1.25 * DAY_S)
-
-
-def test_a_late_sampling_takes_the_pages_of_the_time_that_was_missed():
-    """The job may run once a day only: as many pages are sampled as with a run every hour."""
-    every, late = sampling(100.0), sampling(100.0, late_s=DAY_S)
-    assert every.counts == (1,)
-    assert late.counts == (7,)
-    assert sampling(100.0, late_s=900 * DAY_S, most=8).counts == (8,)
-    assert sampling(100.0, least=3).counts == (3,)
-
-
-def test_each_section_has_its_part_of_the_samples():
-    drawn = [sampling(100.0, 25.0, 1_000.0, place=at / 200).counts for at in range(200)]
-    means = [sum(counts[at] for counts in drawn) / 200 for at in range(3)]
-    total = 6.0 + 1.5 + ENOUGH_SAMPLED
-    interval_days = 1.0 / total
-    assert means == pytest.approx(
-        [6.0 * interval_days, 1.5 * interval_days, ENOUGH_SAMPLED * interval_days], abs=0.01
-    )
-    assert {sum(counts) for counts in drawn} == {1}
-
-
-def days_until_seen(size, differing, seed):
-    """Return after how many days a sample meets one of the pages that differ since day 0."""
-    found = [
-        ReplicaPage(at, f"/{at}", Standing.AGREES, compared_at=-2.0 + at / size)
-        for at in range(size)
-    ]
-    chosen = set(random.Random(seed).sample(range(size), differing))
-    now = random.Random(seed).random() * sampling(size / 2).interval_s / DAY_S
-    while True:
-        some = sampling(size / 2, place=now % 1.0)
-        for page_id in pages_to_sample(found, some.counts[0], seed + int(now * 1e6)):
-            if page_id in chosen:
-                return now
-            found[page_id] = found[page_id]._replace(compared_at=now)
-        now += some.interval_s / DAY_S
-
-
-@pytest.mark.parametrize(
-    ("size", "share", "within_days"), [(12, 1.0, 1.25), (100, 1.0, 0.4), (400, 0.1, 2.0)]
-)
-def test_a_section_that_differs_is_seen_in_time(size, share, within_days):
-    """Each page would be visited every second day."""
-    days = [days_until_seen(size, round(share * size), seed) for seed in range(100)]
-    assert sum(one <= within_days for one in days) >= 85
-
-
-def test_no_page_waits_for_chance_alone():
-    found = pages((40, AGREES))
-    sampled = set()
-    for turn in range(120):
-        (page_id,) = pages_to_sample(found, 1, seed=turn)
-        found[page_id] = found[page_id]._replace(compared_at=NOW + turn)
-        sampled.add(page_id)
-    assert len(sampled) == 40
-
-
-def test_pages_with_a_changed_twin_are_sampled_first():
-    found = pages((5, {**AGREES, "twin_changed": True}), (500, AGREES))
-    chosen = pages_to_sample(found, 8, seed=3)
-    assert len(set(chosen)) == 8
-    assert sum(page_id < 5 for page_id in chosen) >= 4
-    assert pages_to_sample(found, 8, seed=3) == chosen
-    assert pages_to_sample(found, 8, seed=4) != chosen
-    assert len(pages_to_sample(found[:3], 8, seed=3)) == 3

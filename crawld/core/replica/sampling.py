@@ -1,0 +1,121 @@
+"""Which pages at rest of a replica to compare next, and when: a share of the visits that they save.
+
+A copy that begins to differ is seen by a sample. The more is sampled, the sooner it is seen, and
+the less is saved: with `r` samples a day, of which each meets a differing page with probability
+`f`, it takes `1 / (r · f)` days. If copies begin to differ at a rate `h`, the cost
+`r + w · h / (r · f)` is least at an `r` that grows with the square root of `h` (`sample_share`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import floor, sqrt
+from typing import Final, NamedTuple
+
+from crawld.core.replica.sections import ReplicaPage, rank_of
+
+_DAY_S: Final = 86_400.0
+
+USUAL_SHARE: Final = 0.06
+"""Share of the visits that resting pages save, spent on sampling them where nothing is known of how
+often copies begin to differ ..."""
+
+LEAST_SHARE, MOST_SHARE = 0.05, 0.15
+"""... and where they never do, or often."""
+
+RETURNS_S: Final = 30 * _DAY_S
+"""Time in which the replicas count of which a section returned."""
+
+_PRIOR_REPLICAS: Final = 50.0
+"""So many replicas, of which one returned, are added to those of the mirror."""
+
+ENOUGH_SAMPLED: Final = 11.0
+"""... up to so many pages of a section a day: of a tenth that differs, 22 pages in two days show
+one with a probability of 90 %."""
+
+SHORTEST_SAMPLING_S: Final = 3_600.0
+LONGEST_SAMPLING_S: Final = 1.25 * _DAY_S
+"""A copy that differs as a whole is seen by its next sample: less than two days later ..."""
+
+DEAR: Final = 1.7
+"""... unless that takes so many times the share of the saved visits: a copy of few pages would be
+visited as if none of them rested."""
+
+
+class Sampling(NamedTuple):
+    """How many resting pages of each section to compare next, and when to do so again."""
+
+    counts: tuple[int, ...]
+    interval_s: float
+
+
+def sample_share(replicas: int, returned: int) -> float:
+    """Return the share of the saved visits to spend on sampling.
+
+    Args:
+        replicas: replicas of which pages rest.
+        returned: those of which a section began to differ in the last `RETURNS_S`.
+
+    >>> sample_share(0, 0), round(sample_share(100, 8), 2), round(sample_share(1_000, 0), 2)
+    (0.06, 0.1, 0.05)
+    """
+    usual = 1.0 / _PRIOR_REPLICAS
+    found = (returned + 1.0) / (replicas + _PRIOR_REPLICAS)
+    return min(max(USUAL_SHARE * sqrt(found / usual), LEAST_SHARE), MOST_SHARE)
+
+
+def samples_per_day(saved_visits: float, share: float = USUAL_SHARE) -> float:
+    """Return how many resting pages of a section are sampled in a day.
+
+    Args:
+        saved_visits: visits that they would get together in a day.
+        share: of these.
+    """
+    return min(share * saved_visits, ENOUGH_SAMPLED)
+
+
+def next_sampling(
+    per_day: Sequence[float], *, late_s: float, least: int, most: int, place: float
+) -> Sampling:
+    """Return the next sampling of a replica's resting pages.
+
+    A sampling that comes late takes the pages of the time that was missed too.
+
+    Args:
+        per_day: samples of each section in a day (`samples_per_day`).
+        late_s: time since the sampling was due.
+        least: pages to sample at least, of all sections together.
+        most: pages to sample at most.
+        place: a random number, 0 to 1: which section a part of a page falls to.
+
+    >>> next_sampling([3.0], late_s=0.0, least=1, most=8, place=0.5)
+    Sampling(counts=(1,), interval_s=28800.0)
+    >>> next_sampling([9.0, 3.0], late_s=36_000.0, least=1, most=8, place=0.5)
+    Sampling(counts=(5, 1), interval_s=7200.0)
+    """
+    total = sum(per_day)
+    often = max(total, min(_DAY_S / LONGEST_SAMPLING_S, DEAR * total))
+    interval_s = _DAY_S / often if often > 0.0 else LONGEST_SAMPLING_S
+    interval_s = max(interval_s, SHORTEST_SAMPLING_S)
+    wanted = min(max(total * (interval_s + late_s) / _DAY_S, least, 1.0), most)
+    counts, before, up_to = [], 0, 0.0
+    for one in per_day:
+        up_to += wanted * (one / total if total > 0.0 else 1.0 / len(per_day))
+        # A sum of rounded parts must not lose a page.
+        after = floor(up_to + place + 1e-9)
+        counts.append(after - before)
+        before = after
+    return Sampling(tuple(counts), interval_s)
+
+
+def pages_to_sample(pages: Sequence[ReplicaPage], count: int, seed: int) -> list[int]:
+    """Return resting pages to compare next: half of them with a changed twin, if there are any.
+
+    The others are drawn from the quarter that was not compared for longest, since a copy may change
+    on its own: no page waits for chance alone, and a copy cannot foresee the next.
+    """
+    drawn = sorted(pages, key=lambda page: rank_of(page.page_id, seed))
+    changed = [page for page in drawn if page.twin_changed][: (count + 1) // 2]
+    oldest = sorted(page.compared_at for page in pages)[len(pages) // 4] if pages else 0.0
+    by_age = sorted(drawn, key=lambda page: page.compared_at > oldest)
+    return list(dict.fromkeys(page.page_id for page in (*changed, *by_age)))[:count]
