@@ -29,8 +29,9 @@ ALREADY_KEPT = "kept so far"
 CLEARLY_MORE = 2
 """Factor by which inlinks, one more each, must exceed those of another host of a domain ..."""
 
-SOME_MORE = 2
-"""... and by how many, if only pages rest whose texts agree, and the host is no replica."""
+LEAST_KNOWN = 3
+"""... and least inlinks of a host under which pages of another rest whose texts agree, though it is
+no replica: it has any more inlinks then."""
 
 PREFERRED = "preferred by the operator"
 
@@ -113,7 +114,7 @@ def may_rest_under(
         return True
     if rests:
         return not _is_known_better(copy, kept)
-    if pages_only and kept.inlinks >= copy.inlinks + SOME_MORE:
+    if pages_only and kept.inlinks > copy.inlinks and kept.inlinks >= LEAST_KNOWN:
         return True
     return copy.inlinks == kept.inlinks == 0 or _is_known_better(kept, copy)
 
