@@ -145,7 +145,7 @@ class ReplicaPages(NamedTuple):
         differing: visited, since their text is another.
         repeated: visited, since their text stands on many paths of the host.
         only_here: visited, since the canonical host has no copy at their paths.
-        undecided: visited, not compared yet.
+        undecided: visited, not decided yet.
     """
 
     resting: int = 0

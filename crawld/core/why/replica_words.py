@@ -49,7 +49,7 @@ def _pages_words(replica: ReplicaFacts) -> Iterator[str]:
             (pages.differing, "with another text"),
             (pages.repeated, "with one text on many paths, which proves nothing"),
             (pages.only_here, f"of which {replica.canonical_host} has no copy"),
-            (pages.undecided, "not compared yet"),
+            (pages.undecided, "not decided yet"),
         )
         if count
     ]
@@ -76,7 +76,8 @@ def page_words(replica: ReplicaFacts, now: float) -> str:
         )
     at = time_text(page.compared_at)
     return {
-        "agrees": f"Its own text was that of {there} when it was compared, {at}.",
+        "agrees": f"Its own text was that of {there} when it was compared, {at}; it may be drawn to "
+        "be compared again.",
         "differs": f"Its text was another than that of {there}, {at}, so it is visited.",
         "repeated": f"Its text, compared {at}, stands on many paths of its host, so that it proves "
         "nothing, and it is visited.",

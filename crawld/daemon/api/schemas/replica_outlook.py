@@ -21,5 +21,5 @@ class ReplicaOutlook(BaseModel):
     differing: int = Field(description="Visited, since their text is another.")
     repeated: int = Field(description="Visited, since their text stands on many paths.")
     only_here: int = Field(description="Visited, since the canonical host has no copy.")
-    undecided: int = Field(description="Visited, not compared yet.")
+    undecided: int = Field(description="Visited, not decided yet.")
     text: str = Field(description="All of this in sentences.")

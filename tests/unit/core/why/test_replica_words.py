@@ -22,7 +22,7 @@ def test_a_replica_says_how_many_pages_rest_which_do_not_and_when_it_is_looked_a
         f"{time_text(NOW - 60.0)}. 40 of its 50 pages rest, since their text is that of a.com; 12 "
         "of these were never visited, and are once. Visited as before: 4 with another text, 3 with "
         "one text on many paths, which proves nothing, 2 of which a.com has no copy, 1 not "
-        "compared yet. Some of the pages that rest are compared again "
+        "decided yet. Some of the pages that rest are compared again "
         f"{moment(NOW + 7_200.0, NOW)}."
     )
     alone = facts(pages=ReplicaPages(resting=5), look_at=NOW)
@@ -66,6 +66,7 @@ def test_a_page_says_how_it_compares_with_its_twin():
         return page_words(facts(canonical_url="http://a.com/x", page=twin), NOW)
 
     assert "was that of http://a.com/x" in told("agrees")
+    assert told("agrees").endswith("it may be drawn to be compared again.")
     assert "another than that of http://a.com/x" in told("differs")
     assert "on many paths" in told("repeated")
     assert "A later visit of http://a.com/x decides" in told("unknown")
