@@ -3,7 +3,8 @@
 The thesis leaves this open. The hosts of a group stand in one order: the operator's choice; hosts
 that declare another to be the original last, before them those of which some pages lead to another
 name of their site; the host kept so far; names of production before
-staging, ports and addresses; inlinks by registrable domain; https; completeness; freshness; shorter
+staging, ports and addresses; of the names of one site, those that agree best with the others (one
+may be stale); inlinks by registrable domain; https; completeness; freshness; shorter
 names; age last, since a copier may be met first. Each host rests under the first host before it
 with which it shares pages itself: nothing follows from the pages of a third host.
 
@@ -18,8 +19,10 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from math import log
+from statistics import median
 
 from crawld.core.replica.owners import is_side_name, owner_of, site_name
+from crawld.core.replica.verdict import PairEvidence
 
 _DAY_S = 86_400.0
 
@@ -33,6 +36,9 @@ LEAST_KNOWN = 3
 """... and least inlinks of a host under which pages of another rest whose texts agree, though it is
 no replica: it has any more inlinks then."""
 
+LEAST_COMPARED = 6
+"""Pages compared before the share of a pair counts."""
+
 PREFERRED = "preferred by the operator"
 
 
@@ -43,6 +49,8 @@ class HostProfile:
     Attributes:
         preferred: chosen by the operator (`crawlctl replicas prefer` or the config).
         kept: whether it is kept now; other properties may change without moving the choice.
+        agreement: median share of the pages that agree with each of the other names of its site; 0:
+            its group has several sites, or nothing is measured.
         https: whether it is fetched by https.
         first_seen_at: Unix seconds.
         inlinks: registrable domains that link to it, without those of its group.
@@ -53,6 +61,7 @@ class HostProfile:
     name: str
     preferred: bool = False
     kept: bool = False
+    agreement: float = 0.0
     https: bool = False
     first_seen_at: float = 0.0
     inlinks: int = 0
@@ -85,6 +94,25 @@ def order_to_keep(
         )
 
     return sorted(profiles, key=rank)
+
+
+def agreement_with_others(
+    names: Mapping[int, str], evidence: Mapping[tuple[int, int], PairEvidence]
+) -> dict[int, float]:
+    """Return the `HostProfile.agreement` of the hosts of a group; none if it has several sites.
+
+    Args:
+        names: of the hosts.
+        evidence: on pairs of them.
+    """
+    if len({site_name(name) for name in names.values()}) > 1:
+        return {}
+    shares: dict[int, list[float]] = {}
+    for pair, known in evidence.items():
+        if known.compared >= LEAST_COMPARED:
+            for host in pair:
+                shares.setdefault(host, []).append(known.alike / known.compared)
+    return {host: median(some) for host, some in shares.items()}
 
 
 def may_rest_under(
@@ -137,6 +165,7 @@ def why_kept(
     words = (
         f"declared by {', '.join(sorted(declared_by))}",
         "the name of the public site",
+        "agrees best with the other names",
         "more inlinks",
         "https",
         "more complete",
@@ -156,6 +185,7 @@ def _merits(profile: HostProfile, declared: int) -> tuple[float, ...]:
     return (
         declared,
         not is_side_name(profile.name),
+        round(profile.agreement, 1),
         profile.inlinks,
         profile.https,
         round(log(max(profile.pages, 1)) / log(1.1)),

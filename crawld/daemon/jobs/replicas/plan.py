@@ -19,6 +19,7 @@ from typing import Final
 
 from crawld.core.replica.canonical import (
     HostProfile,
+    agreement_with_others,
     may_rest_under,
     order_to_keep,
     why_kept,
@@ -182,7 +183,11 @@ def _decide_group(
     }
     declared = declared_by(evidence, hosts)
     pointing = pointing_hosts(evidence)
-    order = order_to_keep({host: given.profiles[host] for host in hosts}, declared, pointing)
+    agreement = agreement_with_others({host: given.profiles[host].name for host in hosts}, evidence)
+    profiles = {
+        host: replace(given.profiles[host], agreement=agreement.get(host, 0.0)) for host in hosts
+    }
+    order = order_to_keep(profiles, declared, pointing)
     place = {host: at for at, host in enumerate(order)}
     found: dict[int, Decision] = {}
     asked: dict[int, Decision] = {}
@@ -194,7 +199,7 @@ def _decide_group(
                 continue
             pair = ordered_pair(kept, copy)
             is_declared = copy in declared[kept] and kept not in declared[copy]
-            here, there = given.profiles[copy], given.profiles[kept]
+            here, there = profiles[copy], profiles[kept]
             row = rows.get(copy)
             rests = row is not None and row.canonical_id == kept and row.status in RESTING
             may = given.operator_words.get(pair) == "confirmed" or _may_rest(
@@ -208,7 +213,7 @@ def _decide_group(
                 pages_only=True,
                 crowded=given.crowded,
             ):
-                names = [given.profiles[host].name for host in declared[kept]]
+                names = [profiles[host].name for host in declared[kept]]
                 points = pair in evidence and evidence[pair].points(pair.index(copy))
                 why = why_kept(there, here, names, copy_declares=is_declared or points)
                 reason = row.reason if row is not None and rests else why

@@ -44,6 +44,7 @@ def test_merits_in_their_order():
     """Each merit decides although every later one speaks for the other host."""
     better = [
         ({"name": "a.com"}, {"name": "staging.a.com"}),
+        ({"agreement": 0.9}, {"agreement": 0.6}),
         ({"inlinks": 3}, {"inlinks": 2}),
         ({"https": True}, {}),
         ({"pages": 100}, {"pages": 50}),
@@ -51,8 +52,8 @@ def test_merits_in_their_order():
         ({"name": "ab.com"}, {"name": "abc.com"}),
         ({"first_seen_at": 0.0}, {"first_seen_at": 9 * DAY_S}),
     ]
-    words = ["the name of the public site", "more inlinks", "https", "more complete", "fresher",
-             "the shorter name", "known longer"]  # fmt: skip
+    words = ["the name of the public site", "agrees best with the other names", "more inlinks",
+             "https", "more complete", "fresher", "the shorter name", "known longer"]  # fmt: skip
     names = {0: {"name": "a.com"}, 1: {"name": "b.com"}}
     for at, (more, less) in enumerate(better):
         one, other = dict(names[0], **more), dict(names[1], **less)

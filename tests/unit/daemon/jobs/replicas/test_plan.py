@@ -135,7 +135,9 @@ def test_without_a_clear_victory_a_host_is_not_declared():
         return replace(plan_input(names, evidence), profiles=profiles, replicas=rows)
 
     whole = agreement(40, 0)
-    assert decided(known((4, 3))) == {1: (0, "held")}
+    assert decided(known((3, 3))) == {1: (0, "held")}
+    assert decided(known((2, 1))) == {1: (0, "held")}
+    assert decided(known((4, 3))) == {1: (0, "partly")}
     assert decided(known((5, 3))) == {1: (0, "partly")}
     for inlinks, before, after in (
         ((5, 3), "partly", "partly"),
@@ -304,3 +306,37 @@ def test_nothing_is_pruned_if_the_config_forbids_it():
     limit = StormLimit(prune=False)
     what = plan_input(NAMES[:2], {(0, 1): pair("", "")}, limit=limit)
     assert plan(what) == [Decision(1, 0, "held", "pruning is off in the config", "config")]
+
+
+def test_of_the_names_of_one_site_the_odd_one_is_not_kept():
+    """Three machines show the same pages; the fourth, with most inlinks, a third of its own."""
+
+    def kept(names, compared=12):
+        what = plan_input(
+            names,
+            {
+                (one, other): pair(
+                    "",
+                    "",
+                    common=compared,
+                    compared=compared,
+                    equal=compared * (8 - 3 * (one == 0)) // 8,
+                )
+                for one in range(4)
+                for other in range(one + 1, 4)
+            },
+        )
+        inlinks = {0: 11, 1: 2, 2: 6, 3: 2}
+        profiles = {
+            at: replace(profile, inlinks=inlinks[at], pages=40)
+            for at, profile in what.profiles.items()
+        }
+        found = decided(replace(what, profiles=profiles))
+        assert len(found) == 3
+        return {canonical for canonical, _ in found.values()}
+
+    machines = [f"cache{number}.a.com" for number in range(4)]
+    assert kept(machines) == {2}
+    # A few pages tell nothing; other names may be those of an attacker.
+    assert kept(machines, compared=5) == {0}
+    assert kept(["en.a.com", *machines[1:]]) == {0}
