@@ -39,6 +39,8 @@ no replica: it has any more inlinks then."""
 LEAST_COMPARED = 6
 """Pages compared before the share of a pair counts."""
 
+_SEVERAL = 3
+
 PREFERRED = "preferred by the operator"
 
 
@@ -101,11 +103,13 @@ def agreement_with_others(
 ) -> dict[int, float]:
     """Return the `HostProfile.agreement` of the hosts of a group; none if it has several sites.
 
+    Nor of two hosts: each agrees with the other alike.
+
     Args:
         names: of the hosts.
         evidence: on pairs of them.
     """
-    if len({site_name(name) for name in names.values()}) > 1:
+    if len(names) < _SEVERAL or len({site_name(name) for name in names.values()}) > 1:
         return {}
     shares: dict[int, list[float]] = {}
     for pair, known in evidence.items():

@@ -30,8 +30,8 @@ _PRIOR_REPLICAS: Final = 50.0
 """So many replicas, of which one returned, are added to those of the mirror."""
 
 ENOUGH_SAMPLED: Final = 11.0
-"""... up to so many pages of a section a day: of a tenth that differs, 22 pages in two days show
-one with a probability of 90 %."""
+"""Most pages of a section that are sampled in a day: of a tenth that differs, 22 pages in two days
+show one with a probability of 90 %."""
 
 SHORTEST_SAMPLING_S: Final = 3_600.0
 LONGEST_SAMPLING_S: Final = 1.25 * _DAY_S

@@ -76,8 +76,8 @@ def page_words(replica: ReplicaFacts, now: float) -> str:
         )
     at = time_text(page.compared_at)
     return {
-        "agrees": f"Its own text was that of {there} when it was compared, {at}; it may be drawn to "
-        "be compared again.",
+        "agrees": f"Its own text was that of {there} when it was compared, {at}; it may be drawn "
+        "to be compared again.",
         "differs": f"Its text was another than that of {there}, {at}, so it is visited.",
         "repeated": f"Its text, compared {at}, stands on many paths of its host, so that it proves "
         "nothing, and it is visited.",

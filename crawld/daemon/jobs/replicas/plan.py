@@ -143,9 +143,8 @@ def plan(given: PlanInput) -> list[Decision]:
     kept = {row.canonical_id for row in given.replicas if row.status in RESTING}
     part = replace(
         given,
-        profiles={
-            host: replace(given.profiles[host], kept=host in kept) for host in sorted(neighbors)
-        },
+        profiles=dict(given.profiles)
+        | {host: replace(given.profiles[host], kept=True) for host in kept & neighbors.keys()},
     )
     decisions = [
         decision
@@ -184,9 +183,8 @@ def _decide_group(
     declared = declared_by(evidence, hosts)
     pointing = pointing_hosts(evidence)
     agreement = agreement_with_others({host: given.profiles[host].name for host in hosts}, evidence)
-    profiles = {
-        host: replace(given.profiles[host], agreement=agreement.get(host, 0.0)) for host in hosts
-    }
+    profiles = {host: given.profiles[host] for host in hosts}
+    profiles |= {host: replace(profiles[host], agreement=one) for host, one in agreement.items()}
     order = order_to_keep(profiles, declared, pointing)
     place = {host: at for at, host in enumerate(order)}
     found: dict[int, Decision] = {}
