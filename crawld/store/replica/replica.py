@@ -46,6 +46,7 @@ class ReplicaRow(NamedTuple):
         agreeing: of these, pages that agreed in their last comparison ...
         differing: ... and that differed, or seem to, or whose text stands on many paths.
         root: whether the root page agrees; None: not compared.
+        unvisited: its pages that were never visited.
     """
 
     host_id: int
@@ -68,13 +69,14 @@ class ReplicaRow(NamedTuple):
     agreeing: int = 0
     differing: int = 0
     root: int | None = None
+    unvisited: int = 0
 
 
 _ROWS: Final = """
 SELECT replica.host_id, host.host, canonical_id, canonical.host, status, reason, since, sampled_at,
        awaited, look_at, sampled, agreed, lag_s, host.pages_suspended, waits_for,
        host.pages_visited + host.pages_suspended,
-       twins, agreeing, differing, root
+       twins, agreeing, differing, root, host.pages_discovered
 FROM replica JOIN host USING (host_id) JOIN host AS canonical ON canonical.host_id = canonical_id
 """
 

@@ -101,11 +101,17 @@ def _verdict(given: PlanInput, pair: Pair, row: ReplicaRow | None) -> bool | Non
 
 
 def agreement_of(row: ReplicaRow) -> HostAgreement | None:
-    """Return how many pages of a host agree with their twins; None if none was compared."""
-    if not row.agreeing + row.differing:
+    """Return how many pages of a host agree with their twins; None if none was compared.
+
+    Before a host is declared, all its pages count that were never visited: those near the root may
+    be a manual, and the others its own. What it finds later does not undo the verdict.
+    """
+    compared = row.agreeing + row.differing
+    if not compared:
         return None
     root = None if row.root is None else bool(row.root)
-    return HostAgreement(row.twins, row.agreeing, row.differing, root)
+    size = row.twins if row.status == "pruned" else max(row.twins, row.unvisited + compared)
+    return HostAgreement(size, row.agreeing, row.differing, root)
 
 
 def is_overdue(given: PlanInput) -> bool:

@@ -340,3 +340,23 @@ def test_of_the_names_of_one_site_the_odd_one_is_not_kept():
     # A few pages tell nothing; other names may be those of an attacker.
     assert kept(machines, compared=5) == {0}
     assert kept(["en.a.com", *machines[1:]]) == {0}
+
+
+def test_a_host_of_which_most_was_never_visited_is_not_declared():
+    """Ten pages near the root are those of another host; the others may be its own."""
+
+    def what(status, agreeing, unvisited):
+        seen = {"twins": agreeing, "agreeing": agreeing, "differing": 0, "unvisited": unvisited}
+        rows = (row(1, 0, status, **seen),)
+        return plan_input(("a.com", "m.a.com"), {(0, 1): pair("", "")}, replicas=rows)
+
+    for before, agreeing, unvisited, after in (
+        ("partly", 10, 0, "pruned"),
+        ("partly", 10, 40, "partly"),
+        ("partly", 30, 9_000, "pruned"),
+        # What a replica finds later does not undo the verdict.
+        ("pruned", 10, 40, "pruned"),
+    ):
+        found = what(before, agreeing, unvisited)
+        assert decided(found) == {1: (0, after)}
+        assert is_overdue(found) is (before != after)
