@@ -1,6 +1,7 @@
 """Replicas in a whole daemon: found, suspended, sampled, withdrawn; the operator's word."""
 
 import zlib
+from itertools import pairwise
 
 import pytest
 import trio
@@ -285,8 +286,10 @@ async def test_few_pages_are_sampled_as_often_as_their_visits_are_worth_it(world
         assert row.agreed == row.sampled
         sampled.append(row.sampled)
         assert 3_600.0 - 600.0 <= await next_look_s() <= 2 * DAY_S
-    # The first three show that it may stand in for the canonical host; then one pays off at a time.
-    assert sampled == [3, 4, 5, 6]
+    # The first three show that it may stand in for the canonical host; then one pays off at a time,
+    # and a part of another for the time that the sample came late.
+    assert sampled[0] == 3
+    assert all(1 <= after - before <= 2 for before, after in pairwise(sampled))
 
 
 async def test_many_new_replicas_are_pruned_in_parts(world):
