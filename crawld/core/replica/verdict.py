@@ -211,12 +211,6 @@ class PairEvidence:
         return replace(self, weight=later.rarity * self.alike) if later.alike else self
 
     @property
-    def share_bound(self) -> float:
-        """Lower 95 % bound of the share that agrees by weight (Wilson 1927)."""
-        differing = self.compared - self.alike
-        return lower_bound(self.shown, self.shown + differing)
-
-    @property
     def agreement(self) -> HostAgreement:
         """What the evidence says about the agreement of the hosts, before pages are compared."""
         agreeing = self.equal + int(self.partial)
@@ -268,12 +262,18 @@ def _covers(evidence: PairEvidence, share: float) -> bool:
     return evidence.common >= share * min(evidence.pages)
 
 
-def may_be_replica(evidence: PairEvidence) -> bool:
-    """Whether two hosts share so many pages that one may be a replica of the other."""
+def may_be_replica(evidence: PairEvidence, more: int = 0) -> bool:
+    """Whether two hosts share so many pages that one may be a replica of the other.
+
+    Args:
+        more: shared paths that are taken for fetched and equal as well, each as rare as those so
+            far.
+    """
+    shown = evidence.shown + evidence.rarity * more
     return (
-        evidence.shown >= LEAST_WEIGHT
-        and evidence.share_bound >= LEAST_SHARE
-        and _covers(evidence, LEAST_COVERAGE)
+        shown >= LEAST_WEIGHT
+        and lower_bound(shown, shown + evidence.compared - evidence.alike) >= LEAST_SHARE
+        and evidence.common + more >= LEAST_COVERAGE * (min(evidence.pages) + more)
     )
 
 
@@ -363,23 +363,11 @@ def pages_to_probe(evidence: PairEvidence) -> int | None:
         return None
 
     def is_enough(more: int) -> bool:
-        return may_be_replica(_with_equal(evidence, more))
+        return may_be_replica(evidence, more)
 
     if not is_enough(MOST_PROBED):
         return None
     return bisect_left(range(MOST_PROBED), True, key=is_enough)
-
-
-def _with_equal(evidence: PairEvidence, more: int) -> PairEvidence:
-    """Return the evidence after some more shared paths were fetched and are equal."""
-    return replace(
-        evidence,
-        pages=(evidence.pages[0] + more, evidence.pages[1] + more),
-        common=evidence.common + more,
-        compared=evidence.compared + more,
-        equal=evidence.equal + more,
-        weight=evidence.shown + evidence.rarity * more,
-    )
 
 
 def is_undecided(evidence: PairEvidence) -> bool:
@@ -390,7 +378,7 @@ def is_undecided(evidence: PairEvidence) -> bool:
     if not promising or evidence.is_declared or is_contradicted(evidence):
         return False
     # As `pages_to_probe`, without the number: this is asked for every pair of a search.
-    return not may_be_replica(evidence) and may_be_replica(_with_equal(evidence, MOST_PROBED))
+    return not may_be_replica(evidence) and may_be_replica(evidence, MOST_PROBED)
 
 
 def reasons(evidence: PairEvidence) -> list[str]:
