@@ -13,10 +13,12 @@ import apsw
 
 
 def put(connection: apsw.Connection, page_id: int, requisites: Iterable[int]) -> None:
-    """Store which requisites the last copy of a page needs."""
+    """Store which requisites the last copy of a page needs; the same as before write nothing."""
     numbers = sorted(set(requisites))
     packed = struct.pack(f"<{len(numbers)}q", *numbers)
     connection.execute(
-        "INSERT OR REPLACE INTO requisite_use (page_id, requisites) VALUES (?, ?)",
+        "INSERT INTO requisite_use (page_id, requisites) VALUES (?, ?)"
+        " ON CONFLICT DO UPDATE SET requisites = excluded.requisites"
+        " WHERE requisites <> excluded.requisites",
         (page_id, packed),
     )
