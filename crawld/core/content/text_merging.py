@@ -120,9 +120,13 @@ _BETWEEN: Final = frozenset(
 )
 
 
-def _kinds() -> np.ndarray:
-    """Return the kinds of a tag by the three bytes after its sign, as a table of 2**24."""
-    table = np.zeros(2**24, dtype=np.uint8)
+def _kind_tables() -> tuple[np.ndarray, np.ndarray]:
+    """Return the kinds of a tag by the three bytes after its sign.
+
+    They are a row for each pair of first bytes, and the kinds in each row by the third byte: one
+    table of 2**24 takes 6 MB, in a thousand places.
+    """
+    rows: dict[int, np.ndarray] = {}
     kinds = ((_MAYBE_IGNORED, _IGNORED), (_TABLE, {b"table"}), (_SELECT, {b"select"}))
     ends = ((_SELECT_END, {b"/select"}), (_RAW_TEXT, RAW), (_BETWEEN_CELLS, _BETWEEN))
     for kind, names in (*kinds, *ends):
@@ -130,11 +134,13 @@ def _kinds() -> np.ndarray:
             letters = [{each, each ^ 32} if chr(each).isalpha() else {each} for each in name[:3]]
             first, second, third = (*letters, set(b" \t\n\r\f/>"))[:3]
             for high, middle, low in product(first, second, third):
-                table[high << 16 | middle << 8 | low] |= kind
-    return table
+                rows.setdefault(high << 8 | middle, np.zeros(256, dtype=np.uint8))[low] |= kind
+    row_of = np.zeros(2**16, dtype=np.uint16)
+    row_of[list(rows)] = range(1, len(rows) + 1)
+    return row_of, np.array([np.zeros(256, dtype=np.uint8), *rows.values()])
 
 
-_KINDS: Final = _kinds()
+_ROW_OF, _KINDS = _kind_tables()
 _VALUE_IN_IGNORED: Final = re.compile(
     rb"<(?:t[dhr]|tbody|tfoot|thead|caption|col|form|frame|html|head|body)[^>=]*+=", re.IGNORECASE
 )
@@ -147,6 +153,12 @@ _FOSTERED_TEXT: Final = re.compile(
 """Text that follows what may stand between the rows of a table."""
 
 
+def _kinds_of(words: np.ndarray) -> np.ndarray:
+    """Return the kinds of tags, from `TagScan.words`."""
+    found: np.ndarray = _KINDS[_ROW_OF[words >> 8 & 0xFFFF], words & 0xFF]
+    return found
+
+
 def may_merge_much(scan: TagScan, size: int) -> bool:
     """Whether a page may copy more text than `MAX_COPIED_BYTES`: then its tags must be followed.
 
@@ -156,7 +168,7 @@ def may_merge_much(scan: TagScan, size: int) -> bool:
         return False
     if _VALUE_IN_END.search(scan.body, 0, size):
         return True
-    kinds = _KINDS[scan.words & 0xFFFFFF]
+    kinds = _kinds_of(scan.words)
     most = MAX_COPIED_BYTES // 2
     few = most // size
     ignored = int(np.count_nonzero(kinds & _MAYBE_IGNORED))
