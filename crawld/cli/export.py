@@ -6,8 +6,9 @@ import atexit
 import os
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 from crawld.cli.formats import ExportFormat
@@ -22,7 +23,7 @@ _UNREADABLE_SHOWN = 5
 
 
 def export(
-    form: ExportFormat,
+    form: str,
     db: Path,
     out: Path,
     *,
@@ -32,15 +33,20 @@ def export(
     description: str | None,
     language: str | None,
     icon: Path | None,
+    config: Path | None,
     as_json: bool,
 ) -> int:
     """Export the mirror; return the exit code: 3 if damaged pages were left out.
+
+    Args:
+        form: an `ExportFormat`, or `PLUGIN:NAME` for that of a plug-in of `config`.
 
     Raises:
         OperatorError: an option is invalid, or the target cannot be written.
         StoreError: the database cannot be read.
     """
     started_s = time.monotonic()
+    write = _writer(form, config)
     if table is not None and form not in (ExportFormat.JSONL, ExportFormat.CSV):
         raise OperatorError(
             f"--table does not apply to {form}", hint="only to: crawld export jsonl, export csv"
@@ -66,13 +72,46 @@ def export(
             progress=progress,
             stage=progress.stage,
         )
-        result = _export(form, request)
+        result = write(request)
     seconds = time.monotonic() - started_s
     if as_json:
         print(json_text(_as_json(form, request, result, seconds)))
     else:
         print(_as_text(request, result, seconds))
     return EXIT_INCOMPLETE if result.unreadable else EXIT_OK
+
+
+def _writer(form: str, config: Path | None) -> Callable[[ExportRequest], ExportResult]:
+    """Return what writes a format.
+
+    Raises:
+        OperatorError: there is no such format.
+    """
+    if ":" in form:
+        return _plugin_writer(form, config)
+    try:
+        return partial(_export, ExportFormat(form))
+    except ValueError:
+        known = ", ".join(ExportFormat)
+        raise OperatorError(
+            f"there is no export format {form!r}",
+            hint=f"known are: {known}; PLUGIN:NAME with -c FILE for that of a plug-in",
+        ) from None
+
+
+def _plugin_writer(form: str, config: Path | None) -> Callable[[ExportRequest], ExportResult]:
+    from crawld.config.load import load
+    from crawld.export.plugged import export_by_plugin
+    from crawld.plugin_host.in_use import use_plugins
+    from crawld.plugin_host.supplied import check_named
+
+    if config is None:
+        raise OperatorError(
+            f"{form} is a format of a plug-in", hint="name the config that has it: -c FILE"
+        )
+    exporters = use_plugins(load(config).config).supplied.exporters
+    check_named("export format", form, exporters)
+    return partial(export_by_plugin, name=form, exporter=exporters[form][1])
 
 
 def _export(form: ExportFormat, request: ExportRequest) -> ExportResult:
@@ -123,10 +162,10 @@ def _silent_stdout() -> Iterator[None]:
 
 
 def _as_json(
-    form: ExportFormat, request: ExportRequest, result: ExportResult, seconds: float
+    form: str, request: ExportRequest, result: ExportResult, seconds: float
 ) -> dict[str, object]:
     return {
-        "form": form.value,
+        "form": form,
         "db": str(request.db),
         "out": str(request.out),
         "written": result.written,

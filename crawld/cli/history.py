@@ -142,6 +142,7 @@ def version_table(version: VersionDetail) -> RenderableType:
             ("charset", clean(version.charset) or None),
             ("size", f"{size}, stored in {size_text(version.stored_bytes)}"),
             ("digest", version.digest),
+            *((clean(name), clean(value)) for name, value in version.tags.items()),
         ]
     )
     headers = tables.facts((clean(name), clean(value)) for name, value in version.headers)

@@ -37,6 +37,11 @@ app.command()(modes)
 app.command()(curve)
 app.command()(classes)
 
+PluginConfig = Annotated[
+    Path | None,
+    typer.Option("--config", "-c", metavar="FILE", help="Config whose plug-ins are used."),
+]
+
 _UNITS_S = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0, "w": 7 * 86_400.0, "y": 365 * 86_400.0}
 
 
@@ -75,6 +80,7 @@ def simulate(
     jobs: Annotated[int, typer.Option(min=1, help="Number of processes.")] = 1,
     json_path: Annotated[Path, typer.Option("--json", help="Result file.")],
     plot: Annotated[Path | None, typer.Option(help="Plot of the result, SVG.")] = None,
+    config: PluginConfig = None,
 ) -> None:
     """Score revisit policies on recorded histories, by simulating the daemon's visits."""
     from crawld.lab.experiment import budgets_of, simulate_table
@@ -99,6 +105,7 @@ def simulate(
             budgets,
             hindsight=hindsight,
             hints=HintOptions.parse(hints) if hints else None,
+            config=config,
             jobs=jobs,
             done=lambda row: bar.update(task, advance=1, description=str(row["policy"])),
         )
@@ -195,6 +202,7 @@ def estimate(
     ] = "window",
     pages: Annotated[int, typer.Option(min=1, help="Number of synthetic pages.")] = 500,
     seed: Annotated[int, typer.Option(help="Random seed.")] = 0,
+    config: PluginConfig = None,
     json_out: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Compare estimators of the change rate: bias and error of each."""
@@ -208,6 +216,7 @@ def estimate(
         duration_s=parse_duration(duration),
         truth=_truth(truth),
         pages=pages,
+        config=config,
     )
     if json_out:
         print(json.dumps({"rows": rows}, indent=2))

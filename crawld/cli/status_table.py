@@ -22,7 +22,7 @@ from crawld.core.words import (
 if TYPE_CHECKING:
     from crawld.daemon.api.schemas import status as models
     from crawld.daemon.api.schemas.slots import RateLimitStatus
-    from crawld.daemon.api.schemas.status import AuditedFreshness, FreshnessStatus
+    from crawld.daemon.api.schemas.status import AuditedFreshness, FreshnessStatus, PluginStatus
 
 
 def status_table(status: models.Status) -> RenderableType:
@@ -64,6 +64,7 @@ def status_table(status: models.Status) -> RenderableType:
             ("memory", _memory_fact(status)),
             ("longest stall", _stall_text(status)),
             ("quarantined", _quarantine_text(status)),
+            *(_plugin_fact(each) for each in status.plugins),
             *(
                 (f"notify {name}", Text(clean(trouble), "red"))
                 for name, trouble in status.notify_troubles.items()
@@ -72,6 +73,27 @@ def status_table(status: models.Status) -> RenderableType:
             *(fact for each in status.freshness for fact in _freshness_facts(each, status.now)),
         ]
     )
+
+
+def _plugin_fact(plugin: PluginStatus) -> tuple[str, Text]:
+    """Return a line of the status: what a plug-in costs, or why it is disabled."""
+    name = f"plug-in {clean(plugin.name)}"
+    if plugin.disabled:
+        return name, Text(f"disabled: {clean(plugin.disabled)}", "red")
+    calls = sum(hook.calls for hook in plugin.hooks)
+    longest_s = max((hook.longest_s for hook in plugin.hooks), default=0.0)
+    total_s = sum(hook.total_s for hook in plugin.hooks)
+    text = (
+        f"{plural(calls, 'call')} in {duration_text(total_s)}, the longest {1e3 * longest_s:.1f} ms"
+    )
+    if plugin.overruled:
+        text += f", {plural(plugin.overruled, 'decision')} overruled by an earlier plug-in"
+    if plugin.failures:
+        last = clean(plugin.last_failure)
+        return name, Text(
+            f"{text}; {plural(plugin.failures, 'failure')}, the last: {last}", "yellow"
+        )
+    return name, Text(text)
 
 
 def _limit_fact(limit: RateLimitStatus) -> tuple[str, str]:

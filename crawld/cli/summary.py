@@ -19,7 +19,7 @@ BATCH = 5_000
 EXAMPLES = 5
 """Failed pages to list as examples."""
 
-EXPECTED_FAILURES = frozenset({Failure.ROBOTS, Failure.WRONG_TYPE})
+EXPECTED_FAILURES = frozenset({Failure.ROBOTS, Failure.WRONG_TYPE, Failure.PLUGIN})
 """Reasons for a missing copy that are not errors."""
 
 

@@ -91,6 +91,7 @@ def check_config(config: Config) -> tuple[list[Issue], dict[str, SiteSeeds]]:
     issues += _check_politeness(config, totals)
     issues += _check_contact(config, totals)
     issues += check_notify(config)
+    issues += _check_plugins(config)
     if not config.sites:
         issues.append(Issue((), "there is no [[site]]: nothing to mirror", fatal=False))
     return issues, totals
@@ -140,6 +141,39 @@ def _check_names(config: Config) -> Iterator[Issue]:
             path: KeyPath = ("site", index, "name")
             yield Issue(path, f"two sites are named {site.name!r}; rename one")
         seen.add(site.name)
+
+
+def _check_plugins(config: Config) -> Iterator[Issue]:
+    """Check names; whether a plug-in can be used is checked where it is loaded."""
+    seen: set[str] = set()
+    sites = {site.name for site in config.sites}
+    for index, plugin in enumerate(config.plugins):
+        path: KeyPath = ("plugin", index, "name")
+        if plugin.name in seen:
+            yield Issue(path, f"two plug-ins are named {plugin.name!r}; join their blocks")
+        seen.add(plugin.name)
+        for name in set(plugin.sites) - sites:
+            place: KeyPath = ("plugin", index, "sites")
+            yield Issue(place, f'plug-in "{plugin.name}": there is no site "{name}"', fatal=False)
+    for path, name in _named_parts(config):
+        plugin_name, colon, _ = name.partition(":")
+        if colon and plugin_name not in seen:
+            hint = f'add [[plugin]] name = "{plugin_name}"'
+            yield Issue(path, f'{path[-1]} = "{name}": no such plug-in is used; {hint}')
+
+
+def _named_parts(config: Config) -> Iterator[tuple[KeyPath, str]]:
+    """Yield the keys that name a part which a plug-in may supply."""
+    yield ("schedule", "policy"), config.schedule.policy
+    if config.schedule.estimator is not None:
+        yield ("schedule", "estimator"), config.schedule.estimator
+    for index, site in enumerate(config.sites):
+        yield ("site", index, "difference"), site.difference
+        if site.policy is not None:
+            yield ("site", index, "policy"), site.policy
+    for index, rule in enumerate(config.notify):
+        if rule.notifier is not None:
+            yield ("notify", index, "notifier"), rule.notifier
 
 
 def _check_seeds(

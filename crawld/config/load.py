@@ -24,6 +24,7 @@ from crawld.config.issue import Issue
 from crawld.config.key import unit_of
 from crawld.config.model import Config, HostGroupConfig
 from crawld.config.notify import NotifyConfig
+from crawld.config.plugin import PluginConfig
 from crawld.config.positions import KeyPath, key_lines, nearest_line
 from crawld.config.site import INNER_TABLES, SiteConfig
 from crawld.core.url import hide_credentials
@@ -44,7 +45,11 @@ TABLES: dict[str, type[BaseModel]] = {
 }
 """The tables of the file that occur once."""
 
-BLOCKS: dict[str, type[BaseModel]] = {"site": SiteConfig, "notify": NotifyConfig}
+BLOCKS: dict[str, type[BaseModel]] = {
+    "site": SiteConfig,
+    "notify": NotifyConfig,
+    "plugin": PluginConfig,
+}
 """The tables that repeat: `[[site]]`."""
 
 # Messages for pydantic's error types; `{ge}` and the like come from the error itself.
@@ -66,7 +71,7 @@ _MEANING = {
     "too_long": "has more than {max_length} entries",
 }
 
-_PLURAL = {"site": "sites", "notify": "notifications"}
+_PLURAL = {"site": "sites", "notify": "notifications", "plugin": "plug-ins"}
 
 
 @dataclass(frozen=True, slots=True)

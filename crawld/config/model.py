@@ -2,7 +2,8 @@
 
 The models are frozen; no file is opened and no name resolved here. The commented template, the test
 of the manual page, the error messages and the reload are derived from these fields. Add a key only
-here, for sites in `crawld/config/site.py`, and for notifications in `crawld/config/notify.py`.
+here, for sites in `crawld/config/site.py`, for notifications in `crawld/config/notify.py`, and for
+plug-ins in `crawld/config/plugin.py`.
 
 Rule 1: a name carries its unit (`_s` seconds, `_bytes`, `_share` a number from 0 to 1).
 Rule 2: a key that cannot change while the daemon runs is marked `restart=True`; a reload that would
@@ -20,6 +21,7 @@ from pydantic import ConfigDict, Field, StrictBool
 
 from crawld.config.key import MIB, ConfigTable, key
 from crawld.config.notify import MAX_RULES, MailConfig, NotifyConfig
+from crawld.config.plugin import MAX_PLUGINS, PluginConfig
 from crawld.config.site import SiteConfig
 from crawld.config.values import (
     AddressText,
@@ -32,6 +34,8 @@ from crawld.config.values import (
     HostPattern,
     ListenText,
     MemorySize,
+    PartText,
+    PolicyText,
     PositiveSeconds,
     PublicUrl,
     QuietHoursText,
@@ -40,7 +44,6 @@ from crawld.config.values import (
     Share,
     TimeZone,
 )
-from crawld.core.revisit.names import PolicyName
 
 
 class DaemonConfig(ConfigTable):
@@ -80,6 +83,11 @@ class DaemonConfig(ConfigTable):
         'beyond what an idle daemon takes: "512 MiB", "2 GB" or a number of bytes, at least '
         "64 MiB; larger pages wait for their share, small ones never do; unset: a quarter of the "
         "memory of the machine or of its control group.",
+        restart=True,
+    )
+    plugins_dir: FilePath | None = key(
+        None,
+        "Directory of plug-ins: NAME.py; one is used if there is a [[plugin]] block of its name.",
         restart=True,
     )
     freeze_s: Seconds = key(
@@ -272,10 +280,17 @@ class ScheduleConfig(ConfigTable):
         "show; empty: 1/24, 1/4, 1, 3, 10, 30, 100 and 365.",
         unit="days",
     )
-    policy: PolicyName = key(
+    policy: PolicyText = key(
         "index",
         "Order of revisits. index: highest value of a visit first; uniform: longest unvisited "
-        "first; merge, delayed, random-f: at the frequencies of the allocate job; greedy, random.",
+        "first; merge, delayed, random-f: at the frequencies of the allocate job; greedy, random; "
+        'that of a plug-in: "PLUGIN:NAME".',
+    )
+    estimator: PartText | None = key(
+        None,
+        'Estimator of change rates that the allocate job uses: "PLUGIN:NAME"; unset: the change '
+        "model of each page.",
+        restart=True,
     )
 
 
@@ -421,3 +436,4 @@ class Config(ConfigTable):
     mail: MailConfig = Field(default_factory=MailConfig)
     sites: tuple[SiteConfig, ...] = Field(default=(), alias="site")
     notify: tuple[NotifyConfig, ...] = Field(default=(), max_length=MAX_RULES)
+    plugins: tuple[PluginConfig, ...] = Field(default=(), alias="plugin", max_length=MAX_PLUGINS)

@@ -16,6 +16,7 @@ from crawld.config.values import (
     FilePath,
     HostName,
     MailAddress,
+    PartText,
     RuleText,
     SearchPattern,
     Seconds,
@@ -91,6 +92,12 @@ class NotifyConfig(ConfigTable):
         "File whose only line is an Apprise URL, such as ntfy://topic, mode 0600; needs the extra "
         "notify. Private addresses are not refused.",
     )
+    notifier: PartText | None = key(
+        None, 'Notifier of a plug-in that delivers the messages: "PLUGIN:NAME".'
+    )
+    notifier_file: FilePath | None = key(
+        None, "File whose only line the notifier gets, such as a password, mode 0600."
+    )
     sites: tuple[SiteName, ...] = key((), 'Only these sites: ["docs"]; empty: all.')
     include: tuple[RuleText, ...] = key(
         (),
@@ -137,6 +144,8 @@ class NotifyConfig(ConfigTable):
         if self.mail_to:
             more = f" and {len(self.mail_to) - 1} more" if len(self.mail_to) > 1 else ""
             return f"mail to {self.mail_to[0]}{more}"
+        if self.notifier is not None:
+            return f"notifier {self.notifier}"
         if self.webhook is not None:
             return f"webhook on {split_url(self.webhook).host}"
         return "Apprise" if self.apprise_file is not None else "webhook of a file"
@@ -148,6 +157,7 @@ class NotifyConfig(ConfigTable):
             "webhook_file": self.webhook_file,
             "mail_to": self.mail_to or None,
             "apprise_file": self.apprise_file,
+            "notifier": self.notifier,
         }
         given = [name for name, value in targets.items() if value is not None]
         if len(given) != 1:
@@ -156,6 +166,8 @@ class NotifyConfig(ConfigTable):
         for_webhooks = self.headers_file or self.secret_file or self.allow_private
         if for_webhooks and not given[0].startswith("webhook"):
             raise ValueError("headers_file, secret_file and allow_private need a webhook")
+        if self.notifier_file is not None and self.notifier is None:
+            raise ValueError("notifier_file needs notifier")
         if not self.kinds:
             raise ValueError("kinds is empty, so that nothing would be reported")
         return self

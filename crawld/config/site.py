@@ -20,6 +20,8 @@ from crawld.config.values import (
     FilePath,
     HostName,
     HostPattern,
+    PartText,
+    PolicyText,
     ProxyUrl,
     QuietHoursText,
     RequestRate,
@@ -33,7 +35,6 @@ from crawld.config.values import (
     WebOrigin,
     WebUrl,
 )
-from crawld.core.revisit.names import PolicyName
 
 DEFAULT_CONTENT_TYPES = ("text/html", "application/xhtml+xml")
 DEFAULT_REQUISITE_TYPES = (
@@ -122,6 +123,11 @@ class SiteConfig(ConfigTable):
         "Weighted difference from which a page counts as changed; 0: any difference except noise.",
         unit="share from 0 to 1",
     )
+    difference: PartText = key(
+        "rsync",
+        "How the difference of two texts is measured: rsync, the weighted share of new text, or "
+        'that of a plug-in: "PLUGIN:NAME".',
+    )
     host_delay_s: Seconds | None = key(None, "Overrides [politeness] host_delay_s for this site.")
     max_requests_per_s: RequestRate | None = key(
         None,
@@ -137,7 +143,7 @@ class SiteConfig(ConfigTable):
         None, "Overrides [politeness] quiet_hours for this site."
     )
     timezone: TimeZone | None = key(None, "Overrides [politeness] timezone for this site.")
-    policy: PolicyName | None = key(None, "Overrides [schedule] policy for this site.")
+    policy: PolicyText | None = key(None, "Overrides [schedule] policy for this site.")
     max_revisit_s: RevisitSeconds | None = key(
         None,
         "Longest time between two visits of a page, as far as the slots suffice; whatever the "

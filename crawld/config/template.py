@@ -16,6 +16,7 @@ from pydantic.fields import FieldInfo
 from crawld.config.key import needs_restart, unit_of
 from crawld.config.model import Config
 from crawld.config.notify import NotifyConfig
+from crawld.config.plugin import PluginConfig
 from crawld.config.site import INNER_TABLES, SiteConfig
 
 _HEAD = """\
@@ -27,6 +28,7 @@ _HEAD = """\
 _EXAMPLES: dict[type[BaseModel], dict[str, object]] = {
     SiteConfig: {"name": "docs", "seeds": ["https://docs.example.org/"]},
     NotifyConfig: {"name": "team", "webhook": "https://hooks.example.org/crawld"},
+    PluginConfig: {"name": "main_text"},
 }
 _WIDTH = 98
 
@@ -39,6 +41,7 @@ def template() -> str:
             parts.append(_table(f"[{name}]", field.annotation))
     parts.append(_table("#[[site]]", SiteConfig))
     parts.append(_table("#[[notify]]", NotifyConfig))
+    parts.append(_table("#[[plugin]]", PluginConfig))
     return "\n".join(parts)
 
 

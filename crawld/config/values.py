@@ -18,6 +18,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo
 from crawld.core.hosts import ANY, BELOW
 from crawld.core.notify.rule import search_pattern
 from crawld.core.politeness import DAY_S, QuietHours
+from crawld.core.revisit.names import NAMES as POLICIES
 from crawld.core.scope import RULE_KINDS, ScopeRule
 from crawld.core.url import canonicalize, canonicalize_given, split_url
 from crawld.errors import ConfigError, InvalidUrlError
@@ -36,6 +37,7 @@ _PROXY = re.compile(r"http://([^/?#@\s]+):([0-9]{1,5})/?", re.IGNORECASE)
 _CREDENTIALS = re.compile(r"(?:prefix|glob):[^/]*//[^/?#]*@")
 _NO_HOST = re.compile(r"[\s/?#@\\]")
 _SITE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+_PART_NAME = re.compile(r"[a-z][a-z0-9_-]{0,39}")
 _TITLE_URL = re.compile(r"https?://[^/?#{}@\s]+/[^{}\s]*\{title\}[^{}\s]*", re.IGNORECASE)
 _LISTEN = re.compile(r"(?:\[([0-9A-Fa-f:.]+)\]|([^:\[\]]*)):([0-9]{1,5})")
 _SIZE = re.compile(r"([0-9]{1,16}) ?(|B|[KMGT](?:i?B)?)")
@@ -209,6 +211,25 @@ def _site_name(text: str) -> str:
     return text
 
 
+def is_part_name(text: str) -> bool:
+    """Whether a text can name a plug-in, or a part that it supplies."""
+    return _PART_NAME.fullmatch(text) is not None
+
+
+def _part(text: str) -> str:
+    if not all(map(is_part_name, text.split(":", 1))):
+        raise ValueError('must be a name, or "PLUGIN:NAME" for what a plug-in supplies')
+    return text
+
+
+def _policy(text: str) -> str:
+    plugin, colon, name = text.partition(":")
+    if text in POLICIES or (colon and is_part_name(plugin) and is_part_name(name)):
+        return text
+    names = ", ".join(POLICIES)
+    raise ValueError(f'must be one of {names}, or "PLUGIN:NAME" for that of a plug-in')
+
+
 def _address(text: str) -> str:
     try:
         return str(ip_address(text))
@@ -286,5 +307,7 @@ MailAddress = Annotated[str, AfterValidator(_mail_address)]
 ClockTime = Annotated[str, AfterValidator(_clock_time)]
 SearchPattern = Annotated[str, AfterValidator(_search_pattern)]
 SiteName = Annotated[str, AfterValidator(_site_name)]
+PolicyText = Annotated[str, AfterValidator(_policy)]
+PartText = Annotated[str, AfterValidator(_part)]
 AddressText = Annotated[str, AfterValidator(_address)]
 ListenText = Annotated[str, AfterValidator(_listen)]

@@ -67,6 +67,7 @@ class Failure(StrEnum):
     UNAVAILABLE = "unavailable"
     MEMORY = "memory"
     UNWANTED_FORM = "unwanted_form"
+    PLUGIN = "plugin"
 
 
 TRANSITIONS: dict[PageState, frozenset[PageState]] = {

@@ -63,6 +63,7 @@ FAILURE_WORDS: Final[Mapping[str, str]] = {
     Failure.UNAVAILABLE: "server unavailable",
     Failure.MEMORY: "no memory",
     Failure.UNWANTED_FORM: "not in the wanted form",
+    Failure.PLUGIN: "refused by a plug-in",
 }
 
 REFUSAL_WORDS: Final[Mapping[str, str]] = {
@@ -90,6 +91,7 @@ REFUSAL_WORDS: Final[Mapping[str, str]] = {
     "repetition": "repeats itself",
     "calendar": "endless calendar",
     "growth": "grows without new content",
+    "plugin": "refused by a plug-in",
 }
 """Labels of reasons for which URLs are not admitted: scope, traps and limits."""
 

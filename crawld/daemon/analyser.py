@@ -331,6 +331,33 @@ class Analyser:
             memory_bytes=len(body),
         )
 
+    async def run_guest(
+        self,
+        call: Callable[[*Ts], T],
+        *args: *Ts,
+        url: str,
+        label: str,
+        memory_bytes: int,
+        limit_s: float,
+        limiter: trio.CapacityLimiter,
+    ) -> T:
+        """Run code that is not ours on a thread that no other analysis waits for.
+
+        Args:
+            label: names it, where its page alone would not.
+            limit_s: after this time it is abandoned; its thread goes on.
+            limiter: bounds how many such calls run at once, abandoned ones included.
+
+        Raises:
+            trio.TooSlowError: it did not end in time.
+            AnalysisDroppedError: within a visit, after `drop`.
+        """
+        async with self.memory.held(memory_bytes, split_url(url).host):
+            with self.meter.on_thread(f"{label}: {url}"):
+                return await self._unless_dropped(
+                    self._marked, url, call, args, limit_s=limit_s, limiter=limiter
+                )
+
     def drop(self, running_until: float) -> None:
         """Stop with the daemon: visits that are dropped are made again.
 
@@ -366,22 +393,32 @@ class Analyser:
             self.memory.note_parsed()
             return result
 
-    async def _unless_dropped(self, call: Callable[[*Ts], T], *args: *Ts) -> T:
+    async def _unless_dropped(
+        self,
+        call: Callable[[*Ts], T],
+        *args: *Ts,
+        limit_s: float = math.inf,
+        limiter: trio.CapacityLimiter | None = None,
+    ) -> T:
         """Run a call on a thread, until it is dropped.
 
         Every other cancellation waits for the thread, which uses the memory that the caller holds.
 
         Raises:
+            trio.TooSlowError: it took longer than `limit_s`.
             AnalysisDroppedError: within a visit, it was dropped.
         """
-        with trio.CancelScope(shield=True, deadline=self._drop_at) as scope:
+        late_at = trio.current_time() + limit_s
+        with trio.CancelScope(shield=True, deadline=min(self._drop_at, late_at)) as scope:
             self._on_threads.add(scope)
             try:
                 return await self._workers.run(
-                    call, *args, limiter=self._limiter, abandon_on_cancel=True
+                    call, *args, limiter=limiter or self._limiter, abandon_on_cancel=True
                 )
             finally:
                 self._on_threads.discard(scope)
+        if trio.current_time() < self._drop_at:
+            raise trio.TooSlowError
         if self.memory.in_visit():
             raise AnalysisDroppedError
         # Background work is cancelled next; it has no use for an error.

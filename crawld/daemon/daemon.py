@@ -12,7 +12,6 @@ visits ▸ cancel the rest, waiting for no thread that only computes. A second s
 from __future__ import annotations
 
 import contextlib
-import signal
 from collections.abc import Awaitable, Callable, Sequence
 from importlib.metadata import version
 from pathlib import Path
@@ -39,16 +38,16 @@ from crawld.daemon.fetch.metered_fetcher import month_of
 from crawld.daemon.freeze_watch import Evidence, FreezeWatch
 from crawld.daemon.freshness_reader import FreshnessReader
 from crawld.daemon.hints.documents import DocumentFetcher
-from crawld.daemon.hints.finder import DocumentFinder
+from crawld.daemon.hints.finders import HintParts, finders_of
 from crawld.daemon.hints.poller import HintPoller
 from crawld.daemon.hints.source import Poll
-from crawld.daemon.hints.wikis import WikiFinder
 from crawld.daemon.jobs.allocate import AllocateJob
 from crawld.daemon.jobs.analyse_copies import AnalyseCopiesJob
 from crawld.daemon.jobs.audit import AuditJob
 from crawld.daemon.jobs.canonical_urls import CanonicalUrlsJob
 from crawld.daemon.jobs.dust.job import DustJob
 from crawld.daemon.jobs.hints import HintsJob
+from crawld.daemon.jobs.plugin_pages import PluginPagesJob
 from crawld.daemon.jobs.present_freshness import PresentFreshness
 from crawld.daemon.jobs.refit_models import RefitModelsJob
 from crawld.daemon.jobs.refresh import RefreshJob
@@ -63,17 +62,20 @@ from crawld.daemon.jobs.wiki_parts.job import WikiMembersJob
 from crawld.daemon.memory_keeper import end_slow_bodies, memory_budget, return_stale_memory
 from crawld.daemon.notify.notifier import Notifier
 from crawld.daemon.phase import Phase
+from crawld.daemon.plugged import guarded
 from crawld.daemon.process import raise_file_limit, share_files
 from crawld.daemon.quarantine import Quarantine
 from crawld.daemon.schedule.connectivity import Connectivity
+from crawld.daemon.signals import obey_signals
 from crawld.daemon.stall_meter import StallMeter
 from crawld.daemon.start import Start, crawl_settings
 from crawld.daemon.supervise import supervise
-from crawld.errors import ConfigError, CrawldError
+from crawld.errors import ConfigError
 from crawld.marks import MarksFile
 from crawld.net.fetcher import MAX_CONNECTIONS, Fetcher
 from crawld.net.lookup_slots import LOOKUPS_AT_ONCE
 from crawld.net.resolver import CachedResolver
+from crawld.plugin_host.in_use import PluginsInUse
 from crawld.store.changes.hint_source import SourceRow
 from crawld.store.engine.database import Database
 from crawld.store.frontier import event, traffic
@@ -109,6 +111,7 @@ class Daemon:
         documents: fetches sitemaps, feeds and event streams.
         analyser: runs every analysis of remote bytes.
         budget: memory of what is fetched and analysed.
+        plugins: the plug-ins in use.
         stall_meter: how long the event loop stood still, and what held it.
         freshness: the freshness of the mirror over the last day and week.
         present_freshness: its freshness now.
@@ -126,7 +129,8 @@ class Daemon:
         start: Start,
         database: Database,
         marks: MarksFile,
-        evidence: Evidence | None = None,
+        evidence: Evidence | None,
+        plugins: PluginsInUse,
         *,
         fresh: bool,
     ) -> None:
@@ -160,7 +164,8 @@ class Daemon:
         )
         self.connectivity = Connectivity(resolver)
         locked_at = None if fresh else database.opened_at
-        settings = crawl_settings(start, self.budget, self.files, locked_at=locked_at)
+        self.plugins = plugins
+        settings = crawl_settings(start, self.budget, self.files, plugins, locked_at=locked_at)
         self._marks = marks
         self._evidence = evidence
         self.quarantine = Quarantine(database, clock)
@@ -176,10 +181,12 @@ class Daemon:
             self.analyser,
             self.quarantine,
             PageProfiles(database, self.analyser, workers, rng, agent),
+            plugins,
+            agent,
         )
         self.state = self.crawl.state
         self.site_registry = SiteRegistry(
-            self.state, database, clock, source=start.source, workers=workers
+            self.state, database, clock, source=start.source, workers=workers, plugins=plugins
         )
         self._growth_keeper = GrowthKeeper(self.state.growth, database)
         self.freshness = FreshnessReader(database, clock)
@@ -188,7 +195,7 @@ class Daemon:
             lambda: self._config,
         )
         self.present_freshness = PresentFreshness(self.context)
-        self.notifier = Notifier(self.context, resolver, self.network)
+        self.notifier = Notifier(self.context, resolver, self.network, plugins.supplied.notifiers)
         client = ApiClient(self.context, self.crawl, self.connectivity)
         self.documents = DocumentFetcher(self.context, self.crawl, self.connectivity)
         self._members = WikiMembersJob(self.context, client)
@@ -203,7 +210,7 @@ class Daemon:
         self._policy_loader = PolicyLoader(
             self.context, on_switched=self.hint_poller.delivery.restore
         )
-        self._allocate = AllocateJob(self.context)
+        self._allocate = AllocateJob(self.context, plugins.estimator(start.config))
         self._dust = DustJob(self.context)
         self.jobs = JobRunner(database, clock, self._jobs(client), rng=start.environment.rng)
         self._turns_scope = trio.CancelScope()
@@ -211,11 +218,11 @@ class Daemon:
         self.readers_scope = trio.CancelScope()
 
     def _hint_sources(self, client: ApiClient) -> HintPoller:
-        wikis = WikiFinder(self.context, client, self._wiki_changed, self._accept_hints)
-        documents = DocumentFinder(
-            self.context, self.crawl.robots, self.documents, self._accept_hints
+        parts = HintParts(
+            *(self.context, client, self._wiki_changed, self._accept_hints),
+            *(self.crawl.robots, self.documents),
         )
-        return HintPoller(self.context, [wikis, documents])
+        return HintPoller(self.context, finders_of(self.plugins.host, parts))
 
     def _jobs(self, client: ApiClient) -> list[Job]:
         context = self.context
@@ -235,7 +242,12 @@ class Daemon:
             self._dust,
             SearchIndexJob(context),
             CanonicalUrlsJob(context),
+            *self._plugin_jobs(),
         ]
+
+    def _plugin_jobs(self) -> list[Job]:
+        hooks = self.plugins.host.hooks("find_pages")
+        return [PluginPagesJob(self.context, hooks)] if hooks else []
 
     async def _accept_hints(self, row: SourceRow, result: Poll) -> None:
         await self.hint_poller.accept(row, result)
@@ -292,7 +304,11 @@ class Daemon:
             listeners: servers to start beside the first turns, in this order.
             watch: runs from the start report until the end, while the file is still open.
         """
-        with self.stall_meter.installed(measures=not self.clock.is_simulated):
+        measures = not self.clock.is_simulated
+        with (
+            self.stall_meter.installed(measures=measures),
+            guarded(self.plugins, self.stall_meter),
+        ):
             await self._run(listeners, watch, task_status)
 
     async def _run(
@@ -323,7 +339,7 @@ class Daemon:
             nursery.start_soon(self._tidy)
             nursery.start_soon(return_stale_memory, self.budget, self._workers)
             nursery.start_soon(end_slow_bodies, self.budget)
-            nursery.start_soon(self._listen_to_signals)
+            nursery.start_soon(obey_signals, self)
             await nursery.start(self.crawl.recorder.run)
             nursery.start_soon(self.site_registry.add_seeds)
             if not self.start.once:
@@ -465,27 +481,6 @@ class Daemon:
             if self.site_registry.seeded and await self.crawl.is_done(ONCE_WAIT_S):
                 self.shutdown()
                 return
-
-    async def _listen_to_signals(self) -> None:
-        with trio.open_signal_receiver(signal.SIGINT, signal.SIGTERM, signal.SIGHUP) as signals:
-            async for number in signals:
-                if number == signal.SIGHUP:
-                    await self._reload_on_signal()
-                else:
-                    self._stop_on_signal()
-
-    def _stop_on_signal(self) -> None:
-        if self.phase in ("starting", "running"):
-            log.info("draining", hint="send the signal again to end at once")
-            self.shutdown()
-        else:
-            self.stop_now()
-
-    async def _reload_on_signal(self) -> None:
-        try:
-            await self.reload()
-        except CrawldError as error:
-            log.error("reload_refused", why=error.message, hint=error.hint)
 
 
 class ListenerTask(Protocol):

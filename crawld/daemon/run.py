@@ -7,11 +7,14 @@ import trio
 
 from crawld.daemon.api.control_socket import serve_control
 from crawld.daemon.daemon import Daemon, Watch
+from crawld.daemon.daemon_parts import DAEMON_PARTS
 from crawld.daemon.freeze_watch import Evidence, evidence_path
 from crawld.daemon.mirror_listener import serve_web
 from crawld.daemon.process import keep_heap_memory, switch_threads_often
 from crawld.daemon.start import Start
 from crawld.marks import MarksFile, marks_path
+from crawld.plugin_host.builtin import BUILT_IN
+from crawld.plugin_host.in_use import use_plugins
 from crawld.store.engine.database import Database
 
 log = structlog.get_logger(__name__)
@@ -42,6 +45,7 @@ async def run_daemon(
     keep_heap_memory()
     switch_threads_often()
     path = start.config.daemon.db
+    plugins = use_plugins(start.config, {**BUILT_IN, **DAEMON_PARTS})
     fresh = not path.exists()
     async with await Database.open(
         path,
@@ -56,7 +60,7 @@ async def run_daemon(
             log.info("migration", step=step)
         marks = MarksFile.open(marks_path(path))
         evidence = Evidence(evidence_path(path)) if start.own_process else None
-        daemon = Daemon(start, database, marks, evidence, fresh=fresh)
+        daemon = Daemon(start, database, marks, evidence, plugins, fresh=fresh)
         await daemon.run((serve_control, serve_web), watch, task_status)
         marks.close()
         if evidence is not None:

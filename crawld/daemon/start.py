@@ -13,6 +13,7 @@ from crawld.daemon.crawl.state import CrawlSettings
 from crawld.daemon.environment import Environment
 from crawld.daemon.process import FileShares
 from crawld.memory import MemoryBudget
+from crawld.plugin_host.in_use import PluginsInUse
 from crawld.store.engine.lock import DatabaseLock
 
 
@@ -52,13 +53,19 @@ class Start:
 
 
 def crawl_settings(
-    start: Start, budget: MemoryBudget, files: FileShares, *, locked_at: float | None
+    start: Start,
+    budget: MemoryBudget,
+    files: FileShares,
+    plugins: PluginsInUse,
+    *,
+    locked_at: float | None,
 ) -> CrawlSettings:
     """Return the settings of the core loop.
 
     Args:
         budget: memory of what is fetched and analysed.
         files: shares of connections in the limit of open files.
+        plugins: supply policies.
         locked_at: when (trio clock) the database was locked; None: it is new, so that no address
             had a request before.
     """
@@ -80,4 +87,5 @@ def crawl_settings(
         check_share=config.content.check_share,
         analyse=config.content.analyse,
         search=config.content.search,
+        policies=plugins.supplied.policies,
     )

@@ -13,7 +13,9 @@ of the first month of the period: hindsight, as in the published experiment.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,11 +34,13 @@ from crawld.core.revisit.policies_greedy import GreedyPolicy
 from crawld.core.revisit.policies_index import IndexPolicy
 from crawld.core.revisit.registry import FOLLOW_FREQUENCIES, FrequencyPolicy
 from crawld.core.revisit.renewal_allocation import allocate_renewal, allocate_whole_visits
+from crawld.errors import OperatorError
 from crawld.lab.allocating import RepeatedAllocation
 from crawld.lab.hint_options import HintOptions
 from crawld.lab.noisy_signals import NoisySignalsPolicy
 from crawld.lab.sampled_greedy import SampledGreedy
 from crawld.lab.scenario import DAY_S, YEAR_S, Scenario
+from crawld.plugins import PolicyFactory
 
 Floats = NDArray[np.float64]
 
@@ -89,6 +93,20 @@ class Contender:
     phases: Floats = field(default_factory=lambda: np.zeros(0))
 
 
+def check_policy(name: str, added: Mapping[str, PolicyFactory]) -> None:
+    """Check that there is a policy.
+
+    Raises:
+        OperatorError: there is not.
+    """
+    if name not in NAMES and name not in added:
+        known = ", ".join((*NAMES, *sorted(each for each in added if ":" in each)))
+        hint = f"Policies: {known}."
+        if ":" in name and not any(":" in each for each in added):
+            hint = "Name the config that has the plug-in: -c FILE. " + hint
+        raise OperatorError(f"there is no policy named {name!r}", hint=hint)
+
+
 def make_contender(
     name: str,
     scenario: Scenario,
@@ -96,19 +114,24 @@ def make_contender(
     slot_s: float,
     hindsight: bool,
     hints: HintOptions | None = None,
+    added: Mapping[str, PolicyFactory] = MappingProxyType({}),
 ) -> Contender:
     """Return a policy that holds the pages that exist at the start.
 
     Args:
-        name: one of `NAMES`, and none of `BOUNDS`.
+        name: one of `NAMES` or `added`, and none of `BOUNDS`.
         slot_s: time between slots, seconds: the bandwidth is 1/slot_s.
         hindsight: use the period's own rates and histograms.
         hints: properties of the hints of the run; None: there are none.
+        added: policies of plug-ins.
     """
     alive = np.flatnonzero(scenario.born_at <= scenario.start)
+    if name not in NAMES:
+        policy = added[name]()
+        policy.load(alive)
+        return Contender(policy, scenario.past_models())
     if name == "index":
         return _index(scenario, alive)
-    policy: Policy
     if name in ("uniform", "random"):
         policy = UniformPolicy() if name == "uniform" else RandomPolicy(seed=scenario.seed)
         policy.load(alive)

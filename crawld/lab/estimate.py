@@ -9,9 +9,10 @@ the same window, or in the next one of the same length (prediction).
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Literal
 
 import numpy as np
@@ -24,7 +25,9 @@ from crawld.core.change.record import MEMORY_S, records_of
 from crawld.core.change.refit import refit
 from crawld.errors import OperatorError
 from crawld.lab.histories import FloatArray, Histories, IntArray, read_histories
+from crawld.lab.plugged import plugins_of, refuse_failed
 from crawld.lab.synthetic import DAY_S, KINDS, synthetic
+from crawld.plugins import Estimator
 
 Truth = Literal["rate", "window", "next"]
 
@@ -126,6 +129,7 @@ def compare(
     duration_s: float = 365 * DAY_S,
     truth: Truth = "window",
     true_rates: FloatArray | None = None,
+    added: Mapping[str, Estimator] = MappingProxyType({}),
 ) -> list[EstimateRow]:
     """Compare the estimators on the pages created before the window.
 
@@ -134,6 +138,7 @@ def compare(
         start: start of the window, Unix seconds; default: the latest possible.
         truth: `rate` needs `true_rates`; `window` and `next` use the histories.
         true_rates: true rate of each page, per second.
+        added: estimators of plug-ins; they get the change model after all visits.
 
     Returns:
         One row per estimator, in a fixed order.
@@ -167,7 +172,7 @@ def compare(
         true = histories.changes_in(begin, begin + duration_s)[chosen] / duration_s
     return [
         _row(name, estimates, true, truth=truth, duration_s=duration_s)
-        for name, estimates in _all_estimates(cases).items()
+        for name, estimates in (_all_estimates(cases) | _added_estimates(cases, added)).items()
     ]
 
 
@@ -210,6 +215,11 @@ def _all_estimates(cases: list[Case]) -> dict[str, FloatArray]:
     return estimates
 
 
+def _added_estimates(cases: list[Case], added: Mapping[str, Estimator]) -> dict[str, FloatArray]:
+    models = [_learnt(case, _learn_visits) for case in cases] if added else []
+    return {name: np.array([rate(each) for each in models]) for name, rate in added.items()}
+
+
 def _exact_shrunk(cases: list[Case]) -> FloatArray:
     changes = np.array([case.changed_at.size for case in cases], np.float64)
     exposure_s = np.array([case.end - case.start for case in cases])
@@ -219,12 +229,14 @@ def _exact_shrunk(cases: list[Case]) -> FloatArray:
 
 def _models(cases: list[Case], learn: Callable[[PageModel, Case], None]) -> FloatArray:
     """Let a page model learn each case, as the daemon does, and run the refit job at the end."""
-    packed = []
-    for case in cases:
-        model = PageModel(first_at=case.start, last_visit_at=case.start, last_change_at=case.start)
-        learn(model, case)
-        packed.append(model.to_bytes())
+    packed = [_learnt(case, learn).to_bytes() for case in cases]
     return refit(records_of(packed)).rate_per_day / DAY_S
+
+
+def _learnt(case: Case, learn: Callable[[PageModel, Case], None]) -> PageModel:
+    model = PageModel(first_at=case.start, last_visit_at=case.start, last_change_at=case.start)
+    learn(model, case)
+    return model
 
 
 def _learn_visits(model: PageModel, case: Case, *, with_last_change: bool = False) -> None:
@@ -259,6 +271,7 @@ def run_estimate(
     duration_s: float = 365 * DAY_S,
     truth: Truth = "window",
     pages: int = 500,
+    config: Path | None = None,
 ) -> list[dict[str, str | int | float]]:
     """Compare the estimators on a history file or on synthetic pages.
 
@@ -267,6 +280,7 @@ def run_estimate(
         visit_interval_s: mean time between visits to a page.
         start: start of the window, Unix seconds; files only.
         truth: `window` or `next` for files; synthetic pages are compared with their true rate.
+        config: a config whose plug-ins supply estimators; None: none do.
 
     Returns:
         One dictionary per estimator, with the fields of `EstimateRow`.
@@ -289,5 +303,7 @@ def run_estimate(
         duration_s=duration_s,
         truth=truth,
         true_rates=rates,
+        added=plugins_of(config).supplied.estimators,
     )
+    refuse_failed(plugins_of(config))
     return [asdict(row) for row in rows]

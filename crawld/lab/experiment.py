@@ -6,10 +6,12 @@ import multiprocessing
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
+from pathlib import Path
 
 from crawld.errors import OperatorError
-from crawld.lab.contenders import NAMES
+from crawld.lab.contenders import NAMES, check_policy
 from crawld.lab.hint_options import HintOptions
+from crawld.lab.plugged import plugins_of
 from crawld.lab.scenario import DAY_S, Scenario
 from crawld.lab.simulate import Task, run
 
@@ -62,6 +64,7 @@ def simulate_table(
     *,
     hindsight: bool = False,
     hints: HintOptions | None = None,
+    config: Path | None = None,
     jobs: int = 1,
     done: Done = lambda row: None,
 ) -> dict[str, object]:
@@ -71,6 +74,7 @@ def simulate_table(
         budgets: visits per page and day.
         hindsight: as in `simulate.Task`.
         hints: as in `simulate.Task`.
+        config: as in `simulate.Task`.
         jobs: number of processes; the result does not depend on it.
 
     Returns:
@@ -79,14 +83,12 @@ def simulate_table(
     Raises:
         OperatorError: a policy does not exist.
     """
-    unknown = [name for name in policies if name not in NAMES]
-    if unknown or not policies:
-        raise OperatorError(
-            f"there is no policy named {unknown[0]!r}" if unknown else "no policy is named",
-            hint="Policies: " + ", ".join(NAMES) + ".",
-        )
+    if not policies:
+        raise OperatorError("no policy is named", hint="Policies: " + ", ".join(NAMES) + ".")
+    for name in policies:
+        check_policy(name, plugins_of(config).supplied.policies)
     tasks = [
-        Task(name, budget.visits_per_page_day, budget.fraction, hindsight, hints)
+        Task(name, budget.visits_per_page_day, budget.fraction, hindsight, hints, config)
         for name in policies
         for budget in budgets
     ]

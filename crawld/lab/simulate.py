@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 
@@ -19,6 +20,7 @@ from crawld.lab.contenders import BOUNDS, HINDSIGHT, Contender, make_contender
 from crawld.lab.copies import Copies, Score
 from crawld.lab.hint_options import HintOptions
 from crawld.lab.hints import HintFeed
+from crawld.lab.plugged import plugins_of, refuse_failed
 from crawld.lab.relaxed import score_clairvoyant, score_relaxed
 from crawld.lab.scenario import DAY_S, Scenario
 
@@ -32,6 +34,7 @@ class Task:
         fraction: of the full rate, if the budget was given so.
         hindsight: give the policy the rates and histograms of the period itself.
         hints: properties of the hints; None: no hints.
+        config: a config whose plug-ins supply policies; None: none do.
     """
 
     policy: str
@@ -39,12 +42,14 @@ class Task:
     fraction: float | None = None
     hindsight: bool = False
     hints: HintOptions | None = None
+    config: Path | None = None
 
 
 def run(scenario: Scenario, task: Task) -> dict[str, object]:
     """Simulate one cell; return its row: policy, budget, freshness, age, visits."""
     slot_s = DAY_S / (task.visits_per_page_day * scenario.pages)
     score = _score(scenario, task, slot_s)
+    refuse_failed(plugins_of(task.config))
     return {
         "policy": task.policy,
         "visits_per_page_day": task.visits_per_page_day,
@@ -62,7 +67,11 @@ def _score(scenario: Scenario, task: Task, slot_s: float) -> Score:
     if task.policy in BOUNDS:
         return _bound(scenario, task, slot_s)
     entrant = make_contender(
-        *(task.policy, scenario), slot_s=slot_s, hindsight=task.hindsight, hints=task.hints
+        *(task.policy, scenario),
+        slot_s=slot_s,
+        hindsight=task.hindsight,
+        hints=task.hints,
+        added=plugins_of(task.config).supplied.policies,
     )
     if entrant.policy is None:
         return _at_ideal_times(scenario, entrant)

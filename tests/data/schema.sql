@@ -779,6 +779,14 @@ CREATE TABLE version (
     headers BLOB NOT NULL
 , truncated INTEGER NOT NULL DEFAULT 0 CHECK (truncated IN (0, 1)), profile TEXT) STRICT;
 
+CREATE TABLE version_tag (
+    version_id INTEGER NOT NULL REFERENCES version ON DELETE CASCADE,
+    plugin TEXT NOT NULL,
+    name TEXT NOT NULL,
+    value TEXT NOT NULL,
+    PRIMARY KEY (version_id, plugin, name)
+) STRICT, WITHOUT ROWID;
+
 CREATE TABLE visit (
     visit_id INTEGER PRIMARY KEY,
     page_id INTEGER NOT NULL REFERENCES page,

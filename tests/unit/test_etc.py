@@ -11,11 +11,19 @@ from crawld.config.key import needs_restart, unit_of
 from crawld.config.load import load
 from crawld.config.model import Config
 from crawld.config.notify import NotifyConfig
+from crawld.config.plugin import PluginConfig
 from crawld.config.site import SiteConfig
 from crawld.config.template import template, to_toml
 
-BLOCKS = {"sites": (SiteConfig, "site"), "notify": (NotifyConfig, "notify")}
-EXAMPLES = {("site", "name"), ("site", "seeds"), ("notify", "name"), ("notify", "webhook")}
+BLOCKS = {
+    "sites": (SiteConfig, "site"),
+    "notify": (NotifyConfig, "notify"),
+    "plugins": (PluginConfig, "plugin"),
+}
+EXAMPLES = {
+    *(("site", "name"), ("site", "seeds"), ("notify", "name"), ("notify", "webhook")),
+    ("plugin", "name"),
+}
 
 ROOT = Path(__file__).parents[2]
 ETC = ROOT / "etc" / "crawld.toml"
@@ -71,6 +79,7 @@ def test_config_file_is_valid_with_every_default_uncommented():
     text = re.sub(r"^#(?=\w+ = (?!unset$)|\[\[)", "", ETC.read_text(), flags=re.MULTILINE)
     parsed = tomllib.loads(text)
     site, notify = parsed.pop("site")[0], parsed.pop("notify")[0]
+    assert PluginConfig.model_validate(parsed.pop("plugin")[0]) == PluginConfig(name="main_text")
     assert Config.model_validate(parsed) == Config()
     plain = {"name": "docs", "seeds": ["https://docs.example.org/"]}
     assert SiteConfig.model_validate(site) == SiteConfig.model_validate(plain)
@@ -103,5 +112,5 @@ def test_manual_shows_every_key_with_its_default():
         for key, field in model_keys()
         if key[1] != "name"
     }
-    names = {("site", "name"): "required", ("notify", "name"): "required"}
+    names = {(table, "name"): "required" for table in ("site", "notify", "plugin")}
     assert items == {**expected, **names}

@@ -10,6 +10,7 @@ part of a body beyond the limits is not parsed, but enters the cleaned digest as
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from crawld.core.content import html, media
@@ -23,6 +24,9 @@ from crawld.core.content.volatile import VolatileRules, cleaned
 
 MAX_TEXT_BYTES = MAX_PARSE_BYTES
 """Bytes read of a text body that is not HTML."""
+
+Measure = Callable[[str | bytes, str | bytes], float]
+"""Returns how much two texts differ, [0, 1]."""
 
 _PAGES = frozenset({media.HTML, media.XHTML})
 _TEXTUAL = frozenset({media.XML, media.JSON, "application/javascript", "image/svg+xml"})
@@ -59,6 +63,7 @@ def analyse(
     previous: Blocks | None = None,
     volatile: VolatileRules | None = None,
     max_links: int = html.MAX_LINKS,
+    measure: Measure = difference,
 ) -> Analysis:
     """Analyze one body.
 
@@ -66,6 +71,7 @@ def analyse(
         body: the body as received, after content decoding.
         previous: blocks of the version to compare with (`read_blocks` of its stored body).
         volatile: rules of the page and of its host, joined, as they were before this body.
+        measure: measures the difference of two cleaned texts.
     """
     believed = _type_of(body, content_type)
     charset, page, blocks = _read(body, believed, content_type, max_links)
@@ -78,7 +84,7 @@ def analyse(
         digest=digest(body),
         cleaned_digest=cleaned_digest(stable),
         sketch=sketch(blocks.visible_text()),
-        difference=None if previous is None else difference(cleaned(previous, volatile), stable),
+        difference=None if previous is None else measure(cleaned(previous, volatile), stable),
     )
 
 
@@ -102,9 +108,14 @@ def _type_of(body: bytes, content_type: str | None) -> str:
     return media.sniff(content_type, body[: media.SNIFF_BYTES])
 
 
-def difference_of(old: Blocks, new: Blocks, volatile: VolatileRules | None = None) -> float:
+def difference_of(
+    old: Blocks,
+    new: Blocks,
+    volatile: VolatileRules | None = None,
+    measure: Measure = difference,
+) -> float:
     """Return the weighted difference of two readings, both cleaned under the same rules."""
-    return difference(cleaned(old, volatile), cleaned(new, volatile))
+    return measure(cleaned(old, volatile), cleaned(new, volatile))
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Final, Literal, get_args
+from typing import Final
 
-PolicyName = Literal["uniform", "random", "random-f", "merge", "delayed", "greedy", "index"]
-
-NAMES: Final[tuple[PolicyName, ...]] = get_args(PolicyName)
+NAMES: Final = ("uniform", "random", "random-f", "merge", "delayed", "greedy", "index")

@@ -268,3 +268,26 @@ class UniformPolicy(PageSet):
         # visited would be the oldest and would be visited again.
         self._latest = max(now, math.nextafter(self._latest, math.inf))
         return self._latest
+
+
+class OrderedPolicy(UniformPolicy):
+    """Visits the page with the smallest key first; the base of policies of plug-ins.
+
+    New pages come before all others, in order of arrival. At the start a page has the time of its
+    last visit as its key.
+    """
+
+    def key_after(self, page: int, now: float, observation: VisitObservation | None) -> float:
+        """Return the key of a page after a visit; the time of the visit is a round robin.
+
+        Args:
+            observation: the changes seen; None if the visit failed.
+        """
+        return now
+
+    def record_visit(self, page: int, now: float, observation: VisitObservation | None) -> None:
+        """Give the page its new key."""
+        super().record_visit(page, now, observation)
+        slot = self._slots.find(page)
+        if slot != FREE:
+            self._heap.move(slot, self.key_after(page, now, observation))

@@ -7,13 +7,12 @@ from functools import partial
 from types import MappingProxyType
 from typing import Final
 
-from crawld.core.revisit.names import PolicyName
 from crawld.core.revisit.policies import Policy, UniformPolicy
 from crawld.core.revisit.policies_frequency import DelayedPolicy, MergePolicy, RandomPolicy
 from crawld.core.revisit.policies_greedy import GreedyPolicy
 from crawld.core.revisit.policies_index import IndexPolicy
 
-FACTORIES: Final[Mapping[PolicyName, Callable[[], Policy]]] = MappingProxyType(
+FACTORIES: Final[Mapping[str, Callable[[], Policy]]] = MappingProxyType(
     {
         "uniform": UniformPolicy,
         "random": RandomPolicy,
@@ -29,5 +28,5 @@ FACTORIES: Final[Mapping[PolicyName, Callable[[], Policy]]] = MappingProxyType(
 FrequencyPolicy = MergePolicy | DelayedPolicy | RandomPolicy
 """Policies that follow allocated frequencies (`random` ignores them)."""
 
-FOLLOW_FREQUENCIES: Final[frozenset[PolicyName]] = frozenset({"merge", "delayed", "random-f"})
+FOLLOW_FREQUENCIES: Final[frozenset[str]] = frozenset({"merge", "delayed", "random-f"})
 """Names of the policies that visit pages at allocated frequencies."""

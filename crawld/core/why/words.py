@@ -34,6 +34,7 @@ _REFUSALS: Final[Mapping[str, str]] = {
     "max_hosts_per_page": "the page names too many hosts",
     "max_hosts_per_domain": "too many hosts of its domain are known",
     "growth": "URLs of its form showed nothing new",
+    "plugin": "a plug-in refused it",
     "robots": "robots.txt forbade it",
     "exclude": "a rule of exclude matched",
     "include": "no rule of include matched",
@@ -64,6 +65,7 @@ _FAILURES: Final[Mapping[str, str]] = {
     Failure.UNAVAILABLE: "the server is overloaded or under maintenance",
     Failure.MEMORY: "there was no memory for the page",
     Failure.UNWANTED_FORM: "no request profile brought its wanted form; the copy held has it",
+    Failure.PLUGIN: "a plug-in refused to store it",
 }
 
 _REMEDIES: Final[Mapping[str, str]] = {

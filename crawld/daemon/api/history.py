@@ -20,12 +20,13 @@ from crawld.core.content.page_diff import diff_pages
 from crawld.daemon.api.lookup import known_page, parse_time
 from crawld.daemon.api.parameters import Limit
 from crawld.daemon.api.schemas.history import Diff, DiffHunk, DiffPiece, History, VersionDetail
-from crawld.daemon.api.views import version_status
+from crawld.daemon.api.views import version_status, version_statuses
 from crawld.daemon.daemon import Daemon
 from crawld.marks import Marks
 from crawld.store.changes import volatile
 from crawld.store.frontier.page import PageRecord
 from crawld.store.versions import version as version_rows
+from crawld.store.versions import version_tag
 from crawld.store.versions.headers import unpack
 from crawld.store.versions.version import VersionRow
 
@@ -55,7 +56,7 @@ def history_routes(daemon: Daemon) -> APIRouter:
             url=page.url,
             title=page.title,
             change_count=page.change_count,
-            versions=[version_status(row) for row in rows],
+            versions=await version_statuses(daemon, rows),
         )
 
     @router.get("/diff")
@@ -110,8 +111,9 @@ def _named(
 def _detail(connection: apsw.Connection, page: PageRecord, at: str, now: float) -> VersionDetail:
     row = _named(connection, page, at, now)
     later = version_rows.next_after(connection, row)
+    tags = version_tag.flat(version_tag.of_version(connection, row.version_id))
     return VersionDetail(
-        **version_status(row).model_dump(),
+        **version_status(row, tags).model_dump(),
         url=page.url,
         superseded_at=later.visited_at if later else None,
         http_version=row.response.http_version,

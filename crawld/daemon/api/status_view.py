@@ -15,6 +15,7 @@ from crawld.daemon.api.audit import freshness_statuses
 from crawld.daemon.api.schemas import status as schemas
 from crawld.daemon.api.schemas.slots import RateLimitStatus, Slots
 from crawld.daemon.daemon import Daemon
+from crawld.plugin_host.plugin import Plugin
 from crawld.store.frontier import frontier, quarantine, refusal
 from crawld.store.frontier.quarantine import QuarantineRow
 
@@ -90,6 +91,24 @@ async def status_of(daemon: Daemon) -> schemas.Status:
         quarantined=stored.quarantined,
         quarantined_pages=[
             schemas.QuarantinedPage(**each._asdict()) for each in stored.quarantined_pages
+        ],
+        plugins=[_plugin(each) for each in daemon.plugins.host.plugins],
+    )
+
+
+def _plugin(plugin: Plugin) -> schemas.PluginStatus:
+    return schemas.PluginStatus(
+        name=plugin.name,
+        origin=plugin.origin,
+        disabled=plugin.disabled,
+        failures=plugin.failures_in_all,
+        last_failure=plugin.last_failure,
+        overruled=plugin.overruled,
+        grown_bytes=plugin.grown_bytes,
+        hooks=[
+            schemas.HookStatus(**asdict(hook.figures))
+            for hook in plugin.hooks.values()
+            if hook.calls or hook.failures
         ],
     )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import trio
@@ -26,6 +26,7 @@ from crawld.store.frontier.page import PageRecord
 from crawld.store.frontier.site import SiteRow
 from crawld.store.replica import replica as replica_rows
 from crawld.store.versions import version as version_rows
+from crawld.store.versions import version_tag
 from crawld.store.versions.version import VersionRow
 from crawld.store.visit import VisitRow
 
@@ -193,11 +194,20 @@ async def page_detail(daemon: Daemon, record: PageRecord) -> status.PageDetail:
         site=site.name if site else "",
         gone_count=record.grace.count,
         visits=[visit_status(row) for row in visits],
-        versions=[version_status(row) for row in versions],
+        versions=await version_statuses(daemon, versions),
     )
 
 
-def version_status(row: VersionRow) -> status.VersionStatus:
+async def version_statuses(
+    daemon: Daemon, rows: Sequence[VersionRow]
+) -> list[status.VersionStatus]:
+    """Return the status of stored copies, with what plug-ins keep with them."""
+    numbers = [row.version_id for row in rows]
+    tags = await daemon.database.read(version_tag.of_versions, numbers)
+    return [version_status(row, tags.get(row.version_id)) for row in rows]
+
+
+def version_status(row: VersionRow, tags: Mapping[str, str] | None = None) -> status.VersionStatus:
     """Return the status of a stored copy."""
     return status.VersionStatus(
         version_id=row.version_id,
@@ -207,6 +217,7 @@ def version_status(row: VersionRow) -> status.VersionStatus:
         size_bytes=row.size_bytes,
         stored_bytes=row.stored_bytes,
         truncated=row.response.truncated,
+        tags=dict(tags or {}),
     )
 
 

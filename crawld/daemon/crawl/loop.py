@@ -12,6 +12,7 @@ A turn ends with the response; the visit is committed later. `page_selection.py`
 from __future__ import annotations
 
 import math
+from functools import partial
 
 import structlog
 import trio
@@ -28,6 +29,7 @@ from crawld.daemon.crawl.replica_leases import ReplicaLeases
 from crawld.daemon.crawl.state import CrawlSettings, CrawlState
 from crawld.daemon.crawl.visitor import Responder, Visitor
 from crawld.daemon.fetch.metered_fetcher import MeteredFetcher
+from crawld.daemon.fetch.request_hooks import RequestHooks
 from crawld.daemon.fetch.robots_cache import RobotsCache
 from crawld.daemon.fetch.robots_fetch import RobotsFetch
 from crawld.daemon.frontier.host import HostState
@@ -39,9 +41,11 @@ from crawld.daemon.schedule.slots import HostSlot
 from crawld.daemon.visit.content import PRODUCT
 from crawld.daemon.visit.feedback import VisitLearning
 from crawld.daemon.visit.recorder import Recorder
+from crawld.daemon.visit.response_hooks import ResponseHooks
 from crawld.daemon.visit.soft_404 import Soft404Check
 from crawld.errors import is_store_failure
 from crawld.net.fetcher import Fetcher
+from crawld.plugin_host.in_use import PluginsInUse
 from crawld.store.engine.database import Database
 
 log = structlog.get_logger(__name__)
@@ -73,6 +77,8 @@ class Crawl:
         analyser: Analyser,
         quarantine: Quarantine,
         profiles: PageProfiles,
+        plugins: PluginsInUse,
+        user_agent: str,
     ) -> None:
         self._clock = clock
         self._connectivity = connectivity
@@ -132,12 +138,32 @@ class Crawl:
             analyser,
             quarantine,
             profiles,
+            request_hooks=self._request_hooks(plugins, user_agent, database),
+            response_hooks=self._response_hooks(plugins, database, analyser),
         )
         self.profiles = profiles
         self.replica_fetch = ReplicaFetch(
             state, self.leases, self.visitor, self.robots, self.robots_fetch, database, clock
         )
         self._selection = PageSelection(state, self.robots, database, clock)
+
+    def _request_hooks(
+        self, plugins: PluginsInUse, user_agent: str, database: Database
+    ) -> RequestHooks | None:
+        """Return the request stage; None: no plug-in changes requests."""
+        hooks = plugins.host.hooks("prepare_request")
+        if not hooks:
+            return None
+        sites = partial(getattr, self.state, "sites")
+        return RequestHooks(hooks, user_agent, self._known_robots, sites, database, self._clock)
+
+    def _response_hooks(
+        self, plugins: PluginsInUse, database: Database, analyser: Analyser
+    ) -> ResponseHooks | None:
+        """Return the response stage; None: no plug-in reads responses."""
+        if plugins.response is None:
+            return None
+        return ResponseHooks(plugins.response, self.learning.detector, database, analyser)
 
     def _known_robots(self, origin: str) -> Robots | None:
         return self.robots.in_memory(origin)

@@ -110,6 +110,18 @@ class PageSelection:
                 queue.ahead.begin_refill()
                 pages = await self._next_pages(queue, asked)
                 queue.ahead.refill(pages, asked=asked)
+            if queue.ahead.unordered:
+                await self._order(queue)
+
+    async def _order(self, queue: PageQueue) -> None:
+        """Put the never-visited pages into the order that plug-ins want."""
+        site, waiting = self._state.sites.get(queue.site_id), list(queue.ahead)
+        stage = site.queue if site is not None else None
+        queue.ahead.unordered = False
+        if stage is None or not stage.orderers or queue.requisites or len(waiting) < 2:
+            return
+        by_url = await self._database.read(page_rows.ids_by_url, waiting)
+        queue.ahead.reorder([by_url[url] for url in stage.ordered(list(by_url))])
 
     async def _next_pages(self, queue: PageQueue, asked: int) -> list[int]:
         """Return the next unvisited pages of a queue; packed ones become rows first."""

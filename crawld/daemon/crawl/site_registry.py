@@ -21,6 +21,7 @@ from crawld.daemon.crawl.importance import weigh_pages
 from crawld.daemon.crawl.state import CrawlState
 from crawld.daemon.frontier.site import ActiveSite, activate
 from crawld.errors import OperatorError
+from crawld.plugin_host.in_use import PluginsInUse, no_plugins
 from crawld.store.engine.database import Database
 from crawld.store.frontier import site as site_rows
 from crawld.workers import THREADS, Workers
@@ -47,6 +48,7 @@ class SiteRegistry:
         *,
         source: str = "config",
         workers: Workers = THREADS,
+        plugins: PluginsInUse | None = None,
     ) -> None:
         """Start without sites; `source` says where the sites of the config come from."""
         self.config = Config()
@@ -58,6 +60,7 @@ class SiteRegistry:
         self._database = database
         self._clock = clock
         self._source = source
+        self._plugins = plugins or no_plugins()
 
     async def adopt(self, config: Config, seeds_of: Mapping[str, SiteSeeds]) -> None:
         """Apply a config as a whole: add and update its sites, retire those it no longer names.
@@ -65,6 +68,7 @@ class SiteRegistry:
         Raises:
             ConfigError: a site cannot be activated; nothing is changed then.
         """
+        self._plugins.check(config)
         now = self._clock.now()
         origins = {site.name: set(seeds_of[site.name].origins) for site in config.sites}
         # Read before the first write: a bad file must refuse the whole config.
@@ -95,6 +99,7 @@ class SiteRegistry:
                     paused=row.paused,
                     now=now,
                     views=self._views.get(definition.name),
+                    plugins=self._plugins,
                 )
             )
         await self._state.set_sites(active)

@@ -7,8 +7,8 @@ whose turn it is; that is `loop.py`.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Final
 
 import trio
@@ -16,6 +16,7 @@ import trio
 from crawld.config.model import Config
 from crawld.core.page import Outcome, PageState
 from crawld.core.revisit.quiet_visits import QuietVisits
+from crawld.core.revisit.registry import FACTORIES
 from crawld.core.url import split_url
 from crawld.core.url_growth import UrlGrowth
 from crawld.daemon.clock import Clock
@@ -33,6 +34,7 @@ from crawld.daemon.pacing import LoopSlices, parts_of
 from crawld.daemon.schedule.host_groups import GroupState, group_of, groups_of
 from crawld.daemon.schedule.schedule import Schedule
 from crawld.memory import MIB
+from crawld.plugins import PolicyFactory
 from crawld.store.engine.database import Database
 from crawld.store.frontier import frontier, refusal
 from crawld.store.frontier import host as host_rows
@@ -70,6 +72,7 @@ class CrawlSettings:
         records_bytes: memory of the records that wait for their commit.
         robots_bytes: memory of robots.txt rules.
         packing: from which size on never-visited pages are packed.
+        policies: makes policies by name.
     """
 
     max_in_flight: int
@@ -86,6 +89,7 @@ class CrawlSettings:
     records_bytes: int = 64 * MIB
     robots_bytes: int = 64 * MIB
     packing: Packing = DEFAULT_PACKING
+    policies: Mapping[str, PolicyFactory] = field(default_factory=lambda: FACTORIES)
 
 
 class CrawlState:
@@ -326,6 +330,7 @@ class CrawlState:
                 min_revisit_s=self.settings.min_revisit_s,
                 requisites=requisites,
             )
+            queue.factories = self.settings.policies
             queues[site_id] = queue
             self._apply_rules(host)
         return queue

@@ -34,6 +34,7 @@ from crawld.daemon.crawl.state import FEW_PAGES, CrawlState
 from crawld.daemon.fetch.metered_fetcher import MeteredFetcher
 from crawld.daemon.fetch.partial_bodies import PartialBodies
 from crawld.daemon.fetch.request import request_for
+from crawld.daemon.fetch.request_hooks import RequestHooks
 from crawld.daemon.frontier.host import HostState
 from crawld.daemon.frontier.page_queue import PageQueue
 from crawld.daemon.frontier.site import ActiveSite
@@ -45,10 +46,12 @@ from crawld.daemon.visit.feedback import VisitLearning
 from crawld.daemon.visit.record import VisitFeedback, observation_of, record_of
 from crawld.daemon.visit.recorder import LongCallback, PendingVisit, Recorder
 from crawld.daemon.visit.requisite import conclude_requisite, request_for_requisite
+from crawld.daemon.visit.response_hooks import ResponseHooks, facts_of
 from crawld.daemon.visit.soft_404 import Soft404Check
 from crawld.daemon.visit.validators import NO_VALIDATORS, RequestMode
 from crawld.memory import MemoryLease
 from crawld.net.exchange import FetchFailure, FetchResponse
+from crawld.plugins import PageRequest
 from crawld.store.engine.database import Database
 from crawld.store.frontier import host as host_rows
 from crawld.store.frontier.host import HostUpdate
@@ -127,6 +130,9 @@ class Visitor:
         analyser: Analyser,
         quarantine: Quarantine,
         profiles: PageProfiles,
+        *,
+        request_hooks: RequestHooks | None = None,
+        response_hooks: ResponseHooks | None = None,
     ) -> None:
         self.counts: dict[Outcome, int] = dict.fromkeys(Outcome, 0)
         self.new_pages = 0
@@ -144,6 +150,8 @@ class Visitor:
         self._analyser = analyser
         self._quarantine = quarantine
         self._profiles = profiles
+        self._request_hooks = request_hooks
+        self._response_hooks = response_hooks
 
     async def visit(self, task: PageTask, responder: Responder) -> None:
         """Visit a page in the turn of a host, and queue the result for the file."""
@@ -169,9 +177,12 @@ class Visitor:
         sources = self._state.hint_sources.get((site.site_id, page.host_id))
         mode = responder.request_mode(page, covered=sources is not None)
         held = self._quarantine.step_of_page(page.page_id, page.url)
+        shape = self._shape(page, site)
+        if shape is not None and not shape.conditional:
+            mode = replace(mode, sent=NO_VALIDATORS)
         headers = use.profile.headers if use is not None else ()
         url = responder.url(page)
-        response = await self._ask(responder.host, page, site, mode, url, held, headers)
+        response = await self._ask(responder.host, page, site, mode, url, held, shape, headers)
         if self._connectivity.is_our_fault(response):
             task.queue.put_back(page.page_id)
             return None
@@ -211,7 +222,10 @@ class Visitor:
             The visit; None where the network is down, or the daemon stops.
         """
         held = self._quarantine.step_of_page(page.page_id, page.url)
-        response = await self._ask(host, page, site, mode, url, held)
+        shape = self._shape(page, site)
+        if shape is not None and not shape.conditional:
+            mode = replace(mode, sent=NO_VALIDATORS)
+        response = await self._ask(host, page, site, mode, url, held, shape)
         if self._connectivity.is_our_fault(response):
             return None
         try:
@@ -231,6 +245,23 @@ class Visitor:
         audited = page.page_id in self._state.audits
         return replace(mode, sent=NO_VALIDATORS) if audited else mode
 
+    def _shape(self, page: PageRecord, site: ActiveSite) -> PageRequest | None:
+        """Return the request for a page as plug-ins want it; None: as usual."""
+        if self._request_hooks is None or page.requisite:
+            return None
+        return self._request_hooks.shape(facts_of(page, site))
+
+    def _asked_url(
+        self, page: PageRecord, site: ActiveSite, shape: PageRequest | None
+    ) -> tuple[str, bool]:
+        """Return the URL to ask a page's own host for, and whether it is a form of a wiki page."""
+        if shape is not None and shape.url != page.url:
+            return shape.url, False
+        form_url = None if page.requisite else self._state.page_forms.url_of(site, page.url)
+        if form_url is not None:
+            return form_url, True
+        return self._state.spellings.url_of(page.url) or page.url, False
+
     async def _ask(
         self,
         host: HostState,
@@ -239,20 +270,21 @@ class Visitor:
         mode: RequestMode,
         url: str,
         held: StepName | None,
+        shape: PageRequest | None,
         headers: tuple[tuple[str, str], ...] = (),
     ) -> FetchResponse | FetchFailure:
         build = request_for_requisite if page.requisite else request_for
-        form_url = None
-        if url == page.url and not page.requisite:
-            form_url = self._state.page_forms.url_of(site, url)
-        spelling = self._state.spellings.url_of(url) if url == page.url else None
-        asked_url = form_url or spelling or url
+        asked_url, is_form = url, False
+        if url == page.url:
+            asked_url, is_form = self._asked_url(page, site, shape)
         requested = page if asked_url == page.url else page._replace(url=asked_url)
         request = build(requested, site, mode.sent, host=host.slot.host, delay_s=host.delay_s())
         if host.group is not None and host.group.bytes_per_s is not None:
             request = replace(request, max_bytes_per_s=host.group.bytes_per_s)
         if headers:
             request = replace(request, headers=(*request.headers, *headers))
+        if shape is not None and self._request_hooks is not None:
+            request = self._request_hooks.applied(shape, request)
         if held == "decoding":
             request = replace(request, headers=(*request.headers, UNCODED), decode=False)
         fetch = self._fetcher.fetch
@@ -262,7 +294,9 @@ class Visitor:
         if response.sent_at is not None:
             self._state.schedule.lateness.add(response.sent_at - host.slot.planned_at)
         self._connectivity.observe_response(host.slot.host, response)
-        if form_url is not None:
+        if shape is not None and self._request_hooks is not None:
+            self._request_hooks.judge(shape, host.slot.host, response)
+        if is_form:
             return self._state.page_forms.as_page(site, page.url, response)
         return response
 
@@ -294,10 +328,19 @@ class Visitor:
                 now=now,
             )
             if visit.has_more:
-                finish = conclude_requisite if page.requisite else conclude
-                visit = await finish(
-                    visit, site, admission=self._state.admission, analyser=self._analyser
-                )
+                admission, analyser = self._state.admission, self._analyser
+                if page.requisite:
+                    visit = await conclude_requisite(
+                        visit, site, admission=admission, analyser=analyser
+                    )
+                else:
+                    visit = await conclude(
+                        visit,
+                        site,
+                        admission=admission,
+                        analyser=analyser,
+                        hooks=self._response_hooks,
+                    )
         return visit
 
     # --- what a visit means for its host -------------------------------------------------------

@@ -46,6 +46,9 @@ REPLACED = "replaced"
 GROWTH = "growth"
 """The reason of links to patterns of URLs that grow without new content."""
 
+PLUGIN = "plugin"
+"""The reason of URLs that a plug-in refuses."""
+
 _PASSING = frozenset({TOO_MANY_HOSTS, DOMAIN_FULL, REPLACED, GROWTH})
 """Reasons that need not hold when a URL is named again."""
 
@@ -200,6 +203,8 @@ class Admission:
         is_link = source.page_id is not None and not source.seed
         if reason is None and is_link and self._growth.refusing(parsed.host, parsed.target, now):
             reason = GROWTH
+        if reason is None and site.queue is not None and not source.seed:
+            reason = None if site.queue.admits(url, source.depth) else PLUGIN
         if reason is not None:
             admitted.refusals.append(Refusal(parsed.host, reason, url, now))
             return reason

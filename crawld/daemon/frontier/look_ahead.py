@@ -22,12 +22,13 @@ class LookAhead:
     Attributes:
         more: whether the file holds such pages beyond these.
         held: pages taken and not yet recorded; a refill must skip them.
+        unordered: whether pages were added since `reorder` was last called for.
     """
 
-    __slots__ = ("_due_at", "_grew", "_pages", "held", "more")
+    __slots__ = ("_due_at", "_grew", "_pages", "held", "more", "unordered")
 
     def __init__(self) -> None:
-        self.more = self._grew = False
+        self.more = self._grew = self.unordered = False
         self.held: set[int] = set()
         self._due_at = math.inf
         self._pages: list[int] = []  # a deque would cost 600 bytes a host
@@ -51,11 +52,18 @@ class LookAhead:
             # A refill may have read it between its commit and this call.
             if page not in self.held and page not in self._pages:
                 self._pages.append(page)
+                self.unordered = True
 
     def add_first(self, pages: Iterable[int]) -> None:
         """Add pages before all others; some may be here already."""
         first = dict.fromkeys(pages)
         self._pages = [*first, *(page for page in self._pages if page not in first)]
+
+    def reorder(self, pages: list[int]) -> None:
+        """Let pages that wait be visited in this order; others that wait come after them."""
+        present, known = set(self._pages), set(pages)
+        rest = [page for page in self._pages if page not in known]
+        self._pages = [*(page for page in pages if page in present), *rest]
 
     def begin_refill(self) -> None:
         """Begin to read the file; pages added from now on may be missing from what is read."""
@@ -75,6 +83,7 @@ class LookAhead:
         present = set(self._pages)
         fresh = [page for page in pages if page not in self.held and page not in present]
         self._pages.extend(fresh)
+        self.unordered = self.unordered or bool(fresh)
         self.more = self._grew or len(pages) >= asked
         self._grew = False
 

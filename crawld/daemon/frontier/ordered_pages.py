@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
 import numpy as np
@@ -10,12 +11,13 @@ import numpy.typing as npt
 from crawld.core.change.record import Records
 from crawld.core.change.refit import fit_renewals
 from crawld.core.change.site_model import SiteModel
-from crawld.core.revisit.names import PolicyName
 from crawld.core.revisit.policies import Policy, UniformPolicy
 from crawld.core.revisit.policies_greedy import GreedyPolicy
 from crawld.core.revisit.policies_index import IndexPolicy
 from crawld.core.revisit.registry import FACTORIES
 from crawld.daemon.frontier.revisit_queue import VisitedPages
+from crawld.plugin_host.guarded_policy import GuardedPolicy
+from crawld.plugins import PolicyFactory
 
 _EMPTY: Final[Policy] = UniformPolicy()
 """The policy of queues without visited pages; one of their own would cost some KB a host."""
@@ -26,19 +28,21 @@ class OrderedPages:
 
     Attributes:
         policy_name: the policy that orders, or is about to order, the revisits.
+        factories: makes policies by name.
     """
 
-    __slots__ = ("_policy", "_policy_of", "_weights", "policy_name")
+    __slots__ = ("_policy", "_policy_of", "_weights", "factories", "policy_name")
 
-    def __init__(self, policy_name: PolicyName) -> None:
+    def __init__(self, policy_name: str) -> None:
         self.policy_name = policy_name
+        self.factories: Mapping[str, PolicyFactory] = FACTORIES
         self._policy_of = policy_name
         self._policy: Policy = _EMPTY
         self._weights: dict[int, float] = {}
 
     def _own_policy(self) -> Policy:
         if self._policy is _EMPTY:
-            self._policy = FACTORIES[self._policy_of]()
+            self._policy = self.factories[self._policy_of]()
         return self._policy
 
     def _keep_weights(self, known: VisitedPages) -> None:
@@ -51,7 +55,7 @@ class OrderedPages:
     @property
     def uses_models(self) -> bool:
         """Whether the policy reads the change model of a page after each visit."""
-        return self._policy_of == "index"
+        return self._policy_of == "index" or isinstance(self._policy, GuardedPolicy)
 
     @property
     def policy(self) -> Policy:

@@ -26,11 +26,10 @@ import numpy as np
 import numpy.typing as npt
 
 from crawld.core.revisit.due import AT_ONCE, Due
-from crawld.core.revisit.names import PolicyName
 from crawld.core.revisit.policies import VisitObservation
 from crawld.core.revisit.policies_frequency import DelayedPolicy
 from crawld.core.revisit.policies_index import IndexPolicy
-from crawld.core.revisit.registry import FACTORIES, FrequencyPolicy
+from crawld.core.revisit.registry import FrequencyPolicy
 from crawld.daemon.frontier.look_ahead import LookAhead
 from crawld.daemon.frontier.ordered_pages import OrderedPages
 from crawld.daemon.frontier.rank import Rank
@@ -41,6 +40,7 @@ from crawld.daemon.frontier.revisit_queue import (
     RevisitQueue,
     VisitedPages,
 )
+from crawld.plugin_host.guarded_policy import GuardedPolicy
 
 RELIABLE_TRUST = 0.5
 """Trust from which a hint ends the rest of a page."""
@@ -79,7 +79,7 @@ class PageQueue(OrderedPages):
         self,
         site_id: int,
         host_id: int,
-        policy_name: PolicyName,
+        policy_name: str,
         *,
         discovery_share: float,
         min_revisit_s: float,
@@ -277,7 +277,7 @@ class PageQueue(OrderedPages):
         page = self._policy.select(now)
         if page is not None:
             self._selectable -= 1
-        elif isinstance(self._policy, DelayedPolicy):
+        elif isinstance(self._policy, DelayedPolicy | GuardedPolicy):
             self._idle_until = min(self._policy.next_due_at(), now + MAX_IDLE_S)
         else:  # asking again at once would spin
             self._selectable = 0
@@ -483,7 +483,7 @@ class PageQueue(OrderedPages):
             known: visited pages read after it was named, including those in flight and resting.
         """
         former = self._policy
-        policy = FACTORIES[self.policy_name]()
+        policy = self.factories[self.policy_name]()
         self._keep_weights(known)
         out = self._in_flight.union(self._again, self._resting)
         stays = former.contains_many(known.pages) & ~np.isin(known.pages, list(out))

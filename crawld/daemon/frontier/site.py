@@ -15,15 +15,18 @@ from crawld.config.headers import read_headers
 from crawld.config.model import Config, FetchConfig
 from crawld.config.site import SiteConfig
 from crawld.config.views import PageViews
+from crawld.core.content.difference import difference
 from crawld.core.hosts import HostPatterns, host_patterns
 from crawld.core.politeness import DelayRules
-from crawld.core.revisit.names import PolicyName
 from crawld.core.scope import Scope
 from crawld.core.traps import TrapLimits
 from crawld.core.url import registrable_domain, split_url
 from crawld.core.url_parameters import with_sorted_query
 from crawld.net.address import literal_address
 from crawld.net.exchange import FetchLimits, SecretHeaders
+from crawld.plugin_host.in_use import PluginsInUse, no_plugins
+from crawld.plugin_host.queue_stage import QueueStage
+from crawld.plugins import Difference
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +46,8 @@ class ActiveSite:
         max_links_per_page: links read from one page.
         respect_crawl_delay: whether robots.txt can lengthen the delay.
         requisite_hosts: further hosts that requisites may come from.
+        measure: measures the difference of two texts.
+        queue: plug-ins that are asked about its pages; None: there are none.
     """
 
     site_id: int
@@ -59,9 +64,11 @@ class ActiveSite:
     max_links_per_page: int
     respect_crawl_delay: bool
     requisite_hosts: HostPatterns
-    policy: PolicyName
+    policy: str
     views: PageViews | None = None
     paused: bool = False
+    measure: Difference = difference
+    queue: QueueStage | None = None
 
     @property
     def name(self) -> str:
@@ -81,7 +88,8 @@ class ActiveSite:
     @property
     def is_weighted(self) -> bool:
         """Whether its pages differ in importance."""
-        return bool(self.weights) or self.views is not None
+        weighers = self.queue is not None and self.queue.weighers
+        return bool(self.weights or weighers) or self.views is not None
 
     @property
     def importance_rules(self) -> bytes | None:
@@ -92,12 +100,19 @@ class ActiveSite:
         digest = blake2b(written, digest_size=16)
         if self.views is not None:
             digest.update(self.views.digest)
+        if self.queue is not None and self.queue.weighers:
+            digest.update(self.queue.rules)
         return digest.digest()
 
     def importance(self, url: str) -> float:
-        """Return the importance of a page: the first weight that matches, times its views."""
+        """Return the importance of a page.
+
+        It is the first weight that matches, times its views, times the factors of plug-ins.
+        """
         weight = derive.importance(self.weights, url)
-        return weight if self.views is None else weight * self.views.weight(url)
+        if self.views is not None:
+            weight *= self.views.weight(url)
+        return weight if self.queue is None else weight * self.queue.weight(url)
 
     def spelled(self, urls: Sequence[str]) -> Sequence[str]:
         """Return canonical URLs as the site spells them: some sites sort the parameters."""
@@ -191,6 +206,7 @@ def activate(
     paused: bool,
     now: float,
     views: PageViews | None = None,
+    plugins: PluginsInUse | None = None,
 ) -> ActiveSite:
     """Return the active site of a configured one.
 
@@ -200,12 +216,14 @@ def activate(
         seed_origins: the origins of the site's seeds.
         now: Unix seconds, for the offset of its time zone.
         views: how often its pages are read.
+        plugins: those in use; None: there are none.
 
     Raises:
         ConfigError: its headers file cannot be read.
     """
     headers = read_headers(site.headers_file).pairs if site.headers_file else ()
     origins = frozenset(seed_origins)
+    parts = plugins or no_plugins()
     scope = derive.site_scope(site, seed_hosts)
     return ActiveSite(
         site_id=site_id,
@@ -225,6 +243,8 @@ def activate(
         policy=site.policy or config.schedule.policy,
         views=views,
         paused=paused,
+        measure=parts.supplied.differences.get(site.difference, difference),
+        queue=parts.queue_of(site.name),
     )
 
 

@@ -27,6 +27,8 @@ import numpy as np
 import numpy.typing as npt
 import trio
 
+from crawld.core.change.model import PageModel
+from crawld.core.change.record import Records
 from crawld.core.revisit.host_allocation import (
     EVERY_S,
     KEEP_SHARE,
@@ -44,6 +46,7 @@ from crawld.daemon.crawl.policy_loader import ModelSlice, grouped, read_slice
 from crawld.daemon.frontier.host import HostState
 from crawld.daemon.frontier.page_queue import PageQueue
 from crawld.daemon.pacing import Pace
+from crawld.plugins import Estimator
 from crawld.store.changes import allocation as allocation_rows
 
 PRICES_AT_ONCE: Final = 1000
@@ -90,8 +93,14 @@ class AllocateJob(BackgroundWork):
     name = "allocate"
     every_s = EVERY_S
 
-    def __init__(self, context: CrawlContext) -> None:
+    def __init__(self, context: CrawlContext, estimator: Estimator | None = None) -> None:
+        """Start without an allocation.
+
+        Args:
+            estimator: of a plug-in, for the rates of change; None: those of the models.
+        """
         super().__init__(context)
+        self._estimator = estimator
         self._last: dict[int, HostAllocation] = {}
         self._limits: list[HostLimit] = []
         self._pages = self._hosts = self._kept = 0
@@ -167,6 +176,7 @@ class AllocateJob(BackgroundWork):
         for models in grouped(rows):
             queue = host.pages.get(models.site_id)
             if queue is not None:
+                await self._estimate(models)
                 await self._set_frequencies(queue, models.pages, self._at_price(host, models, last))
         return True
 
@@ -197,11 +207,19 @@ class AllocateJob(BackgroundWork):
                     host = by_id.get(models.host_id)
                     if models.site_id in self._state.sites and models.host_id in wanted_hosts:
                         follows = host is not None and _follows(host)
+                        await self._estimate(models)
                         slices.append(await self._workers.run(_pages_of, models, follows))
                 await pace.rest()
         if not slices:
             return None
         return await self._workers.run(AllocationPages.joined, slices, abandon_on_cancel=True)
+
+    async def _estimate(self, models: ModelSlice) -> None:
+        """Give models the rates of the estimator, if a plug-in supplies one."""
+        if self._estimator is not None:
+            models.records = await self._workers.run(
+                _with_rates, models.records, self._estimator, abandon_on_cancel=True
+            )
 
     async def _store(self, result: AllocationResult, delay_s: dict[int, float], at: float) -> None:
         prices = list(zip(result.hosts.tolist(), result.allocation.price.tolist(), strict=True))
@@ -265,6 +283,14 @@ class AllocateJob(BackgroundWork):
 def _follows(host: HostState) -> bool:
     """Whether some policy of a host follows frequencies."""
     return any(queue.policy_name in FOLLOW_FREQUENCIES for queue in host.pages.values())
+
+
+def _with_rates(records: Records, estimator: Estimator) -> Records:
+    """Return models with the rates of an estimator, per second."""
+    models = [PageModel.from_bytes(record.tobytes()) for record in records]
+    found = records.copy()
+    found["rate"] = [estimator(model) for model in models]
+    return found
 
 
 def _pages_of(models: ModelSlice, follows: bool) -> AllocationPages:

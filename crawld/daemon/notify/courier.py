@@ -1,4 +1,6 @@
-"""Delivers a message to the receiver of its rule: a webhook, mail addresses, or Apprise.
+"""Delivers a message to the receiver of its rule: a webhook, mail addresses, or a notifier.
+
+Notifiers are parts of plug-ins; Apprise is one of them. They run on threads of their own.
 
 Files of secrets are read at each try, so that a new password needs no reload. Messages get their
 form on threads: one with hundreds of events takes half a second.
@@ -6,6 +8,7 @@ form on threads: one with hundreds of events takes half a second.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -22,9 +25,9 @@ from crawld.config.secret_file import read_secret
 from crawld.config.values import web_url
 from crawld.core.politeness import parse_retry_after
 from crawld.daemon.clock import Clock
-from crawld.daemon.notify.apprise_service import send_by_apprise
+from crawld.daemon.notify.apprise_service import NAME as APPRISE_NAME
 from crawld.daemon.notify.mail import mail_content
-from crawld.daemon.notify.message import NotifyMessage
+from crawld.daemon.notify.message import NotifyMessage, ReportedEvent
 from crawld.daemon.notify.webhook import webhook_body, webhook_headers
 from crawld.daemon.notify.wording import plain_text, subject
 from crawld.errors import ConfigError
@@ -33,18 +36,23 @@ from crawld.net.network import Network
 from crawld.net.post import Poster, PostRequest
 from crawld.net.resolver import Resolver
 from crawld.net.smtp import Mailer, MailServer
+from crawld.plugin_host.plugin import Hook
+from crawld.plugins import Message, MessageEvent, Notifier
 from crawld.workers import Workers
 
 log = structlog.get_logger(__name__)
 
-APPRISE_S: Final = 60.0
-"""Time for a message by Apprise; its thread may go on."""
+NOTIFIER_S: Final = 60.0
+"""Time for a message by a notifier; its thread may go on."""
 
-APPRISE_THREADS: Final = 4
-"""Most threads of Apprise, those that hang included."""
+NOTIFIER_THREADS: Final = 4
+"""Most threads of notifiers, those that hang included."""
 
-MAX_APPRISE_CHARACTERS: Final = 3_000
-"""Most services take 4,000 and more."""
+MAX_CHARACTERS: Final = 3_000
+"""Most services of Apprise take 4,000 and more."""
+
+Notifiers = Mapping[str, tuple[Hook, Notifier]]
+"""Notifiers by name, each with the figures of its calls."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,13 +74,19 @@ class Courier:
     """Delivers messages; holds nothing between them."""
 
     def __init__(
-        self, resolver: Resolver, network: Network, workers: Workers, clock: Clock
+        self,
+        resolver: Resolver,
+        network: Network,
+        workers: Workers,
+        clock: Clock,
+        notifiers: Notifiers,
     ) -> None:
         self._poster = Poster(resolver=resolver, network=network)
         self._mailer = Mailer(resolver=resolver, network=network)
         self._workers = workers
         self._clock = clock
-        self._apprise = trio.CapacityLimiter(APPRISE_THREADS)
+        self._notifiers = notifiers
+        self._limiter = trio.CapacityLimiter(NOTIFIER_THREADS)
 
     async def deliver(self, config: Config, rule: NotifyConfig, message: NotifyMessage) -> Delivery:
         """Try once to deliver a message; neither a receiver nor a bad file of secrets raises."""
@@ -80,7 +94,9 @@ class Courier:
             if rule.mail_to:
                 return await self._mail(config.mail, rule, message)
             if rule.apprise_file is not None:
-                return await self._by_apprise(rule, message)
+                return await self._by_notifier(APPRISE_NAME, rule.apprise_file, rule, message)
+            if rule.notifier is not None:
+                return await self._by_notifier(rule.notifier, rule.notifier_file, rule, message)
             return await self._post(config, rule, message)
         except ConfigError as error:
             return Delivery(False, error.message)
@@ -130,25 +146,59 @@ class Courier:
         result = await self._mailer.send(server, mail.sender, rule.mail_to, content)
         return Delivery(result.sent, result.trouble)
 
-    async def _by_apprise(self, rule: NotifyConfig, message: NotifyMessage) -> Delivery:
-        url = await self._secret(rule.apprise_file, "apprise_file")
-        assert url is not None
-        text = await self._workers.run(plain_text, message, MAX_APPRISE_CHARACTERS)
-        with trio.move_on_after(APPRISE_S):
+    async def _by_notifier(
+        self, name: str, file: Path | None, rule: NotifyConfig, message: NotifyMessage
+    ) -> Delivery:
+        found = self._notifiers.get(name)
+        if found is None:
+            return Delivery(False, f'there is no notifier "{name}"')
+        hook, notify = found
+        if hook.plugin.disabled:
+            return Delivery(False, f"its plug-in is disabled: {hook.plugin.disabled}")
+        target = await self._secret(file, "apprise_file" if rule.apprise_file else "notifier_file")
+        with trio.move_on_after(NOTIFIER_S):
+            given = await self._workers.run(_for_notifier, message, target)
             try:
                 trouble = await self._workers.run(
-                    send_by_apprise,
-                    url.get_secret_value(),
-                    subject(message),
-                    text,
-                    limiter=self._apprise,
-                    abandon_on_cancel=True,
+                    notify, given, limiter=self._limiter, abandon_on_cancel=True
                 )
-            except Exception as error:  # of a service's own code; its text may have the URL
-                log.warning("apprise_failed", rule=rule.name, error=type(error).__name__)
-                return Delivery(False, f"Apprise failed: {type(error).__name__}")
+            except Exception as error:  # of a service's own code; its text may have secrets
+                log.warning("notifier_failed", rule=rule.name, error=type(error).__name__)
+                hook.reject(rule.name, f"failed: {type(error).__name__}")
+                return Delivery(False, f"{name} failed: {type(error).__name__}")
+            if not isinstance(trouble, str):
+                hook.reject(rule.name, f"returned {type(trouble).__name__}, not a text")
+                return Delivery(False, f"{name} did not say whether it delivered")
             return Delivery(not trouble, trouble)
-        return Delivery(False, f"not complete after {APPRISE_S:g} s")
+        return Delivery(False, f"not complete after {NOTIFIER_S:g} s")
+
+
+def _for_notifier(message: NotifyMessage, target: SecretStr | None) -> Message:
+    """Return a message as notifiers get it."""
+    return Message(
+        key=message.key,
+        rule=message.rule,
+        subject=subject(message),
+        text=plain_text(message, MAX_CHARACTERS),
+        events=tuple(map(_told, message.events)),
+        target="" if target is None else target.get_secret_value(),
+    )
+
+
+def _told(reported: ReportedEvent) -> MessageEvent:
+    event, change = reported.event, reported.change
+    return MessageEvent(
+        urn=reported.urn,
+        kind=event.kind.value,
+        at=event.at,
+        site=event.site,
+        url=event.url,
+        title=event.title,
+        target_url=event.target_url,
+        difference=event.difference,
+        words_added=None if change is None else change.words_added,
+        words_removed=None if change is None else change.words_removed,
+    )
 
 
 def _checked_url(secret: SecretStr | None) -> str:

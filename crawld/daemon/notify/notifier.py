@@ -13,7 +13,7 @@ import trio
 from crawld.config.notify import NotifyConfig
 from crawld.daemon.crawl.context import BackgroundWork, CrawlContext
 from crawld.daemon.notify.composer import Composer
-from crawld.daemon.notify.courier import Courier, Delivery
+from crawld.daemon.notify.courier import Courier, Delivery, Notifiers
 from crawld.daemon.notify.rule_task import RuleTask
 from crawld.daemon.supervise import supervise
 from crawld.errors import OperatorError
@@ -32,10 +32,12 @@ DELIVERIES_AT_ONCE: Final = 8
 class Notifier(BackgroundWork):
     """Tells receivers about events."""
 
-    def __init__(self, context: CrawlContext, resolver: Resolver, network: Network) -> None:
+    def __init__(
+        self, context: CrawlContext, resolver: Resolver, network: Network, notifiers: Notifiers
+    ) -> None:
         super().__init__(context)
         self._composer = Composer(context)
-        self._courier = Courier(resolver, network, context.workers, context.clock)
+        self._courier = Courier(resolver, network, context.workers, context.clock, notifiers)
         self._limiter = trio.CapacityLimiter(DELIVERIES_AT_ONCE)
         self._tasks: dict[str, RuleTask] = {}
         self._changed = trio.Event()

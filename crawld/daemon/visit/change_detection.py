@@ -31,11 +31,13 @@ import trio
 from crawld.core.content.analysis import (
     MAX_TEXT_BYTES,
     Analysis,
+    Measure,
     analyse,
     difference_of,
     read_blocks,
 )
 from crawld.core.content.blocks import Blocks
+from crawld.core.content.difference import difference as rsync_difference
 from crawld.core.content.documents import PDF
 from crawld.core.content.fingerprint import cleaned_digest
 from crawld.core.content.media import sniff
@@ -115,6 +117,7 @@ class BodyComparison:
         rules: new noise rules of the page; None: unchanged.
         template: new noise rules of its host; None: unchanged.
         pdf: the text that was compared instead of a PDF.
+        why: why a plug-in says that it is the same, or not; empty: none says.
     """
 
     digest: bytes
@@ -125,10 +128,20 @@ class BodyComparison:
     rules: bytes | None = None
     template: bytes | None = None
     pdf: PdfText | None = None
+    why: str = ""
+
+    def decided(self, *, changed: bool, why: str) -> BodyComparison:
+        """Return the comparison as a plug-in decides it."""
+        # The content counts as equal, or not: what crawld measured says nothing of that.
+        return replace(
+            self, same=not changed, why=why, difference=self.difference if changed else 0.0
+        )
 
     @property
     def why_same(self) -> str:
         """A short reason why a body with another digest is no change."""
+        if self.why:
+            return self.why
         if self.difference is None:
             return ""
         if not self.difference:
@@ -148,6 +161,7 @@ class ComparisonBasis:
         expected: whether a hint made the visit, or a replica answered it: no evidence of noise.
         reported: whether a source reports the changes of the page.
         certain: whether a wiki reported the change: whatever differs is one.
+        measure: measures the difference of two texts.
     """
 
     held: StoredCopy
@@ -160,6 +174,7 @@ class ComparisonBasis:
     reported: bool = False
     certain: bool = False
     max_links: int = 10_000
+    measure: Measure = rsync_difference
 
     @property
     def known(self) -> VolatileRules:
@@ -181,6 +196,7 @@ class ComparisonBasis:
             ),
             page_id=self.page_id,
             threshold=self.threshold,
+            measure=self.measure,
         )
 
 
@@ -190,9 +206,16 @@ def compare(body: bytes, content_type: str | None, basis: ComparisonBasis) -> Bo
     Args:
         body: a body that differs from the one held.
     """
-    known = basis.known
+    known, measure = basis.known, basis.measure
     old = read_blocks(*basis.held)
-    analysis = analyse(body, content_type, previous=old, volatile=known, max_links=basis.max_links)
+    analysis = analyse(
+        body,
+        content_type,
+        previous=old,
+        volatile=known,
+        max_links=basis.max_links,
+        measure=measure,
+    )
     difference, cleaned_as = analysis.difference or 0.0, analysis.cleaned_digest
     after = basis
     # A page below the threshold is compared with the same copy at every visit, so that it would
@@ -205,13 +228,13 @@ def compare(body: bytes, content_type: str | None, basis: ComparisonBasis) -> Bo
         after = basis.after(old, analysis.blocks)
     if basis.pair:
         known = after.known
-        difference = difference_of(old, analysis.blocks, known)
+        difference = difference_of(old, analysis.blocks, known, measure)
         cleaned_as = cleaned_digest(cleaned(analysis.blocks, known))
     # Paragraphs that only swapped places have rsync difference 0: the digests decide.
     equal = not difference and cleaned_as == cleaned_digest(cleaned(old, known))
     if equal and basis.certain and old.texts != analysis.blocks.texts:
         # A rule may have come from an edit: the wiki knows better.
-        equal, difference = False, difference_of(old, analysis.blocks, NO_RULES)
+        equal, difference = False, difference_of(old, analysis.blocks, NO_RULES, measure)
     return BodyComparison(
         digest=analysis.digest,
         same=equal or 0.0 < difference < basis.threshold,
@@ -340,7 +363,7 @@ class ChangeDetector:
         body_digest: bytes,
         mode: RequestMode,
     ) -> BodyComparison:
-        copy = await self._held_copy(page, readable)
+        copy = await self.held_copy(page, len(readable.body))
         if copy is None:
             return BodyComparison(body_digest)
         basis = ComparisonBasis(
@@ -354,6 +377,7 @@ class ChangeDetector:
             reported=mode.reported,
             certain=mode.certain,
             max_links=site.max_links_per_page,
+            measure=site.measure,
         )
         body, content_type = readable.body, readable.content_type
         return await self._analyser.read(
@@ -415,10 +439,9 @@ class ChangeDetector:
             weight=weight,
         )
 
-    async def _held_copy(self, page: PageRecord, readable: ReadableBody) -> StoredCopy | None:
+    async def held_copy(self, page: PageRecord, body_bytes: int) -> StoredCopy | None:
         """Return the copy to compare a body with; None if there is none or no memory for it."""
         held_bytes = self._database.look_up(version.body_bytes, page.version_id or 0)
-        body_bytes = len(readable.body)
         large = max(held_bytes, body_bytes) > FREE_BYTES
         if large and not await self._analyser.memory.reserve(held_bytes, body_bytes):
             hint = "raise [daemon] max_memory; until then it counts as changed"

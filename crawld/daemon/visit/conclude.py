@@ -20,7 +20,7 @@ from crawld.core.outcome import (
 )
 from crawld.core.page import Failure, Grace, Outcome, PageState, next_state
 from crawld.core.politeness import parse_http_date, parse_retry_after
-from crawld.core.url import canonicalize, split_url
+from crawld.core.url import canonicalize, resolve, split_url
 from crawld.daemon.analyser import Analyser
 from crawld.daemon.frontier.admission import Admission, Admitted, Referrer
 from crawld.daemon.frontier.site import ActiveSite
@@ -33,12 +33,15 @@ from crawld.daemon.visit.content import (
     read_content,
     unread_content,
 )
+from crawld.daemon.visit.response_hooks import ResponseHooks
 from crawld.daemon.visit.validators import UNCONDITIONAL, RequestMode
 from crawld.errors import InvalidUrlError
 from crawld.net.exchange import FetchFailure, FetchResponse
+from crawld.plugin_host.response_stage import NO_VERDICT, JoinedVerdict
 from crawld.store.frontier.page import PageRecord
 from crawld.store.frontier.refusal import Refusal
 from crawld.store.versions.body import EncodedBody, digest, encode
+from crawld.store.versions.version_tag import VersionTag
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,6 +62,7 @@ class Visit:
         variant: whether the copy held has another form, so that this one is no change.
         vanishing: whether the host loses too many pages at once, so that this one is not
             retired; None if that was not checked.
+        tags: what plug-ins keep with the copy.
     """
 
     page: PageRecord
@@ -77,6 +81,7 @@ class Visit:
     vanishing: bool | None = None
     profile: str | None = None
     variant: bool = False
+    tags: tuple[VersionTag, ...] = ()
 
     @property
     def has_more(self) -> bool:
@@ -194,7 +199,12 @@ async def begin_visit(
 
 
 async def conclude(
-    visit: Visit, site: ActiveSite, *, admission: Admission, analyser: Analyser
+    visit: Visit,
+    site: ActiveSite,
+    *,
+    admission: Admission,
+    analyser: Analyser,
+    hooks: ResponseHooks | None = None,
 ) -> Visit:
     """Return the visit with what the target or the content of its page means.
 
@@ -202,6 +212,7 @@ async def conclude(
         visit: a visit that `has_more`, as begun.
         admission: decides which URLs of the page become pages.
         analyser: reads the body.
+        hooks: plug-ins that say what a page means; None: there are none.
     """
     page, response, comparison, now = visit.page, visit.fetched, visit.comparison, visit.at
     if visit.judgement.outcome is Outcome.MOVED:
@@ -219,21 +230,53 @@ async def conclude(
         found = await admission.admit(site, [content.shows_url], source, now)
         judgement = Judgement(Outcome.MOVED, detail=content.shows_url)
         return replace(visit, judgement=judgement, admitted=found, digest=None)
+    verdict = NO_VERDICT
+    if hooks is not None and visit.readable:
+        verdict = await hooks.ask(page, site, response, comparison, content)
+        content = _with_links(content, page, verdict)
     # Noise may name new pages too, such as a box of the latest articles.
     found = await _admit_links(page, site, content, admission, now)
-    if content.noarchive:
-        judgement = Judgement(Outcome.BLOCKED, Failure.ROBOTS, "noarchive")
-        return replace(visit, judgement=judgement, content=content, admitted=found, digest=None)
+    if (forbidden := _forbidden(content, verdict)) is not None:
+        return replace(visit, judgement=forbidden, content=content, admitted=found, digest=None)
+    if comparison is not None and verdict.changed is not None:
+        comparison = comparison.decided(changed=verdict.changed, why=verdict.why)
+        visit = replace(visit, comparison=comparison)
     if comparison is not None and comparison.same:
         judgement = Judgement(Outcome.UNCHANGED, detail=comparison.why_same)
         return replace(visit, judgement=judgement, content=content, admitted=found)
+    tags = tuple(VersionTag(*tag) for tag in verdict.tags)
+    changed = replace(visit, content=content, admitted=found, tags=tags)
+    return await _with_copy(changed, site, content, admission, analyser)
+
+
+async def _with_copy(
+    visit: Visit, site: ActiveSite, content: PageContent, admission: Admission, analyser: Analyser
+) -> Visit:
+    """Return the visit of a changed page with the copy to store, and what it needs to be shown."""
+    page, response, comparison = visit.page, visit.fetched, visit.comparison
     body = await encoded(page, response, visit.digest, analyser)
     if comparison is not None and comparison.pdf is not None:
         body = replace(body, text=encode(comparison.pdf.text.encode()))
     needs = None
     if site.config.requisites and visit.readable:
-        needs = await admit_needed(page, site, response, content, admission, analyser, now)
-    return replace(visit, content=content, admitted=found, needs=needs, body=body)
+        needs = await admit_needed(page, site, response, content, admission, analyser, visit.at)
+    return replace(visit, needs=needs, body=body)
+
+
+def _forbidden(content: PageContent, verdict: JoinedVerdict) -> Judgement | None:
+    """Return the judgement of a page that must not be stored; None: it may."""
+    if content.noarchive:
+        return Judgement(Outcome.BLOCKED, Failure.ROBOTS, "noarchive")
+    if verdict.veto:
+        return Judgement(Outcome.BLOCKED, Failure.PLUGIN, verdict.veto)
+    return None
+
+
+def _with_links(content: PageContent, page: PageRecord, verdict: JoinedVerdict) -> PageContent:
+    """Return the content with the links that plug-ins put in place of its own."""
+    if verdict.links is None:
+        return content
+    return replace(content, urls=resolve(content.base or page.url, verdict.links))
 
 
 def _is_in_scope(page: PageRecord, site: ActiveSite, url: str) -> bool:

@@ -12,9 +12,8 @@ from crawld.core.change.prior import Gamma
 from crawld.core.page import Outcome, PageState
 from crawld.core.revisit.policies import VisitObservation
 from crawld.daemon.visit.conclude import Visit
-from crawld.daemon.visit.content import PageContent
 from crawld.daemon.visit.validators import NO_EVIDENCE, ValidatorEvidence
-from crawld.net.exchange import FetchFailure, FetchResponse
+from crawld.net.exchange import FetchResponse
 from crawld.store.changes.hint_answer import HintJudgement
 from crawld.store.changes.volatile import Template
 from crawld.store.frontier.frontier import Caps
@@ -165,7 +164,7 @@ def record_of(
         vanishing=visit.vanishing,
         failure=judgement.failure,
         detail=judgement.detail or None,
-        response=_stored_answer(response, content, visit.profile),
+        response=_stored_answer(visit),
         address=response.address,
         duration_s=fetched.duration_s if fetched else None,
         wire_bytes=fetched.wire_bytes if fetched else 0,
@@ -231,9 +230,8 @@ def _remodelled(
     return _model_after(since, at, changed, changed_at).to_bytes()
 
 
-def _stored_answer(
-    response: FetchResponse | FetchFailure, content: PageContent | None, profile: str | None
-) -> StoredResponse | None:
+def _stored_answer(visit: Visit) -> StoredResponse | None:
+    response, content = visit.response, visit.content
     if response.status is None:
         return None
     return StoredResponse(
@@ -244,5 +242,6 @@ def _stored_answer(
         content_type=content.content_type if content else None,
         charset=content.charset if content else None,
         truncated=isinstance(response, FetchResponse) and response.cut,
-        profile=profile,
+        profile=visit.profile,
+        tags=visit.tags,
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
 import apsw
@@ -187,6 +188,16 @@ def id_of(connection: apsw.Connection, url: str) -> int | None:
     found: int | None = connection.execute(_ID_OF, (host, *url_keys(url), url)).get
     if found is None and (current := page_name.current_url(connection, url)) is not None:
         found = connection.execute(_ID_OF, (host, *url_keys(current), current)).get
+    return found
+
+
+def ids_by_url(connection: apsw.Connection, page_ids: Sequence[int]) -> dict[str, int]:
+    """Return the URLs of some pages, in their order, with their page_ids."""
+    found = {}
+    for page_id in page_ids:
+        url = connection.execute("SELECT url FROM page WHERE page_id = ?", (page_id,)).get
+        if url is not None:
+            found[str(url)] = page_id
     return found
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from crawld.store.versions.version_tag import VersionTag
+
 
 @dataclass(frozen=True, slots=True)
 class StoredResponse:
@@ -19,6 +21,7 @@ class StoredResponse:
         truncated: whether the body was cut at the limits of its site.
         profile: name of the request profile that brought it in the wanted form; None: no profile,
             or another form.
+        tags: what plug-ins keep with a new copy; empty when it is read.
     """
 
     status: int
@@ -29,3 +32,4 @@ class StoredResponse:
     charset: str | None = None
     truncated: bool = False
     profile: str | None = None
+    tags: tuple[VersionTag, ...] = ()

@@ -15,7 +15,7 @@ from crawld.core.content.media import media_type
 from crawld.core.content.quarantine import UNANALYSED
 from crawld.errors import CorruptDatabaseError
 from crawld.store.frontier.quarantine import COPY_TYPE
-from crawld.store.versions import body, document_text
+from crawld.store.versions import body, document_text, version_tag
 from crawld.store.versions.response import StoredResponse
 
 
@@ -67,7 +67,10 @@ def insert(
         " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (page_id, visited_at, body_id, *line, *content, response.profile),
     )
-    return connection.last_insert_rowid()
+    version_id = connection.last_insert_rowid()
+    if response.tags:
+        version_tag.put(connection, version_id, response.tags)
+    return version_id
 
 
 def get(connection: apsw.Connection, version_id: int) -> VersionRow | None:

@@ -155,6 +155,34 @@ class QuarantineReleaseForm(Form):
     url: str
 
 
+class HookStatus(BaseModel):
+    """Calls of one hook of a plug-in since the start, and their time."""
+
+    hook: str
+    calls: int
+    failures: int
+    total_s: float
+    longest_s: float
+
+
+class PluginStatus(BaseModel):
+    """One plug-in in use.
+
+    `disabled`: why it is not called any more, empty if it is. `overruled` counts decisions about
+    pages that an earlier plug-in made differently. `grown_bytes` is about how much its calls made
+    the process grow.
+    """
+
+    name: str
+    origin: str
+    disabled: str
+    failures: int
+    last_failure: str
+    overruled: int
+    grown_bytes: int
+    hooks: list[HookStatus]
+
+
 class Status(BaseModel):
     """The daemon at a glance.
 
@@ -192,6 +220,7 @@ class Status(BaseModel):
     notify_troubles: dict[str, str] = {}
     quarantined: int = 0
     quarantined_pages: list[QuarantinedPage] = []
+    plugins: list[PluginStatus] = []
 
 
 class SiteStatus(BaseModel):
@@ -292,7 +321,11 @@ class VisitStatus(BaseModel):
 
 
 class VersionStatus(BaseModel):
-    """One stored copy; `truncated`: only the start of a page that is larger than the limits."""
+    """One stored copy.
+
+    `truncated`: only the start of a page that is larger than the limits. `tags`: what plug-ins keep
+    with it, by `PLUGIN.NAME`.
+    """
 
     version_id: int
     visited_at: float
@@ -301,6 +334,7 @@ class VersionStatus(BaseModel):
     size_bytes: int
     stored_bytes: int
     truncated: bool = False
+    tags: dict[str, str] = {}
 
 
 class ModelStatus(BaseModel):
