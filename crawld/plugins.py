@@ -50,11 +50,11 @@ __all__ = [
     "Estimator",
     "ExportedPage",
     "Exporter",
+    "KnownPage",
     "Message",
     "MessageEvent",
     "Notifier",
     "OrderedPolicy",
-    "PageFacts",
     "PageModel",
     "PageRequest",
     "Policy",
@@ -81,7 +81,7 @@ hookimpl = pluggy.HookimplMarker(NAME)
 
 
 @dataclass(frozen=True, slots=True)
-class PageFacts:
+class KnownPage:
     """A page before a visit.
 
     Attributes:
@@ -163,7 +163,7 @@ class Reading:
         read_text: returns the visible text.
     """
 
-    page: PageFacts
+    page: KnownPage
     body: bytes = field(repr=False)
     content_type: str = "text/html"
     charset: str | None = "utf-8"
@@ -309,7 +309,7 @@ def configure(options: Mapping[str, object]) -> None:
 
 @hookspec
 def prepare_request(
-    page: PageFacts, request: PageRequest
+    page: KnownPage, request: PageRequest
 ) -> PageRequest | Sequence[PageRequest] | None:
     """Change a request before it is sent.
 

@@ -12,6 +12,7 @@ from typing import Annotated
 import typer
 
 from crawld.bench.run import ALL, BENCHMARKS
+from crawld.cli import plugin_commands
 from crawld.cli.formats import ExportFormat, ImportFormat
 from crawld.cli.imports import uncollected
 from crawld.cli.light_commands import LightCommand, LightGroup
@@ -491,58 +492,7 @@ def lab(context: typer.Context) -> None:
     lab_app(context.args, prog_name="crawld lab")
 
 
-plugins_app = typer.Typer(
-    cls=LightGroup,
-    no_args_is_help=True,
-    rich_markup_mode=None,
-    help="List, check and make plug-ins.",
-)
-app.add_typer(plugins_app, name="plugins")
-
-PluginsConfig = Annotated[
-    Path | None,
-    typer.Option("--config", "-c", metavar="FILE", help="Config.", show_default=False),
-]
-
-
-@plugins_app.command("list", cls=LightCommand)
-@with_exit_code
-def plugins_list(config: PluginsConfig = None, *, json_out: Json = False) -> int:
-    """List plug-ins that are installed or in plugins_dir, and the parts of crawld itself."""
-    from crawld.cli.plugins import list_all
-
-    return list_all(config, as_json=json_out)
-
-
-@plugins_app.command("check", cls=LightCommand)
-@with_exit_code
-def plugins_check(
-    file: Annotated[
-        Path | None,
-        typer.Argument(metavar="[FILE.py]", help="One plug-in; default: those of the config."),
-    ] = None,
-    config: PluginsConfig = None,
-    *,
-    json_out: Json = False,
-) -> int:
-    """Load plug-ins, call their hooks with examples; print what is wrong, and the times."""
-    from crawld.cli.plugins import check
-
-    return check(file, config, as_json=json_out)
-
-
-@plugins_app.command("new", cls=LightCommand)
-@with_exit_code
-def plugins_new(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="Name: small letters, digits, _.")],
-    directory: Annotated[
-        Path, typer.Option("--dir", metavar="DIR", help="Directory; made if it is missing.")
-    ] = Path("plugins"),
-) -> int:
-    """Write a working plug-in to change, with a test."""
-    from crawld.cli.plugins import new
-
-    return new(name, directory)
+app.add_typer(plugin_commands.app, name="plugins")
 
 
 @app.command(cls=LightCommand)

@@ -15,7 +15,7 @@ from crawld.plugin_host.builtin import BUILT_IN
 from crawld.plugin_host.in_use import use_plugins
 from crawld.plugin_host.loading import find_plugins
 from crawld.plugin_host.skeleton import write_skeleton
-from crawld.plugin_host.trial import TrialResult, try_file, try_named
+from crawld.plugin_host.trial import PluginTrial, try_file, try_named
 
 
 def list_all(path: Path | None, *, as_json: bool) -> int:
@@ -79,7 +79,7 @@ def check(file: Path | None, path: Path | None, *, as_json: bool) -> int:
     return EXIT_OPERATOR if any(each.problems for each in results) else EXIT_OK
 
 
-def _print_result(result: TrialResult) -> None:
+def _print_result(result: PluginTrial) -> None:
     state = plural(len(result.problems), "problem") if result.problems else "ok"
     print(printable(f"{result.name}: {state}  ({result.origin})"))
     for problem in result.problems:

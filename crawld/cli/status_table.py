@@ -21,8 +21,9 @@ from crawld.core.words import (
 
 if TYPE_CHECKING:
     from crawld.daemon.api.schemas import status as models
+    from crawld.daemon.api.schemas.plugin import PluginStatus
     from crawld.daemon.api.schemas.slots import RateLimitStatus
-    from crawld.daemon.api.schemas.status import AuditedFreshness, FreshnessStatus, PluginStatus
+    from crawld.daemon.api.schemas.status import AuditedFreshness, FreshnessStatus
 
 
 def status_table(status: models.Status) -> RenderableType:

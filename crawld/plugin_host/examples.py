@@ -15,9 +15,9 @@ from crawld.core.content.analysis import analyse, read_blocks
 from crawld.core.url import resolve
 from crawld.plugins import (
     ExportedPage,
+    KnownPage,
     Message,
     MessageEvent,
-    PageFacts,
     PreviousCopy,
     Reading,
 )
@@ -35,9 +35,9 @@ of them until spring. A mild October moves both by ten days.</p>
 PREVIOUS_HTML: Final = HTML.replace("4711", "4096").replace("ten days", "a week")
 
 
-def page_facts(url: str = URL, *, site: str = "docs", visits: int = 3) -> PageFacts:
+def page_facts(url: str = URL, *, site: str = "docs", visits: int = 3) -> KnownPage:
     """Return a page that was visited some times."""
-    return PageFacts(
+    return KnownPage(
         url=url,
         site=site,
         host="www.example.org",

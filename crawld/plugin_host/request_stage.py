@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from crawld.plugin_host.plugin import FAILED, Hook
-from crawld.plugins import PageFacts, PageRequest
+from crawld.plugins import KnownPage, PageRequest
 
 MAX_HEADERS: Final = 20
 MAX_VALUE: Final = 1_000
@@ -41,7 +41,7 @@ REFUSED_STATUS: Final = frozenset({400, 401, 403, 406, 415})
 MAX_HOSTS: Final = 10_000
 """Hosts of which the variant in use is remembered."""
 
-MayAsk = Callable[[PageFacts, str], str | None]
+MayAsk = Callable[[KnownPage, str], str | None]
 """Returns why another URL may not be asked for in place of a page's own; None: it may."""
 
 
@@ -79,7 +79,7 @@ class RequestStage:
         self._choices = {hook.plugin.name: VariantChoice() for hook in hooks}
         self._varied: dict[str, VariantChoice] = {}
 
-    def shape(self, page: PageFacts) -> PageRequest | None:
+    def shape(self, page: KnownPage) -> PageRequest | None:
         """Return the request for a page as the plug-ins want it; None: as usual."""
         first = request = PageRequest(page.url)
         for hook in self._hooks:
@@ -97,7 +97,7 @@ class RequestStage:
             choice.judge(host, status)
 
     def _accepted(
-        self, hook: Hook, page: PageFacts, before: PageRequest, answer: object
+        self, hook: Hook, page: KnownPage, before: PageRequest, answer: object
     ) -> PageRequest:
         variants = answer if isinstance(answer, list | tuple) else (answer,)
         if not 0 < len(variants) <= MAX_VARIANTS:
@@ -118,7 +118,7 @@ class RequestStage:
         return choice.choose(page.host, variants)
 
     def _fault_of_url(
-        self, page: PageFacts, request: PageRequest, before: PageRequest
+        self, page: KnownPage, request: PageRequest, before: PageRequest
     ) -> str | None:
         if request.url == before.url:
             return None

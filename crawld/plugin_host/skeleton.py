@@ -25,7 +25,7 @@ Every hook and value: crawld/plugins.py; the guide: docs/plugins.md.
 
 from collections.abc import Mapping
 
-from crawld.plugins import PageFacts, PageRequest, Reading, Verdict, hookimpl
+from crawld.plugins import KnownPage, PageRequest, Reading, Verdict, hookimpl
 
 CRAWLD_API = {api}
 
@@ -43,7 +43,7 @@ def configure(options: Mapping[str, object]) -> None:
 
 
 @hookimpl
-def prepare_request(page: PageFacts, request: PageRequest) -> PageRequest | None:
+def prepare_request(page: KnownPage, request: PageRequest) -> PageRequest | None:
     """Request stage: ask for English pages."""
     return request.with_header("Accept-Language", "en")
 

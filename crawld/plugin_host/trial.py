@@ -25,7 +25,7 @@ from crawld.plugin_host.queue_stage import queue_stage
 from crawld.plugin_host.request_stage import RequestStage
 from crawld.plugin_host.response_stage import ResponseStage
 from crawld.plugin_host.supplied import Supplied, supplied_by
-from crawld.plugins import PageFacts, Policy, Reading, VisitObservation
+from crawld.plugins import KnownPage, Policy, Reading, VisitObservation
 
 SLOW_ON_LOOP_S: Final = 0.002
 """Time of a hook on the event loop that is worth a warning."""
@@ -36,7 +36,7 @@ _DAY_S: Final = 86_400.0
 
 
 @dataclass(slots=True)
-class TrialResult:
+class PluginTrial:
     """What a trial of a plug-in found.
 
     Attributes:
@@ -70,7 +70,7 @@ def found_at(file: Path) -> FoundPlugin:
     return of_file(file.stem, inner)
 
 
-def try_file(file: Path, options: dict[str, object] | None = None) -> TrialResult:
+def try_file(file: Path, options: dict[str, object] | None = None) -> PluginTrial:
     """Try the plug-in of a file, with its options.
 
     Raises:
@@ -79,18 +79,18 @@ def try_file(file: Path, options: dict[str, object] | None = None) -> TrialResul
     return try_plugin(found_at(file), PluginConfig(name=file.stem, options=options or {}))
 
 
-def try_named(config: PluginConfig, directory: Path | None) -> TrialResult:
+def try_named(config: PluginConfig, directory: Path | None) -> PluginTrial:
     """Try a plug-in that a config names."""
     found = find_plugins(directory).get(config.name)
     if found is None:
         why = "it is neither in plugins_dir nor installed"
-        return TrialResult(config.name, "", problems=[why])
+        return PluginTrial(config.name, "", problems=[why])
     return try_plugin(found, config)
 
 
-def try_plugin(found: FoundPlugin, config: PluginConfig) -> TrialResult:
+def try_plugin(found: FoundPlugin, config: PluginConfig) -> PluginTrial:
     """Load a plug-in and call its hooks; on the main thread a hook that hangs is ended."""
-    result = TrialResult(found.name, found.origin)
+    result = PluginTrial(found.name, found.origin)
     host = PluginHost()
     try:
         for name, part in BUILT_IN.items():
@@ -162,7 +162,7 @@ def _request_calls(host: PluginHost) -> Iterator[Callable[[], object]]:
         yield lambda page=page: stage.shape(page)  # type: ignore[misc]
 
 
-def _may_ask(page: PageFacts, url: str) -> str | None:
+def _may_ask(page: KnownPage, url: str) -> str | None:
     return None if url.startswith("https://www.example.org/") else "it is on another origin"
 
 

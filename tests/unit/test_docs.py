@@ -59,7 +59,9 @@ def commands(text):
 
 def resolve(program, words):
     """Return the click command that the first words name, and the other words."""
-    module = import_module(PROGRAMS[program])
+    if (program, *words[:1]) == ("crawld", "lab") and len(words) > 1 and words[1][:1].isalpha():
+        program, words = "lab", words[1:]
+    module = import_module({**PROGRAMS, "lab": "crawld.cli.lab"}[program])
     app = next(value for value in vars(module).values() if isinstance(value, typer.Typer))
     command = typer.main.get_command(app)
     while hasattr(command, "commands") and words and not words[0].startswith("-"):

@@ -13,6 +13,7 @@ import trio
 from crawld.core.page import PageState
 from crawld.daemon.api.audit import freshness_statuses
 from crawld.daemon.api.schemas import status as schemas
+from crawld.daemon.api.schemas.plugin import HookStatus, PluginStatus
 from crawld.daemon.api.schemas.slots import RateLimitStatus, Slots
 from crawld.daemon.daemon import Daemon
 from crawld.plugin_host.plugin import Plugin
@@ -96,8 +97,8 @@ async def status_of(daemon: Daemon) -> schemas.Status:
     )
 
 
-def _plugin(plugin: Plugin) -> schemas.PluginStatus:
-    return schemas.PluginStatus(
+def _plugin(plugin: Plugin) -> PluginStatus:
+    return PluginStatus(
         name=plugin.name,
         origin=plugin.origin,
         disabled=plugin.disabled,
@@ -106,7 +107,7 @@ def _plugin(plugin: Plugin) -> schemas.PluginStatus:
         overruled=plugin.overruled,
         grown_bytes=plugin.grown_bytes,
         hooks=[
-            schemas.HookStatus(**asdict(hook.figures))
+            HookStatus(**asdict(hook.figures))
             for hook in plugin.hooks.values()
             if hook.calls or hook.failures
         ],

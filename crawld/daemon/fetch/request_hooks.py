@@ -19,7 +19,7 @@ from crawld.errors import InvalidUrlError
 from crawld.net.exchange import FetchFailure, FetchRequest, FetchResponse
 from crawld.plugin_host.plugin import Hook
 from crawld.plugin_host.request_stage import RequestStage
-from crawld.plugins import PageFacts, PageRequest
+from crawld.plugins import KnownPage, PageRequest
 from crawld.store.engine.database import Database
 from crawld.store.frontier import tombstone
 
@@ -51,7 +51,7 @@ class RequestHooks:
         self._database = database
         self._clock = clock
 
-    def shape(self, page: PageFacts) -> PageRequest | None:
+    def shape(self, page: KnownPage) -> PageRequest | None:
         """Return the request for a page as plug-ins want it; None: as usual."""
         return self._stage.shape(page)
 
@@ -70,7 +70,7 @@ class RequestHooks:
         """Learn which variant of a request a host refuses."""
         self._stage.judge(shape, host, response.status)
 
-    def _why_not(self, page: PageFacts, url: str) -> str | None:
+    def _why_not(self, page: KnownPage, url: str) -> str | None:
         """Return why another URL may not be asked for in place of that of a page; None: it may."""
         try:
             canonical = canonicalize(url, page.url)

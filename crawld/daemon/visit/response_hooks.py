@@ -27,7 +27,7 @@ from crawld.plugin_host.response_stage import (
     ResponseStage,
     Tags,
 )
-from crawld.plugins import PageFacts, PreviousCopy, Reading
+from crawld.plugins import KnownPage, PreviousCopy, Reading
 from crawld.store.engine.database import Database
 from crawld.store.frontier.page import PageRecord
 from crawld.store.versions import version_tag
@@ -42,9 +42,9 @@ THREADS: Final = 2
 """Calls of plug-ins on threads at once, abandoned ones included."""
 
 
-def facts_of(page: PageRecord, site: ActiveSite) -> PageFacts:
+def facts_of(page: PageRecord, site: ActiveSite) -> KnownPage:
     """Return what plug-ins see of a page."""
-    return PageFacts(
+    return KnownPage(
         page.url,
         site.name,
         page.host,

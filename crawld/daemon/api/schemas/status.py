@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from crawld.core.page import Outcome, PageState
 from crawld.daemon.api.schemas.page_profiles import SectionProfile
+from crawld.daemon.api.schemas.plugin import PluginStatus
 from crawld.daemon.api.schemas.replica_outlook import ReplicaOutlook
 from crawld.daemon.api.schemas.slots import RateLimitStatus, Slots
 from crawld.daemon.api.schemas.url_pattern import UrlPatternStatus
@@ -153,34 +154,6 @@ class QuarantineReleaseForm(Form):
     """Analyse a page or document in quarantine again."""
 
     url: str
-
-
-class HookStatus(BaseModel):
-    """Calls of one hook of a plug-in since the start, and their time."""
-
-    hook: str
-    calls: int
-    failures: int
-    total_s: float
-    longest_s: float
-
-
-class PluginStatus(BaseModel):
-    """One plug-in in use.
-
-    `disabled`: why it is not called any more, empty if it is. `overruled` counts decisions about
-    pages that an earlier plug-in made differently. `grown_bytes` is about how much its calls made
-    the process grow.
-    """
-
-    name: str
-    origin: str
-    disabled: str
-    failures: int
-    last_failure: str
-    overruled: int
-    grown_bytes: int
-    hooks: list[HookStatus]
 
 
 class Status(BaseModel):
