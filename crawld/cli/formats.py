@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from typing import Any, Final
+
+import typer
 
 
 class ExportFormat(StrEnum):
@@ -15,6 +18,14 @@ class ExportFormat(StrEnum):
     JSONL = "jsonl"
     CSV = "csv"
     DUMP = "dump"
+
+
+EXPORT_FORM: Final[Any] = typer.Argument(
+    metavar=f"{'|'.join(ExportFormat)}|PLUGIN:NAME",
+    help="Format.",
+    autocompletion=lambda: list(ExportFormat),
+)
+"""The argument of `crawld export`."""
 
 
 class ImportFormat(StrEnum):

@@ -13,7 +13,7 @@ import typer
 
 from crawld.bench.run import ALL, BENCHMARKS
 from crawld.cli import plugin_commands
-from crawld.cli.formats import ExportFormat, ImportFormat
+from crawld.cli.formats import EXPORT_FORM, ImportFormat
 from crawld.cli.imports import uncollected
 from crawld.cli.light_commands import LightCommand, LightGroup
 from crawld.cli.output import exit_beneath_threads, missing_extra, with_exit_code
@@ -350,14 +350,7 @@ def index(
 @app.command(cls=LightCommand)
 @with_exit_code
 def export(
-    form: Annotated[
-        str,
-        typer.Argument(
-            metavar=f"{'|'.join(ExportFormat)}|PLUGIN:NAME",
-            help="Format.",
-            autocompletion=lambda: list(ExportFormat),
-        ),
-    ],
+    form: Annotated[str, EXPORT_FORM],
     *,
     out: Annotated[
         Path, typer.Option("--out", metavar="PATH", help="Target; static updates a directory.")

@@ -30,6 +30,9 @@ _PRICE_STEPS = 60
 _PRICE_TOLERANCE = 1e-8
 """Relative error of the bandwidth at which the search for the price ends."""
 
+_PRICE_RANGE = 200.0
+"""How far below the highest price it is searched, as a logarithm: there no frequency grows more."""
+
 _NO_VISIT = 1e-9
 """Visits relative to the bandwidth that count as none."""
 
@@ -106,8 +109,11 @@ def _bracket(at: Callable[[float], Floats], bandwidth: float, high: float) -> tu
         """Return the logarithm of the visits relative to the bandwidth: nearly linear in ln μ."""
         return math.log(max(float(at(log_price).sum()) / bandwidth, _NO_VISIT))
 
+    least = high - _PRICE_RANGE
     low, under = high - 1.0, math.log(_NO_VISIT)
     while (over := excess(low)) < 0:
+        if low <= least:  # no page has a use for so many visits
+            return low, low
         high, under = low, over
         low -= 4.0
     halves = True

@@ -16,7 +16,6 @@ from crawld.core.revisit.policies_greedy import GreedyPolicy
 from crawld.core.revisit.policies_index import IndexPolicy
 from crawld.core.revisit.registry import FACTORIES
 from crawld.daemon.frontier.revisit_queue import VisitedPages
-from crawld.plugin_host.guarded_policy import GuardedPolicy
 from crawld.plugins import PolicyFactory
 
 _EMPTY: Final[Policy] = UniformPolicy()
@@ -55,7 +54,7 @@ class OrderedPages:
     @property
     def uses_models(self) -> bool:
         """Whether the policy reads the change model of a page after each visit."""
-        return self._policy_of == "index" or isinstance(self._policy, GuardedPolicy)
+        return self._policy_of == "index" or ":" in self._policy_of
 
     @property
     def policy(self) -> Policy:

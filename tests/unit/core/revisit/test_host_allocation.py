@@ -3,6 +3,8 @@
 import numpy as np
 import pytest
 
+from crawld.core.change.model import PageModel
+from crawld.core.change.record import records_of
 from crawld.core.change.refit import fit_renewals, from_histories
 from crawld.core.change.renewal import BINS, EDGES_S, Renewal
 from crawld.core.revisit.allocation import kkt_residual
@@ -208,3 +210,13 @@ def test_a_kept_price_gives_the_frequencies_of_the_whole_allocation(follows):
     least = least_frequency(weights, found.spent[0] / 25, np.inf)
     again = frequency_at_price(records, found.price[0], weights, least, follows=follows)
     assert again == pytest.approx(found.frequency, rel=1e-4)
+
+
+def test_turns_that_no_page_has_a_use_for_are_shared_all_the_same():
+    # Two new pages of a host that allows a hundred visits a second.
+    models = [PageModel() for _ in range(2)]
+    records = records_of(model.to_bytes() for model in models)
+    pages = AllocationPages.of_models(
+        np.arange(2), records, np.ones(2), host=1, site=1, follows=True
+    )
+    assert allocate_hosts(pages, {1: 0.01}).allocation.frequency == pytest.approx([50.0, 50.0])
