@@ -13,7 +13,8 @@ import typer
 
 from crawld.bench.run import ALL, BENCHMARKS
 from crawld.cli import plugin_commands
-from crawld.cli.formats import EXPORT_FORM, ImportFormat
+from crawld.cli.export_command import export
+from crawld.cli.formats import ImportFormat
 from crawld.cli.imports import uncollected
 from crawld.cli.light_commands import LightCommand, LightGroup
 from crawld.cli.output import exit_beneath_threads, missing_extra, with_exit_code
@@ -347,54 +348,7 @@ def index(
     return update_index(db, rebuild=rebuild)
 
 
-@app.command(cls=LightCommand)
-@with_exit_code
-def export(
-    form: Annotated[str, EXPORT_FORM],
-    *,
-    out: Annotated[
-        Path, typer.Option("--out", metavar="PATH", help="Target; static updates a directory.")
-    ],
-    db: Db = DEFAULT_DB,
-    since: Annotated[
-        str | None, typer.Option(metavar="TIME", help='Skip older records: "2 days ago".')
-    ] = None,
-    table: Annotated[
-        str | None,
-        typer.Option(help="jsonl, csv: only pages, visits, changes or versions, as one file."),
-    ] = None,
-    title: Annotated[str | None, typer.Option(help="zim, wacz: title of the file.")] = None,
-    description: Annotated[
-        str | None, typer.Option(help="zim: what it is about; default: from the site.")
-    ] = None,
-    language: Annotated[
-        str | None, typer.Option(metavar="CODE", help="zim: as en or eng; default: from the site.")
-    ] = None,
-    icon: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="zim: PNG or ICO; default: from the site.")
-    ] = None,
-    config: Annotated[
-        Path | None,
-        typer.Option("--config", "-c", metavar="FILE", help="PLUGIN:NAME: config that has it."),
-    ] = None,
-    json_out: Json = False,
-) -> int:
-    """Export the mirror for other programs, also while the daemon runs; works offline."""
-    from crawld.cli.export import export as write
-
-    return write(
-        form,
-        db,
-        out,
-        since=since,
-        table=table,
-        title=title,
-        description=description,
-        language=language,
-        icon=icon,
-        config=config,
-        as_json=json_out,
-    )
+app.command(cls=LightCommand)(export)
 
 
 @app.command("import", cls=LightCommand)
