@@ -13,6 +13,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import ArrayLike
 
+from crawld.core.revisit.due import Due
 from crawld.core.revisit.policies import Policy, UniformPolicy, VisitObservation
 from crawld.core.revisit.slots import FREE
 from crawld.plugin_host.plugin import FAILED, Hook
@@ -109,13 +110,11 @@ class GuardedPolicy(UniformPolicy):
         *,
         trust: float = 1.0,
         indirect: bool = False,
-        due_at: float | None = None,
-        missed_at: float | None = None,
+        due: Due | None = None,
     ) -> None:
         """Record a report that the page changed."""
         if page in self._slots:
-            more = {"trust": trust, "indirect": indirect, "due_at": due_at, "missed_at": missed_at}
-            self._tell("record_hint", page, at, **more)
+            self._tell("record_hint", page, at, trust=trust, indirect=indirect, due=due)
 
     def _take(self, page: object) -> bool:
         """Mark a page in flight; return False if it is not held, or in flight already."""

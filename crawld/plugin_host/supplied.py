@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any
 
 from crawld.config.values import is_part_name
@@ -83,7 +82,7 @@ def supplied_by(host: PluginHost) -> Supplied:
     own = differences["rsync"][1]
     return Supplied(
         policies={
-            name: factory if hook.plugin is host.built_in else partial(GuardedPolicy, hook, factory)
+            name: factory if hook.plugin is host.built_in else _guarded(hook, factory)
             for name, (hook, factory) in policies.items()
         },
         estimators={
@@ -97,6 +96,10 @@ def supplied_by(host: PluginHost) -> Supplied:
         exporters=_parts(host, "exporters"),
         notifiers=_parts(host, "notifiers"),
     )
+
+
+def _guarded(hook: Hook, factory: PolicyFactory) -> PolicyFactory:
+    return lambda: GuardedPolicy(hook, factory)
 
 
 def _parts(host: PluginHost, kind: str) -> dict[str, tuple[Hook, Any]]:
