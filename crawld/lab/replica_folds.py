@@ -23,6 +23,7 @@ from crawld.core.replica.features import FIVE, Feature
 from crawld.core.replica.hosts import Ids
 from crawld.core.replica.lac import DistinctVectors, Rules
 from crawld.core.replica.learning import distinct_vectors
+from crawld.core.replica.pareto import count_dominated
 from crawld.core.replica.vectors import Floats
 from crawld.lab.replicas import Trial
 
@@ -31,7 +32,7 @@ FOLDS: Final = 10
 FALSE_RATE_GRID: Final = (1e-4, 1e-3, 5e-3, 1e-2, 5e-2, 0.1, 0.5)
 RECALL_GRID: Final = (0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99)
 
-NEGATIVE_SHARES: Final = (1.0, 0.1, 0.01, 0.001)
+NEGATIVE_SHARES: Final = (1.0, 0.1, 0.03, 0.01, 0.003, 0.001)
 """Shares of the obvious negatives that NU is trained with."""
 
 
@@ -110,14 +111,16 @@ def precision_points(trial: Trial, scores: Floats | Ids) -> list[float]:
 
 def scarce_negatives(
     trial: Trial, seed: int, features: Sequence[Feature] = FIVE
-) -> dict[str, tuple[float, float, float]]:
+) -> dict[str, tuple[float, float, float, float]]:
     """Return what NU does with a share of the obvious negatives.
 
     Returns:
-        By share: obvious negatives, area under the curve, and share of the pairs that are not
-        replicas that NU leaves with the positive label they began with.
+        By share: obvious negatives, area under the curve of NU, that of PNU, and share of the pairs
+        that are not replicas that NU leaves with the positive label they began with.
     """
-    vectors, _, unlabelled, negatives = distinct_vectors(trial.sets, features)
+    vectors, certain, unlabelled, negatives = distinct_vectors(trial.sets, features)
+    first = run_em(TrainingVectors(vectors.vectors, certain, unlabelled, positive=True))
+    by_pu = first.rules.scores()
     random = np.random.default_rng([seed, 12])
     others = trial.judged & ~trial.truth
     at = vectors.number[: len(trial.truth)]
@@ -126,9 +129,12 @@ def scarce_negatives(
         kept = random.binomial(negatives, share)
         state = run_em(TrainingVectors(vectors.vectors, kept, unlabelled, positive=False))
         left: NDArray[np.bool_] = ~state.flipped[at]
+        by_nu = state.rules.scores()
+        both = count_dominated(by_pu, by_nu, (by_pu, by_nu, certain + unlabelled))
         found[f"{share:g}"] = (
             float(kept.sum()),
-            trial.auc(state.rules.scores()[at]),
+            trial.auc(by_nu[at]),
+            trial.auc(both[at]),
             float(left[others].mean()),
         )
     return found

@@ -75,7 +75,7 @@ def as_markdown(table: Table) -> str:
     lines += _rows("Precision", recalls, table["precision"])
     lines += _rows(
         "NU with a share of the obvious negatives",
-        ("negatives", "AUC", "others left positive"),
+        ("negatives", "NU", "PNU", "others left positive"),
         table["scarce"],
     )
     lines += ["", f"### Detection: mean of 1/rank, {table['draws']} draws", ""]

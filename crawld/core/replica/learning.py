@@ -33,6 +33,11 @@ NEGATIVES = 20_000
 LEAST_POSITIVES = 20
 """With fewer obvious positives no model is trained, and conservative rules decide."""
 
+LEAST_NEGATIVES = 5_000
+"""With fewer obvious negatives NU is not used, and the order of PNU is that of PU. NU turns pairs
+negative that resemble known negatives; with few of them most stay positive. On webs of 2,500 hosts
+the area of PNU was between .82 and .999 with 10 to 1,000 negatives, that of PU .986 to .999."""
+
 LEAST_CANDIDATES = 200
 """With fewer candidates no model is trained."""
 
@@ -68,7 +73,7 @@ class PairScores:
 
     Attributes:
         positive: score of the positive label by PU.
-        negative: the same by NU.
+        negative: the same by NU; by PU with few obvious negatives.
         dominates: number of reference pairs that it dominates.
         probability: that it is a replica, in [0, 1].
     """
@@ -173,10 +178,12 @@ def distinct_vectors(
 
 
 def train(sets: TrainingPairs, features: tuple[Feature, ...] = ALL) -> ReplicaModel:
-    """Train a model; equal pairs give equal models."""
+    """Train a model, by PU alone with few obvious negatives; equal pairs give equal models."""
     vectors, certain, unlabelled, negatives = distinct_vectors(sets, features)
     pu = run_em(TrainingVectors(vectors.vectors, certain, unlabelled, positive=True))
-    nu = run_em(TrainingVectors(vectors.vectors, negatives, unlabelled, positive=False))
+    nu = pu
+    if int(negatives.sum()) >= LEAST_NEGATIVES:
+        nu = run_em(TrainingVectors(vectors.vectors, negatives, unlabelled, positive=False))
     first, second = pu.rules.scores(), nu.rules.scores()
     reference = (first, second, certain + unlabelled)
     share = count_dominated(first, second, reference) / max(1, int(reference[2].sum()))
@@ -189,5 +196,5 @@ def train(sets: TrainingPairs, features: tuple[Feature, ...] = ALL) -> ReplicaMo
         nu.rules,
         reference,
         calibration,
-        pu.passes + nu.passes,
+        pu.passes + (0 if nu is pu else nu.passes),
     )

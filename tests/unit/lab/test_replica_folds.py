@@ -76,7 +76,7 @@ def test_curves_are_those_of_the_scores(trial):
 
 def test_nu_leaves_more_pairs_positive_the_fewer_negatives_it_knows(trial):
     found = scarce_negatives(trial, 1)
-    counts, areas, left = zip(*found.values(), strict=True)
+    counts, areas, _, left = zip(*found.values(), strict=True)
     assert list(counts) == sorted(counts, reverse=True)
     assert areas[0] > areas[-1]
     assert left[-1] >= left[0]

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from crawld.core.replica import learning
 from crawld.core.replica.baselines import area_under_roc
 from crawld.core.replica.features import FIVE, HostFeatures
 from crawld.core.replica.hosts import pair_keys
@@ -30,7 +31,7 @@ def test_too_few_pairs_are_not_enough():
     assert not TrainingPairs(measured, np.array([True]), measured).enough
 
 
-def test_training_is_repeatable_and_scores_new_pairs():
+def test_training_is_repeatable_and_scores_new_pairs(monkeypatch):
     rng = np.random.default_rng(5)
     pages = []
     for twin in range(60):
@@ -56,6 +57,13 @@ def test_training_is_repeatable_and_scores_new_pairs():
     for name, of_all in model.judge(measured).by_name().items():
         assert model.scores(measured, name).tolist() == of_all.tolist()
     assert scores.dominates[:10].min() > scores.dominates[10:].max()
+    # Few obvious negatives: PU alone decides, and NU would say something else.
+    few = model.judge(measured)
+    assert few.negative.tolist() == few.positive.tolist()
+    monkeypatch.setattr(learning, "LEAST_NEGATIVES", len(sets.negatives.keys))
+    enough = train(sets, FIVE).judge(measured)
+    assert enough.negative.tolist() != few.negative.tolist()
+    assert enough.positive.tolist() == few.positive.tolist()
     truth = np.arange(len(measured.keys)) < 60
     upper = supervised_scores(DistinctVectors.of(measured.bins(FIVE)), truth)
     assert area_under_roc(upper, truth) == 1.0
