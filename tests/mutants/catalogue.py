@@ -43,7 +43,9 @@ MUTANTS = (
             f"        return tuple(0.0 if k == {index} else r for k, r in enumerate(rates))\n",
             _HAWKES_TESTS,
         )
-        for index, name in enumerate(("the burst", "the day's", "the ten days'", "the quarter's"))
+        for index, name in enumerate(
+            ("the burst", "the six hours'", "the ten days'", "the quarter's")
+        )
     ),
     Mutant(
         "the fit of the self-exciting model learns nothing of the site",

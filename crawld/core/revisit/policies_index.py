@@ -7,7 +7,7 @@ The policy learns from every visit, also how far it may trust its model (`waitin
 
 Pages that are reported to have changed come before all others, in the order in which they are due:
 a reader waits for each of them, so none is passed over for one of higher value. Only when they come
-faster than they are visited, their values decide; none waits for ever (`FORGOTTEN_ROUNDS`).
+faster than they are visited, their values decide; none waits for ever (`STALE_SHARE`).
 
 Hints lower the value of pages without hints and are weighted by their reliability. Hints of trust 0
 change nothing. Pages of which something included changed, such as a template, come after the pages
@@ -62,11 +62,6 @@ of it."""
 OVERDUE_S = 120.0
 """When a page is overdue for so long, the host cannot keep up: fresh time is all that counts."""
 
-FORGOTTEN_EVERY, FORGOTTEN_ROUNDS = 20, 8.0
-"""Where values decide, one turn of so many is for the page due first, if that has waited as long as
-so many visits to every hinted page take: one that changes all the time would never be visited.
-Without the bound the rule cost .005 of freshness."""
-
 _NO_PAGES = hints.HintedPages()
 """The indirectly hinted pages of policies that never had one; there may be ten thousand."""
 
@@ -92,7 +87,6 @@ class IndexPolicy(PageSet):
         self._late_hints: dict[int, tuple[float, float, bool, Due]] = {}
         self._clock = MonotonicClock()
         self._new_count = 0.0
-        self._turns_by_value, self._counted_at = 0, -math.inf
 
     # --- pages and models -----------------------------------------------------------------------
 
@@ -213,21 +207,10 @@ class IndexPolicy(PageSet):
         keeps_up = group is self._indirect or at - due_at <= OVERDUE_S
         if due_at < math.inf and keeps_up:
             return group.first_due(at)
-        if due_at < math.inf and self._has_forgotten(group, at, due_at):
-            return group.first_due(at)
         hinted, hinted_value = group.best()
         if slot >= 0:
             value *= float(self._silence_factors(np.array([slot]), at)[0])
         return slot if hinted_value < value else hinted
-
-    def _has_forgotten(self, group: hints.HintedPages, at: float, due_at: float) -> bool:
-        """Whether this turn is for the page due first, which values have passed over for long."""
-        self._turns_by_value += 1
-        if self._turns_by_value < FORGOTTEN_EVERY:
-            return False
-        turn_s = (at - self._counted_at) / FORGOTTEN_EVERY
-        self._turns_by_value, self._counted_at = 0, at
-        return at - due_at > FORGOTTEN_ROUNDS * len(group) * turn_s
 
     def visit_values(self, pages: ArrayLike, now: float) -> Floats:
         """Return the value of a visit to each of some held pages now, without hints, seconds."""
