@@ -2,7 +2,7 @@
 
 The crawl is breadth-first. Rules are learnt from the URLs found so far each time their number has
 grown by a share, by the same code as in the daemon; rules in force are compared on by pairs that
-were visited anyway. Only the measures use the truth.
+were visited anyway, and by looks at hidden URLs. Only the measures use the truth.
 """
 
 from __future__ import annotations
@@ -13,11 +13,13 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Final, Protocol
 
+from xxhash import xxh3_64_intdigest
+
 from crawld.core.dust.learning import AskedPair, ComparedPair, HostTrials
 from crawld.core.dust.likely import sections_of
 from crawld.core.dust.rules import DustRule, HostRules
 from crawld.core.dust.trial import MANY_CANONICALS, TrialEvidence, TrialResult, extra_fetches
-from crawld.core.dust.watch import WatchedRule, first_score, watch_pair
+from crawld.core.dust.watch import WatchedRule, first_score, looks_of, watch_pair
 
 FIRST_LEARNT: Final = 100
 """Fetches before the first learning."""
@@ -150,6 +152,8 @@ def simulate_dust(site: DuplicateSite, seed: int, learnt_after: float = 0.02) ->
         left = int(VALIDATION_SHARE * len(crawl.known)) - validation
         validation += _learn(crawl, trials, seed, left)
         watch.compare(crawl, trials)
+        left = int(VALIDATION_SHARE * len(crawl.known)) - validation
+        validation += watch.look(crawl, trials, seed, left)
         crawl.set_rules(trials.rules)
     found = crawl.hidden.items()
     return DustFigures(
@@ -189,6 +193,26 @@ class _Watch:
             if mapped is not None and mapped[0] in crawl.visited:
                 self._compared.add(target)
                 self._count(crawl, trials, target, mapped)
+
+    def look(self, crawl: _Crawl, trials: HostTrials, seed: int, visits: int) -> int:
+        """Visit hidden URLs of rules that are not sure; return how many."""
+        in_force = {rule: one for rule, one in self._scores.items() if rule in trials.rules.rules}
+        left = looks_of(in_force, visits)
+        spent = 0
+        for target in sorted(crawl.hidden, key=lambda one: xxh3_64_intdigest(one.encode(), seed)):
+            mapped = trials.rules.apply_to_target(target)
+            if mapped is None or mapped[0] not in crawl.visited:
+                continue
+            if not any(left.get(rule, 0) > 0 for rule in mapped[1]):
+                continue
+            for rule in mapped[1]:
+                left[rule] = left.get(rule, 0) - 1
+            crawl.fetch(target)
+            del crawl.hidden[target]
+            self._compared.add(target)
+            self._count(crawl, trials, target, mapped)
+            spent += 1
+        return spent
 
     def _count(
         self,

@@ -2,8 +2,10 @@
 
 A trial separates rules from rewrites that are wrong for a fifth of their URLs. What is wrong for
 one URL in twenty is found afterwards, by the pairs that take no visit (URLs that were visited
-before the rule, whose canonical URL is visited now), and by the hidden pages that are visited
-again. Each pair adds to a capped score; two differences in a short time withdraw a rule.
+before the rule, whose canonical URL is visited now), and by looks: hidden pages that are visited
+again. What trials leave of the visits for validation goes into looks until `SURE_PAIRS` pairs of a
+rule were compared: one that is wrong for one URL in twelve passes them with probability .002. Each
+pair adds to a capped score; two differences in a short time withdraw a rule.
 
 A pair may use several rules. All count it, but a difference lowers the score of one: the rule with
 the largest share of differing pairs.
@@ -13,17 +15,25 @@ Source: Page 1954, "Continuous inspection schemes".
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from math import log
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeVar
 
 from crawld.core.dust.trial import HOLDS_FROM
+
+RuleKey = TypeVar("RuleKey")
 
 WATCHED_GOOD_SHARE: Final = 0.002
 """Share of differing pairs of a rule that is right: its pages were read at about one time."""
 
 WATCHED_BAD_SHARE: Final = 0.05
 """Share of differing pairs with which a rule is soon withdrawn."""
+
+SURE_PAIRS: Final = 100
+"""Pairs of a rule from which on it is looked at on a schedule alone."""
+
+LOOKS_SHARE: Final = 0.5
+"""Part of the visits that trials leave which looks may take: more trials will come."""
 
 EQUAL_STEP: Final = log((1.0 - WATCHED_GOOD_SHARE) / (1.0 - WATCHED_BAD_SHARE))
 DIFFERING_STEP: Final = log(WATCHED_GOOD_SHARE / WATCHED_BAD_SHARE)
@@ -55,6 +65,27 @@ def first_score(differing: int) -> float:
     True
     """
     return max(EQUAL_STEP, HOLDS_FROM + differing * DIFFERING_STEP)
+
+
+def looks_of(rules: Mapping[RuleKey, WatchedRule], visits: int) -> dict[RuleKey, int]:
+    """Return how many hidden pages to visit for each rule that is not sure.
+
+    Rules of which a pair differed come first, then those with the fewest pairs.
+
+    Args:
+        rules: in force.
+        visits: for validation, that trials left.
+    """
+    left = int(LOOKS_SHARE * visits)
+    wanted = {key: SURE_PAIRS - one.equal - one.differing for key, one in rules.items()}
+    unsure = [key for key in rules if wanted[key] > 0]
+    unsure.sort(key=lambda key: (-rules[key].differing, -wanted[key]))
+    looks: dict[RuleKey, int] = {}
+    for at, key in enumerate(unsure):
+        share = min(wanted[key], -(-left // (len(unsure) - at)))
+        looks[key] = share
+        left -= share
+    return looks
 
 
 def watch_pair(rules: Collection[WatchedRule], *, equal: bool) -> list[WatchedRule]:

@@ -12,14 +12,14 @@ from typing import Final
 import apsw
 
 from crawld.core.dust.rules import DustRule, HostRules
-from crawld.core.dust.watch import WatchedRule, watch_pair
+from crawld.core.dust.watch import WatchedRule, looks_of, watch_pair
 from crawld.core.page import Outcome, PageState
 from crawld.core.url import target_of
 from crawld.daemon.crawl.context import BackgroundWork, CrawlContext
 from crawld.daemon.frontier.dust_rules import ReplacedUrl
 from crawld.daemon.jobs.dust.asking import PageAsking
 from crawld.daemon.jobs.dust.page_texts import PageTexts, Sameness, shows_text
-from crawld.daemon.jobs.dust.trials import OriginTrials
+from crawld.daemon.jobs.dust.trials import OriginTrials, visits_left
 from crawld.daemon.pacing import LoopSlices, PacedReader, parts_of
 from crawld.store.frontier import dust, dust_page, frontier
 from crawld.store.frontier.dust import DustOrigin, DustRuleRow
@@ -51,7 +51,7 @@ MOST_SETTLED: Final = 400
 """Pages asked for that a run reads."""
 
 LOOKED_AT: Final = 3
-"""Hidden pages of a rule that are visited at a time."""
+"""Hidden pages of a rule that are visited at a time, once many were compared."""
 
 SHORTEST_LOOK_S: Final = 3_600.0
 LONGEST_LOOK_S: Final = 7 * 86_400.0
@@ -149,7 +149,10 @@ class OriginHiding(BackgroundWork):
     # --- looking again ---------------------------------------------------------------------------
 
     async def look(self, origin: DustOrigin, rows: Sequence[DustRuleRow], rules: HostRules) -> None:
-        """Let some hidden pages of each rule that is due be visited again, with their twins."""
+        """Let some hidden pages of each rule that is due be visited again, with their twins.
+
+        A rule of which few pairs were compared takes what its trials left of the visits.
+        """
         now = self._clock.now()
         due = {row.rule: row for row in rows if row.applies and row.look_at <= now}
         if not due:
@@ -159,7 +162,11 @@ class OriginHiding(BackgroundWork):
         found = await self._database.read(dust_page.hidden, origin.origin_id, start, SAMPLED)
         found += await self._database.read(dust_page.hidden, origin.origin_id, 0, SAMPLED)
         self._rng.shuffle(found)
-        left = dict.fromkeys(due, LOOKED_AT)
+        watched = {
+            rule: WatchedRule(row.equal, row.differing, row.score) for rule, row in due.items()
+        }
+        looks = looks_of(watched, max(visits_left(origin), 0))
+        left = {rule: max(LOOKED_AT, looks.get(rule, 0)) for rule in due}
         chosen: dict[int, DustPageRow] = {}
         for row in found:
             mapped = rules.apply(row.url)
@@ -173,6 +180,7 @@ class OriginHiding(BackgroundWork):
             for row in chosen.values()
         ]
         await self._database.write(dust_page.put, origin.origin_id, asked)
+        await self._database.write(dust.count_asked, origin.origin_id, len(asked))
         await self._asking.resume(origin.host_id, origin.host, list(chosen))
         for row in asked:
             twin = self._database.look_up(dust_page.seen_page, f"{origin.origin}{row.canonical}")

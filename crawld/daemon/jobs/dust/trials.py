@@ -70,7 +70,7 @@ class OriginTrials(BackgroundWork):
         await self._propose(origin, trials, urls)
         await self._database.write(dust.put_origin, origin.origin_id, sections, origin.pages, now)
         chrome = await self._host_chrome(origin, trials, urls)
-        left = max(LEAST_VALIDATION, int(VALIDATION_SHARE * origin.pages)) - origin.asked
+        left = visits_left(origin)
         for _ in range(MOST_ROUNDS):
             asked = await self._workers.run(trials.choose, urls.is_visited, abandon_on_cancel=True)
             compared, spent = await self._compare(origin, trials, urls, asked, chrome, left)
@@ -247,6 +247,11 @@ class OriginTrials(BackgroundWork):
                     dust.set_status, row.dust_rule_id, status, now, now + FIRST_LOOK_S
                 )
         return decided
+
+
+def visits_left(origin: DustOrigin) -> int:
+    """Return how many visits for validation may be asked for of an origin."""
+    return max(LEAST_VALIDATION, int(VALIDATION_SHARE * origin.pages)) - origin.asked
 
 
 def _distinct(trials: HostTrials, urls: OriginUrls) -> list[str]:

@@ -5,10 +5,12 @@ import pytest
 from crawld.core.dust import watch
 from crawld.core.dust.trial import HOLDS_FROM
 from crawld.core.dust.watch import (
+    SURE_PAIRS,
     WATCHED_BAD_SHARE,
     WATCHED_GOOD_SHARE,
     WatchedRule,
     first_score,
+    looks_of,
     watch_pair,
 )
 
@@ -73,3 +75,19 @@ def test_a_rule_that_passed_with_differences_has_less_left():
 
 def test_examples():
     assert doctest.testmod(watch).failed == 0
+
+
+def test_unsure_rules_take_half_of_the_visits_that_trials_left():
+    rules = {"few": WatchedRule(equal=20), "some": WatchedRule(equal=60)}
+    assert looks_of(rules, 100) == {"few": 25, "some": 25}
+    assert looks_of(rules, 200) == {"few": 50, "some": 40}
+    assert looks_of(rules, 1) == {"few": 0, "some": 0}
+
+
+def test_a_rule_with_a_difference_is_looked_at_first():
+    rules = {"few": WatchedRule(equal=20), "doubtful": WatchedRule(equal=60, differing=1)}
+    assert list(looks_of(rules, 2).items()) == [("doubtful", 1), ("few", 0)]
+
+
+def test_a_rule_of_which_many_pairs_were_compared_takes_no_visits():
+    assert looks_of({"sure": WatchedRule(equal=SURE_PAIRS)}, 1_000) == {}
