@@ -26,7 +26,7 @@ from crawld.bench.run import Progress
 from crawld.bench.seen_btree import Btree
 from crawld.bench.seen_drum import Drum
 from crawld.bench.seen_files import Ids, size
-from crawld.bench.seen_structure import SeenContender
+from crawld.bench.seen_structure import SeenContender, texts_of
 from crawld.bench.seen_veuni import REPOSITORIES, Veuni
 from crawld.bench.seen_web import Cycle, SeenWeb, SomeUrls
 from crawld.core.url import canonicalize
@@ -36,6 +36,7 @@ CYCLE_URLS: Final = 1_000_000
 
 _CYCLES: Final = seen_frontier.RUNS
 _PART_URLS: Final = 1_000_000
+_TOLD_PARTS: Final = 10
 
 Runs = list[Metrics]
 
@@ -56,7 +57,7 @@ def run(*, quick: bool, progress: Progress, known: int | None = None) -> dict[st
         for name, measure in _CONTENDERS.items():
             with tempfile.TemporaryDirectory(prefix="crawld-bench-seen-") as folder:
                 progress(f"{name}: {known_urls:,} known URLs")
-                found = measure(Path(folder), SeenWeb(known_urls, 1), cycle_urls)
+                found = measure(Path(folder), SeenWeb(known_urls, 1), cycle_urls, progress)
             if name == "ours":
                 found[0]["known_urls"] = known_urls
             for number, metrics in enumerate(found):
@@ -70,24 +71,28 @@ def run(*, quick: bool, progress: Progress, known: int | None = None) -> dict[st
     return build_result("seen", runs.pop("ours"), runs)
 
 
-def _ours(folder: Path, web: SeenWeb, urls: int) -> Runs:
+def _ours(folder: Path, web: SeenWeb, urls: int, progress: Progress) -> Runs:
     contender = SeenContender(folder)
-    for part in web.parts(_PART_URLS):
+    for done, part in enumerate(web.parts(_PART_URLS), 1):
         contender.load(part)
+        if done % _TOLD_PARTS == 0:
+            progress(f"ours: {done * _PART_URLS:,} URLs are hashed")
     contender.finish_load()
+    progress("ours: all are loaded")
     runs: Runs = [{} for _ in range(_CYCLES)]
     while not _end_to_end(contender, web, urls):
         pass
     _reset_peak()
     _measure_end_to_end(contender, web, urls, runs, "cycle_end_to_end")
+    progress("ours: end to end is measured")
     runs[0]["peak_rss_mb"] = memory_mb(os.getpid(), "VmHWM")
     runs[0]["bytes_per_url"] = contender.structure_bytes() / contender.known()
     runs[0]["text_bytes_per_url"] = contender.text_bytes() / contender.known()
     runs[0]["waiting_text_bytes_per_url"] = contender.waiting_text_bytes() / contender.known()
     runs[0]["waiting_per_known"] = contender.waiting() / contender.known()
     runs[0] |= _timed("remember", contender.remember)
-    assert contender.urls.keys is not None
-    runs[0]["keys_mb"] = contender.urls.keys.octets / 2**20
+    assert contender.keys is not None
+    runs[0]["keys_mb"] = contender.keys.octets / 2**20
     _measure_end_to_end(contender, web, urls, runs, "cycle_end_to_end_immediate")
     contender.forget()
     contender.drop_waiting_texts()
@@ -103,8 +108,7 @@ def _measure_end_to_end(
 ) -> None:
     for metrics in runs:
         cycle = web.cycle(urls)
-        texts = cycle.fetched.texts(), cycle.extracted.texts()
-        metrics |= _timed(name, partial(contender.cycle, *texts))
+        metrics |= _timed(name, partial(contender.take, *texts_of(cycle)))
 
 
 def _measure_structure(
@@ -116,12 +120,11 @@ def _measure_structure(
 
 
 def _end_to_end(contender: SeenContender, web: SeenWeb, urls: int) -> int:
-    """Take a cycle and return how many URLs were told to be new."""
-    cycle = web.cycle(urls)
-    return contender.cycle(cycle.fetched.texts(), cycle.extracted.texts())
+    """Take a cycle and return of how many queues new pages were told."""
+    return contender.take(*texts_of(web.cycle(urls)))
 
 
-def _drum(folder: Path, web: SeenWeb, urls: int) -> Runs:
+def _drum(folder: Path, web: SeenWeb, urls: int, progress: Progress) -> Runs:
     drum = Drum(folder)
     drum.check(_all_ids(web))
     runs = []
@@ -132,7 +135,7 @@ def _drum(folder: Path, web: SeenWeb, urls: int) -> Runs:
     return runs
 
 
-def _veuni(folder: Path, web: SeenWeb, urls: int) -> Runs:
+def _veuni(folder: Path, web: SeenWeb, urls: int, progress: Progress) -> Runs:
     veuni = Veuni(folder)
     veuni.load(web.parts(_PART_URLS))
     runs = []
@@ -145,7 +148,7 @@ def _veuni(folder: Path, web: SeenWeb, urls: int) -> Runs:
     return runs
 
 
-def _btree(folder: Path, web: SeenWeb, urls: int) -> Runs:
+def _btree(folder: Path, web: SeenWeb, urls: int, progress: Progress) -> Runs:
     btree = Btree(folder / "btree.db")
     btree.load(_all_ids(web))
     runs = []
@@ -197,7 +200,7 @@ def _reset_peak() -> None:
     Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
 
 
-_CONTENDERS: Final[dict[str, Callable[[Path, SeenWeb, int], Runs]]] = {
+_CONTENDERS: Final[dict[str, Callable[[Path, SeenWeb, int, Progress], Runs]]] = {
     "ours": _ours,
     "drum": _drum,
     "veuni": _veuni,

@@ -1,7 +1,9 @@
 """The frontier at many known URLs: admission of links, a crawl beside them, and a start.
 
-admission_us           processor time of a link in a visit: scope, traps, look-ups, commit; each
-                       visit has 65 links to one host, of which 70 % are known, drawn anew
+admission_us           processor time of a link: scope, traps, look-ups, commit, and its verdict;
+                       each visit has 65 links to one host, of which 70 % are known, and differ
+verdict_us             the part of the verdict, when as many links wait as in a daemon that visits
+                       100 pages a second
 crawl_rate_share       pages a second of the crawl of `crawld bench fetch` with the known URLs
                        in the file, on the same hosts, against a new file
 crawl_cpu_share        the same of pages a second of processor
@@ -31,15 +33,20 @@ from crawld.bench.run import Progress
 from crawld.bench.site_tree import SiteTree, write_site
 from crawld.config.model import Config
 from crawld.config.site import SiteConfig
+from crawld.daemon.crawl.link_verdicts import READ_URLS_PER_S
 from crawld.daemon.frontier.admission import Admission, Referrer
 from crawld.daemon.frontier.site import ActiveSite, activate
 from crawld.simweb.demo import loopback_addresses
 from crawld.store.engine.connection import open_connection
-from crawld.store.frontier import frontier
-from crawld.store.frontier.frontier import Caps
+from crawld.store.frontier import frontier, verdicts
+from crawld.store.frontier.caps import Caps
 from crawld.store.frontier.packed import DEFAULT_PACKING
 
 RUNS: Final = 7
+WAITING_SHARE: Final = 6_500 / READ_URLS_PER_S
+"""Links that wait, of the known URLs: a daemon reads so many URLs for verdicts while it visits 100
+pages."""
+
 _LINKS: Final = 65
 _KNOWN_LINKS: Final = 45
 _PORT: Final = 9  # discard port: nothing answers
@@ -51,7 +58,7 @@ class FrontierLoad:
 
     Attributes:
         hosts: hosts with known URLs.
-        visits: visits in each of `RUNS` transactions.
+        visits: visits in a transaction.
         crawled_hosts: hosts of the crawl, a hundred pages each.
         crawls: crawls with and without known URLs.
     """
@@ -77,7 +84,7 @@ def measure(directory: Path, known_urls: int, load: FrontierLoad, progress: Prog
     directory.chmod(0o711)  # nginx workers run as another user
     origins = [f"http://{address}:{_PORT}" for address in loopback_addresses(load.hosts)]
     progress(f"frontier: filling a file with {known_urls:,} URLs")
-    known = known_frontier.fill(directory / "known.db", known_urls, origins)
+    known = known_frontier.fill(directory / "known.db", known_urls, origins, progress)
     runs: Runs = [{"frontier_bytes_per_url": known.path.stat().st_size / known_urls}]
     runs += [{} for _ in range(RUNS - 1)]
     for number, found in enumerate(crawl_metrics(directory, known, load, progress)):
@@ -93,29 +100,52 @@ def measure(directory: Path, known_urls: int, load: FrontierLoad, progress: Prog
 
 
 def admission_metrics(known: KnownFrontier, load: FrontierLoad) -> Iterator[Metrics]:
-    """Yield the time of a link in some visits, several times; their new links are added."""
+    """Yield the time of a link in visits and of its verdict, several times; new links are added."""
     connection = open_connection(known.path)
     site = _site(known)
-    rng = np.random.default_rng(5)
-    weights = np.array(known.sizes) / sum(known.sizes)
-    sizes = list(known.sizes)
+    links = _Links(known)
+    groups = max(round(sum(known.sizes) * WAITING_SHARE / _LINKS / load.visits), 1)
+    caps = Caps(packing=DEFAULT_PACKING)
     try:
         for _ in range(RUNS):
-            pages = []
-            for host in rng.choice(len(sizes), load.visits, p=weights).tolist():
-                numbers = rng.integers(0, known.sizes[host], _KNOWN_LINKS).tolist()
-                links = [known.urls(host, number, number + 1)[0] for number in numbers]
-                new = _LINKS - _KNOWN_LINKS
-                links += known.urls(host, sizes[host], sizes[host] + new)
-                sizes[host] += new
-                pages.append(links)
             admission = Admission(lambda origin: None)
+            spent_s = 0.0
+            for _ in range(groups):
+                pages = [links.of_visit() for _ in range(load.visits)]
+                began_s = time.process_time()
+                trio.run(_admit, connection, admission, site, caps, pages)
+                spent_s += time.process_time() - began_s
             began_s = time.process_time()
-            trio.run(_admit, connection, admission, site, pages)
-            spent_s = time.process_time() - began_s
-            yield {"admission_us": spent_s / (_LINKS * load.visits) * 1e6}
+            with connection:
+                verdicts.settle_all(connection, caps)
+            connection.wal_checkpoint()
+            verdict_s = time.process_time() - began_s
+            count = _LINKS * load.visits * groups
+            yield {
+                "admission_us": (spent_s + verdict_s) / count * 1e6,
+                "verdict_us": verdict_s / count * 1e6,
+            }
     finally:
         connection.close()
+
+
+class _Links:
+    """Links of visits, most of them known."""
+
+    def __init__(self, known: KnownFrontier) -> None:
+        self._known = known
+        self._rng = np.random.default_rng(5)
+        self._weights = np.array(known.sizes) / sum(known.sizes)
+        self._sizes = list(known.sizes)
+
+    def of_visit(self) -> list[str]:
+        """Return the links of a visit."""
+        host = int(self._rng.choice(len(self._sizes), p=self._weights))
+        numbers = self._rng.integers(0, self._known.sizes[host], _KNOWN_LINKS)
+        known = self._known.texts_of(host, numbers).decoded()
+        first = self._sizes[host]
+        self._sizes[host] += _LINKS - _KNOWN_LINKS
+        return known + self._known.urls(host, first, self._sizes[host])
 
 
 def _site(known: KnownFrontier) -> ActiveSite:
@@ -126,9 +156,12 @@ def _site(known: KnownFrontier) -> ActiveSite:
 
 
 async def _admit(
-    connection: apsw.Connection, admission: Admission, site: ActiveSite, pages: list[list[str]]
+    connection: apsw.Connection,
+    admission: Admission,
+    site: ActiveSite,
+    caps: Caps,
+    pages: list[list[str]],
 ) -> None:
-    caps = Caps(packing=DEFAULT_PACKING)
     with connection:
         for links in pages:
             source = Referrer(1, known_frontier.DEPTH)

@@ -37,7 +37,7 @@ from crawld.daemon.start import Start
 from crawld.errors import EXIT_INCOMPLETE, EXIT_OK, StoreError
 from crawld.store.engine.connection import open_connection, store_error
 from crawld.store.engine.lock import DatabaseLock
-from crawld.store.frontier.frontier import SITE_CAP
+from crawld.store.frontier.caps import SITE_CAP
 from crawld.store.versions.finish_copies import CopyFinisher
 
 log = structlog.get_logger(__name__)

@@ -28,6 +28,7 @@ from crawld.daemon.analyser import Analyser
 from crawld.daemon.crawl.api_client import ApiClient
 from crawld.daemon.crawl.context import CrawlContext
 from crawld.daemon.crawl.growth_keeper import GrowthKeeper
+from crawld.daemon.crawl.link_verdicts import LinkVerdicts
 from crawld.daemon.crawl.loop import Crawl
 from crawld.daemon.crawl.page_profiles import PageProfiles
 from crawld.daemon.crawl.policy_loader import PolicyLoader
@@ -173,13 +174,8 @@ class Daemon:
         self.analyser = Analyser(workers, marks, self.stall_meter, self.budget, clock.cpu)
         rng, agent = start.environment.rng, user_agent(start.config)
         self.crawl = Crawl(
-            database,
-            self.fetcher,
-            self.connectivity,
-            clock,
-            settings,
-            self.analyser,
-            self.quarantine,
+            *(database, self.fetcher, self.connectivity, clock),
+            *(settings, self.analyser, self.quarantine),
             PageProfiles(database, self.analyser, workers, rng, agent),
             plugins,
             agent,
@@ -189,6 +185,7 @@ class Daemon:
             self.state, database, clock, source=start.source, workers=workers, plugins=plugins
         )
         self._growth_keeper = GrowthKeeper(self.state.growth, database)
+        self._link_verdicts = LinkVerdicts(self.state, database)
         self.freshness = FreshnessReader(database, clock)
         self.context = CrawlContext(
             *(self.state, database, clock, workers, self.analyser, rng),
@@ -334,6 +331,7 @@ class Daemon:
                 lambda: self._config.store.min_free_bytes,
             )
             nursery.start_soon(supervise, "growth_keeper", self._growth_keeper.run)
+            nursery.start_soon(supervise, "link_verdicts", self._link_verdicts.run)
             if not self.clock.is_simulated:
                 nursery.start_soon(self.stall_meter.beat)
             nursery.start_soon(self._tidy)
@@ -390,6 +388,7 @@ class Daemon:
             evidence.begin()
 
     async def _fill(self) -> None:
+        await self._link_verdicts.prepare()
         month = month_of(self.clock.now())
         self.state.traffic.load(month, await self.database.read(traffic.of_month, month))
         await self.database.write(event.lift_ids, self.clock.now())
@@ -478,7 +477,8 @@ class Daemon:
     async def _end_when_done(self) -> None:
         while True:
             await trio.sleep(DONE_CHECK_S)
-            if self.site_registry.seeded and await self.crawl.is_done(ONCE_WAIT_S):
+            is_done = self.site_registry.seeded and await self.crawl.is_done(ONCE_WAIT_S)
+            if is_done and not await self._link_verdicts.settle_all():
                 self.shutdown()
                 return
 

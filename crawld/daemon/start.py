@@ -16,6 +16,9 @@ from crawld.memory import MemoryBudget
 from crawld.plugin_host.in_use import PluginsInUse
 from crawld.store.engine.lock import DatabaseLock
 
+KEYS_DIVISOR = 32
+"""Keys of packed pages take one part in this many of `max_memory`: 1 million of 256 MiB."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Start:
@@ -78,6 +81,7 @@ def crawl_settings(
         gather_s=config.store.batch_max_age_s / 2,
         records_bytes=budget.shares.records_bytes,
         robots_bytes=budget.shares.robots_bytes,
+        keys_bytes=budget.shares.limit_bytes // KEYS_DIVISOR,
         discovery_share=config.schedule.discovery_share,
         min_revisit_s=config.schedule.min_revisit_s,
         once=start.once,

@@ -74,19 +74,16 @@ class _Check(NamedTuple):
 
 
 _COUNTED: Final = """
-SELECT site_id, host_id, state FROM page WHERE requisite = 0
-UNION ALL SELECT site_id, host_id, 'discovered' FROM packed_key
-"""
-
-_PACKED_TWICE: Final = """
-FROM packed_key WHERE EXISTS (SELECT 1 FROM page
-    WHERE page.host_id = packed_key.host_id AND page.url_hash = packed_key.url_hash)
+SELECT site_id, host_id, state, count(*) AS pages FROM page WHERE requisite = 0
+GROUP BY site_id, host_id, state
+UNION ALL SELECT site_id, host_id, 'discovered', pages FROM packed_block
+UNION ALL SELECT site_id, host_id, 'discovered', -entries FROM packed_void
 """
 
 
 def _counter_check(table: str) -> _Check:
     sums = ", ".join(
-        f"count(*) FILTER (WHERE state = '{state.value}') AS {column}"
+        f"ifnull(sum(pages) FILTER (WHERE state = '{state.value}'), 0) AS {column}"
         for state, column in COLUMNS.items()
     )
     true = f"(SELECT {table}_id AS id, {sums} FROM ({_COUNTED}) GROUP BY {table}_id) AS truth"
@@ -174,12 +171,6 @@ CHECKS: Final = (
         "the requisite counter of a site differs from its pages",
         f"SELECT count(*) FROM site WHERE requisite_count <> ({_REQUISITES})",
         f"UPDATE site SET requisite_count = ({_REQUISITES})",
-    ),
-    _Check(
-        "packed_twice",
-        "a page is packed and has a row",
-        f"SELECT count(*) {_PACKED_TWICE}",
-        f"DELETE {_PACKED_TWICE}",
     ),
     _counter_check("site"),
     _counter_check("host"),

@@ -30,7 +30,6 @@ from crawld.store.frontier import (
     event,
     frontier,
     left_pages,
-    packed,
     page_counts,
     quarantine,
     redirect,
@@ -40,8 +39,9 @@ from crawld.store.frontier import (
     tombstone,
 )
 from crawld.store.frontier import host as host_rows
+from crawld.store.frontier.caps import NO_CAPS, Caps, NewPage
 from crawld.store.frontier.event import NewEvent
-from crawld.store.frontier.frontier import NO_CAPS, Caps, Discovery, Known, NewPage
+from crawld.store.frontier.frontier import Discovery, Known
 from crawld.store.frontier.host import HostUpdate
 from crawld.store.frontier.refusal import Refusal
 from crawld.store.versions import body, document_text, version
@@ -170,7 +170,7 @@ class RecordResult:
 
 _OLD: Final = f"""
 SELECT state, site_id, host_id, origin_id, requisite, host, {removal.IS_REMOVED},
-       {tombstone.ANY_EXISTS}, {packed.ANY_EXISTS}, digest, page.change_count, version_id, absent
+       {tombstone.ANY_EXISTS}, digest, page.change_count, version_id, absent
 FROM page JOIN host USING (host_id) WHERE page_id = ?
 """
 
@@ -195,7 +195,7 @@ def record_in_parts(connection: apsw.Connection, visit: VisitRecord) -> InParts[
     if old is None:
         return RecordResult(None, None, [])
     state, site_id, host_id, origin_id, is_requisite, host, is_removed = old[:7]
-    held, before = old[9], _Before(site_id, host_id, *old[10:])
+    held, before = old[8], _Before(site_id, host_id, *old[9:])
     times = VisitTimes.of(visit.visited_at, visit.duration_s)
     version_id = yield from _store_version(connection, visit)
     _update_page(connection, visit, version_id)
@@ -214,7 +214,7 @@ def record_in_parts(connection: apsw.Connection, visit: VisitRecord) -> InParts[
     _store_evidence(connection, visit, host_id, origin_id)
     moved = state != visit.state and not is_requisite
     _count(connection, visit, site_id, host_id, PageState(state) if moved else visit.state)
-    known = Known({host: host_id}, tombstones=bool(old[7]), packed=bool(old[8]))
+    known = Known({host: host_id}, tombstones=bool(old[7]))
     new_pages = yield from _store_requisites(connection, visit, known)
     caps = visit.caps if visit.redirect_url is None else visit.caps.with_rows()
     found = yield from frontier.discover_in_parts(connection, visit.discoveries, caps, known)

@@ -3,20 +3,26 @@
 from contextlib import closing
 from functools import partial
 
+import apsw
 import pytest
 
 from crawld.core.dust.rewrite import Rewrite, RewriteForm
 from crawld.core.dust.rules import DustRule, HostRules
+from crawld.core.url import url_hash
 from crawld.daemon import start
+from crawld.daemon.jobs.canonical_urls import CanonicalUrlsJob
 from crawld.store import doctor
 from crawld.store.engine.connection import open_connection
-from crawld.store.frontier import frontier, packed, packed_block
-from crawld.store.frontier.frontier import Caps, Discovery
+from crawld.store.frontier import frontier, packed, packed_block, verdicts
+from crawld.store.frontier.caps import Caps
+from crawld.store.frontier.frontier import Discovery
 from crawld.store.frontier.packed import Packing
+from crawld.store.versions import canonical_urls
 from tests.daemon.control_client import get, post
 from tests.daemon.harness import make_site, run_job, until
 
-PACKING = Packing(file_pages=5, host_pages=4)
+PACKING = Packing(file_pages=5)
+CAPS = Caps(packing=Packing(file_pages=0))
 
 
 @pytest.fixture(autouse=True)
@@ -69,8 +75,8 @@ async def test_a_start_goes_on_with_packed_pages(serve, mirror):
         # Nothing but packed pages waits: the start must find them.
         urls = [web.url(site.graph.path(n)) for n in range(1, 40)]
         found = [Discovery.of(url, site_id=1, at=1e9, depth=1) for url in urls]
-        caps = Caps(packing=Packing(file_pages=0, host_pages=0))
-        frontier.discover(connection, found, caps)
+        frontier.discover(connection, found, CAPS)
+        verdicts.settle_all(connection, CAPS)
     assert sorted(packed_urls(mirror)) == sorted(urls)
     await mirror.run(web.url(), site={"max_depth": 1})
     assert packed_urls(mirror) == []
@@ -85,10 +91,10 @@ async def waiting(serve, daemon, mirror):
     web = await serve(make_site(pages=2))
     running = await daemon(web.url())
     running.set_paused(paused=True)
-    for part in (range(4), range(4, 24)):
-        found = [Discovery.of(web.url(f"/w{n}"), site_id=1, at=1e9, depth=3) for n in part]
-        caps = Caps(packing=Packing(file_pages=0, host_pages=4))
-        await running.database.write(frontier.discover, found, caps)
+    found = [Discovery.of(web.url(f"/w{n}"), site_id=1, at=1e9, depth=3) for n in range(24)]
+    await running.database.write(frontier.discover, found[:4])
+    await running.database.write(frontier.discover, found, CAPS)
+    await until(lambda: packed_urls(mirror), what="verdicts")
     assert len(packed_urls(mirror)) == 20
     return running, web
 
@@ -119,9 +125,45 @@ async def test_a_purged_packed_page_is_gone_and_stays_away(waiting, mirror):
     assert url not in packed_urls(mirror)
     assert (await get(running, "/page", url=url)).status_code == 404
     found = [Discovery.of(url, site_id=1, at=1e9, depth=3)]
-    caps = Caps(packing=Packing(file_pages=0, host_pages=4))
-    assert await running.database.write(frontier.discover, found, caps) == []
+    assert await running.database.write(frontier.discover, found, CAPS) == []
+    assert (await running.database.write(verdicts.settle_all, CAPS)).new == []
     assert mirror.rows("SELECT page_count FROM host WHERE host = 'a.test'") == [(before - 1,)]
+
+
+async def test_the_job_for_canonical_urls_renames_packed_pages(waiting, mirror):
+    running, web = waiting
+    found = [
+        Discovery.of(web.url(f"/w{n}?utm_id=4"), site_id=1, at=1e9, depth=3) for n in range(20, 30)
+    ]
+    await running.database.write(frontier.discover, found, CAPS)
+    await running.database.write(verdicts.settle_all, CAPS)
+    assert any("utm_id" in url for url in packed_urls(mirror))
+    delete = "DELETE FROM meta WHERE key = ?"
+    await running.database.write(apsw.Connection.execute, delete, (canonical_urls.RULES,))
+    row = await run_job(running, CanonicalUrlsJob.name)
+    assert row.result == "done"
+    # Of those that are packed twice now, one is dropped when its turn comes.
+    assert set(packed_urls(mirror)) == {web.url(f"/w{n}") for n in range(4, 30)}
+
+
+async def test_the_pages_of_a_file_of_an_older_version_are_converted_at_the_start(
+    serve, mirror, made
+):
+    web = await serve(make_site(pages=2))
+    await mirror.run(web.url())
+    url = web.url("/w1")
+    with closing(open_connection(mirror.db)) as connection:
+        frontier.discover(connection, [Discovery.of(url, site_id=1, at=1e9, depth=1)], CAPS)
+        verdicts.settle_all(connection, CAPS)
+        connection.execute(
+            "INSERT INTO packed_key (host_id, url_hash, site_id, depth) VALUES (1, ?, 1, 1)",
+            (url_hash(url),),
+        )
+        connection.execute("DELETE FROM seen_chunk")
+    await mirror.run(web.url())
+    assert made == [url]
+    assert "/w1" in mirror.pages()
+    assert mirror.rows("SELECT count(*) FROM packed_key") == [(0,)]
 
 
 async def test_packed_pages_follow_rules_of_duplicate_urls(serve, daemon, mirror):
@@ -130,8 +172,8 @@ async def test_packed_pages_follow_rules_of_duplicate_urls(serve, daemon, mirror
     running.set_paused(paused=True)
     targets = [f"/w{n % 8}" + f"?zid={n}" * (n >= 8) for n in range(24)]
     found = [Discovery.of(web.url(each), site_id=1, at=1e9, depth=3) for each in targets]
-    caps = Caps(packing=Packing(file_pages=0, host_pages=0))
-    new = await running.database.write(frontier.discover, found, caps)
+    await running.database.write(frontier.discover, found, CAPS)
+    new = (await running.database.write(verdicts.settle_all, CAPS)).new
     assert len(packed_urls(mirror)) == 24
     await run_job(running, "dust")  # it sets the rules, and does not run again soon
     rules = HostRules([DustRule(Rewrite(RewriteForm.DROP, "zid"), "")])

@@ -419,6 +419,13 @@ CREATE TABLE packed_key (
     PRIMARY KEY (host_id, url_hash)
 ) STRICT, WITHOUT ROWID;
 
+CREATE TABLE packed_void (
+    host_id INTEGER NOT NULL,
+    site_id INTEGER NOT NULL,
+    entries INTEGER NOT NULL,
+    PRIMARY KEY (host_id, site_id)
+) STRICT, WITHOUT ROWID;
+
 CREATE TABLE page (
     page_id INTEGER PRIMARY KEY,
     site_id INTEGER NOT NULL REFERENCES site,
@@ -646,28 +653,25 @@ CREATE TABLE seen_chunk (
     entries BLOB NOT NULL
 ) STRICT;
 
-CREATE TABLE seen_pending (
-    seen_pending_id INTEGER PRIMARY KEY,
-    -- 0 to 63; 64: not divided into repositories yet
-    repository INTEGER NOT NULL CHECK (repository BETWEEN 0 AND 64),
+CREATE TABLE seen_found (
+    seen_found_id INTEGER PRIMARY KEY,
     urls INTEGER NOT NULL,
-    -- keys of 8 bytes, then checks of 4 bytes, then events of 1 byte; before them the repositories of
-    -- URLs that were not divided
-    entries BLOB NOT NULL,
-    -- zstd frame of lengths and texts
-    texts BLOB NOT NULL
+    -- zstd frame: sites and depths of 2 bytes, whether each was told to be new in 1, hosts, times of
+    -- discovery and referrers of 8 each, then lengths and texts
+    links BLOB NOT NULL
 ) STRICT;
 
-CREATE TABLE seen_text (
-    seen_text_id INTEGER PRIMARY KEY,
+CREATE TABLE seen_pending (
+    seen_pending_id INTEGER PRIMARY KEY,
     repository INTEGER NOT NULL CHECK (repository BETWEEN 0 AND 63),
-    first_number INTEGER NOT NULL,
     urls INTEGER NOT NULL,
-    -- 4 bytes each; before the texts, so that reading them reads no page of texts
-    checks BLOB NOT NULL,
-    -- zstd frame of lengths and texts
-    texts BLOB NOT NULL
+    -- keys of 8 bytes, then checks of 4 bytes
+    entries BLOB NOT NULL,
+    -- as above
+    links BLOB NOT NULL
 ) STRICT;
+
+CREATE TABLE seen_seed (seed INTEGER NOT NULL) STRICT;
 
 CREATE TABLE site (
     site_id INTEGER PRIMARY KEY,
@@ -893,8 +897,6 @@ CREATE UNIQUE INDEX hint_source_of_site ON hint_source (site_id, host_id, kind, 
 CREATE UNIQUE INDEX hint_source_of_wiki ON hint_source (wiki_id, kind) WHERE wiki_id IS NOT NULL;
 
 CREATE UNIQUE INDEX page_url ON page (host_id, url_hash);
-
-CREATE UNIQUE INDEX seen_text_repository ON seen_text (repository, first_number);
 
 CREATE VIRTUAL TABLE page_text USING fts5 (
     title, text, content = '', contentless_delete = 1,

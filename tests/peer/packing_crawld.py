@@ -30,7 +30,7 @@ def _run_and_die(step, *arguments):
 
 packed_block.append = partial(_run_and_die, "append")
 packed.insert = partial(_run_and_die, "insert")
-start.CrawlSettings = partial(start.CrawlSettings, packing=Packing(file_pages=10, host_pages=8))
+start.CrawlSettings = partial(start.CrawlSettings, packing=Packing(file_pages=10))
 
 
 if __name__ == "__main__":

@@ -20,7 +20,8 @@ from crawld.store import doctor, visit
 from crawld.store.engine import migrate
 from crawld.store.engine.connection import open_connection
 from crawld.store.frontier import frontier, load, page, refusal, site, unvisited
-from crawld.store.frontier.frontier import Caps, Discovery
+from crawld.store.frontier.caps import Caps
+from crawld.store.frontier.frontier import Discovery
 from crawld.store.frontier.host import HostUpdate
 from crawld.store.versions import body, version
 from crawld.store.versions.response import StoredResponse

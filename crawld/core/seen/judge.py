@@ -1,76 +1,68 @@
-"""Judge pending URLs against the run of their repository: which are new, and which marks change.
+"""Judge pending URLs against the run of their repository: which are new, and which come nearer.
 
 Keys select, checks decide. The check of a URL whose key is known is compared with the known one;
 URLs with equal keys are compared with the first of them. Where a check differs, the group of its
 key is judged by checks alone, in time linear in the number of URLs that have the key.
+
+A known URL takes the place of a URL that was found nearer to the seeds; the site stays unless it is
+retired. Of several pending ones the nearest counts, the earliest of these.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from crawld.core.seen.event import (
-    Events,
-    first_mark,
-    is_announced,
-    last_mark,
-    marks_of,
-    sets_mark,
-)
-from crawld.core.seen.keys import CLUSTER_SHIFT, Checks, Keys, begins_of
-from crawld.core.seen.run import Positions, Run, marks_in, numbers_of
-from crawld.core.seen.texts import TextBlock
+from crawld.core.seen.keys import Checks, Keys, begins_of
+from crawld.core.seen.place import NOWHERE, Places, depths_of, sites_of
+from crawld.core.seen.run import Positions, Run
 
 Flags = NDArray[np.bool_]
 
 _T = TypeVar("_T", bound=np.generic)
 
 
-class KnownChecks(Protocol):
-    """Checks of a repository's URLs, by number."""
-
-    def checks(self, numbers: Positions) -> Checks:
-        """Return the checks of some numbers."""
-
-
 @dataclass(frozen=True, slots=True)
 class PendingUrls:
-    """URLs of one repository that wait for their verdict, in order of arrival."""
+    """URLs of one repository that wait for their verdict, in order of arrival.
+
+    Attributes:
+        places: where each was found.
+        told: which were known to be new when they were found, and wait at their place already.
+    """
 
     keys: Keys
     checks: Checks
-    events: Events
-    texts: TextBlock
+    places: Places
+    told: Flags
 
 
 @dataclass(frozen=True, slots=True)
 class Verdicts:
-    """What a run takes over from pending URLs.
+    """What a run takes over from pending URLs. Positions are those of pending URLs.
 
     Attributes:
         new_keys: keys of the new URLs, ascending.
         new_at: where in the run each is inserted.
-        new_texts: positions of their texts among the pending URLs.
-        new_marks: their marks.
-        announced: which of them their finder knew to be new.
-        numbered: positions of the new URLs in the order of their numbers: those of a host follow
-            each other, in order of arrival.
-        changed: positions in the run whose mark changes.
-        marks: to what.
+        new: position of each, where it was found nearest.
+        new_told: position of the same URL that was told to be new; -1: nobody was told.
+        changed: positions in the run whose place changes.
+        changed_by: because of which URL.
+        before: the place that each had.
+        after: the place that it takes.
     """
 
     new_keys: Keys
     new_at: Positions
-    new_texts: Positions
-    new_marks: Events
-    announced: Flags
-    numbered: Positions
+    new: Positions
+    new_told: Positions
     changed: Positions
-    marks: Events
+    changed_by: Positions
+    before: Places
+    after: Places
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,47 +86,32 @@ class _Groups:
     known: Flags
 
 
-@dataclass(slots=True)
-class _Collided:
-    """Results of groups that are judged by their checks."""
+def judge(run: Run, pending: PendingUrls, retired: Flags) -> Verdicts:
+    """Return the verdicts on pending URLs; no argument is changed.
 
-    keys: list[int]
-    at: list[int]
-    texts: list[int]
-    marks: list[int]
-    announced: list[bool]
-    changed: list[int]
-    changed_marks: list[int]
-
-
-def judge(run: Run, pending: PendingUrls, known: KnownChecks) -> Verdicts:
-    """Return the verdicts on pending URLs; neither argument is changed."""
+    Args:
+        retired: by site_id, whether no config names the site any more.
+    """
     groups = _grouped(run, pending.keys)
-    collides = _collides(run, pending, groups, known)
-    setter, mark, announced = _told(pending.events, groups)
+    collides = _collides(run, pending, groups)
+    best = _nearest(pending.places, groups)
     new = np.flatnonzero(~(groups.known | collides))
-    old = np.flatnonzero(groups.known & setter & ~collides)
-    old = old[marks_in(run.refs[groups.at[old]]) != mark[old]]
-    collided = _judge_by_checks(run, pending, groups, np.flatnonzero(collides), known)
+    old = np.flatnonzero(groups.known & ~collides)
+    collided = _judge_by_checks(run, pending, groups, np.flatnonzero(collides))
     new_keys = _joined(groups.keys[new], collided.keys)
     new_at = _joined(groups.at[new], collided.at)
-    new_texts = _joined(groups.first[new], collided.texts)
-    new_marks = _joined(mark[new], collided.marks)
-    announced = _joined(announced[new], collided.announced)
+    found = _joined(best[new], collided.new)
+    told = _joined(_told(pending.told, groups)[new], collided.told)
     if collided.keys:
         order = np.argsort(new_keys, kind="stable")
-        new_keys, new_at, new_texts = new_keys[order], new_at[order], new_texts[order]
-        new_marks, announced = new_marks[order], announced[order]
-    cluster = (new_keys >> CLUSTER_SHIFT).astype(np.int64)
+        new_keys, new_at, found, told = new_keys[order], new_at[order], found[order], told[order]
+    at = _joined(groups.at[old], collided.known)
+    by = _joined(best[old], collided.known_by)
+    before = run.places[at]
+    after = _places_after(before, pending.places[by], retired)
+    changed = np.flatnonzero(before != after)
     return Verdicts(
-        new_keys,
-        new_at,
-        new_texts,
-        new_marks,
-        announced,
-        np.argsort(cluster << 32 | new_texts),
-        _joined(groups.at[old], collided.changed),
-        _joined(mark[old], collided.changed_marks),
+        new_keys, new_at, found, told, at[changed], by[changed], before[changed], after[changed]
     )
 
 
@@ -163,36 +140,70 @@ def _grouped(run: Run, keys: Keys) -> _Groups:
     return _Groups(ordered, first, order[more], of, at, known)
 
 
-def _collides(run: Run, pending: PendingUrls, groups: _Groups, known: KnownChecks) -> Flags:
+def _collides(run: Run, pending: PendingUrls, groups: _Groups) -> Flags:
     """Return for which groups a check differs from that of the key."""
     collides = np.zeros(len(groups.keys), bool)
     of_known = np.flatnonzero(groups.known)
     checks = pending.checks[groups.first]
-    if len(of_known):
-        stored = known.checks(numbers_of(run.refs[groups.at[of_known]]))
-        collides[of_known] = stored != checks[of_known]
+    collides[of_known] = run.checks[groups.at[of_known]] != checks[of_known]
     collides[groups.of[pending.checks[groups.more] != checks[groups.of]]] = True
     return collides
 
 
-def _told(events: Events, groups: _Groups) -> tuple[Flags, Events, Flags]:
-    """Return for each group whether an event sets a mark, its mark, and whether it is announced.
+def _told(told: Flags, groups: _Groups) -> Positions:
+    """Return for each group the position of a URL that was told to be new; -1: there is none."""
+    found = np.where(told[groups.first], groups.first, -1)
+    also = told[groups.more]
+    found[groups.of[also]] = groups.more[also]
+    return found
 
-    The mark is the last one that is set; if none is, that of the first event.
+
+def _nearest(places: Places, groups: _Groups) -> Positions:
+    """Return for each group where it was found nearest, the earliest of these."""
+    best = groups.first.copy()
+    if len(groups.more):
+        depths = depths_of(places)
+        order = np.lexsort((groups.more, depths[groups.more], groups.of))
+        of, more = groups.of[order], groups.more[order]
+        starts = np.flatnonzero(np.diff(of, prepend=-1))
+        of, more = of[starts], more[starts]
+        nearer = depths[more] < depths[best[of]]
+        best[of[nearer]] = more[nearer]
+    return best
+
+
+def _places_after(before: Places, found: Places, retired: Flags) -> Places:
+    """Return the places of known URLs after they were found at others."""
+    is_left = (before == NOWHERE) | (retired[sites_of(before)] & ~retired[sites_of(found)])
+    depths = np.minimum(depths_of(before), depths_of(found))
+    nearest: Places = before - depths_of(before) + depths
+    return np.where(
+        is_left, np.where(before == NOWHERE, found, found - depths_of(found) + depths), nearest
+    )
+
+
+@dataclass(slots=True)
+class _Collided:
+    """Results of groups that are judged by their checks; as those of `Verdicts`.
+
+    Attributes:
+        known: positions in the run of URLs that are known.
+        known_by: where each was found nearest.
     """
-    first, more = events[groups.first], events[groups.more]
-    setter, mark, announced = sets_mark(first), marks_of(first), is_announced(first)
-    setting = np.flatnonzero(sets_mark(more))
-    setter[groups.of[setting]] = True
-    mark[groups.of[setting]] = marks_of(more[setting])  # of several the last is kept
-    announced[groups.of[is_announced(more)]] = True
-    return setter, mark, announced
+
+    keys: list[int]
+    at: list[int]
+    new: list[int]
+    told: list[int]
+    known: list[int]
+    known_by: list[int]
 
 
 def _judge_by_checks(
-    run: Run, pending: PendingUrls, groups: _Groups, collided: Positions, known: KnownChecks
+    run: Run, pending: PendingUrls, groups: _Groups, collided: Positions
 ) -> _Collided:
-    found = _Collided([], [], [], [], [], [], [])
+    found = _Collided([], [], [], [], [], [])
+    depths = depths_of(pending.places)
     for number in collided.tolist():
         low, high = np.searchsorted(groups.of, [number, number + 1])
         at = np.concatenate([groups.first[number : number + 1], groups.more[low:high]])
@@ -201,21 +212,18 @@ def _judge_by_checks(
             by_check.setdefault(check, []).append(position)
         start = int(groups.at[number])
         end = int(np.searchsorted(run.keys, groups.keys[number], side="right"))
-        stored = known.checks(numbers_of(run.refs[start:end])).tolist() if end > start else []
-        for position, check in enumerate(stored, start):
-            mark = last_mark(pending.events[by_check.pop(check, [])])
-            if mark is not None and mark != marks_in(run.refs[position : position + 1])[0]:
-                found.changed.append(position)
-                found.changed_marks.append(mark)
+        for position, check in enumerate(run.checks[start:end].tolist(), start):
+            if check in by_check:
+                found.known.append(position)
+                found.known_by.append(min(by_check.pop(check), key=depths.__getitem__))
         for positions in by_check.values():
-            events = pending.events[positions]
             found.keys.append(int(groups.keys[number]))
             found.at.append(start)
-            found.texts.append(positions[0])
-            found.marks.append(first_mark(events))
-            found.announced.append(bool(is_announced(events).any()))
+            found.new.append(min(positions, key=depths.__getitem__))
+            told = (position for position in positions if pending.told[position])
+            found.told.append(next(told, -1))
     return found
 
 
-def _joined(array: NDArray[_T], more: list[int] | list[bool]) -> NDArray[_T]:
+def _joined(array: NDArray[_T], more: list[int]) -> NDArray[_T]:
     return np.concatenate([array, np.array(more, array.dtype)]) if more else array

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 import trio
@@ -39,11 +39,13 @@ from crawld.store.engine.database import Database
 from crawld.store.frontier import frontier, refusal
 from crawld.store.frontier import host as host_rows
 from crawld.store.frontier import page as page_rows
-from crawld.store.frontier.frontier import PACKED, Caps, Discovery, NewPage
+from crawld.store.frontier.caps import PACKED, Caps, NewPage
+from crawld.store.frontier.frontier import Discovery
 from crawld.store.frontier.packed import DEFAULT_PACKING, Packing
 from crawld.store.frontier.page import PageRecord
 from crawld.store.frontier.refusal import Refusal
 from crawld.store.replica.pages import ResumedPage
+from crawld.store.seen.key_memory import KeyMemory
 from crawld.store.visit import VisitRecord
 
 FEW_PAGES: Final = 64
@@ -72,6 +74,7 @@ class CrawlSettings:
         records_bytes: memory of the records that wait for their commit.
         robots_bytes: memory of robots.txt rules.
         packing: from which size on never-visited pages are packed.
+        keys_bytes: memory for keys of packed pages, by which new ones are known at once.
         policies: makes policies by name.
     """
 
@@ -89,6 +92,7 @@ class CrawlSettings:
     records_bytes: int = 64 * MIB
     robots_bytes: int = 64 * MIB
     packing: Packing = DEFAULT_PACKING
+    keys_bytes: int = 0
     policies: Mapping[str, PolicyFactory] = field(default_factory=lambda: FACTORIES)
 
 
@@ -101,6 +105,7 @@ class CrawlState:
         active: numbers of the sites that may be visited now: not paused, within their quota.
         groups: hosts that share limits.
         caps: the most pages that sites and hosts may have.
+        seen_keys: keys of the packed pages, while they fit into memory.
         wiki_scope: pages of wikis that belong to a site.
         growth: patterns of URLs that may grow without new content.
         page_forms: the form in which pages of wikis are requested.
@@ -133,6 +138,7 @@ class CrawlState:
             database, clock, schedule, self.hosts, new_share=settings.discovery_share
         )
         self.caps = Caps()
+        self.seen_keys = KeyMemory(settings.keys_bytes)
         self.wiki_scope = WikiScope()
         self._domain_hosts = DomainHosts(self.hosts)
         self.growth = UrlGrowth(self.hosts)
@@ -178,7 +184,7 @@ class CrawlState:
             },
             per_host={key: site.traps.max_pages_per_host for key, site in self.sites.items()},
             requisites={key: site.config.max_requisites for key, site in self.sites.items()},
-            packing=self.settings.packing,
+            packing=replace(self.settings.packing, keys=self.seen_keys),
         )
         self.admission.forget()
         self.rates.set_sites(self.sites.values())

@@ -16,7 +16,7 @@ from crawld.daemon.visit.validators import NO_EVIDENCE, ValidatorEvidence
 from crawld.net.exchange import FetchResponse
 from crawld.store.changes.hint_answer import HintJudgement
 from crawld.store.changes.volatile import Template
-from crawld.store.frontier.frontier import Caps
+from crawld.store.frontier.caps import Caps
 from crawld.store.frontier.host import HostUpdate
 from crawld.store.frontier.page import PageRecord
 from crawld.store.versions.headers import pack

@@ -24,7 +24,7 @@ import trio
 from crawld.memory import MIB, MemoryLease
 from crawld.store import visit as visit_rows
 from crawld.store.engine.database import Database
-from crawld.store.frontier.frontier import NewPage
+from crawld.store.frontier.caps import NewPage
 from crawld.store.visit import LinkPart, RecordResult, VisitRecord
 
 log = structlog.get_logger(__name__)

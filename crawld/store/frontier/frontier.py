@@ -1,8 +1,10 @@
 """The stored frontier: the known URLs, and the order of their first visits.
 
-The key of a URL is (host, 64-bit hash). On a hit its text is compared (of a packed page: 32 bits
-more). A URL whose key another one has (2^-64 a pair) takes a second key, from another hash; if that
-is taken, too, it is counted as a refusal. One transaction of the only writer does it all.
+The key of a URL is (host, 64-bit hash). On a hit its text is compared. A URL whose key another one
+has (2^-64 a pair) takes a second key, from another hash; if that is taken, too, it is counted as a
+refusal. One transaction of the only writer does it all.
+
+In a large file a link to a URL that has no row waits for its verdict (`packed`, `verdicts`).
 
 Caps are exact: the page counts of sites and hosts are columns of their rows (`page_counts`), read
 once per call.
@@ -20,7 +22,8 @@ from __future__ import annotations
 import array
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Final, NamedTuple
 
 import apsw
@@ -30,19 +33,17 @@ from crawld.core.url import second_hash, split_url, url_hash
 from crawld.store.engine import meta
 from crawld.store.engine.in_parts import PART_ROWS, InParts, finish
 from crawld.store.frontier import host as host_rows
-from crawld.store.frontier import packed, page_counts, refusal, tombstone
-from crawld.store.frontier.packed import PackedKey, PackedPages, Packing
-from crawld.store.frontier.packed_block import PackedPage, Queue
+from crawld.store.frontier import page_counts, refusal, tombstone, verdicts
+from crawld.store.frontier.caps import HOST_CAP, NO_CAPS, REQUISITE_CAP, SITE_CAP, Caps, NewPage
+from crawld.store.frontier.packed import LinkBatch
+from crawld.store.frontier.packed_block import PackedPage
 from crawld.store.frontier.refusal import Refusal
+from crawld.store.seen import pending, seen
 
 COLLISION: Final = "collision"
 
 SECOND_KEYS: Final = "second_keys"
 """Key in meta: there is a page under a second key, or was one."""
-
-SITE_CAP: Final = "site_cap"
-REQUISITE_CAP: Final = "requisite_cap"
-HOST_CAP: Final = "host_cap"
 
 
 # Each link makes one: frozen, it would take 1.5 µs more, a sixth of the work of admission.
@@ -91,51 +92,6 @@ class Discovery:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Caps:
-    """Limits on the number of pages; a site without an entry has none.
-
-    Attributes:
-        per_site: site_id to the most pages of that site.
-        per_host: site_id to the most pages of any one host that the site discovers.
-        requisites: site_id to the most requisites of that site.
-        packing: from which size on links are packed; None: every page gets a row.
-    """
-
-    per_site: Mapping[int, int] = field(default_factory=dict)
-    per_host: Mapping[int, int] = field(default_factory=dict)
-    requisites: Mapping[int, int] = field(default_factory=dict)
-    packing: Packing | None = None
-
-    def with_rows(self) -> Caps:
-        """Return these limits for pages that need rows at once, as those that get a history."""
-        return replace(self, packing=None)
-
-
-NO_CAPS: Final = Caps()
-
-PACKED: Final = 0
-"""In place of the page_id of a packed page."""
-
-
-class NewPage(NamedTuple):
-    """A page that is new to its site.
-
-    Attributes:
-        page_id: `PACKED` if it has no row yet.
-        was_visited: whether it belonged to another site and has been visited for it.
-    """
-
-    page_id: int
-    host_id: int
-    origin_id: int
-    site_id: int
-    depth: int
-    url: str
-    requisite: bool = False
-    was_visited: bool = False
-
-
 _KNOWN: Final = """
 SELECT page.url_hash, page.url, page.depth, page.site_id, page.seed, page.requisite, page_id
 FROM carray(?1) AS wanted CROSS JOIN page
@@ -171,6 +127,9 @@ def discover(
 ) -> list[NewPage]:
     """Add the URLs that are not known; count those that a cap or a collision refuses.
 
+    In a large file (`Caps.packing`) links to URLs without a row wait for their verdict. Who finds
+    more than may wait undivided does that work, too.
+
     A known page keeps its state; its depth can decrease, it can become a seed, and if its site is
     no longer configured it moves to the site that found it, and counts as new there.
 
@@ -189,12 +148,10 @@ class Known(NamedTuple):
     Attributes:
         host_ids: host_id by name, of some hosts.
         tombstones: whether there is any tombstone; None: not read.
-        packed: whether there is any packed page; None: not read.
     """
 
     host_ids: Mapping[str, int] = {}
     tombstones: bool | None = None
-    packed: bool | None = None
 
 
 NOTHING_KNOWN: Final = Known()
@@ -229,10 +186,17 @@ def discover_in_parts(
                 done = 0
                 yield None
     call.count_requisites()
-    yield from call.packed.store_in_parts()
+    if (links := call.waiting.links()) is not None:
+        call.new += verdicts.offer(connection, links, caps)
+        while pending.is_full(connection):
+            yield partial(_divide, connection)
     yield from refusal.record_in_parts(connection, call.refused)
     yield from page_counts.count_moves_in_parts(connection, call.moves)
     return Discovered(call.new, call.known_ids)
+
+
+def _divide(connection: apsw.Connection) -> None:
+    seen.divide_some(connection)
 
 
 class _Admission:
@@ -252,8 +216,7 @@ class _Admission:
         self._tombstones = known.tombstones
         if self._tombstones is None:
             self._tombstones = tombstone.any_exists(connection)
-        any_packed = packed.any_exists(connection) if known.packed is None else known.packed
-        self.packed = PackedPages(connection, caps.packing, any_exist=any_packed)
+        self.waiting = LinkBatch(connection, caps.packing)
         # stored counts before this call, and what this call added to them
         self._before: dict[tuple[str, int], int] = {}
         self._added: dict[tuple[str, int], int] = defaultdict(int)
@@ -264,20 +227,17 @@ class _Admission:
         if host_id is None:
             host_id = host_rows.ensure(self._connection, name, group[0].at)
         known = self._known(host_id, group)
-        waiting = self.packed.find(
-            host_id, [one.url_hash for one in group if one.url_hash not in known]
-        )
         for one in group:
-            if not self._take_one(host_id, one, known, waiting):
+            if not self._take_one(host_id, one, known):
                 self._take_second(host_id, replace(one, url_hash=second_hash(one.url)))
 
     def _take_second(self, host_id: int, one: Discovery) -> None:
         """Handle a discovery of which another URL has the key, under its second one."""
-        known, waiting = self._known(host_id, [one]), self.packed.find(host_id, [one.url_hash])
-        if not known and not waiting:
+        known = self._known(host_id, [one])
+        if not known:
             meta.put(self._connection, SECOND_KEYS, "1")
             self._second_keys = True
-        if not self._take_one(host_id, one, known, waiting):
+        if not self._take_one(host_id, one, known):
             self._refuse(one, COLLISION)
 
     def _has_second_key(self, host_id: int, one: Discovery) -> bool:
@@ -287,27 +247,15 @@ class _Admission:
         second = replace(one, url_hash=second_hash(one.url))
         if not self._second_keys or one == second:
             return False
-        urls = [row[1] for row in self._known(host_id, [second]).values()]
-        waiting = self.packed.find(host_id, [second.url_hash]).values()
-        return one.url in urls or any(key.is_of(one.url) for key in waiting)
+        return one.url in [row[1] for row in self._known(host_id, [second]).values()]
 
-    def _take_one(
-        self, host_id: int, one: Discovery, known: dict[int, _Known], waiting: dict[int, PackedKey]
-    ) -> bool:
+    def _take_one(self, host_id: int, one: Discovery, known: dict[int, _Known]) -> bool:
         """Handle a discovery; return False if another URL has its key."""
-        key, old = waiting.get(one.url_hash), known.get(one.url_hash)
-        if key is not None:
-            if not key.is_of(one.url):
-                return False
-            if not self._needs_row(one):
-                waiting[one.url_hash] = self._find_packed_again(host_id, one, key)
-                return True
-            old = known[one.url_hash] = self._make_row(host_id, one, key)
-            del waiting[one.url_hash]
+        old = known.get(one.url_hash)
         if old is None:
             if self._tombstones and self._has_second_key(host_id, one):
                 return False
-            self._add(host_id, one, known, waiting)
+            self._add(host_id, one, known)
         elif old[1] != one.url:
             return False
         else:
@@ -334,29 +282,20 @@ class _Admission:
             [(n, key) for (kind, key), n in self._added.items() if kind == "requisite"],
         )
 
-    def _add(
-        self,
-        host_id: int,
-        one: Discovery,
-        known: dict[int, _Known],
-        waiting: dict[int, PackedKey],
-    ) -> None:
-        """Add a page, unless a cap or a tombstone refuses it."""
+    def _add(self, host_id: int, one: Discovery, known: dict[int, _Known]) -> None:
+        """Add a page, or let its link wait, unless a cap or a tombstone refuses it."""
         if self._tombstones and tombstone.exists(self._connection, one.url):
             return  # not counted, since a refusal would show the URL
         reason = self._cap_reached(one, host_id)
         if reason:
             self._refuse(one, reason)
             return
-        if one.requisite or self._needs_row(one) or not self.packed.takes(host_id):
-            page_id = self._insert(host_id, one)
-            known[one.url_hash] = _as_known(one, page_id)
-            self.known_ids.append(page_id)
-        else:
-            page = _as_packed(one)
-            key = self.packed.add(host_id, one.url_hash, one.site_id, one.depth, page)
-            waiting[one.url_hash] = key
-            self._note_packed(host_id, one)
+        if not one.requisite and not one.seed and self.waiting.takes(one.site_id):
+            self.waiting.add(host_id, one.depth, one.site_id, _as_packed(one))
+            return
+        page_id = self._insert(host_id, one)
+        known[one.url_hash] = _as_known(one, page_id)
+        self.known_ids.append(page_id)
         if one.requisite:
             self._added["requisite", one.site_id] += 1
         else:
@@ -375,40 +314,6 @@ class _Admission:
             NewPage(page_id, host_id, origin_id, one.site_id, one.depth, one.url, one.requisite)
         )
         return page_id
-
-    # --- packed pages --------------------------------------------------------------------------
-
-    def _needs_row(self, one: Discovery) -> bool:
-        return one.seed or one.requisite or self._caps.packing is None
-
-    def _make_row(self, host_id: int, one: Discovery, key: PackedKey) -> _Known:
-        """Make a packed page a row, because a later discovery needs it."""
-        packed.claim(self._connection, host_id, one.url_hash)
-        queue = Queue(host_id, key.site_id, key.depth)
-        page_id = packed.insert(
-            self._connection,
-            queue,
-            one.url_hash,
-            _as_packed(one),
-            lambda _: one.importance,
-            self._origins,
-        )
-        return (one.url_hash, one.url, key.depth, key.site_id, False, False, page_id)
-
-    def _find_packed_again(self, host_id: int, one: Discovery, key: PackedKey) -> PackedKey:
-        """Update depth and site of a packed page from a later discovery."""
-        site_id = one.site_id if self._is_retired(key.site_id) else key.site_id
-        depth = min(one.depth, key.depth)
-        if (site_id, depth) == (key.site_id, key.depth):
-            return key
-        if site_id != key.site_id:
-            self.moves.append((key.site_id, host_id, PageState.DISCOVERED, None))
-            self.moves.append((site_id, host_id, None, PageState.DISCOVERED))
-            self._note_packed(host_id, one)
-        return self.packed.move(host_id, one.url_hash, site_id, depth, _as_packed(one))
-
-    def _note_packed(self, host_id: int, one: Discovery) -> None:
-        self.new.append(NewPage(PACKED, host_id, 0, one.site_id, one.depth, one.url))
 
     def _become_requisite(self, host_id: int, one: Discovery, page_id: int) -> None:
         row = self._connection.execute(_BECOME_REQUISITE, (page_id,)).fetchone()

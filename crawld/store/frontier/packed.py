@@ -1,95 +1,64 @@
-"""Never-visited pages of a large frontier, packed: 25 bytes beside a compressed URL, no row.
+"""Never-visited pages of a large frontier, packed: their compressed text, and a key of 14 bytes.
 
-A link becomes a packed page instead of a row of `page` if the file and its host have many pages
-(`Packing`), and a row again before it is handed out (`unpack_in_parts`), or as soon as something
-needs its row (`claim`): a seed, a requisite, an operator, a replica that could defer it
-(`store/replica/packed_twins.py`). Both ways are one transaction
-of the only writer, so that a page is packed or a row, never both.
+In a file of many pages (`Packing`) a link to a URL without a row waits (`LinkBatch`) until its
+repository has its turn (`verdicts.settle`). If the URL is new it becomes a packed page: an entry in
+a block of its queue. It becomes a row before it is handed out (`unpack_in_parts`). Each step is one
+transaction of the only writer. So does an entry of a replica that could defer it
+(`crawld.store.replica.packed_twins`).
 
-`packed_key` has the key that the row will have, a 64-bit hash of the URL, and 32 bits of another
-hash (`check_of`). Texts are not read to know a packed page again: two URLs of a host are taken for
-one only if all 96 bits are equal, which random URLs are with probability 2^-96. A host of 10^7 URLs
-has 6e-16 expected pairs, 350 million URLs on such hosts have 2e-14. Two URLs that share only the 64
-bits (3e-6 expected pairs on such a host, or as many as an attacker likes on his own) are told apart
-and are two pages: the later one has `second_hash` as its key, packed and as a row (`free_key`).
+**A row decides.** Seeds, requisites and pages whose history comes with them get rows at once, also
+if the URL waits or is packed; so its entry is void when its turn comes, and is dropped. Until then
+it is counted as a page of its own: the counters of sites and hosts are the rows, and the entries of
+blocks less those that are known to be void (`packed_void`).
 
 The order of visits is that of rows: depth, then discovery. A page found again nearer to the seeds
 is entered once more; its first entry is void then.
+
+What is known is exact but for collisions: see `crawld.core.seen.keys`.
 """
 
 from __future__ import annotations
 
 import array
-from collections import defaultdict
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 import apsw
+import numpy as np
 
-from crawld.core.page import PageState
-from crawld.core.url import second_hash, split_url, url_hash, url_keys
+from crawld.core.seen.place import MAX_SITE, NOWHERE, place_of
+from crawld.core.seen.texts import TextBlock
+from crawld.core.url import split_url, url_keys
 from crawld.store.engine.in_parts import PART_ROWS, InParts
 from crawld.store.frontier import host as host_rows
 from crawld.store.frontier import packed_block, page_counts, tombstone
-from crawld.store.frontier.packed_block import Columns, PackedPage, Queue
+from crawld.store.frontier.packed_block import PackedPage, Queue
+from crawld.store.seen import pending, seen
+from crawld.store.seen.key_memory import KeyMemory
+from crawld.store.seen.links import FACTS, MAX_DEPTH, Links
+from crawld.store.seen.seen import SeenFile
 
-ANY_EXISTS: Final = "EXISTS (SELECT 1 FROM packed_key)"
-"""Condition: there is any packed page."""
-
-UNPACKED_AT_ONCE: Final = 2_048
-"""Pages that become rows in one transaction: some 40 ms in parts, each minutes of a polite host."""
+UNPACKED_AT_ONCE: Final = 256
+"""Pages that become rows in one transaction: a look-ahead, and minutes of a polite host."""
 
 
 @dataclass(frozen=True, slots=True)
 class Packing:
-    """From which size on links are packed.
+    """From which size on links wait for a verdict, and are packed.
 
     Attributes:
         file_pages: page rows that the file must have had, so that mirrors of up to a million pages
             stay as they are.
-        host_pages: never-visited pages that the host must have; the first of them stay rows.
+        keys: tells at once what is new, while it can.
     """
 
     file_pages: int = 1_000_000
-    host_pages: int = 1_024
+    keys: KeyMemory | None = None
 
 
 DEFAULT_PACKING: Final = Packing()
-
-
-def check_of(url: str) -> int:
-    """Return 32 bits that tell apart two URLs of a host that have the same hash, as an integer."""
-    return (second_hash(url) & 0xFFFF_FFFF) - (1 << 31)
-
-
-class PackedKey(NamedTuple):
-    """What is known of a packed page without its block; `check`: see `check_of`, None: unknown."""
-
-    site_id: int
-    depth: int
-    check: int | None
-
-    def is_of(self, url: str) -> bool:
-        """Return whether it is the key of a URL that has its hash."""
-        return self.check is None or self.check == check_of(url)
-
-
-_KEYS: Final = """
-SELECT packed_key.url_hash, site_id, depth, url_check
-FROM carray(?1) AS wanted CROSS JOIN packed_key
-  ON packed_key.host_id = ?2 AND packed_key.url_hash = wanted.value
-"""
-
-_ADD: Final = """
-INSERT INTO packed_key (host_id, url_hash, site_id, depth, url_check) VALUES (?, ?, ?, ?, ?)
-"""
-
-_MOVE: Final = "UPDATE packed_key SET site_id = ?, depth = ? WHERE host_id = ? AND url_hash = ?"
-
-_CLAIM: Final = "DELETE FROM packed_key WHERE host_id = ? AND url_hash = ?"
-
-_TAKE: Final = f"{_CLAIM} AND site_id = ? AND depth = ? AND ifnull(url_check, ?5) = ?5"
 
 # Its referrer may have been purged since.
 _INSERT: Final = """
@@ -98,128 +67,71 @@ INSERT INTO page (site_id, host_id, origin_id, url_hash, state, depth, importanc
 VALUES (?, ?, ?, ?, 'discovered', ?, ?, ?, (SELECT page_id FROM page WHERE page_id = ?), ?)
 """
 
-
-def claim(connection: apsw.Connection, host_id: int, key: int) -> None:
-    """Remove the key of a page whose row is about to be inserted, or that is forgotten."""
-    connection.execute(_CLAIM, (host_id, key))
-
-
 _ROW: Final = "SELECT url FROM page WHERE host_id = ? AND url_hash = ?"
 
 
 def free_key(connection: apsw.Connection, host_id: int, url: str) -> int | None:
-    """Return the key for the row of a URL that has none; None: it has a row, or no key is free.
-
-    A packed page of the URL is removed.
-    """
+    """Return the key for the row of a URL that has none; None: it has a row, or no key is free."""
     for key in url_keys(url):
         row = connection.execute(_ROW, (host_id, key)).get
+        if row is None:
+            return key
         if row == url:
             return None
-        known = keys_of(connection, host_id, [key]).get(key) if row is None else None
-        if known is not None and known.is_of(url):
-            claim(connection, host_id, key)
-            move = (known.site_id, host_id, PageState.DISCOVERED, None)
-            page_counts.count_moves(connection, [move])
-            return key
-        if row is None and known is None:
-            return key
     return None
 
 
-def find(connection: apsw.Connection, host_id: int, url: str) -> tuple[int, PackedKey] | None:
-    """Return key and what is known of the packed page of a URL; None: it is not packed."""
-    for key in url_keys(url):
-        known = keys_of(connection, host_id, [key]).get(key)
-        if known is not None and known.is_of(url):
-            return key, known
-    return None
+def forget(connection: apsw.Connection, urls: Sequence[str]) -> None:
+    """Let URLs that are no rows any more, or became none, be new when they are found again."""
+    if urls and any_known(connection):
+        seen.forget(connection, SeenFile.of(connection), urls)
 
 
-def any_exists(connection: apsw.Connection) -> bool:
-    """Return whether there is any packed page."""
-    return bool(connection.execute(f"SELECT {ANY_EXISTS}").get)
+def any_known(connection: apsw.Connection) -> bool:
+    """Return whether any URL was packed, or waits."""
+    some = bool(connection.execute("SELECT EXISTS (SELECT 1 FROM seen_chunk)").get)
+    return some or pending.any_waits(connection)
 
 
-def keys_of(
-    connection: apsw.Connection, host_id: int, hashes: Sequence[int]
-) -> dict[int, PackedKey]:
-    """Return those of some keys on a host that are packed pages."""
-    if not hashes:
-        return {}
-    rows = connection.execute(_KEYS, (apsw.carray(array.array("q", hashes)), host_id))
-    return {key: PackedKey(*known) for key, *known in rows}
+class LinkBatch:
+    """The links of one call of `discover` that wait for their verdict."""
 
-
-class PackedPages:
-    """The packed pages of one call of `discover`: looked up, added, and claimed.
-
-    Entries are stored by `store_in_parts`, keys at once.
-    """
-
-    def __init__(
-        self, connection: apsw.Connection, packing: Packing | None, *, any_exist: bool
-    ) -> None:
+    def __init__(self, connection: apsw.Connection, packing: Packing | None) -> None:
         self._connection = connection
         self._packing = packing
-        self._any_exist = any_exist
         self._is_large: bool | None = None
-        self._waiting: dict[int, int] = {}
-        self._found: dict[Queue, list[PackedPage]] = defaultdict(list)
+        self._facts: list[tuple[int, int, bool, int, float, int]] = []
+        self._urls: list[str] = []
 
-    def find(self, host_id: int, hashes: list[int]) -> dict[int, PackedKey]:
-        """Return those of some keys on a host that are packed pages."""
-        return keys_of(self._connection, host_id, hashes) if self._any_exist else {}
-
-    def takes(self, host_id: int) -> bool:
-        """Return whether a link to a new page of a host is packed."""
+    def takes(self, site_id: int) -> bool:
+        """Return whether links to pages of a site that have no row wait."""
         packing = self._packing
-        if packing is None:
-            return False
-        if host_id not in self._waiting:
-            sql = "SELECT pages_discovered FROM host WHERE host_id = ?"
-            self._waiting[host_id] = self._connection.execute(sql, (host_id,)).get
-        if self._waiting[host_id] < packing.host_pages:
+        if packing is None or site_id > MAX_SITE:
             return False
         if self._is_large is None:
             newest = self._connection.execute("SELECT ifnull(max(page_id), 0) FROM page").get
             self._is_large = newest >= packing.file_pages
         return self._is_large
 
-    def add(self, host_id: int, key: int, site_id: int, depth: int, page: PackedPage) -> PackedKey:
-        """Add a page that is neither packed nor a row."""
-        self._any_exist = True
-        check = check_of(page.url)
-        self._connection.execute(_ADD, (host_id, key, site_id, depth, check))
-        self._found[Queue(host_id, site_id, depth)].append(page)
-        return PackedKey(site_id, depth, check)
+    def add(self, host_id: int, depth: int, site_id: int, page: PackedPage) -> None:
+        """Let a link wait."""
+        place = site_id, min(depth, MAX_DEPTH), False
+        self._facts.append((*place, host_id, page.found_at, page.referrer_id))
+        self._urls.append(page.url)
 
-    def move(self, host_id: int, key: int, site_id: int, depth: int, page: PackedPage) -> PackedKey:
-        """Give a packed page another site or depth."""
-        self._connection.execute(_MOVE, (site_id, depth, host_id, key))
-        self._found[Queue(host_id, site_id, depth)].append(page)
-        return PackedKey(site_id, depth, check_of(page.url))
-
-    def store_in_parts(self) -> InParts[None]:
-        """Store the entries of the pages that were added and moved."""
-        done = 0
-        for queue, pages in self._found.items():
-            packed_block.append(self._connection, queue, pages)
-            done += len(pages)
-            if done >= PART_ROWS:
-                done = 0
-                yield None
+    def links(self) -> Links | None:
+        """Return the links; None: there are none."""
+        if not self._urls:
+            return None
+        return Links(np.array(self._facts, FACTS), TextBlock.of(self._urls))
 
 
-def add_new(connection: apsw.Connection, queue: Queue, pages: Columns) -> None:
-    """Add and count many pages of a queue that are neither packed nor rows, after all others."""
-    host_id, site_id, depth = queue
-    keys = sorted([(url_hash(url), check_of(url)) for url in pages.urls])
-    rows = [(host_id, key, site_id, depth, check) for key, check in keys]
-    connection.executemany(_ADD, rows)
-    packed_block.append_full(connection, queue, pages)
-    steps = [len(rows) * step for step in page_counts.steps_of(None, PageState.DISCOVERED)]
-    page_counts.count_steps(connection, site_id, host_id, steps)
+def told_links(queue: Queue, urls: Sequence[str]) -> Links:
+    """Return links to URLs that are entries of a queue already, and shall be known."""
+    facts = np.zeros(len(urls), FACTS)
+    facts["site"], facts["depth"] = queue.site_id, min(queue.depth, MAX_DEPTH)
+    facts["told"], facts["host"] = True, queue.host_id
+    return Links(facts, TextBlock.of(urls))
 
 
 class Portion(NamedTuple):
@@ -229,7 +141,7 @@ class Portion(NamedTuple):
         importance: returns the importance of a page's freshness, > 0; None: 1 for all.
         in_force: returns the URL by the rules in force of one that was found at a depth: those it
             was packed by may be former ones. None: they are the same.
-        most: about how many, whole blocks.
+        most: how many entries.
     """
 
     host_id: int
@@ -246,7 +158,10 @@ ORDER BY depth, packed_block_id
 
 
 def unpack_in_parts(connection: apsw.Connection, portion: Portion) -> InParts[int]:
-    """Make the first packed pages of a site on a host rows; return how many."""
+    """Make the first packed pages of a site on a host rows; return how many.
+
+    Fewer than asked for: there are no more, or some entries were void.
+    """
     host_id, site_id = portion.host_id, portion.site_id
     chosen, pages = [], 0
     for block_id, depth, size in connection.execute(_FIRST, (host_id, site_id)):
@@ -254,42 +169,85 @@ def unpack_in_parts(connection: apsw.Connection, portion: Portion) -> InParts[in
         pages += size
         if pages >= portion.most:
             break
+    has_tombstones = tombstone.any_exists(connection)
     origins: dict[str, int] = {}
-    made = 0
+    replaced: list[str] = []
+    taken = made = 0
     for block_id, depth in chosen:
         queue = Queue(host_id, site_id, depth)
-        for done, page in enumerate(packed_block.take(connection, block_id), 1):
-            current, key = page, take_key(connection, queue, page.url)
-            if key is not None and portion.in_force is not None:
+        for page in packed_block.take_first(connection, block_id, portion.most - taken):
+            taken += 1
+            current = page
+            if portion.in_force is not None:
                 current = page._replace(url=portion.in_force(page.url, depth))
             if current.url != page.url:
-                key = _key_of_new_url(connection, queue, current.url)
-            if key is not None:
-                insert(connection, queue, key, current, portion.importance, origins)
+                replaced.append(page.url)
+            is_purged = has_tombstones and tombstone.exists(connection, current.url)
+            if not is_purged and make_row(connection, queue, current, portion.importance, origins):
                 made += 1
-            if done % PART_ROWS == 0:
+            if taken % PART_ROWS == 0:
                 yield None
+    count_dropped(connection, host_id, site_id, taken - made)
+    forget(connection, replaced)
     return made
 
 
-def take_key(connection: apsw.Connection, queue: Queue, url: str) -> int | None:
-    """Remove the key of an entry and return it; None: the entry is void."""
-    host_id, site_id, depth = queue
-    check = check_of(url)
-    for key in url_keys(url):
-        connection.execute(_TAKE, (host_id, key, site_id, depth, check))
-        if connection.changes():
-            return key
-    return None
+_VOID: Final = "SELECT entries FROM packed_void WHERE host_id = ? AND site_id = ?"
+
+_ADD_VOID: Final = """
+INSERT INTO packed_void (host_id, site_id, entries) VALUES (?, ?, ?)
+ON CONFLICT DO UPDATE SET entries = entries + excluded.entries
+"""
+
+_DROP_VOID: Final = "DELETE FROM packed_void WHERE host_id = ? AND site_id = ? AND entries = 0"
 
 
-def _key_of_new_url(connection: apsw.Connection, queue: Queue, url: str) -> int | None:
-    """Return the key for a new URL of a packed page; None: it is a page, and the two become one."""
-    key = None if tombstone.exists(connection, url) else free_key(connection, queue.host_id, url)
-    if key is None:
-        move = (queue.site_id, queue.host_id, PageState.DISCOVERED, None)
-        page_counts.count_moves(connection, [move])
-    return key
+def void_entries(connection: apsw.Connection, host_id: int, site_id: int) -> int:
+    """Return how many entries of a site on a host are void because their pages wait elsewhere."""
+    return connection.execute(_VOID, (host_id, site_id)).get or 0
+
+
+def add_void(connection: apsw.Connection, host_id: int, site_id: int, entries: int) -> None:
+    """Add to the number of void entries, or take from it."""
+    connection.execute(_ADD_VOID, (host_id, site_id, entries))
+    if entries < 0:
+        connection.execute(_DROP_VOID, (host_id, site_id))
+
+
+def count_dropped(connection: apsw.Connection, host_id: int, site_id: int, entries: int) -> None:
+    """Count entries that were removed and became no rows: void ones first, which are no pages."""
+    void = min(entries, void_entries(connection, host_id, site_id)) if entries else 0
+    if void:
+        add_void(connection, host_id, site_id, -void)
+    if entries > void:
+        count_pages(connection, host_id, site_id, void - entries)
+
+
+def count_pages(connection: apsw.Connection, host_id: int, site_id: int, pages: int) -> None:
+    """Count packed pages of a site on a host that were added, or are no more."""
+    count_new(connection, [(host_id, site_id, pages)])
+
+
+def count_new(connection: apsw.Connection, pages: Sequence[tuple[int, int, int]]) -> None:
+    """Count packed pages that were added: host_id, site_id and how many."""
+    sites: Counter[int] = Counter()
+    for _, site_id, count in pages:
+        sites[site_id] += count
+    page_counts.count_discovered(connection, sites.items(), [(host, n) for host, _, n in pages])
+
+
+def make_row(
+    connection: apsw.Connection,
+    queue: Queue,
+    page: PackedPage,
+    importance: Callable[[str], float] | None,
+    origins: dict[str, int],
+) -> bool:
+    """Make an entry that was removed a row; return False if its page has one."""
+    key = free_key(connection, queue.host_id, page.url)
+    if key is not None:
+        insert(connection, queue, key, page, importance, origins)
+    return key is not None
 
 
 def insert(
@@ -300,7 +258,7 @@ def insert(
     importance: Callable[[str], float] | None,
     origins: dict[str, int],
 ) -> int:
-    """Insert the row of a page whose key was removed; return its page_id.
+    """Insert the row of a page that has none; return its page_id.
 
     Args:
         key: url_hash of the row.
@@ -348,3 +306,31 @@ def queues(connection: apsw.Connection) -> list[tuple[int, int]]:
         last = (row[0], row[1])
         found.append(last)
     return found
+
+
+_ROWS: Final = """
+SELECT page.url FROM carray(?1) AS wanted CROSS JOIN page
+  ON page.host_id = ?2 AND page.url_hash = wanted.value
+"""
+
+
+def rows_of(connection: apsw.Connection, host_id: int, urls: Sequence[str]) -> set[str]:
+    """Return which URLs of a host are rows; perhaps others that share a key."""
+    keys = array.array("q", [key for url in urls for key in url_keys(url)])
+    return (
+        {url for (url,) in connection.execute(_ROWS, (apsw.carray(keys), host_id))}
+        if urls
+        else set()
+    )
+
+
+def valid_entries(connection: apsw.Connection, queue: Queue, urls: Sequence[str]) -> list[bool]:
+    """Return which entries of a block are packed pages."""
+    rows = rows_of(connection, queue.host_id, urls)
+    valid = [url not in rows for url in urls]
+    if void_entries(connection, queue.host_id, queue.site_id):
+        places = seen.places(connection, SeenFile.of(connection), urls)
+        # One that is nowhere was told to be new, and has no verdict yet.
+        here = (places == place_of(queue.site_id, queue.depth)) | (places == NOWHERE)
+        return [each and is_here for each, is_here in zip(valid, here.tolist(), strict=True)]
+    return valid

@@ -1,13 +1,15 @@
 """Blocks of packed pages: the URLs of one site and depth on a host, in the order of discovery.
 
-A visit adds a small block. As soon as the last blocks together reach `BLOCK_PAGES`, or are
+A verdict adds a small block. As soon as the last blocks together reach `BLOCK_PAGES`, or are
 `MAX_TAILS`, they become one: so a page costs its compressed text and few bytes, and is compressed
 two or three times.
 """
 
 from __future__ import annotations
 
+import array
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 import apsw
@@ -15,19 +17,17 @@ import numpy as np
 import numpy.typing as npt
 import zstandard
 
-from crawld.core.seen.texts import TextBlock, decoded
+from crawld.core.seen.texts import TextBlock
 from crawld.errors import CorruptDatabaseError
 
 BLOCK_PAGES: Final = 512
-"""Pages from which a block is no longer joined; a block has fewer than twice as many, except those
-of a call that adds more.
-"""
+"""Pages of a full block; a smaller one is joined with those that come after it."""
 
 MAX_TAILS: Final = 32
 """Blocks that wait for others to be joined with."""
 
 MAX_PAGES: Final = 1 << 12
-"""The most pages of a block; below `NUMBERS` of `packed_list`."""
+"""The most pages of a block: older files have such."""
 
 TAIL_LEVEL: Final = 1
 BLOCK_LEVEL: Final = 6
@@ -50,16 +50,38 @@ class PackedPage(NamedTuple):
     referrer_id: int
 
 
-class Columns(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Columns:
     """Entries by attribute; see `PackedPage`."""
 
-    urls: Sequence[str]
+    texts: TextBlock
     found_at: npt.NDArray[np.float64]
     referrers: npt.NDArray[np.int64]
 
+    @classmethod
+    def of(cls, pages: Sequence[PackedPage]) -> Columns:
+        """Return some entries."""
+        return cls(
+            TextBlock.of([page.url for page in pages]),
+            np.fromiter((page.found_at for page in pages), _AT, len(pages)),
+            np.fromiter((page.referrer_id for page in pages), _REFERRER, len(pages)),
+        )
+
     def part(self, start: int, end: int) -> Columns:
         """Return the entries from position `start` to before `end`."""
-        return Columns(self.urls[start:end], self.found_at[start:end], self.referrers[start:end])
+        texts = self.texts.part(start, end)
+        return Columns(texts, self.found_at[start:end], self.referrers[start:end])
+
+    def pages(self) -> list[PackedPage]:
+        """Return the entries one by one."""
+        columns = self.texts.decoded(), self.found_at.tolist(), self.referrers.tolist()
+        return [PackedPage(*each) for each in zip(*columns, strict=True)]
+
+    def frame(self, compressor: zstandard.ZstdCompressor) -> bytes:
+        """Return the entries as the frame of a block."""
+        octets = self.found_at.astype(_AT, copy=False).tobytes()
+        octets += self.referrers.astype(_REFERRER, copy=False).tobytes()
+        return compressor.compress(octets + self.texts.pack())
 
 
 class Queue(NamedTuple):
@@ -70,64 +92,84 @@ class Queue(NamedTuple):
     depth: int
 
 
+Group = tuple[Queue, int, int]
+"""A queue, and where its entries start and end."""
+
+_SMALL: Final = """
+SELECT packed_block.host_id, site_id, depth, sum(pages), count(*)
+FROM carray(?1) AS wanted CROSS JOIN packed_block ON packed_block.host_id = wanted.value
+WHERE pages < ?2 GROUP BY 1, 2, 3
+"""
+
+
+def append(connection: apsw.Connection, groups: Sequence[Group], entries: Columns) -> None:
+    """Add the entries of some queues, each after all others of its queue."""
+    hosts = sorted({queue.host_id for queue, _, _ in groups})
+    rows = connection.execute(_SMALL, (apsw.carray(array.array("q", hosts)), BLOCK_PAGES))
+    small = {(host, site, depth): (pages, blocks) for host, site, depth, pages, blocks in rows}
+    compressor = _compressor(TAIL_LEVEL)
+    added = []
+    for queue, start, end in groups:
+        pages, blocks = small.get(queue, (0, 0))
+        if pages + end - start < BLOCK_PAGES and blocks < MAX_TAILS:
+            frame = entries.part(start, end).frame(compressor)
+            added.append((*queue, end - start, frame))
+        else:
+            _join(connection, queue, entries.part(start, end))
+    connection.executemany(_INSERT, added)
+
+
 _TAILS: Final = """
 SELECT packed_block_id, pages FROM packed_block WHERE host_id = ? AND site_id = ? AND depth = ?
 ORDER BY packed_block_id DESC LIMIT ?
 """
 
 
-def append(connection: apsw.Connection, queue: Queue, pages: Sequence[PackedPage]) -> None:
-    """Add pages after all others of a queue."""
-    for start in range(0, len(pages), MAX_PAGES // 2):
-        _append(connection, queue, pages[start : start + MAX_PAGES // 2])
-
-
-def _append(connection: apsw.Connection, queue: Queue, pages: Sequence[PackedPage]) -> None:
+def _join(connection: apsw.Connection, queue: Queue, entries: Columns) -> None:
+    """Add entries to a queue in a block with those of its last blocks that are small."""
     tails: list[int] = []
-    joined = len(pages)
     rows: list[Any] = connection.execute(_TAILS, (*queue, MAX_TAILS)).fetchall()
     for block_id, size in rows:
         if size >= BLOCK_PAGES:
             break
         tails.append(block_id)
-        joined += size
-    if joined < BLOCK_PAGES and len(tails) < MAX_TAILS:
-        _insert(connection, queue, pages, TAIL_LEVEL)
-        return
     before: list[PackedPage] = []
     for block_id in reversed(tails):
         before += take(connection, block_id)
-    _insert(connection, queue, [*before, *pages], BLOCK_LEVEL)
+    append_full(connection, queue, Columns.of([*before, *entries.pages()]))
 
 
-def append_full(connection: apsw.Connection, queue: Queue, pages: Columns) -> None:
-    """Add many pages after all others of a queue, in blocks of their own."""
-    for start in range(0, len(pages.urls), BLOCK_PAGES):
-        part = pages.part(start, start + BLOCK_PAGES)
-        _insert_frame(connection, queue, len(part.urls), _frame(part, BLOCK_LEVEL))
-
-
-def _insert(
-    connection: apsw.Connection, queue: Queue, pages: Sequence[PackedPage], level: int
+def append_full(
+    connection: apsw.Connection, queue: Queue, entries: Columns, *, level: int | None = None
 ) -> None:
-    _insert_frame(connection, queue, len(pages), pack(pages, level))
+    """Add entries after all others of a queue, in full blocks, of which the last may be small."""
+    compressor = _compressor(BLOCK_LEVEL if level is None else level)
+    count = len(entries.texts)
+    starts = range(0, count, BLOCK_PAGES)
+    parts = ((start, min(start + BLOCK_PAGES, count)) for start in starts)
+    rows = [
+        (*queue, end - start, entries.part(start, end).frame(compressor)) for start, end in parts
+    ]
+    connection.executemany(_INSERT, rows)
 
 
-def _insert_frame(connection: apsw.Connection, queue: Queue, pages: int, frame: bytes) -> None:
-    connection.execute(
-        "INSERT INTO packed_block (host_id, site_id, depth, pages, entries) VALUES (?, ?, ?, ?, ?)",
-        (*queue, pages, frame),
-    )
+_INSERT: Final = """
+INSERT INTO packed_block (host_id, site_id, depth, pages, entries) VALUES (?, ?, ?, ?, ?)
+"""
+
+
+def _compressor(level: int) -> zstandard.ZstdCompressor:
+    return zstandard.ZstdCompressor(level=level, write_checksum=True)
 
 
 def replace(connection: apsw.Connection, block_id: int, pages: Sequence[PackedPage]) -> None:
-    """Store other pages in a block; remove it if there are none."""
+    """Store what is left of a block; remove it if that is nothing."""
     if not pages:
-        connection.execute("DELETE FROM packed_block WHERE packed_block_id = ?", (block_id,))
+        delete(connection, block_id)
         return
     connection.execute(
         "UPDATE packed_block SET pages = ?, entries = ? WHERE packed_block_id = ?",
-        (len(pages), pack(pages, BLOCK_LEVEL), block_id),
+        (len(pages), pack(pages, TAIL_LEVEL), block_id),
     )
 
 
@@ -146,21 +188,25 @@ def read(connection: apsw.Connection, block_id: int) -> list[PackedPage]:
 def take(connection: apsw.Connection, block_id: int) -> list[PackedPage]:
     """Remove a block; return its pages."""
     pages = read(connection, block_id)
-    connection.execute("DELETE FROM packed_block WHERE packed_block_id = ?", (block_id,))
+    delete(connection, block_id)
     return pages
+
+
+def take_first(connection: apsw.Connection, block_id: int, most: int) -> list[PackedPage]:
+    """Remove the first pages of a block, all if it has no more; return them."""
+    pages = read(connection, block_id)
+    replace(connection, block_id, pages[most:])
+    return pages[:most]
+
+
+def delete(connection: apsw.Connection, block_id: int) -> None:
+    """Remove a block."""
+    connection.execute("DELETE FROM packed_block WHERE packed_block_id = ?", (block_id,))
 
 
 def pack(pages: Sequence[PackedPage], level: int) -> bytes:
     """Return pages as the frame of a block."""
-    found_at = np.fromiter((page.found_at for page in pages), _AT, len(pages))
-    referrers = np.fromiter((page.referrer_id for page in pages), _REFERRER, len(pages))
-    return _frame(Columns([page.url for page in pages], found_at, referrers), level)
-
-
-def _frame(pages: Columns, level: int) -> bytes:
-    octets = pages.found_at.astype(_AT).tobytes() + pages.referrers.astype(_REFERRER).tobytes()
-    whole = octets + TextBlock.of(pages.urls).pack()
-    return zstandard.ZstdCompressor(level=level, write_checksum=True).compress(whole)
+    return Columns.of(pages).frame(_compressor(level))
 
 
 def unpack(frame: bytes, count: int) -> list[PackedPage]:
@@ -171,13 +217,12 @@ def unpack(frame: bytes, count: int) -> list[PackedPage]:
     """
     try:
         whole = zstandard.ZstdDecompressor().decompress(frame)
-        found_at = np.frombuffer(whole, _AT, count).tolist()
-        referrers = np.frombuffer(whole, _REFERRER, count, count * _AT.itemsize).tolist()
+        found_at = np.frombuffer(whole, _AT, count)
+        referrers = np.frombuffer(whole, _REFERRER, count, count * _AT.itemsize)
         texts = TextBlock.unpack(whole[count * _HEAD_BYTES :], count)
     except (zstandard.ZstdError, ValueError) as error:
         raise CorruptDatabaseError(f"a block of packed pages is damaged ({error})") from error
-    urls = map(decoded, texts.take(np.arange(count)))
-    return [PackedPage(*each) for each in zip(urls, found_at, referrers, strict=True)]
+    return Columns(texts, found_at, referrers).pages()
 
 
 def blocks(connection: apsw.Connection, queue: Queue) -> Iterator[int]:

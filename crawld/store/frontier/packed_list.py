@@ -1,4 +1,4 @@
-"""Packed pages one by one: looked up by URL, listed, and forgotten.
+"""Packed pages one by one: looked up by URL, listed, and erased.
 
 A listed page has a number in place of a page_id: larger than any, ascending, and valid until its
 block is joined or its page becomes a row.
@@ -11,10 +11,12 @@ from typing import Any, Final, NamedTuple
 
 import apsw
 
-from crawld.core.page import PageState
-from crawld.core.url import split_url, url_keys
-from crawld.store.frontier import packed, packed_block, page_counts
+from crawld.core.seen.place import DEPTH_BITS, NOWHERE, place_of
+from crawld.core.url import split_url
+from crawld.store.frontier import packed, packed_block
 from crawld.store.frontier.packed_block import PackedPage, Queue
+from crawld.store.seen import seen
+from crawld.store.seen.seen import SeenFile
 
 FIRST_NUMBER: Final = 1 << 48
 """Numbers of packed pages begin here; page_ids are far below."""
@@ -44,31 +46,32 @@ class _Place(NamedTuple):
     host: str
 
 
-def _place_of(connection: apsw.Connection, url: str) -> tuple[int, Queue] | None:
-    """Return key and queue of the packed page of a URL, None if it is not packed."""
-    sql = "SELECT host_id FROM host WHERE host = ?"
-    host_id = connection.execute(sql, (split_url(url).host,)).get
-    found = None if host_id is None else packed.find(connection, host_id, url)
-    if found is None:
-        return None
-    key, known = found
-    return key, Queue(host_id, known.site_id, known.depth)
-
-
 def find(connection: apsw.Connection, url: str) -> WaitingPage | None:
-    """Return the packed page of a canonical URL, None if there is none.
+    """Return the packed page of a canonical URL that is no row, None if there is none.
 
-    It reads the blocks of its depth until it comes to it: up to a second on a host of 10^7 pages.
+    A link that waits for its verdict is none. It reads the blocks of its depth until it comes to
+    it: up to a second on a host of 10^7 pages.
     """
-    found = _place_of(connection, url)
-    if found is None:
+    host = split_url(url).host
+    sql = "SELECT host_id FROM host WHERE host = ?"
+    host_id = connection.execute(sql, (host,)).get
+    place = _place_of(connection, url) if host_id is not None else NOWHERE
+    if place == NOWHERE:
         return None
-    queue, host = found[1], split_url(url).host
-    for block_id in packed_block.blocks(connection, queue):
+    rows: list[Any] = connection.execute(_BLOCKS_OF_SITE, (host_id, place >> DEPTH_BITS)).fetchall()
+    for block_id, *queue in rows:
+        if place_of(queue[1], queue[2]) != place:
+            continue
         for position, page in enumerate(packed_block.read(connection, block_id)):
             if page.url == url:
-                return _listed(_Place(block_id, queue, host), position, page)
+                return _listed(_Place(block_id, Queue(*queue), host), position, page)
     return None
+
+
+def _place_of(connection: apsw.Connection, url: str) -> int:
+    file = SeenFile.of(connection)
+    place = int(seen.places(connection, file, [url])[0])
+    return seen.told_place(connection, file, url) if place == NOWHERE else place
 
 
 def queue_of(connection: apsw.Connection, number: int) -> Queue | None:
@@ -80,33 +83,45 @@ def queue_of(connection: apsw.Connection, number: int) -> Queue | None:
     return None if row is None else Queue(*row)
 
 
-def forget(connection: apsw.Connection, url: str) -> bool:
-    """Remove a packed page and its text; return whether there was one."""
-    found = _place_of(connection, url)
-    if found is None:
-        return False
-    key, queue = found
-    packed.claim(connection, queue.host_id, key)
-    page_counts.count_moves(
-        connection, [(queue.site_id, queue.host_id, PageState.DISCOVERED, None)]
-    )
-    erase(connection, url)
-    return True
-
+_BLOCKS_OF_SITE: Final = """
+SELECT packed_block_id, host_id, site_id, depth FROM packed_block WHERE host_id = ? AND site_id = ?
+ORDER BY depth, packed_block_id
+"""
 
 _BLOCKS_OF_HOST: Final = """
-SELECT packed_block_id FROM packed_block WHERE host_id = (SELECT host_id FROM host WHERE host = ?)
+SELECT packed_block_id, site_id, depth FROM packed_block
+WHERE host_id = (SELECT host_id FROM host WHERE host = ?)
 """
 
 
-def erase(connection: apsw.Connection, url: str) -> None:
-    """Remove the text of a URL from all blocks of its host, void entries too."""
-    rows: list[Any] = connection.execute(_BLOCKS_OF_HOST, (split_url(url).host,)).fetchall()
-    for (block_id,) in rows:
+def erase(connection: apsw.Connection, url: str) -> bool:
+    """Forget a URL, and remove its text from links that wait and from all blocks of its host.
+
+    Returns:
+        Whether it was a packed page, counted as one.
+    """
+    if not packed.any_known(connection):
+        return False
+    file = SeenFile.of(connection)
+    place = _place_of(connection, url)
+    seen.erase_waiting(connection, file, url)
+    seen.forget(connection, file, [url])
+    host = split_url(url).host
+    host_id = connection.execute("SELECT host_id FROM host WHERE host = ?", (host,)).get
+    was_page = False
+    rows: list[Any] = connection.execute(_BLOCKS_OF_HOST, (host,)).fetchall()
+    for block_id, site_id, depth in rows:
         pages = packed_block.read(connection, block_id)
         kept = [page for page in pages if page.url != url]
-        if len(kept) < len(pages):
-            packed_block.replace(connection, block_id, kept)
+        removed = len(pages) - len(kept)
+        if not removed:
+            continue
+        if place_of(site_id, depth) == place and not was_page:
+            was_page, removed = True, removed - 1
+            packed.count_pages(connection, host_id, site_id, -1)
+        packed.count_dropped(connection, host_id, site_id, removed)
+        packed_block.replace(connection, block_id, kept)
+    return was_page
 
 
 _PLACES: Final = """
@@ -157,19 +172,9 @@ def _places(connection: apsw.Connection, first: int, host_id: int | None) -> Ite
 def _valid(connection: apsw.Connection, place: _Place) -> list[WaitingPage]:
     """Return the entries of a block that are not void."""
     pages = packed_block.read(connection, place.block_id)
-    host_id, site_id, depth = place.queue
-    keys = [url_keys(page.url) for page in pages]
-    known = packed.keys_of(connection, host_id, [key for own in keys for key in own])
-
-    def is_valid(page: PackedPage, own: tuple[int, int]) -> bool:
-        of = (known.get(key) for key in own)
-        found = next((key for key in of if key is not None and key.is_of(page.url)), None)
-        return found is not None and (found.site_id, found.depth) == (site_id, depth)
-
+    valid = packed.valid_entries(connection, place.queue, [page.url for page in pages])
     return [
-        _listed(place, position, page)
-        for position, (page, own) in enumerate(zip(pages, keys, strict=True))
-        if is_valid(page, own)
+        _listed(place, position, page) for position, page in enumerate(pages) if valid[position]
     ]
 
 

@@ -45,12 +45,15 @@ def count_on_site(connection: apsw.Connection, site_id: int, steps: Sequence[int
     connection.execute(_ADD_SITE, (*steps, site_id))
 
 
-def count_steps(
-    connection: apsw.Connection, site_id: int, host_id: int, steps: Sequence[int]
+def count_discovered(
+    connection: apsw.Connection, sites: Iterable[tuple[int, int]], hosts: Iterable[tuple[int, int]]
 ) -> None:
-    """Add the steps of many pages of a site on a host to its counters, in the order of `STATES`."""
-    connection.execute(_ADD_SITE, (*steps, site_id))
-    connection.execute(_ADD_HOST, (*steps, host_id))
+    """Add numbers of never-visited pages to the counters of sites and hosts, each by its id."""
+    for table, counts in (("site", sites), ("host", hosts)):
+        connection.executemany(
+            f"UPDATE {table} SET pages_discovered = pages_discovered + ?2 WHERE {table}_id = ?1",
+            counts,
+        )
 
 
 def count_moves(connection: apsw.Connection, moves: Iterable[Move]) -> None:

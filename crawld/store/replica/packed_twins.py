@@ -50,20 +50,19 @@ def unpack_in_parts(connection: apsw.Connection, block: TwinBlock) -> InParts[in
         return 0  # its pages became rows meanwhile
     queue = Queue(*row)
     pages = packed_block.read(connection, block.block_id)
-    chosen = _with_twin(connection, block.canonical_id, pages)
+    valid = packed.valid_entries(connection, queue, [page.url for page in pages])
+    chosen = {at for at in _with_twin(connection, block.canonical_id, pages) if valid[at]}
     importance = block.importance.get(queue.site_id)
     origins: dict[str, int] = {}
     made = 0
     for done, at in enumerate(sorted(chosen), 1):
-        key = packed.take_key(connection, queue, pages[at].url)
-        if key is not None:
-            packed.insert(connection, queue, key, pages[at], importance, origins)
-            made += 1
+        made += packed.make_row(connection, queue, pages[at], importance, origins)
         if done % PART_ROWS == 0:
             yield None
     if chosen:
         left = [page for at, page in enumerate(pages) if at not in chosen]
         packed_block.replace(connection, block.block_id, left)
+        packed.count_dropped(connection, queue.host_id, queue.site_id, len(chosen) - made)
     return made
 
 

@@ -70,8 +70,8 @@ def _read(connection: apsw.Connection, ids: list[int], bounds: list[int]) -> Run
             if blob.length() != (end - start) * ENTRY_BYTES:
                 raise CorruptDatabaseError(f"chunk {chunk_id} of seen URLs is damaged")
             part = run.slice(start, end)
-            blob.read_into(part.keys.data)
-            blob.read_into(part.refs.data)
+            for column in (part.keys, part.checks, part.places):
+                blob.read_into(column.data)
     return run
 
 
@@ -94,7 +94,7 @@ def save(
     """Store the chunks whose entries changed or that take new entries.
 
     Args:
-        changed: positions of `chunks.run` whose reference was changed in place.
+        changed: positions of `chunks.run` whose place was changed in the run.
         at: where in `chunks.run` each new entry is inserted.
         added: new entries, ascending.
     """

@@ -1,6 +1,6 @@
-"""URLs that wait for their verdict.
+"""Links that wait for their verdict.
 
-Few URLs at once are kept as they come. When enough came together they are divided by repository, so
+Links of a visit are kept as they come. When enough came together they are divided by repository, so
 that a turn of a repository reads only its own.
 """
 
@@ -12,19 +12,19 @@ from typing import Final
 import apsw
 import numpy as np
 
-from crawld.core.seen.event import Events
 from crawld.core.seen.judge import PendingUrls
-from crawld.core.seen.keys import REPOSITORIES, Checks, Keys, UrlKeys, by_cluster
-from crawld.core.seen.texts import TextBlock
+from crawld.core.seen.keys import Checks, Keys, UrlKeys, by_cluster
 from crawld.errors import CorruptDatabaseError
-from crawld.store.seen.block import PENDING_LEVEL, compressed, decompressed
-
-UNDIVIDED: Final = REPOSITORIES
+from crawld.store.seen.links import Links
 
 MIN_DIVIDED: Final = 16_384
-"""Fewer URLs at once would leave 64 rows of less than a page each."""
+"""Fewer links at once would leave 64 rows of less than a page each."""
 
-MAX_UNDIVIDED: Final = 65_536
+DIVIDED_AT_ONCE: Final = 65_536
+"""Links that are divided together: some 10 MB."""
+
+MAX_FOUND: Final = 16_384
+"""Links of so many visits may wait undivided: minutes of a fast crawl, 80 MB."""
 
 _KEY: Final = np.dtype("<u8")
 _CHECK: Final = np.dtype("<u4")
@@ -32,7 +32,7 @@ _CHECK: Final = np.dtype("<u4")
 
 @dataclass(frozen=True, slots=True)
 class Backlog:
-    """Pending URLs of a repository.
+    """Pending links of a repository.
 
     Attributes:
         oldest: number of its oldest row; rows of all repositories are numbered together.
@@ -43,117 +43,119 @@ class Backlog:
     oldest: int
 
 
-def put(connection: apsw.Connection, keys: UrlKeys, events: Events, texts: TextBlock) -> None:
-    """Add URLs that wait; `events` has one event for each."""
-    if len(texts) >= MIN_DIVIDED:
-        divide(connection)  # what came before keeps its place
-        _put_each(connection, keys, events, texts)
-        return
-    # The key of an undivided URL is kept with its repository before it.
-    entries = keys.repository.tobytes() + _entries(keys.key, keys.check, events)
-    _insert(connection, UNDIVIDED, entries, texts)
-    waiting = connection.execute(
-        "SELECT sum(urls) FROM seen_pending WHERE repository = ?", (UNDIVIDED,)
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """Links of a repository, and their keys."""
+
+    keys: Keys
+    checks: Checks
+    links: Links
+
+    def judged(self) -> PendingUrls:
+        """Return what is judged."""
+        return PendingUrls(self.keys, self.checks, self.links.places, self.links.facts["told"])
+
+
+def put_found(connection: apsw.Connection, links: Links) -> None:
+    """Add links as they come."""
+    connection.execute(
+        "INSERT INTO seen_found (urls, links) VALUES (?, ?)", (len(links), links.pack())
+    )
+
+
+def is_full(connection: apsw.Connection) -> bool:
+    """Return whether too many rows are not divided yet; one look at each end of the table."""
+    first, last = connection.execute(
+        "SELECT (SELECT min(seen_found_id) FROM seen_found), max(seen_found_id) FROM seen_found"
     ).get
-    if waiting >= MAX_UNDIVIDED:
-        divide(connection)
+    return first is not None and last - first >= MAX_FOUND
 
 
-def put_divided(connection: apsw.Connection, repository: int, urls: PendingUrls) -> None:
-    """Add URLs of one repository that wait."""
-    _insert(connection, repository, _entries(urls.keys, urls.checks, urls.events), urls.texts)
+def any_waits(connection: apsw.Connection) -> bool:
+    """Return whether any link waits for its verdict."""
+    return bool(
+        connection.execute(
+            "SELECT EXISTS (SELECT 1 FROM seen_found) OR EXISTS (SELECT 1 FROM seen_pending)"
+        ).get
+    )
 
 
-def _put_each(connection: apsw.Connection, keys: UrlKeys, events: Events, texts: TextBlock) -> None:
+def take_found(connection: apsw.Connection) -> Links | None:
+    """Remove and return the first links that are not divided; None: there are none."""
+    taken, links, last = 0, [], 0
+    for number, urls, frame in connection.execute(
+        "SELECT seen_found_id, urls, links FROM seen_found ORDER BY seen_found_id"
+    ):
+        links.append(Links.unpack(frame, urls))
+        taken, last = taken + urls, number
+        if taken >= DIVIDED_AT_ONCE:
+            break
+    if not links:
+        return None
+    connection.execute("DELETE FROM seen_found WHERE seen_found_id <= ?", (last,))
+    return Links.join(links)
+
+
+def divide(connection: apsw.Connection, keys: UrlKeys, links: Links) -> None:
+    """Add links with their keys to what waits in their repositories."""
     order, parts = by_cluster(keys)
-    ordered, event, text = keys.take(order), events[order], texts.select(order)
+    ordered, links = keys.take(order), links.select(order)
     for repository, start, end in parts:
         part = slice(start, end)
-        urls = PendingUrls(
-            ordered.key[part], ordered.check[part], event[part], text.part(start, end)
+        put(
+            connection,
+            repository,
+            Waiting(ordered.key[part], ordered.check[part], links.part(start, end)),
         )
-        put_divided(connection, repository, urls)
 
 
-def divide(connection: apsw.Connection) -> None:
-    """Divide the URLs that were kept as they came."""
-    found, events, texts = _undivided(connection)
-    if not len(events):
-        return
-    connection.execute("DELETE FROM seen_pending WHERE repository = ?", (UNDIVIDED,))
-    _put_each(connection, found, events, texts)
+def put(connection: apsw.Connection, repository: int, waiting: Waiting) -> None:
+    """Add links of one repository."""
+    entries = waiting.keys.astype(_KEY, copy=False).tobytes()
+    entries += waiting.checks.astype(_CHECK, copy=False).tobytes()
+    connection.execute(
+        "INSERT INTO seen_pending (repository, urls, entries, links) VALUES (?, ?, ?, ?)",
+        (repository, len(waiting.links), entries, waiting.links.pack()),
+    )
 
 
-def take(connection: apsw.Connection, repository: int) -> PendingUrls:
-    """Remove and return the URLs of a repository that wait, in order of arrival."""
-    pending = read(connection, repository)
+def take(connection: apsw.Connection, repository: int) -> Waiting:
+    """Remove and return the links of a repository, in order of arrival."""
+    waiting = read(connection, repository)
     connection.execute("DELETE FROM seen_pending WHERE repository = ?", (repository,))
-    return pending
+    return waiting
 
 
-def read(connection: apsw.Connection, repository: int) -> PendingUrls:
-    """Return the URLs of a repository that wait, in order of arrival."""
-    keys, checks, events, blocks = [], [], [], []
+def read(connection: apsw.Connection, repository: int) -> Waiting:
+    """Return the links of a repository, in order of arrival."""
+    keys, checks, links = [np.zeros(0, np.uint64)], [np.zeros(0, np.uint32)], []
     for urls, entries, frame in connection.execute(
-        "SELECT urls, entries, texts FROM seen_pending WHERE repository = ?"
+        "SELECT urls, entries, links FROM seen_pending WHERE repository = ?"
         " ORDER BY seen_pending_id",
         (repository,),
     ):
-        key, check, event = _unpacked(entries, urls)
+        key, check = _unpacked(entries, urls)
         keys.append(key)
         checks.append(check)
-        events.append(event)
-        blocks.append(decompressed(frame, urls))
-    return PendingUrls(
-        np.concatenate([np.zeros(0, np.uint64), *keys]),
-        np.concatenate([np.zeros(0, np.uint32), *checks]),
-        np.concatenate([np.zeros(0, np.uint8), *events]),
-        TextBlock.join(blocks),
-    )
+        links.append(Links.unpack(frame, urls))
+    return Waiting(np.concatenate(keys), np.concatenate(checks), Links.join(links))
 
 
 def read_keys(connection: apsw.Connection, repository: int) -> Keys:
-    """Return the keys of the URLs of a repository that wait."""
+    """Return the keys of the links of a repository."""
     rows = connection.execute(
         "SELECT urls, entries FROM seen_pending WHERE repository = ?", (repository,)
     )
-    keys = [_unpacked(entries, urls)[0] for urls, entries in rows]
-    return np.concatenate(keys) if keys else np.zeros(0, np.uint64)
-
-
-def read_undivided(connection: apsw.Connection, repository: int) -> PendingUrls:
-    """Return the URLs of a repository among those that were not divided yet."""
-    keys, events, texts = _undivided(connection)
-    at = np.flatnonzero(keys.repository == repository)
-    return PendingUrls(keys.key[at], keys.check[at], events[at], texts.select(at))
-
-
-def undivided_keys(connection: apsw.Connection) -> UrlKeys:
-    """Return the keys of the URLs that were not divided yet."""
-    return _undivided(connection)[0]
-
-
-def _undivided(connection: apsw.Connection) -> tuple[UrlKeys, Events, TextBlock]:
-    repositories, blocks = [np.zeros(0, np.uint8)], []
-    keys, checks, events = [np.zeros(0, np.uint64)], [np.zeros(0, np.uint32)], []
-    for urls, entries, frame in connection.execute(
-        "SELECT urls, entries, texts FROM seen_pending WHERE repository = ?"
-        " ORDER BY seen_pending_id",
-        (UNDIVIDED,),
-    ):
-        repositories.append(np.frombuffer(entries, np.uint8, urls))
-        key, check, event = _unpacked(entries[urls:], urls)
-        keys.append(key)
-        checks.append(check)
-        events.append(event)
-        blocks.append(decompressed(frame, urls))
-    found = UrlKeys(np.concatenate(repositories), np.concatenate(keys), np.concatenate(checks))
-    return found, np.concatenate([np.zeros(0, np.uint8), *events]), TextBlock.join(blocks)
+    keys = [np.zeros(0, np.uint64), *(_unpacked(entries, urls)[0] for urls, entries in rows)]
+    return np.concatenate(keys)
 
 
 def count(connection: apsw.Connection) -> int:
-    """Return how many URLs wait."""
-    urls: int = connection.execute("SELECT coalesce(sum(urls), 0) FROM seen_pending").get
+    """Return how many links wait."""
+    urls: int = connection.execute(
+        "SELECT (SELECT ifnull(sum(urls), 0) FROM seen_found)"
+        " + (SELECT ifnull(sum(urls), 0) FROM seen_pending)"
+    ).get
     return urls
 
 
@@ -163,36 +165,18 @@ def backlogs(connection: apsw.Connection) -> list[Backlog]:
         Backlog(*row)
         for row in connection.execute(
             "SELECT repository, sum(urls), min(seen_pending_id) FROM seen_pending"
-            " WHERE repository < ? GROUP BY repository",
-            (UNDIVIDED,),
+            " GROUP BY repository"
         )
     ]
 
 
-def _insert(connection: apsw.Connection, repository: int, entries: bytes, texts: TextBlock) -> None:
-    connection.execute(
-        "INSERT INTO seen_pending (repository, urls, entries, texts) VALUES (?, ?, ?, ?)",
-        (repository, len(texts), entries, compressed(texts, PENDING_LEVEL)),
-    )
-
-
-def _entries(keys: Keys, checks: Checks, events: Events) -> bytes:
-    key, check = keys.astype(_KEY, copy=False), checks.astype(_CHECK, copy=False)
-    return b"".join([key.tobytes(), check.tobytes(), events.tobytes()])
-
-
-def _unpacked(entries: bytes, urls: int) -> tuple[Keys, Checks, Events]:
-    """Return keys, checks and events of a row.
+def _unpacked(entries: bytes, urls: int) -> tuple[Keys, Checks]:
+    """Return keys and checks of a row.
 
     Raises:
         CorruptDatabaseError: there are fewer than `urls`.
     """
-    if len(entries) != urls * (_KEY.itemsize + _CHECK.itemsize + 1):
-        raise CorruptDatabaseError("a row of pending URLs is damaged")
+    if len(entries) != urls * (_KEY.itemsize + _CHECK.itemsize):
+        raise CorruptDatabaseError("a row of pending links is damaged")
     checks_at = urls * _KEY.itemsize
-    events_at = checks_at + urls * _CHECK.itemsize
-    return (
-        np.frombuffer(entries, _KEY, urls),
-        np.frombuffer(entries, _CHECK, urls, checks_at),
-        np.frombuffer(entries, np.uint8, urls, events_at),
-    )
+    return np.frombuffer(entries, _KEY, urls), np.frombuffer(entries, _CHECK, urls, checks_at)

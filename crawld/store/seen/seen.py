@@ -1,10 +1,13 @@
-"""Exact answers whether URLs are new, in batches, in memory that does not grow with their number.
+"""Exact answers whether URLs are known, in batches, in memory that does not grow with their number.
 
-URLs wait (`offer`) until their repository has its turn (`settle`): its run is read once, merged and
-written once. So many may wait as a quarter of what is known; whoever offers more waits for turns
-(`take`). That bound keeps the cost of a batch nearly flat: a turn reads what waited for four times
-its size, however much is known. `KeySet` in memory answers at once (`crawld.store.seen.immediate`);
-both ways use one file.
+Links wait (`offer`) until they are divided by repository (`divide`) and their repository has its
+turn: its run is read once, merged and written once. So many may wait as a quarter of what is known.
+That bound keeps the cost of a batch nearly flat: a turn reads what waited for four times its size,
+however much is known. `KeySet` in memory tells at once what is certainly new; both ways use one
+file.
+
+A turn is in two steps, in one transaction: `begin_turn` says which URLs are new, its caller decides
+which of them become pages, and `end_turn` stores these.
 
 Source: VEUNI (Favoreto, UFMG), whose repositories take turns in fixed order; here the one with the
 most work, counting for how long it has waited.
@@ -12,32 +15,28 @@ most work, counting for how long it has waited.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 import apsw
 import numpy as np
 
-from crawld.core.seen.event import Events, SeenMark, event_of
-from crawld.core.seen.judge import Verdicts, judge
-from crawld.core.seen.keys import URL_BITS, UrlKeys, keys_of
-from crawld.core.seen.run import MAX_NUMBER, Run, numbers_of, refs_of
-from crawld.core.seen.texts import TextBlock
-from crawld.errors import StoreError
-from crawld.store.engine import meta
+from crawld.core.seen.judge import Flags, Verdicts, judge
+from crawld.core.seen.key_set import KeySet
+from crawld.core.seen.keys import REPOSITORIES, URL_BITS, UrlKeys, by_repository, keys_of
+from crawld.core.seen.place import NOWHERE, Places
+from crawld.core.seen.run import Positions, Run
+from crawld.core.seen.texts import TextBlock, encoded
+from crawld.errors import CorruptDatabaseError
 from crawld.store.seen import chunk, pending
-from crawld.store.seen.pending import Backlog
-from crawld.store.seen.text import StoredTexts, append
+from crawld.store.seen.links import Links
+from crawld.store.seen.pending import Backlog, Waiting
 
 MIN_WAITING: Final = 65_536
 MAX_WAITING: Final = 32_000_000
-WAITING_SHARE: Final = 0.27
-"""As many as leave the structure below 20 bytes a URL: 16 of it, and 13 of a URL that waits."""
-
-MAX_URL_BYTES: Final = 1 << 20
-"""Far above the longest canonical URL: a bug of the caller, not a URL."""
-
-_SEED: Final = "seen_seed"
+WAITING_SHARE: Final = 0.25
+"""Leaves the structure below 20 bytes a URL: 14 of it, and some 22 of a link that waits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +44,7 @@ class SeenFile:
     """How a file makes the keys of its URLs.
 
     Attributes:
-        seed: chosen at random when the first URL was stored.
+        seed: chosen at random when the file was made.
         url_bits: see `keys_of`; part of the format, so every caller must use the same.
     """
 
@@ -53,130 +52,127 @@ class SeenFile:
     url_bits: int = URL_BITS
 
     @classmethod
-    def of(cls, connection: apsw.Connection, seed: int) -> SeenFile:
-        """Return the format of a file; `seed` becomes that of a file without one."""
-        stored = meta.get(connection, _SEED)
-        if stored is None:
-            meta.put(connection, _SEED, str(seed))
-            return cls(seed)
-        return cls(int(stored))
+    def of(cls, connection: apsw.Connection) -> SeenFile:
+        """Return the format of a file.
+
+        Raises:
+            CorruptDatabaseError: it has no seed.
+        """
+        seed = connection.execute("SELECT seed FROM seen_seed").get
+        if seed is None:
+            raise CorruptDatabaseError("the seed of seen URLs is missing")
+        return cls(seed)
 
     def keys(self, urls: TextBlock) -> UrlKeys:
         """Return the keys of some URLs."""
         return keys_of(urls, self.seed, url_bits=self.url_bits)
 
 
-@dataclass(slots=True)
-class Settled:
-    """What turns of repositories concluded.
+# --- links wait ----------------------------------------------------------------------------------
+
+
+def divide_some(connection: apsw.Connection) -> bool:
+    """Divide the first links that wait as they came; return whether there were any."""
+    links = pending.take_found(connection)
+    if links is None:
+        return False
+    file = SeenFile.of(connection)
+    pending.divide(connection, file.keys(links.texts), links)
+    return True
+
+
+def put(connection: apsw.Connection, file: SeenFile, links: Links) -> None:
+    """Let links wait: few as they come, many divided at once."""
+    if len(links) < pending.MIN_DIVIDED:
+        pending.put_found(connection, links)
+        return
+    while divide_some(connection):  # what came before keeps its place
+        pass
+    pending.divide(connection, file.keys(links.texts), links)
+
+
+def load_keys(connection: apsw.Connection, file: SeenFile) -> KeySet:
+    """Return the keys of all URLs of a file, also of links that wait."""
+    keys = KeySet()
+    for repository in range(REPOSITORIES):
+        rows = connection.execute(
+            "SELECT entries FROM seen_chunk WHERE repository = ? ORDER BY first_key", (repository,)
+        )
+        parts = [Run.unpack(entries).keys for (entries,) in rows]
+        if parts:
+            keys.load(repository, np.concatenate(parts))
+        waiting = pending.read_keys(connection, repository)
+        if len(waiting):
+            keys.add_to(repository, waiting)
+    for _, urls, frame in connection.execute(_FOUND):
+        found = file.keys(Links.unpack(frame, urls).texts)
+        keys.add_missing(found.take(np.flatnonzero(keys.missing(found))))
+    return keys
+
+
+# --- turns of repositories -----------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class RepositoryTurn:
+    """The turn of a repository.
 
     Attributes:
-        urls: new URLs that nobody was told of yet.
-        judged: URLs that no longer wait.
-        new: how many were new.
+        waiting: the links that are judged.
+        chunks: the part of the run that they fall into.
     """
 
-    urls: list[str]
-    judged: int = 0
-    new: int = 0
+    repository: int
+    waiting: Waiting
+    chunks: chunk.Chunks
+    verdicts: Verdicts
 
 
-def take(
-    connection: apsw.Connection,
-    file: SeenFile,
-    urls: list[str],
-    mark: SeenMark,
-    *,
-    sets: bool = False,
-) -> Settled:
-    """Offer URLs and settle as many repositories as the bound on waiting URLs demands."""
-    offer(connection, file, urls, mark, sets=sets)
-    return settle_excess(connection)
-
-
-def offer(
-    connection: apsw.Connection,
-    file: SeenFile,
-    urls: list[str],
-    mark: SeenMark,
-    *,
-    sets: bool = False,
-) -> None:
-    """Let URLs wait for their verdict.
+def begin_turn(connection: apsw.Connection, repository: int, retired: Flags) -> RepositoryTurn:
+    """Judge the links of a repository.
 
     Args:
-        mark: of those that are new.
-        sets: whether known URLs take the mark, too.
-
-    Raises:
-        StoreError: a text is longer than `MAX_URL_BYTES`.
+        retired: by site_id, whether no config names the site any more.
     """
-    offer_events(connection, file, urls, events_of(urls, mark, sets=sets))
+    waiting = pending.take(connection, repository)
+    chunks = chunk.load(connection, repository, waiting.keys)
+    return RepositoryTurn(repository, waiting, chunks, judge(chunks.run, waiting.judged(), retired))
 
 
-def offer_events(
-    connection: apsw.Connection, file: SeenFile, urls: list[str], events: Events
+def end_turn(
+    connection: apsw.Connection, turn: RepositoryTurn, *, new: Flags, changed: Flags
 ) -> None:
-    """Let URLs wait for their verdict, each with its own news."""
-    if urls:
-        texts = checked(urls)
-        pending.put(connection, file.keys(texts), events, texts)
+    """Store what a turn concluded.
 
-
-def events_of(urls: list[str], mark: SeenMark, *, sets: bool) -> Events:
-    """Return the same news of each URL."""
-    return np.full(len(urls), event_of(mark, sets=sets), np.uint8)
-
-
-def checked(urls: list[str]) -> TextBlock:
-    """Return some URLs as a block.
-
-    Raises:
-        StoreError: a text is longer than `MAX_URL_BYTES`, so it is no URL.
+    Args:
+        new: which of the new URLs are kept; the others are new again when they are found again.
+        changed: which of the changed places are.
     """
-    texts = TextBlock.of(urls)
-    longest = int(texts.lengths().max(initial=0))
-    if longest > MAX_URL_BYTES:
-        raise StoreError(f"a URL has {longest:,} bytes", hint="canonical URLs have at most 8,000")
-    return texts
-
-
-def settle_excess(connection: apsw.Connection) -> Settled:
-    """Give turns to repositories until no more URLs wait than may."""
-    settled = Settled([])
-    for repository in due(connection):
-        _settle(connection, repository, settled)
-    return settled
+    verdicts, waiting = turn.verdicts, turn.waiting
+    at = verdicts.changed[changed]
+    turn.chunks.run.places[at] = verdicts.after[changed]
+    kept = verdicts.new[new]
+    added = Run(verdicts.new_keys[new], waiting.checks[kept], waiting.links.places[kept])
+    chunk.save(connection, turn.repository, turn.chunks, at, verdicts.new_at[new], added)
 
 
 def due(connection: apsw.Connection) -> list[int]:
-    """Return the repositories that must have a turn, until no more URLs wait than may."""
+    """Return the repositories that must have a turn, until no more links wait than may."""
     waiting = pending.backlogs(connection)
     excess = sum(backlog.urls for backlog in waiting) - _may_wait(connection)
-    if excess <= 0:
-        return []
-    newest = max(backlog.oldest for backlog in waiting) + 1
-
-    def urgency(backlog: Backlog) -> int:
-        # URLs that wait, times how long the oldest has: none waits for ever.
-        return backlog.urls * (newest - backlog.oldest)
-
     found = []
-    for backlog in sorted(waiting, key=urgency, reverse=True):
-        found.append(backlog.repository)
-        excess -= backlog.urls
+    for backlog in by_urgency(waiting):
         if excess <= 0:
             break
+        found.append(backlog.repository)
+        excess -= backlog.urls
     return found
 
 
-def settle_all(connection: apsw.Connection) -> Settled:
-    """Give every URL that waits its verdict."""
-    pending.divide(connection)
-    settled = Settled([])
-    for backlog in pending.backlogs(connection):
-        _settle(connection, backlog.repository, settled)
-    return settled
+def by_urgency(waiting: Sequence[Backlog]) -> list[Backlog]:
+    """Return what waits, the most urgent first: links, times how long the oldest has waited."""
+    newest = max((backlog.oldest for backlog in waiting), default=0) + 1
+    return sorted(waiting, key=lambda each: each.urls * (newest - each.oldest), reverse=True)
 
 
 def _may_wait(connection: apsw.Connection) -> int:
@@ -184,36 +180,97 @@ def _may_wait(connection: apsw.Connection) -> int:
     return min(max(share, MIN_WAITING), MAX_WAITING)
 
 
-def _settle(connection: apsw.Connection, repository: int, settled: Settled) -> None:
-    waiting = pending.take(connection, repository)
-    chunks = chunk.load(connection, repository, waiting.keys)
-    verdicts = judge(chunks.run, waiting, StoredTexts(connection, repository))
-    new = verdicts.new_texts[verdicts.numbered]
-    texts = waiting.texts.select(new)
-    first = chunk.known(connection, repository)
-    if first + len(texts) > MAX_NUMBER:
-        raise StoreError(f"repository {repository} of seen URLs is full")
-    if len(texts):
-        append(connection, repository, first, waiting.checks[new], texts)
-    store_run(connection, repository, chunks, verdicts, first)
-    settled.judged += len(waiting.keys)
-    settled.new += len(texts)
-    untold = np.flatnonzero(~verdicts.announced[verdicts.numbered])
-    settled.urls += (texts.select(untold) if len(untold) < len(texts) else texts).decoded()
+# --- URLs one by one -----------------------------------------------------------------------------
 
 
-def store_run(
-    connection: apsw.Connection,
-    repository: int,
-    chunks: chunk.Chunks,
-    verdicts: Verdicts,
-    first_number: int,
-) -> None:
-    """Store what a run takes over; new URLs are numbered from `first_number` on."""
-    refs = chunks.run.refs
-    changed = verdicts.changed
-    refs[changed] = refs_of(numbers_of(refs[changed]), verdicts.marks)
-    numbers = np.empty(len(verdicts.new_keys), np.int64)
-    numbers[verdicts.numbered] = np.arange(first_number, first_number + len(numbers))
-    added = Run(verdicts.new_keys, refs_of(numbers, verdicts.new_marks))
-    chunk.save(connection, repository, chunks, changed, verdicts.new_at, added)
+_FOUND: Final = "SELECT seen_found_id, urls, links FROM seen_found"
+
+
+def places(connection: apsw.Connection, file: SeenFile, urls: Sequence[str]) -> Places:
+    """Return the place of each URL that had its verdict; `NOWHERE` of the others."""
+    found = np.full(len(urls), NOWHERE, np.uint16)
+    for repository, keys, of in _by_repository(file, urls):
+        run = chunk.load(connection, repository, keys.key).run
+        at = _positions(run, keys)
+        has = at >= 0
+        found[of[has]] = run.places[at[has]]
+    return found
+
+
+def told_place(connection: apsw.Connection, file: SeenFile, url: str) -> int:
+    """Return the place of a URL that was told to be new and has no verdict yet; else `NOWHERE`."""
+    text = encoded(url)
+    repository = int(file.keys(TextBlock.of([url])).repository[0])
+    rows: list[Any] = connection.execute(_FOUND).fetchall()
+    waiting = pending.read(connection, repository).links
+    for links in (waiting, *(Links.unpack(frame, urls) for _, urls, frame in rows)):
+        told = np.flatnonzero(links.facts["told"])
+        for at, each in zip(told.tolist(), links.texts.take(told), strict=True):
+            if each == text:
+                return int(links.places[at])
+    return NOWHERE
+
+
+def forget(connection: apsw.Connection, file: SeenFile, urls: Sequence[str]) -> None:
+    """Let some URLs be new when they are found again."""
+    for repository, keys, _ in _by_repository(file, urls):
+        chunks = chunk.load(connection, repository, keys.key)
+        at = _positions(chunks.run, keys)
+        missing = np.flatnonzero(at < 0)
+        at = np.unique(at[at >= 0])
+        chunks.run.places[at] = NOWHERE
+        # A link to it may have been told to be new, and wait for its verdict.
+        added = keys.take(missing[np.argsort(keys.key[missing])])
+        where = np.searchsorted(chunks.run.keys, added.key)
+        places = np.full(len(missing), NOWHERE, np.uint16)
+        run = Run(added.key, added.check, places)
+        chunk.save(connection, repository, chunks, at, where, run)
+
+
+def erase_waiting(connection: apsw.Connection, file: SeenFile, url: str) -> None:
+    """Remove the links to a URL that wait, with its text."""
+    text = encoded(url)
+    repository = int(file.keys(TextBlock.of([url])).repository[0])
+    rows: list[Any] = connection.execute(_FOUND).fetchall()
+    for number, urls, frame in rows:
+        links = Links.unpack(frame, urls)
+        kept = _without(links, text)
+        if len(kept) < urls:
+            connection.execute(
+                "UPDATE seen_found SET urls = ?, links = ? WHERE seen_found_id = ?",
+                (len(kept), links.select(kept).pack(), number),
+            )
+    waiting = pending.read(connection, repository)
+    kept = _without(waiting.links, text)
+    if len(kept) < len(waiting.links):
+        pending.take(connection, repository)
+        rest = Waiting(waiting.keys[kept], waiting.checks[kept], waiting.links.select(kept))
+        pending.put(connection, repository, rest)
+
+
+def _without(links: Links, text: bytes) -> Positions:
+    texts = links.texts.take(np.arange(len(links)))
+    return np.array([at for at, each in enumerate(texts) if each != text], np.int64)
+
+
+def _by_repository(file: SeenFile, urls: Sequence[str]) -> list[tuple[int, UrlKeys, Positions]]:
+    """Return the keys of some URLs by repository, and their positions among the URLs."""
+    keys = file.keys(TextBlock.of(urls))
+    order, parts = by_repository(keys)
+    ordered = keys.take(order)
+    return [
+        (repository, ordered.take(np.arange(start, end)), order[start:end])
+        for repository, start, end in parts
+    ]
+
+
+def _positions(run: Run, keys: UrlKeys) -> Positions:
+    """Return where in a run each URL is; -1: nowhere."""
+    first = np.searchsorted(run.keys, keys.key, side="left").tolist()
+    end = np.searchsorted(run.keys, keys.key, side="right").tolist()
+    found = np.full(len(keys.key), -1)
+    for number, check in enumerate(keys.check.tolist()):
+        same = np.flatnonzero(run.checks[first[number] : end[number]] == check)
+        if len(same):
+            found[number] = first[number] + same[0]
+    return found

@@ -72,6 +72,8 @@ def wanted_rules(sorting_sites: Collection[int]) -> str:
 def begin(connection: apsw.Connection, rules: str) -> int | None:
     """Return the page_id after which the walk to some rules goes on; None: all pages follow them.
 
+    A number above `packed_list.FIRST_NUMBER` is that of a block of packed pages, which come last.
+
     A walk to other rules begins again.
     """
     if meta.get(connection, RULES) == rules:

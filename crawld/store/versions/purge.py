@@ -16,7 +16,7 @@ from typing import Final, NamedTuple
 import apsw
 
 from crawld.core.page import PageState
-from crawld.store.frontier import packed_list, page_counts, tombstone
+from crawld.store.frontier import packed, packed_list, page_counts, tombstone
 from crawld.store.frontier import page as page_rows
 from crawld.store.versions import retention, search_index
 from crawld.store.versions.retention import RemovalPlan
@@ -69,20 +69,20 @@ def purge(
     connection.execute("UPDATE event SET target_url = NULL WHERE target_url = ?", (url,))
     page_id = page_rows.id_of(connection, url)
     if page_id is None:
-        return PurgeResult(url, known=packed_list.forget(connection, url))
+        return PurgeResult(url, known=packed_list.erase(connection, url))
     same_at = tuple(
         each for (each,) in connection.execute(_SHOWN_ELSEWHERE, (page_id, MAX_SAME_AT))
     )
     removal = delete_page(connection, page_id)
     _forget_mentions(connection, url)
-    packed_list.erase(connection, url)  # of an entry that became a row
+    packed_list.erase(connection, url)  # of an entry that it has besides
     return PurgeResult(url, True, len(removal.versions), len(removal.bodies), same_at)
 
 
 def delete_page(connection: apsw.Connection, page_id: int) -> RemovalPlan:
     """Delete a page and all its data; a link may add it again. Return what was removed."""
-    site_id, host_id, state, requisite = connection.execute(
-        "SELECT site_id, host_id, state, requisite FROM page WHERE page_id = ?", (page_id,)
+    site_id, host_id, state, requisite, url = connection.execute(
+        "SELECT site_id, host_id, state, requisite, url FROM page WHERE page_id = ?", (page_id,)
     ).get
     removal = retention.plan_removal(connection, page_id)
     _delete_rows(connection, page_id)
@@ -94,6 +94,7 @@ def delete_page(connection: apsw.Connection, page_id: int) -> RemovalPlan:
         )
     else:
         page_counts.count_moves(connection, [(site_id, host_id, PageState(state), None)])
+    packed.forget(connection, [url])
     return removal
 
 

@@ -9,7 +9,7 @@ from crawld.core import words
 from crawld.core.page import Failure, Outcome, PageState
 from crawld.core.robots import RobotsVerdict
 from crawld.sources.mediawiki_api import TroubleKind
-from crawld.store.frontier import frontier
+from crawld.store.frontier import caps
 
 ROOT = Path(__file__).parents[3] / "crawld"
 
@@ -29,7 +29,7 @@ def returned(path):
         (words.TROUBLE_WORDS, TroubleKind),
         (words.TROUBLE_WORDS, Failure),
         (words.REFUSAL_WORDS, returned("core/scope.py") | returned("core/traps.py")),
-        (words.REFUSAL_WORDS, {frontier.SITE_CAP, frontier.HOST_CAP, frontier.REQUISITE_CAP}),
+        (words.REFUSAL_WORDS, {caps.SITE_CAP, caps.HOST_CAP, caps.REQUISITE_CAP}),
     ],
 )
 def test_every_value_has_a_label(table, values):

@@ -4,7 +4,8 @@ from crawld.core.page import Outcome, PageState
 from crawld.core.url import url_hash as url_hash
 from crawld.store.engine.in_parts import finish
 from crawld.store.frontier import frontier
-from crawld.store.frontier.frontier import NO_CAPS, Discovery
+from crawld.store.frontier.caps import NO_CAPS
+from crawld.store.frontier.frontier import Discovery
 from crawld.store.frontier.host import HostUpdate
 from crawld.store.versions import body, headers
 from crawld.store.versions.response import StoredResponse

@@ -5,7 +5,7 @@ import pytest
 from crawld.core.page import Grace, Outcome, PageState
 from crawld.store import visit as visits
 from crawld.store.frontier import frontier, host, page, tombstone
-from crawld.store.frontier.frontier import Caps
+from crawld.store.frontier.caps import Caps
 from crawld.store.frontier.host import HostUpdate
 from crawld.store.frontier.refusal import Refusal
 from crawld.store.replica import inputs

@@ -6,7 +6,7 @@ import pytest
 
 from crawld.daemon.crawl.state import CrawlState
 from crawld.daemon.frontier.page_queue import PageQueue
-from crawld.store.frontier.frontier import NewPage
+from crawld.store.frontier.caps import NewPage
 
 
 def queue(*, requisites):

@@ -19,7 +19,7 @@ from crawld.daemon.visit.conclude import begin_visit, conclude
 from crawld.daemon.visit.record import VisitFeedback, model_after, record_of
 from crawld.daemon.visit.validators import UNCONDITIONAL, RequestMode
 from crawld.net.exchange import FetchFailure, FetchResponse
-from crawld.store.frontier.frontier import NO_CAPS
+from crawld.store.frontier.caps import NO_CAPS
 from crawld.store.frontier.host import HostUpdate
 from crawld.store.frontier.page import PageRecord
 from crawld.store.versions.body import digest

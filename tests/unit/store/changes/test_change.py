@@ -8,7 +8,7 @@ from crawld.store.changes import change, wiki, wiki_page
 from crawld.store.changes.change import Change
 from crawld.store.changes.wiki_page import ResolvedTitle, VisitedPage
 from crawld.store.frontier import frontier
-from crawld.store.frontier.frontier import Caps
+from crawld.store.frontier.caps import Caps
 from tests.unit.store.rows import NOW, found, unlike
 
 

@@ -7,7 +7,7 @@ from crawld.core.page import Outcome, PageState
 from crawld.store import visit as visits
 from crawld.store.engine.in_parts import PART_ROWS
 from crawld.store.frontier import frontier, load, page, page_heir, refusal, site, unvisited
-from crawld.store.frontier.frontier import Caps
+from crawld.store.frontier.caps import Caps
 from crawld.store.mirror import lookup
 from tests.unit.store.rows import NOW, changed, discover_in_full, found, unlike
 

@@ -1,9 +1,12 @@
 """Packed pages: when links are packed, in which order they become rows, and what needs a row."""
 
+from dataclasses import replace
+
 import pytest
 
 from crawld.core import url as url_rules
 from crawld.core.page import Outcome, PageState
+from crawld.core.seen.place import MAX_SITE
 from crawld.errors import CorruptDatabaseError
 from crawld.store import doctor, visit
 from crawld.store.engine.in_parts import PART_ROWS, finish
@@ -13,22 +16,25 @@ from crawld.store.frontier import (
     packed,
     packed_block,
     packed_list,
+    packed_urls,
     page,
     page_list,
     refusal,
     site,
     tombstone,
     unvisited,
+    verdicts,
 )
-from crawld.store.frontier.frontier import PACKED, Caps
+from crawld.store.frontier.caps import PACKED, Caps
 from crawld.store.frontier.packed import DEFAULT_PACKING, Packing, Portion
 from crawld.store.mirror import rows
-from crawld.store.versions import canonical_urls
+from crawld.store.seen import pending
+from crawld.store.seen.seen import SeenFile
+from crawld.store.versions import canonical_urls, purge
 from crawld.store.versions.canonical_urls import NewUrl
 from tests.unit.store.rows import NOW, changed, discover_in_full, found, unlike
 
-PACKING = Packing(file_pages=0, host_pages=2)
-CAPS = Caps(packing=PACKING)
+CAPS = Caps(packing=Packing(file_pages=0))
 
 
 def waiting(connection):
@@ -44,9 +50,10 @@ def stored(connection):
 
 
 def fill(connection, *names, caps=CAPS, **more):
-    """Discover two pages that get rows, then pages of these names."""
-    frontier.discover(connection, [found("r1"), found("r2")], caps)
-    return frontier.discover(connection, [found(name, **more) for name in names], caps)
+    """Discover two pages that get rows, then pages of these names, and give them their verdict."""
+    frontier.discover(connection, [found("r1"), found("r2")])
+    frontier.discover(connection, [found(name, **more) for name in names], caps)
+    return verdicts.settle_all(connection, caps).new
 
 
 def unpack(connection, most=99, importance=None, in_force=None):
@@ -63,28 +70,44 @@ def faults(connection):
     return [check.kind for check in doctor.CHECKS if connection.execute(check.counting).get]
 
 
-def test_the_first_pages_of_a_host_are_rows_and_the_next_are_packed(connection):
+def test_pages_of_a_large_file_are_packed_after_their_verdict(connection):
     new = fill(connection, "a", "b")
     assert stored(connection) == {"r1", "r2"}
     assert waiting(connection) == ["a", "b"]
-    assert [each.page_id for each in new] == [PACKED, PACKED]
+    assert [(each.page_id, each.host_id, each.site_id) for each in new] == [(PACKED, 1, 1)]
     assert frontier.counts(connection)[PageState.DISCOVERED] == 4
     assert fill(connection, "a", "b") == []
     assert faults(connection) == []
 
 
-def test_a_small_host_of_a_large_file_is_not_packed(connection):
-    fill(connection, "a", "b")
-    frontier.discover(connection, [found("c", host="small.example")], CAPS)
-    assert "c" in stored(connection)
-
-
-def test_a_large_host_of_a_small_file_is_not_packed(connection):
-    names = [f"p{n}" for n in range(2 * DEFAULT_PACKING.host_pages)]
-    fill(connection, *names, caps=Caps(packing=DEFAULT_PACKING))
-    fill(connection, "last", caps=Caps(packing=DEFAULT_PACKING))
+def test_links_wait_for_their_verdict_and_are_no_pages_until_then(connection):
+    fill(connection)
+    assert frontier.discover(connection, [found("a"), found("b"), found("r1")], CAPS) == []
     assert waiting(connection) == []
-    assert len(stored(connection)) == len(names) + 3
+    assert page.by_url(connection, "https://example.org/a") is None
+    assert frontier.counts(connection)[PageState.DISCOVERED] == 2
+    assert verdicts.settle_all(connection, CAPS).judged == 2
+    assert waiting(connection) == ["a", "b"]
+    assert verdicts.settle_all(connection, CAPS).judged == 0
+
+
+def test_a_small_file_is_not_packed(connection):
+    names = [f"p{n}" for n in range(2_000)]
+    caps = Caps(packing=DEFAULT_PACKING)
+    fill(connection, *names, caps=caps)
+    assert waiting(connection) == []
+    assert len(stored(connection)) == len(names) + 2
+
+
+def test_a_site_that_has_no_place_is_not_packed(connection):
+    site_id = MAX_SITE + 1
+    connection.execute(
+        "INSERT INTO site (site_id, name, source, added_at) VALUES (?, 'far', 'config', 0)",
+        (site_id,),
+    )
+    fill(connection, "a", site_id=site_id)
+    assert waiting(connection) == []
+    assert "a" in stored(connection)
 
 
 def test_a_small_mirror_asks_for_packed_pages_in_no_statement_of_its_own(connection):
@@ -95,9 +118,7 @@ def test_a_small_mirror_asks_for_packed_pages_in_no_statement_of_its_own(connect
     links = [found(f"l{n}") for n in range(9)]
     visit.record(connection, changed(new.page_id, b"text", discoveries=links, caps=caps))
     connection.trace_v2(0, None)
-    asking = [sql for sql in statements if "packed" in sql]
-    assert len(asking) == 1
-    assert "tombstone" in asking[0]  # the statement that reads the page
+    assert not [sql for sql in statements if "packed" in sql or "seen_" in sql]
 
 
 def test_pages_become_rows_in_breadth_first_order(connection):
@@ -109,20 +130,24 @@ def test_pages_become_rows_in_breadth_first_order(connection):
     assert faults(connection) == []
 
 
-def test_whole_blocks_become_rows(connection, monkeypatch):
+def test_as_many_pages_become_rows_as_are_asked_for(connection, monkeypatch):
     monkeypatch.setattr(packed_block, "BLOCK_PAGES", 3)
     fill(connection, *"abc")
     fill(connection, *"defg")
-    assert unpack(connection, most=1) == ["a", "b", "c"]
-    assert unpack(connection, most=5) == ["d", "e", "f", "g"]
+    assert unpack(connection, most=1) == ["a"]
+    assert unpack(connection, most=4) == ["b", "c", "d", "e"]
+    assert waiting(connection) == ["f", "g"]
+    assert unpack(connection, most=5) == ["f", "g"]
     assert unpack(connection) == []
+    assert faults(connection) == []
 
 
-def test_small_blocks_are_joined_in_their_order(connection):
+def test_small_blocks_are_joined_in_their_order(connection, monkeypatch):
+    monkeypatch.setattr(packed_block, "BLOCK_PAGES", 40)
     pages = 3 * packed_block.BLOCK_PAGES
     fill(connection)
     for number in range(pages):
-        frontier.discover(connection, [found(f"p{number}")], CAPS)
+        fill(connection, f"p{number}")
     blocks = connection.execute("SELECT pages FROM packed_block ORDER BY packed_block_id")
     sizes = [size for (size,) in blocks]
     assert sum(sizes) == pages
@@ -133,15 +158,32 @@ def test_small_blocks_are_joined_in_their_order(connection):
 def test_a_page_found_nearer_to_the_seeds_comes_earlier_and_once(connection):
     fill(connection, "a", "b", "c", depth=3)
     fill(connection, "c", depth=2)
+    assert waiting(connection) == ["a", "b", "c"]
+    assert frontier.counts(connection)[PageState.DISCOVERED] == 5
+    assert faults(connection) == []
     assert unpack(connection) == ["c", "a", "b"]
     assert faults(connection) == []
 
 
+def test_of_links_that_wait_together_the_nearest_counts(connection):
+    frontier.discover(connection, [found("c", depth=9), found("a", depth=3)], CAPS)
+    frontier.discover(connection, [found("c", depth=2), found("c", depth=20)], CAPS)
+    fill(connection)
+    assert unpack(connection) == ["c", "a"]
+    assert faults(connection) == []
+
+
+def test_large_depths_are_kept(connection):
+    fill(connection, "a", depth=70)
+    assert packed_list.find(connection, "https://example.org/a").depth == 70
+    fill(connection, "a", depth=40)
+    assert unpack(connection) == ["a"]
+    assert page.by_url(connection, "https://example.org/a").depth == 70
+
+
 def test_rows_keep_what_the_link_told(connection):
     [referrer, _] = frontier.discover(connection, [found("r1"), found("r2")])
-    frontier.discover(
-        connection, [found("a", depth=4, referrer_id=referrer.page_id, at=NOW + 0.25)], CAPS
-    )
+    fill(connection, "a", depth=4, referrer_id=referrer.page_id, at=NOW + 0.25)
     unpack(connection, importance=lambda url: 7.0)
     row = page.by_url(connection, "https://example.org/a")
     assert (row.depth, row.referrer_id, row.discovered_at) == (4, referrer.page_id, NOW + 0.25)
@@ -161,47 +203,84 @@ def test_rows_have_their_urls_by_the_rules_in_force(connection):
     assert stored(connection) == {"r1", "r2", "new", "same"}
     assert waiting(connection) == []
     assert faults(connection) == []
+    # The rule is no longer in force: what it replaced is new when it is found again.
+    fill(connection, "old", "same", "r1?old")
+    assert waiting(connection) == ["old", "r1?old"]
+
+
+@pytest.fixture
+def one_key(monkeypatch):
+    """Give all URLs of a host one key: their checks tell them apart."""
+    monkeypatch.setattr(SeenFile, "of", lambda connection: SeenFile(7, url_bits=0))
+
+
+@pytest.mark.usefixtures("one_key")
+def test_packed_pages_of_one_key_are_two_pages(connection):
+    fill(connection, "a", "b")
+    fill(connection, "b", "c", "a")
+    assert waiting(connection) == ["a", "b", "c"]
+    assert packed_list.find(connection, "https://example.org/b").url.endswith("/b")
+    assert unpack(connection) == ["a", "b", "c"]
+    fill(connection, "a", "b")
+    assert waiting(connection) == []
+    assert faults(connection) == []
 
 
 @pytest.fixture
 def one_hash(monkeypatch):
     """Give all URLs the same first hash."""
-    for module in (url_rules, packed):
-        monkeypatch.setattr(module, "url_hash", lambda url: 77)
+    monkeypatch.setattr(url_rules, "url_hash", lambda url: 77)
 
 
-def test_packed_pages_of_one_hash_are_two_pages(connection, one_hash):
-    frontier.discover(connection, [found("r1"), found("r2")], CAPS)
-    pair = [found("a", url_hash=77), found("b", url_hash=77)]
-    assert len(frontier.discover(connection, pair, CAPS)) == 2
-    assert frontier.discover(connection, pair, CAPS) == []
-    assert waiting(connection) == ["a", "b"]
-    assert packed_list.find(connection, pair[1].url).url == pair[1].url
+@pytest.mark.usefixtures("one_hash")
+def test_rows_of_one_hash_are_two_pages(connection):
+    fill(connection, "a", "b")
     assert unpack(connection) == ["a", "b"]
-    assert frontier.discover(connection, pair, CAPS) == []
+    pair = [found("a", url_hash=77), found("b", url_hash=77)]
+    frontier.discover(connection, pair, CAPS)
+    assert verdicts.settle_all(connection, CAPS).judged == 0
     assert faults(connection) == []
 
 
-@pytest.mark.parametrize("caps", [CAPS, Caps()])
-def test_a_page_under_its_second_key_stays_one_when_the_first_is_purged(connection, one_hash, caps):
-    frontier.discover(connection, [found("r1"), found("r2")], CAPS)
+@pytest.mark.usefixtures("one_hash")
+def test_a_page_under_its_second_key_stays_one_when_the_first_is_purged(connection):
     pair = [found("a", url_hash=77), found("b", url_hash=77)]
-    frontier.discover(connection, pair, caps)
+    frontier.discover(connection, pair)
     connection.execute("DELETE FROM page WHERE url_hash = 77")
-    connection.execute("DELETE FROM packed_key WHERE url_hash = 77")
     tombstone.put(connection, pair[0].url, NOW, None)
-    assert frontier.discover(connection, pair, caps) == []
+    assert frontier.discover(connection, pair) == []
 
 
-def test_a_page_whose_new_url_is_packed_replaces_it(connection):
+def test_a_page_takes_a_new_url_that_is_packed(connection):
     [_, other] = frontier.discover(connection, [found("r1"), found("r2?utm_source=x")])
-    fill(connection, "r3", "other")
-    frontier.discover(connection, [found("wanted")], CAPS)
+    fill(connection, "wanted")
     assert "wanted" in waiting(connection)
     new = NewUrl(other.page_id, "https://example.org/wanted")
     assert canonical_urls.rename(connection, [new]).renamed == 1
     assert "wanted" in stored(connection)
     assert "wanted" not in waiting(connection)
+    assert unpack(connection) == []
+    assert faults(connection) == []
+
+
+def test_packed_pages_are_renamed(connection):
+    fill(connection, "a?x", "b", "c?x", "d?x", "d", "r1?x")
+    purge.purge(connection, "https://example.org/c", NOW)
+
+    def new_url(site_id, url):
+        return url.removesuffix("?x")
+
+    block, is_changed = packed_urls.next_block(connection, 0, new_url)
+    assert is_changed
+    assert packed_urls.rename_in(connection, block, new_url) == (4, 3)
+    assert packed_urls.next_block(connection, 0, new_url) == (block, False)
+    assert packed_urls.next_block(connection, block, new_url) is None
+    assert waiting(connection) == ["a", "b", "d"]
+    assert faults(connection) == []
+    fill(connection, "a", "b", "d", "a?x")
+    assert waiting(connection) == ["a", "b", "d", "a?x"]  # its former URL is unknown
+    assert unpack(connection) == ["a", "b", "d", "a?x"]
+    assert packed_urls.rename_in(connection, block, new_url) == (0, 0)
     assert faults(connection) == []
 
 
@@ -214,6 +293,8 @@ def test_seeds_and_requisites_are_rows(connection, more):
     fill(connection, "a", **more)
     assert waiting(connection) == []
     assert "a" in stored(connection)
+    assert unpack(connection) == []
+    assert frontier.counts(connection)[PageState.DISCOVERED] == 2 + 2 * ("seed" in more)
     assert faults(connection) == []
 
 
@@ -238,8 +319,7 @@ def test_a_caller_without_packing_gets_rows(connection):
 def test_the_target_of_a_permanent_redirect_gets_the_history(connection):
     [old, _] = frontier.discover(connection, [found("old"), found("r2")])
     visit.record(connection, changed(old.page_id, b"text"))
-    fill(connection)
-    frontier.discover(connection, [found("target")], CAPS)
+    fill(connection, "target")
     assert "target" in waiting(connection)
     moved = unlike(
         old.page_id,
@@ -269,13 +349,19 @@ def test_a_packed_page_of_a_retired_site_moves_to_the_site_that_finds_it(connect
 
 
 def test_caps_count_packed_pages(connection):
-    caps = Caps(per_host={1: 4}, packing=PACKING)
+    caps = replace(CAPS, per_host={1: 4})
     fill(connection, *"abcd", caps=caps)
     assert waiting(connection) == ["a", "b"]
     assert refusal.totals(connection) == {"host_cap": 2}
-    caps = Caps(per_site={1: 5}, packing=PACKING)
+    fill(connection, "e", caps=caps)  # refused when it is found
+    assert refusal.totals(connection) == {"host_cap": 3}
+    caps = replace(CAPS, per_site={1: 5})
     fill(connection, *"cdef", caps=caps)
     assert waiting(connection) == ["a", "b", "c"]
+    assert refusal.totals(connection) == {"host_cap": 3, "site_cap": 3}
+    fill(connection, *"def")  # what a cap refused is new when it is found again
+    assert waiting(connection) == [*"abcdef"]
+    assert faults(connection) == []
 
 
 def test_a_start_finds_hosts_whose_pages_are_all_packed(connection):
@@ -338,22 +424,28 @@ def test_a_damaged_block_is_an_error(connection):
         unpack(connection)
 
 
-def test_the_doctor_repairs_a_page_that_is_packed_and_a_row(connection):
-    fill(connection, "a")
-    connection.execute(
-        "INSERT INTO packed_key SELECT host_id, url_hash, site_id, depth, NULL FROM page LIMIT 1"
-    )
-    assert "packed_twice" in faults(connection)
-    for check in doctor.CHECKS:
-        if check.kind == "packed_twice":
-            connection.execute(check.repair)
-    assert faults(connection) == []
-    assert waiting(connection) == ["a"]
-
-
-def test_many_links_are_packed_in_parts(connection):
+def test_many_links_wait_in_parts(connection):
     fill(connection)
     links = [found(f"p{number}") for number in range(3 * PART_ROWS)]
     call = frontier.discover_in_parts(connection, links, CAPS)
     assert len(list(call)) >= 3
+    verdicts.settle_all(connection, CAPS)
     assert len(waiting(connection)) == len(links)
+
+
+def test_who_finds_more_links_than_may_wait_divides_them(connection, monkeypatch):
+    monkeypatch.setattr(pending, "MAX_FOUND", 5)
+    for number in range(20):
+        frontier.discover(connection, [found(f"p{number}")], CAPS)
+        assert connection.execute("SELECT count(*) FROM seen_found").get <= 5
+    assert pending.count(connection) == 20
+    verdicts.settle_all(connection, CAPS)
+    assert len(waiting(connection)) == 20
+
+
+def test_a_turn_of_a_repository_where_nothing_waits_changes_nothing(connection):
+    for _ in range(2):
+        for repository in range(64):
+            assert verdicts.settle(connection, repository, CAPS) == (0, [])
+        fill(connection, "a")
+    assert waiting(connection) == ["a"]

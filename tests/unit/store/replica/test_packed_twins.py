@@ -4,8 +4,8 @@ import pytest
 
 from crawld.store import visit
 from crawld.store.engine.in_parts import finish
-from crawld.store.frontier import frontier, packed_list
-from crawld.store.frontier.frontier import NO_CAPS, Caps
+from crawld.store.frontier import frontier, packed_list, verdicts
+from crawld.store.frontier.caps import NO_CAPS, Caps
 from crawld.store.frontier.packed import Packing
 from crawld.store.replica import packed_twins
 from crawld.store.replica.packed_twins import TwinBlock
@@ -13,7 +13,7 @@ from tests.unit.store.rows import changed, found
 
 KEPT, COPY = "a.test", "www.a.test"
 KEPT_ID, COPY_ID = 1, 2
-PACKED = Caps(packing=Packing(file_pages=0, host_pages=0))
+PACKED = Caps(packing=Packing(file_pages=0))
 
 
 @pytest.fixture
@@ -25,6 +25,7 @@ def pages(connection):
         for page in frontier.discover(connection, links, NO_CAPS):
             visit.record(connection, changed(page.page_id, page.url.encode()))
         frontier.discover(connection, [found(path, host=COPY, **more) for path in packed], PACKED)
+        verdicts.settle_all(connection, PACKED)
 
     return add
 
@@ -70,6 +71,7 @@ def test_void_entries_become_no_rows(connection, pages):
     pages(["a"], ["a", "b"], depth=3)
     # Found again nearer to the seeds: its first entry is void.
     frontier.discover(connection, [found("a", host=COPY, depth=2)], PACKED)
+    verdicts.settle_all(connection, PACKED)
     assert unpack(connection) == 1
     assert [row[:3] for row in rows(connection)] == [(f"https://{COPY}/a", "discovered", 2)]
     assert packed(connection) == [f"https://{COPY}/b"]

@@ -1,34 +1,63 @@
+"""The structure that answers which URLs are known: exactness, space, order, damage, full disks."""
+
 import apsw
+import numpy as np
 import pytest
 
 from crawld.core.seen import run
-from crawld.core.seen.event import SeenMark
-from crawld.errors import CorruptDatabaseError, StoreError
-from crawld.store.seen import chunk, known, pending, seen, text
+from crawld.core.seen.place import NOWHERE, place_of
+from crawld.core.seen.texts import TextBlock
+from crawld.errors import CorruptDatabaseError
+from crawld.store.seen import chunk, pending, seen
+from crawld.store.seen.links import FACTS, Links
 from crawld.store.seen.seen import SeenFile
+
+RETIRED = np.zeros(4096, bool)
 
 
 @pytest.fixture
-def file(connection):
-    return SeenFile.of(connection, 7)
+def file(connection, monkeypatch):
+    monkeypatch.setattr(SeenFile, "of", lambda connection: SeenFile(7))
+    return SeenFile(7)
+
+
+def links_to(urls, depth=3):
+    facts = np.zeros(len(urls), FACTS)
+    facts["site"], facts["depth"] = 1, depth
+    return Links(facts, TextBlock.of(urls))
+
+
+def settle(connection):
+    """Give each link its verdict; return the new URLs."""
+    while seen.divide_some(connection):
+        pass
+    return [url for each in pending.backlogs(connection) for url in turn(connection, each)]
+
+
+def turn(connection, backlog):
+    found = seen.begin_turn(connection, backlog.repository, RETIRED)
+    verdicts = found.verdicts
+    everything = np.ones(len(verdicts.new), bool), np.ones(len(verdicts.changed), bool)
+    seen.end_turn(connection, found, new=everything[0], changed=everything[1])
+    return found.waiting.links.select(np.sort(verdicts.new)).texts.decoded()
 
 
 def settled(connection, file, urls):
-    seen.offer(connection, file, urls, SeenMark.WAITING)
-    return seen.settle_all(connection)
+    seen.put(connection, file, links_to(urls))
+    return settle(connection)
 
 
 def tables(connection):
     return {
         name: connection.execute(f"SELECT * FROM {name} ORDER BY 1").fetchall()
-        for name in ("seen_pending", "seen_chunk", "seen_text")
+        for name in ("seen_found", "seen_pending", "seen_chunk")
     }
 
 
 def test_many_urls_of_one_host_are_one_run_in_several_chunks(connection, file):
     urls = [f"https://a.org/wiki/{n}" for n in range(100_000)]
-    assert sorted(settled(connection, file, urls).urls) == sorted(urls)
-    assert settled(connection, file, urls[::-1]).urls == []
+    assert settled(connection, file, urls) == urls
+    assert settled(connection, file, urls[::-1]) == []
     chunks = connection.execute("SELECT repository, urls FROM seen_chunk").fetchall()
     assert len({repository for repository, _ in chunks}) == 1
     assert all(count <= 2 * run.CHUNK_ENTRIES for _, count in chunks)
@@ -37,28 +66,17 @@ def test_many_urls_of_one_host_are_one_run_in_several_chunks(connection, file):
 
 def test_many_hosts_of_one_url_fill_all_repositories(connection, file):
     urls = [f"https://h{n}.example/" for n in range(100_000)]
-    assert len(settled(connection, file, urls).urls) == len(urls)
+    assert len(settled(connection, file, urls)) == len(urls)
     per_repository = [chunk.known(connection, repository) for repository in range(64)]
     assert min(per_repository) > 1_000
-    assert settled(connection, file, urls).new == 0
+    assert settled(connection, file, urls) == []
 
 
-def test_the_structure_takes_seventeen_bytes_beside_the_text(connection, file):
+def test_the_structure_takes_fourteen_bytes_a_url(connection, file):
     urls = [f"https://h{n % 977}.example/articles/of/{n}" for n in range(200_000)]
     settled(connection, file, urls)
     stored = connection.execute("SELECT sum(length(entries)) FROM seen_chunk").get
-    assert stored / len(urls) <= 13
-    assert connection.execute("SELECT sum(length(checks)) FROM seen_text").get == 4 * len(urls)
-    octets = connection.execute("SELECT sum(length(texts)) FROM seen_text").get
-    assert octets < sum(map(len, urls)) / 3
-
-
-def test_few_new_urls_join_the_last_row_of_texts_until_it_is_full(connection, file, monkeypatch):
-    monkeypatch.setattr(text, "ROW_TEXTS", 10)
-    for start in range(0, 48, 4):
-        settled(connection, file, [f"https://a.org/{n}" for n in range(start, start + 4)])
-    rows = connection.execute("SELECT first_number, urls FROM seen_text ORDER BY 1").fetchall()
-    assert rows == [(first, 8) for first in range(0, 48, 8)]
+    assert stored == 14 * len(urls)
 
 
 def test_a_small_batch_writes_only_the_chunks_that_it_falls_into(connection, file):
@@ -84,35 +102,35 @@ def test_a_small_batch_writes_only_the_chunks_that_it_falls_into(connection, fil
     ],
     ids=range(8),
 )
-def test_any_text_is_seen_once_and_returned_as_it_was(connection, file, given):
-    assert settled(connection, file, [given, "http://a.org/", given]).urls.count(given) == 1
-    assert settled(connection, file, [given]).urls == []
-    assert (given, SeenMark.WAITING) in list(known.urls_with_marks(connection))
-
-
-def test_a_text_above_a_megabyte_is_refused_before_anything_is_stored(connection, file):
-    with pytest.raises(StoreError, match="1,048,577 bytes"):
-        seen.offer(connection, file, ["http://a.org/", "x" * (2**20 + 1)], SeenMark.WAITING)
-    assert tables(connection)["seen_pending"] == []
+def test_any_text_is_new_once_and_returned_as_it_was(connection, file, given):
+    assert settled(connection, file, [given, "http://a.org/", given]).count(given) == 1
+    assert settled(connection, file, [given]) == []
 
 
 @pytest.mark.parametrize("bits", [0, 1, 8])
-def test_urls_with_equal_keys_are_told_apart_by_their_checks(connection, bits):
+def test_urls_with_equal_keys_are_told_apart_by_their_checks(connection, monkeypatch, bits):
     file = SeenFile(7, bits)
+    monkeypatch.setattr(SeenFile, "of", lambda connection: file)
     urls = [f"https://a.org/{n}" for n in range(3_000)]
-    assert sorted(settled(connection, file, urls[:2_000] + urls[:10]).urls) == sorted(urls[:2_000])
-    assert sorted(settled(connection, file, urls).urls) == sorted(urls[2_000:])
-    assert known.marks(connection, file, [*urls[:3], "https://a.org/x"]) == [
-        *[SeenMark.WAITING] * 3,
-        None,
-    ]
+    assert settled(connection, file, urls[:2_000] + urls[:10]) == urls[:2_000]
+    assert settled(connection, file, urls) == urls[2_000:]
+    places = seen.places(connection, file, [*urls[:3], "https://a.org/x"])
+    assert places.tolist() == [place_of(1, 3)] * 3 + [NOWHERE]
 
 
-def test_a_url_that_comes_alone_is_compared_with_known_ones_of_its_key(connection):
+def test_a_url_that_comes_alone_is_compared_with_known_ones_of_its_key(connection, monkeypatch):
     file = SeenFile(7, url_bits=0)
+    monkeypatch.setattr(SeenFile, "of", lambda connection: file)
     urls = [f"https://a.org/{n}" for n in range(20)]
-    assert [settled(connection, file, [url]).urls for url in urls] == [[url] for url in urls]
-    assert [settled(connection, file, [url]).urls for url in urls] == [[]] * 20
+    assert [settled(connection, file, [url]) for url in urls] == [[url] for url in urls]
+    assert [settled(connection, file, [url]) for url in urls] == [[]] * 20
+    seen.forget(connection, file, urls[3:5])
+    assert seen.places(connection, file, urls[2:6]).tolist() == [
+        place_of(1, 3),
+        NOWHERE,
+        NOWHERE,
+        place_of(1, 3),
+    ]
 
 
 def test_the_same_batches_make_the_same_file(connection, file):
@@ -125,42 +143,57 @@ def test_the_same_batches_make_the_same_file(connection, file):
     assert tables(connection) == first
 
 
-def test_more_urls_than_may_wait_are_settled_by_those_who_offer(connection, file):
+def test_repositories_are_due_while_more_links_wait_than_may(connection, file):
     told = set()
     for batch in range(12):
         urls = [f"https://h{n % 211}.org/{batch}/{n}" for n in range(20_000)]
-        told |= set(seen.take(connection, file, urls, SeenMark.WAITING).urls)
+        seen.put(connection, file, links_to(urls))
+        due = seen.due(connection)
+        for backlog in pending.backlogs(connection):
+            if backlog.repository in due:
+                told |= set(turn(connection, backlog))
         waiting = sum(each.urls for each in pending.backlogs(connection))
         assert waiting <= max(seen.MIN_WAITING, seen.WAITING_SHARE * chunk.known(connection))
-    assert len(told) > 150_000
+    assert 100_000 < len(told) < 240_000
 
 
-def test_no_url_waits_for_ever(connection, file, monkeypatch):
-    """One repository gets many URLs a batch, another got one long ago."""
+def test_no_link_waits_for_ever(connection, file, monkeypatch):
+    """One repository gets many links a batch, another got one long ago."""
     monkeypatch.setattr(pending, "MIN_DIVIDED", 1)
     monkeypatch.setattr(seen, "MIN_WAITING", 300)
     monkeypatch.setattr(seen, "WAITING_SHARE", 0.0)
-    seen.offer(connection, file, ["https://rare.org/"], SeenMark.WAITING)
+    seen.put(connection, file, links_to(["https://rare.org/"]))
     for batch in range(600):
         urls = [f"https://h{n % 20}.org/{batch}/{n}" for n in range(100)]
-        if "https://rare.org/" in seen.take(connection, file, urls, SeenMark.WAITING).urls:
+        seen.put(connection, file, links_to(urls))
+        due = seen.due(connection)
+        backlogs = [each for each in pending.backlogs(connection) if each.repository in due]
+        if any("https://rare.org/" in turn(connection, backlog) for backlog in backlogs):
             return
     pytest.fail("the URL of the rare repository was never settled")
 
 
-def test_few_urls_at_a_time_wait_together(connection, file):
+def test_few_links_at_a_time_wait_together(connection, file):
     for n in range(50):
-        seen.offer(connection, file, [f"https://h{n}.org/"], SeenMark.FOUND)
+        seen.put(connection, file, links_to([f"https://h{n}.org/"]))
     assert pending.backlogs(connection) == []
-    assert len(settled(connection, file, []).urls) == 50
-    assert tables(connection)["seen_pending"] == []
+    assert len(settle(connection)) == 50
+    assert not any(tables(connection)[name] for name in ("seen_found", "seen_pending"))
+
+
+def test_many_links_at_once_do_not_overtake_those_that_came_one_by_one(connection, file):
+    url = "https://a.org/"
+    many = [f"https://a.org/{n}" for n in range(pending.MIN_DIVIDED)]
+    seen.put(connection, file, links_to([url], depth=2))
+    seen.put(connection, file, links_to([url, *many], depth=2))
+    assert settle(connection) == [url, *many]
 
 
 def test_a_full_disk_during_a_merge_leaves_everything_as_it_was(connection, file):
     old = [f"https://h{n % 50}.org/{n}" for n in range(30_000)]
     new = [f"https://n{n % 50}.org/{n * n}" for n in range(60_000)]
     settled(connection, file, old)
-    seen.offer(connection, file, old, SeenMark.PAGE, sets=True)
+    seen.put(connection, file, links_to(old, depth=1))
     before = tables(connection)
     pages = connection.execute("PRAGMA page_count").get
     failed = 0
@@ -168,8 +201,8 @@ def test_a_full_disk_during_a_merge_leaves_everything_as_it_was(connection, file
         connection.execute(f"PRAGMA max_page_count = {pages + more}")
         connection.execute("BEGIN IMMEDIATE")
         try:
-            seen.offer(connection, file, new, SeenMark.WAITING)
-            told = seen.settle_all(connection).urls
+            seen.put(connection, file, links_to(new))
+            told = settle(connection)
         except apsw.FullError:
             failed += 1
             if connection.in_transaction:
@@ -184,71 +217,40 @@ def test_a_full_disk_during_a_merge_leaves_everything_as_it_was(connection, file
 
 @pytest.mark.parametrize(
     ("table", "column"),
-    [("seen_text", "checks"), ("seen_pending", "entries"), ("seen_pending", "texts")],
+    [("seen_chunk", "entries"), ("seen_pending", "entries"), ("seen_pending", "links")],
 )
 def test_a_damaged_block_is_named(connection, file, table, column):
     urls = [f"https://a.org/{n}" for n in range(100)]
     settled(connection, file, urls)
-    seen.offer(connection, file, urls, SeenMark.WAITING)
+    seen.put(connection, file, links_to(urls))
+    seen.divide_some(connection)
     connection.execute(f"UPDATE {table} SET {column} = substr({column}, 1, length({column}) - 3)")
     with pytest.raises(CorruptDatabaseError, match="damaged"):
-        seen.settle_all(connection)
+        settle(connection)
 
 
-def test_damaged_texts_are_named(connection, file):
-    settled(connection, file, ["https://a.org/"])
-    connection.execute("UPDATE seen_text SET texts = substr(texts, 1, length(texts) - 3)")
-    with pytest.raises(CorruptDatabaseError, match="damaged"):
-        list(known.urls_with_marks(connection))
+def test_a_file_without_a_seed_is_damaged(connection):
+    connection.execute("DELETE FROM seen_seed")
+    with pytest.raises(CorruptDatabaseError, match="seed"):
+        SeenFile.of(connection)
 
 
-def test_missing_checks_are_named(connection, file):
-    settled(connection, file, [f"https://a.org/{n}" for n in range(10)])
-    connection.execute("UPDATE seen_text SET urls = 9, checks = substr(checks, 1, 36)")
-    with pytest.raises(CorruptDatabaseError, match="missing"):
-        settled(connection, file, [f"https://a.org/{n}" for n in range(10)])
-
-
-def test_a_damaged_chunk_is_named(connection, file):
-    settled(connection, file, ["https://a.org/"])
-    connection.execute("UPDATE seen_chunk SET entries = substr(entries, 2)")
-    with pytest.raises(CorruptDatabaseError, match="damaged"):
-        settled(connection, file, ["https://a.org/"])
-
-
-def test_marks_follow_the_last_news(connection, file):
-    url = "https://a.org/"
-    steps = [
-        (SeenMark.FOUND, False, SeenMark.FOUND),
-        (SeenMark.WAITING, False, SeenMark.FOUND),
-        (SeenMark.WAITING, True, SeenMark.WAITING),
-        (SeenMark.PURGED, True, SeenMark.PURGED),
-        (SeenMark.WAITING, False, SeenMark.PURGED),
-    ]
-    for mark, sets, after in steps:
-        seen.offer(connection, file, [url], mark, sets=sets)
-        assert known.marks(connection, file, [url]) == [after]
-    seen.settle_all(connection)
-    assert known.marks(connection, file, [url]) == [SeenMark.PURGED]
-
-
-def test_many_urls_at_once_do_not_overtake_those_that_came_one_by_one(connection, file):
-    url = "https://a.org/"
-    many = [f"https://a.org/{n}" for n in range(pending.MIN_DIVIDED)]
-    seen.offer(connection, file, [url], SeenMark.PURGED, sets=True)
-    seen.offer(connection, file, [url, *many], SeenMark.PAGE, sets=True)
-    seen.settle_all(connection)
-    assert known.marks(connection, file, [url]) == [SeenMark.PAGE]
-
-
-def test_the_urls_of_a_host_are_stored_in_order_of_arrival(connection, file):
-    first = [f"https://h{n % 5}.org/{n * 7919 % 1000}" for n in range(1_000)]
-    second = [f"https://h{n % 5}.org/later/{n * 7919 % 1000}" for n in range(1_000)]
-    told = (
-        settled(connection, file, first + first[:50]).urls + settled(connection, file, second).urls
+def test_a_known_url_takes_the_place_of_a_nearer_link(connection, file):
+    urls = [f"https://a.org/{n}" for n in range(9)]
+    settled(connection, file, urls)
+    seen.put(connection, file, links_to(urls[:4], depth=2))
+    seen.put(connection, file, links_to(urls[2:6], depth=5))
+    assert settle(connection) == []
+    assert (
+        seen.places(connection, file, urls).tolist() == [place_of(1, 2)] * 4 + [place_of(1, 3)] * 5
     )
-    stored = [url for url, _ in known.urls_with_marks(connection)]
-    for host in range(5):
-        arrived = [url for url in first + second if f"//h{host}." in url]
-        assert [url for url in stored if f"//h{host}." in url] == arrived
-        assert [url for url in told if f"//h{host}." in url] == arrived
+
+
+def test_a_forgotten_url_is_new_again_also_if_it_waits(connection, file):
+    settled(connection, file, ["https://a.org/1"])
+    seen.forget(connection, file, ["https://a.org/1", "https://a.org/2"])
+    seen.put(connection, file, links_to(["https://a.org/1", "https://a.org/2"]))
+    while seen.divide_some(connection):
+        pass
+    found = seen.begin_turn(connection, pending.backlogs(connection)[0].repository, RETIRED)
+    assert found.verdicts.before.tolist() == [NOWHERE] * 2

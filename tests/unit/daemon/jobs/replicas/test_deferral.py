@@ -6,15 +6,15 @@ from crawld.bench.replica_rounds.job_stand_ins import replicas_job
 from crawld.core.content.fingerprint import cleaned_digest, sketch
 from crawld.store import visit
 from crawld.store.engine.database import Database
-from crawld.store.frontier import frontier, packed_list, site
-from crawld.store.frontier.frontier import NO_CAPS, Caps
+from crawld.store.frontier import frontier, packed_list, site, verdicts
+from crawld.store.frontier.caps import NO_CAPS, Caps
 from crawld.store.frontier.packed import Packing
 from tests.unit.store.rows import NOW, changed, found
 
 DAY_S = 86_400.0
 HOSTS = ("a.test", "www.a.test")
 PAGES, VISITED = 160, 40
-ALL_PACKED = Caps(packing=Packing(file_pages=0, host_pages=0))
+ALL_PACKED = Caps(packing=Packing(file_pages=0))
 
 
 class Store:
@@ -40,7 +40,9 @@ class Store:
 
     async def _discover(self, host, paths, caps):
         links = [found(path, host=host) for path in paths]
-        return await self.database.write(frontier.discover, links, caps)
+        new = await self.database.write(frontier.discover, links, caps)
+        await self.database.write(verdicts.settle_all, caps)
+        return new
 
     async def visit(self, page_ids):
         for page_id in page_ids:

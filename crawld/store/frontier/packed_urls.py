@@ -1,0 +1,64 @@
+"""Rename packed pages after a change of the rules for canonical URLs, block by block."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final, NamedTuple
+
+import apsw
+
+from crawld.store.frontier import packed, packed_block, tombstone
+from crawld.store.frontier.packed_block import PackedPage, Queue
+from crawld.store.seen import pending
+
+NewUrlOf = Callable[[int, str], str]
+"""Returns the URL that a page of a site should have."""
+
+_NEXT: Final = """
+SELECT packed_block_id, host_id, site_id, depth FROM packed_block WHERE packed_block_id > ?
+ORDER BY packed_block_id LIMIT 1
+"""
+
+
+class RenamedBlock(NamedTuple):
+    """A block whose URLs follow the rules now: how many got another URL, how many were dropped."""
+
+    renamed: int
+    dropped: int
+
+
+def next_block(
+    connection: apsw.Connection, after: int, new_url: NewUrlOf
+) -> tuple[int, bool] | None:
+    """Return the next block, and whether a URL in it must be renamed; None: there are no more."""
+    row: tuple[Any, ...] | None = connection.execute(_NEXT, (after,)).fetchone()
+    if row is None:
+        return None
+    pages = packed_block.read(connection, row[0])
+    return row[0], any(new_url(row[2], page.url) != page.url for page in pages)
+
+
+def rename_in(connection: apsw.Connection, block_id: int, new_url: NewUrlOf) -> RenamedBlock:
+    """Give the pages of a block their URLs; those whose URL has a row or was purged are dropped."""
+    row = connection.execute(_NEXT, (block_id - 1,)).fetchone()
+    if row is None or row[0] != block_id:
+        return RenamedBlock(0, 0)  # its pages have become rows
+    queue = Queue(*row[1:])
+    pages = packed_block.read(connection, block_id)
+    urls = [new_url(queue.site_id, page.url) for page in pages]
+    former = {page.url: new for page, new in zip(pages, urls, strict=True) if page.url != new}
+    changed = set(former.values())
+    taken = packed.rows_of(connection, queue.host_id, list(changed))
+    taken |= {url for url in changed if tombstone.exists(connection, url)}
+    kept: dict[str, PackedPage] = {}
+    for page, url in zip(pages, urls, strict=True):
+        if page.url == url or url not in taken:
+            kept.setdefault(url, page._replace(url=url))
+    packed_block.replace(connection, block_id, list(kept.values()))
+    dropped = len(pages) - len(kept)
+    packed.count_dropped(connection, queue.host_id, queue.site_id, dropped)
+    packed.forget(connection, list(former))
+    told = [url for url in kept if url in changed]
+    if told:
+        pending.put_found(connection, packed.told_links(queue, told))
+    return RenamedBlock(len(former), dropped)

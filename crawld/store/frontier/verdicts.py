@@ -1,0 +1,258 @@
+"""Verdicts on links that waited: new URLs become packed pages, known ones may come nearer.
+
+`settle` is the turn of a repository (`crawld.store.seen.seen`), in one transaction. Caps and
+tombstones are checked for new URLs, in order of arrival: those that are refused stay unknown.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import NamedTuple
+
+import apsw
+import numpy as np
+import numpy.typing as npt
+
+from crawld.core.page import PageState
+from crawld.core.seen.judge import Flags
+from crawld.core.seen.place import MAX_SITE, NOWHERE, depths_of, sites_of
+from crawld.core.seen.run import Positions
+from crawld.core.seen.texts import decoded
+from crawld.core.url import split_url
+from crawld.store.frontier import packed, packed_block, page_counts, refusal, tombstone
+from crawld.store.frontier.caps import HOST_CAP, PACKED, SITE_CAP, Caps, NewPage
+from crawld.store.frontier.packed_block import Columns, Queue
+from crawld.store.frontier.refusal import Refusal
+from crawld.store.seen import pending, seen
+from crawld.store.seen.links import Links
+from crawld.store.seen.seen import RepositoryTurn
+
+
+class Settled(NamedTuple):
+    """What a turn concluded.
+
+    Attributes:
+        judged: how many links had their verdict.
+        new: one page of each site and host that has new packed pages.
+    """
+
+    judged: int
+    new: list[NewPage]
+
+
+class _Entries(NamedTuple):
+    """Entries of blocks: positions of links, and the site and depth of each."""
+
+    at: Positions
+    sites: npt.NDArray[np.int64]
+    depths: npt.NDArray[np.int64]
+
+
+def offer(connection: apsw.Connection, links: Links, caps: Caps) -> list[NewPage]:
+    """Let links wait for their verdict; return one page of each queue that has new ones already.
+
+    While the keys of the file are in memory (`Packing.keys`) new URLs are packed at once.
+    """
+    memory = None if caps.packing is None else caps.packing.keys
+    new = np.zeros(0, np.int64) if memory is None else memory.take_new(connection, links.texts)
+    if not len(new):
+        pending.put_found(connection, links)
+        return []
+    accepted = _accepted(connection, links, new, caps)
+    links.facts["told"][new[accepted]] = True
+    waiting = np.ones(len(links), bool)
+    waiting[new[~accepted]] = False
+    pages = _enter_new(connection, links, new[accepted])
+    if waiting.any():
+        pending.put_found(connection, links.select(np.flatnonzero(waiting)))
+    return pages
+
+
+def settle(connection: apsw.Connection, repository: int, caps: Caps) -> Settled:
+    """Give the links of a repository their verdict."""
+    turn = seen.begin_turn(connection, repository, _retired(connection))
+    verdicts, links = turn.verdicts, turn.waiting.links
+    untold, again = verdicts.new_told < 0, verdicts.before == NOWHERE
+    # New URLs that nobody was told of, and forgotten ones.
+    at = np.concatenate([verdicts.new[untold], verdicts.changed_by[again]])
+    accepted = _accepted(connection, links, at, caps)
+    new, changed = np.ones(len(untold), bool), np.ones(len(again), bool)
+    first_again = int(untold.sum())
+    new[untold], changed[again] = accepted[:first_again], accepted[first_again:]
+    seen.end_turn(connection, turn, new=new, changed=changed)
+    at = at[accepted]
+    found = _Entries(
+        at, links.facts["site"][at].astype(np.int64), links.facts["depth"][at].astype(np.int64)
+    )
+    pages = _enter(connection, links, found)
+    for host_id, site_id, count in _by_host_and_site(links.facts["host"][at], found.sites):
+        packed.count_pages(connection, host_id, site_id, count)
+    pages += _move(connection, turn)
+    return Settled(
+        len(links), list({(page.host_id, page.site_id): page for page in pages}.values())
+    )
+
+
+def settle_all(connection: apsw.Connection, caps: Caps) -> Settled:
+    """Give every link that waits its verdict."""
+    while seen.divide_some(connection):
+        pass
+    turns = [settle(connection, each.repository, caps) for each in pending.backlogs(connection)]
+    return Settled(
+        sum(turn.judged for turn in turns), [page for turn in turns for page in turn.new]
+    )
+
+
+def _retired(connection: apsw.Connection) -> Flags:
+    """Return by site_id whether no config names a site."""
+    retired = np.zeros(MAX_SITE + 1, bool)
+    for (site_id,) in connection.execute("SELECT site_id FROM site WHERE definition IS NULL"):
+        if site_id <= MAX_SITE:
+            retired[site_id] = True
+    return retired
+
+
+# --- tombstones and caps -------------------------------------------------------------------------
+
+
+def _accepted(connection: apsw.Connection, links: Links, at: Positions, caps: Caps) -> Flags:
+    """Return which new URLs become pages; those that a cap refuses are counted."""
+    accepted = np.ones(len(at), bool)
+    if tombstone.any_exists(connection):
+        urls = map(decoded, links.texts.take(at))
+        accepted[:] = [not tombstone.exists(connection, url) for url in urls]
+    if not caps.per_site and not caps.per_host:
+        return accepted
+    left = np.flatnonzero(accepted)
+    left = left[
+        np.lexsort((at[left], links.facts["site"][at[left]], links.facts["host"][at[left]]))
+    ]
+    room = _Room(connection, caps)
+    refused = []
+    hosts, sites = links.facts["host"][at[left]], links.facts["site"][at[left]]
+    for start, end in _bounds(hosts, sites):
+        taken, reason = room.take(int(hosts[start]), int(sites[start]), end - start)
+        if reason is not None:
+            beyond = left[start + taken : end]
+            accepted[beyond] = False
+            refused.append(_refusal(links, at[beyond], reason))
+    refusal.record(connection, refused)
+    return accepted
+
+
+def _refusal(links: Links, at: Positions, reason: str) -> Refusal:
+    url = decoded(links.texts.take(at[-1:])[0])
+    last = float(links.facts["found_at"][at[-1]])
+    return Refusal(split_url(url).host, reason, url, last, len(at))
+
+
+class _Room:
+    """How many pages the caps of sites and hosts leave."""
+
+    def __init__(self, connection: apsw.Connection, caps: Caps) -> None:
+        self._connection = connection
+        self._caps = caps
+        self._of_site: dict[int, int] = {}
+        self._of_host: dict[int, int] = defaultdict(int)
+
+    def take(self, host_id: int, site_id: int, wanted: int) -> tuple[int, str | None]:
+        """Take room for pages; return for how many, and why not for all."""
+        taken, reason = wanted, None
+        per_site = self._caps.per_site.get(site_id)
+        if per_site is not None:
+            if site_id not in self._of_site:
+                sql = "SELECT page_count FROM site WHERE site_id = ?"
+                self._of_site[site_id] = self._connection.execute(sql, (site_id,)).get
+            room = max(per_site - self._of_site[site_id], 0)
+            if room < taken:
+                taken, reason = room, SITE_CAP
+        per_host = self._caps.per_host.get(site_id)
+        if per_host is not None:
+            sql = "SELECT page_count FROM host WHERE host_id = ?"
+            known = self._connection.execute(sql, (host_id,)).get + self._of_host[host_id]
+            room = max(per_host - known, 0)
+            if room < taken:
+                taken, reason = room, HOST_CAP
+        if per_site is not None:
+            self._of_site[site_id] += taken
+        self._of_host[host_id] += taken
+        return taken, reason
+
+
+# --- entries of blocks ---------------------------------------------------------------------------
+
+
+def _enter_new(connection: apsw.Connection, links: Links, at: Positions) -> list[NewPage]:
+    """Add and count the entries of new pages; return one page of each queue."""
+    facts = links.facts[at]
+    found = _Entries(at, facts["site"].astype(np.int64), facts["depth"].astype(np.int64))
+    packed.count_new(connection, list(_by_host_and_site(facts["host"], found.sites)))
+    return _enter(connection, links, found)
+
+
+def _enter(connection: apsw.Connection, links: Links, entries: _Entries) -> list[NewPage]:
+    """Add entries to the blocks of their queues, in order of arrival; return one page of each."""
+    if not len(entries.at):
+        return []
+    hosts = links.facts["host"][entries.at]
+    order = np.lexsort((entries.at, entries.depths, entries.sites, hosts))
+    hosts, sites, depths = hosts[order], entries.sites[order], entries.depths[order]
+    chosen = links.select(entries.at[order])
+    columns = Columns(chosen.texts, chosen.facts["found_at"], chosen.facts["referrer"])
+    groups = [
+        (Queue(int(hosts[start]), int(sites[start]), int(depths[start])), start, end)
+        for start, end in _bounds(hosts, sites, depths)
+    ]
+    packed_block.append(connection, groups, columns)
+    firsts = chosen.texts.take(np.array([start for _, start, _ in groups], np.int64))
+    return [
+        NewPage(PACKED, queue.host_id, 0, queue.site_id, queue.depth, decoded(url))
+        for (queue, _, _), url in zip(groups, firsts, strict=True)
+    ]
+
+
+def _move(connection: apsw.Connection, turn: RepositoryTurn) -> list[NewPage]:
+    """Enter known pages again that were found nearer, or by another site; return one of each."""
+    verdicts, links = turn.verdicts, turn.waiting.links
+    told = (verdicts.new_told >= 0) & (verdicts.new_told != verdicts.new)
+    known = verdicts.before != NOWHERE
+    at = np.concatenate([verdicts.new[told], verdicts.changed_by[known]])
+    before = np.concatenate([links.places[verdicts.new_told[told]], verdicts.before[known]])
+    after = np.concatenate([links.places[verdicts.new[told]], verdicts.after[known]])
+    # A place has no large depths; one that it has is that of the nearest link, or smaller.
+    is_own = depths_of(after) == depths_of(links.places[at])
+    depths = np.where(is_own, links.facts["depth"][at], depths_of(after)).astype(np.int64)
+    pages = _enter(connection, links, _Entries(at, sites_of(after), depths))
+    hosts = links.facts["host"][at]
+    for host_id, site_id, count in _by_host_and_site(hosts, sites_of(before)):
+        packed.add_void(connection, host_id, site_id, count)
+    discovered = PageState.DISCOVERED
+    columns = hosts.tolist(), sites_of(before).tolist(), sites_of(after).tolist()
+    moved = [each for each in zip(*columns, strict=True) if each[1] != each[2]]
+    moves: list[page_counts.Move]
+    moves = [(old, host_id, discovered, None) for host_id, old, _ in moved]
+    moves += [(new, host_id, None, discovered) for host_id, _, new in moved]
+    page_counts.count_moves(connection, moves)
+    return pages
+
+
+def _by_host_and_site(
+    hosts: Positions, sites: npt.NDArray[np.int64]
+) -> Iterator[tuple[int, int, int]]:
+    """Yield how many links there are of each host and site."""
+    order = np.lexsort((sites, hosts))
+    hosts, sites = hosts[order], sites[order]
+    for start, end in _bounds(hosts, sites):
+        yield int(hosts[start]), int(sites[start]), end - start
+
+
+def _bounds(*columns: npt.NDArray[np.integer]) -> Iterator[tuple[int, int]]:
+    """Yield start and end of each range of equal rows."""
+    count = len(columns[0])
+    begins = np.zeros(count, bool)
+    begins[:1] = True
+    for column in columns:
+        begins[1:] |= column[1:] != column[:-1]
+    yield from pairwise([*np.flatnonzero(begins).tolist(), count] if count else [])
