@@ -147,8 +147,28 @@ class PreviousCopy:
     tags: Mapping[str, str] = field(default_factory=dict)
 
 
+class ReceivedText:
+    """What a page and its bytes say as text; base of `Reading` and `ExportedPage`."""
+
+    __slots__ = ()
+
+    body: bytes
+    charset: str | None
+    read_text: Callable[[], str]
+
+    @property
+    def text(self) -> str:
+        """The visible text of the page; computed at each use."""
+        return self.read_text()
+
+    @property
+    def markup(self) -> str:
+        """The body as text."""
+        return self.body.decode(self.charset or "utf-8", "replace")
+
+
 @dataclass(frozen=True, slots=True)
-class Reading:
+class Reading(ReceivedText):
     """A page as it was just received; its body differs from the copy held.
 
     Attributes:
@@ -176,16 +196,6 @@ class Reading:
     difference: float | None = None
     read_text: Callable[[], str] = field(default=str, repr=False)
 
-    @property
-    def text(self) -> str:
-        """The visible text of the page; computed at each use."""
-        return self.read_text()
-
-    @property
-    def markup(self) -> str:
-        """The body as text."""
-        return self.body.decode(self.charset or "utf-8", "replace")
-
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
@@ -210,7 +220,7 @@ class Verdict:
 
 
 @dataclass(frozen=True, slots=True)
-class ExportedPage:
+class ExportedPage(ReceivedText):
     """A page of the mirror with the copy that readers see.
 
     Attributes:
@@ -228,16 +238,6 @@ class ExportedPage:
     body: bytes = field(repr=False)
     tags: Mapping[str, str] = field(default_factory=dict)
     read_text: Callable[[], str] = field(default=str, repr=False)
-
-    @property
-    def text(self) -> str:
-        """The visible text of the page; computed at each use."""
-        return self.read_text()
-
-    @property
-    def markup(self) -> str:
-        """The body as text."""
-        return self.body.decode(self.charset or "utf-8", "replace")
 
 
 @dataclass(frozen=True, slots=True)

@@ -115,11 +115,12 @@ class PageSelection:
 
     async def _order(self, queue: PageQueue) -> None:
         """Put the never-visited pages into the order that plug-ins want."""
-        site, waiting = self._state.sites.get(queue.site_id), list(queue.ahead)
+        site = self._state.sites.get(queue.site_id)
         stage = site.queue if site is not None else None
         queue.ahead.unordered = False
-        if stage is None or not stage.orderers or queue.requisites or len(waiting) < 2:
+        if stage is None or not stage.orderers or queue.requisites:
             return
+        waiting = list(queue.ahead)
         by_url = await self._database.read(page_rows.ids_by_url, waiting)
         queue.ahead.reorder([by_url[url] for url in stage.ordered(list(by_url))])
 

@@ -15,7 +15,6 @@ from crawld.daemon.frontier.site import ActiveSite
 from crawld.errors import InvalidUrlError
 from crawld.plugin_host.plugin import Hook
 from crawld.plugin_host.queue_stage import found_urls
-from crawld.store.frontier import frontier, refusal
 
 log = structlog.get_logger(__name__)
 
@@ -25,7 +24,7 @@ THREADS: Final = 2
 DEPTH: Final = 0
 """Depth of pages that a plug-in names: like those of sitemaps they are no links."""
 
-STORED_AT_ONCE: Final = 500
+ADMITTED_AT_ONCE: Final = 500
 
 
 class PluginPagesJob(BackgroundWork):
@@ -38,20 +37,20 @@ class PluginPagesJob(BackgroundWork):
         super().__init__(context)
         self._hooks = tuple(hooks)
         self._limiter = trio.CapacityLimiter(THREADS)
-        self._named = self._new = 0
+        self._named = self._admitted = 0
 
     async def run(self) -> str:
         """Ask each plug-in about each site, and add what is admitted."""
-        self._named = self._new = 0
+        self._named = self._admitted = 0
         for hook in self._hooks:
             for site in list(self._state.sites.values()):
                 if hook.plugin.serves(site.name) and not site.paused:
                     await self._ask(hook, site)
-        return f"{self._named} URLs named, {self._new} pages added"
+        return f"{self._named} URLs named, {self._admitted} admitted"
 
     async def progress(self) -> dict[str, int]:
         """Return the result of the run so far."""
-        return {"named": self._named, "added": self._new}
+        return {"named": self._named, "admitted": self._admitted}
 
     async def _ask(self, hook: Hook, site: ActiveSite) -> None:
         began_at = trio.current_time()
@@ -67,15 +66,10 @@ class PluginPagesJob(BackgroundWork):
         await self._add(site, hook, _canonical(urls))
 
     async def _add(self, site: ActiveSite, hook: Hook, urls: Sequence[str]) -> None:
-        source, now = Referrer(None, DEPTH), self._clock.now()
-        admitted = await self._state.admission.admit(site, urls, source, now)
-        if admitted.refusals:
-            await self._database.write(refusal.record, admitted.refusals)
-        for start in range(0, len(admitted.found), STORED_AT_ONCE):
-            part = admitted.found[start : start + STORED_AT_ONCE]
-            new = await self._database.write(frontier.discover, part, self._state.caps)
-            await self._state.enter_all(new)
-            self._new += len(new)
+        source = Referrer(None, DEPTH)
+        for start in range(0, len(urls), ADMITTED_AT_ONCE):
+            part = urls[start : start + ADMITTED_AT_ONCE]
+            self._admitted += len((await self._state.admit(site, part, source)).found)
         log.info("plugin_pages", plugin=hook.plugin.name, site=site.name, named=len(urls))
 
 
