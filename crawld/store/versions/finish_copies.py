@@ -7,7 +7,6 @@ so the blocks of a copy that were cut for its words also give its digest and ske
 from __future__ import annotations
 
 import math
-from typing import Final
 
 import apsw
 
@@ -25,9 +24,6 @@ from crawld.store.versions.search_index import (
     IndexSlice,
 )
 from crawld.store.versions.unanalysed import ContentIdentity, UnanalysedCopy
-
-_MOST_KEPT: Final = 2 * SLICE_COPIES
-"""Copies whose blocks are kept from the index to the analysis."""
 
 
 class CopyFinisher:
@@ -47,36 +43,39 @@ class CopyFinisher:
 
     def finish_slice(self) -> bool:
         """Finish the next copies; return whether more may wait."""
-        indexed = self._index and self._index_slice()
-        analysed = self._analyse and self._analyse_slice()
-        return indexed or analysed
+        indexed = self._index_slice() if self._index else None
+        analysed = self._analyse and self._analyse_slice(indexed or unanalysed.NEWEST)
+        # At most those of one slice of the index are held.
+        self._blocks.clear()
+        return indexed is not None or analysed
 
-    def _index_slice(self) -> bool:
+    def _index_slice(self) -> int | None:
+        """Index the next copies; return the last version_id examined, None if none waited."""
         found = search_index.next_copies(self._connection)
         if found is None:
-            return False
+            return None
         work = IndexSlice(tuple(map(self._words, found.copies)), found.up_to)
         search_index.apply(self._connection, work)
-        return True
+        return found.up_to
 
     def _words(self, copy: CopyToIndex) -> IndexedPage:
         stored = version.undamaged_copy(self._connection, copy.version_id)
         if stored is None:
             return search_index.words_of(copy, copy.content_type, b"")
         blocks = read_blocks(*stored)
-        if self._analyse and len(self._blocks) < _MOST_KEPT:
+        if self._analyse:
             self._blocks[copy.version_id] = blocks
         return search_index.words_in(copy, media_type(stored.content_type), blocks)
 
-    def _analyse_slice(self) -> bool:
+    def _analyse_slice(self, last: int) -> bool:
+        """Analyse the next copies up to a version_id; return whether any was examined."""
         copies, up_to = unanalysed.next_copies(
-            self._connection, before=math.inf, limit=SLICE_COPIES
+            self._connection, before=math.inf, limit=SLICE_COPIES, last=last
         )
         if up_to is None:
             return False
         found = [identity for copy in copies if (identity := self._identity(copy)) is not None]
         unanalysed.put(self._connection, found, up_to=up_to)
-        self._blocks = {key: blocks for key, blocks in self._blocks.items() if key > up_to}
         return True
 
     def _identity(self, copy: UnanalysedCopy) -> ContentIdentity | None:

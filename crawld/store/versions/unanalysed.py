@@ -15,6 +15,9 @@ from crawld.store.engine import meta
 CURSOR: Final = "analysed_version"
 """Key in meta: the last version_id examined."""
 
+NEWEST: Final = 2**63 - 1
+"""A version_id that no copy exceeds."""
+
 
 class UnanalysedCopy(NamedTuple):
     """A copy without a sketch."""
@@ -43,9 +46,12 @@ def identity_of(version_id: int, blocks: Blocks, rules: VolatileRules) -> Conten
 
 
 def next_copies(
-    connection: apsw.Connection, *, before: float, limit: int
+    connection: apsw.Connection, *, before: float, limit: int, last: int = NEWEST
 ) -> tuple[list[UnanalysedCopy], int | None]:
     """Return the next copies to analyse of those stored before a time, in the order of storage.
+
+    Args:
+        last: the last version_id to examine.
 
     Returns:
         Of at most `limit` copies those of pages proper without a sketch, and the last version_id
@@ -57,9 +63,9 @@ def next_copies(
         " WHERE visit.page_id = version.page_id AND visit.visited_at = version.visited_at"
         " AND visit.version_id = version.version_id), requisite"
         " FROM version CROSS JOIN page USING (page_id)"
-        " WHERE version.version_id > ? AND version.visited_at < ? ORDER BY version.version_id"
-        " LIMIT ?",
-        (after, before, limit),
+        " WHERE version.version_id > ? AND version.version_id <= ? AND version.visited_at < ?"
+        " ORDER BY version.version_id LIMIT ?",
+        (after, last, before, limit),
     ).fetchall()
     missing = [UnanalysedCopy(*row[:3]) for row in rows if row[3] is None and not row[4]]
     return missing, rows[-1][0] if rows else None

@@ -58,6 +58,24 @@ def test_copies_get_the_identity_of_their_analysis(
     assert finish(connection, index=index, analyse=True) == 0
 
 
+@pytest.mark.parametrize("slice_bytes", [1, 150, 2**20])
+def test_each_copy_is_read_once_however_short_the_slices_are(
+    connection, copies, monkeypatch, slice_bytes
+):
+    monkeypatch.setattr(search_index, "SLICE_BYTES", slice_bytes)
+    reads = []
+
+    def count(connection, version_id):
+        reads.append(version_id)
+        return undamaged_copy(connection, version_id)
+
+    undamaged_copy = version.undamaged_copy
+    monkeypatch.setattr(version, "undamaged_copy", count)
+    finish(connection, index=True, analyse=True)
+    assert reads == copies
+    assert all(None not in row for row in identities(connection))
+
+
 def test_only_what_is_wanted_is_done(connection, copies):
     assert finish(connection, index=False, analyse=False) == 0
     assert search_index.count_pending(connection) == len(copies)
