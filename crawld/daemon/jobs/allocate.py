@@ -205,10 +205,16 @@ class AllocateJob(BackgroundWork):
                 groups, after = await self._database.read(read_slice, after, last)
                 for models in groups:
                     host = by_id.get(models.host_id)
-                    if models.site_id in self._state.sites and models.host_id in wanted_hosts:
-                        follows = host is not None and _follows(host)
-                        await self._estimate(models)
-                        slices.append(await self._workers.run(_pages_of, models, follows))
+                    if (
+                        models.site_id not in self._state.sites
+                        or models.host_id not in wanted_hosts
+                    ):
+                        continue
+                    await self._estimate(models)
+                    if host is not None and _follows(host):  # a millisecond for 500 pages
+                        slices.append(await self._workers.run(_pages_of, models, True))
+                    else:
+                        slices.append(_pages_of(models, False))
                 await pace.rest()
         if not slices:
             return None
