@@ -62,6 +62,7 @@ class TitleChange(NamedTuple):
         is_redirect: whether the page is a redirect.
         member: of a `category`, the wiki's id of that page.
         is_rewritten: whether revisions of the past were imported, or merged into another page.
+        revision_id: of an edit, the revision that it made.
     """
 
     title: str
@@ -73,6 +74,7 @@ class TitleChange(NamedTuple):
     is_redirect: bool = False
     member: int | None = None
     is_rewritten: bool = False
+    revision_id: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,7 +253,12 @@ class _Rows:
         kind: ChangeKind = "new" if row.get("type") == "new" else "edit"
         is_redirect = flag_of(row, "redirect")
         self._add(
-            TitleChange(title, space, at, _page_id(number), kind=kind, is_redirect=is_redirect)
+            TitleChange(
+                *(title, space, at, _page_id(number)),
+                kind=kind,
+                is_redirect=is_redirect,
+                revision_id=_page_id(row.get("revid")),
+            )
         )
 
     def log(self, row: Mapping[str, object]) -> None:

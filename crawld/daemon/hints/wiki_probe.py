@@ -13,20 +13,17 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final
 
-import apsw
-
 from crawld.core.page import Outcome
+from crawld.daemon.hints.copied_revision import copied_revisions
 from crawld.daemon.hints.source import CursorUpdates, Poll, PollTrouble
 from crawld.daemon.hints.wiki_source import LOOK_S, ClockSkew, WikiSource
 from crawld.sources.mediawiki_api import TroubleKind, batch
 from crawld.sources.mediawiki_changes import PendingTemplates, ProbeProgress
 from crawld.sources.mediawiki_history import PageInfo, read_titles, titles_query
-from crawld.sources.mediawiki_site import shown_revision
 from crawld.store.changes import wiki_probe
 from crawld.store.changes.hint import PageHint
 from crawld.store.changes.hint_source import SourceRow
 from crawld.store.changes.wiki_probe import ProbePage, ProbeResult
-from crawld.store.versions import version
 
 CLOSE_S: Final = 120.0
 """A visit this soon after an edit may hold the old text: the revision in the copy decides."""
@@ -38,9 +35,6 @@ GAP_PAUSE_FACTOR: Final = 2.0
 """The same while a gap is reconciled."""
 
 MAX_TOUCHED: Final = 20_000
-
-MAX_COPY_BYTES: Final = 4 * 2**20
-"""Larger copies are not searched for the revision that they name."""
 
 _GONE = (Outcome.GONE, Outcome.SOFT_GONE)
 
@@ -73,8 +67,12 @@ class ProbeSource(WikiSource):
         now, info = self.clock.now(), read_titles(response, titles)
         skew = ClockSkew(response.served_at, now)
         known = [page for page in pages if page.title in info and not info[page.title].refused]
-        uncertain = [page for page in known if _is_uncertain(page, info[page.title], skew)]
-        copies = await self.database.read(_revisions, uncertain) if uncertain else {}
+        uncertain = {
+            page.page_id: page.version_id
+            for page in known
+            if _is_uncertain(page, info[page.title], skew)
+        }
+        copies = await self.database.read(copied_revisions, uncertain) if uncertain else {}
         results = [
             _compare(page, info[page.title], skew, copies.get(page.page_id)) for page in known
         ]
@@ -135,19 +133,6 @@ def _is_uncertain(page: ProbePage, info: PageInfo, skew: ClockSkew) -> bool:
     if not info.revisions or info.revisions[0].revision_id == page.revision_id:
         return False
     return 0.0 <= page.last_visit_at - skew.span(info.revisions[0].at)[0] <= CLOSE_S
-
-
-def _revisions(connection: apsw.Connection, pages: Sequence[ProbePage]) -> dict[int, int]:
-    """Return the revisions that copies name, by page; on a reader's thread."""
-    found = {}
-    for page in pages:
-        version_id = page.version_id or 0
-        if not 0 < version.body_bytes(connection, version_id) <= MAX_COPY_BYTES:
-            continue
-        copy = version.readable_copy(connection, version_id)
-        if copy is not None and (revision_id := shown_revision(copy.body)) is not None:
-            found[page.page_id] = revision_id
-    return found
 
 
 def _compare(

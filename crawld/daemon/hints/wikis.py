@@ -26,6 +26,7 @@ from crawld.daemon.crawl.api_client import ApiClient, api_of
 from crawld.daemon.crawl.context import BackgroundWork, CrawlContext
 from crawld.daemon.frontier.wiki_events import find_events
 from crawld.daemon.frontier.wiki_sites import update_wiki_sites
+from crawld.daemon.hints.copied_revision import with_shown_edits
 from crawld.daemon.hints.source import AcceptPoll, CursorUpdates, Poll, PollTrouble, Source
 from crawld.daemon.hints.template_survey import survey
 from crawld.daemon.hints.wiki_probe import ProbeSource
@@ -224,7 +225,9 @@ class RecentChangesSource(WikiSource):
         replaced = [self._change(each, skew) for each in read.changed if shows_another_page(each)]
         return Poll(
             at=now,
-            pages=await self.affected_pages(changes),
+            pages=await with_shown_edits(
+                self.database, await self.affected_pages(changes), read.changed
+            ),
             replaced={page.page_id for page in await self.affected_pages(replaced)},
             removals=removal_reports(
                 read.changed, self.wiki.facts.titles, self.wiki.row.origin, skew

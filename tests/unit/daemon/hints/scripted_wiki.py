@@ -64,8 +64,9 @@ def reply(at=NOW, cursor=None, **query):
     return {**answer, "continue": cursor} if cursor else {**answer, "batchcomplete": True}
 
 
-def edit(number, title, at=NOW - 5, page=0, space=0):
+def edit(number, title, at=NOW - 5, page=0, space=0, revid=None):
     values = {"type": "edit", "rcid": number, "title": title, "ns": space, "pageid": page}
+    values |= {} if revid is None else {"revid": revid}
     return {**values, "timestamp": iso_time(at)}
 
 

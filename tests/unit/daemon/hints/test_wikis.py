@@ -1,5 +1,7 @@
 """The three hint sources of a MediaWiki, with valid and invalid API responses."""
 
+from dataclasses import replace
+
 import pytest
 
 from crawld.core.page import Outcome, PageState
@@ -253,6 +255,31 @@ async def test_a_copy_made_during_an_edit_tells_its_revision(make):
     titles = list(world.pages)
     answer = shown(world, *titles, revision=8, at=NOW - HOUR_S - 3, touched=NOW - HOUR_S - 3)
     assert world.hinted_titles(await probe(world, answer)) == {"Page 0"}
+
+
+async def test_an_edit_that_the_copy_shows_already_brings_no_second_visit(make):
+    world = await make(5)
+    visited_at = NOW - HOUR_S
+    copies = {"Page 0": 70, "Page 1": 81, "Page 2": 82, "Page 3": None, "Page 4": 84}
+
+    def copy(connection):
+        for title, revision in copies.items():
+            body = f'{{"wgRevisionId":{revision},' if revision else "none"
+            visit.record(connection, changed(world.pages[title], f"{body}{title}".encode()))
+
+    await world.database.write(copy)
+    # By the wiki, all were edited in the second of their visits, one of them twice, and one was
+    # deleted and restored.
+    rows = [edit(n, f"Page {n}", at=visited_at, page=100 + n, revid=80 + n) for n in range(5)]
+    rows.append(edit(9, "Page 2", at=visited_at, page=102, revid=92))
+    log = {"logid": 1, "type": "delete", "action": "restore", "title": "Page 4", "ns": 0}
+    log["timestamp"] = iso_time(visited_at)
+    poll = await world.poll("recent_changes", reply(recentchanges=rows, logevents=[log]))
+    later = [page for page in poll.pages if page.last_at > visited_at]
+    assert world.hinted_titles(replace(poll, pages=later)) == {
+        *("Page 0", "Page 2", "Page 3", "Page 4")
+    }
+    assert "Page 1" in world.hinted_titles(poll)  # it was reported, so it was not missed
 
 
 async def test_a_copy_of_the_newest_revision_may_be_of_an_older_template(make):
