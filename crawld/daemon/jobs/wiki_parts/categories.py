@@ -69,9 +69,9 @@ the requests wait for a poll that takes them along does not count: they cost no 
 PATIENCE_S: Final = 5.0
 """How long edited pages come before a request that no poll took along."""
 
-LISTING_WAIT_S, LISTING_PATIENCE_S = 3.0, 2.0
-"""How long the listing of a category that differs waits for a poll, which takes it along, and then
-for edited pages: sizes were asked for late already, and new members are to be copied in time."""
+LISTING_PATIENCE_S: Final = 2.0
+"""How long edited pages come before the listing of a category that differs. It waits for no poll:
+the sizes did already, and new members are to be copied in time."""
 
 EVENTS_LOOK_S, EVENTS_LOOKS = 0.5, 20
 """How often and for how long a check waits for what the wiki reported until its sizes came: who
@@ -207,9 +207,9 @@ class WikiCategoriesJob(BackgroundWork):
             self._list_again()
             return f"{row.origin}: {len(followed)} categories", 0
         at_once = partial(self._client.ask, api, due=True, urgency=Urgency.CAUSED)
-        # Sizes are asked for often and agree as a rule; what differs hardly waits.
+        # Sizes are asked for often and agree as a rule.
         sizing = AskOnce(partial(at_once, patience_s=PATIENCE_S, waits_s=SHARED_WAIT_S))
-        listing = AskOnce(partial(at_once, patience_s=LISTING_PATIENCE_S, waits_s=LISTING_WAIT_S))
+        listing = AskOnce(partial(at_once, patience_s=LISTING_PATIENCE_S, waits_s=0.0))
         sizes = await _ask_sizes(sizing, followed, self._checks[row.wiki_id])
         if isinstance(sizes, ApiTrouble):
             return sizes, sizing.sent
