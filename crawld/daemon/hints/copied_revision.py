@@ -21,6 +21,10 @@ from crawld.store.versions import version
 MAX_COPY_BYTES: Final = 4 * 2**20
 """Larger copies are not searched for the revision that they name."""
 
+MAX_SEARCHED: Final = 50
+"""Copies that are searched after one poll. More than a few were made in the second of an edit only
+if a wiki lies; their pages are visited again."""
+
 
 def copied_revisions(
     connection: apsw.Connection, versions: Mapping[int, int | None]
@@ -54,7 +58,7 @@ async def with_shown_edits(
     database: Database, pages: Sequence[PageHint], changed: Collection[TitleChange]
 ) -> list[PageHint]:
     """Return hints, with the edits that copies show already dated before the visits of these."""
-    close = await database.read(wiki_probe.visited_within, pages)
+    close = await database.read(wiki_probe.visited_within, pages, limit=MAX_SEARCHED)
     newest = newest_revisions(changed) if close else set[int]()
     shown = await database.read(copied_revisions, close) if newest else {}
     return [

@@ -69,12 +69,14 @@ def affected_pages(
     return [PageHint(*row) for row in json.loads(found)]
 
 
-def visited_within(connection: apsw.Connection, pages: Sequence[PageHint]) -> dict[int, int | None]:
-    """Return the pages visited within the time spans of their hints, with their copies."""
+def visited_within(
+    connection: apsw.Connection, pages: Sequence[PageHint], *, limit: int
+) -> dict[int, int | None]:
+    """Return pages that were visited within the time spans of their hints, with their copies."""
     rows = connection.execute(
         "SELECT page_id, version_id FROM json_each(?) CROSS JOIN page ON page_id = value ->> 0"
-        " WHERE last_visit_at BETWEEN value ->> 1 AND value ->> 2",
-        (json.dumps(pages),),
+        " WHERE last_visit_at BETWEEN value ->> 1 AND value ->> 2 LIMIT ?",
+        (json.dumps(pages), limit),
     )
     return {int(page_id): version_id for page_id, version_id in rows}
 

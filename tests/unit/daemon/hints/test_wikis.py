@@ -6,6 +6,7 @@ import pytest
 
 from crawld.core.page import Outcome, PageState
 from crawld.core.url import url_hash
+from crawld.daemon.hints.copied_revision import MAX_SEARCHED
 from crawld.daemon.hints.source import HELD, PollTrouble
 from crawld.sources.mediawiki_api import ApiTrouble, TroubleKind
 from crawld.sources.mediawiki_changes import ChangesCursor, PendingTemplates, ProbeProgress
@@ -280,6 +281,23 @@ async def test_an_edit_that_the_copy_shows_already_brings_no_second_visit(make):
         *("Page 0", "Page 2", "Page 3", "Page 4")
     }
     assert "Page 1" in world.hinted_titles(poll)  # it was reported, so it was not missed
+
+
+async def test_a_wiki_that_dates_edits_by_our_visits_lets_few_copies_be_searched(make):
+    world = await make(2 * MAX_SEARCHED)
+
+    def copy(connection):
+        for number, page in enumerate(world.pages.values()):
+            visit.record(connection, changed(page, b'{"wgRevisionId":%d,' % (1_000 + number)))
+
+    await world.database.write(copy)
+    rows = [
+        edit(number, title, at=NOW - HOUR_S, page=100 + number, revid=1_000 + number)
+        for number, title in enumerate(world.pages)
+    ]
+    poll = await world.poll("recent_changes", reply(recentchanges=rows))
+    later = {page.page_id for page in poll.pages if page.last_at > NOW - HOUR_S}
+    assert len(world.pages) - len(later) == MAX_SEARCHED
 
 
 async def test_a_copy_of_the_newest_revision_may_be_of_an_older_template(make):
