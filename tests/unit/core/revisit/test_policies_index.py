@@ -5,7 +5,7 @@ import tracemalloc
 import numpy as np
 
 from crawld.core.change.model import PageModel
-from crawld.core.change.record import RECORD_DTYPE
+from crawld.core.change.record import RECORD_DTYPE, records_of
 from crawld.core.change.site_model import fit_site
 from crawld.core.revisit.hints import STALE_SHARE
 from crawld.core.revisit.policies import VisitObservation
@@ -215,3 +215,28 @@ def test_a_page_that_always_changes_again_soon_is_visited_all_the_same():
         policy.record_visit(page, at, VisitObservation(True, (at - 5.0,)))
     longest = np.diff([*turns, 1_000]).max()
     assert 10 < longest < 10 / STALE_SHARE
+
+
+def test_a_policy_rebuilt_from_stored_models_ranks_hinted_pages_as_before_the_restart():
+    rng = np.random.default_rng(11)
+    models = [PageModel() for _ in range(12)]
+    live = IndexPolicy()
+    live.load(np.arange(12), np.full(12, NOW - 60 * DAY))
+    for turn in range(60):
+        page, at = turn % 12, NOW - 50 * DAY + turn * 20 * 3600.0
+        gaps = rng.choice([300.0, 2 * 3600.0, 3 * DAY], 5, p=[0.4, 0.3, 0.3])
+        found = at - np.cumsum(gaps)[::-1]
+        models[page].observe_changes(found.tolist(), at)
+        live.record_visit(page, at, VisitObservation(True, tuple(found), models[page]))
+    rebuilt = IndexPolicy()
+    visited = np.array([model.last_visit_at for model in models])
+    rebuilt.load(np.arange(12), visited)
+    rebuilt.set_models(np.arange(12), records_of(model.to_bytes() for model in models))
+    picks = []
+    for policy in (live, rebuilt):
+        policy.set_coverage(0.05, 60.0)
+        for page in rng.permutation(12).tolist():
+            policy.record_hint(page, NOW + 600.0 * page, trust=0.95)
+        picks.append([policy.select(NOW + 4 * DAY) for _ in range(12)])
+    assert picks[0] == picks[1]
+    assert picks[0] != sorted(picks[0])
