@@ -1,8 +1,8 @@
 """State of the pages of one index policy in flat arrays by slot, with their visit values.
 
-44 bytes a page: time of the last visit, age (time from the last change to that visit, in scales),
-scale, importance; and for pages with hints the time of the last change and the excitement after it
-(`change/hawkes.py`), 24 bytes. Values of one page are read through memory views, which return a
+48 bytes a page: time of the last visit, age (time from the last change to that visit, in scales),
+scale, importance, change rate; and for pages with hints the time of the last change and the
+excitement after it (`change/hawkes.py`), 24 bytes. Values of one page are read through memory views, which return a
 plain float in a third of the time of an array element.
 
 The visit value is that of `visit_value.py`, and more for waiting where the model needs it
@@ -44,6 +44,7 @@ class IndexPages:
         more_for_waiting: added to the value for each second since the last visit, ≥ 0.
         visited_at, age, scale, weight: one element a slot; visited_at −inf = never visited.
         changed_at: time of the last known change, −inf = none. excitement: after it, by kernel.
+        rate: changes per second.
     """
 
     def __init__(self, table: VisitValueTable) -> None:
