@@ -2,8 +2,8 @@
 
 48 bytes a page: time of the last visit, age (time from the last change to that visit, in scales),
 scale, importance, change rate; and for pages with hints the time of the last change and the
-excitement after it (`change/hawkes.py`), 24 bytes. Values of one page are read through memory views, which return a
-plain float in a third of the time of an array element.
+excitement after it (`change/hawkes.py`), 24 bytes. Values of one page are read through memory
+views, which return a plain float in a third of the time of an array element.
 
 The visit value is that of `visit_value.py`, and more for waiting where the model needs it
 (`waiting_share.py`), times the importance; hints are not included.
