@@ -183,7 +183,7 @@ def _measure_pair(trial: Trial) -> Metrics:
         looks_like_replica(
             PairEvidence(
                 names=names,
-                pages=(int(content.smaller[0]), int(content.smaller[0])),
+                pages=(int(content.expected[0]), int(content.expected[0])),
                 common=int(content.common[0]),
                 compared=int(content.compared[0]),
                 equal=int(content.equal[0]),

@@ -110,7 +110,8 @@ class SharedContent(NamedTuple):
         equal: compared paths where the cleaned texts, or the sketches of all visible text, are
             equal.
         partial: sum over the other compared paths of how far the texts resemble, each 0 to 1.
-        smaller: pages of the smaller host.
+        expected: how many paths both would have if they were copies: the pages of the smaller host,
+            or fewer if one was not crawled in full.
         weight: sum over the equal texts of 1/(1 + ln(hosts with the text − 1)): 1 for a text that
             only these two hosts show, .2 for one on fifty; and over the others of how far they
             resemble, each by the number of hosts whose texts resemble it.
@@ -128,7 +129,7 @@ class SharedContent(NamedTuple):
     common: Ids
     compared: Ids
     equal: Ids
-    smaller: Ids
+    expected: Floats
     partial: Floats
     weight: Floats
     rare: Ids
@@ -254,7 +255,8 @@ class HostFeatures:
         text_hosts: number of hosts with that text or sketch, at most `LONGEST` + 1; 0: no text.
         like_hosts: the same of hosts with a text that resembles it, by its bins.
         is_root: whether it is a root page.
-        pages: number of pages of each host.
+        pages: number of pages of each host ...
+        known: ... and with those that were never visited.
         declared: share of the pages of one host that declare the other.
         certified: 1/(names − 1) of a certificate that names both.
     """
@@ -274,6 +276,7 @@ class HostFeatures:
     like_hosts: Ids
     is_root: NDArray[np.bool_]
     pages: Ids
+    known: Ids
     declared: PairValues
     certified: PairValues
 
@@ -323,6 +326,7 @@ class HostFeatures:
             np.maximum(text_hosts, like_hosts),
             np.isin(paths, np.array(sorted(hosts.roots), dtype=np.uint64))[entry & 0xFFFFFFFF],
             pages,
+            pages if hosts.unvisited is None else pages + hosts.unvisited,
             _declared(hosts, pages),
             _certified(hosts),
         )
@@ -374,7 +378,9 @@ class HostFeatures:
             common=count(common),
             compared=count(compared),
             equal=count(equal),
-            smaller=np.minimum(self.pages[one], self.pages[other]),
+            expected=self.pages[one]
+            * self.pages[other]
+            / np.maximum(np.maximum(self.known[one], self.known[other]), 1),
             partial=np.bincount(pair, partial, minlength=len(one)).astype(np.float64),
             weight=np.bincount(pair, weights, minlength=len(one)).astype(np.float64),
             rare=count(rare),

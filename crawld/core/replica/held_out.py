@@ -31,8 +31,8 @@ LEAST_HELD_OUT = 6
 """Pages held out of a pair before they tell whether its hosts are replicas."""
 
 REPLICA_SHARE = 0.8
-"""Share of the held-out pages that agree in a replica, times the share of the smaller host's pages
-whose paths both have."""
+"""Share of the held-out pages that agree in a replica, times the share of the paths that two copies
+would both have, as far as they were crawled (`SharedContent.expected`), which both have."""
 
 LEAST_EXAMPLES = 20
 """Examples with the same texts known before anything is known of such pairs, and of each label
@@ -123,7 +123,7 @@ class HeldOut:
         pairs = pairs.part(usable)
         content = pairs.content
         agreeing = content.agreeing - content.sample_agreeing[:, -1]
-        covered = content.common / np.maximum(content.smaller, 1)
+        covered = np.minimum(content.common / np.maximum(content.expected, 1.0), 1.0)
         least = np.where(content.root == 0, REPLICA_SHARE + ROOT_SHARE, REPLICA_SHARE)
         is_replica = agreeing * covered >= least * held[usable]
         if min(is_replica.sum(), (~is_replica).sum()) < LEAST_EXAMPLES:

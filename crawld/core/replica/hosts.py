@@ -74,6 +74,7 @@ class Hosts:
             is equal where the cleaned texts differ by the targets of links alone. None: no page has
             a sketch.
         page_bins: the beginning of that sketch, shape (pages, `BIN_WORDS`).
+        unvisited: pages of each host that were never visited; None: there are none.
     """
 
     names: tuple[str, ...]
@@ -89,6 +90,7 @@ class Hosts:
     roots: frozenset[int] = frozenset((path_key("/"),))
     page_likeness: Keys | None = None
     page_bins: Keys | None = None
+    unvisited: Ids | None = None
 
     def __len__(self) -> int:
         return len(self.names)

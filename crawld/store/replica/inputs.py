@@ -42,6 +42,7 @@ class SourceHost(NamedTuple):
         address: last address connected to.
         preferred: whether the operator prefers it among its replicas.
         certificate: names on its last certificate, separated by spaces; None: none.
+        unvisited: pages that were never visited.
     """
 
     host_id: int
@@ -50,6 +51,7 @@ class SourceHost(NamedTuple):
     added_at: float
     preferred: bool
     certificate: str | None
+    unvisited: int = 0
 
 
 class Redirect(NamedTuple):
@@ -107,8 +109,8 @@ def pages_between(connection: apsw.Connection, after: Cursors, up_to: Cursors) -
 def hosts(connection: apsw.Connection) -> list[SourceHost]:
     """Return every host with a fetched page."""
     rows = connection.execute(
-        "SELECT host_id, host, address, added_at, preferred, certificate FROM host"
-        " WHERE visit_count > 0 ORDER BY host_id"
+        "SELECT host_id, host, address, added_at, preferred, certificate, pages_discovered"
+        " FROM host WHERE visit_count > 0 ORDER BY host_id"
     )
     return [SourceHost(*row)._replace(preferred=bool(row[4])) for row in rows]
 

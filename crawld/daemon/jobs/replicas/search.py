@@ -357,6 +357,7 @@ class ReplicaSearch:
             canonicals=_by_index(canonicals, at),
             certificates=tuple(frozenset((host.certificate or "").split()) for host in hosts),
             roots=frozenset(self._roots),
+            unvisited=np.array([host.unvisited for host in hosts], dtype=np.int64),
         )
 
     def _train(

@@ -1,5 +1,6 @@
 """Features of pairs, computed by hand."""
 
+from dataclasses import replace
 from math import log, sqrt
 
 import numpy as np
@@ -100,7 +101,19 @@ def test_equal_is_over_paths_where_both_have_a_text():
     assert values["equal"] == 0.5
     content = got.content
     assert [int(part[0]) for part in (content.common, content.compared, content.equal)] == [3, 2, 1]
-    assert int(content.smaller[0]) == 3
+    assert content.expected[0] == 3.0
+
+
+def test_two_copies_that_were_crawled_in_part_have_fewer_paths_in_common():
+    pages = [(host, path, path) for host in (0, 1) for path in range(1, 9)]
+    hosts = hosts_of("ab", pages)
+
+    def expected(*unvisited):
+        return measured(replace(hosts, unvisited=np.array(unvisited)))[1].content.expected[0]
+
+    assert expected(0, 0) == 8.0
+    assert expected(8, 8) == 4.0  # of each half of sixteen pages
+    assert expected(0, 8) == 4.0
 
 
 def test_declared_is_a_share_of_the_declaring_hosts_pages():

@@ -22,7 +22,7 @@ def pairs_of(compared, agreeing, *, seed=0, rarity=1.0):
             sample_agreeing[at, level] = (inside & agrees).sum()
     none = np.zeros(len(compared), dtype=np.int64)
     content = SharedContent(
-        common=compared, compared=compared, equal=agreeing, smaller=compared,
+        common=compared, compared=compared, equal=agreeing, expected=compared,
         partial=none.astype(float), weight=rarity * agreeing, rare=none, rare_equal=none,
         root=none - 1, agreeing=agreeing,
         telling=rarity * agreeing, sampled=sampled, sample_agreeing=sample_agreeing,
@@ -98,7 +98,7 @@ def test_nothing_is_said_where_nothing_is_known():
 
 def test_hosts_with_other_pages_of_their_own_are_no_replicas():
     pairs, _ = web(6)
-    half = pairs.content._replace(smaller=2 * pairs.content.common)
+    half = pairs.content._replace(expected=2 * pairs.content.common)
     assert HeldOut.of(PairFeatures(pairs.keys, pairs.values, half), no_scores) is None
 
 
