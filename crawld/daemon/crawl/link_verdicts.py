@@ -26,9 +26,9 @@ EVERY_S: Final = 1.0
 MAX_IDLE_S: Final = 30.0
 """Longest pause while nothing waits, as in every file of less than a million pages."""
 
-READ_URLS_PER_S: Final = 500_000
-"""Known URLs read for turns: 7 MB a second, and as many written, some 2 % of a processor. A round
-takes 2 s at a million known URLs, 200 s at 100 million."""
+READ_URLS_PER_S: Final = 250_000
+"""Known URLs read for turns: 3.5 MB a second, and as many written, some 2 % of a processor. A round
+takes 4 s at a million known URLs, 400 s at 100 million."""
 
 
 class LinkVerdicts:
