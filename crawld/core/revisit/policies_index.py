@@ -374,6 +374,8 @@ class IndexPolicy(PageSet):
             return
         if due is None:
             due = Due.by(math.inf) if indirect else Due.of_edit(at, at)
+        elif indirect and slot in self._hinted:
+            due = Due.by(math.inf)  # that of its own edit counts, as if this had come before it
         if slot in self._in_flight:
             late = (at, trust, indirect, due)
             known = self._late_hints.get(slot, late)

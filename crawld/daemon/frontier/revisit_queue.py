@@ -56,14 +56,19 @@ class LateHint(NamedTuple):
         return self._replace(changed_at=max(self.changed_at, math.nextafter(visited_at, math.inf)))
 
     def joined(self, other: LateHint | None) -> LateHint:
-        """Return one hint for both: the newest, direct if one of them is, due with the first."""
+        """Return one hint for both: the newest, direct if one of them is, due with the first.
+
+        Of a direct and an indirect one, the direct one is due.
+        """
         if other is None:
             return self
         newest = max(self, other, key=lambda hint: hint[:2])
+        if self.indirect != other.indirect:
+            return newest._replace(indirect=False, due=(other if self.indirect else self).due)
         due = self.due or other.due
         if self.due is not None and other.due is not None:
             due = self.due.joined(other.due)
-        return newest._replace(indirect=self.indirect and other.indirect, due=due)
+        return newest._replace(due=due)
 
 
 class RevisitQueue:

@@ -1,9 +1,12 @@
 """The order of edited pages: by their due times, while the host keeps up."""
 
 import numpy as np
+import pytest
 
 from crawld.core.revisit.due import MISSED_S, PROMPT_S, SOON_S, Due
 from crawld.core.revisit.policies_index import OVERDUE_S
+from crawld.daemon.frontier.page_queue import PageQueue
+from crawld.daemon.frontier.revisit_queue import VisitedPages
 from tests.unit.daemon.fake_hosts import on_autojump_clock
 from tests.unit.daemon.frontier.order_hosts import (
     NOW,
@@ -101,6 +104,26 @@ async def test_an_edit_that_missed_its_due_time_is_visited_however_many_come():
         found.report(1 + turn % 30, NOW + PROMPT_S + turn, NOW + PROMPT_S + turn)
         visited.append(found.turn(NOW + PROMPT_S + 1.0 + turn))
     assert MISSED_S - PROMPT_S - 2.0 <= visited.index(40) <= MISSED_S
+
+
+@pytest.mark.parametrize("edited_first", [False, True])
+@pytest.mark.parametrize("rests", [False, True])
+@on_autojump_clock
+async def test_an_edited_page_passes_no_other_because_its_template_was_edited_before(
+    edited_first, rests
+):
+    host = make_host()
+    if rests:
+        visited = VisitedPages(np.array([7, 31]), np.array([NOW - 100.0, NOW - 99.0]))
+        host.pages[1] = PageQueue(1, 1, "index", discovery_share=0.5, min_revisit_s=3600.0)
+        host.pages[1].load_visited(visited, NOW)
+    template = [(7, {"indirect": True, "due": Due.by(NOW - 90.0)})]
+    edit = [(7, {"due": Due.of_edit(NOW - 8.0, NOW - 1.0)})]
+    host.pages[1].add_hint(31, NOW - 60.0, 0.9, due=Due.of_edit(NOW - 60.0, NOW - 40.0))
+    # After a start the hints of a page come in the order of their sources.
+    for page, how in edit + template if edited_first else template + edit:
+        host.pages[1].add_hint(page, NOW - 8.0, 0.9, **how)
+    assert turns(host, 2) == [31, 7]
 
 
 @on_autojump_clock
