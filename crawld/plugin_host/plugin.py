@@ -30,6 +30,13 @@ LONG_S: Final = 0.005
 FORGIVEN_CALLS: Final = 1_000
 """So many calls without a failure take one failure back."""
 
+QUICK_S: Final = 0.002
+"""Time of a call up to which it may run on the event loop."""
+
+LONG_WITHIN: Final = 50
+"""A call that is not quick counts if there was another among so many before it: once alone, another
+program had the processor."""
+
 LEVEL_KEPT: Final = 0.9
 """Share of the level of a hook's time that is left after each quicker call."""
 
@@ -172,6 +179,7 @@ class Hook:
     __slots__ = (
         "_function",
         "_label",
+        "_long_at",
         "_places",
         "calls",
         "failures",
@@ -201,6 +209,7 @@ class Hook:
         self._places = tuple(places)
         self._label = f"plug-in {plugin.name} ({name})"
         self.calls = self.failures = 0
+        self._long_at = -LONG_WITHIN
         self.total_s = self.longest_s = self.level_s = 0.0
 
     @property
@@ -269,7 +278,11 @@ class Hook:
     def _count(self, took_s: float) -> None:
         self.total_s += took_s
         self.longest_s = max(self.longest_s, took_s)
-        self.level_s = max(took_s, LEVEL_KEPT * self.level_s)
+        self.level_s *= LEVEL_KEPT
+        if took_s > QUICK_S:
+            if self.calls - self._long_at < LONG_WITHIN:
+                self.level_s = max(took_s, self.level_s)
+            self._long_at = self.calls
 
     def _measured_calls(self, *, on_loop: bool) -> int:
         """Return for how many calls this one is measured for memory; 0: it is not."""

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from crawld.plugin_host.plugin import FAILED, Hook
+from crawld.plugin_host.plugin import FAILED, QUICK_S, Hook
 from crawld.plugins import PreviousCopy, Reading, Verdict
 
 MAX_TAGS: Final = 16
@@ -22,9 +22,6 @@ MAX_LINK: Final = 8_000
 
 DIGEST_TAG: Final = "digest"
 """The tag in which a plug-in's digest is kept, in hexadecimal digits."""
-
-QUICK_S: Final = 0.002
-"""Estimated time up to which the hooks run on the event loop."""
 
 KNOWN_CALLS: Final = 3
 """Calls after which the time of a hook is known."""

@@ -1,6 +1,6 @@
 """One plug-in: failures that count, time, and growth of memory."""
 
-from crawld.plugin_host.plugin import FAILED, FORGIVEN_CALLS, Hook, Plugin
+from crawld.plugin_host.plugin import FAILED, FORGIVEN_CALLS, QUICK_S, Hook, Plugin
 
 
 class GrowingMemory:
@@ -70,3 +70,17 @@ def test_it_serves_its_sites_only():
     plugin = Plugin("p", "file", sites=frozenset({"a"}))
     assert plugin.serves("a")
     assert not plugin.serves("b")
+
+
+def test_one_long_call_alone_does_not_make_a_hook_slow():
+    hook = Hook(Plugin("p", "file"), "a", lambda: None)
+
+    def took(seconds):
+        hook.calls += 1
+        hook._count(seconds)
+        return hook.level_s
+
+    assert [took(0.0), took(2 * QUICK_S)] == [0.0, 0.0]
+    assert took(2 * QUICK_S) == 2 * QUICK_S
+    assert [took(0.0) for _ in range(60)][-1] < QUICK_S
+    assert took(2 * QUICK_S) < QUICK_S
