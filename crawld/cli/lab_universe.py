@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import sys
 import tempfile
 from contextlib import ExitStack
 from pathlib import Path
@@ -33,6 +34,12 @@ def universe(
         Path | None, typer.Option(help="Run the plan in this file instead of a seed's.")
     ] = None,
     days: Annotated[float, typer.Option(help="Simulated days of a seed.")] = 0.1,
+    sites: Annotated[
+        int | None,
+        typer.Option(min=1, max=10_000, help="So many sites that change and never fail."),
+    ] = None,
+    pages: Annotated[int, typer.Option(min=2, help="Pages of each of the --sites.")] = 1_000,
+    delay: Annotated[float, typer.Option(min=0.1, help="Delay of their hosts, seconds.")] = 120.0,
     max_cpu: Annotated[
         float, typer.Option(min=0.0, help="CPU seconds after which the run is given up.")
     ] = 3_600.0,
@@ -51,13 +58,18 @@ def universe(
     broken promise is shown with the command that repeats the run, and a smaller plan that breaks
     it, too.
     """
+    from crawld.universe.draw import steady_plan
     from crawld.universe.run_universe import run_universe
 
     plan = _plan(seed, scenario, days)
+    if sites is not None:
+        plan = steady_plan(plan.seed, days, sites=sites, pages=pages, host_delay_s=delay)
     with ExitStack() as stack:
         folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="crawld-universe-"))
         event_file = None if events is None else stack.enter_context(_open(events))
-        result = run_universe(plan, Path(folder), event_file=event_file, max_cpu_s=max_cpu)
+        result = run_universe(
+            plan, Path(folder), event_file=event_file, max_cpu_s=max_cpu, progress=_tell
+        )
     if json_path is not None:
         write_json(json_path, result.as_json())
     violations = result.auditor.found.violations
@@ -68,6 +80,8 @@ def universe(
     if not violations:
         return EXIT_OK
     origin = f"--seed {seed} --days {days:g}" if scenario is None else f"--scenario {scenario}"
+    if sites is not None:
+        origin += f" --sites {sites} --pages {pages} --delay {delay:g}"
     print(f"replay: crawld lab universe {origin}")
     if shrink > 0.0:
         _print_smaller(plan, violations[0].invariant, shrink)
@@ -94,6 +108,10 @@ def _print_smaller(plan: UniversePlan, invariant: str, max_cpu_s: float) -> None
     smaller = shrink(plan, invariant, max_cpu_s=max_cpu_s)
     print(f"smaller: {len(smaller.hosts)} hosts, {smaller.days:g} days; for --scenario:")
     print(scenario_text(smaller))
+
+
+def _tell(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)
 
 
 def _open(path: Path) -> IO[str]:

@@ -80,6 +80,33 @@ def draw_plan(seed: int, days: float) -> UniversePlan:
     )
 
 
+def steady_plan(
+    seed: int, days: float, *, sites: int, pages: int, host_delay_s: float
+) -> UniversePlan:
+    """Return a plan in which pages change and nothing fails: one life of a mirror.
+
+    Args:
+        sites: hosts, each with its own address.
+        pages: pages of each.
+    """
+    rng = random.Random(seed)
+    hosts = tuple(
+        HostPlan(
+            f"site{number}.test",
+            (NameEdition(0.0, f"93.184.{216 + number // 250}.{number % 250 + 1}"),),
+            pages,
+            rng.getrandbits(32),
+            (RobotsEdition(0.0, "", None),),
+            (),
+            change_seed=rng.getrandbits(32),
+            changes_per_day=0.5,
+            sitemap=True,
+        )
+        for number in range(sites)
+    )
+    return UniversePlan(seed, days, host_delay_s, hosts, ())
+
+
 class _Drawing:
     """Draws the parts of one plan; each part first draws whether it is there."""
 

@@ -10,6 +10,7 @@ import json
 import random
 import time
 import traceback
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -53,6 +54,9 @@ MEAN_CPU_S: Final = 0.001
 CPU_CHECK_S: Final = 60.0
 """Simulated seconds between two looks at the CPU time."""
 
+PROGRESS_S: Final = 10.0
+"""CPU time between two lines of progress."""
+
 RESTART_S: Final = 60.0
 """Simulated seconds until a daemon that failed is started again, as systemd does."""
 
@@ -65,8 +69,11 @@ class Lives:
         begun: number of lives so far.
     """
 
-    def __init__(self, plan: UniversePlan, folder: Path, log: EventLog) -> None:
+    def __init__(
+        self, plan: UniversePlan, folder: Path, log: EventLog, progress: Callable[[str], None]
+    ) -> None:
         self._plan = plan
+        self._progress = progress
         self._folder = folder
         self._log = log
         self.auditor = Auditor(plan, log)
@@ -101,9 +108,18 @@ class Lives:
             nursery.cancel_scope.cancel()
 
     async def _watch_cpu(self, ends_s: float) -> None:
-        """Give up when the process has used so much CPU time."""
+        """Give up when the process has used so much CPU time; tell how far it has come."""
+        told_s = began_s = time.process_time()
         while True:
-            if time.process_time() >= ends_s:
+            now_s = time.process_time()
+            if now_s >= told_s + PROGRESS_S:
+                told_s = now_s
+                at_days, requests = trio.current_time() / DAY_S, self.auditor.requests
+                self._progress(
+                    f"day {at_days:.2f} of {self._plan.days:g}, {requests} requests,"
+                    f" {now_s - began_s:.0f} CPU s"
+                )
+            if now_s >= ends_s:
                 at_days = trio.current_time() / DAY_S
                 raise OperatorError(
                     f"the CPU time was used up on day {at_days:.3f} of {self._plan.days:g}",

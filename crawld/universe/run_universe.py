@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
@@ -61,6 +62,7 @@ def run_universe(
     *,
     event_file: IO[str] | None = None,
     max_cpu_s: float = math.inf,
+    progress: Callable[[str], None] = lambda line: None,
 ) -> UniverseResult:
     """Run a plan to its end; call it on the main thread.
 
@@ -68,13 +70,14 @@ def run_universe(
         folder: an empty folder for the files of the lives.
         event_file: gets a line for each event.
         max_cpu_s: CPU time after which the run is given up.
+        progress: called with a line of text now and then.
 
     Raises:
         OperatorError: the CPU time is used up; in an exception group.
     """
     began_s = time.process_time()
     log = EventLog(event_file)
-    lives = Lives(plan, folder, log)
+    lives = Lives(plan, folder, log, progress)
     with seeded_scheduling(plan.seed), listened_log(lives.daemon_logged):
         trio.run(lives.run, began_s + max_cpu_s, clock=JumpingClock())
     cpu_s = time.process_time() - began_s
