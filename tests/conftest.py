@@ -99,9 +99,9 @@ def _copy_new_databases(tmp_path_factory):
     before = original(template, lines.append)
 
     @functools.wraps(original)
-    def copy(path, progress=lambda line: None, *, folder=None):
-        if folder is not None or path.exists():
-            return original(path, progress, folder=folder)
+    def copy(path, progress=lambda line: None, **other):
+        if other or path.exists():
+            return original(path, progress, **other)
         try:
             shutil.copyfile(template, path)
         except OSError:

@@ -66,6 +66,25 @@ class SimulatedDisk:
         self.fault = fault
         self.notes: defaultdict[str, list[_Note]] = defaultdict(list)
         self.open_files = 0
+        self._left = 0
+        self._then: Callable[[], None] | None = None
+
+    def after_operations(self, count: int, then: Callable[[], None]) -> None:
+        """Call a function once, within the last of so many operations."""
+        self._left, self._then = count, then
+
+    def forget_operations(self) -> None:
+        """Do not call the function of `after_operations` any more."""
+        self._then = None
+
+    def count(self) -> None:
+        """Count an operation: a write, a truncation or a sync."""
+        then = self._then
+        if then is not None:
+            self._left -= 1
+            if self._left <= 0:
+                self._then = None
+                then()
 
     def is_refused(self) -> bool:
         """Draw whether a failing disk refuses an operation."""
@@ -151,6 +170,7 @@ class _SimulatedFile(apsw.VFSFile):
         before = self._read(offset, min(len(data), max(0, size_bytes - offset)))
         super().xWrite(data, offset)
         self._disk.notes[self._name].append(_Note(offset, bytes(data), before, size_bytes))
+        self._disk.count()
 
     def _read(self, offset: int, size_bytes: int) -> bytes:
         return bytes(super().xRead(size_bytes, offset)) if size_bytes > 0 else b""
@@ -161,12 +181,14 @@ class _SimulatedFile(apsw.VFSFile):
         removed = self._read(size_bytes, before_bytes - size_bytes)
         super().xTruncate(size_bytes)
         self._disk.notes[self._name].append(_Note(size_bytes, b"", removed, before_bytes))
+        self._disk.count()
 
     def xSync(self, flags: int) -> None:
         """Make the file safe; a sync that fails makes nothing safe."""
         del flags
         if self._disk.is_refused():
             raise apsw.IOError("the simulated disk fails to sync")
+        self._disk.count()  # as it begins
         self._disk.notes[self._name].clear()
 
 

@@ -211,7 +211,12 @@ class _Drawing:
             rng.uniform(0.02, 0.98) * self._duration_s for _ in range(rng.choice((0, 1, 2, 4)))
         )
         return tuple(
-            LifeEnd(rng.choice(list(EndKind)), at_s, rng.choice((0.0, 1.0, 100.0)))
+            LifeEnd(
+                rng.choice(list(EndKind)),
+                at_s,
+                rng.choice((0.0, 1.0, 100.0)),
+                operations=rng.choice((0, rng.randint(1, 8), rng.randint(1, 200))),
+            )
             for at_s in times_s
         )
 

@@ -57,6 +57,9 @@ CPU_CHECK_S: Final = 60.0
 PROGRESS_S: Final = 10.0
 """CPU time between two lines of progress."""
 
+MOST_WAIT_S: Final = 60.0
+"""Simulated seconds that a kill waits for operations of the disk."""
+
 RESTART_S: Final = 60.0
 """Simulated seconds until a daemon that failed is started again, as systemd does."""
 
@@ -174,23 +177,43 @@ class Lives:
                     nursery.start_soon(life.run)
                     nursery.start_soon(self._operate, life)
                     await trio.sleep_until(end.at_s)
-                    self._log.add(end.kind.value)
                     self.auditor.check_starved(trio.current_time())
                     if end.kind is EndKind.STOP:
+                        self._log.add(end.kind.value)
                         await life.stop()
-                        left = path
+                        self._is_alive, left = False, path
                     else:
-                        left = self._copy(path, end.kind)
-                        network.cut()
-                    self._is_alive = False
+                        left = await self._break(life, end)
                     nursery.cancel_scope.cancel()
             except* Exception as errors:
-                self.auditor.daemon_failed(_first(errors))
+                if self._is_alive:  # a killed one ends as it likes
+                    self.auditor.daemon_failed(_first(errors))
             self._is_alive = False
             if end.kind is EndKind.STOP and left is not None:
                 self.auditor.left_open(network.left_open(), self._disk.open_files)
             network.cut()
         return left
+
+    async def _break(self, life: Life, end: LifeEnd) -> Path:
+        """End a life by a kill or a power cut; return the file of the next."""
+        left: list[Path] = []
+        broken = trio.Event()
+
+        def now() -> None:
+            self._log.add(end.kind.value)
+            self._is_alive = False
+            left.append(self._copy(life.start.config.daemon.db, end.kind))
+            life.network.cut()
+            broken.set()
+
+        if end.operations:
+            self._disk.after_operations(end.operations, now)
+            with trio.move_on_after(MOST_WAIT_S):
+                await broken.wait()
+        if not left:
+            self._disk.forget_operations()
+            now()
+        return left[0]
 
     def _network(self, servers: trio.Nursery) -> SimulatedNetwork:
         rng = self._rng(f"network {self.begun}")

@@ -206,11 +206,17 @@ class HostPlan:
 
 @dataclass(frozen=True, slots=True)
 class LifeEnd:
-    """The end of a life at `at_s`; the next life begins `down_s` after it has ended."""
+    """The end of a life at `at_s`; the next life begins `down_s` after it has ended.
+
+    Attributes:
+        operations: a kill or a power cut comes after so many more writes, truncations and syncs of
+            the disk: in the middle of a commit, a checkpoint or a migration.
+    """
 
     kind: EndKind
     at_s: float
     down_s: float
+    operations: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -130,3 +130,19 @@ def test_torn_writes_are_whole_sectors(case):
     torn = {len(case.disk.torn(data)) for _ in range(100)}
     assert {0, len(data)} < torn
     assert all(size % SECTOR_BYTES == 0 for size in torn)
+
+
+def test_a_power_cut_within_any_operation_leaves_all_or_nothing(case):
+    connection, left = case.open(), []
+    insert(connection, 1)
+    for operations in range(1, 40):
+        case.disk.after_operations(operations, lambda: left.append(case.rows_after_power_cut()))
+        connection.execute("BEGIN IMMEDIATE")
+        insert(connection, 3)
+        connection.execute("COMMIT")
+        if operations % 5 == 0:
+            connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
+        case.disk.forget_operations()
+    assert {rows % 3 for rows in left} == {1}
+    assert sorted(left) == left
+    assert len(left) > 10

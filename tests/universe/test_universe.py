@@ -178,6 +178,16 @@ def test_the_command_ends_with_1_and_the_way_to_repeat_it(command, monkeypatch, 
     assert set(violation) == {"invariant", "at", "what"}
 
 
+def test_a_steady_mirror_runs_without_faults(command, tmp_path):
+    out = tmp_path / "out.json"
+    sizes = ("--sites", "3", "--pages", "4", "--delay", "5", "--days", "0.001")
+    ended = command("crawld", "lab", "universe", "--seed", SEED, *sizes, "--json", out)
+    assert ended.code == 0, ended.out
+    told = json.loads(out.read_text())
+    assert (told["hosts"], told["lives"], told["violations"]) == (3, 1, [])
+    assert told["requests"] > 3 * 4  # every page
+
+
 @pytest.mark.parametrize(("seed", "days"), [("x", "1"), ("-1", "1"), ("1", "0"), ("1", "nan")])
 def test_bad_options_are_refused(command, seed, days):
     ended = command("crawld", "lab", "universe", "--seed", seed, "--days", days)
