@@ -25,8 +25,8 @@ class Clock:
     Attributes:
         wall: returns Unix seconds (UTC).
         cpu: returns the CPU time of this thread (seconds).
-        is_simulated: whether trio's clock stands while the event loop works, so that there are no
-            stalls to measure.
+        is_simulated: whether trio's clock stands while the event loop works: there are no stalls to
+            measure, and signals are for the simulation.
     """
 
     wall: Callable[[], float] = time.time

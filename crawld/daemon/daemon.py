@@ -337,7 +337,8 @@ class Daemon:
             nursery.start_soon(self._tidy)
             nursery.start_soon(return_stale_memory, self.budget, self._workers)
             nursery.start_soon(end_slow_bodies, self.budget)
-            nursery.start_soon(obey_signals, self)
+            if not self.clock.is_simulated:
+                nursery.start_soon(obey_signals, self)
             await nursery.start(self.crawl.recorder.run)
             nursery.start_soon(self.site_registry.add_seeds)
             if not self.start.once:

@@ -54,6 +54,9 @@ MEAN_CPU_S: Final = 0.001
 CPU_CHECK_S: Final = 60.0
 """Simulated seconds between two looks at the CPU time."""
 
+MOST_RESTARTS: Final = 50
+"""A fault of the disk ends sooner."""
+
 PROGRESS_S: Final = 10.0
 """CPU time between two lines of progress."""
 
@@ -141,7 +144,7 @@ class Lives:
 
     async def _live_until(self, path: Path, end: LifeEnd) -> Path:
         """Run daemons, each after the failure of the one before; return the next file."""
-        while True:
+        for _ in range(MOST_RESTARTS):
             with installed(self._disk):
                 left = await self._live(path, end)
             self.auditor.life_ended(trio.current_time())
@@ -149,6 +152,7 @@ class Lives:
                 self.auditor.file.check(left)
                 return left
             await trio.sleep(RESTART_S)
+        raise OperatorError("the daemon failed at every start", hint="see --events")
 
     def daemon_logged(self, level: str, event: str) -> None:
         """Note what the daemon logs while it is alive."""
@@ -208,7 +212,7 @@ class Lives:
 
         if end.operations:
             self._disk.after_operations(end.operations, now)
-            with trio.move_on_after(MOST_WAIT_S):
+            with trio.move_on_after(MOST_WAIT_S, shield=True):  # the cut cancels this task, too
                 await broken.wait()
         if not left:
             self._disk.forget_operations()

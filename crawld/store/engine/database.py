@@ -347,19 +347,21 @@ class Database:
         return connection
 
     async def _close_connections(self) -> None:
-        if self._local is not None:
-            self._local.close()
-        for reader in self._readers:
-            await reader.aclose()
-        if self._checkpoints is not None:
-            await self._checkpoints.aclose()
-        if self._writer is not None:
-            await _exclusively(self._writer, _checkpoint_last)
-            await self._writer.run(_close)
-        self._readers, self._idle, self._brief = [], [], None
-        self._writer = self._checkpoints = self._commit = self._local = None
-        if self._lock is not None:
-            self._lock.release()
+        try:
+            if self._local is not None:
+                self._local.close()
+            for reader in self._readers:
+                await reader.aclose()
+            if self._checkpoints is not None:
+                await self._checkpoints.aclose()
+            if self._writer is not None:
+                await _exclusively(self._writer, _checkpoint_last)
+                await self._writer.run(_close)
+        finally:
+            self._readers, self._idle, self._brief = [], [], None
+            self._writer = self._checkpoints = self._commit = self._local = None
+            if self._lock is not None:
+                self._lock.release()
 
     async def _run_checkpoints(self) -> None:
         while True:
