@@ -26,7 +26,7 @@ from crawld.universe.plan import (
 )
 from crawld.universe.run_universe import run_universe
 
-SEED, DAYS = 7, 0.004
+SEED, DAYS = 7, 0.003
 OPEN = RobotsEdition(0.0, "", None)
 BUSY = FaultPeriod(FaultKind.BUSY, 40.0, 45.0, share=1.0, retry_after_s=60)
 
@@ -170,9 +170,11 @@ def test_finds_visits_that_wait_too_long_for_their_commit(run, monkeypatch):
 def test_the_command_ends_with_1_and_the_way_to_repeat_it(command, monkeypatch, tmp_path):
     right, out = host_module.effective_delay_s, tmp_path / "out.json"
     monkeypatch.setattr(host_module, "effective_delay_s", lambda *facts: 0.5 * right(*facts))
-    ended = command("crawld", "lab", "universe", "--seed", SEED, "--days", "0.001", "--json", out)
+    options = ("--days", "0.001", "--shrink", "1", "--json", out)
+    ended = command("crawld", "lab", "universe", "--seed", SEED, *options)
     assert ended.code == 1
     assert f"replay: crawld lab universe --seed {SEED} --days 0.001" in ended.out
+    assert '{"format": 1, "plan": {"seed": ' in ended.out
     violation = json.loads(out.read_text())["violations"][0]
     assert violation["invariant"] == "host_delay"
     assert set(violation) == {"invariant", "at", "what"}
