@@ -8,6 +8,7 @@ from crawld.core.change.classes import PAGE_CLASSES, RateClasses
 from crawld.core.change.history import Observation
 from crawld.core.change.model import PageModel
 from crawld.core.change.rate import RateEvidence
+from crawld.core.change.record import records_of
 
 DAY_S = 86_400.0
 DAILY_TO_WEEKLY = RateClasses(tuple(days * DAY_S for days in (1.0, 3.0, 7.0)))
@@ -110,3 +111,49 @@ def test_classes_without_a_mean_interval_are_refused():
         RateClasses(())
     with pytest.raises(ValueError, match="above 0"):
         RateClasses((1.0, 0.0))
+
+
+def logs(*shares):
+    return [math.log(share) for share in shares]
+
+
+@pytest.mark.parametrize(
+    ("shares", "level", "expected"),
+    [
+        ((0.05, 0.15, 0.4, 0.3, 0.1), 0.6, (2, 3)),
+        ((0.05, 0.15, 0.4, 0.3, 0.1), 0.8, (1, 3)),
+        ((0.05, 0.15, 0.4, 0.3, 0.1), 0.9, (1, 4)),
+        ((0.05, 0.15, 0.4, 0.3, 0.1), 0.99, (0, 4)),
+        ((0.1, 0.3, 0.4, 0.15, 0.05), 0.8, (1, 3)),
+        ((0.5, 0.3, 0.15, 0.05), 0.9, (0, 2)),
+        ((0.05, 0.15, 0.3, 0.5), 0.9, (1, 3)),
+        ((0.25, 0.5, 0.25), 0.75, (1, 2)),  # exactly enough; the slower of equal neighbours
+        ((0.5, 0.25, 0.25), 0.5, (0, 0)),
+    ],
+)
+def test_the_range_grows_to_the_more_probable_side(shares, level, expected):
+    classes = RateClasses(tuple(float(3**k) for k in range(len(shares))))
+    assert classes.credible_range(logs(*shares), level) == expected
+
+
+def test_half_of_the_probability_does_not_dominate():
+    assert RateClasses((0.5, 1.0)).dominant([0.0, 0.0]) is None
+    assert RateClasses((0.5, 1.0)).dominant([0.0, -0.01]) == 0
+
+
+def test_many_models_give_the_classes_of_each():
+    models = []
+    for period in (1, 3, 10, 30, 1000):
+        models.append(PageModel(first_at=1.0, last_visit_at=1.0, last_change_at=1.0))
+        for day in range(1, 201):
+            changed = day % period == 0
+            models[-1].update(Observation(day * DAY_S, changed=changed, interval_s=DAY_S))
+    models[1].observe_changes([150 * DAY_S, 200.4 * DAY_S], 201 * DAY_S)
+    records = records_of(model.to_bytes() for model in models)
+    each = [model.class_probabilities() for model in models]
+    assert PAGE_CLASSES.dominant_days(records) == [
+        max(shares, key=shares.get) if max(shares.values()) > 0.5 else None for shares in each
+    ]
+    assert PAGE_CLASSES.dominant_days(records)[2:4] == [10.0, 30.0]
+    mean = [sum(shares[days] for shares in each) / len(each) for days in each[0]]
+    assert PAGE_CLASSES.shares(records).tolist() == pytest.approx(mean)
