@@ -158,13 +158,14 @@ def test_the_visits_of_a_host_that_follows_frequencies_are_worth_the_same_by_its
 
 def test_each_host_gets_the_frequencies_of_its_own_pages_whatever_the_order():
     random = np.random.default_rng(5)
-    records = [bursty_models(random, count) for count in (7, 4, 9)]
+    records = [bursty_models(random, count) for count in (7, 4, 9, 5)]
     parts = [
         of_models(records[0], host=3),
         of_models(records[1], host=1, follows=False),
         of_models(records[2], host=2),
+        of_models(records[3], host=4),
     ]
-    delay_s = {1: 4000.0, 2: 5000.0, 3: 6000.0}
+    delay_s = {1: 4000.0, 2: 5000.0, 3: 6000.0, 4: 7000.0}
     joined = AllocationPages.joined(parts)
     together = allocate_hosts(joined, delay_s).allocation
     for part in parts:
@@ -223,3 +224,8 @@ def test_turns_that_no_page_has_a_use_for_are_shared_all_the_same():
         np.arange(2), records, np.ones(2), host=1, site=1, follows=True
     )
     assert allocate_hosts(pages, {1: 0.01}).allocation.frequency == pytest.approx([50.0, 50.0])
+
+
+def test_the_least_frequency_is_what_is_asked_for_or_a_share_of_the_mean():
+    found = least_frequency(np.array([1.0, 3.0, 0.0]), 1e-5, np.array([1000.0, np.inf, 1000.0]))
+    assert found == pytest.approx([1e-3, LEAST_SHARE * 1e-5, 0.0])
