@@ -31,7 +31,7 @@ from typing import Final
 
 import trio
 
-from crawld.daemon.thread_timer import ThreadTimer
+from crawld.thread_timer import ThreadTimer
 from crawld.workers import start_sleeper
 
 BEAT_S: Final = 0.25

@@ -1,9 +1,10 @@
 """Ends hooks that hold the event loop, and names them while they run.
 
-A hook on the event loop is noted before it is called: that costs two stores. A timer of the
-process looks at the note twice a second; its handler runs on the main thread, in the middle of the
-hook, and raises in it. Python code, sleeps and Python's own regular expressions end this way. Code
-in C that does not return to Python is left to the freeze watch of the daemon.
+A hook on the event loop is noted before it is called: that costs two stores. A timer of this thread
+looks at the note twice a second; its handler runs in the middle of the hook, and raises in it. Its
+signal is one that nobody else uses: SIGALRM belongs to the freeze watch. Python code, sleeps and
+Python's own regular expressions end this way. Code in C that does not return to Python is left to
+the freeze watch of the daemon.
 
 The timer runs only while a plug-in is in use.
 """
@@ -13,13 +14,17 @@ from __future__ import annotations
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
-from threading import current_thread, get_ident, main_thread
+from threading import current_thread, get_ident, get_native_id, main_thread
 from time import perf_counter
 from types import FrameType
 from typing import Final, Protocol
 
+from crawld.thread_timer import ThreadTimer
+
 LOOP_LIMIT_S: Final = 2.0
 """Longest time of a hook on the event loop; other programs may take the processor meanwhile."""
+
+LOOK_SIGNAL: Final = signal.SIGRTMIN
 
 LOOK_S: Final = 0.5
 """How often the timer looks."""
@@ -43,7 +48,7 @@ class LoopGuard:
         began_at: since when, seconds of `perf_counter`.
     """
 
-    __slots__ = ("_limit_s", "_meter", "_thread", "began_at", "running")
+    __slots__ = ("_limit_s", "_meter", "_thread", "_timer", "began_at", "running")
 
     def __init__(self, meter: Named | None = None, *, limit_s: float = LOOP_LIMIT_S) -> None:
         """Guard the hooks that are called on this thread."""
@@ -52,6 +57,7 @@ class LoopGuard:
         self._meter = meter
         self._limit_s = limit_s
         self._thread = get_ident()
+        self._timer: ThreadTimer | None = None
 
     def is_here(self) -> bool:
         """Whether this thread is that of the event loop."""
@@ -78,15 +84,19 @@ class LoopGuard:
         if current_thread() is not main_thread():
             yield
             return
-        former = signal.signal(signal.SIGALRM, self._look)
-        signal.setitimer(signal.ITIMER_REAL, LOOK_S, LOOK_S)
+        former = signal.signal(LOOK_SIGNAL, self._look)
+        timer = self._timer = ThreadTimer(LOOK_SIGNAL, get_native_id())
+        timer.set(LOOK_S)
         try:
             yield
         finally:
-            signal.setitimer(signal.ITIMER_REAL, 0.0)
-            signal.signal(signal.SIGALRM, former)
+            self._timer = None
+            timer.set(0.0)
+            signal.signal(LOOK_SIGNAL, signal.SIG_IGN if former is signal.SIG_DFL else former)
 
     def _look(self, number: int, frame: FrameType | None) -> None:
+        if self._timer is not None:
+            self._timer.set(LOOK_S)
         if self.running is not None and perf_counter() - self.began_at > self._limit_s:
             self.running = None
             raise HookTimeoutError

@@ -19,7 +19,7 @@ def _words(text):
 
 # Lowest first; rooms on one line know nothing of each other.
 LAYERS = (
-    ("errors", "extras", "marks", "workers", "fair_order", "pdf_child", "pdf_text"),
+    ("errors", "extras", "marks", "workers", "fair_order", "pdf_child", "pdf_text", "thread_timer"),
     ("memory",),
     ("core",),
     ("plugins",),
@@ -54,7 +54,7 @@ ROOM_LAYERS = {
             "pacing",
             *("stall_meter", "supervise", "waiting"),
         ),
-        ("schedule", "thread_timer", "plugged", "signals"),
+        ("schedule", "plugged", "signals"),
         ("analysis_memory", "analysis_time", "freeze_watch", "memory_keeper"),
         ("analyser",),
         ("quarantine",),

@@ -6,7 +6,7 @@ import signal
 import pytest
 
 from crawld.daemon.freeze_watch import Evidence
-from crawld.daemon.thread_timer import ThreadTimer
+from crawld.thread_timer import ThreadTimer
 from crawld.workers import start_sleeper
 from tests.daemon.harness import until
 
