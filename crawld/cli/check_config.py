@@ -71,6 +71,7 @@ def config_summary(loaded: LoadedConfig) -> dict[str, object]:
         "db": str(config.daemon.db),
         "sites": [_site_summary(config, site, loaded.seeds[site.name]) for site in config.sites],
         "notify": [{"name": rule.name, "receiver": rule.receiver} for rule in config.notify],
+        "plugins": [plugin.name for plugin in config.plugins],
         "warnings": list(loaded.warnings),
     }
 
@@ -102,6 +103,8 @@ def _print_summary(loaded: LoadedConfig) -> None:
     for rule in config.notify:
         what = f"{', '.join(rule.kinds)} pages of {', '.join(rule.sites) or 'all sites'}"
         print(f"notify      {rule.name}: {rule.receiver}, {what}, {rule.when}")
+    for plugin in config.plugins:
+        print(f"plug-in     {plugin.name}: not loaded here; crawld plugins check -c FILE tries it")
     for warning in loaded.warnings:
         print(f"warning     {warning}")
     print("the config is valid")

@@ -43,6 +43,8 @@ def list_all(path: Path | None, *, as_json: bool) -> int:
         print(printable(f"{name:<20} {state:<16} {each.origin}"))
     if not found:
         print("no plug-in is installed or in plugins_dir; make one: crawld plugins new NAME")
+    if path is None:
+        print("-c FILE lists the plug-ins in plugins_dir of a config")
     print(printable(f"{'built in':<20} {', '.join(built_in)}"))
     for kind, names in tables.items():
         if names:
