@@ -52,7 +52,7 @@ def export(
             f"--table does not apply to {form}", hint="only to: crawld export jsonl, export csv"
         )
     for option, given in (("description", description), ("language", language), ("icon", icon)):
-        if given is not None and form is not ExportFormat.ZIM:
+        if given is not None and form != ExportFormat.ZIM:
             raise OperatorError(
                 f"--{option} does not apply to {form}", hint="only to: crawld export zim"
             )

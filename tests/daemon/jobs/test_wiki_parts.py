@@ -131,7 +131,11 @@ async def test_a_limit_of_titles_is_obeyed(listing, mirror):
 
     wiki = await listing(titles, limited)
     await until(lambda: outcomes(mirror) == {"missing": 30})
-    assert [len(some) for some in asked(wiki)] == [30, 8, 8, 8, 6]
+    sizes = [len(some) for some in asked(wiki)]
+    # A question that a poll takes along is asked again alone before its list is divided.
+    whole = sizes.count(30)
+    assert whole in (1, 2)
+    assert sizes[whole:] == [8, 8, 8, 6]
 
 
 async def test_titles_wait_for_a_wiki_whose_databases_lag(listing, mirror):
