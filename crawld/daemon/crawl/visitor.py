@@ -178,8 +178,7 @@ class Visitor:
         mode = responder.request_mode(page, covered=sources is not None)
         held = self._quarantine.step_of_page(page.page_id, page.url)
         shape = self._shape(page, site)
-        if shape is not None and not shape.conditional:
-            mode = replace(mode, sent=NO_VALIDATORS)
+        mode = _mode_of(mode, shape)
         headers = use.profile.headers if use is not None else ()
         url = responder.url(page)
         response = await self._ask(responder.host, page, site, mode, url, held, shape, headers)
@@ -223,8 +222,7 @@ class Visitor:
         """
         held = self._quarantine.step_of_page(page.page_id, page.url)
         shape = self._shape(page, site)
-        if shape is not None and not shape.conditional:
-            mode = replace(mode, sent=NO_VALIDATORS)
+        mode = _mode_of(mode, shape)
         response = await self._ask(host, page, site, mode, url, held, shape)
         if self._connectivity.is_our_fault(response):
             return None
@@ -458,6 +456,12 @@ class Visitor:
             return partial(self._state.enter_all, new, soon=soon)
         self._state.enter_pages(new, soon=soon)
         return None
+
+
+def _mode_of(mode: RequestMode, shape: PageRequest | None) -> RequestMode:
+    """Return the mode of a request that plug-ins may want without conditions."""
+    unconditional = shape is not None and not shape.conditional
+    return replace(mode, sent=NO_VALIDATORS) if unconditional else mode
 
 
 def _record_lease(visit: Visit, record: VisitRecord) -> MemoryLease | None:
