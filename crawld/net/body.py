@@ -16,8 +16,15 @@ from crawld.marks import NO_MARKS, Marks, Step
 from crawld.net.body_buffer import BodyBuffer
 from crawld.net.decompress import Decoder
 from crawld.net.errors import FetchError
-from crawld.net.exchange import PREFIX_BYTES, FetchRequest, Headers, PartialBody, header_value
-from crawld.net.partial import check_rest, partial_body
+from crawld.net.exchange import (
+    PREFIX_BYTES,
+    FetchLimits,
+    FetchRequest,
+    Headers,
+    PartialBody,
+    header_value,
+)
+from crawld.net.partial import check_rest, check_start, partial_body
 
 FREE_CHUNKS = 65_536
 """Chunks of a body that are always allowed, of any size."""
@@ -49,10 +56,12 @@ class BodyReader:
         buffer: BodyBuffer,
         marks: Marks = NO_MARKS,
     ) -> None:
-        limits = request.limits
+        limits = self._limits = _limits_of(request)
+        cut = request.cut or request.first_bytes is not None
+        self._cuts = cut
         stated = header_value(headers, "content-length") or ""
         too_large = stated.isdecimal() and int(stated) > limits.max_wire_bytes
-        if too_large and not request.cut:
+        if too_large and not cut:
             raise FetchError(Failure.TOO_LARGE, f"{stated} bytes in Content-Length")
         self._request = request
         self._status = status
@@ -63,6 +72,9 @@ class BodyReader:
         self._partial = request.partial if status == 206 else None
         if self._partial is not None:
             check_rest(self._partial, headers)
+        self._start: tuple[int, int | None] | None = None
+        if request.first_bytes is not None and status == 206:
+            self._start = check_start(request.first_bytes, headers)
         self._decoder = Decoder(header_value(headers, "content-encoding"), limits.max_body_bytes)
         self._buffer = buffer
         self._marks = marks
@@ -79,6 +91,16 @@ class BodyReader:
     def is_rest(self) -> bool:
         """Whether the response continues the partial body of the request."""
         return self._partial is not None
+
+    @property
+    def is_start(self) -> bool:
+        """Whether the response is the start of a body, as it was asked for."""
+        return self._start is not None
+
+    @property
+    def is_part(self) -> bool:
+        """Whether the whole body is, or may be, longer than what was read."""
+        return self.cut or (self._start is not None and self._start[0] != self._start[1])
 
     @property
     def proves_end(self) -> bool:
@@ -98,15 +120,18 @@ class BodyReader:
                 await self._receive(chunk)
             await self._gather(self._marked(self._decoder.finish()))
         except FetchError as fault:
-            if not (self._request.cut and fault.failure is Failure.TOO_LARGE):
+            if not (self._cuts and fault.failure is Failure.TOO_LARGE):
                 raise
             self.cut = True
         self._check_accepted(self._prefix)
         self._is_taken = True
-        body = self._buffer.take()[: self._request.limits.max_body_bytes]
+        body = self._buffer.take()[: self._limits.max_body_bytes]
         if self._partial is not None and len(body) != self._partial.total_bytes:
             text = f"{len(body)} of {self._partial.total_bytes} bytes with the range"
             raise FetchError(Failure.PROTOCOL, text)
+        if self._start is not None and not self.cut and len(body) != self._start[0]:
+            text = f"{len(body)} of {self._start[0]} bytes of the range"
+            raise FetchError(Failure.TRUNCATED, text)
         return body
 
     def take_partial(self) -> PartialBody | None:
@@ -119,7 +144,7 @@ class BodyReader:
         return replace(found, lease=self._buffer.lease) if found else None
 
     async def _receive(self, chunk: bytes) -> None:
-        limit = self._request.limits.max_wire_bytes
+        limit = self._limits.max_wire_bytes
         room = limit - self.wire_bytes
         self.wire_bytes += len(chunk)
         self._chunks += 1
@@ -186,3 +211,12 @@ class BodyReader:
         if failure is not None:
             kind = header_value(self._headers, "content-type") or "no Content-Type"
             raise FetchError(failure, f"not accepted: {kind[:80]}")
+
+
+def _limits_of(request: FetchRequest) -> FetchLimits:
+    """Return the limits of a body, of which only the first bytes may be wanted."""
+    limits, first_bytes = request.limits, request.first_bytes
+    if first_bytes is None or first_bytes >= limits.max_body_bytes:
+        return limits
+    # On the wire a coded body may be longer than what it decodes to.
+    return replace(limits, max_body_bytes=first_bytes)

@@ -138,6 +138,9 @@ class FetchRequest:
         decode: whether to remove content codings; False: a body that has one fails.
         keeps_partial: whether a failure keeps the start of a body that can be continued.
         partial: the start of the body, from an earlier request; only the rest is asked for.
+        http2: whether HTTP/2 is offered to an https host; None: as the fetcher offers it.
+        first_bytes: read these first bytes of the body only, by a range request; what a server
+            sends beyond them is not read. None: the whole body.
     """
 
     url: str
@@ -153,6 +156,8 @@ class FetchRequest:
     decode: bool = True
     keeps_partial: bool = False
     partial: PartialBody | None = None
+    http2: bool | None = None
+    first_bytes: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,7 +194,7 @@ class FetchResponse:
             header, or before it an observation of `ArrivalWatch`.
         duration_s: from the call to the last byte.
         certificate: host names on the peer's certificate; empty without TLS.
-        cut: whether the body was cut at a limit.
+        cut: whether the body was cut at a limit, or only its first bytes were asked for.
         received_bytes: header, body and framing as sent, without TLS.
         lease: on the memory of the body; None if it is small. It ends with the response at the
             latest; who keeps the body longer keeps the lease too.

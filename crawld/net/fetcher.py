@@ -32,6 +32,7 @@ from crawld.net.exchange import (
     FetchRequest,
     FetchResponse,
     Headers,
+    HeaderValue,
     header_value,
 )
 from crawld.net.network import Network, SystemNetwork
@@ -42,12 +43,12 @@ from crawld.net.outgoing import (
     header_lines,
     request_target,
 )
-from crawld.net.partial import whole_headers
+from crawld.net.partial import start_headers, whole_headers
 from crawld.net.progress import Progress
 from crawld.net.resolver import ResolutionError, Resolver
 from crawld.net.response_headers import check_headers, check_length
 from crawld.net.secret_echo import remove_secrets
-from crawld.net.tls import client_context, offer_protocols
+from crawld.net.tls import client_context
 from crawld.net.transport import IdleConnections, OriginTransport
 from crawld.net.wire import Endpoint, Wire, open_wire
 
@@ -114,7 +115,6 @@ class Fetcher:
         self._resolver = resolver
         self._network = network or SystemNetwork()
         self._ssl_context = ssl_context or client_context()
-        offer_protocols(self._ssl_context, http2=http2)
         self._http2 = http2
         self._defaults = default_headers(user_agent)
         self._max_connections = max_connections
@@ -167,7 +167,7 @@ class Fetcher:
         progress = Progress(request.limits)
         try:
             with progress.scope:
-                target = request_target(request)
+                target = request_target(request, http2=self._http2)
                 transport = await self._connection(target.endpoint, progress)
                 return await self._exchange(transport, target, request, progress)
             fault = self._timeout(progress)
@@ -293,7 +293,7 @@ class Fetcher:
             await self._release(transport, stream, keep=whole and request.keep_alive)
         extensions = response.extensions
         status = response.status_code
-        if body.is_rest:
+        if body.is_rest or body.is_start:
             status, headers = 200, whole_headers(headers, len(content))
         return FetchResponse(
             status=status,
@@ -307,7 +307,7 @@ class Fetcher:
             arrived_at=arrived_at,
             duration_s=trio.current_time() - progress.started_at,
             certificate=transport.wire.certificate,
-            cut=body.cut,
+            cut=body.is_part,
             received_bytes=progress.received_bytes,
             lease=buffer.lease,
         )
@@ -315,7 +315,7 @@ class Fetcher:
     def _httpx_request(
         self, transport: OriginTransport, target: Target, request: FetchRequest
     ) -> httpx.Request:
-        given = encode_headers(request.headers)
+        given = encode_headers(_headers_of(request))
         lines = header_lines(target, self._defaults, given)
         # HTTP/2 has no such header; the connection is just closed.
         if not request.keep_alive and not transport.http2:
@@ -341,3 +341,12 @@ class Fetcher:
             else:
                 await transport.aclose()
             await self._idle.sweep()
+
+
+def _headers_of(request: FetchRequest) -> tuple[tuple[str, HeaderValue], ...]:
+    """Return the headers of a request, with those of its range."""
+    if request.first_bytes is None:
+        return request.headers
+    lines = start_headers(request.first_bytes)
+    own = {name.lower() for name, _ in lines}
+    return (*(each for each in request.headers if each[0].lower() not in own), *lines)

@@ -34,8 +34,11 @@ class Target:
     path: bytes
 
 
-def request_target(request: FetchRequest) -> Target:
+def request_target(request: FetchRequest, *, http2: bool = False) -> Target:
     """Return the destination of a request.
+
+    Args:
+        http2: whether HTTP/2 is offered where the request does not say.
 
     Raises:
         FetchError: `ADDRESS_REFUSED`: not an http or https URL.
@@ -51,7 +54,8 @@ def request_target(request: FetchRequest) -> Target:
     name = international or url.hostname
     authority = f"{name}:{url.port}" if url.port else name
     allow_private = request.permits_private(name.strip("[]"))
-    endpoint = Endpoint(scheme, name, port, allow_private, request.proxy)
+    offers = scheme == "https" and (http2 if request.http2 is None else request.http2)
+    endpoint = Endpoint(scheme, name, port, allow_private, request.proxy, http2=offers)
     path: str = url.pathname + url.search
     if request.proxy is not None and scheme == "http":
         # RFC 9112, section 3.2.2: a proxy gets the whole URL.

@@ -1,4 +1,4 @@
-"""The rest of a body by a range request (RFC 9110, section 14), after a fetch that broke off.
+"""Range requests (RFC 9110, section 14): the rest of a body whose fetch broke off, or its start.
 
 A body can be continued if it has no content coding, its length was stated, and a strong validator
 names it: the server then sends the rest only of the same body (If-Range), and else the whole.
@@ -22,6 +22,7 @@ STRONG_AGE_S: Final = 60.0
 """Age from which a Last-Modified is a strong validator: the page may change twice in a second."""
 
 _CONTENT_RANGE = re.compile(r"bytes ([0-9]{1,15})-([0-9]{1,15})/([0-9]{1,15})")
+_STATED_RANGE = re.compile(r"bytes ([0-9]{1,15})-([0-9]{1,15})/([0-9]{1,15}|\*)")
 
 
 def rest_headers(start: PartialBody) -> tuple[tuple[str, str], ...]:
@@ -49,6 +50,32 @@ def check_rest(start: PartialBody, headers: Headers) -> None:
         raise FetchError(Failure.PROTOCOL, "the range is of another body: its ETag differs")
     if header_value(headers, "content-encoding"):
         raise FetchError(Failure.PROTOCOL, "the range has a content coding")
+
+
+def start_headers(first_bytes: int) -> tuple[tuple[str, str], ...]:
+    """Return the headers of a request for the first bytes of a body.
+
+    A content coding is refused: its first bytes need not decode to anything.
+    """
+    return ("Range", f"bytes=0-{first_bytes - 1}"), ("Accept-Encoding", "identity")
+
+
+def check_start(first_bytes: int, headers: Headers) -> tuple[int, int | None]:
+    """Check that a response of status 206 is the start of a body.
+
+    Returns:
+        How many bytes it has, and the length of the whole body; None: the server does not say.
+
+    Raises:
+        FetchError: `PROTOCOL`: it is another range, or has a content coding.
+    """
+    stated = (header_value(headers, "content-range") or "").strip()
+    found = _STATED_RANGE.fullmatch(stated)
+    if found is None or int(found[1]) != 0 or int(found[2]) >= first_bytes:
+        raise FetchError(Failure.PROTOCOL, f"not the range asked for: {stated[:60]!r}")
+    if header_value(headers, "content-encoding"):
+        raise FetchError(Failure.PROTOCOL, "the range has a content coding")
+    return int(found[2]) + 1, None if found[3] == "*" else int(found[3])
 
 
 def partial_body(

@@ -29,7 +29,7 @@ from crawld.net.outgoing import encode_headers, header_lines, request_target
 from crawld.net.progress import Progress
 from crawld.net.resolver import Resolver
 from crawld.net.secret_echo import hide_secrets
-from crawld.net.tls import client_context, offer_protocols
+from crawld.net.tls import client_context
 from crawld.net.wire import open_wire
 
 POST_LIMITS = FetchLimits(
@@ -153,7 +153,6 @@ class Poster:
     def _tls(self) -> ssl.SSLContext:
         if self._ssl_context is None:
             self._ssl_context = client_context()
-        offer_protocols(self._ssl_context, http2=False)
         return self._ssl_context
 
 

@@ -24,7 +24,7 @@ from crawld.net.network import Connection, Network
 from crawld.net.progress import FetchPhase, Progress
 from crawld.net.proxy import check_target, open_tunnel, proxy_address
 from crawld.net.resolver import ResolutionError, Resolver
-from crawld.net.tls import certificate_names, explain_tls, tls_cause
+from crawld.net.tls import certificate_names, explain_tls, offer_protocols, tls_cause
 
 MAX_DIALED = 4
 
@@ -39,6 +39,7 @@ class Endpoint:
         port: always given.
         allow_private: whether private addresses may be dialed.
         proxy: `http://host:port` that is dialed instead; None: no proxy.
+        http2: whether the handshake offers HTTP/2.
     """
 
     scheme: str
@@ -46,6 +47,7 @@ class Endpoint:
     port: int
     allow_private: bool
     proxy: str | None = None
+    http2: bool = False
 
 
 class Wire(httpcore.AsyncNetworkStream):
@@ -290,6 +292,8 @@ async def _shake_hands(
     stream: trio.abc.Stream, endpoint: Endpoint, ssl_context: ssl.SSLContext
 ) -> trio.SSLStream[trio.abc.Stream]:
     name = endpoint.host.removeprefix("[").removesuffix("]")
+    # A connection takes over what the shared context offers at this moment.
+    offer_protocols(ssl_context, http2=endpoint.http2)
     try:
         tls = trio.SSLStream(stream, ssl_context, server_hostname=name, https_compatible=True)
         await tls.do_handshake()
