@@ -17,7 +17,7 @@ from crawld.core.content.fingerprint import cleaned_digest, digest, sketch
 from crawld.core.content.noise_learning import ReadingPair
 from crawld.core.content.volatile import NO_RULES, VolatileRules, cleaned
 from crawld.core.page import Outcome, PageState
-from crawld.daemon.visit.change_detection import ComparisonBasis, compare
+from crawld.daemon.visit.comparison import ComparisonBasis, compare
 from crawld.simweb.lookalike.render import render_page
 from crawld.simweb.lookalike.web import LookalikeWeb
 from crawld.store.changes.volatile import Template

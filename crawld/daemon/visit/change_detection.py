@@ -8,9 +8,8 @@
 
 Noise is learnt from every two readings (`core/content/noise_learning.py`), best
 from a *pair*: a page fetched again one host delay later, since nobody edits that fast. A pair is
-judged by the rules it proves, other visits by the rules known before. Pairs are few: the first
-pages of each host, then pages that changed at 3, 12, 48 … visits in a row, and one changed visit in
-64.
+judged by the rules it proves, other visits by the rules known before. Pairs are
+few (`pairs.py`).
 
 A first copy has nothing to be compared with. Its cleaned digest and sketch are stored with the
 visit while the token bucket allows, since the first crawl of a site must be fast; otherwise the
@@ -20,39 +19,31 @@ analyse job computes them later.
 from __future__ import annotations
 
 from collections import OrderedDict
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
-from typing import Final
-from zlib import crc32
 
 import structlog
 import trio
 
-from crawld.core.content.analysis import (
-    MAX_TEXT_BYTES,
-    Analysis,
-    Measure,
-    analyse,
-    difference_of,
-    read_blocks,
-)
-from crawld.core.content.blocks import Blocks
-from crawld.core.content.difference import difference as rsync_difference
+from crawld.core.content.analysis import analyse
 from crawld.core.content.documents import PDF
-from crawld.core.content.fingerprint import cleaned_digest
 from crawld.core.content.media import sniff
-from crawld.core.content.noise_learning import ReadingPair
-from crawld.core.content.tree_memory import count_tags
-from crawld.core.content.volatile import NO_RULES, VolatileRules, cleaned
+from crawld.core.content.volatile import VolatileRules
 from crawld.core.page import Outcome
-from crawld.daemon.analyser import INLINE_S, Analyser, cost_s, weight_of
+from crawld.daemon.analyser import Analyser, weight_of
 from crawld.daemon.frontier.site import ActiveSite
+from crawld.daemon.visit.comparison import (
+    BodyComparison,
+    ComparisonBasis,
+    compare,
+    learn_unchanged,
+)
 from crawld.daemon.visit.readable_body import ReadableBody, readable_body
+from crawld.daemon.visit.spare_time import TokenBucket, is_quick
 from crawld.daemon.visit.validators import RequestMode
 from crawld.errors import CrawldError
 from crawld.memory import FREE_BYTES
 from crawld.net.exchange import FetchFailure, FetchResponse
-from crawld.pdf_text import PdfText
 from crawld.store.changes import volatile
 from crawld.store.changes.volatile import Template
 from crawld.store.engine.database import Database
@@ -63,205 +54,8 @@ from crawld.store.versions.version import StoredCopy
 
 log = structlog.get_logger(__name__)
 
-QUICK_S: Final = INLINE_S
-"""Estimated time up to which an unchanged body teaches noise rules, and a first copy is analysed at
-its visit: neither is worth a thread."""
-
 CACHED_TEMPLATES = 1024
 """Hosts whose noise rules are in memory; up to 1.6 KB each."""
-
-FIRST_STREAK, STREAK_FACTOR = 3, 4
-SAMPLE_ONE_IN = 64
-
-PAIR_S = 60.0
-"""Two fetches at most this (or four host delays) apart are a pair."""
-
-SPARE_SHARE: Final = 0.02
-"""Share of all time that first copies may take: eight pages a second at about 2 ms each."""
-
-MAX_SPARE_S: Final = 0.25
-"""Most unused time that is saved, and the amount at the start: a hundred pages."""
-
-
-class TokenBucket:
-    """A time budget that fills at a steady rate up to a limit.
-
-    An idle crawl analyses every first copy; a busy one spends at most `SPARE_SHARE` of its time on
-    them. Times are those of any clock that never goes back.
-    """
-
-    def __init__(self, now: float) -> None:
-        """Start full."""
-        self._left_s, self._at = MAX_SPARE_S, now
-
-    def left_s(self, now: float) -> float:
-        """Return how much may be spent; below 0 after more was spent."""
-        saved_s = self._left_s + SPARE_SHARE * (now - self._at)
-        self._left_s, self._at = min(saved_s, MAX_SPARE_S), now
-        return self._left_s
-
-    def spend(self, seconds: float) -> None:
-        """Subtract time spent; the budget may become negative."""
-        self._left_s -= seconds
-
-
-@dataclass(frozen=True, slots=True)
-class BodyComparison:
-    """The body of a response compared with the copy held.
-
-    Attributes:
-        same: whether the content equals the copy held; False for a first copy.
-        analysis: of a compared body, and of a first copy if there was time.
-        cleaned_digest: digest of its cleaned text.
-        difference: weighted difference from the copy held, [0, 1].
-        rules: new noise rules of the page; None: unchanged.
-        template: new noise rules of its host; None: unchanged.
-        pdf: the text that was compared instead of a PDF.
-        why: why a plug-in says that it is the same, or not; empty: none says.
-    """
-
-    digest: bytes
-    same: bool = False
-    analysis: Analysis | None = None
-    cleaned_digest: bytes | None = None
-    difference: float | None = None
-    rules: bytes | None = None
-    template: bytes | None = None
-    pdf: PdfText | None = None
-    why: str = ""
-
-    def decided(self, *, changed: bool, why: str) -> BodyComparison:
-        """Return the comparison as a plug-in decides it."""
-        # The content counts as equal, or not: what crawld measured says nothing of that.
-        return replace(
-            self, same=not changed, why=why, difference=self.difference if changed else 0.0
-        )
-
-    @property
-    def why_same(self) -> str:
-        """A short reason why a body with another digest is no change."""
-        if self.why:
-            return self.why
-        if self.difference is None:
-            return ""
-        if not self.difference:
-            return "only what changes by itself differs"
-        return f"difference {self.difference:.4f} is below the threshold"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ComparisonBasis:
-    """What a new body is compared with, and how.
-
-    Attributes:
-        rules: the page's noise rules so far.
-        template: those of its host.
-        threshold: weighted difference from which the page counts as changed.
-        pair: whether both bodies were fetched one host delay apart.
-        expected: whether a hint made the visit, or a replica answered it: no evidence of noise.
-        reported: whether a source reports the changes of the page.
-        certain: whether a wiki reported the change: whatever differs is one.
-        measure: measures the difference of two texts.
-    """
-
-    held: StoredCopy
-    rules: VolatileRules
-    template: VolatileRules
-    page_id: int
-    threshold: float = 0.0
-    pair: bool = False
-    expected: bool = False
-    reported: bool = False
-    certain: bool = False
-    max_links: int = 10_000
-    measure: Measure = rsync_difference
-
-    @property
-    def known(self) -> VolatileRules:
-        """The rules of the page and of its host together."""
-        return self.rules | self.template
-
-    def after(self, old: Blocks, new: Blocks) -> ComparisonBasis:
-        """Return the basis with the rules learnt from these two readings."""
-        readings = ReadingPair.of(old, new)
-        return ComparisonBasis(
-            held=self.held,
-            rules=readings.learn(self.rules, pair=self.pair),
-            template=readings.learn_host(
-                self.template,
-                page_key=self.page_id,
-                own=self.rules,
-                pair=self.pair,
-                reported=self.reported,
-            ),
-            page_id=self.page_id,
-            threshold=self.threshold,
-            measure=self.measure,
-        )
-
-
-def compare(body: bytes, content_type: str | None, basis: ComparisonBasis) -> BodyComparison:
-    """Compare a body with the copy held.
-
-    Args:
-        body: a body that differs from the one held.
-    """
-    known, measure = basis.known, basis.measure
-    old = read_blocks(*basis.held)
-    analysis = analyse(
-        body,
-        content_type,
-        previous=old,
-        volatile=known,
-        max_links=basis.max_links,
-        measure=measure,
-    )
-    difference, cleaned_as = analysis.difference or 0.0, analysis.cleaned_digest
-    after = basis
-    # A page below the threshold is compared with the same copy at every visit, so that it would
-    # seem to differ each time. A body that is not text has one block: nothing to learn.
-    small = 0.0 < difference < basis.threshold and not basis.pair
-    # A page visited because of a hint differs at every visit, and an edit is no noise: only
-    # visits without a cause are evidence.
-    teaches = analysis.charset is not None and not small and not basis.expected
-    if teaches and len(body) <= MAX_TEXT_BYTES:
-        after = basis.after(old, analysis.blocks)
-    if basis.pair:
-        known = after.known
-        difference = difference_of(old, analysis.blocks, known, measure)
-        cleaned_as = cleaned_digest(cleaned(analysis.blocks, known))
-    # Paragraphs that only swapped places have rsync difference 0: the digests decide.
-    equal = not difference and cleaned_as == cleaned_digest(cleaned(old, known))
-    if equal and basis.certain and old.texts != analysis.blocks.texts:
-        # A rule may have come from an edit: the wiki knows better.
-        equal, difference = False, difference_of(old, analysis.blocks, NO_RULES, measure)
-    return BodyComparison(
-        digest=analysis.digest,
-        same=equal or 0.0 < difference < basis.threshold,
-        analysis=analysis,
-        cleaned_digest=cleaned_as,
-        difference=difference,
-        rules=_if_new(basis.rules, after.rules),
-        template=_if_new(basis.template, after.template),
-    )
-
-
-def learn_unchanged(
-    body: bytes, content_type: str | None, basis: ComparisonBasis
-) -> BodyComparison:
-    """Record in the noise rules that their blocks stayed: the body is the one held."""
-    blocks = read_blocks(body, content_type)
-    after = basis.after(blocks, blocks)
-    return BodyComparison(
-        digest=digest(body),
-        same=True,
-        rules=_if_new(basis.rules, after.rules),
-        template=_if_new(basis.template, after.template),
-    )
-
-
-def _if_new(before: VolatileRules, after: VolatileRules) -> bytes | None:
-    return None if before == after else after.to_bytes()
 
 
 def rules_before(page: PageRecord, stored: bytes) -> VolatileRules:
@@ -271,39 +65,6 @@ def rules_before(page: PageRecord, stored: bytes) -> VolatileRules:
     """
     rules = VolatileRules.from_bytes(stored)
     return rules.rested() if page.last_outcome is Outcome.NOT_MODIFIED else rules
-
-
-def wants_pair(page: PageRecord, template: Template, *, streak: int, confirm_pages: int) -> bool:
-    """Whether a page just found changed should be fetched again at once.
-
-    Args:
-        template: noise rules of its host, and how many first pages were fetched twice.
-        streak: visits in a row that found it changed, including this one; 0 at its first copy.
-        confirm_pages: maximum number of first pages per host to fetch twice; 0: no page at all.
-    """
-    if not confirm_pages:
-        return False
-    if page.version_id is None:
-        return template.confirmations < confirm_pages
-    while streak > FIRST_STREAK and streak % STREAK_FACTOR == 0:
-        streak //= STREAK_FACTOR
-    return streak == FIRST_STREAK or _chance(page) == 0
-
-
-def is_quick(body: bytes, weight: int = 1) -> bool:
-    """Whether a body is so small that it is read although nobody waits for the result."""
-    size, most_s = len(body), QUICK_S / weight
-    return cost_s(size) <= most_s and cost_s(size, count_tags(body, size)) <= most_s
-
-
-def _chance(page: PageRecord) -> int:
-    return crc32(f"{page.visit_count} {page.page_id}".encode()) % SAMPLE_ONE_IN
-
-
-def is_pair(page: PageRecord, now: float, delay_s: float) -> bool:
-    """Whether a page was visited so recently that no edit lies between."""
-    before = page.last_visit_at
-    return before is not None and 0.0 <= now - before <= max(PAIR_S, 4.0 * delay_s)
 
 
 class ChangeDetector:

@@ -24,7 +24,7 @@ from crawld.core.url import canonicalize, resolve, split_url
 from crawld.daemon.analyser import Analyser
 from crawld.daemon.frontier.admission import Admission, Admitted, Referrer
 from crawld.daemon.frontier.site import ActiveSite
-from crawld.daemon.visit.change_detection import BodyComparison
+from crawld.daemon.visit.comparison import BodyComparison
 from crawld.daemon.visit.content import (
     PageContent,
     content_of,

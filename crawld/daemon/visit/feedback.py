@@ -12,13 +12,10 @@ from dataclasses import replace
 from crawld.core.page import Outcome
 from crawld.daemon.analyser import Analyser
 from crawld.daemon.frontier.site import ActiveSite
-from crawld.daemon.visit.change_detection import (
-    BodyComparison,
-    ChangeDetector,
-    is_pair,
-    wants_pair,
-)
+from crawld.daemon.visit.change_detection import ChangeDetector
+from crawld.daemon.visit.comparison import BodyComparison
 from crawld.daemon.visit.conclude import Visit
+from crawld.daemon.visit.pairs import is_pair, wants_pair
 from crawld.daemon.visit.record import VisitFeedback, streak_after
 from crawld.daemon.visit.validators import NO_EVIDENCE, OriginValidators, RequestMode
 from crawld.net.exchange import FetchFailure, FetchResponse

@@ -16,7 +16,8 @@ import trio
 from crawld.core.content.analysis import read_blocks
 from crawld.daemon.analyser import Analyser
 from crawld.daemon.frontier.site import ActiveSite
-from crawld.daemon.visit.change_detection import BodyComparison, ChangeDetector
+from crawld.daemon.visit.change_detection import ChangeDetector
+from crawld.daemon.visit.comparison import BodyComparison
 from crawld.daemon.visit.content import PageContent
 from crawld.memory import FREE_BYTES, MIB
 from crawld.net.exchange import FetchResponse

@@ -5,7 +5,7 @@ import trio
 
 from crawld.net.exchange import FetchRequest, FetchResponse
 from tests.unit.net.h2_frames import HELLO, OK_HEADERS, answering_h2
-from tests.unit.net.scripted_server import anywhere, answering, response
+from tests.unit.net.scripted_server import answering, anywhere, response
 
 PAGE = response(b"hello")
 
@@ -30,9 +30,7 @@ async def both(serve, server_tls):
 
 async def fetched(fetcher, site, http2, keep_alive=False):
     url = site.url(scheme="https")
-    request = FetchRequest(
-        url=url, permits_private=anywhere, http2=http2, keep_alive=keep_alive
-    )
+    request = FetchRequest(url=url, permits_private=anywhere, http2=http2, keep_alive=keep_alive)
     got = await fetcher.fetch(request)
     assert isinstance(got, FetchResponse), got
     return got.http_version

@@ -8,18 +8,10 @@ import pytest
 
 from crawld.core.content.volatile import VolatileRules
 from crawld.core.page import Outcome
-from crawld.daemon.visit.change_detection import (
-    MAX_SPARE_S,
-    SPARE_SHARE,
-    ComparisonBasis,
-    TokenBucket,
-    compare,
-    is_pair,
-    is_quick,
-    learn_unchanged,
-    rules_before,
-    wants_pair,
-)
+from crawld.daemon.visit.change_detection import rules_before
+from crawld.daemon.visit.comparison import ComparisonBasis, compare, learn_unchanged
+from crawld.daemon.visit.pairs import is_pair, wants_pair
+from crawld.daemon.visit.spare_time import MAX_SPARE_S, SPARE_SHARE, TokenBucket, is_quick
 from crawld.simweb.article import make_article
 from crawld.store.changes.volatile import Template
 from crawld.store.frontier.page import PageRecord

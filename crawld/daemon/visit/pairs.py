@@ -1,0 +1,45 @@
+"""Which pages are fetched a second time one host delay later, to learn their noise.
+
+Pairs are few: the first pages of each host, then pages that changed at 3, 12, 48 … visits in a row,
+and one changed visit in 64.
+"""
+
+from __future__ import annotations
+
+from zlib import crc32
+
+from crawld.store.changes.volatile import Template
+from crawld.store.frontier.page import PageRecord
+
+FIRST_STREAK, STREAK_FACTOR = 3, 4
+SAMPLE_ONE_IN = 64
+
+PAIR_S = 60.0
+"""Two fetches at most this (or four host delays) apart are a pair."""
+
+
+def wants_pair(page: PageRecord, template: Template, *, streak: int, confirm_pages: int) -> bool:
+    """Whether a page just found changed should be fetched again at once.
+
+    Args:
+        template: noise rules of its host, and how many first pages were fetched twice.
+        streak: visits in a row that found it changed, including this one; 0 at its first copy.
+        confirm_pages: maximum number of first pages per host to fetch twice; 0: no page at all.
+    """
+    if not confirm_pages:
+        return False
+    if page.version_id is None:
+        return template.confirmations < confirm_pages
+    while streak > FIRST_STREAK and streak % STREAK_FACTOR == 0:
+        streak //= STREAK_FACTOR
+    return streak == FIRST_STREAK or _chance(page) == 0
+
+
+def _chance(page: PageRecord) -> int:
+    return crc32(f"{page.visit_count} {page.page_id}".encode()) % SAMPLE_ONE_IN
+
+
+def is_pair(page: PageRecord, now: float, delay_s: float) -> bool:
+    """Whether a page was visited so recently that no edit lies between."""
+    before = page.last_visit_at
+    return before is not None and 0.0 <= now - before <= max(PAIR_S, 4.0 * delay_s)
