@@ -266,10 +266,11 @@ _DATES = tuple(
 )
 
 
-def parse_retry_after(value: str, now: float) -> float | None:
+def parse_retry_after(value: str, now: float, sent: str | None = None) -> float | None:
     """Return the seconds from `now` in a Retry-After header; None if it cannot be parsed.
 
-    0 to `MAX_RETRY_AFTER_S`; 0 for a date in the past.
+    0 to `MAX_RETRY_AFTER_S`; 0 for a date in the past. A date is one of the server's clock, which
+    the Date of the answer (`sent`) tells; `now` stands for it where that is missing or no date.
 
     Source: RFC 9110, sections 10.2.3 and 5.6.7. Fractions of seconds are accepted.
     """
@@ -280,7 +281,8 @@ def parse_retry_after(value: str, now: float) -> float | None:
         at = parse_http_date(text, now)
         if at is None:
             return None
-        seconds = at - now
+        sent_at = parse_http_date(sent, now) if sent else None
+        seconds = at - (now if sent_at is None else sent_at)
     return min(max(seconds, 0.0), MAX_RETRY_AFTER_S)
 
 

@@ -182,13 +182,19 @@ def batch(values: Sequence[str], limit: int) -> list[str]:
 
 
 def read_response(
-    status: int, retry_after: str | None, body: bytes, *, now: float, location: str | None = None
+    status: int,
+    retry_after: str | None,
+    body: bytes,
+    *,
+    now: float,
+    sent: str | None = None,
+    location: str | None = None,
 ) -> ApiResponse | ApiTrouble:
     """Read a response of the API, received at `now` (Unix seconds).
 
-    `retry_after` and `location` are its headers.
+    `retry_after`, `sent` (Date) and `location` are its headers.
     """
-    retry_after_s = parse_retry_after(retry_after, now) if retry_after else None
+    retry_after_s = parse_retry_after(retry_after, now, sent) if retry_after else None
     document = _parsed(body)
     if document is None or not document.keys() & _ANSWER_KEYS:
         return _by_status(status, retry_after_s, body, location)

@@ -195,7 +195,8 @@ class _Drawing:
     def _fault(self, kind: FaultKind) -> FaultPeriod:
         rng, from_s = self._rng, self._time_s()
         until_s = from_s + rng.uniform(0.0, self._duration_s / 4)
-        return FaultPeriod(kind, from_s, until_s, rng.uniform(0.1, 1.0), rng.choice((20, 120, 900)))
+        share, retry_after_s = rng.uniform(0.1, 1.0), rng.choice((20, 120, 900))
+        return FaultPeriod(kind, from_s, until_s, share, retry_after_s, rng.random() < 0.5)
 
     def _events(self, pages: int) -> tuple[PageFate, ...]:
         rng = self._rng

@@ -132,6 +132,7 @@ class FaultPeriod:
 
     Attributes:
         retry_after_s: what a busy server says; a whole number of seconds.
+        names_date: it says so by a date of its clock.
     """
 
     kind: FaultKind
@@ -139,6 +140,7 @@ class FaultPeriod:
     until_s: float
     share: float
     retry_after_s: int
+    names_date: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ It tells its witness, the auditor, of each request, and of each answer that was 
 from __future__ import annotations
 
 import gzip
+import math
 import random
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
@@ -22,6 +23,7 @@ from crawld.simweb.message import (
     Step,
     build_error_response,
     build_response,
+    http_date,
 )
 from crawld.simweb.site import SimSite
 from crawld.universe.plan import (
@@ -64,7 +66,7 @@ class SentAnswer:
     Attributes:
         status: 0 if no client can use it.
         robots: the edition in force when it was made.
-        retry_after_s: None: it says nothing.
+        retry_after_s: seconds from the request to the first one permitted; None: it says nothing.
         body: decoded, of a right answer with status 200; None: any other.
         page: number of the page; None: it is no page.
         revision: of the page.
@@ -72,7 +74,7 @@ class SentAnswer:
 
     status: int
     robots: RobotsEdition
-    retry_after_s: int | None = None
+    retry_after_s: float | None = None
     body: bytes | None = None
     page: int | None = None
     revision: int = 0
@@ -135,8 +137,8 @@ class SimulatedHost:
         if period is None:
             response, answer = self._respond(request, robots)
         elif period.kind in (FaultKind.BUSY, FaultKind.TOO_MANY):
-            response = _busy(period)(request, self._site.handle)
-            answer = SentAnswer(response.status, robots, period.retry_after_s)
+            response, closed_s = _busy(request, period)
+            answer = SentAnswer(response.status, robots, closed_s)
         else:
             response, answer = self._faulty(request, period.kind, robots)
         return replace(response, wire=self._sent(request, response, answer))
@@ -194,9 +196,14 @@ class SimulatedHost:
         self._witness.answer_sent(self.plan, request, answer)
 
 
-def _busy(period: FaultPeriod) -> Fault:
-    code = 503 if period.kind is FaultKind.BUSY else 429
-    return fault.busy(code, retry_after_s=period.retry_after_s)
+def _busy(request: SimRequest, period: FaultPeriod) -> tuple[SimResponse, float]:
+    """Answer with a Retry-After; return the seconds from the request for which it closes, too."""
+    code, seconds = 503 if period.kind is FaultKind.BUSY else 429, float(period.retry_after_s)
+    text = f"{seconds:.0f}"
+    if period.names_date:
+        opens_at = math.ceil(request.at + seconds)
+        text, seconds = http_date(opens_at), opens_at - request.at
+    return build_response(request, code, b"busy", extra=f"Retry-After: {text}\r\n"), seconds
 
 
 def _absent(request: SimRequest, path: str, *, is_moved: bool) -> SimResponse:

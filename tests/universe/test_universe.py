@@ -5,6 +5,7 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import replace
 
 import pytest
 
@@ -15,6 +16,7 @@ from crawld.daemon.frontier.host import HostState
 from crawld.daemon.visit.recorder import Recorder
 from crawld.universe.draw import draw_plan
 from crawld.universe.plan import (
+    ClockStep,
     EndKind,
     FaultKind,
     FaultPeriod,
@@ -31,10 +33,10 @@ OPEN = RobotsEdition(0.0, "", None)
 BUSY = FaultPeriod(FaultKind.BUSY, 40.0, 45.0, share=1.0, retry_after_s=60)
 
 
-def plan(*, faults=(), robots=(OPEN,), ends=(), duration_s=150.0):
+def plan(*, faults=(), robots=(OPEN,), ends=(), duration_s=150.0, **more):
     names = (NameEdition(0.0, "93.184.216.10"),)
     host = HostPlan("a.test", names, 40, 5, tuple(robots), tuple(faults))
-    return UniversePlan(1, duration_s / 86_400.0, 5.0, (host,), tuple(ends))
+    return UniversePlan(1, duration_s / 86_400.0, 5.0, (host,), tuple(ends), **more)
 
 
 def broken(result):
@@ -131,6 +133,24 @@ def test_finds_a_retry_after_that_is_ignored(run, monkeypatch):
     right = HostState.record_trouble
     monkeypatch.setattr(HostState, "record_trouble", lambda host, now, _: right(host, now, None))
     assert broken(run(plan(faults=[BUSY]))) == {"retry_after"}
+
+
+@pytest.mark.parametrize("names_date", [False, True])
+def test_finds_a_retry_after_that_ends_two_seconds_early(run, monkeypatch, names_date):
+    right = HostState.record_trouble
+    monkeypatch.setattr(
+        HostState, "record_trouble", lambda host, now, told_s: right(host, now, told_s - 2.0)
+    )
+    planned = plan(faults=[replace(BUSY, names_date=names_date)])
+    assert broken(run(planned)) == {"retry_after"}
+
+
+@pytest.mark.parametrize("by_s", [-3_600.0, 3_600.0])
+def test_a_date_of_retry_after_holds_whatever_our_clock_shows(run, by_s):
+    steps = (ClockStep(20.0, by_s),)
+    result = run(plan(faults=[replace(BUSY, names_date=True)], steps=steps))
+    assert result.auditor.found.violations == []
+    assert result.visits > 15  # an hour too early is a day too late
 
 
 def test_finds_a_retry_after_that_a_kill_forgets(run, monkeypatch):

@@ -396,6 +396,7 @@ class ApiClient(BackgroundWork):
                 fetched.header("retry-after"),
                 fetched.body,
                 now=now,
+                sent=fetched.header("date"),
                 location=fetched.header("location"),
             )
 

@@ -113,7 +113,8 @@ class RobotsFetch:
         retry_after = response.last.header("retry-after")
         now = self._clock.now()
         if response.verdict is RobotsVerdict.CLOSED and retry_after is not None:
-            host.record_trouble(now, parse_retry_after(retry_after, now))
+            wait_s = parse_retry_after(retry_after, now, response.last.header("date"))
+            host.record_trouble(now, wait_s)
             update = host.update(now, response.last.address)
             await self._database.write(host_rows.record_request, host.host_id, update)
         host.rest_from(response.arrived_at)

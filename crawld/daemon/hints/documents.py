@@ -261,7 +261,8 @@ class DocumentFetcher(BackgroundWork):
     ) -> FetchResponse | FetchFailure | PollTrouble:
         now = self._clock.now()
         after = fetched.header("retry-after")
-        retry_after_s = parse_retry_after(after, now) if after else None
+        sent = fetched.header("date")
+        retry_after_s = parse_retry_after(after, now, sent) if after else None
         failed = isinstance(fetched, FetchFailure)
         local = isinstance(fetched, FetchFailure) and fetched.local_fault
         if local or not (failed or fetched.status in _BACK_OFF_STATUSES):

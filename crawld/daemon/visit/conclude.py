@@ -137,7 +137,8 @@ class Visit:
     def retry_after_s(self) -> float | None:
         """Seconds of Retry-After, None without that field."""
         value = self.response.header("retry-after")
-        return parse_retry_after(value, self.at) if value else None
+        sent = self.response.header("date")
+        return parse_retry_after(value, self.at, sent) if value else None
 
     @property
     def retry_at(self) -> float | None:

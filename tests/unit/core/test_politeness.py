@@ -196,6 +196,19 @@ def test_parse_retry_after(value, expected):
 
 
 @pytest.mark.parametrize(
+    ("value", "sent", "expected"),
+    [
+        ("Sat, 21 Nov 2026 00:02:00 GMT", "Sat, 21 Nov 2026 00:01:00 GMT", 60.0),
+        ("Sat, 21 Nov 2026 00:02:00 GMT", "Sat, 21 Nov 2026 00:03:00 GMT", 0.0),
+        ("Sat, 21 Nov 2026 00:02:00 GMT", "soon", 120.0),
+        ("120", "Sat, 21 Nov 2026 00:01:00 GMT", 120.0),
+    ],
+)
+def test_a_date_of_retry_after_is_one_of_the_clock_of_the_server(value, sent, expected):
+    assert parse_retry_after(value, NOW, sent) == expected
+
+
+@pytest.mark.parametrize(
     ("text", "expected"),
     [
         # The three spellings of one time printed in RFC 9110 section 5.6.7.
