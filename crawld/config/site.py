@@ -258,7 +258,7 @@ class SiteConfig(ConfigTable):
     wiki_talk: StrictBool = key(
         False,
         "Whether discussion pages of a MediaWiki (needs api) belong to the site; in a part of a "
-        "wiki, those of its pages.",
+        "wiki, those of its pages. Those that wiki_titles or wiki_prefixes name always do.",
     )
     proxy: ProxyUrl | None = key(
         None,

@@ -1,8 +1,8 @@
 """Decides which pages of a MediaWiki belong to a site: listed titles, categories, prefixes.
 
 Only pages for readers belong to a site: no special pages, old revisions, histories, edit forms and
-other views (`oldid=`, `action=`), and no discussions unless configured. If the site names a part of
-the wiki, only the titles of that part belong to it, regardless of links. A title with a configured
+other views (`oldid=`, `action=`), and no discussions unless configured, or named one by one or by
+their prefix. If the site names a part of the wiki, only the titles of that part belong to it, regardless of links. A title with a configured
 prefix belongs to it as soon as it is discovered, other titles once the wiki has listed them
 (`crawld/sources/mediawiki_members.py`).
 
@@ -27,6 +27,7 @@ class TitleScope:
         prefixes: beginnings of titles, in the wiki's spelling.
         talk: whether discussions belong to the site: in a part, those of its pages.
         members: titles that the wiki listed.
+        named_talk: discussions that the operator listed by title.
         redirects: those of them that lead to other titles.
         has_categories: whether the operator named categories.
         followed: categories whose pages belong to the site; None: not known yet.
@@ -39,6 +40,7 @@ class TitleScope:
     prefixes: tuple[str, ...] = ()
     talk: bool = False
     members: frozenset[str] = frozenset()
+    named_talk: frozenset[str] = frozenset()
     redirects: frozenset[str] = frozenset()
     has_categories: bool = False
     followed: frozenset[str] | None = None
@@ -54,6 +56,11 @@ class TitleScope:
 
     def _names(self, title: str) -> bool:
         return title in self.members or title.startswith(self.prefixes)
+
+    def _names_talk(self, title: str) -> bool:
+        """Whether the operator named a discussion: a category that lists it does not."""
+        by_prefix = (each for each in self.prefixes if ":" in each)
+        return title in self.named_talk or title.startswith(tuple(by_prefix))
 
     def with_talk(self, titles: Iterable[str]) -> list[str]:
         """Return titles with their discussions, if these belong to the site."""
@@ -73,7 +80,8 @@ class TitleScope:
             if self.rules.serves(url):
                 return "wiki_view"
             return "wiki_part" if self.scoped else None
-        if not self.talk and self.rules.namespace_of(title) % 2 == 1:
+        is_talk = self.rules.namespace_of(title) % 2 == 1
+        if is_talk and not self.talk and not self._names_talk(title):
             return "wiki_talk"
         return None if self.has(title) else "wiki_part"
 

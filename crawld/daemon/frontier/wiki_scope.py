@@ -100,12 +100,14 @@ class _StoredPart(NamedTuple):
     """What the file has of a part.
 
     Attributes:
+        listed_spaced: those of the members that the operator listed, with a namespace.
         redirects: those of the members that redirect.
         followed: the categories followed, None before the first listing.
         has_list: whether it has the operator's list of titles.
     """
 
     members: frozenset[str]
+    listed_spaced: tuple[str, ...]
     redirects: frozenset[str]
     followed: frozenset[str] | None
     has_list: bool
@@ -115,6 +117,7 @@ def _stored_part(connection: apsw.Connection, part: Part) -> _StoredPart:
     categories = wiki_member.list_categories(connection, part)
     return _StoredPart(
         frozenset(wiki_member.list_titles(connection, part)),
+        tuple(wiki_member.list_spaced(connection, part)),
         frozenset(wiki_member.list_redirects(connection, part)),
         frozenset(categories) if categories else None,
         wiki_listed.has_rows(connection, part),
@@ -131,6 +134,9 @@ def _part_of(site: ActiveSite, row: WikiRow, stored: _StoredPart) -> TitleScope:
         prefixes=normalize_prefixes(config.wiki_prefixes, rules),
         talk=config.wiki_talk,
         members=stored.members,
+        named_talk=frozenset(
+            title for title in stored.listed_spaced if rules.namespace_of(title) % 2 == 1
+        ),
         redirects=stored.redirects,
         has_categories=bool(config.wiki_categories),
         followed=stored.followed,

@@ -89,6 +89,16 @@ def list_titles(connection: apsw.Connection, part: Part) -> list[str]:
     return [str(title) for (title,) in connection.execute(sql, part)]
 
 
+def list_spaced(connection: apsw.Connection, part: Part) -> list[str]:
+    """Return the titles that the operator listed and that have a colon, as with a namespace."""
+    rows = connection.execute(
+        "SELECT title FROM wiki_member WHERE site_id = ? AND wiki_id = ? AND reason = 'title'"
+        " AND instr(title, ':')",
+        part,
+    )
+    return [str(title) for (title,) in rows]
+
+
 def count_titles(connection: apsw.Connection) -> int:
     """Return the number of titles of the parts of all sites; one of two parts counts twice."""
     sql = (

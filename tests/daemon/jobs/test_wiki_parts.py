@@ -150,3 +150,11 @@ async def test_titles_wait_for_a_wiki_whose_databases_lag(listing, mirror):
     assert outcomes(mirror) == {"unresolved": 2}
     assert mirror.rows("SELECT count(*) FROM wiki_member") == [(2,)]
     await until(lambda: outcomes(mirror) == {"page": 1, "missing": 1})
+
+
+async def test_a_discussion_that_is_listed_belongs_to_the_site(listing, mirror):
+    await listing(["One", "Talk:One"], pages=["Start", "One", "Talk:One", "Talk:Start"])
+    visited = "SELECT url FROM page WHERE state = 'visited' AND url LIKE '%Talk:%'"
+    await until(lambda: mirror.rows(visited))
+    [(url,)] = mirror.rows(visited)
+    assert url.endswith("/Talk:One")

@@ -50,6 +50,27 @@ def test_scope_of_a_whole_wiki(target, reason):
     assert WHOLE.refusal(url(target)) == reason
 
 
+@pytest.mark.parametrize(
+    ("title", "reason"),
+    [
+        ("Talk:Named", None),
+        ("Talk:Categorised", "wiki_talk"),
+        ("Help_talk:Install", None),
+        ("Help_talk:Other", "wiki_talk"),
+        ("Talk:Help", "wiki_talk"),
+    ],
+)
+def test_discussions_that_are_named_belong(title, reason):
+    members = frozenset({"Talk:Named", "Talk:Categorised"})
+    scope = replace(
+        SCOPED,
+        members=members,
+        named_talk=frozenset({"Talk:Named"}),
+        prefixes=("Help talk:Inst", "Talk"),
+    )
+    assert scope.refusal(url(f"/wiki/{title}")) == reason
+
+
 def test_discussions_belong_if_wanted():
     assert replace(WHOLE, talk=True).refusal(url("/wiki/Talk:A")) is None
 
