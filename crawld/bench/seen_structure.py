@@ -29,6 +29,7 @@ from crawld.store.seen.seen import SeenFile
 _MEMORY_BYTES: Final = 8 * 2**30
 _SITE: Final = 1
 _DEPTH: Final = 3
+_BLOCKS: Final = ("packed_block", "shared_block")
 _RETIRED: Final = np.zeros(MAX_SITE + 1, bool)
 
 
@@ -169,10 +170,10 @@ class SeenContender:
         return self._used_bytes() - self._empty_bytes - texts
 
     def text_bytes(self) -> int:
-        """Return the bytes of the blocks of packed pages."""
-        sql = "SELECT coalesce(sum(length(entries)), 0) FROM packed_block"
-        found: int = self.connection.execute(sql).get
-        return found
+        """Return the bytes of the entries of packed pages, without the lists of their queues."""
+        sql = "SELECT ifnull(sum(length(entries)), 0) FROM "
+        blocks = (self.connection.execute(sql + table).get for table in _BLOCKS)
+        return sum(blocks)
 
     def waiting_text_bytes(self) -> int:
         """Return the bytes of the links without a verdict that are not their keys."""

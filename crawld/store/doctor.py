@@ -20,6 +20,7 @@ import apsw
 
 from crawld.store.engine.connection import CORRUPTION_ERRORS, open_connection, store_error
 from crawld.store.engine.lock import DatabaseLock
+from crawld.store.frontier import packed_shared
 from crawld.store.frontier.page_counts import COLUMNS
 
 FAULTS_SHOWN: Final = 20
@@ -77,6 +78,7 @@ _COUNTED: Final = """
 SELECT site_id, host_id, state, count(*) AS pages FROM page WHERE requisite = 0
 GROUP BY site_id, host_id, state
 UNION ALL SELECT site_id, host_id, 'discovered', pages FROM packed_block
+UNION ALL SELECT site_id, host_id, 'discovered', pages FROM temp.shared_pages
 UNION ALL SELECT site_id, host_id, 'discovered', -entries FROM packed_void
 """
 
@@ -222,6 +224,7 @@ def _repair(connection: apsw.Connection, progress: Callable[[str], None]) -> Non
     if _damage(connection):
         progress("rebuild the indexes")
         connection.execute("REINDEX")
+    _count_shared(connection)
     for check in CHECKS:
         count = connection.execute(check.counting).get
         if count and check.repair is not None:
@@ -253,12 +256,32 @@ def _dangling(connection: apsw.Connection) -> list[Finding]:
 
 
 def _contradictions(connection: apsw.Connection) -> list[Finding]:
-    counted = [(check, connection.execute(check.counting).get) for check in CHECKS]
     return [
         Finding(check.kind, check.text, count, check.repair is not None)
-        for check, count in counted
-        if count
+        for check, count in contradictions(connection)
     ]
+
+
+def contradictions(connection: apsw.Connection) -> list[tuple[_Check, int]]:
+    """Return the checks that find wrong rows, and how many."""
+    _count_shared(connection)
+    counted = [(check, connection.execute(check.counting).get) for check in CHECKS]
+    return [(check, count) for check, count in counted if count]
+
+
+def _count_shared(connection: apsw.Connection) -> None:
+    """Fill the temporary table of pages in shared blocks, which queries cannot read."""
+    connection.execute("DROP TABLE IF EXISTS temp.shared_pages")
+    connection.execute(
+        "CREATE TEMP TABLE shared_pages (host_id INTEGER, site_id INTEGER, pages INTEGER)"
+    )
+    connection.executemany(
+        "INSERT INTO temp.shared_pages VALUES (?, ?, ?)",
+        (
+            (queue.host_id, queue.site_id, pages)
+            for queue, pages in packed_shared.all_queues(connection)
+        ),
+    )
 
 
 def _space(connection: apsw.Connection) -> tuple[TableSpace, ...]:

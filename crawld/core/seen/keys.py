@@ -41,6 +41,7 @@ _HASH_BITS: Final = 32
 _HOST, _URL = slice(0, 1), slice(1, 4)  # purposes: a URL takes three hashes
 _PURPOSES: Final = 4
 _SLASH: Final = ord("/")
+_COLON: Final = ord(":")
 
 Keys = NDArray[np.uint64]
 Checks = NDArray[np.uint32]
@@ -99,6 +100,16 @@ def _hosts(texts: TextBlock) -> tuple[Positions, Positions]:
         np.where(has_host, second + 1, texts.starts),
         np.where(has_host, np.minimum(third, texts.ends), texts.ends),
     )
+
+
+def names_port(texts: TextBlock) -> NDArray[np.bool_]:
+    """Return which URLs have more than a host name there: a port, or an IPv6 address.
+
+    Those of one host may be in several repositories.
+    """
+    colons = np.flatnonzero(np.frombuffer(texts.octets, np.uint8) == _COLON)
+    starts, ends = _hosts(texts)
+    return np.searchsorted(colons, ends) > np.searchsorted(colons, starts)
 
 
 def by_repository(keys: UrlKeys) -> tuple[Positions, list[tuple[int, int, int]]]:

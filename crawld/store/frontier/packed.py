@@ -20,20 +20,20 @@ What is known is exact but for collisions: see `crawld.core.seen.keys`.
 from __future__ import annotations
 
 import array
-from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 import apsw
 import numpy as np
+import numpy.typing as npt
 
 from crawld.core.seen.place import MAX_SITE, NOWHERE, place_of
 from crawld.core.seen.texts import TextBlock
 from crawld.core.url import split_url, url_keys
 from crawld.store.engine.in_parts import PART_ROWS, InParts
 from crawld.store.frontier import host as host_rows
-from crawld.store.frontier import packed_block, page_counts, tombstone
+from crawld.store.frontier import packed_block, packed_shared, page_counts, tombstone
 from crawld.store.frontier.packed_block import PackedPage, Queue
 from crawld.store.seen import pending, seen
 from crawld.store.seen.key_memory import KeyMemory
@@ -163,6 +163,7 @@ def unpack_in_parts(connection: apsw.Connection, portion: Portion) -> InParts[in
     Fewer than asked for: there are no more, or some entries were void.
     """
     host_id, site_id = portion.host_id, portion.site_id
+    packed_shared.draw(connection, host_id)
     chosen, pages = [], 0
     for block_id, depth, size in connection.execute(_FIRST, (host_id, site_id)):
         chosen.append((block_id, depth))
@@ -225,15 +226,20 @@ def count_dropped(connection: apsw.Connection, host_id: int, site_id: int, entri
 
 def count_pages(connection: apsw.Connection, host_id: int, site_id: int, pages: int) -> None:
     """Count packed pages of a site on a host that were added, or are no more."""
-    count_new(connection, [(host_id, site_id, pages)])
+    page_counts.count_discovered(connection, [(site_id, pages)], [(host_id, pages)])
 
 
-def count_new(connection: apsw.Connection, pages: Sequence[tuple[int, int, int]]) -> None:
-    """Count packed pages that were added: host_id, site_id and how many."""
-    sites: Counter[int] = Counter()
-    for _, site_id, count in pages:
-        sites[site_id] += count
-    page_counts.count_discovered(connection, sites.items(), [(host, n) for host, _, n in pages])
+def count_entries(
+    connection: apsw.Connection, hosts: npt.NDArray[np.int64], sites: npt.NDArray[np.int64]
+) -> None:
+    """Count packed pages that were added, by the host_id and site_id of each."""
+    page_counts.count_discovered(connection, _counted(sites), _counted(hosts))
+
+
+def _counted(ids: npt.NDArray[np.int64]) -> Iterable[tuple[int, int]]:
+    """Return each id and how often it comes, ascending: neighbours share a page of the file."""
+    found, counts = np.unique(ids, return_counts=True)
+    return zip(found.tolist(), counts.tolist(), strict=True)
 
 
 def make_row(
@@ -279,7 +285,12 @@ def first_depth(connection: apsw.Connection, host_id: int, site_id: int) -> int 
     depth: int | None = connection.execute(
         "SELECT min(depth) FROM packed_block WHERE host_id = ? AND site_id = ?", (host_id, site_id)
     ).get
-    return depth
+    shared = [
+        each.queue.depth
+        for each in packed_shared.queues_of_host(connection, host_id)
+        if each.queue.site_id == site_id
+    ]
+    return min(shared if depth is None else [depth, *shared], default=None)
 
 
 def count_before(connection: apsw.Connection, host_id: int, site_id: int, depth: int) -> int:
@@ -289,7 +300,11 @@ def count_before(connection: apsw.Connection, host_id: int, site_id: int, depth:
         " WHERE host_id = ? AND site_id = ? AND depth < ?",
         (host_id, site_id, depth),
     ).get
-    return pages
+    return pages + sum(
+        each.end - each.start
+        for each in packed_shared.queues_of_host(connection, host_id)
+        if each.queue.site_id == site_id and each.queue.depth < depth
+    )
 
 
 _NEXT_QUEUE: Final = """
@@ -299,13 +314,17 @@ ORDER BY host_id, site_id LIMIT 1
 
 
 def queues(connection: apsw.Connection) -> list[tuple[int, int]]:
-    """Return (host_id, site_id) of all queues with packed pages; one look into the index each."""
+    """Return (host_id, site_id) of all queues with packed pages.
+
+    It takes one look into the index for each, and the lists of queues of all shared blocks.
+    """
     found: list[tuple[int, int]] = []
     last = (-1, -1)
     while (row := connection.execute(_NEXT_QUEUE, last).fetchone()) is not None:
         last = (row[0], row[1])
         found.append(last)
-    return found
+    shared = ((queue.host_id, queue.site_id) for queue, _ in packed_shared.all_queues(connection))
+    return list(dict.fromkeys([*found, *shared]))
 
 
 _ROWS: Final = """

@@ -107,12 +107,12 @@ def append(connection: apsw.Connection, groups: Sequence[Group], entries: Column
     hosts = sorted({queue.host_id for queue, _, _ in groups})
     rows = connection.execute(_SMALL, (apsw.carray(array.array("q", hosts)), BLOCK_PAGES))
     small = {(host, site, depth): (pages, blocks) for host, site, depth, pages, blocks in rows}
-    compressor = _compressor(TAIL_LEVEL)
+    compress = compressor(TAIL_LEVEL)
     added = []
     for queue, start, end in groups:
         pages, blocks = small.get(queue, (0, 0))
         if pages + end - start < BLOCK_PAGES and blocks < MAX_TAILS:
-            frame = entries.part(start, end).frame(compressor)
+            frame = entries.part(start, end).frame(compress)
             added.append((*queue, end - start, frame))
         else:
             _join(connection, queue, entries.part(start, end))
@@ -143,13 +143,11 @@ def append_full(
     connection: apsw.Connection, queue: Queue, entries: Columns, *, level: int | None = None
 ) -> None:
     """Add entries after all others of a queue, in full blocks, of which the last may be small."""
-    compressor = _compressor(BLOCK_LEVEL if level is None else level)
+    compress = compressor(BLOCK_LEVEL if level is None else level)
     count = len(entries.texts)
     starts = range(0, count, BLOCK_PAGES)
     parts = ((start, min(start + BLOCK_PAGES, count)) for start in starts)
-    rows = [
-        (*queue, end - start, entries.part(start, end).frame(compressor)) for start, end in parts
-    ]
+    rows = [(*queue, end - start, entries.part(start, end).frame(compress)) for start, end in parts]
     connection.executemany(_INSERT, rows)
 
 
@@ -158,7 +156,8 @@ INSERT INTO packed_block (host_id, site_id, depth, pages, entries) VALUES (?, ?,
 """
 
 
-def _compressor(level: int) -> zstandard.ZstdCompressor:
+def compressor(level: int) -> zstandard.ZstdCompressor:
+    """Return a compressor whose frames tell damage."""
     return zstandard.ZstdCompressor(level=level, write_checksum=True)
 
 
@@ -206,14 +205,19 @@ def delete(connection: apsw.Connection, block_id: int) -> None:
 
 def pack(pages: Sequence[PackedPage], level: int) -> bytes:
     """Return pages as the frame of a block."""
-    return Columns.of(pages).frame(_compressor(level))
+    return Columns.of(pages).frame(compressor(level))
 
 
 def unpack(frame: bytes, count: int) -> list[PackedPage]:
-    """Return the pages of a frame.
+    """Return the pages of a frame; see `unpack_columns`."""
+    return unpack_columns(frame, count).pages()
+
+
+def unpack_columns(frame: bytes, count: int) -> Columns:
+    """Return the entries of a frame.
 
     Raises:
-        CorruptDatabaseError: the frame does not hold `count` pages.
+        CorruptDatabaseError: the frame does not hold `count` entries.
     """
     try:
         whole = zstandard.ZstdDecompressor().decompress(frame)
@@ -222,7 +226,9 @@ def unpack(frame: bytes, count: int) -> list[PackedPage]:
         texts = TextBlock.unpack(whole[count * _HEAD_BYTES :], count)
     except (zstandard.ZstdError, ValueError) as error:
         raise CorruptDatabaseError(f"a block of packed pages is damaged ({error})") from error
-    return Columns(texts, found_at, referrers).pages()
+    if count and texts.ends[-1] != len(texts.octets):
+        raise CorruptDatabaseError("a block of packed pages is damaged (its lengths do not add up)")
+    return Columns(texts, found_at, referrers)
 
 
 def blocks(connection: apsw.Connection, queue: Queue) -> Iterator[int]:

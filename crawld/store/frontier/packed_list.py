@@ -13,8 +13,9 @@ import apsw
 
 from crawld.core.seen.place import DEPTH_BITS, NOWHERE, place_of
 from crawld.core.url import split_url
-from crawld.store.frontier import packed, packed_block
+from crawld.store.frontier import packed, packed_block, packed_shared
 from crawld.store.frontier.packed_block import PackedPage, Queue
+from crawld.store.frontier.packed_shared import SharedPages
 from crawld.store.seen import seen
 from crawld.store.seen.seen import SeenFile
 
@@ -65,6 +66,19 @@ def find(connection: apsw.Connection, url: str) -> WaitingPage | None:
         for position, page in enumerate(packed_block.read(connection, block_id)):
             if page.url == url:
                 return _listed(_Place(block_id, Queue(*queue), host), position, page)
+    return _find_shared(connection, host_id, url, place)
+
+
+def _find_shared(
+    connection: apsw.Connection, host_id: int, url: str, place: int
+) -> WaitingPage | None:
+    for part in packed_shared.pages_of_host(connection, host_id):
+        if place_of(part.queue.site_id, part.queue.depth) != place:
+            continue
+        for position, page in enumerate(part.pages, part.start):
+            if page.url == url:
+                host = split_url(url).host
+                return _listed(_Place(part.block_id, part.queue, host), position, page)
     return None
 
 
@@ -76,9 +90,13 @@ def _place_of(connection: apsw.Connection, url: str) -> int:
 
 def queue_of(connection: apsw.Connection, number: int) -> Queue | None:
     """Return the queue of a listed page; None: its block is gone."""
+    block_id = (number - FIRST_NUMBER) >> _SHIFT
+    if block_id >= packed_shared.FIRST_ID:
+        position = number & ((1 << _SHIFT) - 1)
+        queues = packed_shared.queues_of_block(connection, block_id)
+        return next((queue for queue, start, end in queues if start <= position < end), None)
     row = connection.execute(
-        "SELECT host_id, site_id, depth FROM packed_block WHERE packed_block_id = ?",
-        ((number - FIRST_NUMBER) >> _SHIFT,),
+        "SELECT host_id, site_id, depth FROM packed_block WHERE packed_block_id = ?", (block_id,)
     ).fetchone()
     return None if row is None else Queue(*row)
 
@@ -108,6 +126,9 @@ def erase(connection: apsw.Connection, url: str) -> bool:
     seen.forget(connection, file, [url])
     host = split_url(url).host
     host_id = connection.execute("SELECT host_id FROM host WHERE host = ?", (host,)).get
+    if host_id is None:
+        return False
+    packed_shared.draw(connection, host_id)
     was_page = False
     rows: list[Any] = connection.execute(_BLOCKS_OF_HOST, (host,)).fetchall()
     for block_id, site_id, depth in rows:
@@ -154,8 +175,39 @@ def list_packed(
         if site_id is None or place.queue.site_id == site_id:
             found += [each for each in _valid(connection, place) if each.number >= first]
         if len(found) >= limit:
+            return found[:limit]
+    for part in _shared(connection, first, host_id):
+        if site_id is None or part.queue.site_id == site_id:
+            found += [each for each in _valid_shared(connection, part) if each.number >= first]
+        if len(found) >= limit:
             break
     return found[:limit]
+
+
+def _shared(connection: apsw.Connection, first: int, host_id: int | None) -> Iterator[SharedPages]:
+    """Yield pages of shared blocks in the order of their numbers, from the block of a number on."""
+    block_id = max((first - FIRST_NUMBER) >> _SHIFT, packed_shared.FIRST_ID)
+    if host_id is None:
+        for each in packed_shared.block_ids(connection, block_id):
+            yield from packed_shared.read(connection, each)
+    else:
+        of_host = packed_shared.pages_of_host(connection, host_id)
+        yield from sorted(
+            (part for part in of_host if part.block_id >= block_id),
+            key=lambda part: (part.block_id, part.start),
+        )
+
+
+def _valid_shared(connection: apsw.Connection, part: SharedPages) -> list[WaitingPage]:
+    sql = "SELECT host FROM host WHERE host_id = ?"
+    host = connection.execute(sql, (part.queue.host_id,)).get
+    valid = packed.valid_entries(connection, part.queue, [page.url for page in part.pages])
+    place = _Place(part.block_id, part.queue, host)
+    return [
+        _listed(place, position, page)
+        for position, page in enumerate(part.pages, part.start)
+        if valid[position - part.start]
+    ]
 
 
 def _places(connection: apsw.Connection, first: int, host_id: int | None) -> Iterator[_Place]:

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator
-from itertools import pairwise
-from typing import NamedTuple
+from itertools import repeat
+from typing import Final, NamedTuple
 
 import apsw
 import numpy as np
@@ -17,17 +17,23 @@ import numpy.typing as npt
 
 from crawld.core.page import PageState
 from crawld.core.seen.judge import Flags
+from crawld.core.seen.keys import by_repository
 from crawld.core.seen.place import MAX_SITE, NOWHERE, depths_of, sites_of
 from crawld.core.seen.run import Positions
 from crawld.core.seen.texts import decoded
 from crawld.core.url import split_url
-from crawld.store.frontier import packed, packed_block, page_counts, refusal, tombstone
+from crawld.store.frontier import packed, packed_shared, page_counts, refusal, tombstone
 from crawld.store.frontier.caps import HOST_CAP, PACKED, SITE_CAP, Caps, NewPage
-from crawld.store.frontier.packed_block import Columns, Queue
+from crawld.store.frontier.packed_block import Columns
 from crawld.store.frontier.refusal import Refusal
+from crawld.store.frontier.shared_entries import SharedEntries, begins_of, bounds_of
 from crawld.store.seen import pending, seen
 from crawld.store.seen.links import Links
-from crawld.store.seen.seen import RepositoryTurn
+from crawld.store.seen.seen import RepositoryTurn, SeenFile
+
+FEW_HOSTS: Final = 64
+"""New pages of so many hosts that are told at once go to blocks of their queues: a visit's links
+are on few hosts, mostly its own."""
 
 
 class Settled(NamedTuple):
@@ -48,6 +54,9 @@ class _Entries(NamedTuple):
     at: Positions
     sites: npt.NDArray[np.int64]
     depths: npt.NDArray[np.int64]
+
+    def select(self, positions: Positions) -> _Entries:
+        return _Entries(self.at[positions], self.sites[positions], self.depths[positions])
 
 
 def offer(connection: apsw.Connection, links: Links, caps: Caps) -> list[NewPage]:
@@ -86,13 +95,15 @@ def settle(connection: apsw.Connection, repository: int, caps: Caps) -> Settled:
     found = _Entries(
         at, links.facts["site"][at].astype(np.int64), links.facts["depth"][at].astype(np.int64)
     )
-    pages = _enter(connection, links, found)
-    for host_id, site_id, count in _by_host_and_site(links.facts["host"][at], found.sites):
-        packed.count_pages(connection, host_id, site_id, count)
+    pages = _enter(connection, links, found, repository)
+    packed.count_entries(connection, links.facts["host"][at], found.sites)
     pages += _move(connection, turn)
-    return Settled(
-        len(links), list({(page.host_id, page.site_id): page for page in pages}.values())
-    )
+    return Settled(len(links), _one_of_each(pages))
+
+
+def _one_of_each(pages: list[NewPage]) -> list[NewPage]:
+    """Return one page of each site and host; pages of a host are neighbours, mostly."""
+    return list({(page[1], page[3]): page for page in pages}.values())
 
 
 def settle_all(connection: apsw.Connection, caps: Caps) -> Settled:
@@ -132,7 +143,7 @@ def _accepted(connection: apsw.Connection, links: Links, at: Positions, caps: Ca
     room = _Room(connection, caps)
     refused = []
     hosts, sites = links.facts["host"][at[left]], links.facts["site"][at[left]]
-    for start, end in _bounds(hosts, sites):
+    for start, end in bounds_of(hosts, sites):
         taken, reason = room.take(int(hosts[start]), int(sites[start]), end - start)
         if reason is not None:
             beyond = left[start + taken : end]
@@ -188,12 +199,25 @@ def _enter_new(connection: apsw.Connection, links: Links, at: Positions) -> list
     """Add and count the entries of new pages; return one page of each queue."""
     facts = links.facts[at]
     found = _Entries(at, facts["site"].astype(np.int64), facts["depth"].astype(np.int64))
-    packed.count_new(connection, list(_by_host_and_site(facts["host"], found.sites)))
-    return _enter(connection, links, found)
+    packed.count_entries(connection, facts["host"], found.sites)
+    if len(set(facts["host"].tolist())) <= FEW_HOSTS:
+        return _enter(connection, links, found)
+    order, parts = by_repository(SeenFile.of(connection).keys(links.texts.select(at)))
+    pages = []
+    for repository, start, end in parts:
+        part = found.select(order[start:end])
+        pages += _enter(connection, links, part, repository)
+    return pages
 
 
-def _enter(connection: apsw.Connection, links: Links, entries: _Entries) -> list[NewPage]:
-    """Add entries to the blocks of their queues, in order of arrival; return one page of each."""
+def _enter(
+    connection: apsw.Connection, links: Links, entries: _Entries, repository: int | None = None
+) -> list[NewPage]:
+    """Add entries to their queues, in order of arrival; return one page of each.
+
+    Args:
+        repository: of all of them, which go to shared blocks; None: to blocks of their queues.
+    """
     if not len(entries.at):
         return []
     hosts = links.facts["host"][entries.at]
@@ -201,16 +225,17 @@ def _enter(connection: apsw.Connection, links: Links, entries: _Entries) -> list
     hosts, sites, depths = hosts[order], entries.sites[order], entries.depths[order]
     chosen = links.select(entries.at[order])
     columns = Columns(chosen.texts, chosen.facts["found_at"], chosen.facts["referrer"])
-    groups = [
-        (Queue(int(hosts[start]), int(sites[start]), int(depths[start])), start, end)
-        for start, end in _bounds(hosts, sites, depths)
-    ]
-    packed_block.append(connection, groups, columns)
-    firsts = chosen.texts.take(np.array([start for _, start, _ in groups], np.int64))
-    return [
-        NewPage(PACKED, queue.host_id, 0, queue.site_id, queue.depth, decoded(url))
-        for (queue, _, _), url in zip(groups, firsts, strict=True)
-    ]
+    found = SharedEntries(hosts, sites, depths, columns)
+    if repository is None:
+        packed_shared.append_own(connection, found)
+    else:
+        packed_shared.add(connection, repository, found)
+    begins = begins_of(hosts, sites, depths)
+    queues = hosts[begins].tolist(), sites[begins].tolist(), depths[begins].tolist()
+    urls = chosen.texts.select(begins).decoded()
+    packed_of, no_origin, no = repeat(PACKED), repeat(0), repeat(False)
+    rows = zip(packed_of, queues[0], no_origin, queues[1], queues[2], urls, no, no, strict=False)
+    return list(map(NewPage._make, rows))
 
 
 def _move(connection: apsw.Connection, turn: RepositoryTurn) -> list[NewPage]:
@@ -224,7 +249,7 @@ def _move(connection: apsw.Connection, turn: RepositoryTurn) -> list[NewPage]:
     # A place has no large depths; one that it has is that of the nearest link, or smaller.
     is_own = depths_of(after) == depths_of(links.places[at])
     depths = np.where(is_own, links.facts["depth"][at], depths_of(after)).astype(np.int64)
-    pages = _enter(connection, links, _Entries(at, sites_of(after), depths))
+    pages = _enter(connection, links, _Entries(at, sites_of(after), depths), turn.repository)
     hosts = links.facts["host"][at]
     for host_id, site_id, count in _by_host_and_site(hosts, sites_of(before)):
         packed.add_void(connection, host_id, site_id, count)
@@ -244,15 +269,5 @@ def _by_host_and_site(
     """Yield how many links there are of each host and site."""
     order = np.lexsort((sites, hosts))
     hosts, sites = hosts[order], sites[order]
-    for start, end in _bounds(hosts, sites):
+    for start, end in bounds_of(hosts, sites):
         yield int(hosts[start]), int(sites[start]), end - start
-
-
-def _bounds(*columns: npt.NDArray[np.integer]) -> Iterator[tuple[int, int]]:
-    """Yield start and end of each range of equal rows."""
-    count = len(columns[0])
-    begins = np.zeros(count, bool)
-    begins[:1] = True
-    for column in columns:
-        begins[1:] |= column[1:] != column[:-1]
-    yield from pairwise([*np.flatnonzero(begins).tolist(), count] if count else [])

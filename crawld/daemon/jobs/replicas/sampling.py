@@ -19,6 +19,7 @@ from crawld.daemon.crawl.replica_leases import ReplicaLeases
 from crawld.daemon.jobs.replicas.comparing import ReplicaComparing
 from crawld.daemon.jobs.replicas.resting import REST_FACTOR, Release, ReplicaResting
 from crawld.daemon.pacing import PacedReader
+from crawld.store.frontier import packed_shared
 from crawld.store.replica import due_pages, inputs, packed_twins, twin
 from crawld.store.replica import pair as replica_pair
 from crawld.store.replica.due_pages import HostPage
@@ -135,6 +136,7 @@ class ReplicaSampling(BackgroundWork):
         }
         for row in rows:
             last = 0
+            await self._database.write(packed_shared.draw, row.host_id)
             while block_id := await self._paced.read(packed_twins.next_block, row.host_id, last):
                 last = block_id
                 block = TwinBlock(block_id, row.canonical_id, importance)

@@ -16,6 +16,7 @@ from crawld.store.frontier import (
     packed,
     packed_block,
     packed_list,
+    packed_shared,
     packed_urls,
     page,
     page_list,
@@ -67,7 +68,7 @@ def unpack(connection, most=99, importance=None, in_force=None):
 
 
 def faults(connection):
-    return [check.kind for check in doctor.CHECKS if connection.execute(check.counting).get]
+    return [check.kind for check, _ in doctor.contradictions(connection)]
 
 
 def test_pages_of_a_large_file_are_packed_after_their_verdict(connection):
@@ -148,6 +149,7 @@ def test_small_blocks_are_joined_in_their_order(connection, monkeypatch):
     fill(connection)
     for number in range(pages):
         fill(connection, f"p{number}")
+        packed_shared.draw(connection, 1)
     blocks = connection.execute("SELECT pages FROM packed_block ORDER BY packed_block_id")
     sizes = [size for (size,) in blocks]
     assert sum(sizes) == pages
@@ -367,7 +369,9 @@ def test_caps_count_packed_pages(connection):
 def test_a_start_finds_hosts_whose_pages_are_all_packed(connection):
     other = site.upsert(connection, "other", "{}", source="config", at=NOW)
     fill(connection, "a")
-    connection.execute("UPDATE packed_block SET site_id = ?", (other,))
+    fill(connection, "b", site_id=other)
+    assert [tuple(each) for each in load.load_waiting(connection)] == [(0, 1, 1), (0, 1, other)]
+    packed_shared.draw(connection, 1)
     assert [tuple(each) for each in load.load_waiting(connection)] == [(0, 1, 1), (0, 1, other)]
 
 
@@ -419,6 +423,7 @@ def test_the_table_of_pages_has_packed_pages_last(connection):
 
 def test_a_damaged_block_is_an_error(connection):
     fill(connection, "a")
+    packed_shared.draw(connection, 1)
     connection.execute("UPDATE packed_block SET entries = x'00112233'")
     with pytest.raises(CorruptDatabaseError):
         unpack(connection)

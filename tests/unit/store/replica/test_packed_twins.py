@@ -4,7 +4,7 @@ import pytest
 
 from crawld.store import visit
 from crawld.store.engine.in_parts import finish
-from crawld.store.frontier import frontier, packed_list, verdicts
+from crawld.store.frontier import frontier, packed_list, packed_shared, verdicts
 from crawld.store.frontier.caps import NO_CAPS, Caps
 from crawld.store.frontier.packed import Packing
 from crawld.store.replica import packed_twins
@@ -32,6 +32,7 @@ def pages(connection):
 
 def unpack(connection, importance=None):
     """Walk the blocks of the copy; return how many pages became rows."""
+    packed_shared.draw(connection, COPY_ID)
     made, last = 0, 0
     while block_id := packed_twins.next_block(connection, COPY_ID, last):
         last = block_id

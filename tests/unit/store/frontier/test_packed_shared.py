@@ -1,0 +1,258 @@
+"""Packed pages of many hosts in shared blocks: runs, hosts that leave them, and damage."""
+
+import numpy as np
+import pytest
+
+from crawld.errors import CorruptDatabaseError
+from crawld.store import doctor
+from crawld.store.engine.in_parts import finish
+from crawld.store.frontier import (
+    frontier,
+    load,
+    packed,
+    packed_block,
+    packed_list,
+    packed_shared,
+    packed_urls,
+    page,
+    site,
+    unvisited,
+    verdicts,
+)
+from crawld.store.frontier.caps import Caps
+from crawld.store.frontier.frontier import Discovery
+from crawld.store.frontier.packed import Packing, Portion
+from crawld.store.seen.key_memory import KeyMemory
+from tests.unit.store.rows import NOW, found
+
+CAPS = Caps(packing=Packing(file_pages=0))
+HOSTS = [f"h{number}.example" for number in range(40)]
+
+
+def discover(connection, links, caps=CAPS):
+    """Discover pages of hosts, `(host, name)` or `(host, name, depth)`, and judge them."""
+    frontier.discover(
+        connection,
+        [found(name, host=host, depth=(*more, 1)[0]) for host, name, *more in links],
+        caps,
+    )
+    return verdicts.settle_all(connection, caps).new
+
+
+def host_id(connection, host):
+    return connection.execute("SELECT host_id FROM host WHERE host = ?", (host,)).get
+
+
+def listed(connection):
+    return sorted(each.url for each in packed_list.list_packed(connection, after=0, limit=9_999))
+
+
+def unpack(connection, host, most=999):
+    """Make pages of a host rows; return their names in this order."""
+    newest = connection.execute("SELECT ifnull(max(page_id), 0) FROM page").get
+    portion = Portion(host_id(connection, host), 1, most=most)
+    finish(packed.unpack_in_parts(connection, portion))
+    rows = connection.execute(
+        "SELECT url FROM page WHERE page_id > ? ORDER BY page_id", (newest,)
+    ).fetchall()
+    return [url.rsplit("/", 1)[1] for (url,) in rows]
+
+
+def count(connection, table):
+    return connection.execute(f"SELECT count(*) FROM {table}").get
+
+
+def check(connection):
+    assert doctor.contradictions(connection) == []
+    assert connection.execute("PRAGMA foreign_key_check").fetchall() == []
+
+
+def test_many_hosts_share_blocks(connection):
+    discover(connection, [(host, "a") for host in HOSTS])
+    assert count(connection, "packed_block") == 0
+    assert count(connection, "shared_block") <= 40
+    assert listed(connection) == sorted(f"https://{host}/a" for host in HOSTS)
+    assert {each.host_id for each in load.load_waiting(connection)} == {
+        host_id(connection, host) for host in HOSTS
+    }
+    check(connection)
+
+
+def test_runs_of_similar_sizes_become_one(connection):
+    for number in range(packed_shared.FAN_IN**2 - 1):
+        discover(connection, [("one.example", f"p{number}")])
+    assert count(connection, "shared_run") == 2 * (packed_shared.FAN_IN - 1)
+    discover(connection, [("one.example", "last")])
+    assert count(connection, "shared_run") == 1
+    names = [f"p{number}" for number in range(packed_shared.FAN_IN**2 - 1)]
+    assert unpack(connection, "one.example") == [*names, "last"]
+    assert count(connection, "shared_run") == count(connection, "shared_drawn") == 0
+    check(connection)
+
+
+def test_large_runs_stay_as_they_are(connection, monkeypatch):
+    monkeypatch.setattr(packed_shared, "MAX_RUN", packed_shared.FAN_IN)
+    for number in range(packed_shared.FAN_IN**2):
+        discover(connection, [("one.example", f"p{number}")])
+    assert count(connection, "shared_run") == packed_shared.FAN_IN
+
+
+def test_blocks_end_between_hosts(connection, monkeypatch):
+    monkeypatch.setattr(packed_shared, "SHARED_PAGES", 3)
+    names = [(host, f"{host[1]}{n}") for host in HOSTS for n in range(2 + len(host) % 3)]
+    discover(connection, names)
+    firsts = connection.execute("SELECT run, first_host FROM shared_block").fetchall()
+    assert len(firsts) == len(set(firsts)) > 20
+    for host in HOSTS:
+        of_host = host_id(connection, host)
+        assert (
+            len({each.block_id for each in packed_shared.queues_of_host(connection, of_host)}) == 1
+        )
+    for host in HOSTS:
+        assert unpack(connection, host) == [name for each, name in names if each == host]
+    assert count(connection, "shared_block") == 0
+
+
+def test_a_host_with_many_pages_gets_blocks_of_its_own_in_order(connection, monkeypatch):
+    monkeypatch.setattr(packed_shared, "OWN_PAGES", 10)
+    discover(connection, [("one.example", f"p{n}") for n in range(6)] + [("two.example", "x")])
+    discover(connection, [("one.example", f"p{n}") for n in range(6, 20)])
+    assert count(connection, "packed_block") > 0
+    assert packed_shared.queues_of_host(connection, host_id(connection, "one.example")) == []
+    assert unpack(connection, "one.example") == [f"p{n}" for n in range(20)]
+    assert listed(connection) == ["https://two.example/x"]
+    check(connection)
+
+
+def test_a_merged_run_gives_large_hosts_blocks_of_their_own(connection, monkeypatch):
+    monkeypatch.setattr(packed_shared, "OWN_PAGES", 10)
+    for start in range(0, 12, 3):
+        discover(connection, [("one.example", f"p{n}") for n in range(start, start + 3)])
+    assert count(connection, "shared_run") == 0
+    assert unpack(connection, "one.example") == [f"p{n}" for n in range(12)]
+
+
+def test_pages_of_all_runs_come_by_depth_then_discovery(connection):
+    discover(connection, [("one.example", "deep", 5), ("one.example", "b", 2)])
+    discover(connection, [("one.example", "near", 1), ("one.example", "c", 2)])
+    one = host_id(connection, "one.example")
+    assert packed.first_depth(connection, one, 1) == 1
+    assert packed.first_depth(connection, one, 2) is None
+    assert packed.count_before(connection, one, 1, 5) == 3
+    deep = packed_list.find(connection, "https://one.example/deep")
+    assert packed_list.queue_of(connection, deep.number) == (one, 1, 5)
+    assert unvisited.count_before(connection, deep.number, 99) == 3
+    assert unpack(connection, "one.example", most=2) == ["near", "b"]
+    assert packed_list.find(connection, "https://one.example/deep").number < deep.number
+    assert unpack(connection, "one.example") == ["c", "deep"]
+
+
+def test_drawn_hosts_are_in_blocks_of_their_own_alone(connection):
+    discover(connection, [("one.example", "a"), ("one.example", "b"), ("two.example", "c")])
+    before = listed(connection)
+    one, two = (host_id(connection, host) for host in ("one.example", "two.example"))
+    packed_shared.draw(connection, one)
+    packed_shared.draw(connection, one)
+    assert listed(connection) == before
+    assert [
+        len(packed_list.list_packed(connection, after=0, limit=9, host_id=each))
+        for each in (one, two)
+    ] == [2, 1]
+    check(connection)
+    for number in range(packed_shared.FAN_IN):  # a merge leaves them out
+        discover(connection, [("one.example", f"m{number}"), ("two.example", f"m{number}")])
+    assert len(listed(connection)) == 3 + 2 * packed_shared.FAN_IN
+    assert count(connection, "shared_drawn") == 0
+    check(connection)
+
+
+def test_pages_are_listed_in_the_order_of_their_numbers(connection):
+    site.upsert(connection, "other", "{}", source="config", at=NOW)
+    discover(connection, [(host, name) for host in HOSTS[:5] for name in "ab"])
+    discover(connection, [(host, name) for host in HOSTS[3:8] for name in "cd"])
+    packed_shared.draw(connection, host_id(connection, HOSTS[4]))
+    pages, after = [], 0
+    while part := packed_list.list_packed(connection, after=after, limit=3):
+        pages += part
+        after = part[-1].number
+    assert [each.number for each in pages] == sorted({each.number for each in pages})
+    assert len(pages) == 20
+    assert packed_list.list_packed(connection, after=0, limit=99, site_id=2) == []
+    for each in pages:
+        assert page.by_url(connection, each.url).page_id == each.number
+        assert packed_list.queue_of(connection, each.number)[0] == each.host_id
+    of_host = packed_list.list_packed(
+        connection, after=0, limit=99, host_id=host_id(connection, HOSTS[3])
+    )
+    assert [each.url[-1] for each in of_host] == ["a", "b", "c", "d"]
+
+
+def test_pages_on_other_ports_are_in_blocks_of_their_host(connection):
+    urls = ("https://one.example/a", "https://one.example:8080/b", "http://[::1]/c")
+    links = [Discovery.of(url, site_id=1, at=NOW, depth=1) for url in urls]
+    frontier.discover(connection, links, CAPS)
+    verdicts.settle_all(connection, CAPS)
+    assert count(connection, "packed_block") == 2
+    assert len(listed(connection)) == 3
+    assert sorted(unpack(connection, "one.example")) == ["a", "b"]
+    check(connection)
+
+
+def test_pages_told_at_once_share_blocks_if_they_are_on_many_hosts(connection, monkeypatch):
+    monkeypatch.setattr(verdicts, "FEW_HOSTS", 20)
+    memory = KeyMemory(1 << 20)
+    memory.load(connection)
+    caps = Caps(packing=Packing(file_pages=0, keys=memory))
+    discover(connection, [(host, "a") for host in HOSTS[:20]], caps)
+    assert (count(connection, "packed_block"), count(connection, "shared_block")) == (20, 0)
+    discover(connection, [(host, "b") for host in HOSTS], caps)
+    assert count(connection, "packed_block") == 20
+    assert listed(connection) == sorted(
+        [f"https://{host}/a" for host in HOSTS[:20]] + [f"https://{host}/b" for host in HOSTS]
+    )
+    assert unpack(connection, HOSTS[0]) == ["a", "b"]
+    check(connection)
+
+
+def test_pages_of_shared_blocks_are_renamed(connection):
+    discover(connection, [("one.example", "A"), ("one.example", "a"), ("two.example", "B")])
+
+    def new_url(_, url):
+        return url.lower()
+
+    after, renamed = 0, 0
+    while (block := packed_urls.next_block(connection, after, new_url)) is not None:
+        after, is_changed = block
+        if is_changed:
+            renamed += packed_urls.rename_in(connection, after, new_url).renamed
+    assert renamed == 2
+    assert packed_urls.rename_in(connection, after + 1, new_url) == (0, 0)
+    verdicts.settle_all(connection, CAPS)
+    assert listed(connection) == ["https://one.example/a", "https://two.example/b"]
+    assert discover(connection, [("one.example", "a"), ("two.example", "b")]) == []
+    check(connection)
+
+
+@pytest.mark.parametrize("column", ["queues", "entries"])
+def test_a_damaged_block_is_an_error(connection, column):
+    discover(connection, [("one.example", "a")])
+    connection.execute(f"UPDATE shared_block SET {column} = x'00112233'")
+    with pytest.raises(CorruptDatabaseError):
+        unpack(connection, "one.example")
+
+
+def test_a_block_with_another_number_of_entries_is_an_error(connection):
+    discover(connection, [("one.example", "a"), ("one.example", "b")])
+    entries = packed_block.Columns.of([packed_block.PackedPage("https://one.example/a", 0.0, 0)])
+    frame = entries.frame(packed_block.compressor(1))
+    connection.execute("UPDATE shared_block SET entries = ?", (frame,))
+    with pytest.raises(CorruptDatabaseError):
+        listed(connection)
+
+
+def test_the_numbers_of_queues_survive_packing():
+    hosts = np.array([3, 3, 9, 2**40], np.int64)
+    queues = packed_shared.SharedQueues(hosts, hosts % 5, hosts % 7, hosts % 11 + 1)
+    found = packed_shared.SharedQueues.unpack(queues.pack())
+    for name in ("hosts", "sites", "depths", "counts"):
+        assert getattr(found, name).tolist() == getattr(queues, name).tolist()
