@@ -110,13 +110,14 @@ class SeenContender:
         memory.keys = self.keys
         caps = Caps(packing=Packing(0, memory))
         with self.connection:
-            new = verdicts.offer(self.connection, links, caps)
+            queues = len(verdicts.offer(self.connection, links, caps))
             while seen.divide_some(self.connection):
                 pass
             for repository in seen.due(self.connection):
-                new += verdicts.settle(self.connection, repository, caps).new
+                settled = verdicts.settle(self.connection, repository, caps)
+                queues += sum(len(each.hosts) for each in settled.queues)
         self._checkpoint()
-        return len(new)
+        return queues
 
     def drop_waiting_texts(self) -> None:
         """Let only the keys of URLs wait."""

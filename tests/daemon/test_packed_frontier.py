@@ -13,7 +13,7 @@ from crawld.daemon import start
 from crawld.daemon.jobs.canonical_urls import CanonicalUrlsJob
 from crawld.store import doctor
 from crawld.store.engine.connection import open_connection
-from crawld.store.frontier import frontier, packed, packed_block, verdicts
+from crawld.store.frontier import frontier, packed, packed_list, verdicts
 from crawld.store.frontier.caps import Caps
 from crawld.store.frontier.frontier import Discovery
 from crawld.store.frontier.packed import Packing
@@ -43,8 +43,7 @@ def made(monkeypatch):
 
 def packed_urls(mirror):
     with closing(open_connection(mirror.db, read_only=True)) as connection:
-        rows = connection.execute("SELECT entries, pages FROM packed_block").fetchall()
-    return [page.url for row in rows for page in packed_block.unpack(*row)]
+        return [page.url for page in packed_list.list_packed(connection, after=0, limit=9_999)]
 
 
 async def test_a_packed_site_is_visited_whole_and_each_page_once(serve, mirror, made):

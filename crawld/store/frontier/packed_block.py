@@ -67,6 +67,15 @@ class Columns:
             np.fromiter((page.referrer_id for page in pages), _REFERRER, len(pages)),
         )
 
+    @classmethod
+    def join(cls, some: Sequence[Columns]) -> Columns:
+        """Return all entries, in order."""
+        return cls(
+            TextBlock.join([each.texts for each in some]),
+            np.concatenate([each.found_at for each in some]),
+            np.concatenate([each.referrers for each in some]),
+        )
+
     def part(self, start: int, end: int) -> Columns:
         """Return the entries from position `start` to before `end`."""
         texts = self.texts.part(start, end)
@@ -133,10 +142,11 @@ def _join(connection: apsw.Connection, queue: Queue, entries: Columns) -> None:
         if size >= BLOCK_PAGES:
             break
         tails.append(block_id)
-    before: list[PackedPage] = []
+    before = []
     for block_id in reversed(tails):
-        before += take(connection, block_id)
-    append_full(connection, queue, Columns.of([*before, *entries.pages()]))
+        before.append(_columns(connection, block_id))
+        delete(connection, block_id)
+    append_full(connection, queue, Columns.join([*before, entries]))
 
 
 def append_full(
@@ -178,6 +188,10 @@ def read(connection: apsw.Connection, block_id: int) -> list[PackedPage]:
     Raises:
         CorruptDatabaseError: the block is damaged.
     """
+    return _columns(connection, block_id).pages()
+
+
+def _columns(connection: apsw.Connection, block_id: int) -> Columns:
     row: tuple[Any, ...] = connection.execute(
         "SELECT entries, pages FROM packed_block WHERE packed_block_id = ?", (block_id,)
     ).get
@@ -208,12 +222,7 @@ def pack(pages: Sequence[PackedPage], level: int) -> bytes:
     return Columns.of(pages).frame(compressor(level))
 
 
-def unpack(frame: bytes, count: int) -> list[PackedPage]:
-    """Return the pages of a frame; see `unpack_columns`."""
-    return unpack_columns(frame, count).pages()
-
-
-def unpack_columns(frame: bytes, count: int) -> Columns:
+def unpack(frame: bytes, count: int) -> Columns:
     """Return the entries of a frame.
 
     Raises:

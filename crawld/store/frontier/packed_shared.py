@@ -60,19 +60,19 @@ class _Run(NamedTuple):
 
 def add(connection: apsw.Connection, repository: int, entries: SharedEntries) -> None:
     """Add ordered entries of hosts of a repository, each after all others of its queue."""
+    if not len(entries):
+        return
     ported = names_port(entries.columns.texts)
     if ported.any():
         # The host alone does not tell the repository of these.
         append_own(connection, entries.select(np.flatnonzero(ported)))
         entries = entries.select(np.flatnonzero(~ported))
-    if not len(entries):
-        return
     runs = _runs(connection, repository)
     merged = _similar(len(entries), runs)
     if merged:
         older = [_take_run(connection, each.run) for each in reversed(merged)]
         entries = SharedEntries.join([*older, entries]).ordered()
-    small = _move_large(connection, entries) if len(entries) >= OWN_PAGES else entries
+    small = _move_large(connection, entries)
     if len(small):
         _put_run(connection, repository, small)
 
@@ -155,6 +155,8 @@ def any_exists(connection: apsw.Connection) -> bool:
 
 def _move_large(connection: apsw.Connection, entries: SharedEntries) -> SharedEntries:
     """Give hosts with many entries blocks of their own; return the entries of the others."""
+    if len(entries) < OWN_PAGES:
+        return entries
     begins = begins_of(entries.hosts)
     counts = np.diff(begins, append=len(entries))
     large = counts >= OWN_PAGES

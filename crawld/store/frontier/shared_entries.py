@@ -16,9 +16,8 @@ import numpy.typing as npt
 import zstandard
 
 from crawld.core.seen.run import Positions
-from crawld.core.seen.texts import TextBlock
 from crawld.errors import CorruptDatabaseError
-from crawld.store.frontier.packed_block import Columns, Queue, compressor, unpack_columns
+from crawld.store.frontier.packed_block import Columns, Queue, compressor, unpack
 
 LEVEL: Final = 3
 
@@ -46,11 +45,7 @@ class SharedEntries:
             np.concatenate([each.hosts for each in some]),
             np.concatenate([each.sites for each in some]),
             np.concatenate([each.depths for each in some]),
-            Columns(
-                TextBlock.join([each.columns.texts for each in some]),
-                np.concatenate([each.columns.found_at for each in some]),
-                np.concatenate([each.columns.referrers for each in some]),
-            ),
+            Columns.join([each.columns for each in some]),
         )
 
     @classmethod
@@ -61,7 +56,7 @@ class SharedEntries:
             CorruptDatabaseError: the frame does not hold as many as the queues have.
         """
         counts = queues.counts
-        columns = unpack_columns(frame, int(counts.sum()))
+        columns = unpack(frame, int(counts.sum()))
         hosts, sites, depths = (
             np.repeat(each, counts) for each in (queues.hosts, queues.sites, queues.depths)
         )

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator
-from itertools import repeat
 from typing import Final, NamedTuple
 
 import apsw
@@ -20,7 +19,7 @@ from crawld.core.seen.judge import Flags
 from crawld.core.seen.keys import by_repository
 from crawld.core.seen.place import MAX_SITE, NOWHERE, depths_of, sites_of
 from crawld.core.seen.run import Positions
-from crawld.core.seen.texts import decoded
+from crawld.core.seen.texts import TextBlock, decoded
 from crawld.core.url import split_url
 from crawld.store.frontier import packed, packed_shared, page_counts, refusal, tombstone
 from crawld.store.frontier.caps import HOST_CAP, PACKED, SITE_CAP, Caps, NewPage
@@ -36,16 +35,43 @@ FEW_HOSTS: Final = 64
 are on few hosts, mostly its own."""
 
 
+class NewQueues(NamedTuple):
+    """Queues that have new packed pages, as columns: a turn has thousands.
+
+    Attributes:
+        urls: one of each.
+    """
+
+    hosts: npt.NDArray[np.int64]
+    sites: npt.NDArray[np.int64]
+    depths: npt.NDArray[np.int64]
+    urls: TextBlock
+
+    def pages(self) -> list[NewPage]:
+        """Return one page of each."""
+        columns = self.hosts.tolist(), self.sites.tolist(), self.depths.tolist()
+        return [
+            NewPage(PACKED, host_id, 0, site_id, depth, url)
+            for host_id, site_id, depth, url in zip(*columns, self.urls.decoded(), strict=True)
+        ]
+
+
 class Settled(NamedTuple):
     """What a turn concluded.
 
     Attributes:
         judged: how many links had their verdict.
-        new: one page of each site and host that has new packed pages.
+        queues: where new packed pages are.
     """
 
     judged: int
-    new: list[NewPage]
+    queues: tuple[NewQueues, ...]
+
+    @property
+    def new(self) -> list[NewPage]:
+        """Return one page of each site and host that has new packed pages."""
+        pages = (page for queues in self.queues for page in queues.pages())
+        return list({(page.host_id, page.site_id): page for page in pages}.values())
 
 
 class _Entries(NamedTuple):
@@ -67,16 +93,16 @@ def offer(connection: apsw.Connection, links: Links, caps: Caps) -> list[NewPage
     memory = None if caps.packing is None else caps.packing.keys
     new = np.zeros(0, np.int64) if memory is None else memory.take_new(connection, links.texts)
     if not len(new):
-        pending.put_found(connection, links)
+        seen.put(connection, SeenFile.of(connection), links)
         return []
     accepted = _accepted(connection, links, new, caps)
     links.facts["told"][new[accepted]] = True
     waiting = np.ones(len(links), bool)
     waiting[new[~accepted]] = False
-    pages = _enter_new(connection, links, new[accepted])
+    added = _enter_new(connection, links, new[accepted])
     if waiting.any():
-        pending.put_found(connection, links.select(np.flatnonzero(waiting)))
-    return pages
+        seen.put(connection, SeenFile.of(connection), links.select(np.flatnonzero(waiting)))
+    return [page for queues in added for page in queues.pages()]
 
 
 def settle(connection: apsw.Connection, repository: int, caps: Caps) -> Settled:
@@ -95,15 +121,10 @@ def settle(connection: apsw.Connection, repository: int, caps: Caps) -> Settled:
     found = _Entries(
         at, links.facts["site"][at].astype(np.int64), links.facts["depth"][at].astype(np.int64)
     )
-    pages = _enter(connection, links, found, repository)
+    added = _enter(connection, links, found, repository)
     packed.count_entries(connection, links.facts["host"][at], found.sites)
-    pages += _move(connection, turn)
-    return Settled(len(links), _one_of_each(pages))
-
-
-def _one_of_each(pages: list[NewPage]) -> list[NewPage]:
-    """Return one page of each site and host; pages of a host are neighbours, mostly."""
-    return list({(page[1], page[3]): page for page in pages}.values())
+    moved = _move(connection, turn)
+    return Settled(len(links), (added, moved))
 
 
 def settle_all(connection: apsw.Connection, caps: Caps) -> Settled:
@@ -112,7 +133,7 @@ def settle_all(connection: apsw.Connection, caps: Caps) -> Settled:
         pass
     turns = [settle(connection, each.repository, caps) for each in pending.backlogs(connection)]
     return Settled(
-        sum(turn.judged for turn in turns), [page for turn in turns for page in turn.new]
+        sum(turn.judged for turn in turns), tuple(each for turn in turns for each in turn.queues)
     )
 
 
@@ -195,31 +216,28 @@ class _Room:
 # --- entries of blocks ---------------------------------------------------------------------------
 
 
-def _enter_new(connection: apsw.Connection, links: Links, at: Positions) -> list[NewPage]:
-    """Add and count the entries of new pages; return one page of each queue."""
+def _enter_new(connection: apsw.Connection, links: Links, at: Positions) -> list[NewQueues]:
+    """Add and count the entries of new pages."""
     facts = links.facts[at]
     found = _Entries(at, facts["site"].astype(np.int64), facts["depth"].astype(np.int64))
     packed.count_entries(connection, facts["host"], found.sites)
     if len(set(facts["host"].tolist())) <= FEW_HOSTS:
-        return _enter(connection, links, found)
+        return [_enter(connection, links, found)]
     order, parts = by_repository(SeenFile.of(connection).keys(links.texts.select(at)))
-    pages = []
-    for repository, start, end in parts:
-        part = found.select(order[start:end])
-        pages += _enter(connection, links, part, repository)
-    return pages
+    return [
+        _enter(connection, links, found.select(order[start:end]), repository)
+        for repository, start, end in parts
+    ]
 
 
 def _enter(
     connection: apsw.Connection, links: Links, entries: _Entries, repository: int | None = None
-) -> list[NewPage]:
-    """Add entries to their queues, in order of arrival; return one page of each.
+) -> NewQueues:
+    """Add entries to their queues, in order of arrival.
 
     Args:
         repository: of all of them, which go to shared blocks; None: to blocks of their queues.
     """
-    if not len(entries.at):
-        return []
     hosts = links.facts["host"][entries.at]
     order = np.lexsort((entries.at, entries.depths, entries.sites, hosts))
     hosts, sites, depths = hosts[order], entries.sites[order], entries.depths[order]
@@ -230,16 +248,12 @@ def _enter(
         packed_shared.append_own(connection, found)
     else:
         packed_shared.add(connection, repository, found)
-    begins = begins_of(hosts, sites, depths)
-    queues = hosts[begins].tolist(), sites[begins].tolist(), depths[begins].tolist()
-    urls = chosen.texts.select(begins).decoded()
-    packed_of, no_origin, no = repeat(PACKED), repeat(0), repeat(False)
-    rows = zip(packed_of, queues[0], no_origin, queues[1], queues[2], urls, no, no, strict=False)
-    return list(map(NewPage._make, rows))
+    begins = begins_of(hosts, sites)
+    return NewQueues(hosts[begins], sites[begins], depths[begins], chosen.texts.select(begins))
 
 
-def _move(connection: apsw.Connection, turn: RepositoryTurn) -> list[NewPage]:
-    """Enter known pages again that were found nearer, or by another site; return one of each."""
+def _move(connection: apsw.Connection, turn: RepositoryTurn) -> NewQueues:
+    """Enter known pages again that were found nearer, or by another site."""
     verdicts, links = turn.verdicts, turn.waiting.links
     told = (verdicts.new_told >= 0) & (verdicts.new_told != verdicts.new)
     known = verdicts.before != NOWHERE
@@ -249,7 +263,7 @@ def _move(connection: apsw.Connection, turn: RepositoryTurn) -> list[NewPage]:
     # A place has no large depths; one that it has is that of the nearest link, or smaller.
     is_own = depths_of(after) == depths_of(links.places[at])
     depths = np.where(is_own, links.facts["depth"][at], depths_of(after)).astype(np.int64)
-    pages = _enter(connection, links, _Entries(at, sites_of(after), depths), turn.repository)
+    entered = _enter(connection, links, _Entries(at, sites_of(after), depths), turn.repository)
     hosts = links.facts["host"][at]
     for host_id, site_id, count in _by_host_and_site(hosts, sites_of(before)):
         packed.add_void(connection, host_id, site_id, count)
@@ -260,7 +274,7 @@ def _move(connection: apsw.Connection, turn: RepositoryTurn) -> list[NewPage]:
     moves = [(old, host_id, discovered, None) for host_id, old, _ in moved]
     moves += [(new, host_id, None, discovered) for host_id, _, new in moved]
     page_counts.count_moves(connection, moves)
-    return pages
+    return entered
 
 
 def _by_host_and_site(

@@ -32,6 +32,8 @@ FACTS: Final = np.dtype(
 and is packed already, host_id, Unix seconds, and the page_id of the page that linked, 0 for none.
 """
 
+_OCTETS: Final = f"V{FACTS.itemsize}"
+
 MAX_DEPTH: Final = (1 << 16) - 1
 
 
@@ -51,8 +53,10 @@ class Links:
     @classmethod
     def join(cls, some: Sequence[Self]) -> Self:
         """Return all links, in order."""
-        facts = np.concatenate([np.zeros(0, FACTS), *(each.facts for each in some)])
-        return cls(facts, TextBlock.join([each.texts for each in some]))
+        octets = [np.zeros(0, _OCTETS), *(each.facts.view(_OCTETS) for each in some)]
+        return cls(
+            np.concatenate(octets).view(FACTS), TextBlock.join([each.texts for each in some])
+        )
 
     @classmethod
     def unpack(cls, frame: bytes, count: int) -> Self:
@@ -90,7 +94,9 @@ class Links:
 
     def select(self, positions: Positions) -> Self:
         """Return the links at some positions, in their order."""
-        return type(self)(self.facts[positions], self.texts.select(positions))
+        # As mere bytes: numpy copies the fields of a record one by one.
+        facts = self.facts.view(_OCTETS)[positions].view(FACTS)
+        return type(self)(facts, self.texts.select(positions))
 
     def part(self, start: int, end: int) -> Self:
         """Return the links from position `start` to before `end`."""

@@ -451,6 +451,7 @@ def test_who_finds_more_links_than_may_wait_divides_them(connection, monkeypatch
 def test_a_turn_of_a_repository_where_nothing_waits_changes_nothing(connection):
     for _ in range(2):
         for repository in range(64):
-            assert verdicts.settle(connection, repository, CAPS) == (0, [])
+            settled = verdicts.settle(connection, repository, CAPS)
+            assert (settled.judged, settled.new) == (0, [])
         fill(connection, "a")
     assert waiting(connection) == ["a"]
