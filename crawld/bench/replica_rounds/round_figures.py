@@ -12,6 +12,7 @@ import numpy as np
 from crawld.bench.replica_rounds.page_truth import PageTruth
 from crawld.bench.replica_rounds.rounds_web import decidable_groups
 from crawld.bench.replica_rounds.simulated_crawl import NEVER_DAY, REVISIT_DAYS, SimulatedCrawl
+from crawld.bench.replica_rounds.unsaved_requests import Cause, UnsavedRequests
 from crawld.core.replica.hosts import Ids
 from crawld.simweb.lookalike.web import LookalikeWeb
 
@@ -33,6 +34,11 @@ _NOT_YET: Final = 99.0
 
 Verdict = tuple[int, int]
 """A host that is declared a replica, and its canonical host, by their numbers in the web."""
+
+
+def unsaved_name(cause: Cause) -> str:
+    """Return the name of the metric that counts the requests of a cause."""
+    return f"unsaved_{cause}_requests"
 
 
 @dataclass(slots=True)
@@ -64,6 +70,7 @@ class RoundFigures:
         section_returned: days after which no page of its section rested.
         reversals: how often a verdict on two hosts ended.
         saved: requests by group of copies.
+        unsaved: requests for pages of copies that an oracle would not have made, by cause.
     """
 
     web: LookalikeWeb
@@ -80,6 +87,7 @@ class RoundFigures:
     rested_before: set[int] = field(default_factory=set)
     reversals: Counter[frozenset[int]] = field(default_factory=Counter)
     saved: dict[tuple[int, ...], SavedVisits] = field(default_factory=dict)
+    unsaved: UnsavedRequests = field(default_factory=UnsavedRequests)
     _active: set[Verdict] = field(default_factory=set)
     _known: dict[tuple[int, int, float], bool] = field(default_factory=dict)
     _last_day: float = 0.0
@@ -220,6 +228,8 @@ class RoundFigures:
                     saved.slots += len(indexes) * slots
                     saved.savable += (len(indexes) - 1) * slots
                     saved.made += float(made[indexes].sum())
+                    hosts = self.crawl.host_of[indexes].tolist()
+                    self.unsaved.add(indexes, hosts, made[indexes].tolist(), slots)
 
     def metrics(self, pairs: Sequence[tuple[int, int, float | None]]) -> dict[str, float]:
         """Return the figures; `pairs` are two numbers of hosts and their probability."""
@@ -253,6 +263,8 @@ class RoundFigures:
             "page_back_days_max": max(waited, default=0.0),
             "section_back_days_median": float(np.median(asked)) if asked else 0.0,
             "section_back_days_max": max(asked, default=0.0),
+            "savable_requests": sum(one.savable for one in self.saved.values()),
+            **{unsaved_name(cause): self.unsaved.counts[cause] for cause in Cause},
         }
 
     def _saved_share(self) -> float:

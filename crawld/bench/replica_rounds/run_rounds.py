@@ -101,6 +101,7 @@ async def _run(
             resting, twins, declared = await _state(database, names)
             indexes = {crawl.index_of[page_id] for page_id in resting}
             figures.note(crawl.day, declared, twins, indexes)
+            await _note_standings(database, names, crawl, figures, twins)
             progress(f"day {crawl.day:.1f}: {told}; {len(resting)} pages rest")
             await crawl.step(resting, requested.take(), {*twins, *twins.values()})
         stored = await database.read(replica_pair.list_pairs)
@@ -111,6 +112,23 @@ async def _run(
             if one is not None and other is not None:
                 pairs.append((one, other, pair.evidence.probability))
         return RoundsResult(figures, figures.metrics(pairs), job_cpu_s)
+
+
+async def _note_standings(
+    database: Database,
+    names: Mapping[str, int],
+    crawl: SimulatedCrawl,
+    figures: RoundFigures,
+    twins: Mapping[int, int],
+) -> None:
+    """Tell the figures what is stored, under which the next visits are counted."""
+    found = await database.read(survey.twin_standings)
+    rows = await database.read(replica.list_replicas)
+    figures.unsaved.note(
+        {crawl.index_of[page_id]: one for page_id, one in found.items()},
+        {names[row.host]: row.status for row in rows},
+        twins,
+    )
 
 
 async def _state(

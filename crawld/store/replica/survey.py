@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import apsw
+
+from crawld.core.replica.agreement import PageVerdict
 
 
 def resting_pages(connection: apsw.Connection) -> list[int]:
@@ -16,3 +20,30 @@ def resting_pages(connection: apsw.Connection) -> list[int]:
 def spare_disk(connection: apsw.Connection) -> None:
     """Let the transactions of a file that is deleted soon wait for no disk."""
     connection.execute("PRAGMA synchronous = OFF")
+
+
+class TwinStanding(NamedTuple):
+    """What is stored of a page of a replica.
+
+    Attributes:
+        rests: whether it rests.
+        is_released: whether it was resumed to be compared.
+        turns: how often it began to differ.
+    """
+
+    verdict: PageVerdict
+    rests: bool
+    is_released: bool
+    turns: int
+
+
+def twin_standings(connection: apsw.Connection) -> dict[int, TwinStanding]:
+    """Return what is stored of every compared page, by page_id."""
+    rows = connection.execute(
+        "SELECT page_id, verdict, state = 'suspended', released_at IS NOT NULL, turns"
+        " FROM page_twin JOIN page USING (page_id)"
+    )
+    return {
+        page_id: TwinStanding(PageVerdict(verdict), bool(rests), bool(released), turns)
+        for page_id, verdict, rests, released, turns in rows
+    }
