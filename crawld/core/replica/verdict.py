@@ -24,13 +24,20 @@ from typing import Final, NamedTuple
 
 from crawld.core.replica.bound import agreeing_share_bound, lower_bound
 from crawld.core.replica.names import difference_in_words
-from crawld.core.replica.owners import are_editions, differ_by_www, site_name
+from crawld.core.replica.owners import are_editions, differ_by_www, site_name, without_port
+from crawld.core.url import registrable_domain
 
 SHARED_WEIGHT: Final = 3.0
 """Least weight of the equal texts under equal paths of two hosts that share pages."""
 
+SHARED_TEXTS: Final = 2
+"""The same for hosts of one registrable domain, whatever the weight: many may show its texts."""
+
 SHARED_SHARE: Final = 0.15
-"""Share of the compared paths that must be equal then, at the lower 95 % bound."""
+"""Share of the compared paths that must be equal then, at the lower 95 % bound ..."""
+
+SHARED_SHARE_OF_DOMAIN: Final = 0.1
+"""... and for hosts of one registrable domain."""
 
 SHARED_COVERAGE: Final = 0.2
 """Share of the smaller host's pages whose paths both hosts must have then."""
@@ -239,6 +246,17 @@ class PairEvidence:
         return site_name(one) == site_name(other)
 
     @property
+    def is_of_one_domain(self) -> bool:
+        """Whether both names are under one registrable domain."""
+        one, other = (registrable_domain(without_port(name)) for name in self.names)
+        return one == other
+
+    @property
+    def redirects_pages(self) -> bool:
+        """Whether several pages of one of the hosts redirect to the same path of the other."""
+        return max(self.redirects) >= LEAST_DECLARED
+
+    @property
     def is_declared(self) -> bool:
         """Whether most pages of one of the hosts redirect or point to the other."""
         return self.declares(0) or self.declares(1)
@@ -247,14 +265,19 @@ class PairEvidence:
 def shares_pages(evidence: PairEvidence) -> bool:
     """Whether the pages of two hosts are to be compared one by one.
 
-    Two names of one site are, however little of it is equal: the rest may be new at each fetch.
+    Each page rests by its own comparison, so this saves only work: two names of one site are
+    compared from one equal text on, and hosts of which pages redirect to the other.
     """
-    return evidence.shown >= SHARED_WEIGHT and (
-        evidence.is_of_one_site
-        or (
-            lower_bound(evidence.alike, evidence.compared) >= SHARED_SHARE
-            and _covers(evidence, SHARED_COVERAGE)
-        )
+    if evidence.redirects_pages or (evidence.is_of_one_site and evidence.alike >= 1.0):
+        return True
+    if evidence.is_of_one_domain:
+        is_enough, least = evidence.alike >= SHARED_TEXTS, SHARED_SHARE_OF_DOMAIN
+    else:
+        is_enough, least = evidence.shown >= SHARED_WEIGHT, SHARED_SHARE
+    return (
+        is_enough
+        and lower_bound(evidence.alike, evidence.compared) >= least
+        and _covers(evidence, SHARED_COVERAGE)
     )
 
 

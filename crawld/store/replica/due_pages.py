@@ -7,8 +7,8 @@ from typing import Any, Final, NamedTuple
 
 import apsw
 
-from crawld.core.url import target_of
-from crawld.store.replica.pages import counterpart
+from crawld.core.url import target_of, url_hash
+from crawld.store.replica.pages import counterpart, origins_of, urls_at
 from crawld.store.replica.replica import RESTING_LIST
 
 FindPages = Callable[[apsw.Connection, int, int, int, int], list[int]]
@@ -33,6 +33,30 @@ WHERE visit_id > ? AND visit_id <= ? AND replica.status IN {RESTING_LIST}
 def visited_between(connection: apsw.Connection, after: int, up_to: int) -> list[HostPage]:
     """Return the pages of replicas that were visited between two visit_ids."""
     return [HostPage(*row) for row in connection.execute(_VISITED, (after, up_to))]
+
+
+_CANONICALS_CHANGED: Final = f"""
+SELECT DISTINCT page.url, replica.host_id FROM visit JOIN page USING (page_id)
+JOIN replica ON replica.canonical_id = page.host_id
+WHERE visit_id > ? AND visit_id <= ? AND outcome = 'changed' AND replica.status IN {RESTING_LIST}
+"""
+
+_WITHOUT_TWIN: Final = """
+SELECT page_id FROM page WHERE host_id = ?1 AND url_hash = ?2 AND url = ?3 AND state = 'visited'
+AND NOT EXISTS (SELECT 1 FROM page_twin WHERE page_twin.page_id = page.page_id)
+"""
+
+
+def first_twins_between(connection: apsw.Connection, after: int, up_to: int) -> list[HostPage]:
+    """Return visited pages of replicas that had no twin until visits between two visit_ids."""
+    rows: list[Any] = connection.execute(_CANONICALS_CHANGED, (after, up_to)).fetchall()
+    origins = {host_id: origins_of(connection, host_id) for host_id in {row[1] for row in rows}}
+    return [
+        HostPage(host_id, page_id)
+        for url, host_id in rows
+        for there in urls_at(origins[host_id], url)
+        for (page_id,) in connection.execute(_WITHOUT_TWIN, (host_id, url_hash(there), there))
+    ]
 
 
 _UNDECIDED: Final = f"""

@@ -10,6 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crawld.core.replica.features import ALL, HostFeatures, PairFeatures
+from crawld.core.replica.hosts import Ids, pair_hosts
+from crawld.core.replica.owners import without_port
 from crawld.core.replica.vectors import Floats
 from crawld.core.replica.verdict import (
     LEAST_WEIGHT,
@@ -19,6 +21,7 @@ from crawld.core.replica.verdict import (
     is_undecided,
     shares_pages,
 )
+from crawld.core.url import registrable_domain
 from crawld.store.replica.inputs import SourceHost
 
 Counts = Mapping[tuple[int, int], int]
@@ -83,7 +86,11 @@ def judge_pairs(
         declared: redirects and canonical links.
     """
     content, values = measured.content, measured.values
-    worth = (content.equal + content.partial >= PROBED_EQUAL) | (values[:, _DECLARED] > 0)
+    alike = content.equal + content.partial
+    worth = (alike >= PROBED_EQUAL) | (values[:, _DECLARED] > 0)
+    few = ~worth & (alike >= 1.0)
+    # Of hosts of one owner a few equal texts are enough to compare their pages.
+    worth[few] = _of_one_domain(hosts, measured.keys[few])
     if probability is not None:
         worth |= listed & (probability >= PROBED_PROBABILITY)
     found = []
@@ -111,6 +118,19 @@ def judge_pairs(
         features = dict(zip(_NAMES, values[at].round(4).tolist(), strict=True))
         found.append(JudgedPair.of(there, evidence, features))
     return found
+
+
+def _of_one_domain(hosts: Sequence[SourceHost], keys: Ids) -> list[bool]:
+    """Return which of some pairs, by index, have names under one registrable domain."""
+    domains = {
+        at: registrable_domain(without_port(hosts[at].host))
+        for side in pair_hosts(keys)
+        for at in set(side.tolist())
+    }
+    return [
+        domains[one] == domains[other]
+        for one, other in zip(*(side.tolist() for side in pair_hosts(keys)), strict=True)
+    ]
 
 
 def _known(probability: Floats | None, at: int) -> float | None:

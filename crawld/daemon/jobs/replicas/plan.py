@@ -40,8 +40,9 @@ from crawld.daemon.jobs.replicas.storm import StormLimit, limit_pruning
 from crawld.store.replica.pair import Pair, Word, ordered_pair
 from crawld.store.replica.replica import RESTING, ReplicaRow, Status
 
-LEFT_SHARE: Final = 0.1
-"""Bound of the agreeing share below which the pages of two hosts are no longer compared."""
+LEFT_SHARE: Final = 0.05
+"""Bound of the agreeing share below which the pages of two hosts are no longer compared; half of
+the least share with which it begins (`verdict.SHARED_SHARE_OF_DOMAIN`)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -163,8 +163,9 @@ class ReplicaSampling(BackgroundWork):
             left = [(left[last][0], found[last][-1]), *left[last + 1 :]]
 
     async def _visited(self) -> list[HostPage]:
-        """Return pages of replicas visited since the last search, and those now decided.
+        """Return pages of replicas to compare, since visits were made after the last search.
 
+        Of the page, of its first twin, or of the twin whose visit decides.
         At first there are none: all pages of each replica are looked at then.
         """
         up_to = (await self._database.read(inputs.cursors)).visit_id
@@ -173,6 +174,7 @@ class ReplicaSampling(BackgroundWork):
         while after < up_to:
             last = min(after + VISITS_AT_ONCE, up_to)
             found += await self._paced.read(due_pages.visited_between, after, last)
+            found += await self._paced.read(due_pages.first_twins_between, after, last)
             after = last
         self._seen_visit = up_to
         found += await self._paced.read(due_pages.undecided, PAGES_AT_ONCE)

@@ -52,13 +52,33 @@ def test_shared_pages(change, shares):
 
 
 def test_names_of_one_site_share_pages_however_few():
-    """The other texts may be new at each fetch; names of others may share a few documents."""
+    """The other texts may be new at each fetch; each page rests by its own comparison."""
     few = replace(PAIR, names=("srv1.a.com", "srv2.a.com"), pages=(300, 300), common=30,
-                  compared=30, equal=3)  # fmt: skip
+                  compared=30, equal=1, weight=0.4)  # fmt: skip
     assert shares_pages(few)
-    assert not shares_pages(replace(few, equal=2))
+    assert not shares_pages(replace(few, equal=0))
     assert not shares_pages(replace(few, names=("one.a.com", "two.a.com")))
     assert not may_be_replica(few)
+
+
+def test_hosts_of_one_domain_share_pages_whatever_the_weight_of_their_texts():
+    """Branches show one text on all of their hosts."""
+    branches = replace(PAIR, names=("roma.a.com", "paris.a.com"), pages=(14, 20), common=13,
+                       compared=13, equal=4, weight=1.6)  # fmt: skip
+    assert shares_pages(branches)
+    assert not shares_pages(replace(branches, names=("roma.a.com", "paris.b.com")))
+    assert not shares_pages(replace(branches, compared=20))  # the share is too uncertain
+    assert not shares_pages(replace(branches, equal=1, compared=2))
+    assert not shares_pages(replace(branches, pages=(90, 90)))
+    assert not may_be_replica(branches)
+    assert not is_replica(branches, HostAgreement(13, 13, 0, True), declared=False)
+
+
+def test_hosts_share_pages_that_redirect_to_the_same_path():
+    few = replace(PAIR, compared=0, equal=0)
+    assert shares_pages(replace(few, redirects=(0, 3)))
+    assert not shares_pages(replace(few, redirects=(2, 2)))
+    assert not shares_pages(replace(few, canonicals=(0, 3)))  # its texts tell
 
 
 def test_a_name_points_to_another_of_its_site():

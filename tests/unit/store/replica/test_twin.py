@@ -202,6 +202,20 @@ def test_a_deferred_page_is_visited_at_its_time(connection, file):
     assert due_pages.deferred_until(connection, AT + 99 * DAY_S, 9) == []
 
 
+def test_a_page_is_due_when_its_first_twin_was_visited(connection, file):
+    own = file.page(f"{COPY}/late", digest=b"late")
+    file.page(f"{COPY}/alone", digest=b"alone")
+    last = connection.execute("SELECT max(visit_id) FROM visit").get
+    assert due_pages.first_twins_between(connection, last, last + 99) == []
+    file.page(f"{KEPT}/late", digest=b"late")
+    assert due_pages.first_twins_between(connection, last, last + 99) == [(OTHER_ID, own)]
+    twin.put(connection, [row_of(file, "/late", PageVerdict.AGREES, AT)])
+    assert due_pages.first_twins_between(connection, last, last + 99) == []
+    replica.put_replica(connection, OTHER_ID, ONE_ID, "withdrawn", "why", now=AT, look_at=AT)
+    connection.execute("DELETE FROM page_twin")
+    assert due_pages.first_twins_between(connection, last, last + 99) == []
+
+
 def test_recent_visits_of_the_twin_are_counted(connection, file):
     compare(connection, OTHER_ID, ONE_ID)
     for days in (1, 40, 50):
@@ -222,6 +236,7 @@ def test_reads_for_each_run_search_by_keys(connection, file):
         apsw.SQLITE_TRACE_PROFILE, lambda run: costs.append((run["sql"], run["stmt_status"]))
     )
     due_pages.visited_between(connection, 0, 99)
+    due_pages.first_twins_between(connection, 0, 99)
     due_pages.undecided(connection, 99)
     due_pages.deferred_until(connection, AT, 99)
     due_pages.restless(connection, OTHER_ID, ONE_ID, 0, 99)
