@@ -12,7 +12,7 @@ import numpy as np
 from crawld.bench.replica_rounds.page_truth import PageTruth
 from crawld.bench.replica_rounds.rounds_web import decidable_groups
 from crawld.bench.replica_rounds.simulated_crawl import NEVER_DAY, REVISIT_DAYS, SimulatedCrawl
-from crawld.bench.replica_rounds.unsaved_requests import Cause, UnsavedRequests
+from crawld.bench.replica_rounds.unsaved_requests import UnsavedCause, UnsavedRequests
 from crawld.core.replica.hosts import Ids
 from crawld.simweb.lookalike.web import LookalikeWeb
 
@@ -36,7 +36,7 @@ Verdict = tuple[int, int]
 """A host that is declared a replica, and its canonical host, by their numbers in the web."""
 
 
-def unsaved_name(cause: Cause) -> str:
+def unsaved_name(cause: UnsavedCause) -> str:
     """Return the name of the metric that counts the requests of a cause."""
     return f"unsaved_{cause}_requests"
 
@@ -264,7 +264,7 @@ class RoundFigures:
             "section_back_days_median": float(np.median(asked)) if asked else 0.0,
             "section_back_days_max": max(asked, default=0.0),
             "savable_requests": sum(one.savable for one in self.saved.values()),
-            **{unsaved_name(cause): self.unsaved.counts[cause] for cause in Cause},
+            **{unsaved_name(cause): self.unsaved.counts[cause] for cause in UnsavedCause},
         }
 
     def _saved_share(self) -> float:

@@ -28,7 +28,7 @@ from crawld.bench.process import Child, program_error, run_child
 from crawld.bench.replica_rounds.round_figures import unsaved_name
 from crawld.bench.replica_rounds.rounds_web import rounds_web
 from crawld.bench.replica_rounds.run_rounds import RoundsScenario, run_rounds
-from crawld.bench.replica_rounds.unsaved_requests import Cause
+from crawld.bench.replica_rounds.unsaved_requests import UnsavedCause
 from crawld.bench.result import Metrics
 from crawld.bench.run import Progress
 from crawld.simweb.lookalike.web import (
@@ -61,7 +61,7 @@ _ADDED: Final = (
     *("resting_differing_pages", "declared", "wrong_verdicts", "deferred_pages"),
     *("deferred_differing_pages", "attacks", "hijacks_won", "reversed_pairs", "diverged"),
     "savable_requests",
-    *(unsaved_name(cause) for cause in Cause),
+    *(unsaved_name(cause) for cause in UnsavedCause),
 )
 _BEST_IS_MORE: Final = ("requests_saved_share",)
 

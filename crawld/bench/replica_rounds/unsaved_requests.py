@@ -16,7 +16,7 @@ from crawld.core.replica.agreement import PageVerdict
 from crawld.store.replica.survey import TwinStanding
 
 
-class Cause(StrEnum):
+class UnsavedCause(StrEnum):
     """Why a page was visited though an oracle would have let it rest."""
 
     UNRELATED = "unrelated"
@@ -47,7 +47,9 @@ class UnsavedRequests:
         counts: requests by cause, over the rounds so far.
     """
 
-    counts: dict[Cause, float] = field(default_factory=lambda: dict.fromkeys(Cause, 0.0))
+    counts: dict[UnsavedCause, float] = field(
+        default_factory=lambda: dict.fromkeys(UnsavedCause, 0.0)
+    )
     _standing: Mapping[int, TwinStanding] = field(default_factory=dict)
     _status: Mapping[int, str] = field(default_factory=dict)
     _twins: Mapping[int, int] = field(default_factory=dict)
@@ -81,7 +83,7 @@ class UnsavedRequests:
         kept = self._kept(hosts)
         for at, (index, host) in enumerate(zip(pages, hosts, strict=True)):
             if at == kept:
-                self.counts[Cause.KEPT] += made[at] - slots
+                self.counts[UnsavedCause.KEPT] += made[at] - slots
             elif made[at]:
                 self.counts[self._cause(index, host)] += made[at]
 
@@ -92,16 +94,16 @@ class UnsavedRequests:
             range(len(hosts)), key=lambda at: (hosts[at] not in self._twins, under[hosts[at]])
         )
 
-    def _cause(self, index: int, host: int) -> Cause:
+    def _cause(self, index: int, host: int) -> UnsavedCause:
         if host not in self._twins:
-            return Cause.HELD if host in self._status else Cause.UNRELATED
+            return UnsavedCause.HELD if host in self._status else UnsavedCause.UNRELATED
         known = self._standing.get(index)
         if known is None:
-            return Cause.UNCOMPARED
+            return UnsavedCause.UNCOMPARED
         if known.rests or known.is_released:
-            return Cause.SAMPLED
+            return UnsavedCause.SAMPLED
         if known.verdict in (PageVerdict.UNKNOWN, PageVerdict.DEFERRED):
-            return Cause.WAITING
+            return UnsavedCause.WAITING
         if known.verdict is not PageVerdict.AGREES:
-            return Cause.DIFFERENT
-        return Cause.REPEATING if known.turns else Cause.RETURNED
+            return UnsavedCause.DIFFERENT
+        return UnsavedCause.REPEATING if known.turns else UnsavedCause.RETURNED

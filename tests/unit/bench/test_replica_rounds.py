@@ -11,7 +11,7 @@ from crawld.bench.replica_rounds.round_figures import RoundFigures, unsaved_name
 from crawld.bench.replica_rounds.rounds_web import decidable_groups, rounds_web
 from crawld.bench.replica_rounds.run_rounds import RoundsScenario, run_rounds
 from crawld.bench.replica_rounds.simulated_crawl import SimulatedCrawl
-from crawld.bench.replica_rounds.unsaved_requests import Cause, UnsavedRequests
+from crawld.bench.replica_rounds.unsaved_requests import UnsavedCause, UnsavedRequests
 from crawld.core.replica.agreement import PageVerdict
 from crawld.simweb.lookalike.pages import SiteTexts
 from crawld.simweb.lookalike.web import LookalikeParameters, make_lookalike_web
@@ -35,24 +35,24 @@ def test_copies_rest_and_their_requests_are_saved(rounds):
 
 
 def test_every_request_that_is_not_saved_has_a_cause(rounds):
-    unsaved = {cause: rounds.metrics[unsaved_name(cause)] for cause in Cause}
+    unsaved = {cause: rounds.metrics[unsaved_name(cause)] for cause in UnsavedCause}
     savable = rounds.metrics["savable_requests"]
     missing = savable * (1.0 - rounds.metrics["requests_saved_share"])
     assert sum(unsaved.values()) == pytest.approx(missing)
-    assert unsaved[Cause.SAMPLED] > 0.0
+    assert unsaved[UnsavedCause.SAMPLED] > 0.0
 
 
 def test_requests_are_counted_under_what_was_known_before_them():
     ledger = UnsavedRequests()
     agrees = TwinStanding(PageVerdict.AGREES, rests=False, is_released=False, turns=0)
     known = {
-        10: (Cause.SAMPLED, agrees._replace(rests=True)),
-        11: (Cause.SAMPLED, agrees._replace(is_released=True)),
-        12: (Cause.WAITING, agrees._replace(verdict=PageVerdict.UNKNOWN)),
-        13: (Cause.DIFFERENT, agrees._replace(verdict=PageVerdict.REPEATED)),
-        14: (Cause.REPEATING, agrees._replace(turns=1)),
-        15: (Cause.RETURNED, agrees),
-        16: (Cause.UNCOMPARED, None),
+        10: (UnsavedCause.SAMPLED, agrees._replace(rests=True)),
+        11: (UnsavedCause.SAMPLED, agrees._replace(is_released=True)),
+        12: (UnsavedCause.WAITING, agrees._replace(verdict=PageVerdict.UNKNOWN)),
+        13: (UnsavedCause.DIFFERENT, agrees._replace(verdict=PageVerdict.REPEATED)),
+        14: (UnsavedCause.REPEATING, agrees._replace(turns=1)),
+        15: (UnsavedCause.RETURNED, agrees),
+        16: (UnsavedCause.UNCOMPARED, None),
     }
     standing = {page: one for page, (_, one) in known.items() if one is not None}
     ledger.note(standing, {1: "partly", 2: "held"}, {1: 0})
@@ -62,8 +62,8 @@ def test_requests_are_counted_under_what_was_known_before_them():
         assert ledger.counts[cause] == before + 1.0
     ledger.add([5, 20], [0, 2], [0.25, 2.0], 0.25)
     ledger.add([5, 21], [0, 3], [1.25, 3.0], 0.25)
-    assert (ledger.counts[Cause.HELD], ledger.counts[Cause.UNRELATED]) == (2.0, 3.0)
-    assert ledger.counts[Cause.KEPT] == 1.0
+    assert (ledger.counts[UnsavedCause.HELD], ledger.counts[UnsavedCause.UNRELATED]) == (2.0, 3.0)
+    assert ledger.counts[UnsavedCause.KEPT] == 1.0
 
 
 def test_no_page_rests_that_differed_when_last_compared(rounds):
