@@ -52,17 +52,19 @@ http {{
         charset utf-8;
         root {root}/$server_addr;
         add_header Cache-Control max-age=0;
-        location / {{ index index.html; }}
+        location / {{ {paths} }}
     }}
 }}
 """
 
 
 @contextmanager
-def serve(tree: SiteTree, directory: Path) -> Iterator[int]:
+def serve(tree: SiteTree, directory: Path, *, fallback: str | None = None) -> Iterator[int]:
     """Serve a site until the block ends; yield the port, the same on all addresses.
 
-    The directory, the prefix of the server, is created.
+    Args:
+        directory: the prefix of the server; it is created.
+        fallback: path of the file that is shown at every path without a file; None: a 404.
 
     Raises:
         OperatorError: nginx is not installed, or does not start.
@@ -74,7 +76,7 @@ def serve(tree: SiteTree, directory: Path) -> Iterator[int]:
     command = [program, "-p", str(directory), "-c", "nginx.conf", "-e", "stderr"]
     for attempt in range(1, _TRIES + 1):
         port = free_port()
-        (directory / "nginx.conf").write_text(_config(tree, port), encoding="utf-8")
+        (directory / "nginx.conf").write_text(_config(tree, port, fallback), encoding="utf-8")
         with run_child(command, directory) as child:
             if _wait_listening(child, tree.addresses[-1], port):
                 yield port
@@ -85,12 +87,16 @@ def serve(tree: SiteTree, directory: Path) -> Iterator[int]:
                 raise program_error(program, "does not start", child)
 
 
-def _config(tree: SiteTree, port: int) -> str:
+def _config(tree: SiteTree, port: int, fallback: str | None) -> str:
     user = f"user {pwd.getpwuid(0).pw_name};" if os.geteuid() == 0 else ""
     listen = "\n".join(f"        listen {address}:{port};" for address in tree.addresses)
     _, open_files = resource.getrlimit(resource.RLIMIT_NOFILE)
     return _CONFIG.format(
-        user=user, listen=listen, root=tree.directory, open_files=min(open_files, _OPEN_FILES)
+        user=user,
+        listen=listen,
+        root=tree.directory,
+        paths=f"try_files $uri {fallback};" if fallback else "index index.html;",
+        open_files=min(open_files, _OPEN_FILES),
     )
 
 

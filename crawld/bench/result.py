@@ -20,7 +20,7 @@ from statistics import median
 Metrics = dict[str, float]
 
 _LESS_IS_BETTER = ("_s", "_ms", "_us", "_ns", "_mb", "_share", "_residual")
-_SIZE_SUFFIX = re.compile(r"_[0-9]{1,4}m\Z")
+_SIZE_SUFFIX = re.compile(r"_[0-9]{1,4}[km]?\Z")
 
 
 def less_is_better(metric: str) -> bool:

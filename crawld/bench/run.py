@@ -28,6 +28,7 @@ BENCHMARKS = {
     "hostile": "crawld.bench.hostile",
     "control": "crawld.bench.control",
     "seen": "crawld.bench.seen",
+    "scale": "crawld.bench.scale",
 }
 
 ALL: Final = "all"
@@ -48,6 +49,7 @@ class Benchmark(Protocol):
 
 SIZES: Final[Mapping[str, tuple[str, ...]]] = {
     "seen": ("known",),
+    "scale": ("known",),
     "replica": ("hosts", "days", "seed"),
 }
 """The options of the benchmarks whose size can be chosen."""

@@ -32,17 +32,28 @@ from crawld.store.visit import VisitRecord
 KNOWN_SITE = "known"
 _PORT = 9  # discard port: nothing answers, and the daemon is stopped before it fetches
 _HISTORY_S = 30 * 86_400.0
-_UNVISITED_EVERY = 10
+_BODY_BYTES = 26_000
+ETAG = '"6b012e4c-6590"'
+"""As nginx writes it: modification time and size of a file."""
 _WRITE_PAGES = 20_000
 _STARTS = 3
 
 
 @dataclass(frozen=True, slots=True)
 class DatabaseSize:
-    """Number of pages and hosts in the database."""
+    """What a database holds.
+
+    Attributes:
+        pages: number of pages.
+        hosts: number of hosts.
+        unvisited_every: one of so many pages waits for its first visit; 0: none.
+        port: of all hosts.
+    """
 
     pages: int = 1_000_000
     hosts: int = 10_000
+    unvisited_every: int = 10
+    port: int = _PORT
 
 
 def measure(directory: Path, size: DatabaseSize) -> Metrics:
@@ -74,7 +85,7 @@ async def fill_known_pages(path: Path, size: DatabaseSize, addresses: Sequence[s
         site_id = await database.write(site.upsert, KNOWN_SITE, "{}", source="config", at=now)
         discoveries = _discoveries(size, addresses, site_id, now - _HISTORY_S)
         while part := list(islice(discoveries, _WRITE_PAGES)):
-            await database.write(_store, part, now)
+            await database.write(_store, part, size.unvisited_every, now)
 
 
 def _discoveries(
@@ -82,13 +93,15 @@ def _discoveries(
 ) -> Iterator[Discovery]:
     """Yield the pages, taking hosts in turn, like a crawl of all hosts at once."""
     for number in range(size.pages):
-        url = known_url(addresses[number % size.hosts], number // size.hosts)
+        url = known_url(addresses[number % size.hosts], number // size.hosts, size.port)
         yield Discovery.of(url, site_id=site_id, at=since, depth=min(number // size.hosts, 5))
 
 
-def _store(connection: apsw.Connection, part: list[Discovery], now: float) -> None:
+def _store(
+    connection: apsw.Connection, part: list[Discovery], unvisited_every: int, now: float
+) -> None:
     for page in frontier.discover(connection, part):
-        if page.page_id % _UNVISITED_EVERY == 0:
+        if unvisited_every and page.page_id % unvisited_every == 0:
             continue
         visit.record(
             connection,
@@ -97,14 +110,14 @@ def _store(connection: apsw.Connection, part: list[Discovery], now: float) -> No
                 visited_at=now - _HISTORY_S * uniform(page.page_id),
                 outcome=Outcome.CHANGED,
                 state=PageState.VISITED,
-                wire_bytes=26_000,
-                body_bytes=26_000,
+                wire_bytes=_BODY_BYTES,
+                body_bytes=_BODY_BYTES,
                 digest=blake2b(page.url.encode(), digest_size=16).digest(),
-                etag='"6b012e4c-617c"',
+                etag=ETAG,
             ),
         )
 
 
-def known_url(address: str, number: int) -> str:
+def known_url(address: str, number: int, port: int = _PORT) -> str:
     """Return the URL of a page of a host."""
-    return f"http://{address}:{_PORT}/" + (f"wiki/{number}" if number else "")
+    return f"http://{address}:{port}/" + (f"wiki/{number}" if number else "")

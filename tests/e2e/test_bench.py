@@ -105,3 +105,14 @@ def test_control(bench):
     assert value["ratios"].keys() == {
         f"fastapi.{name}" for name in ("overview_ms", "page_view_ms", "status_ms")
     }
+
+
+def test_scale(bench):
+    value = bench("scale")
+    ours, smallest = value["ours"], value["baselines"]["smallest"]
+    for suffix in ("500", "1k"):
+        assert ours[f"file_bytes_per_page_{suffix}"] > 0
+        assert ours[f"revisit_cpu_ms_{suffix}"] > 0
+        assert f"allocate_job_cpu_s_{suffix}" in ours
+    assert smallest.keys() == {name for name in ours if name.endswith("_1k")}
+    assert smallest["revisit_cpu_ms_1k"] == ours["revisit_cpu_ms_500"]

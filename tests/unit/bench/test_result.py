@@ -30,6 +30,8 @@ from crawld.bench.result import (
         ("cycle_s_100m", True),
         ("bytes_per_url_10m", True),
         ("pages_per_s_1m", False),
+        ("revisit_cpu_ms_10k", True),
+        ("start_cpu_s_500", True),
     ],
 )
 def test_the_unit_defines_which_direction_is_better(metric, less):

@@ -4,7 +4,7 @@ from crawld.bench import run
 from crawld.errors import OperatorError
 
 
-def test_only_one_benchmark_has_a_number_of_known_urls():
+def test_most_benchmarks_have_no_number_of_known_urls():
     with pytest.raises(OperatorError, match="benchmark fetch has no --known"):
         run.run("fetch", quick=True, progress=print, known=5)
 
