@@ -53,7 +53,7 @@ from crawld.bench.run import Progress
 from crawld.bench.serve import serve_mirror
 from crawld.bench.simweb_process import run_simweb
 from crawld.simweb.hostile.case import HostileCase
-from crawld.simweb.hostile.catalogue import FAMILIES
+from crawld.simweb.hostile.catalogue import SOCKET_FAMILIES
 from crawld.simweb.ledger import Ledger
 from crawld.web.address import mirror_path
 
@@ -66,8 +66,8 @@ _REST_S = 60.0
 # Families that go together: those that wait beside those that compute.
 _WAVES = (
     ("messages", "connections", "http2", "markup"),
-    ("fields", "redirects", "robots", "styles"),
-    ("names", "links", "volatile"),
+    ("fields", "framing", "redirects", "robots", "styles"),
+    ("names", "links", "everywhere", "pace", "volatile"),
     ("compression", "charsets"),
     ("listings", "wiki_api"),
     ("amplified",),
@@ -118,7 +118,7 @@ def select_waves(*, quick: bool) -> list[list[HostileCase]]:
 
 def _representatives(family: str, *, quick: bool) -> list[HostileCase]:
     """Return the cases that stand for a family, then others at equal distances in its list."""
-    cases = FAMILIES[family]
+    cases = SOCKET_FAMILIES[family]
     first = [case for case in cases if case.quick] or list(cases[:2])
     if quick:
         return first[:3]

@@ -122,7 +122,7 @@ class Outcomes:
         failure = visit["failure"]
         outcome = f"{visit['outcome']}:{failure}" if failure else str(visit["outcome"])
         if not found.outcomes:
-            ended_at = float(str(visit["visited_at"])) + float(str(visit["duration_s"] or 0.0))
+            ended_at = float(str(visit["visited_at"]))
             found.seconds = max(ended_at - self._began_at(found.case), 0.0)
         found.outcomes.append(outcome)
 

@@ -85,17 +85,7 @@ class HostileWorld:
 
     def site(self, case: HostileCase, limits: Limits) -> str:
         """Return the `[[site]]` of a case."""
-        more = case.site.replace("{origin}", self._origin(case)).replace("{host}", case.host)
-        lines = [
-            f'name = "{case.name}"',
-            f'seeds = ["{self.url(case)}"]',
-            f"host_delay_s = {limits.delay_s}",
-            more,
-        ]
-        for key, value in _SITE.items():
-            if f"{key} =" not in more:
-                lines.append(f"{key} = {value}")
-        return "[[site]]\n" + "\n".join(filter(None, lines))
+        return case.site_table(self._origin(case), host_delay_s=limits.delay_s, **_SITE)
 
 
 @contextmanager

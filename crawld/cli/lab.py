@@ -13,6 +13,7 @@ import typer
 from crawld.cli.lab_all import run_all
 from crawld.cli.lab_dust import dust
 from crawld.cli.lab_fit import fit
+from crawld.cli.lab_hostile import hostile
 from crawld.cli.lab_output import progress, write_json
 from crawld.cli.lab_replicas import prune, replicas
 from crawld.cli.lab_theory import classes, curve, modes
@@ -33,6 +34,7 @@ app.command()(replicas)
 app.command()(prune)
 app.command()(dust)
 app.command()(universe)
+app.command()(hostile)
 app.command()(modes)
 app.command()(curve)
 app.command()(classes)

@@ -32,6 +32,9 @@ FREE_CHUNKS = 65_536
 CHUNK_BYTES = 16
 """Mean size of the chunks beyond these; the shortest server-sent event is as long."""
 
+PACE_MEMORY_S = 1.0
+"""How long a body that comes slower than it may keeps the right to catch up."""
+
 PAUSE_CHUNKS = 64
 """Chunks received in one turn of the event loop, 20 us each."""
 
@@ -85,7 +88,8 @@ class BodyReader:
         self.wire_bytes = 0
         self.cut = False
         self._is_taken = False
-        self._started_at = trio.current_time()
+        self._paced_until = trio.current_time()
+        self._decoded_bytes = 0
 
     @property
     def is_rest(self) -> bool:
@@ -147,13 +151,15 @@ class BodyReader:
         limit = self._limits.max_wire_bytes
         room = limit - self.wire_bytes
         self.wire_bytes += len(chunk)
+        decoded_before = self._decoded_bytes
         self._chunks += 1
         if not self._chunks % PAUSE_CHUNKS:
             await self._pause()
         await self._gather(self._marked(self._decoder.decode(chunk[:room])))
         if len(chunk) > room:
             raise FetchError(Failure.TOO_LARGE, f"more than {limit} bytes sent")
-        await self._pace()
+        # The decoded bytes were paced on their way to the sink.
+        await self._pace(len(chunk) - (self._decoded_bytes - decoded_before))
 
     async def _pause(self) -> None:
         """Let others run, and refuse a body of too many chunks."""
@@ -162,11 +168,16 @@ class BodyReader:
             raise FetchError(Failure.PROTOCOL, text)
         await trio.lowlevel.checkpoint()
 
-    async def _pace(self) -> None:
-        """Wait to keep below `max_bytes_per_s`; unread bytes slow the sender down."""
+    async def _pace(self, size_bytes: int) -> None:
+        """Wait to keep below `max_bytes_per_s`; unread bytes slow the sender down.
+
+        A pause of the sender gives it no right to a flood afterwards.
+        """
         bytes_per_s = self._request.max_bytes_per_s
-        if bytes_per_s is not None:
-            await trio.sleep_until(self._started_at + self.wire_bytes / bytes_per_s)
+        if bytes_per_s is not None and size_bytes > 0:
+            since = max(self._paced_until, trio.current_time() - PACE_MEMORY_S)
+            self._paced_until = since + size_bytes / bytes_per_s
+            await trio.sleep_until(self._paced_until)
 
     def _marked(self, pieces: Iterator[bytes]) -> Iterator[bytes]:
         """Mark the URL during each step of its decoder, and not while a piece is handled."""
@@ -191,7 +202,9 @@ class BodyReader:
             if not piece:
                 continue
             if self._sink is not None:
+                self._decoded_bytes += len(piece)
                 await self._sink(piece)
+                await self._pace(len(piece))
                 continue
             size_bytes = self._buffer.size_bytes + len(piece)
             if size_bytes > self._buffer.room_bytes:

@@ -130,7 +130,8 @@ class FetchRequest:
         permits_private: which hosts may have a private, loopback or link-local address.
         keep_alive: False closes the connection after the response.
         accept: called once, before the body is read to its end.
-        max_bytes_per_s: limit of the body's wire bytes per second; None: no limit.
+        max_bytes_per_s: limit of the body's bytes per second, as sent and as a sink gets them;
+            None: no limit.
         proxy: `http://host:port` to send the request through; None: no proxy.
         cut: whether a body longer than the limits is cut to what fits instead of failing.
         receive: called when the response header is complete; a body passed to its sink is not

@@ -10,7 +10,7 @@ import os
 import pytest
 
 from crawld.bench.hostile_world import MAX_MEMORY_BYTES
-from crawld.simweb.hostile.catalogue import CASES, FAMILIES
+from crawld.simweb.hostile.catalogue import CASES, FAMILIES, SOCKET_FAMILIES
 from tests.hostile.crawl import HEALTHY_PAGES, crawl
 
 STRIDE = 1 if os.environ.get("CRAWLD_HOSTILE") == "all" else 4
@@ -20,8 +20,8 @@ MOST_REQUESTS = 500
 
 # Families that are crawled together: those that send much apart from each other.
 TOGETHER = {
-    "messages": ("messages", "connections", "redirects", "fields", "http2", "wiki_api"),
-    "links": ("links", "names", "robots"),
+    "messages": ("messages", "connections", "redirects", "fields", "http2", "wiki_api", "framing"),
+    "links": ("links", "names", "robots", "everywhere", "pace"),
     "markup": ("markup", "styles", "volatile"),
     "compression": ("compression", "charsets", "listings"),
     "sizes": ("sizes", "amplified"),
@@ -35,7 +35,7 @@ def waits(case):
 
 def representatives(family):
     """Return the cases that stand for a family."""
-    cases = FAMILIES[family]
+    cases = SOCKET_FAMILIES[family]
     return [case for at, case in enumerate(cases) if case.quick or at % STRIDE == 0]
 
 
@@ -47,7 +47,7 @@ def chosen(families, *, waiting):
 
 
 GROUPS = {
-    "waiting": (chosen(FAMILIES, waiting=True), SHORT_S),
+    "waiting": (chosen(SOCKET_FAMILIES, waiting=True), SHORT_S),
     **{name: (chosen(families, waiting=False), LONG_S) for name, families in TOGETHER.items()},
 }
 
@@ -71,4 +71,4 @@ def test_there_are_enough_cases():
     assert len(CASES) > 700
     names = [case.name for cases, _ in GROUPS.values() for case in cases]
     assert len(names) == len(set(names)) > 180
-    assert {CASES[name].family for name in names} == set(FAMILIES)
+    assert {CASES[name].family for name in names} == set(SOCKET_FAMILIES)

@@ -6,6 +6,7 @@ import ssl
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Literal
 
 import trio
 
@@ -67,7 +68,29 @@ class Place:
         return f"http://{self.host}:{self.port}"
 
 
-Connection = Callable[[trio.SocketStream], Awaitable[None]]
+Connection = Callable[[trio.abc.HalfCloseableStream], Awaitable[None]]
+
+
+@dataclass(frozen=True, slots=True)
+class NameAnswer:
+    """What a name server answers.
+
+    Attributes:
+        addresses: none: the name does not exist, unless there is an `error`.
+        ttl_s: how long they may be kept, as it says.
+        delay_s: until it answers; `inf`: never.
+        error: the kind of failure, as of `crawld.net.resolver.ResolutionError`.
+    """
+
+    addresses: tuple[str, ...] = ()
+    ttl_s: float = 300.0
+    delay_s: float = 0.0
+    error: Literal["nxdomain", "temporary", "timeout"] | None = None
+
+
+NameServer = Callable[[str, int, str], NameAnswer]
+"""Answers for a host name of a case that was asked for so often before; the third argument is the
+address of the case."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,6 +110,10 @@ class HostileCase:
         path: target of its page.
         wait: longest time to its outcome, as a multiple of the time of one request.
         quick: whether it is among the few that stand for their family.
+        resolve: answers for its host name and those below it; None: its address. Such a case needs
+            the simulated web, where hosts have public addresses.
+        dial_s: how long a connection takes to open; `inf`: for ever. Also for the simulated web.
+        simulated: whether it needs the simulated web for another reason.
     """
 
     name: str
@@ -100,6 +127,14 @@ class HostileCase:
     path: str = "/"
     wait: float = 2.0
     quick: bool = False
+    resolve: NameServer | None = None
+    dial_s: float = 0.0
+    simulated: bool = False
+
+    @property
+    def needs_simulation(self) -> bool:
+        """Whether it has no place on the real sockets of one machine."""
+        return self.simulated or self.resolve is not None or self.dial_s > 0.0
 
     @property
     def host(self) -> str:
@@ -110,6 +145,18 @@ class HostileCase:
     def scheme(self) -> str:
         """Return the scheme of its URL."""
         return "https" if self.transport is Transport.TLS else "http"
+
+    def site_table(self, origin: str, **keys: object) -> str:
+        """Return its `[[site]]`, with keys that its own lines may replace.
+
+        Args:
+            origin: scheme, host and port of its page.
+            keys: values of TOML by key.
+        """
+        more = self.site.replace("{origin}", origin).replace("{host}", self.host)
+        lines = [f'name = "{self.name}"', f'seeds = ["{origin}{self.path}"]', more]
+        lines += [f"{key} = {value}" for key, value in keys.items() if f"{key} =" not in more]
+        return "[[site]]\n" + "\n".join(filter(None, lines))
 
 
 def page(

@@ -9,13 +9,17 @@ from crawld.simweb.hostile import (
     charsets,
     compression,
     connections,
+    everywhere,
+    fence,
     fields,
+    framing,
     http2,
     links,
     listings,
     markup,
     messages,
     names,
+    pace,
     redirects,
     robots,
     sizes,
@@ -25,28 +29,47 @@ from crawld.simweb.hostile import (
 )
 from crawld.simweb.hostile.case import HostileCase
 
+_MODULES = {
+    "markup": markup,
+    "styles": styles,
+    "volatile": volatile,
+    "robots": robots,
+    "compression": compression,
+    "messages": messages,
+    "redirects": redirects,
+    "connections": connections,
+    "http2": http2,
+    "names": names,
+    "sizes": sizes,
+    "amplified": amplified,
+    "charsets": charsets,
+    "listings": listings,
+    "wiki_api": wiki_api,
+    "fields": fields,
+    "links": links,
+    "fence": fence,
+    "framing": framing,
+    "pace": pace,
+    "everywhere": everywhere,
+}
+
 FAMILIES: dict[str, tuple[HostileCase, ...]] = {
     family: tuple(replace(case, family=family) for case in module.CASES)
-    for family, module in {
-        "markup": markup,
-        "styles": styles,
-        "volatile": volatile,
-        "robots": robots,
-        "compression": compression,
-        "messages": messages,
-        "redirects": redirects,
-        "connections": connections,
-        "http2": http2,
-        "names": names,
-        "sizes": sizes,
-        "amplified": amplified,
-        "charsets": charsets,
-        "listings": listings,
-        "wiki_api": wiki_api,
-        "fields": fields,
-        "links": links,
-    }.items()
+    for family, module in _MODULES.items()
 }
+
+ABOUT: dict[str, str] = {
+    family: " ".join((module.__doc__ or "").partition("\n\n")[0].split())
+    for family, module in _MODULES.items()
+}
+"""What the servers of each family do."""
+
+SOCKET_FAMILIES: dict[str, tuple[HostileCase, ...]] = {
+    family: found
+    for family, cases in FAMILIES.items()
+    if (found := tuple(case for case in cases if not case.needs_simulation))
+}
+"""The cases that have a place on the real sockets of one machine."""
 
 CASES: dict[str, HostileCase] = {case.name: case for cases in FAMILIES.values() for case in cases}
 

@@ -6,6 +6,7 @@ import contextlib
 import itertools
 import ssl
 from collections.abc import Callable
+from typing import Protocol, cast
 
 import trio
 
@@ -29,11 +30,19 @@ _OPEN = _HEAD + b"Connection: close\r\n\r\n" + _PAGE
 _NO_CONNECTION = failed("connect", "tls", "timeout", "protocol", "truncated") | {"robots"}
 _TLS_FAILED = failed("tls", "connect", "timeout", "protocol") | {"robots"}
 
-Secured = trio.SSLStream[trio.SocketStream]
+
+class ResettableStream(Protocol):
+    """A connection in memory."""
+
+    def reset(self) -> None:
+        """Break it: the peer sees a reset."""
 
 
-def reset(stream: trio.SocketStream) -> None:
-    """Reset a connection."""
+def reset(stream: trio.abc.HalfCloseableStream | ResettableStream) -> None:
+    """Reset a connection, of a socket or in memory."""
+    if not isinstance(stream, trio.SocketStream):
+        cast("ResettableStream", stream).reset()
+        return
     stream.socket.setsockopt(trio.socket.SOL_SOCKET, trio.socket.SO_LINGER, _NO_LINGER)
     stream.socket.close()
 
@@ -55,31 +64,31 @@ def _raw(name: str, connect: Connection, outcomes: frozenset[str]) -> HostileCas
     )
 
 
-async def _reset_at_accept(stream: trio.SocketStream) -> None:
+async def _reset_at_accept(stream: trio.abc.HalfCloseableStream) -> None:
     reset(stream)
 
 
-async def _close_at_accept(stream: trio.SocketStream) -> None:
+async def _close_at_accept(stream: trio.abc.HalfCloseableStream) -> None:
     await stream.aclose()
 
 
-async def _never_read(stream: trio.SocketStream) -> None:
+async def _never_read(stream: trio.abc.HalfCloseableStream) -> None:
     await trio.sleep_forever()
 
 
-async def _respond_unasked(stream: trio.SocketStream) -> None:
+async def _respond_unasked(stream: trio.abc.HalfCloseableStream) -> None:
     await stream.send_all(b"HTTP/1.1 408 Timeout\r\nContent-Length: 0\r\n\r\n" * 3_000)
     await swallow(stream)
 
 
-async def _one_bytes(stream: trio.SocketStream) -> None:
+async def _one_bytes(stream: trio.abc.HalfCloseableStream) -> None:
     await stream.receive_some(65_536)
     for byte in itertools.cycle(b"HTTP/1.1 100 Continue\r\n\r\n"):
         await stream.send_all(bytes((byte,)))
         await trio.sleep(0.2)
 
 
-async def _reset_half_sent(stream: trio.SocketStream) -> None:
+async def _reset_half_sent(stream: trio.abc.HalfCloseableStream) -> None:
     await stream.receive_some(65_536)
     await stream.send_all(_SIZED[:-20])
     reset(stream)
@@ -111,7 +120,7 @@ def _answering(
     def made(place: Place) -> Connection:
         tls = place.context(*(names or (place.host,)), **context)
 
-        async def connect(plain: trio.SocketStream) -> None:
+        async def connect(plain: trio.abc.HalfCloseableStream) -> None:
             stream = trio.SSLStream(plain, tls, server_side=True, https_compatible=True)
             request = await _request(stream)
             if b"/robots.txt" in request.partition(b"\r\n")[0]:
@@ -120,7 +129,7 @@ def _answering(
                 return
             await stream.send_all(response)
             if cut:
-                plain.socket.shutdown(trio.socket.SHUT_WR)
+                await plain.send_eof()
                 await swallow(plain)
             else:
                 await stream.aclose()
@@ -143,7 +152,7 @@ async def _request(stream: trio.abc.ReceiveStream) -> bytes:
 def _plain(*steps: bytes | float) -> Callable[[Place], Connection]:
     """Return a server that ignores TLS and sends these bytes, then waits for the client."""
 
-    async def connect(stream: trio.SocketStream) -> None:
+    async def connect(stream: trio.abc.HalfCloseableStream) -> None:
         await stream.receive_some(65_536)
         for step in steps:
             if isinstance(step, bytes):
@@ -156,7 +165,7 @@ def _plain(*steps: bytes | float) -> Callable[[Place], Connection]:
 
 
 def _hang_up_in_handshake(place: Place) -> Connection:
-    async def connect(stream: trio.SocketStream) -> None:
+    async def connect(stream: trio.abc.HalfCloseableStream) -> None:
         await stream.receive_some(65_536)
         reset(stream)
 
@@ -167,7 +176,7 @@ def _dripped_handshake(place: Place) -> Connection:
     """Send a real server handshake, one byte each tenth of a second."""
     tls = place.context(place.host)
 
-    async def connect(stream: trio.SocketStream) -> None:
+    async def connect(stream: trio.abc.HalfCloseableStream) -> None:
         incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
         session = tls.wrap_bio(incoming, outgoing, server_side=True)
         incoming.write(await stream.receive_some(65_536))
@@ -185,7 +194,7 @@ def _renewed_keys(place: Place) -> Connection:
     """Complete the handshake, then send empty records for ever."""
     tls = place.context(place.host)
 
-    async def connect(plain: trio.SocketStream) -> None:
+    async def connect(plain: trio.abc.HalfCloseableStream) -> None:
         stream = trio.SSLStream(plain, tls, server_side=True, https_compatible=True)
         await _request(stream)
         await stream.send_all(b"HTTP/1.1 200 OK\r\n\r\n")

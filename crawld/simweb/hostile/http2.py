@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator
+from contextlib import aclosing
 
 import trio
 from hpack import Decoder
@@ -92,18 +93,19 @@ def _http2(
     def made(place: Place) -> Connection:
         tls = place.context(place.host, http2=True)
 
-        async def connect(plain: trio.SocketStream) -> None:
+        async def connect(plain: trio.abc.HalfCloseableStream) -> None:
             stream = trio.SSLStream(plain, tls, server_side=True, https_compatible=True)
             await stream.send_all(frame(_SETTINGS, 0, 0, settings) + b"".join(before()))
-            async for number, path in _requests(stream):
-                if path == b"/robots.txt":
-                    await stream.send_all(_head(number, status=b"404", end=True))
-                    continue
-                for step in answer(number):
-                    if isinstance(step, bytes):
-                        await stream.send_all(step)
-                    else:
-                        await trio.sleep(step)
+            async with aclosing(_requests(stream)) as requests:
+                async for number, path in requests:
+                    if path == b"/robots.txt":
+                        await stream.send_all(_head(number, status=b"404", end=True))
+                        continue
+                    for step in answer(number):
+                        if isinstance(step, bytes):
+                            await stream.send_all(step)
+                        else:
+                            await trio.sleep(step)
 
         return connect
 
@@ -118,7 +120,9 @@ def _http2(
     )
 
 
-async def _requests(stream: trio.SSLStream[trio.SocketStream]) -> AsyncIterator[tuple[int, bytes]]:
+async def _requests(
+    stream: trio.SSLStream[trio.abc.HalfCloseableStream],
+) -> AsyncGenerator[tuple[int, bytes]]:
     """Yield the stream number and the path of each request until the client closes."""
     buffer, decoder = bytearray(), Decoder()
     # Some cases allow the client a table of any size.
@@ -174,6 +178,7 @@ def _setting(key: int, value: int) -> bytes:
 
 _SETTINGS_FLOOD = frame(_SETTINGS, 0, 0, _setting(3, 100)) * 2_000
 _PING_FLOOD = frame(_PING, 0, 0, bytes(8)) * 3_000
+_TABLE_FLAPS = frame(_SETTINGS, 0, 0, _setting(1, 0)) + frame(_SETTINGS, 0, 0, _setting(1, 4_096))
 _GOODBYE = frame(_GOAWAY, 0, 0, bytes(8))
 _PROMISE = (2).to_bytes(4, "big") + fields((b":path", b"/evil"), (b":method", b"GET"))
 
@@ -262,6 +267,61 @@ CASES: tuple[HostileCase, ...] = (
     _http2("h2-http1-answer", lambda n: (b"HTTP/1.1 200 OK\r\n\r\n" + _PAGE,), _BAD),
     _http2("h2-junk", lambda n: (bytes(range(256)) * 900,), _BAD),
     _http2("h2-slow-frame", lambda n: _slow(_whole(n)), _BAD),
+    # pace
+    _http2("h2-slow-settings", lambda n: _every(0.9, frame(_SETTINGS, 0, 0)), _BAD),
+    _http2("h2-slow-pings", lambda n: _every(0.9, frame(_PING, 0, 0, bytes(8))), _BAD, quick=True),
+    _http2("h2-slow-continuations", lambda n: _slow_block(n), _BAD),
+    _http2("h2-slow-data", lambda n: (_head(n), *_every(0.9, frame(_DATA, 0, n, b"x"), 30)), _BAD),
+    _http2(
+        "h2-slow-padding",
+        lambda n: (_head(n), *_every(0.9, frame(_DATA, 8, n, b"\xff" + bytes(255)), 30)),
+        _BAD,
+    ),
+    _http2("h2-slow-interim", lambda n: _every(0.9, _head(n, status=b"103")), _BAD),
+    _http2("h2-slow-unknown", lambda n: _every(0.9, frame(200, 0, n, b"x")), _BAD),
+    _http2("h2-slow-trailers", lambda n: (_head(n), frame(_DATA, 0, n, _PAGE), 600.0), _BAD),
+    # floods
+    _http2(
+        "h2-priorities-endless", lambda n: _endless(b"", frame(2, 0, 9, bytes(5)) * 3_000), _BAD
+    ),
+    _http2("h2-acks-endless", lambda n: _endless(b"", frame(_SETTINGS, 1, 0) * 3_000), _BAD),
+    _http2("h2-pongs-endless", lambda n: _endless(b"", frame(_PING, 1, 0, bytes(8)) * 900), _BAD),
+    _http2(
+        "h2-windows-endless", lambda n: _endless(b"", frame(_WINDOW, 0, n, b"\0\0\0\1") * 900), _BAD
+    ),
+    _http2(
+        "h2-promises-endless", lambda n: _endless(b"", frame(_PUSH, 4, n, _PROMISE) * 900), _BAD
+    ),
+    _http2("h2-origins-endless", lambda n: _endless(b"", frame(12, 0, 0, bytes(99)) * 900), _BAD),
+    _http2("h2-alt-svc-endless", lambda n: _endless(b"", frame(10, 0, 0, bytes(99)) * 900), _BAD),
+    _http2("h2-trailers-endless", lambda n: _endless(_head(n), _head(n)), _BAD),
+    _http2("h2-table-flaps", lambda n: _endless(b"", _TABLE_FLAPS), _BAD),
+    _http2("h2-cookies-20000", lambda n: (_head(n, *[(b"set-cookie", b"a=b")] * 20_000),), _BAD),
+    # rules of the protocol
+    _http2("h2-status-101", lambda n: (_whole(n, status=b"101"),), _BAD),
+    _http2("h2-pseudo-late", lambda n: (_whole(n, (b"x-a", b"b"), (b":path", b"/")),), _BAD),
+    _http2("h2-coding-field", lambda n: (_whole(n, (b"transfer-encoding", b"chunked")),), _ANY),
+    _http2("h2-head-after-end", lambda n: (_whole(n), _whole(n)), _ANY),
+    _http2("h2-other-stream", lambda n: (_whole(n + 2),), _BAD),
+    _http2("h2-even-stream", lambda n: (_whole(2),), _BAD),
+    _http2(
+        "h2-data-after-reset", lambda n: (_head(n), _reset(n, 0), frame(_DATA, 1, n, _PAGE)), _BAD
+    ),
+    _http2("h2-continuation-alone", lambda n: (frame(_CONTINUATION, 4, n, b"\x88"),), _BAD),
+    _http2(
+        "h2-head-broken-off",
+        lambda n: (frame(_HEADERS, 0, n, b"\x88"), frame(_PING, 0, 0, bytes(8))),
+        _BAD,
+    ),
+    _http2("h2-padding-too-long", lambda n: (_head(n), frame(_DATA, 9, n, b"\xff12")), _BAD),
+    _http2(
+        "h2-frame-too-large",
+        lambda n: (_head(n), frame(_DATA, 1, n, bytes(70_000))),
+        _BAD | failed("wrong_type"),
+    ),
+    _http2("h2-setting-push", lambda n: (_whole(n),), _ANY, settings=_setting(2, 2)),
+    _http2("h2-settings-6000", lambda n: (_whole(n),), _ANY, settings=_setting(99, 1) * 2_700),
+    _http2("h2-goaway-each", lambda n: (_GOODBYE, _whole(n)), _ANY),
     _http2("h2-gzip-empty", lambda n: (_whole(n, (b"content-encoding", b"gzip")),), _BAD),
 )
 
@@ -273,6 +333,18 @@ def _table_bomb(stream: int) -> Iterator[Step]:
     for _ in range(300):
         yield frame(_CONTINUATION, 0, stream, b"\xbe" * 16_000)
     yield frame(_CONTINUATION, _END_HEADERS, stream)
+
+
+def _every(gap_s: float, block: bytes, times: int | None = None) -> Iterator[Step]:
+    """Repeat bytes after equal times, for ever or so often."""
+    for _ in itertools.count() if times is None else range(times):
+        yield block
+        yield gap_s
+
+
+def _slow_block(stream: int) -> Iterator[Step]:
+    yield frame(_HEADERS, 0, stream, b"\x88")
+    yield from _every(0.9, frame(_CONTINUATION, 0, stream, fields((b"x", b"y"))))
 
 
 def _overflow(stream: int) -> bytes:

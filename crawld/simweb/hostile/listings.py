@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import itertools
+import zlib
 from collections.abc import Callable, Iterator
 
 from crawld.simweb.fault import Fault, Handler
@@ -114,6 +115,14 @@ def _events_deep() -> Iterator[Step]:
     yield 600.0
 
 
+def _events_bomb() -> Iterator[Step]:
+    yield b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nContent-Encoding: gzip\r\n\r\n"
+    packing = zlib.compressobj(9, zlib.DEFLATED, 31)
+    block = b":\n" * (1 << 19)
+    while True:
+        yield packing.compress(block)
+
+
 CASES: tuple[HostileCase, ...] = (
     _source("sitemap-million", "sitemap_urls", lambda p: _urls(p, 1_000_000), quick=True),
     _source("sitemap-nested-gzip", "sitemap_urls", _nested_gzip, content_type="application/gzip"),
@@ -174,6 +183,7 @@ CASES: tuple[HostileCase, ...] = (
     _streamed("events-comments", "event_stream", _events_comments),
     _streamed("events-fields", "event_stream", _events_fields),
     _streamed("events-deep", "event_stream", _events_deep),
+    _streamed("events-bomb", "event_stream", _events_bomb),
 )
 
 

@@ -1,0 +1,1 @@
+"""The daemon beside hostile servers, in simulated time."""
