@@ -6,11 +6,20 @@ import datetime
 import ssl
 from dataclasses import dataclass, field
 
+import trio
 import trustme
 
 from crawld.simweb.fault import Fault
 from crawld.simweb.hostile.case import HostileCase, leaf
 from crawld.simweb.message import SimRequest, SimResponse, build_response
+
+BROKEN_CONNECTION = (
+    trio.BrokenResourceError,
+    trio.ClosedResourceError,
+    OSError,
+    ssl.SSLError,
+)
+"""What a connection raises to a server whose client has gone."""
 
 
 @dataclass

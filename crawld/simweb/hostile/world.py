@@ -11,7 +11,6 @@ from __future__ import annotations
 import json
 import resource
 import signal
-import ssl
 import sys
 import time
 import traceback
@@ -23,11 +22,9 @@ import trio
 from crawld.simweb.hostile.case import Connection, HostileCase, Place, Transport
 from crawld.simweb.hostile.catalogue import CASES, address_of
 from crawld.simweb.hostile.names import FAST_ADDRESS, VAULT_ADDRESS, serve_names
-from crawld.simweb.hostile.serving import Authority, CaseSite, LeafSite
+from crawld.simweb.hostile.serving import BROKEN_CONNECTION, Authority, CaseSite, LeafSite
 from crawld.simweb.ledger import Ledger, LedgerRow
 from crawld.simweb.server import SimWeb
-
-_BROKEN = (trio.BrokenResourceError, trio.ClosedResourceError, OSError, ssl.SSLError)
 
 
 class ConnectionServer:
@@ -52,7 +49,7 @@ class ConnectionServer:
             )
             try:
                 await connection(stream)
-            except* _BROKEN:
+            except* BROKEN_CONNECTION:
                 pass
             except* Exception as errors:
                 # A bug of one case must not end the servers of the others; tests look for it.

@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import math
 import random
-import ssl
 import traceback
 from collections import Counter
 from collections.abc import Sequence
@@ -21,7 +20,7 @@ from crawld.net.resolver import LOOKUP_S, ResolutionError
 from crawld.simweb.hostile import names
 from crawld.simweb.hostile.case import Connection as CaseConnection
 from crawld.simweb.hostile.case import HostileCase, NameAnswer, Place, Transport
-from crawld.simweb.hostile.serving import Authority, CaseSite, LeafSite
+from crawld.simweb.hostile.serving import BROKEN_CONNECTION, Authority, CaseSite, LeafSite
 from crawld.simweb.server import SimWeb
 from crawld.universe.control import MemoryListener
 from crawld.universe.memory_stream import MemoryStream, connection_pair
@@ -33,8 +32,6 @@ CLIENT_ADDRESS: Final = "45.66.0.3"
 WINDOW_BYTES: Final = 1 << 18
 MEAN_LATENCY_S: Final = 0.02
 PORTS: Final = {Transport.HTTP: 80, Transport.RAW: 80, Transport.TLS: 443}
-
-_BROKEN = (trio.BrokenResourceError, trio.ClosedResourceError, OSError, ssl.SSLError)
 
 # What the auditor takes for private; the daemon has its own rules, in `crawld/net/address.py`.
 _PRIVATE_V4: Final = tuple(
@@ -191,7 +188,7 @@ class HostileNetwork:
                 await self._web.serve_stream(theirs, reset, local=address, peer=peer)
             else:
                 await connection(theirs)
-        except* _BROKEN:
+        except* BROKEN_CONNECTION:
             pass
         except* Exception as errors:
             # A bug of one case must not end the servers of the others; the result tells it.
