@@ -93,7 +93,8 @@ class _FetchBenchmark:
         tree = write_site(self._directory / "site", self._size.hosts)
         with nginx.serve(tree, self._directory / "nginx") as port:
             web = ServedSite(tree, port, self._directory)
-            self._progress("filling the caches of Scrapy")
+            self._progress("filling the caches of Scrapy and of Python")
+            fetch_crawld.warm_up(web)
             caches = {tuned: fetch_peers.scrapy_fill_cache(web, tuned=tuned) for tuned in _TUNED}
             for number in range(1, self._size.runs + 1):
                 self._progress(f"run {number} of {self._size.runs}")

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from crawld.bench import crawld_process
 from crawld.bench.fetch_peers import PAGES_PER_CPU_S, ServedSite
-from crawld.bench.process import program_error, run_child
+from crawld.bench.process import measure_run, program_error, run_child
 from crawld.bench.result import Metrics
 from crawld.core.page import Outcome
 from crawld.errors import OperatorError
@@ -25,6 +25,15 @@ def crawl(web: ServedSite, known: Path | None = None) -> Metrics:
         known: a file to begin with a copy of; None: a new one.
     """
     return _mirror(web, "crawld", known)
+
+
+def warm_up(web: ServedSite) -> None:
+    """Mirror one page, so that the bytecode of every module exists before the first measurement."""
+    directory = web.new_directory("warm-up")
+    database = ["--db", str(crawld_process.database_path(directory))]
+    seed = web.tree.seeds(web.port)[0]
+    command = crawld_process.command("mirror", seed, *database, "--max-pages", "1", "--once")
+    measure_run(command, directory, limit_s=_LIMIT_S)
 
 
 def store(web: ServedSite) -> Metrics:

@@ -21,6 +21,7 @@ from crawld.errors import OperatorError
 
 _POLL_MS = 50
 _STOP_S = 60.0
+_NO_BYTECODE = "PYTHONDONTWRITEBYTECODE"
 _CLOCK_TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 
 
@@ -55,7 +56,7 @@ class Child:
             self._process = subprocess.Popen(
                 command,
                 cwd=directory,
-                env=os.environ | {"TMPDIR": str(directory)},
+                env=_environment(directory),
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,
@@ -114,6 +115,16 @@ class Child:
 
     def _status_mb(self, key: str) -> float:
         return memory_mb(self._process.pid, key)
+
+
+def _environment(directory: Path) -> dict[str, str]:
+    """Return the environment of a measured program.
+
+    Python keeps the bytecode of what it imports, as for any user: without it every start compiles
+    hundreds of modules, and a short run measures the compiler.
+    """
+    kept = {name: text for name, text in os.environ.items() if name != _NO_BYTECODE}
+    return kept | {"TMPDIR": str(directory)}
 
 
 def memory_mb(process_id: int, key: str) -> float:

@@ -57,3 +57,10 @@ def test_the_cost_of_a_program_that_ended_by_itself_is_kept(tmp_path):
         while child.running():
             pass
         assert child.stop().exit_code == 4
+
+
+def test_a_measured_program_keeps_its_bytecode(tmp_path, monkeypatch):
+    (tmp_path / "module.py").write_text("VALUE = 1\n", encoding="utf-8")
+    monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
+    measure_run([sys.executable, "-c", "import module"], tmp_path, limit_s=60)
+    assert list((tmp_path / "__pycache__").glob("module.*.pyc"))
