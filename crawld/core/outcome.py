@@ -7,9 +7,8 @@ never an exception.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from crawld.core.page import GOOD_COPY, Failure, Outcome
+from crawld.core.value_type import value_type
 
 REDIRECT_STATUSES = frozenset({301, 302, 303, 307, 308})
 """Statuses that send the client to the Location (RFC 9110, section 15.4)."""
@@ -64,7 +63,7 @@ TRANSIENT = HOST_TROUBLE | {
 """Failures that may pass within a minute; all others are persistent."""
 
 
-@dataclass(frozen=True, slots=True)
+@value_type
 class Judgement:
     """The judged result of a visit.
 
@@ -93,7 +92,7 @@ class Judgement:
         return self.outcome in GOOD_COPY
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_type(kw_only=True)
 class ResponseFacts:
     """The parts of a response that decide the outcome.
 

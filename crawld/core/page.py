@@ -15,8 +15,9 @@ readable. Rule 3: if too many pages of a host disappear at once, none is retired
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
+
+from crawld.core.value_type import value_type
 
 
 class PageState(StrEnum):
@@ -91,7 +92,7 @@ GONE_GRACE_S = 3 * 86_400.0
 """... if the first of them is at least this long ago."""
 
 
-@dataclass(frozen=True, slots=True)
+@value_type
 class Grace:
     """Grace period of a page with outcome `gone`, before it is retired.
 

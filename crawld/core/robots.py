@@ -25,6 +25,7 @@ from typing import NamedTuple, TypeVar
 
 from crawld.core.robots_rules import RobotsRules, deciding_rule
 from crawld.core.url import target_of
+from crawld.core.value_type import value_type
 
 ROBOTS_MAX_BYTES = 500 * 1024
 """Bytes read of a file: the least that RFC 9309 section 2.5 demands."""
@@ -354,7 +355,7 @@ def _closed_span(visits: tuple[int, int] | None) -> tuple[int, int] | None:
     return visits[1], visits[0]
 
 
-@dataclass(frozen=True, slots=True)
+@value_type
 class RobotsDirectives:
     """Directives of X-Robots-Tag headers or robots meta elements."""
 

@@ -43,7 +43,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from functools import cache, lru_cache
 
 import can_ada
@@ -52,6 +51,7 @@ from publicsuffixlist import PublicSuffixList
 
 from crawld.core.url_parameters import without_markers
 from crawld.core.url_parse import BaseUrl, parse
+from crawld.core.value_type import value_type
 from crawld.errors import InvalidUrlError
 
 RULES_VERSION = 2
@@ -84,7 +84,7 @@ _MAX_HOST_LENGTH = 253
 _SHOWN = 80
 
 
-@dataclass(frozen=True, slots=True)
+@value_type
 class Url:
     """A canonical URL and its parts.
 

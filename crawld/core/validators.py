@@ -35,6 +35,7 @@ from statistics import median
 from struct import Struct, error
 
 from crawld.core.politeness import parse_http_date
+from crawld.core.value_type import value_type
 
 HALF_LIFE_S = 30 * 86_400.0
 """Half-life of the evidence against a kind."""
@@ -73,7 +74,7 @@ AHEAD_S = 60.0
 """A Last-Modified this much later than the Date of its response is false, not clock skew."""
 
 
-@dataclass(frozen=True, slots=True)
+@value_type
 class Validators:
     """The validators of one response, as sent; None if absent."""
 
@@ -81,7 +82,7 @@ class Validators:
     last_modified: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_type(kw_only=True)
 class Exchange:
     """Evidence of one visit about validators and the server's clock.
 

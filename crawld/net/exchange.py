@@ -14,6 +14,7 @@ from functools import lru_cache
 from pydantic import SecretStr
 
 from crawld.core.page import Failure
+from crawld.core.value_type import value_type
 from crawld.memory import MemoryLease
 
 Headers = tuple[tuple[bytes, bytes], ...]
@@ -115,7 +116,7 @@ def permits_public_only(host: str) -> bool:
     return False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_type(kw_only=True)
 class FetchRequest:
     """One GET request.
 
@@ -178,7 +179,7 @@ class PartialBody:
     lease: MemoryLease | None = field(default=None, repr=False, compare=False)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_type(kw_only=True)
 class FetchResponse:
     """A complete response of any status.
 

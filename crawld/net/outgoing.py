@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from pydantic import SecretStr
 
 from crawld.core.page import Failure
 from crawld.core.url_parse import parse
+from crawld.core.value_type import value_type
 from crawld.net.decompress import ACCEPT_ENCODING
 from crawld.net.errors import FetchError
 from crawld.net.exchange import FetchRequest, Headers, HeaderValue
@@ -19,7 +19,7 @@ ACCEPT = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
 _DEFAULT_PORTS = {"http:": 80, "https:": 443}
 
 
-@dataclass(frozen=True, slots=True)
+@value_type
 class Target:
     """The destination of a request.
 

@@ -15,13 +15,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final, NamedTuple
 
 import apsw
 
 from crawld.core.event import EventKind, event_kind
 from crawld.core.page import Grace, Outcome, PageState
+from crawld.core.value_type import value_type
 from crawld.store import page_update
 from crawld.store.changes import hint_answer, model, volatile, wiki_page
 from crawld.store.changes.hint_answer import VisitTimes
@@ -49,7 +50,7 @@ from crawld.store.versions.body import EncodedBody
 from crawld.store.versions.response import StoredResponse
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_type(kw_only=True)
 class VisitRecord:
     """All results of one visit.
 
@@ -148,7 +149,7 @@ class LinkPart(NamedTuple):
     with_host: bool
 
 
-@dataclass(frozen=True, slots=True)
+@value_type
 class RecordResult:
     """Keys of a stored visit.
 

@@ -17,6 +17,8 @@ from itertools import islice
 import numpy as np
 import numpy.typing as npt
 
+from crawld.core.value_type import value_type
+
 FloatArray = npt.NDArray[np.float64]
 BoolArray = npt.NDArray[np.bool_]
 
@@ -29,7 +31,7 @@ HISTORY_LIMIT = 100_000
 _CHUNK = 65_536
 
 
-@dataclass(frozen=True, slots=True)
+@value_type
 class Observation:
     """What one visit saw.
 

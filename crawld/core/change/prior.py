@@ -16,12 +16,13 @@ import numpy as np
 import numpy.typing as npt
 
 from crawld.core.change.gamma import digamma, gamma_quantile
+from crawld.core.value_type import value_type
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
 
 
-@dataclass(frozen=True, slots=True)
+@value_type
 class Gamma:
     """A Gamma distribution of a rate: a prior or a posterior.
 

@@ -15,12 +15,12 @@ Last-Modified, irregular intervals); Gamma-Poisson shrinkage is standard empiric
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from crawld.core.change.prior import Gamma
+from crawld.core.value_type import value_type
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -164,7 +164,7 @@ def exact_decayed(
     return count / (memory_s * -math.expm1(-span_s / memory_s))
 
 
-@dataclass(frozen=True, slots=True)
+@value_type
 class RateEvidence:
     """Sufficient statistics of one page: exact and censored observations.
 

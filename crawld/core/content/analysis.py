@@ -21,6 +21,7 @@ from crawld.core.content.fingerprint import cleaned_digest, digest, sketch
 from crawld.core.content.parse_limits import MAX_PARSE_BYTES
 from crawld.core.content.quarantine import UNANALYSED
 from crawld.core.content.volatile import VolatileRules, cleaned
+from crawld.core.value_type import value_type
 
 MAX_TEXT_BYTES = MAX_PARSE_BYTES
 """Bytes read of a text body that is not HTML."""
@@ -118,7 +119,7 @@ def difference_of(
     return measure(cleaned(old, volatile), cleaned(new, volatile))
 
 
-@dataclass(frozen=True, slots=True)
+@value_type
 class _Text:
     """A text body: the decoded part, and the bytes after it."""
 

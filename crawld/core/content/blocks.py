@@ -25,7 +25,6 @@ from __future__ import annotations
 import html
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
 from zlib import crc32
@@ -41,6 +40,7 @@ from crawld.core.content.tags import (
     split_markup,
     without_targets,
 )
+from crawld.core.value_type import value_type
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -53,7 +53,7 @@ MAX_BLOCKS = 50_000
 """Blocks of one page; the rest is joined to the last of them."""
 
 
-@dataclass(frozen=True, slots=True)
+@value_type
 class Blocks:
     """The blocks of one page, as columns of equal length.
 

@@ -13,7 +13,7 @@ are at most `max_links`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
 from selectolax.lexbor import LexborDocumentOptions, LexborHTMLParser
@@ -22,6 +22,7 @@ from crawld.core.content.parse_limits import MAX_PARSE_BYTES, parsable_size
 from crawld.core.content.tree_memory import TagScan, tree_limit
 from crawld.core.content.url_syntax import refresh_url_span, srcset_url_spans
 from crawld.core.url import MAX_RAW_LENGTH
+from crawld.core.value_type import value_type
 
 if TYPE_CHECKING:
     from selectolax.lexbor import LexborNode
@@ -44,7 +45,7 @@ _WITHOUT_COPIES = LexborDocumentOptions.WO_EVENTS.value
 _REQUISITE_RELS = frozenset({"stylesheet", "icon", "apple-touch-icon", "manifest", "mask-icon"})
 
 
-@dataclass(frozen=True, slots=True)
+@value_type
 class ParsedPage:
     """The links and metadata of one HTML page.
 

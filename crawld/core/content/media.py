@@ -27,9 +27,10 @@ from __future__ import annotations
 
 import codecs
 import re
-from dataclasses import dataclass
 
 from charset_normalizer import from_bytes
+
+from crawld.core.value_type import value_type
 
 HTML = "text/html"
 XHTML = "application/xhtml+xml"
@@ -209,7 +210,7 @@ def _named_by_root(believed: str, head: bytes) -> str:
     return believed
 
 
-@dataclass(frozen=True, slots=True)
+@value_type
 class DecodedText:
     """The text of a body, and the Python codec that decoded it."""
 

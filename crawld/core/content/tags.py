@@ -16,11 +16,12 @@ hidden by `hidden` or an inline style.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from enum import IntEnum
 
 import numpy as np
 from numpy.typing import NDArray
+
+from crawld.core.value_type import value_type
 
 TARGET_START, TARGET_END = "\x02", "\x03"
 TARGET = re.compile(f"{TARGET_START}[^{TARGET_START}{TARGET_END}]*{TARGET_END}")
@@ -263,7 +264,7 @@ def resolve_entities(text: str) -> str:
     return text
 
 
-@dataclass(frozen=True, slots=True)
+@value_type
 class MarkupRuns:
     """Runs of text, and the marks between them.
 

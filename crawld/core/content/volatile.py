@@ -28,6 +28,8 @@ from struct import Struct
 from typing import TYPE_CHECKING
 from zlib import crc32
 
+from crawld.core.value_type import value_type
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
@@ -107,7 +109,7 @@ _COVERS = frozenset(Cover)
 _RULE = Struct("<BBIIIBBB?HIB")
 
 
-@dataclass(frozen=True, slots=True)
+@value_type
 class VolatileRules:
     """Rules learned for one page, or for all pages of a host."""
 

@@ -14,7 +14,6 @@ starve a page nor cause two consecutive visits to one page.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
@@ -24,9 +23,10 @@ from crawld.core.change.model import PageModel
 from crawld.core.revisit.due import Due
 from crawld.core.revisit.heap import ABSENT, SlotHeap
 from crawld.core.revisit.slots import FREE, PageSlots
+from crawld.core.value_type import value_type
 
 
-@dataclass(frozen=True, slots=True)
+@value_type
 class VisitObservation:
     """Changes of a page found by one successful visit.
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
@@ -10,6 +9,7 @@ import trio
 
 from crawld.core.page import Failure, PageState
 from crawld.core.url import split_url
+from crawld.core.value_type import value_type
 from crawld.daemon.clock import Clock
 from crawld.daemon.crawl.hand_over import hand_over
 from crawld.daemon.crawl.state import CrawlState
@@ -33,7 +33,7 @@ MAX_DEFERRED: Final = 4 * LOOK_AHEAD
 """Never-visited pages held in memory for a closed origin; beyond that its whole host is shut."""
 
 
-@dataclass(frozen=True, slots=True)
+@value_type
 class PageTask:
     """A page taken from its queue."""
 

@@ -14,6 +14,7 @@ from crawld.core.robots import Robots
 from crawld.core.traps import detect_trap
 from crawld.core.url import Url, split_url, url_hash
 from crawld.core.url_growth import UrlGrowth
+from crawld.core.value_type import value_type
 from crawld.daemon.frontier.domain_hosts import DomainHosts
 from crawld.daemon.frontier.dust_rules import DustRules
 from crawld.daemon.frontier.site import ActiveSite
@@ -87,7 +88,7 @@ class RecentUrls(Generic[Key]):
         self._old.discard(key)
 
 
-@dataclass(frozen=True, slots=True)
+@value_type
 class Referrer:
     """The page that names the URLs.
 

@@ -5,7 +5,7 @@ Nothing here waits or uses the database. A server fault is a value, not an excep
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 
 from crawld.core.outcome import (
@@ -21,6 +21,7 @@ from crawld.core.outcome import (
 from crawld.core.page import Failure, Grace, Outcome, PageState, next_state
 from crawld.core.politeness import parse_http_date, parse_retry_after
 from crawld.core.url import canonicalize, resolve, split_url
+from crawld.core.value_type import value_type
 from crawld.daemon.analyser import Analyser
 from crawld.daemon.frontier.admission import Admission, Admitted, Referrer
 from crawld.daemon.frontier.site import ActiveSite
@@ -44,7 +45,7 @@ from crawld.store.versions.body import EncodedBody, digest, encode
 from crawld.store.versions.version_tag import VersionTag
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_type(kw_only=True)
 class Visit:
     """A finished visit.
 

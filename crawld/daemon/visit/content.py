@@ -6,7 +6,7 @@ A body that was already analysed for a comparison is not parsed again (`content_
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from itertools import islice
 
 from crawld.core.content import html, media
@@ -18,6 +18,7 @@ from crawld.core.content.requisites import page_requisites, stylesheet_requisite
 from crawld.core.link_cache import LINKS
 from crawld.core.robots import parse_robots_tags
 from crawld.core.url import canonicalize, split_url
+from crawld.core.value_type import value_type
 from crawld.errors import InvalidUrlError
 from crawld.net.exchange import PREFIX_BYTES, FetchResponse
 from crawld.pdf_text import PdfText
@@ -32,7 +33,7 @@ HTML_TYPES = frozenset({media.HTML, media.XHTML})
 CSS = "text/css"
 
 
-@dataclass(frozen=True, slots=True)
+@value_type
 class PageContent:
     """The content of a page.
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
 import structlog
 
 from crawld.core.content.documents import PDF, PDF_TEXT
 from crawld.core.content.media import sniff
+from crawld.core.value_type import value_type
 from crawld.daemon.analyser import LONG_BYTES, Analyser, weight_of
 from crawld.daemon.frontier.site import ActiveSite
 from crawld.net.exchange import FetchResponse
@@ -20,7 +20,7 @@ OUTPUT_BYTES: Final = 16 * 2**20
 """Memory of the text of a PDF while it is read: a million characters, escaped and decoded."""
 
 
-@dataclass(frozen=True, slots=True)
+@value_type
 class ReadableBody:
     """A body in the form in which it is analysed.
 

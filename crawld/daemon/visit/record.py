@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from functools import partial
 
 from crawld.core.change.history import Observation
@@ -11,6 +10,7 @@ from crawld.core.change.model import PageModel
 from crawld.core.change.prior import Gamma
 from crawld.core.page import Outcome, PageState
 from crawld.core.revisit.policies import VisitObservation
+from crawld.core.value_type import value_type
 from crawld.daemon.visit.conclude import Visit
 from crawld.daemon.visit.validators import NO_EVIDENCE, ValidatorEvidence
 from crawld.net.exchange import FetchResponse
@@ -24,7 +24,7 @@ from crawld.store.versions.response import StoredResponse
 from crawld.store.visit import VisitRecord
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_type(kw_only=True)
 class VisitFeedback:
     """What was learnt from a visit.
 

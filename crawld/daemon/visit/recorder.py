@@ -21,6 +21,7 @@ from typing import TypeAlias
 import structlog
 import trio
 
+from crawld.core.value_type import value_type
 from crawld.memory import MIB, MemoryLease
 from crawld.store import visit as visit_rows
 from crawld.store.engine.database import Database
@@ -60,7 +61,7 @@ LongCallback: TypeAlias = Callable[[], Awaitable[None]]
 """The rest of a callback that takes long; runs while later visits are committed."""
 
 
-@dataclass(frozen=True, slots=True)
+@value_type
 class PendingVisit:
     """A record, and the callback for its commit (or for `NOT_RECORDED`).
 

@@ -13,6 +13,7 @@ from zlib import crc32
 
 from crawld.core.page import Outcome
 from crawld.core.validators import Exchange, Validators, ValidatorTrust
+from crawld.core.value_type import value_type
 from crawld.net.exchange import FetchResponse
 from crawld.store.frontier.page import PageRecord
 
@@ -25,7 +26,7 @@ STORED_EVERY = 8
 NO_VALIDATORS = Validators()
 
 
-@dataclass(frozen=True, slots=True)
+@value_type
 class RequestMode:
     """How a page is requested.
 
@@ -56,7 +57,7 @@ class RequestMode:
 UNCONDITIONAL = RequestMode()
 
 
-@dataclass(frozen=True, slots=True)
+@value_type
 class ValidatorEvidence:
     """Evidence from the header of a response.
 

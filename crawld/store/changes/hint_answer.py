@@ -7,12 +7,12 @@ in the copy, and its hint stays, also that of a page whose first visit was under
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 import apsw
 
 from crawld.core.page import Outcome
+from crawld.core.value_type import value_type
 from crawld.store.changes import untold
 from crawld.store.changes.hint import (
     FAN_OUT,
@@ -43,7 +43,7 @@ class VisitTimes(NamedTuple):
         return cls(at, at - (duration_s or 0.0))
 
 
-@dataclass(frozen=True, slots=True)
+@value_type
 class HintJudgement:
     """The result of a visit for the hints of its page.
 

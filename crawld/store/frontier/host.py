@@ -13,6 +13,7 @@ from typing import NamedTuple
 import apsw
 
 from crawld.core.robots import RobotsVerdict
+from crawld.core.value_type import value_type
 from crawld.store.frontier import page_counts
 
 
@@ -34,7 +35,7 @@ def ensure_origin(connection: apsw.Connection, host_id: int, origin: str) -> int
     return connection.last_insert_rowid()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_type(kw_only=True)
 class HostUpdate:
     """State of a host after a visit.
 

@@ -20,13 +20,13 @@ from __future__ import annotations
 
 import hashlib
 import threading
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final, NamedTuple
 
 import apsw
 import zstandard
 
+from crawld.core.value_type import value_type
 from crawld.errors import CorruptDatabaseError
 from crawld.store.engine.in_parts import InParts, finish
 
@@ -55,7 +55,7 @@ copy, where opening it as a blob takes microseconds."""
 _local = threading.local()
 
 
-@dataclass(frozen=True, slots=True)
+@value_type
 class EncodedBody:
     """A body in its stored form.
 

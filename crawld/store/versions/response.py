@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from crawld.core.value_type import value_type
 from crawld.store.versions.version_tag import VersionTag
 
 
-@dataclass(frozen=True, slots=True)
+@value_type
 class StoredResponse:
     """Status line and headers of a response, for every outcome of a visit.
 
