@@ -20,12 +20,13 @@ from crawld.core.content.difference import difference as rsync_difference
 from crawld.core.content.fingerprint import cleaned_digest
 from crawld.core.content.noise_learning import ReadingPair
 from crawld.core.content.volatile import NO_RULES, VolatileRules, cleaned
+from crawld.core.value_type import value_type
 from crawld.pdf_text import PdfText
 from crawld.store.versions.body import digest
 from crawld.store.versions.version import StoredCopy
 
 
-@dataclass(frozen=True, slots=True)
+@value_type
 class BodyComparison:
     """The body of a response compared with the copy held.
 
