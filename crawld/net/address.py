@@ -41,6 +41,7 @@ Source: WHATWG Fetch standard, section "Port blocking".
 """
 
 
+@lru_cache(maxsize=4096)
 def literal_address(host: str) -> IpAddress | None:
     """Return the IP address that a URL host is written as; None for a name.
 
