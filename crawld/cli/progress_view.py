@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import trio
 from rich.console import Group, RenderableType
@@ -16,13 +17,14 @@ from crawld.cli.tables import next_slot_text, table
 from crawld.core.display import count_text, duration_text, rate_text, size_text
 from crawld.core.page import Outcome, PageState
 from crawld.core.words import outcome_counts
-from crawld.daemon.api.schemas.status import HostStatus
-from crawld.daemon.api.views import host_status
 from crawld.daemon.daemon import Daemon
 from crawld.daemon.phase import Phase
 from crawld.net.outage import PROBE_S
 from crawld.store.frontier import frontier
 from crawld.store.frontier import host as host_rows
+
+if TYPE_CHECKING:
+    from crawld.daemon.api.schemas.status import HostStatus
 
 RATE_WINDOW_S = 60.0
 """Rates are averages over this window."""
@@ -127,6 +129,9 @@ def _waiting(host: HostStatus) -> int:
 
 async def read_progress(daemon: Daemon) -> CrawlProgress:
     """Take a snapshot of a running mirror."""
+    # A mirror that ends before its first report needs no models of the control socket.
+    from crawld.daemon.api.views import host_status
+
     pages = dict.fromkeys(PageState, 0)
     for site_id in daemon.state.sites:
         for state, n in (await daemon.database.read(frontier.counts, site_id)).items():

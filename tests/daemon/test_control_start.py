@@ -12,7 +12,7 @@ from crawld.daemon.process import COLLECTOR_THRESHOLDS
 from crawld.daemon.stall_meter import StallMeter
 from crawld.net.network import SystemNetwork
 from tests.daemon.control_client import get
-from tests.daemon.harness import TIMEOUT_S, make_site, until
+from tests.daemon.harness import TIMEOUT_S, make_site, paused_at_start, until
 
 
 async def test_the_socket_appears_after_the_long_steps_of_a_start(daemon, monkeypatch):
@@ -39,6 +39,30 @@ async def test_the_socket_appears_after_the_long_steps_of_a_start(daemon, monkey
     running = await daemon("http://a.test/")
     assert steps == ["application", "/status", "stalls are forgotten", "socket"]
     assert (await get(running, "/status")).status_code == 200
+
+
+async def test_a_one_off_mirror_makes_the_application_for_its_first_client(
+    mirror, nursery, monkeypatch
+):
+    made, make_app = [], server.control_app
+
+    def control_app(running):
+        made.append(running)
+        return make_app(running)
+
+    monkeypatch.setattr(server, "control_app", control_app)
+    with paused_at_start():
+        running = await nursery.start(run.run_daemon, mirror.make_start("http://a.test/"))
+    assert made == []
+    statuses = []
+
+    async def ask():
+        statuses.append((await get(running, "/status")).status_code)
+
+    async with trio.open_nursery() as clients:
+        clients.start_soon(ask)
+        clients.start_soon(ask)
+    assert (statuses, made) == ([200, 200], [running])
 
 
 async def test_the_request_of_nobody_is_answered(daemon):

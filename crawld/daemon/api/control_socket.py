@@ -1,37 +1,79 @@
 """Opens the control socket beside the crawl.
 
-The application takes a quarter of the time of a start, and the first request needs none of it: it
-is imported on a thread while turns are served.
+The application takes a quarter of the time of a start, and the first request of the crawl needs
+none of it: it is imported on a thread while turns are served. A one-off mirror, which is rarely
+asked anything, makes it for its first client.
 """
 
 from __future__ import annotations
 
 import gc
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import trio
 
+from crawld.daemon.daemon import MAX_CONTROL_CONNECTIONS
+from crawld.daemon.process import tune_collector
+from crawld.net.server_limits import ServerLimits
+
 if TYPE_CHECKING:
-    from crawld.daemon.daemon import Daemon, ListenerTask
+    from starlette.types import ASGIApp, Receive, Scope, Send
+
+    from crawld.daemon.daemon import Daemon
+
+LIMITS = ServerLimits(
+    max_client_connections=MAX_CONTROL_CONNECTIONS, max_body_bytes=64 * 1024 * 1024
+)
 
 
 async def serve_control(
     daemon: Daemon, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED
 ) -> None:
-    """Serve the control socket until cancelled; see `server.serve_control`.
+    """Serve the control socket until cancelled, then delete the socket's file.
+
+    In a daemon all that takes long, and holds the event loop, comes before the socket exists:
+    making the application, what its first request makes, and the last collection of all objects.
 
     Raises:
         OperatorError: the socket cannot be created.
     """
-    serve = await daemon.start.environment.workers.run(_import_server)
-    await serve(daemon, task_status)
+    app = _OnDemand(daemon) if daemon.start.once else await _made(daemon)
+    tune_collector()
+    await trio.lowlevel.checkpoint()  # the meter has noticed it when the next pass begins
+    daemon.stall_meter.forget()
+    group = daemon.config.daemon.socket_group
+    listener = daemon.network.listen_unix(daemon.socket_path, group)
+    limits = replace(LIMITS, max_connections=daemon.files.control)
+    await listener.serve(app, limits, task_status)
 
 
-def _import_server() -> ListenerTask:
+class _OnDemand:
+    """The application of a one-off mirror: made when the first client asks."""
+
+    def __init__(self, daemon: Daemon) -> None:
+        self._daemon = daemon
+        self._app: ASGIApp | None = None
+        self._making = trio.Lock()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        async with self._making:
+            if self._app is None:
+                self._app = await _made(self._daemon)
+        await self._app(scope, receive, send)
+
+
+async def _made(daemon: Daemon) -> ASGIApp:
+    make = await daemon.start.environment.workers.run(_import_server)
+    return await make(daemon)
+
+
+def _import_server() -> Callable[[Daemon], Awaitable[ASGIApp]]:
     # The collector would look at the growing heap again and again; `serve_control` tunes it.
     gc.disable()
     try:
-        from crawld.daemon.api.server import serve_control as serve
+        from crawld.daemon.api.server import made_application
     finally:
         gc.enable()
-    return serve
+    return made_application

@@ -6,11 +6,9 @@ password. The socket is bound while the database lock is held (see `crawld.net.l
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import structlog
-import trio
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
@@ -19,19 +17,13 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from crawld.daemon.api.parameters import add_failure_schemas
 from crawld.daemon.api.routes import routes
-from crawld.daemon.daemon import MAX_CONTROL_CONNECTIONS, Daemon
-from crawld.daemon.process import tune_collector
+from crawld.daemon.daemon import Daemon
 from crawld.errors import CrawldError, StoreError
-from crawld.net.server_limits import ServerLimits
 
 log = structlog.get_logger(__name__)
 
 MAX_INVALID_FIELDS = 100
 MAX_NAME_CHARACTERS = 200
-
-LIMITS = ServerLimits(
-    max_client_connections=MAX_CONTROL_CONNECTIONS, max_body_bytes=64 * 1024 * 1024
-)
 
 MAX_BODY_BYTES = 4 * 1024 * 1024
 """The longest request body: 10,000 long URLs."""
@@ -148,26 +140,11 @@ async def _failed(request: Request, error: Exception) -> JSONResponse:
     return JSONResponse({"error": message, "hint": hint}, status_code=500)
 
 
-async def serve_control(
-    daemon: Daemon, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED
-) -> None:
-    """Serve the control socket until cancelled, then delete the socket's file.
-
-    All that takes long, and holds the event loop, comes before the socket exists: making the
-    application, what its first request makes, and the last collection of all objects.
-
-    Raises:
-        OperatorError: the socket cannot be created.
-    """
+async def made_application(daemon: Daemon) -> ASGIApp:
+    """Return the application of the control socket, with what its first request makes."""
     app = WholeBodies(control_app(daemon))
     await _answer_once(app, "/status")
-    tune_collector()
-    await trio.lowlevel.checkpoint()  # the meter has noticed it when the next pass begins
-    daemon.stall_meter.forget()
-    group = daemon.config.daemon.socket_group
-    listener = daemon.network.listen_unix(daemon.socket_path, group)
-    limits = replace(LIMITS, max_connections=daemon.files.control)
-    await listener.serve(app, limits, task_status)
+    return app
 
 
 async def _answer_once(app: ASGIApp, path: str) -> None:
