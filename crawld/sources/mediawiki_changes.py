@@ -9,6 +9,8 @@ because a wiki commits rows out of order. Row ids show which rows are new.
 3. The wiki has its own clock, which may be changed: rows with future times do not move the cursor
    beyond the wiki's `curtimestamp`, and a clock that was set back causes a gap.
 4. Times are whole seconds, rounded down: a change may be at any time within its second.
+5. Row ids of recent changes are in the order in which the wiki commits them; of the three moves of
+   a swap, the second may come first. Ids of the log are in the order of the actions.
 
 Source: MediaWiki, API:RecentChanges, API:Logevents, API:Info, API:Embeddedin.
 """
@@ -20,6 +22,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from operator import attrgetter
 from typing import Literal, NamedTuple
 
 from crawld.sources.mediawiki_api import ApiResponse, Parameters
@@ -132,7 +135,7 @@ class RecentChanges:
     """The content of a response about recent changes.
 
     Attributes:
-        changed: title changes, in the order of the rows.
+        changed: title changes, in the order of time; within a second as in the log and the rows.
         cursor: where to continue.
         gap: whether changes may be missing, so that all pages must be probed.
         unusable: number of rows that could not be read.
@@ -193,15 +196,16 @@ def read_changes(response: ApiResponse, cursor: ChangesCursor, now: float) -> Re
     first = cursor.continuation is None
     lost = first and bool(cursor.edits) and not rows.met
     edits = {number: seen for number, seen in rows.edits.items() if number not in cursor.edits}
+    changed = rows.changed()
     return RecentChanges(
-        rows.changed,
+        changed,
         ChangesCursor(
             wiki_now if clock_set_back or not at else at,
             rows.kept(edits if lost else rows.edits, at),
             rows.kept(rows.logs, at),
             response.cursor,
             0.0 if clock_set_back else cursor.at if lost else cursor.unverified_at,
-            cursor.tells_categories or any(each.kind == "category" for each in rows.changed),
+            cursor.tells_categories or any(each.kind == "category" for each in changed),
         ),
         gap=clock_set_back,
         unusable=rows.unusable,
@@ -216,16 +220,33 @@ def read_oldest(response: ApiResponse, cursor: ChangesCursor) -> RecentChanges:
     return RecentChanges((), settled, gap=oldest is None or oldest > cursor.unverified_at)
 
 
+class _Report(NamedTuple):
+    """What one row reports; `log_number` is None for an edit."""
+
+    at: float
+    log_number: int | None
+    changes: Sequence[TitleChange]
+
+
 class _Rows:
     """Collects the rows of one response."""
 
     def __init__(self, cursor: ChangesCursor) -> None:
-        self.changed: list[TitleChange] = []
+        self._reports: list[_Report] = []
         self.edits: dict[int, float] = dict.fromkeys(cursor.edits, cursor.at)
         self.logs: dict[int, float] = dict.fromkeys(cursor.logs, cursor.at)
         self.newest = 0.0
         self.met = False
         self.unusable = 0
+
+    def changed(self) -> list[TitleChange]:
+        """Return what the rows report, in the order of time."""
+        reports = sorted(self._reports, key=attrgetter("at"))
+        logged = [each for each in reports if each.log_number is not None]
+        # Entries of the log change places among each other, not with the edits between them.
+        in_order = iter(sorted(logged, key=attrgetter("at", "log_number")))
+        reports = [each if each.log_number is None else next(in_order) for each in reports]
+        return [change for report in reports for change in report.changes if change.title]
 
     def edit(self, row: Mapping[str, object]) -> None:
         """Add a row of the recent changes."""
@@ -248,18 +269,18 @@ class _Rows:
         title, space, number = text_of(row, "title"), _space(row.get("ns")), row.get("pageid")
         if row.get("type") == "categorize":
             # It has the title of the category, but the id of the page that enters or leaves it.
-            self._add(TitleChange(title, space, at, kind="category", member=_page_id(number)))
+            change = TitleChange(title, space, at, kind="category", member=_page_id(number))
+            self._reports.append(_Report(at, None, (change,)))
             return
         kind: ChangeKind = "new" if row.get("type") == "new" else "edit"
         is_redirect = flag_of(row, "redirect")
-        self._add(
-            TitleChange(
-                *(title, space, at, _page_id(number)),
-                kind=kind,
-                is_redirect=is_redirect,
-                revision_id=_page_id(row.get("revid")),
-            )
+        change = TitleChange(
+            *(title, space, at, _page_id(number)),
+            kind=kind,
+            is_redirect=is_redirect,
+            revision_id=_page_id(row.get("revid")),
         )
+        self._reports.append(_Report(at, None, (change,)))
 
     def log(self, row: Mapping[str, object]) -> None:
         """Add an entry of the log; most are also among the recent changes."""
@@ -288,19 +309,20 @@ class _Rows:
         number = _page_id(row.get("pageid"))
         rewrites = row.get(kind) in ("import", "merge")
         title, space = text_of(row, "title"), row.get("ns")
-        self._add(
+        changes = [
             TitleChange(title, _space(space), at, number, entry, "log", is_rewritten=rewrites)
-        )
+        ]
         more = row.get(details)
         if isinstance(more, dict):
             target = more.get("target_title", more.get("dest_title"))
             space = more.get("target_ns", more.get("dest_ns"))
             if isinstance(target, str):
-                self._add(TitleChange(target, _space(space), at, kind="log", is_rewritten=rewrites))
-
-    def _add(self, change: TitleChange) -> None:
-        if change.title:
-            self.changed.append(change)
+                changes.append(
+                    TitleChange(target, _space(space), at, kind="log", is_rewritten=rewrites)
+                )
+        self._reports.append(
+            _Report(at, log_number if isinstance(log_number, int) else None, changes)
+        )
 
     def kept(self, numbers: Mapping[int, float], at: float) -> frozenset[int]:
         """Return the row ids that the next response may repeat."""

@@ -2,9 +2,9 @@
 
 Only pages for readers belong to a site: no special pages, old revisions, histories, edit forms and
 other views (`oldid=`, `action=`), and no discussions unless configured, or named one by one or by
-their prefix. If the site names a part of the wiki, only the titles of that part belong to it, regardless of links. A title with a configured
-prefix belongs to it as soon as it is discovered, other titles once the wiki has listed them
-(`crawld/sources/mediawiki_members.py`).
+their prefix. If the site names a part of the wiki, only the titles of that part belong to it,
+regardless of links. A title with a configured prefix belongs to it as soon as it is discovered,
+other titles once the wiki has listed them (`crawld/sources/mediawiki_members.py`).
 
 Source: MediaWiki, Manual:Namespace (talk namespaces have odd numbers).
 """

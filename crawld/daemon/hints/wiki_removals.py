@@ -20,14 +20,13 @@ def shows_another_page(change: TitleChange) -> bool:
 def removal_reports(
     changed: Sequence[TitleChange], titles: TitleRules, origin: str, skew: ClockSkew
 ) -> list[RemovalReport]:
-    """Return a report for each changed title, in the order of time.
+    """Return a report for each changed title, in their order, which is that of time.
 
     Any change of a title but a deletion or a move away shows that it has a page. A page that moves
     leaves a redirect as a rule; the visit that confirms the move finds it.
     """
     found = []
-    # Recent changes and the log are two lists; within a second each is in the order of its rows.
-    for each in sorted(changed, key=lambda change: change.at):
+    for each in changed:
         url = titles.url_of(each.title, origin)
         if url is None:
             continue

@@ -91,6 +91,34 @@ def test_a_log_entry_among_recent_changes_counts_once():
     assert read.changed[0].entry == LogEntry(4, NOW, "deletion")
 
 
+def move(number, title, target, **more):
+    params = {"target_title": target, "target_ns": 0}
+    return entry(number, "move", title=title, params=params, **more)
+
+
+def recent(number, logged):
+    """Return a log entry as a row of the recent changes."""
+    fields = {f"log{key}": logged[key] for key in ("type", "action", "params")}
+    return {**logged, **fields, "type": "log", "rcid": number}
+
+
+def test_moves_of_one_second_are_in_the_order_of_the_log():
+    """A swap of two pages by a third title: the recent changes number them as they commit."""
+    away, there, back = move(82, "A", "Swap"), move(83, "B", "A"), move(84, "Swap", "B")
+    rows = [recent(1, there), recent(2, away), recent(3, back)]
+    expected = ["A", "Swap", "B", "A", "Swap", "B"]
+    assert titles(read_changes(answer(*rows), START, NOW)) == expected
+    assert titles(read_changes(answer(rows[0], logs=[away, there, back]), START, NOW)) == expected
+
+
+def test_changes_are_in_the_order_of_time_and_edits_among_log_entries_of_a_second():
+    logged, earlier = entry(5, "delete"), entry(4, "delete", at=NOW - 2, title="Before")
+    rows = [edit(1, title="B"), recent(2, logged), edit(3, type="new")]
+    read = read_changes(answer(*rows, logs=[earlier, logged]), START, NOW)
+    assert titles(read) == ["Before", "B", "A", "A"]
+    assert [each.kind for each in read.changed[2:]] == ["log", "new"]
+
+
 def test_a_categorization_is_a_change_of_the_category():
     row = edit(9, type="categorize", title="Category:C", ns=14, page=33)
     [told] = read_changes(answer(row), START, NOW).changed
