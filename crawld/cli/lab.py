@@ -16,6 +16,7 @@ from crawld.cli.lab_fit import fit
 from crawld.cli.lab_hostile import hostile
 from crawld.cli.lab_output import progress, write_json
 from crawld.cli.lab_replicas import prune, replicas
+from crawld.cli.lab_soak import soak
 from crawld.cli.lab_theory import classes, curve, modes
 from crawld.cli.lab_universe import universe
 from crawld.cli.output import with_exit_code
@@ -35,6 +36,7 @@ app.command()(prune)
 app.command()(dust)
 app.command()(universe)
 app.command()(hostile)
+app.command()(soak)
 app.command()(modes)
 app.command()(curve)
 app.command()(classes)

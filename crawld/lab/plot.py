@@ -2,14 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from crawld.errors import OperatorError
 from crawld.extras import install_command
 
 _STYLES = ("o-", "s-", "^-", "D-", "v-", "P-", "X-", "<-", ">-", "*-", "h-")
 _BOUNDS = ("bound", "unpolite", "POLITE", "UNPOLITE", "OPT_POLITE")
+
+
+@contextmanager
+def _pyplot() -> Iterator[Any]:
+    """Yield matplotlib's pyplot, set up for SVG.
+
+    Text is not converted to paths and ids are fixed, so that a new plot differs only with its data.
+
+    Raises:
+        OperatorError: matplotlib is not installed.
+    """
+    try:
+        import matplotlib as mpl
+    except ModuleNotFoundError as error:
+        raise OperatorError(
+            "plots need matplotlib, which is not installed", hint=install_command("lab")
+        ) from error
+    mpl.use("svg")
+    from matplotlib import pyplot as plt
+
+    with mpl.rc_context({"svg.fonttype": "none", "svg.hashsalt": "crawld"}):
+        yield plt
 
 
 def plot_freshness(
@@ -71,18 +95,7 @@ def plot_lines(
     Raises:
         OperatorError: matplotlib is not installed.
     """
-    try:
-        import matplotlib as mpl
-    except ModuleNotFoundError as error:
-        raise OperatorError(
-            "plots need matplotlib, which is not installed", hint=install_command("lab")
-        ) from error
-    mpl.use("svg")
-    from matplotlib import pyplot as plt
-
-    # Text is not converted to paths and ids are fixed, so that a new plot differs only with its
-    # data.
-    with mpl.rc_context({"svg.fonttype": "none", "svg.hashsalt": "crawld"}):
+    with _pyplot() as plt:
         figure, axes = plt.subplots(figsize=(8.5, 5.5), layout="constrained")
         for index, line in enumerate(dict.fromkeys(str(row[name]) for row in rows)):
             points = sorted((_number(row[x]), _number(row[y])) for row in rows if row[name] == line)
@@ -93,6 +106,37 @@ def plot_lines(
             axes.set(xscale="log", yscale="log")
         axes.grid(visible=True, alpha=0.3)
         axes.legend(loc="best", fontsize="small")
+        figure.savefig(path, format="svg", metadata={"Date": None})
+        plt.close(figure)
+
+
+def plot_panels(
+    x: Sequence[float],
+    panels: Sequence[tuple[str, Sequence[float]]],
+    path: Path,
+    *,
+    x_label: str,
+    settled: float,
+) -> None:
+    """Plot values over one axis, a panel with its title for each, and write them as SVG.
+
+    Args:
+        settled: place on the axis from which on the values count; a line marks it.
+
+    Raises:
+        OperatorError: matplotlib is not installed.
+    """
+    with _pyplot() as plt:
+        figure, axes = plt.subplots(
+            len(panels), 1, sharex=True, figsize=(8.5, 1.6 * len(panels)), layout="constrained"
+        )
+        for each, (title, values) in zip(axes, panels, strict=True):
+            each.plot(x, values, linewidth=1.2)
+            each.axvline(settled, linestyle="--", linewidth=0.8)
+            each.set_title(title, fontsize="small", loc="left")
+            each.set_ylim(bottom=0)
+            each.grid(visible=True, alpha=0.3)
+        axes[-1].set_xlabel(x_label)
         figure.savefig(path, format="svg", metadata={"Date": None})
         plt.close(figure)
 
