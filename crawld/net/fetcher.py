@@ -15,7 +15,9 @@ from __future__ import annotations
 import ssl
 from dataclasses import dataclass, replace
 from itertools import count
+from typing import cast
 
+import httpx
 import trio
 
 from crawld.core.page import Failure
@@ -47,7 +49,7 @@ from crawld.net.resolver import ResolutionError, Resolver
 from crawld.net.response_headers import check_headers, check_length
 from crawld.net.secret_echo import remove_secrets
 from crawld.net.tls import client_context
-from crawld.net.transport import IdleConnections, OriginTransport, ResponseStream
+from crawld.net.transport import IdleConnections, OriginTransport
 from crawld.net.wire import Endpoint, Wire, open_wire
 
 IDLE_S = 60.0
@@ -72,6 +74,9 @@ class FetcherStatistics:
     requests: int
     connections: int
     reused: int
+
+
+_NO_BODY = httpx.ByteStream(b"")
 
 
 class Fetcher:
@@ -258,23 +263,25 @@ class Fetcher:
         """Send the request and read the response; keep the connection if it was read to the end."""
         self._requests += 1
         transport.begin(progress)
-        stream: ResponseStream | None = None
+        stream: httpx.AsyncByteStream | None = None
         buffer: BodyBuffer | None = None
         body: BodyReader | None = None
         whole = False
         try:
-            lines = self._header_lines(transport, target, request)
-            head, stream = await transport.send(target.path, lines)
-            status, headers = head.status, tuple(head.headers)
-            arrived_at = progress.note_header(status, headers)
-            check_headers(status, headers)
+            response = await transport.handle_async_request(
+                self._httpx_request(transport, target, request)
+            )
+            stream = cast("httpx.AsyncByteStream", response.stream)
+            headers = tuple(response.headers.raw)
+            arrived_at = progress.note_header(response.status_code, headers)
+            check_headers(response.status_code, headers)
             buffer = self._buffer(target.endpoint.host, headers, progress)
-            body = BodyReader(request, status, headers, buffer, self._marks)
+            body = BodyReader(request, response.status_code, headers, buffer, self._marks)
             content = await body.read(stream)
             if progress.cut_off and not (body.cut or body.proves_end):
                 raise FetchError(Failure.TRUNCATED, _CUT_OFF)
             if transport.http2 and not body.cut:
-                check_length(status, headers, body.wire_bytes)
+                check_length(response.status_code, headers, body.wire_bytes)
             whole = not body.cut
         except BaseException:
             if body is not None and not progress.evicted:
@@ -284,12 +291,14 @@ class Fetcher:
             raise
         finally:
             await self._release(transport, stream, keep=whole and request.keep_alive)
+        extensions = response.extensions
+        status = response.status_code
         if body.is_rest or body.is_start:
             status, headers = 200, whole_headers(headers, len(content))
         return FetchResponse(
             status=status,
-            reason=head.reason.decode("latin-1"),
-            http_version=head.version.decode("ascii"),
+            reason=extensions.get("reason_phrase", b"").decode("latin-1"),
+            http_version=extensions["http_version"].decode("ascii"),
             headers=headers,
             body=content,
             wire_bytes=body.wire_bytes,
@@ -303,18 +312,24 @@ class Fetcher:
             lease=buffer.lease,
         )
 
-    def _header_lines(
+    def _httpx_request(
         self, transport: OriginTransport, target: Target, request: FetchRequest
-    ) -> list[tuple[bytes, bytes]]:
+    ) -> httpx.Request:
         given = encode_headers(_headers_of(request))
         lines = header_lines(target, self._defaults, given)
         # HTTP/2 has no such header; the connection is just closed.
         if not request.keep_alive and not transport.http2:
             lines.append(_CLOSE)
-        return lines
+        return httpx.Request(
+            "GET",
+            transport.url,
+            headers=httpx.Headers(lines),
+            stream=_NO_BODY,
+            extensions={"target": target.path},
+        )
 
     async def _release(
-        self, transport: OriginTransport, stream: ResponseStream | None, *, keep: bool
+        self, transport: OriginTransport, stream: httpx.AsyncByteStream | None, *, keep: bool
     ) -> None:
         # Shielded, so that a cancelled fetch leaves nothing half closed. Nothing here waits for a
         # peer.

@@ -1,7 +1,8 @@
-"""One connection to an endpoint with its HTTP version, and the pool of idle connections.
+"""An httpx transport over one connection, and the pool of idle connections.
 
-`OriginTransport` holds exactly one connection to one endpoint: that of `http1.py`, or httpcore's
-for HTTP/2. httpcore's pool is not used: its cost grows with the square of its connections.
+`OriginTransport` is an `httpx.AsyncBaseTransport` that holds exactly one connection to one
+endpoint: that of `http1.py`, or httpcore's for HTTP/2. httpx's client and httpcore's pool are not
+used: the cost of that pool grows with the square of its connections.
 
 `IdleConnections` orders connections by the time they became idle: the first is the next to be
 evicted and the next to expire, so that no background task or scan is needed.
@@ -13,10 +14,11 @@ from collections import OrderedDict
 from collections.abc import AsyncIterator
 
 import httpcore
+import httpx
 import structlog
 import trio
 
-from crawld.net.connection import ByteStream, HttpConnection, ResponseHead
+from crawld.net.connection import ByteStream, HttpConnection
 from crawld.net.errors import REMOTE_ERRORS, FetchError
 from crawld.net.http1 import Http1Connection
 from crawld.net.http2 import Http2Connection
@@ -29,8 +31,8 @@ _PAUSE_CHUNKS = 64
 """Unread chunks dropped in one turn of the event loop."""
 
 
-class ResponseStream:
-    """The body of a response, in pieces as sent; what fails in a library is the peer's fault."""
+class _ResponseStream(httpx.AsyncByteStream):
+    """The body of a response as an httpx stream; what fails in a library is the peer's fault."""
 
     __slots__ = ("_chunks", "_stream", "_wire")
 
@@ -40,15 +42,9 @@ class ResponseStream:
         self._wire = wire
 
     def __aiter__(self) -> AsyncIterator[bytes]:
-        """Return itself."""
         return self
 
     async def __anext__(self) -> bytes:
-        """Return the next piece.
-
-        Raises:
-            httpcore errors (`errors.REMOTE_ERRORS`) and `FetchError`.
-        """
         try:
             return await self._chunks.__anext__()
         except (StopAsyncIteration, FetchError, *REMOTE_ERRORS):
@@ -81,7 +77,7 @@ def _unforeseen(error: Exception) -> httpcore.RemoteProtocolError:
     return httpcore.RemoteProtocolError(f"{type(error).__name__}: {error}")
 
 
-class OriginTransport:
+class OriginTransport(httpx.AsyncBaseTransport):
     """One connection to one endpoint.
 
     Attributes:
@@ -95,6 +91,7 @@ class OriginTransport:
         self.wire = wire
         self.requests = 0
         self.idle_since = 0.0
+        self.url = httpx.URL(f"{endpoint.scheme}://{endpoint.host}:{endpoint.port}/")
         self.http2 = wire.frames is not None
         self._connection: HttpConnection
         if self.http2:
@@ -108,24 +105,29 @@ class OriginTransport:
         progress.reused = self.requests > 0
         self.wire.begin(progress)
 
-    async def send(
-        self, target: bytes, headers: list[tuple[bytes, bytes]]
-    ) -> tuple[ResponseHead, ResponseStream]:
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         """Send a GET request and return when the response header is complete.
 
-        Target and headers are sent as they are: libraries would change the spelling of some.
+        The request's `target` extension is sent instead of its URL, because httpx would change the
+        spelling of some canonical URLs.
 
         Raises:
             httpcore errors (`errors.REMOTE_ERRORS`) and `FetchError`.
         """
         self.requests += 1
+        target: bytes = request.extensions["target"]
         try:
-            head, stream = await self._connection.send(target, headers)
+            head, stream = await self._connection.send(target, request.headers.raw)
         except (FetchError, *REMOTE_ERRORS):
             raise
         except Exception as error:
             raise _unforeseen(error) from error
-        return head, ResponseStream(stream, self.wire)
+        return httpx.Response(
+            head.status,
+            headers=head.headers,
+            stream=_ResponseStream(stream, self.wire),
+            extensions={"http_version": head.version, "reason_phrase": head.reason},
+        )
 
     async def aclose(self) -> None:
         """Close the connection."""
