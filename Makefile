@@ -8,7 +8,7 @@ WORKERS ?= 2
 STAMP   = $(VENV)/.installed
 DEV     = $(VENV)/.installed-dev
 
-.PHONY: run test lint format bench torture soak storm dust mutants bugs campaign peers clean
+.PHONY: run test lint format bench torture fuzz soak storm dust mutants bugs campaign peers clean
 
 # `make run`                             live demo: a changing site on loopback and its mirror
 # `make run SEED=URL CONTACT=you@host`   a polite mirror of a real site, kept in $(DB)
@@ -41,6 +41,12 @@ bench: $(DEV) peers
 # long tests: a hundred kills instead of twenty, and all hostile hosts instead of a quarter of them
 torture: $(DEV)
 	CRAWLD_KILLS=100 CRAWLD_HOSTILE=all $(BIN)/pytest tests/e2e/test_kill.py tests/hostile $(ARGS)
+
+# new inputs for everything that reads what the world sends, found by coverage; findings become tests
+# `make fuzz MINUTES=60`
+MINUTES ?= 10
+fuzz: $(DEV)
+	$(BIN)/python -m tests.fuzz --minutes $(MINUTES) $(ARGS)
 
 # hours of a daemon on real sockets: memory, files, disk and jitter over time, in soak.json and soak.svg
 # `make soak HOURS=2`
