@@ -1,8 +1,8 @@
 """`python -m tests.fuzz [TARGET...] [--minutes N]`: search each target for new findings.
 
 Inputs that reach new code are kept in `.fuzz/TARGET` for the next search. An input that is a
-finding is written to `tests/fuzz/found/TARGET`, where the tests try it from then on. Exits with 1 if
-there is one.
+finding is written to `tests/fuzz/found/TARGET`, where the tests try it from then on. Exits with 1
+if there is one.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def main() -> int:
     parser.add_argument("--minutes", type=float, default=10.0, help="for all targets together")
     options = parser.parse_args()
     if unknown := set(options.targets) - set(TARGETS):
-        parser.error(f"no target {sorted(unknown)[0]!r}; there are: {', '.join(TARGETS)}")
+        parser.error(f"no target {min(unknown)!r}; there are: {', '.join(TARGETS)}")
     names = options.targets or list(TARGETS)
     share_s = max(1, round(60.0 * options.minutes / len(names)))
     return 1 if sum([_search(name, share_s) for name in names]) else 0

@@ -1,4 +1,4 @@
-"""`python -m tests.fuzz.guided TARGET [libFuzzer options] DIRECTORY`: search by coverage (atheris)."""
+"""Search one target by coverage: `python -m tests.fuzz.guided TARGET [libFuzzer options] FOLDER`."""
 
 from __future__ import annotations
 
