@@ -1,4 +1,4 @@
-"""Search one target by coverage: `python -m tests.fuzz.guided TARGET [libFuzzer options] FOLDER`."""
+"""Search a target by coverage: `python -m tests.fuzz.guided TARGET [libFuzzer options] FOLDER`."""
 
 from __future__ import annotations
 
