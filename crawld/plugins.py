@@ -27,7 +27,8 @@ Rule 3: an exception, an answer that is not as described, or a call that takes t
 failure; it is logged, and the crawl goes on as without the plug-in. After `max_failures` the
 plug-in is disabled until the next start.
 Rule 4: plug-ins are asked in the order of their `[[plugin]]` blocks. Of two that decide the same
-thing about a page, the first wins.
+thing about a page, the first wins. A request goes through all of them: each gets it as those before
+it made it.
 
 A change that breaks plug-ins increases `API`; one that only adds hooks or fields does not.
 """

@@ -88,7 +88,7 @@ def _plugin_fact(plugin: PluginStatus) -> tuple[str, Text]:
         f"{plural(calls, 'call')} in {duration_text(total_s)}, the longest {1e3 * longest_s:.1f} ms"
     )
     if plugin.overruled:
-        text += f", {plural(plugin.overruled, 'decision')} overruled by an earlier plug-in"
+        text += f", {plural(plugin.overruled, 'decision')} overruled by another plug-in"
     if plugin.failures:
         last = clean(plugin.last_failure)
         return name, Text(

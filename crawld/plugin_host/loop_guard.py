@@ -1,10 +1,10 @@
 """Ends hooks that hold the event loop, and names them while they run.
 
 A hook on the event loop is noted before it is called: that costs two stores. A timer of this thread
-looks at the note twice a second; its handler runs in the middle of the hook, and raises in it. Its
-signal is one that nobody else uses: SIGALRM belongs to the freeze watch. Python code, sleeps and
-Python's own regular expressions end this way. Code in C that does not return to Python is left to
-the freeze watch of the daemon.
+looks at the note twice a second; its handler runs in the middle of the hook, and raises in it, at
+each look again if the hook catches that and goes on. Its signal is one that nobody else uses:
+SIGALRM belongs to the freeze watch. Python code, sleeps and Python's own regular expressions end
+this way. Code in C that does not return to Python is left to the freeze watch of the daemon.
 
 The timer runs only while a plug-in is in use.
 """
@@ -46,14 +46,16 @@ class LoopGuard:
     Attributes:
         running: label of the hook that runs on the loop now; None: none does.
         began_at: since when, seconds of `perf_counter`.
+        overran: whether the hook noted last took too long, even if it returned as usual.
     """
 
-    __slots__ = ("_limit_s", "_meter", "_thread", "_timer", "began_at", "running")
+    __slots__ = ("_limit_s", "_meter", "_thread", "_timer", "began_at", "overran", "running")
 
     def __init__(self, meter: Named | None = None, *, limit_s: float = LOOP_LIMIT_S) -> None:
         """Guard the hooks that are called on this thread."""
         self.running: str | None = None
         self.began_at = 0.0
+        self.overran = False
         self._meter = meter
         self._limit_s = limit_s
         self._thread = get_ident()
@@ -66,6 +68,7 @@ class LoopGuard:
     def begin(self, label: str, now: float) -> str | None:
         """Note a hook; return what the meter named before."""
         self.began_at = now
+        self.overran = False
         self.running = label
         if self._meter is None:
             return None
@@ -98,5 +101,5 @@ class LoopGuard:
         if self._timer is not None:
             self._timer.set(LOOK_S)
         if self.running is not None and perf_counter() - self.began_at > self._limit_s:
-            self.running = None
+            self.overran = True
             raise HookTimeoutError

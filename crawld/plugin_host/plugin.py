@@ -81,7 +81,7 @@ class Plugin:
         disabled: why it is not called any more; empty: it is.
         failures: failures that count; `failures_in_all` since the start.
         last_failure: what went wrong last.
-        overruled: decisions that an earlier plug-in had made differently.
+        overruled: decisions that another plug-in made differently.
         grown_bytes: about how much its calls made the process grow.
     """
 
@@ -248,12 +248,14 @@ class Hook:
                 if guard is not None and on_loop:
                     guard.running = None
         except HookTimeoutError:
-            plugin.fail(self, where, self._too_long(perf_counter() - began_at), for_good=True)
             answer = FAILED
         except (Exception, SystemExit) as error:
             plugin.fail(self, where, f"{type(error).__name__}: {error}")
             answer = FAILED
         took_s = perf_counter() - began_at
+        if guard is not None and on_loop and guard.overran:
+            plugin.fail(self, where, self._too_long(took_s), for_good=True)
+            answer = FAILED
         if guard is not None and on_loop:
             guard.name_again(named, is_long=took_s >= LONG_S)
         self._count(took_s)

@@ -1,5 +1,8 @@
 """The request stage: let plug-ins change a request, within what they may.
 
+Each plug-in gets the request as those before it made it, so the last word is the last one's; an
+earlier one whose change it undoes is told of (`Plugin.overruled`).
+
 What a plug-in must not do is not undone but refused: its whole change is dropped, and counts as a
 failure. Whether another URL may be asked for is decided by the caller, who knows scope and robots.
 """
@@ -10,7 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from crawld.plugin_host.plugin import FAILED, Hook
+from crawld.plugin_host.plugin import FAILED, Hook, Plugin
 from crawld.plugins import KnownPage, PageRequest
 
 MAX_HEADERS: Final = 20
@@ -82,13 +85,18 @@ class RequestStage:
     def shape(self, page: KnownPage) -> PageRequest | None:
         """Return the request for a page as the plug-ins want it; None: as usual."""
         first = request = PageRequest(page.url)
+        changed_by: Plugin | None = None
         for hook in self._hooks:
             if not hook.plugin.serves(page.site):
                 continue
             answer = hook.call(page.url, page, request)
             if answer is None or answer is FAILED:
                 continue
-            request = self._accepted(hook, page, request, answer)
+            before, request = request, self._accepted(hook, page, request, answer)
+            if changed_by is not None and _undoes(before, request):
+                changed_by.overruled += 1
+            if request is not before:
+                changed_by = hook.plugin
         return None if request is first else request
 
     def judge(self, request: PageRequest, host: str, status: int | None) -> None:
@@ -124,6 +132,13 @@ class RequestStage:
             return None
         why = self._may_ask(page, request.url)
         return None if why is None else f"asked for {request.url[:200]}: {why}"
+
+
+def _undoes(before: PageRequest, after: PageRequest) -> bool:
+    """Whether a request lacks, or has differently, what one before it had."""
+    headers = {name.lower(): value for name, value in after.headers}
+    kept = all(headers.get(name.lower()) == value for name, value in before.headers)
+    return not kept or after.url != before.url or after.agent_suffix != before.agent_suffix
 
 
 def _fault(request: object) -> str | None:

@@ -21,8 +21,7 @@ def plugin(**more):
         (plugin(), "1,234 calls in 2.0 s, the longest 12.3 ms", ""),
         (
             plugin(overruled=3),
-            "1,234 calls in 2.0 s, the longest 12.3 ms, 3 decisions overruled by an earlier"
-            " plug-in",
+            "1,234 calls in 2.0 s, the longest 12.3 ms, 3 decisions overruled by another plug-in",
             "",
         ),
         (

@@ -8,7 +8,8 @@ from time import perf_counter
 
 import pytest
 
-from crawld.plugin_host.loop_guard import LOOK_S, HookTimeoutError, LoopGuard
+from crawld.plugin_host.loop_guard import LOOK_S, LoopGuard
+from crawld.plugin_host.plugin import FAILED, Hook, Plugin
 
 
 @contextmanager
@@ -32,14 +33,35 @@ def compute_long():
         pass
 
 
-@pytest.mark.parametrize("hook", [sleep_long, compute_long])
-def test_a_hook_that_takes_too_long_is_ended(tmp_path, hook):
-    guard = LoopGuard(limit_s=0.01)
+def swallow():
+    """Go on whatever happens."""
+    for _ in range(2):
+        try:  # noqa: SIM105 (as people write it)
+            time.sleep(10.0)
+        except:  # noqa: E722
+            pass
+
+
+@pytest.mark.parametrize("function", [sleep_long, compute_long, swallow])
+def test_a_hook_that_takes_too_long_is_ended_and_its_plug_in_disabled(tmp_path, function):
+    plugin = Plugin("slow", "file")
+    guard = plugin.guard = LoopGuard(limit_s=0.01)
+    hook = Hook(plugin, "weigh_page", function)
+    began_at = perf_counter()
     with guarded(guard, tmp_path):
-        guard.begin("plug-in slow (weigh_page)", perf_counter())
-        with pytest.raises(HookTimeoutError):
-            hook()
+        assert hook.call("https://a.test/") is FAILED
+    assert perf_counter() - began_at < 10.0  # the hook alone would take longer
+    assert "weigh_page: did not end within" in plugin.disabled
+    assert plugin.failures_in_all == 1
     assert guard.running is None
+
+
+def test_a_hook_that_ends_in_time_leaves_the_next_alone(tmp_path):
+    plugin = Plugin("quick", "file")
+    guard = plugin.guard = LoopGuard()
+    with guarded(guard, tmp_path):
+        assert Hook(plugin, "weigh_page", lambda: 2.0).call("") == 2.0
+    assert not plugin.disabled
 
 
 def test_what_is_no_hook_is_left_alone(tmp_path):

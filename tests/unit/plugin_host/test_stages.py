@@ -53,6 +53,16 @@ class TestRequests:
         stage = RequestStage(host.hooks("prepare_request"), lambda *_: None)
         assert self.asked(stage).headers == (("A", "1"), ("B", "2"))
 
+    @pytest.mark.parametrize(
+        ("second", "overruled"), [(("b", "2"), 0), (("a", "1"), 0), (("a", "2"), 1)]
+    )
+    def test_who_sets_a_header_anew_overrules_who_set_it_before(self, load, second, overruled):
+        code = "@hookimpl\ndef prepare_request(request):\n    return request.with_header{}"
+        host = load(one=code.format(("A", "1")), two=code.format(second))
+        stage = RequestStage(host.hooks("prepare_request"), lambda *_: None)
+        self.asked(stage)
+        assert [hook.plugin.overruled for hook in host.hooks("prepare_request")] == [overruled, 0]
+
     def test_no_opinion_is_no_change(self, load):
         host = load(none="@hookimpl\ndef prepare_request(request):\n    return None")
         assert self.asked(RequestStage(host.hooks("prepare_request"), lambda *_: None)) is None

@@ -19,7 +19,7 @@ class PluginStatus(BaseModel):
     """One plug-in in use.
 
     `disabled`: why it is not called any more, empty if it is. `overruled` counts decisions about
-    pages that an earlier plug-in made differently. `grown_bytes` is about how much its calls made
+    pages that another plug-in made differently. `grown_bytes` is about how much its calls made
     the process grow.
     """
 
