@@ -1,8 +1,9 @@
 """An httpx transport over one connection, and the pool of idle connections.
 
 `OriginTransport` is an `httpx.AsyncBaseTransport` that holds exactly one connection to one
-endpoint: that of `http1.py`, or httpcore's for HTTP/2. httpx's client and httpcore's pool are not
-used: the cost of that pool grows with the square of its connections.
+endpoint: that of `http1_llhttp.py`, without the extra `fast` of `http1.py`; for HTTP/2 that of
+httpcore. httpx's client and httpcore's pool are not used: the cost of that pool grows with the
+square of its connections.
 
 `IdleConnections` orders connections by the time they became idle: the first is the next to be
 evicted and the next to expire, so that no background task or scan is needed.
@@ -11,7 +12,7 @@ evicted and the next to expire, so that no background task or scan is needed.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 
 import httpcore
 import httpx
@@ -24,6 +25,13 @@ from crawld.net.http1 import Http1Connection
 from crawld.net.http2 import Http2Connection
 from crawld.net.progress import Progress
 from crawld.net.wire import Endpoint, Wire
+
+try:
+    from crawld.net.http1_llhttp import LlhttpConnection
+except ImportError:  # without the extra `fast`
+    http1_connection: Callable[[Wire], HttpConnection] = Http1Connection
+else:
+    http1_connection = LlhttpConnection
 
 log = structlog.get_logger(__name__)
 
@@ -98,7 +106,7 @@ class OriginTransport(httpx.AsyncBaseTransport):
             scheme, host = endpoint.scheme.encode("ascii"), endpoint.host.encode("ascii")
             self._connection = Http2Connection(httpcore.Origin(scheme, host, endpoint.port), wire)
         else:
-            self._connection = Http1Connection(wire)
+            self._connection = http1_connection(wire)
 
     def begin(self, progress: Progress) -> None:
         """Apply the limits of a fetch to the next exchange."""

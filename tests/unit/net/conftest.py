@@ -8,6 +8,7 @@ import trustme
 
 from crawld.net.fetcher import Fetcher
 from crawld.net.resolver import FixedResolver
+from tests.parsers import use_parser
 from tests.unit.net.scripted_server import HOSTS, Peer, Site
 
 
@@ -62,9 +63,10 @@ def server_tls(authority):
     return make
 
 
-@pytest.fixture
-async def make_fetcher(client_tls):
+@pytest.fixture(params=["h11", "llhttp"])
+async def make_fetcher(request, client_tls, monkeypatch):
     """Return a function that makes a fetcher that knows the addresses of these hosts."""
+    use_parser(request.param, monkeypatch)
     made = []
 
     def make(hosts=HOSTS, **options):

@@ -102,6 +102,10 @@ async def test_bodies_are_decoded(serve, fetcher, coding, sent):
         (CHUNKED + b"3;x=y\r\nabc\r\n2\r\nde\r\n0\r\nTrailer: z\r\n\r\n", b"abcde"),
         (b"HTTP/1.1 304 Not Modified\r\nContent-Length: 99\r\nContent-Encoding: gzip\r\n\r\n", b""),
         (b"HTTP/1.1 204 No Content\r\n\r\n", b""),
+        (b"HTTP/1.1 200 OK\nContent-Length: 2\nX: y\n\nok", b"ok"),
+        (HEAD + b"X: a\r\n\t b\r\nContent-Length: 2\r\n\r\nok", b"ok"),
+        (HEAD + b"Connection: close\r\nContent-Length: 2\r\n\r\nok and more", b"ok"),
+        (OK + b"\0\0 no response", b"hello"),
     ],
 )
 async def test_all_framings_are_read(serve, fetcher, answer, body):
@@ -181,6 +185,42 @@ async def test_a_hostile_response_is_a_protocol_failure(serve, fetcher, name):
     assert got.failure is Failure.PROTOCOL, got
     assert got.detail
     assert fetcher.statistics().idle == 0
+
+
+@pytest.mark.parametrize("flood", [b"T: x\r\n" * 1_000, b"T" * 4_000], ids=["lines", "a line"])
+async def test_trailers_without_end_are_a_protocol_failure(serve, fetcher, flood):
+    site = await serve(answering(CHUNKED + b"2\r\nok\r\n0\r\n", flood=flood))
+    got = await failure_of(fetcher, ask(site))
+    assert got.failure is Failure.PROTOCOL
+    assert got.received_bytes < MIB
+
+
+async def test_a_folded_line_is_one_line(serve, fetcher):
+    site = await serve(answering(response(b"", b"X: a\r\n\t b", b"Y: c\n d")))
+    got = await fetcher.fetch(ask(site))
+    assert (got.header("x"), got.header("y")) == ("a b", "c d")
+
+
+async def test_a_header_that_comes_byte_by_byte(serve, fetcher):
+    async def trickle(peer):
+        await peer.request()
+        for at in range(len(OK)):
+            await peer.send(OK[at : at + 1])
+            await trio.lowlevel.checkpoint()
+
+    site = await serve(trickle)
+    got = await fetcher.fetch(ask(site))
+    assert (got.status, got.headers, got.body) == (200, ((b"Content-Length", b"5"),), b"hello")
+
+
+@pytest.mark.parametrize(
+    "line", [("X\r\nY", "a"), ("X", "a\r\nHost: b"), ("X", "a\0b"), ("", "a"), ("X Y", "a")]
+)
+async def test_a_request_that_is_not_http_is_never_sent(serve, fetcher, line):
+    site = await serve(answering(OK))
+    got = await failure_of(fetcher, ask(site, headers=(line,)))
+    assert (got.failure, got.sent_at) == (Failure.PROTOCOL, None)
+    assert site.requests == []
 
 
 async def test_a_body_that_ends_inside_a_chunk_size_is_truncated(serve, fetcher):
