@@ -31,7 +31,7 @@ def modules_after(names):
 def test_a_daemon_imports_neither_templates_nor_a_resolver_that_it_may_not_use():
     modules = modules_after("crawld.daemon.run")
     assert "crawld.daemon.mirror_listener" in modules
-    assert not {"crawld.web.app", "jinja2", "dns", "httpx"} & modules
+    assert not {"crawld.web.app", "jinja2", "dns"} & modules
 
 
 def test_a_mirror_imports_no_application_of_the_control_socket():
