@@ -14,12 +14,12 @@ from crawld.cli.lab_all import run_all
 from crawld.cli.lab_dust import dust
 from crawld.cli.lab_fit import fit
 from crawld.cli.lab_hostile import hostile
-from crawld.cli.lab_output import progress, write_json
+from crawld.cli.lab_output import period_text, progress, write_json
 from crawld.cli.lab_replicas import prune, replicas
 from crawld.cli.lab_soak import soak
 from crawld.cli.lab_theory import classes, curve, modes
 from crawld.cli.lab_universe import universe
-from crawld.cli.output import with_exit_code
+from crawld.cli.output import print_progress, with_exit_code
 from crawld.errors import OperatorError
 
 app = typer.Typer(
@@ -101,6 +101,7 @@ def simulate(
         min_changes=min_changes,
         seed=seed,
     )
+    print_progress(period_text(scenario))
     with progress() as bar:
         task = bar.add_task("simulate", total=len(names) * len(budgets))
         result = simulate_table(

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from crawld.errors import OperatorError
+
+if TYPE_CHECKING:
+    from crawld.lab.scenario import Scenario
 
 
 def progress() -> Progress:
@@ -21,6 +26,19 @@ def progress() -> Progress:
         TimeElapsedColumn(),
         console=Console(stderr=True),
         transient=True,
+    )
+
+
+def period_text(scenario: Scenario) -> str:
+    """Return what a simulation scores: a period with few of the changes tells little."""
+    first, last = (
+        datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d %H:%M")
+        for at in (scenario.start, scenario.end)
+    )
+    known = int(scenario.histories.before(scenario.start).changed_at.size)
+    return (
+        f"scores {scenario.changes:,} changes of {scenario.pages:,} pages from {first} to {last};"
+        f" {known:,} changes before are known to the policies (--from, --duration)"
     )
 
 
