@@ -6,7 +6,7 @@ The rules of `crawld/config/model.py` apply here too.
 from __future__ import annotations
 
 import re
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, StrictBool
 
@@ -15,6 +15,9 @@ from crawld.config.values import ContentType, Count, SiteName
 from crawld.core.request_profiles import RequestProfile, WantedForm
 
 MAX_HEADER_CHARACTERS = 500
+
+LEAST_FIRST_BYTES = 1024
+"""Fewer do not tell the type of a page."""
 
 _HEADER = re.compile(r"[\x21-\x7e]+(?: [\x21-\x7e]+)*")
 _LANGUAGE = re.compile(r"[a-z]{2}")
@@ -48,17 +51,32 @@ class ProfileConfig(ConfigTable):
         default=None,
         description="Words after the User-Agent, which still names crawld and your contact.",
     )
+    http: Literal["1.1", "2"] | None = Field(
+        default=None,
+        description='Version of HTTP, "1.1" or "2", that is offered to https hosts; default: that '
+        "of [fetch] http2. A host without HTTP/2 answers by 1.1.",
+    )
+    first_bytes: Count | None = Field(
+        default=None,
+        ge=LEAST_FIRST_BYTES,
+        description="Ask for these first bytes of a page only (a Range request); a longer page is "
+        "kept as truncated.",
+    )
     conditional: StrictBool = Field(
         default=True, description="Whether to ask with the validators of the copy held."
     )
 
-    def profile(self, user_agent: str) -> RequestProfile:
-        """Return the profile with all its headers; `user_agent` is that of every request."""
+    def profile(self) -> RequestProfile:
+        """Return the profile as the crawl uses it."""
         headers = {"Accept": self.accept, "Accept-Language": self.accept_language}
-        if self.user_agent_suffix is not None:
-            headers["User-Agent"] = f"{user_agent} {self.user_agent_suffix}"
-        given = tuple((name, value) for name, value in headers.items() if value is not None)
-        return RequestProfile(self.name, given, conditional=self.conditional)
+        return RequestProfile(
+            self.name,
+            tuple((name, value) for name, value in headers.items() if value is not None),
+            self.user_agent_suffix or "",
+            conditional=self.conditional,
+            http2=None if self.http is None else self.http == "2",
+            first_bytes=self.first_bytes,
+        )
 
 
 class WantedConfig(ConfigTable):

@@ -198,7 +198,8 @@ class SiteConfig(ConfigTable):
     profiles: tuple[ProfileConfig, ...] = key(
         (),
         'Ways to ask for pages: [{ name = "plain" }, { name = "german", accept_language = "de" }]. '
-        "The one that brings the wanted form is learnt for each section of a host.",
+        "The one that brings the wanted form is learnt for each section of a host. Further keys: "
+        'accept, user_agent_suffix, http ("1.1" or "2"), first_bytes, conditional.',
     )
     wanted: WantedConfig | None = key(
         None, 'Form in which pages are wanted (needs profiles): { language = "de" }.'
@@ -290,6 +291,15 @@ class SiteConfig(ConfigTable):
         """Whether `titles_file` names titles of a wiki, as `wiki_titles` does, and no seeds."""
         return self.titles_file is not None and self.title_url is None and self.api
 
+    def _check_first_bytes(self) -> None:
+        least = self.wanted.min_bytes if self.wanted is not None else None
+        for each in self.profiles:
+            if least is not None and each.first_bytes is not None and each.first_bytes < least:
+                raise ValueError(
+                    f'profile "{each.name}" asks for {each.first_bytes} first_bytes, and wanted '
+                    f"min_bytes is {least}: raise first_bytes or lower min_bytes"
+                )
+
     @model_validator(mode="after")
     def _has_seeds(self) -> SiteConfig:
         if self.titles_file is not None and self.title_url is None and not self.api:
@@ -302,6 +312,7 @@ class SiteConfig(ConfigTable):
             raise ValueError("profiles and wanted need each other")
         if len({each.name for each in self.profiles}) < len(self.profiles):
             raise ValueError("two profiles have one name")
+        self._check_first_bytes()
         if self.page_source != "skin" and not self.api:
             raise ValueError(f'page_source = "{self.page_source}" needs api = true')
         if self.wiki_scoped and not self.api:

@@ -1,6 +1,6 @@
 """Which request makes a host answer with the wanted form of a page: a bandit over profiles.
 
-A *profile* is a set of request headers; the *wanted form* says what its answer shall be. The
+A *profile* is a way to ask for a page; the *wanted form* says what its answer shall be. The
 profile in use on a section of a host stays as long as its answers are wanted. After an unwanted
 answer the others are tried on the same page, drawn by Thompson sampling: each has a Beta
 distribution of how likely its answer is wanted, from its own answers there and, as a prior, from
@@ -8,7 +8,8 @@ other sections of the host and other hosts of the site. An unwanted answer takes
 of earlier ones away, so that a host that changes its mind is found at its next visit.
 
 A trial is a request more than visits need, so it takes a token of its host: a host begins with one
-for each profile but the first, and earns `TRIAL_SHARE` of a token with each visit.
+for each profile but the first, gets as many again once one is found that works, so that a change of
+mind can be followed, and earns `TRIAL_SHARE` of a token with each visit.
 
 Source: Thompson (1933); Russo et al. (2018), A Tutorial on Thompson Sampling, section 3.
 """
@@ -23,6 +24,9 @@ from typing import Final
 TRIAL_SHARE: Final = 0.02
 """Tokens that a visit earns: the share of requests that may be trials, after the first search."""
 
+SEARCHES: Final = 2
+"""Searches through all profiles for which a host has tokens at most."""
+
 MEMORY: Final = 0.9
 """Weight that earlier answers of a profile keep with each further one: about ten count."""
 
@@ -35,6 +39,12 @@ HOST_PRIOR: Final = 3.0
 SITE_PRIOR: Final = 1.5
 """Most answers that other hosts of a site count for."""
 
+NOT_ACCEPTABLE: Final = frozenset({406, 415})
+"""Statuses by which a server says that it has no answer in the form asked for."""
+
+REFUSED: Final = NOT_ACCEPTABLE | {400, 401, 403}
+"""Statuses by which a server may refuse one form of a request, and not another."""
+
 RETEST_VISITS: Final = 200
 """Visits of a section after which another profile is tried, although the one in use works."""
 
@@ -44,18 +54,40 @@ class RequestProfile:
     """A way to ask for pages.
 
     Attributes:
-        headers: name and value of its request headers; a User-Agent names crawld and the contact.
+        headers: name and value of its request headers.
+        agent_suffix: words added to the User-Agent, which names crawld and the contact.
         conditional: whether requests have conditions (If-None-Match, If-Modified-Since).
+        http2: whether HTTP/2 is offered to https hosts; None: as to all of them.
+        first_bytes: ask for these first bytes of the body only; None: the whole.
     """
 
     name: str
     headers: tuple[tuple[str, str], ...] = ()
+    agent_suffix: str = ""
     conditional: bool = True
+    http2: bool | None = None
+    first_bytes: int | None = None
 
     def differs_in(self, other: RequestProfile) -> frozenset[str]:
-        """Return the lower-case names of the request headers that differ from another profile."""
-        one, two = ({name.lower(): value for name, value in each.headers} for each in (self, other))
+        """Return the lower-case names of the request headers that differ from another profile.
+
+        The version of HTTP, which is no header, counts as `:protocol`.
+        """
+        one, two = self._asked, other._asked
         return frozenset(name for name in one.keys() | two.keys() if one.get(name) != two.get(name))
+
+    @property
+    def _asked(self) -> dict[str, object]:
+        asked: dict[str, object] = {name.lower(): value for name, value in self.headers}
+        return asked | {
+            "user-agent": self.agent_suffix,
+            "range": self.first_bytes,
+            ":protocol": self.http2,
+        }
+
+
+USUAL: Final = RequestProfile("")
+"""The way that pages are asked for without a profile."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,22 +181,30 @@ class HostBudget:
     Attributes:
         tokens: trials left.
         trials: made so far: requests that visits did not need.
+        found: whether a profile that works was ever found.
     """
 
     profiles: int
     tokens: float = field(default=0.0)
     visits: int = 0
     trials: int = 0
+    found: bool = False
 
     @classmethod
     def new(cls, profiles: int) -> HostBudget:
         """Return the budget of a host that was never asked."""
         return cls(profiles, tokens=float(profiles - 1))
 
+    def find(self) -> None:
+        """Note that a profile works: the first time it pays for another search."""
+        if not self.found:
+            self.found = True
+            self.tokens = min(self.tokens + self.profiles - 1, _most_tokens(self.profiles))
+
     def earn(self) -> None:
         """Count a visit."""
         self.visits += 1
-        self.tokens = min(self.tokens + TRIAL_SHARE, float(self.profiles))
+        self.tokens = min(self.tokens + TRIAL_SHARE, _most_tokens(self.profiles))
 
     def take(self) -> bool:
         """Take a token for a trial; False: there is none."""
@@ -177,7 +217,11 @@ class HostBudget:
     @property
     def is_full(self) -> bool:
         """Whether a re-test takes nothing that a search may need."""
-        return self.tokens >= self.profiles
+        return self.tokens >= _most_tokens(self.profiles)
+
+
+def _most_tokens(profiles: int) -> float:
+    return float(SEARCHES * (profiles - 1))
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,9 +261,19 @@ def usual_profile(choice: SectionChoice, prior: Prior) -> int:
     """Return the number of the profile that a visit uses: the one in use, else the likeliest."""
     if choice.in_use is not None:
         return choice.in_use
+    return likeliest(choice.answers, prior.weights())
+
+
+def likeliest(answers: Sequence[Answers], weights: Sequence[float] | None = None) -> int:
+    """Return the number of the way to ask whose next answer is most likely wanted; first of equals.
+
+    Args:
+        answers: of each way.
+        weights: wanted answers that a prior counts for, for each; None: no prior.
+    """
     means = [
         (1.0 + each.wanted + weight) / (2.0 + each.wanted + weight + each.unwanted)
-        for each, weight in zip(choice.answers, prior.weights(), strict=True)
+        for each, weight in zip(answers, weights or [0.0] * len(answers), strict=True)
     ]
     return means.index(max(means))
 

@@ -176,7 +176,7 @@ class Daemon:
         self.crawl = Crawl(
             *(database, self.fetcher, self.connectivity, clock),
             *(settings, self.analyser, self.quarantine),
-            PageProfiles(database, self.analyser, workers, rng, agent),
+            PageProfiles(database, self.analyser, workers, rng),
             plugins,
             agent,
         )

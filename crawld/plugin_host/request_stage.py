@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
+from crawld.core.request_profiles import REFUSED, Answers, likeliest
 from crawld.plugin_host.plugin import FAILED, Hook, Plugin
 from crawld.plugins import KnownPage, PageRequest
 
@@ -38,11 +39,10 @@ _TOKEN: Final = frozenset("!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyz")
 _SUFFIX_REFUSED: Final = frozenset('()<>@"\\\r\n')
 """Characters by which a suffix could look like another contact, or end the line."""
 
-REFUSED_STATUS: Final = frozenset({400, 401, 403, 406, 415})
-"""Answers after which the next variant of a request is tried at the next visit."""
-
 MAX_HOSTS: Final = 10_000
 """Hosts of which the variant in use is remembered."""
+
+NO_ANSWERS: Final = Answers()
 
 MayAsk = Callable[[KnownPage, str], str | None]
 """Returns why another URL may not be asked for in place of a page's own; None: it may."""
@@ -50,23 +50,31 @@ MayAsk = Callable[[KnownPage, str], str | None]
 
 @dataclass(slots=True)
 class VariantChoice:
-    """Which of several variants of a request a host gets: the first that it does not refuse.
+    """Which of several variants of a request a host gets: the one it most likely does not refuse.
 
-    The place of a better rule: it knows every choice and every answer.
+    Its answers are counted as those to request profiles are (`core/request_profiles.py`), by host
+    and variant.
     """
 
-    _tried: dict[str, int] = field(default_factory=dict)
+    _answers: dict[str, dict[str, Answers]] = field(default_factory=dict)
 
     def choose(self, host: str, variants: Sequence[PageRequest]) -> PageRequest:
         """Return the variant for the next request to a host."""
-        return variants[self._tried.get(host, 0) % len(variants)]
+        known = self._answers.get(host)
+        if known is None:
+            return variants[0]
+        return variants[likeliest([known.get(each.variant, NO_ANSWERS) for each in variants])]
 
-    def judge(self, host: str, status: int | None) -> None:
+    def judge(self, host: str, variant: str, status: int) -> None:
         """Learn from the answer to a variant."""
-        if status in REFUSED_STATUS:
-            if len(self._tried) >= MAX_HOSTS:
-                self._tried.clear()
-            self._tried[host] = self._tried.get(host, 0) + 1
+        refused = status in REFUSED
+        if host not in self._answers:
+            if not refused:
+                return  # of equals the first is chosen anyway
+            if len(self._answers) >= MAX_HOSTS:
+                self._answers.clear()
+            self._answers[host] = {}
+        self._answers[host].setdefault(variant, Answers()).add(wanted=not refused)
 
 
 class RequestStage:
@@ -101,8 +109,9 @@ class RequestStage:
 
     def judge(self, request: PageRequest, host: str, status: int | None) -> None:
         """Learn which variant a host refuses."""
-        if request.variant and (choice := self._varied.get(host)) is not None:
-            choice.judge(host, status)
+        choice = self._varied.get(host)
+        if choice is not None and request.variant and status is not None:
+            choice.judge(host, request.variant, status)
 
     def _accepted(
         self, hook: Hook, page: KnownPage, before: PageRequest, answer: object

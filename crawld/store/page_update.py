@@ -16,7 +16,7 @@ UPDATE page SET state = ?, last_visit_at = ?, last_outcome = ?, last_failure = ?
 # version_id stays if the new copy may not be kept: the last stored one remains readable
 CHANGED: Final = f"""{_EVERY}, change_count = change_count + ?, last_change_at =
     coalesce(?, last_change_at), digest = ?, version_id = coalesce(?, version_id), etag = ?,
-    last_modified = ?, title = ?, cleaned_digest = ?, sketch = ?, change_streak = ?,
+    last_modified = ?, title = ?, form = ?, cleaned_digest = ?, sketch = ?, change_streak = ?,
     redirect_url = NULL
 WHERE page_id = ?"""
 """A new copy; a variant counts as no change."""
@@ -26,6 +26,11 @@ SAME: Final = f"""{_EVERY}, etag = coalesce(?, etag),
     last_modified = coalesce(?, last_modified), cleaned_digest = coalesce(?, cleaned_digest),
     change_streak = ?, redirect_url = NULL
 WHERE page_id = ?"""
+
+SAME_AS_VARIANT: Final = f"""{_EVERY}, etag = ?, last_modified = ?, form = ?,
+    redirect_url = NULL
+WHERE page_id = ?"""
+"""The bytes of the copy held, in answer to another form of the request: its validators hold now."""
 
 MOVED: Final = f"{_EVERY}, redirect_url = ? WHERE page_id = ?"
 

@@ -65,7 +65,8 @@ class VisitRecord:
         wire_bytes, body_bytes: body bytes as sent, and decoded.
         digest: digest of the content, 16 bytes; kept on the page only by `CHANGED`.
         body: the new copy; None if `CHANGED` may not be stored (noarchive).
-        variant: whether the new copy has another form than the one held, which is no change.
+        form: of the request, 8 bytes; None: the usual one.
+        variant: whether the copy held has another form, so that a new copy is no change.
         cleaned_digest: digest of the cleaned text, 16 bytes; None if not computed.
         sketch: of the visible text, 128 bytes; None if not computed.
         difference: weighted difference from the previous copy, [0, 1].
@@ -106,6 +107,7 @@ class VisitRecord:
     body_bytes: int = 0
     digest: bytes | None = None
     body: EncodedBody | None = None
+    form: bytes | None = None
     variant: bool = False
     cleaned_digest: bytes | None = None
     sketch: bytes | None = None
@@ -200,6 +202,9 @@ def record_in_parts(connection: apsw.Connection, visit: VisitRecord) -> InParts[
     times = VisitTimes.of(visit.visited_at, visit.duration_s)
     version_id = yield from _store_version(connection, visit)
     _update_page(connection, visit, version_id)
+    profile = visit.response.profile if visit.response is not None else None
+    if profile is not None and visit.outcome is Outcome.UNCHANGED:
+        version.set_profile(connection, visit.page_id, profile)
     # A release takes the digest of the copy that the visit compared the page with.
     lost_copy = visit.outcome in _SAME and held is None and before.version_id is not None
     released = lost_copy or (visit.unread and not quarantine.holds_page(connection, visit.page_id))
@@ -210,7 +215,7 @@ def record_in_parts(connection: apsw.Connection, visit: VisitRecord) -> InParts[
     if visit.left_at is not None:
         left_pages.record_visit(connection, visit.page_id, visit.outcome, visit.left_at)
     visit_id = _insert(connection, visit, version_id)
-    if not is_requisite and not visit.variant:
+    if not is_requisite and not (visit.variant and visit.outcome is Outcome.CHANGED):
         _store_event(connection, visit, before, version_id)
     _store_evidence(connection, visit, host_id, origin_id)
     moved = state != visit.state and not is_requisite
@@ -383,7 +388,11 @@ def _update_page(connection: apsw.Connection, visit: VisitRecord, version_id: in
             sql = page_update.CHANGED
             counted = (0, None) if visit.variant else (1, visit.visited_at)
             copy = (visit.digest, version_id, visit.etag, visit.last_modified, visit.title)
-            own = (*counted, *copy, visit.cleaned_digest, visit.sketch, visit.change_streak)
+            text = (visit.cleaned_digest, visit.sketch, visit.change_streak)
+            own = (*counted, *copy, visit.form, *text)
+        case Outcome.UNCHANGED if visit.variant:
+            sql = page_update.SAME_AS_VARIANT
+            own = (visit.etag, visit.last_modified, visit.form)
         case Outcome.UNCHANGED | Outcome.NOT_MODIFIED:
             sql = page_update.SAME
             own = (visit.etag, visit.last_modified, visit.cleaned_digest, visit.change_streak)

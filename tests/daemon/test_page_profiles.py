@@ -1,17 +1,27 @@
 """Hosts that answer by language, device and type are asked for the form that is wanted."""
 
-import json
-from functools import partial
-
 import pytest
+import trio
 
+from crawld.daemon.run import run_daemon
+from crawld.simweb.answer_forms import (
+    GERMAN,
+    MOBILE,
+    EntityTags,
+    FormAnswer,
+    FormSite,
+    by_count,
+    by_device,
+    by_hour,
+    by_language,
+    by_type,
+    never,
+    with_wall,
+)
 from crawld.store.versions.body import decode
 from tests.daemon.control_client import get
 from tests.daemon.harness import until
-from tests.daemon.http_server import listen, next_head
 
-GERMAN = "Das ist die Seite {} über Flüsse, Häfen und Brücken, die es in dieser Gegend gibt."
-ENGLISH = "This is the page {} about rivers, harbours and bridges that are found in this area."
 PAGES = 12
 
 PROFILES = [
@@ -20,75 +30,9 @@ PROFILES = [
     {"name": "phone", "user_agent_suffix": "Mobile"},
     {"name": "html", "accept": "text/html"},
 ]
+TRIALS = len(PROFILES) - 1
 SITE = {"profiles": PROFILES, "wanted": {"content_types": ["text/html"], "language": "de"}}
-
-
-def html(text, path=""):
-    links = "".join(f'<a href="/p{n}">{n}</a>' for n in range(PAGES)) if path == "/" else ""
-    return f"<html><title>t</title><body><p>{text}</p>{links}</body></html>"
-
-
-def by_language(asked, path):
-    german = asked.get("accept-language", "").startswith("de")
-    return "text/html", html((GERMAN if german else ENGLISH).format(path), path), "Accept-Language"
-
-
-def by_device(asked, path):
-    phone = asked["user-agent"].endswith("Mobile")
-    return "text/html", html((GERMAN if phone else ENGLISH).format(path), path), None
-
-
-def by_type(asked, path):
-    if asked["accept"] == "text/html":
-        return "text/html", html(GERMAN.format(path), path), "Accept"
-    return "application/json", json.dumps({"page": path}), "Accept"
-
-
-def never(asked, path):
-    return "text/html", html(ENGLISH.format(path), path), "*"
-
-
-class Server:
-    """Answers each host by a rule; remembers (host, path, headers) of each request for a page."""
-
-    def __init__(self, **rules):
-        self.rules = rules
-        self.requests = []
-
-    async def serve(self, *, task_status):
-        await listen(self, self.talk, task_status)
-
-    async def talk(self, stream):
-        async with stream:
-            received = b""
-            while (found := await next_head(stream, received)) is not None:
-                head, received = found
-                line, *fields = head.split("\r\n")
-                asked = {k.lower(): v for k, v in (each.split(": ", 1) for each in fields)}
-                await stream.send_all(self.answer(line.split(" ")[1], asked))
-
-    def answer(self, path, asked):
-        if path != "/" and not path.removeprefix("/p").isdigit():
-            return b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n"
-        host = asked["host"].split(".")[0]
-        self.requests.append((host, path, asked))
-        content_type, text, vary = self.rules[host](asked, path)
-        body = text.encode()
-        head = f"HTTP/1.1 200 OK\r\nContent-Type: {content_type}\r\nContent-Length: {len(body)}\r\n"
-        return (head + (f"Vary: {vary}\r\n" if vary else "") + "\r\n").encode() + body
-
-    def url(self, host):
-        return f"http://{host}.test:{self.port}/"
-
-
-@pytest.fixture
-def serve_hosts(nursery):
-    async def start(**rules):
-        server = Server(**rules)
-        await nursery.start(lambda *, task_status: server.serve(task_status=task_status))
-        return server
-
-    return start
+DAY_S = 86_400.0
 
 
 def copies(mirror):
@@ -103,9 +47,26 @@ def copies(mirror):
     ]
 
 
-async def test_each_host_is_asked_in_the_way_that_brings_the_wanted_form(serve_hosts, mirror):
-    server = await serve_hosts(a=by_language, b=by_device, c=by_type)
-    await mirror.run(*map(server.url, "abc"), site=SITE)
+def visits_of(mirror):
+    return mirror.rows("SELECT outcome, failure FROM visit ORDER BY visit_id")
+
+
+@pytest.fixture
+def a_site(serve):
+    """Return a function that serves a host by a rule; it returns its site and web."""
+
+    async def start(rule, **more):
+        site = FormSite({"a.test": rule}, PAGES, **more)
+        return site, await serve(site)
+
+    return start
+
+
+async def test_each_host_is_asked_in_the_way_that_brings_the_wanted_form(serve, mirror):
+    rules = {"a.test": by_language, "b.test": by_device, "c.test": by_type}
+    site = FormSite(rules, PAGES)
+    web = await serve(site)
+    await mirror.run(*(web.url(host=host) for host in rules), site=SITE)
     pages = PAGES + 1
     found = copies(mirror)
     assert {(host, profile) for host, profile, _ in found} == {
@@ -113,72 +74,213 @@ async def test_each_host_is_asked_in_the_way_that_brings_the_wanted_form(serve_h
     }
     assert len(found) == 3 * pages
     assert all(german for *_, german in found)
-    assert len(server.requests) <= 3 * (pages + len(PROFILES) - 1)
+    assert len(site.asked) <= 3 * (pages + TRIALS)
     # Whatever the profile, each request names crawld and the contact.
-    for *_, asked in server.requests:
-        assert asked["user-agent"].startswith("crawld/")
-        assert "test@example.org" in asked["user-agent"]
+    for asked in site.asked:
+        assert asked.headers["user-agent"].startswith("crawld/")
+        assert "test@example.org" in asked.headers["user-agent"]
 
 
-async def test_a_host_that_never_shows_the_wanted_form_costs_little_and_is_stored(
-    serve_hosts, mirror
-):
-    server = await serve_hosts(a=never)
-    await mirror.run(server.url("a"), site=SITE)
+async def test_a_host_that_never_shows_the_wanted_form_costs_little_and_is_stored(a_site, mirror):
+    site, web = await a_site(never)
+    await mirror.run(web.url(), site=SITE)
     assert copies(mirror) == [("a", None, False)] * (PAGES + 1)
-    assert len(server.requests) <= PAGES + 1 + len(PROFILES) - 1
+    assert len(site.asked) <= PAGES + 1 + TRIALS
 
 
 @pytest.fixture
 def visit_again(daemon, mirror, wall):
-    """Return a function that changes the rule of a host and returns the visits after it."""
+    """Return a function that mirrors a host, changes its rule, and visits all pages again."""
 
-    async def visits_of(server, rule):
-        running = await daemon(server.url("a"), site=SITE)
-        await until(lambda: len(copies(mirror)) == PAGES + 1, what="all first copies")
+    async def again(site, web, rule, *, days=1, **keys):
+        running = await daemon(web.url(), site=SITE | keys)
+        await until(lambda: len(visits_of(mirror)) >= PAGES + 1, what="all first copies")
         await running.crawl.recorder.drain()
-        visits = partial(mirror.rows, "SELECT outcome, failure FROM visit ORDER BY visit_id")
-        before, requests = len(visits()), len(server.requests)
-        server.rules["a"] = rule
-        wall.shift_s += 86_400.0
-        await running.crawl.schedule.wake_all()
-        await until(lambda: len(visits()) >= before + PAGES + 1, what="the next visits")
-        return running, visits()[before:], server.requests[requests:]
+        before, requests = len(visits_of(mirror)), len(site.asked)
+        site.rules["a.test"] = rule
+        for day in range(1, days + 1):
+            wall.shift_s += DAY_S
+            await running.crawl.schedule.wake_all()
+            # Pages of unwanted answers wait longer than a day.
+            enough = before + (PAGES + 1 if days == 1 else 2 * day)
+            await until(lambda: len(visits_of(mirror)) >= enough, what="the next visits")  # noqa: B023
+        return running, visits_of(mirror)[before:], site.asked[requests:]
 
-    return visits_of
+    return again
 
 
 async def test_a_change_of_mind_is_found_within_a_visit_and_is_no_change(
-    serve_hosts, mirror, visit_again
+    a_site, mirror, visit_again
 ):
-    server = await serve_hosts(a=by_language)
-    running, _, requests = await visit_again(server, by_device)
+    site, web = await a_site(by_language)
+    running, _, requests = await visit_again(site, web, by_device)
     found = copies(mirror)
     assert all(german for *_, german in found)
     assert {profile for _, profile, _ in found} == {"german", "phone"}
-    first = requests[0][1]
-    tries = [path for _, path, _ in requests[: len(PROFILES)]]
+    first = requests[0].path
+    tries = [asked.path for asked in requests[: len(PROFILES)]]
     assert tries.count(first) <= len(PROFILES)
     # Another variant of the same page: a version, neither a change nor an event.
     assert mirror.rows("SELECT DISTINCT change_count FROM page") == [(1,)]
     assert mirror.rows("SELECT DISTINCT kind FROM event") == [("new",)]
     shown = (await get(running, "/hosts/a.test")).json()["profiles"]
     assert [(each["section"], each["profile"]) for each in shown] == [("", "phone")]
-    assert shown[0]["trials"] <= 2 * (len(PROFILES) - 1)
+    assert shown[0]["trials"] <= 2 * TRIALS
 
 
-async def test_a_copy_in_the_wanted_form_is_never_replaced_by_another(
-    serve_hosts, mirror, visit_again
-):
-    server = await serve_hosts(a=by_language)
-    _, visits, _ = await visit_again(server, never)
+def by_device_alike(request):
+    """Answer small devices as `by_language` answers those who want German."""
+    return GERMAN if by_device(request) is MOBILE else by_device(request)
+
+
+async def test_the_same_bytes_by_another_profile_are_no_version(a_site, mirror, visit_again):
+    site, web = await a_site(by_language)
+    _, visits, _ = await visit_again(site, web, by_device_alike)
+    assert set(visits) == {("unchanged", None)}
+    assert copies(mirror) == [("a", "phone", True)] * (PAGES + 1)
+
+
+async def test_a_copy_in_the_wanted_form_is_never_replaced_by_another(a_site, mirror, visit_again):
+    site, web = await a_site(by_language)
+    _, visits, _ = await visit_again(site, web, never)
     assert set(visits) == {("failed", "unwanted_form")}
     assert copies(mirror) == [("a", "german", True)] * (PAGES + 1)
 
 
-async def test_what_was_learnt_survives_a_restart(serve_hosts, mirror):
-    server = await serve_hosts(a=by_device)
-    await mirror.run(server.url("a"), site=SITE | {"max_pages": 1})
-    requests = len(server.requests)
-    await mirror.run(f"{server.url('a')}p1", site=SITE)
-    assert {asked["user-agent"][-6:] for *_, asked in server.requests[requests:]} == {"Mobile"}
+async def test_what_was_learnt_survives_a_restart(a_site, mirror):
+    site, web = await a_site(by_device)
+    await mirror.run(web.url(), site=SITE | {"max_pages": 1})
+    requests = len(site.asked)
+    await mirror.run(web.url("/p1"), site=SITE)
+    assert {asked.headers["user-agent"][-6:] for asked in site.asked[requests:]} == {"Mobile"}
+
+
+@pytest.fixture
+def visit_all(mirror, wall):
+    """Return a function that visits all pages of a host once, a day after the last time."""
+
+    async def once(site, web, keys):
+        before = len(visits_of(mirror)) if mirror.db.exists() else 0
+        requests = len(site.asked)
+        wall.shift_s += DAY_S
+        async with trio.open_nursery() as nursery:
+            all_conditional = {"confirm_pages": 0, "check_share": 0.0}
+            start = mirror.make_start(web.url(), once=False, site=keys, content=all_conditional)
+            running = await nursery.start(run_daemon, start)
+            await until(
+                lambda: mirror.db.exists() and len(visits_of(mirror)) > before + PAGES,
+                what="all visits",
+            )
+            await running.drain()
+            running.stop_now()
+        return visits_of(mirror)[before:], site.asked[requests:]
+
+    return once
+
+
+# --- the form of a request -----------------------------------------------------------------------
+
+
+async def test_profiles_for_a_mirror_that_had_none_are_no_changes(a_site, mirror, visit_all):
+    # One ETag for all forms of a page: sent with another form it would keep German away for good.
+    site, web = await a_site(by_language, tags=EntityTags.PAGE)
+    await visit_all(site, web, {})
+    assert copies(mirror) == [("a", None, False)] * (PAGES + 1)
+    await visit_all(site, web, SITE)
+    newest = "SELECT profile FROM page JOIN version USING (version_id)"
+    assert set(mirror.rows(newest)) == {("german",)}
+    assert mirror.rows("SELECT DISTINCT change_count FROM page") == [(1,)]
+    assert mirror.rows("SELECT DISTINCT kind FROM event") == [("new",)]
+
+
+FRENCH = {"name": "german", "accept_language": "fr"}
+
+
+async def test_validators_are_sent_only_in_the_form_that_got_them(a_site, visit_all):
+    site, web = await a_site(by_language, tags=EntityTags.PAGE)
+    german = {"profiles": [PROFILES[1]], "wanted": {"min_bytes": 1}}
+    french = {"profiles": [FRENCH], "wanted": {"min_bytes": 1}}
+    # The same name with another header is another form: what is held is no answer to it.
+    for keys, has_tags in ((german, False), (german, True), (french, False), (french, True)):
+        _, requests = await visit_all(site, web, keys)
+        assert {"if-none-match" in asked.headers for asked in requests} == {has_tags}
+
+
+async def test_a_profile_without_conditions_sends_none(a_site, mirror, visit_all):
+    site, web = await a_site(by_language, tags=EntityTags.FORM)
+    profile = {"name": "german", "accept_language": "de", "conditional": False}
+    for _ in range(2):
+        await visit_all(site, web, {"profiles": [profile], "wanted": {"language": "de"}})
+    assert not any("if-none-match" in asked.headers for asked in site.asked)
+    assert len(copies(mirror)) == PAGES + 1
+
+
+START = {"name": "start", "accept_language": "de", "first_bytes": 2_000}
+
+
+async def test_first_bytes_are_asked_for_and_kept_as_truncated(a_site, mirror, visit_all):
+    site, web = await a_site(by_language, padding=50_000, tags=EntityTags.FORM)
+    for outcome in ("changed", "not_modified"):
+        visits, requests = await visit_all(
+            site, web, {"profiles": [START], "wanted": {"language": "de"}}
+        )
+        assert {asked.headers["range"] for asked in requests} == {"bytes=0-1999"}
+        assert set(visits) == {(outcome, None)}
+    stored = mirror.rows(
+        "SELECT truncated, body.size_bytes, status FROM version JOIN body USING (body_id)"
+    )
+    assert stored == [(1, 2_000, 200)] * (PAGES + 1)
+
+
+async def test_another_range_is_another_form(a_site, mirror, visit_all):
+    site, web = await a_site(by_language, padding=50_000, tags=EntityTags.FORM)
+    whole = {"name": "start", "accept_language": "de"}
+    for each in (START, whole):
+        await visit_all(site, web, {"profiles": [each], "wanted": {"language": "de"}})
+    newest = "SELECT DISTINCT truncated FROM page JOIN version USING (version_id)"
+    assert mirror.rows(newest) == [(0,)]
+    assert mirror.rows("SELECT DISTINCT kind FROM event") == [("new",)]
+
+
+# --- servers whose answers no profile explains ---------------------------------------------------
+
+
+def extra_requests(site, visits):
+    return len(site.asked) - len(visits)
+
+
+@pytest.mark.parametrize("rule", [by_hour, by_count], ids=["by time of day", "by count"])
+async def test_answers_that_no_profile_explains_cost_few_requests(
+    a_site, mirror, visit_again, rule
+):
+    site, web = await a_site(rule)
+    days = 5
+    running, *_ = await visit_again(site, web, rule, days=days)
+    await running.drain()
+    visits = visits_of(mirror)
+    # The last request may have been a trial whose page waits to be asked for again.
+    assert extra_requests(site, visits) <= 2 * TRIALS + 0.02 * len(visits) + 1
+    # Two forms come and go; the pages never changed.
+    assert mirror.rows("SELECT max(change_count) FROM page") == [(1,)]
+    assert mirror.rows("SELECT DISTINCT kind FROM event") == [("new",)]
+
+
+async def test_a_wall_after_some_requests_costs_no_trials(a_site, mirror, visit_again):
+    site, web = await a_site(by_language)
+    running, visits, _ = await visit_again(site, web, with_wall(0))
+    assert {outcome for outcome, _ in visits} == {"blocked"}
+    assert copies(mirror) == [("a", "german", True)] * (PAGES + 1)
+    [shown] = (await get(running, "/hosts/a.test")).json()["profiles"]
+    assert shown["profile"] == "german"
+    assert shown["trials"] <= TRIALS
+
+
+async def test_a_refusal_of_the_form_is_an_unwanted_answer(a_site, mirror):
+    def refuses(request):
+        german = request.headers.get("accept-language") == "de"
+        return GERMAN if german else FormAnswer("{}", status=406)
+
+    site, web = await a_site(refuses)
+    await mirror.run(web.url(), site=SITE)
+    assert copies(mirror) == [("a", "german", True)] * (PAGES + 1)
+    assert len(site.asked) <= PAGES + 1 + TRIALS

@@ -68,6 +68,10 @@ CREATE INDEX seen_chunk_repository ON seen_chunk (repository, first_key, urls);
 
 CREATE INDEX seen_pending_repository ON seen_pending (repository, seen_pending_id, urls);
 
+CREATE INDEX shared_block_order ON shared_block (run, first_host);
+
+CREATE INDEX shared_run_repository ON shared_run (repository, run, pages);
+
 CREATE INDEX sitemap_next ON sitemap (hint_source_id, next_at);
 
 CREATE INDEX untold_page ON untold (page_id);
@@ -458,7 +462,7 @@ CREATE TABLE page (
     url TEXT NOT NULL,
     redirect_url TEXT,
     title TEXT
-, cleaned_digest BLOB, sketch BLOB, change_streak INTEGER NOT NULL DEFAULT 0, requisite INTEGER NOT NULL DEFAULT 0, left_at REAL, absent TEXT CHECK (absent IN ('moved', 'gone'))) STRICT;
+, cleaned_digest BLOB, sketch BLOB, change_streak INTEGER NOT NULL DEFAULT 0, requisite INTEGER NOT NULL DEFAULT 0, left_at REAL, absent TEXT CHECK (absent IN ('moved', 'gone')), form BLOB) STRICT;
 
 CREATE TABLE page_name (
     host_id INTEGER NOT NULL REFERENCES host,
@@ -508,7 +512,7 @@ CREATE TABLE partial_body (
     validator TEXT NOT NULL,
     total_bytes INTEGER NOT NULL,
     body BLOB NOT NULL
-) STRICT;
+, form BLOB) STRICT;
 
 CREATE TABLE pin (
     page_id INTEGER PRIMARY KEY REFERENCES page,
@@ -672,6 +676,31 @@ CREATE TABLE seen_pending (
 ) STRICT;
 
 CREATE TABLE seen_seed (seed INTEGER NOT NULL) STRICT;
+
+CREATE TABLE shared_block (
+    -- above those of packed_block
+    shared_block_id INTEGER PRIMARY KEY,
+    run INTEGER NOT NULL REFERENCES shared_run,
+    -- of the hosts of a run, this and the next until the next block begins
+    first_host INTEGER NOT NULL,
+    -- zstd frame: steps of hosts, sites, depths and numbers of entries
+    queues BLOB NOT NULL,
+    -- as those of packed_block
+    entries BLOB NOT NULL
+) STRICT;
+
+CREATE TABLE shared_drawn (
+    shared_block_id INTEGER NOT NULL REFERENCES shared_block,
+    host_id INTEGER NOT NULL,
+    PRIMARY KEY (shared_block_id, host_id)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE shared_run (
+    -- ascending in the order of discovery
+    run INTEGER PRIMARY KEY,
+    repository INTEGER NOT NULL,
+    pages INTEGER NOT NULL
+) STRICT;
 
 CREATE TABLE site (
     site_id INTEGER PRIMARY KEY,

@@ -42,6 +42,7 @@ class LearntProfiles:
                 "tokens": round(self.budget.tokens, 3),
                 "visits": self.budget.visits,
                 "trials": self.budget.trials,
+                "found": self.budget.found,
                 "sections": {
                     name: {
                         "in_use": None if choice.in_use is None else self.names[choice.in_use],
@@ -64,7 +65,11 @@ class LearntProfiles:
             return learnt
         found = json.loads(stored)
         learnt.budget = HostBudget(
-            len(names), float(found["tokens"]), int(found["visits"]), int(found["trials"])
+            len(names),
+            float(found["tokens"]),
+            int(found["visits"]),
+            int(found["trials"]),
+            bool(found.get("found", True)),
         )
         for name, section in found["sections"].items():
             answers = [Answers(*section["answers"].get(each, (0.0, 0.0))) for each in names]

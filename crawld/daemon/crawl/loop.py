@@ -23,12 +23,14 @@ from crawld.core.url import split_url
 from crawld.daemon.analyser import Analyser
 from crawld.daemon.clock import Clock
 from crawld.daemon.crawl.page_profiles import PageProfiles
+from crawld.daemon.crawl.page_requests import PageRequests
 from crawld.daemon.crawl.page_selection import MAX_SKIPPED, PageSelection
 from crawld.daemon.crawl.replica_fetch import ReplicaFetch
 from crawld.daemon.crawl.replica_leases import ReplicaLeases
 from crawld.daemon.crawl.state import CrawlSettings, CrawlState
 from crawld.daemon.crawl.visitor import Responder, Visitor
 from crawld.daemon.fetch.metered_fetcher import MeteredFetcher
+from crawld.daemon.fetch.partial_bodies import PartialBodies
 from crawld.daemon.fetch.request_hooks import RequestHooks
 from crawld.daemon.fetch.robots_cache import RobotsCache
 from crawld.daemon.fetch.robots_fetch import RobotsFetch
@@ -127,7 +129,6 @@ class Crawl:
         self.leases = ReplicaLeases(state, database)
         self.visitor = Visitor(
             state,
-            self.fetcher,
             self.learning,
             self.soft_404,
             self.recorder,
@@ -138,7 +139,14 @@ class Crawl:
             analyser,
             quarantine,
             profiles,
-            request_hooks=self._request_hooks(plugins, user_agent, database),
+            PageRequests(
+                state,
+                self.fetcher,
+                PartialBodies(self.fetcher, database, clock),
+                connectivity,
+                user_agent,
+                self._request_hooks(plugins, database),
+            ),
             response_hooks=self._response_hooks(plugins, database, analyser),
         )
         self.profiles = profiles
@@ -147,15 +155,13 @@ class Crawl:
         )
         self._selection = PageSelection(state, self.robots, database, clock)
 
-    def _request_hooks(
-        self, plugins: PluginsInUse, user_agent: str, database: Database
-    ) -> RequestHooks | None:
+    def _request_hooks(self, plugins: PluginsInUse, database: Database) -> RequestHooks | None:
         """Return the request stage; None: no plug-in changes requests."""
         hooks = plugins.host.hooks("prepare_request")
         if not hooks:
             return None
         sites = partial(getattr, self.state, "sites")
-        return RequestHooks(hooks, user_agent, self._known_robots, sites, database, self._clock)
+        return RequestHooks(hooks, self._known_robots, sites, database, self._clock)
 
     def _response_hooks(
         self, plugins: PluginsInUse, database: Database, analyser: Analyser

@@ -4,8 +4,8 @@
 recorded, or the page asked for again under another profile. What was learnt is stored by site and
 host (`store/frontier/request_profile.py`). The mathematics is `core/request_profiles.py`.
 
-A copy of another profile than the copy held is a *variant*: it is stored as a version, but is
-compared with nothing and counts as no change. A copy in the wanted form is replaced by no other.
+A copy in the wanted form is replaced by no other. That a copy of another profile is no change of
+the copy held follows from the form of its request (`fetch/request_form.py`).
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from crawld.core.content.media import sniff
 from crawld.core.outcome import Judgement
 from crawld.core.page import Failure, Outcome
 from crawld.core.request_profiles import (
+    NOT_ACCEPTABLE,
     AnswerForm,
     Prior,
-    RequestProfile,
     SectionChoice,
     WantedForm,
     trial_profile,
@@ -35,9 +35,11 @@ from crawld.core.request_profiles import (
 )
 from crawld.daemon.analyser import Analyser
 from crawld.daemon.crawl.learnt_profiles import LearntProfiles
+from crawld.daemon.fetch.request_form import RequestForm
 from crawld.daemon.frontier.site import ActiveSite
 from crawld.daemon.visit.conclude import Visit
 from crawld.net.exchange import FetchFailure, FetchResponse
+from crawld.plugins import PageRequest
 from crawld.store.engine.database import Database
 from crawld.store.frontier import request_profile
 from crawld.store.frontier.page import PageRecord
@@ -67,28 +69,26 @@ class ProfileUse:
     """How one visit asks for its page.
 
     Attributes:
-        page: the page as the visit sees it: of a variant without the copy held.
+        form: of the request, by the profile and plug-ins.
         number: of the profile, among those of the site.
         held: name of the profile of the copy held; None: there is none in the wanted form.
-        variant: whether the copy held, if there is one, has another form.
         retest: whether the visit only tries a profile, and is not recorded.
     """
 
-    page: PageRecord
     site: ActiveSite
-    profile: RequestProfile
+    form: RequestForm
     number: int
     held: str | None
-    variant: bool = False
     retest: bool = False
+
+    @property
+    def name(self) -> str:
+        """Name of the profile."""
+        return self.form.profile.name
 
 
 class PageProfiles:
-    """The request profiles of all sites that have some.
-
-    Args:
-        user_agent: that of every request; profiles add to it.
-    """
+    """What was learnt about the request profiles of all sites that have some."""
 
     def __init__(
         self,
@@ -96,38 +96,35 @@ class PageProfiles:
         analyser: Analyser,
         workers: Workers,
         rng: random.Random,
-        user_agent: str,
     ) -> None:
         self._database = database
         self._analyser = analyser
         self._workers = workers
         self._rng = rng
-        self._user_agent = user_agent
         self._hosts: OrderedDict[tuple[int, int], LearntProfiles] = OrderedDict()
         self._tried: OrderedDict[int, list[int]] = OrderedDict()
         self._detector: LanguageDetector | None = None
 
     # --- how to ask ----------------------------------------------------------------------------
 
-    def begin(self, page: PageRecord, site: ActiveSite) -> ProfileUse | None:
-        """Return how a visit asks for a page; None: as every request."""
-        if not site.config.profiles or page.requisite:
+    def begin(
+        self, page: PageRecord, site: ActiveSite, shape: PageRequest | None
+    ) -> ProfileUse | None:
+        """Return how a visit asks for a page of a site with profiles; None: as every request.
+
+        Args:
+            shape: the request as plug-ins want it; None: they change nothing.
+        """
+        if page.requisite:
             return None
-        profiles = self._profiles(site)
         learnt = self._learnt(site, page.host_id)
         choice = learnt.section(page.url)
-        number, retest = self._number(page, site, learnt, choice, profiles)
-        profile = profiles[number]
+        forms = [RequestForm(profile, shape) for profile in site.profiles]
+        number, retest = self._number(page, site, learnt, choice, forms)
         held = None
         if page.version_id is not None:
             held = self._database.look_up(version.profile_of, page.version_id)
-        variant = held is not None and held != profile.name
-        seen = page
-        if variant or retest:
-            seen = page._replace(version_id=None, digest=None, etag=None, last_modified=None)
-        elif not profile.conditional:
-            seen = page._replace(etag=None, last_modified=None)
-        return ProfileUse(seen, site, profile, number, held, variant, retest)
+        return ProfileUse(site, forms[number], number, held, retest)
 
     def _number(
         self,
@@ -135,14 +132,21 @@ class PageProfiles:
         site: ActiveSite,
         learnt: LearntProfiles,
         choice: SectionChoice,
-        profiles: list[RequestProfile],
+        forms: list[RequestForm],
     ) -> tuple[int, bool]:
         tried = self._tried.get(page.page_id)
-        if tried and tried[-1] < len(profiles):
+        if tried and tried[-1] < len(forms):
             return tried[-1], False
         prior = self._prior(site, page.host_id, learnt, choice)
-        if choice.in_use is not None and wants_retest(choice, learnt.budget):
-            number = trial_profile(choice, prior, profiles, [choice.in_use], None, self._rng)
+        if choice.in_use is None:
+            # None is known to work: in the form of the copy held, changes of the page are seen.
+            if page.version_id is not None:
+                keys = [form.key(page.url) for form in forms]
+                if page.form in keys:
+                    return keys.index(page.form), False
+        elif wants_retest(choice, learnt.budget):
+            in_use = [choice.in_use]
+            number = trial_profile(choice, prior, site.profiles, in_use, None, self._rng)
             if number is not None and learnt.budget.take():
                 choice.visits = 0
                 return number, True
@@ -186,21 +190,20 @@ class PageProfiles:
             choice.visits += 1
         if why is None:
             choice.in_use = use.number
+            learnt.budget.find()
             self._tried.pop(page_id, None)
-            return replace(visit, profile=use.profile.name, variant=use.variant)
+            return replace(visit, profile=use.name)
         if choice.in_use == use.number:
             choice.in_use = None
         if self._next(use, visit, learnt, choice, tried or [use.number]):
             return None
         self._tried.pop(page_id, None)
-        log.info("unwanted_form", page=visit.page.url, profile=use.profile.name, why=why)
+        log.info("unwanted_form", page=visit.page.url, profile=use.name, why=why)
         if use.held is None:
             return visit
         # The copy held has the wanted form: no other takes its place.
         failed = Judgement(Outcome.FAILED, Failure.UNWANTED_FORM, why)
-        return replace(
-            visit, judgement=failed, content=None, digest=None, body=None, needs=None, variant=False
-        )
+        return replace(visit, judgement=failed, content=None, digest=None, body=None, needs=None)
 
     def _next(
         self,
@@ -213,8 +216,7 @@ class PageProfiles:
         """Whether another profile is tried on the page, at the cost of a token."""
         prior = self._prior(use.site, visit.page.host_id, learnt, choice)
         vary = visit.response.header("vary")
-        profiles = self._profiles(use.site)
-        number = trial_profile(choice, prior, profiles, tried, vary, self._rng)
+        number = trial_profile(choice, prior, use.site.profiles, tried, vary, self._rng)
         if number is None or not learnt.budget.take():
             return False
         self._tried[visit.page.page_id] = [*tried, number]
@@ -233,9 +235,11 @@ class PageProfiles:
             return ("of a type that is not stored", True) if is_other else (None, False)
         if visit.judgement.failure is Failure.WRONG_TYPE:
             return f"type {visit.judgement.detail}", True
+        if response.status in NOT_ACCEPTABLE:
+            return f"status {response.status}", True
         if visit.judgement.outcome not in (Outcome.CHANGED, Outcome.UNCHANGED):
             return None, False
-        if visit.digest == use.page.digest and use.held == use.profile.name:
+        if visit.digest == visit.page.digest and use.held == use.name:
             return None, True  # the bytes that were judged before
         if not visit.readable:
             return None, False
@@ -258,13 +262,10 @@ class PageProfiles:
 
     def of_host(self, site: ActiveSite, host_id: int) -> LearntProfiles | None:
         """Return what was learnt on a host; None: the site has no profiles."""
-        return self._learnt(site, host_id) if site.config.profiles else None
-
-    def _profiles(self, site: ActiveSite) -> list[RequestProfile]:
-        return [each.profile(self._user_agent) for each in site.config.profiles]
+        return self._learnt(site, host_id) if site.profiles else None
 
     def _learnt(self, site: ActiveSite, host_id: int) -> LearntProfiles:
-        names = tuple(each.name for each in site.config.profiles)
+        names = tuple(each.name for each in site.profiles)
         key = site.site_id, host_id
         found = self._hosts.get(key)
         if found is None or found.names != names:

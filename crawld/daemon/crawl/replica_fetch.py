@@ -232,6 +232,8 @@ class ReplicaFetch:
         site = self._state.sites.get(page.site_id) if page is not None else None
         if page is None or site is None or not self._state.in_scope(page, site):
             return None
+        if site.profiles:
+            return None  # a replica is asked as everybody asks, which brings another form
         own = self._robots.in_memory(split_url(page.url).origin)
         if own is None or not own.allowed(page.url):
             return None

@@ -1,6 +1,6 @@
 """Visit a page in five steps: ask, read, judge, learn, record.
 
-    ask      request the page with conditions, or without      `fetch/request.py`
+    ask      request the page with conditions, or without      `crawl/page_requests.py`
     read     compare the body with the copy held, conclude     `visit/change_detection.py`,
                                                                `visit/conclude.py`
     judge    check whether a page that seems gone is gone      `visit/soft_404.py`
@@ -28,13 +28,11 @@ from crawld.daemon.analyser import Analyser
 from crawld.daemon.analysis_memory import AnalysisDroppedError
 from crawld.daemon.clock import Clock
 from crawld.daemon.crawl.page_profiles import PageProfiles
+from crawld.daemon.crawl.page_requests import PageRequests
 from crawld.daemon.crawl.page_selection import PageTask
 from crawld.daemon.crawl.replica_leases import ReplicaLeases
 from crawld.daemon.crawl.state import FEW_PAGES, CrawlState
-from crawld.daemon.fetch.metered_fetcher import MeteredFetcher
-from crawld.daemon.fetch.partial_bodies import PartialBodies
-from crawld.daemon.fetch.request import request_for
-from crawld.daemon.fetch.request_hooks import RequestHooks
+from crawld.daemon.fetch.request_form import RequestForm
 from crawld.daemon.frontier.host import HostState
 from crawld.daemon.frontier.page_queue import PageQueue
 from crawld.daemon.frontier.site import ActiveSite
@@ -45,13 +43,12 @@ from crawld.daemon.visit.content import HTML_TYPES
 from crawld.daemon.visit.feedback import VisitLearning
 from crawld.daemon.visit.record import VisitFeedback, observation_of, record_of
 from crawld.daemon.visit.recorder import LongCallback, PendingVisit, Recorder
-from crawld.daemon.visit.requisite import conclude_requisite, request_for_requisite
-from crawld.daemon.visit.response_hooks import ResponseHooks, facts_of
+from crawld.daemon.visit.requisite import conclude_requisite
+from crawld.daemon.visit.response_hooks import ResponseHooks
 from crawld.daemon.visit.soft_404 import Soft404Check
-from crawld.daemon.visit.validators import NO_VALIDATORS, RequestMode
+from crawld.daemon.visit.validators import RequestMode
 from crawld.memory import MemoryLease
 from crawld.net.exchange import FetchFailure, FetchResponse
-from crawld.plugins import PageRequest
 from crawld.store.engine.database import Database
 from crawld.store.frontier import host as host_rows
 from crawld.store.frontier.host import HostUpdate
@@ -60,8 +57,6 @@ from crawld.store.frontier.quarantine import StepName
 from crawld.store.visit import RecordResult, VisitRecord
 
 log = structlog.get_logger(__name__)
-
-UNCODED: Final = ("Accept-Encoding", "identity")
 
 _GONE = frozenset({Outcome.GONE, Outcome.SOFT_GONE, Outcome.MOVED})
 
@@ -119,7 +114,6 @@ class Visitor:
     def __init__(
         self,
         state: CrawlState,
-        fetcher: MeteredFetcher,
         learning: VisitLearning,
         soft_404: Soft404Check,
         recorder: Recorder,
@@ -130,8 +124,8 @@ class Visitor:
         analyser: Analyser,
         quarantine: Quarantine,
         profiles: PageProfiles,
+        requests: PageRequests,
         *,
-        request_hooks: RequestHooks | None = None,
         response_hooks: ResponseHooks | None = None,
     ) -> None:
         self.counts: dict[Outcome, int] = dict.fromkeys(Outcome, 0)
@@ -139,18 +133,16 @@ class Visitor:
         self.wire_bytes = 0
         self.leases = leases
         self._state = state
-        self._fetcher = fetcher
         self._learning = learning
         self._soft_404 = soft_404
         self._recorder = recorder
         self._connectivity = connectivity
         self._clock = clock
         self._database = database
-        self._partial_bodies = PartialBodies(fetcher, database, clock)
         self._analyser = analyser
         self._quarantine = quarantine
         self._profiles = profiles
-        self._request_hooks = request_hooks
+        self._requests = requests
         self._response_hooks = response_hooks
 
     async def visit(self, task: PageTask, responder: Responder) -> None:
@@ -172,20 +164,22 @@ class Visitor:
         site = task.site
         # A replica answers as it answers everybody.
         own = responder.url(task.page) == task.page.url
-        use = self._profiles.begin(task.page, site) if own else None
-        page = task.page if use is None else use.page
+        page = task.page
+        form = self._requests.form(page, site)
+        use = self._profiles.begin(page, site, form.shape) if own and site.profiles else None
+        if use is not None:
+            form = use.form
         sources = self._state.hint_sources.get((site.site_id, page.host_id))
         mode = responder.request_mode(page, covered=sources is not None)
+        whole = page.page_id in self._state.audits or (use is not None and use.held is None)
+        mode = self._requests.mode_of(mode, form, page, whole=whole)
         held = self._quarantine.step_of_page(page.page_id, page.url)
-        shape = self._shape(page, site)
-        mode = _mode_of(mode, shape)
-        headers = use.profile.headers if use is not None else ()
         url = responder.url(page)
-        response = await self._ask(responder.host, page, site, mode, url, held, shape, headers)
+        response = await self._requests.send(responder.host, page, site, mode, url, held, form)
         if self._connectivity.is_our_fault(response):
             task.queue.put_back(page.page_id)
             return None
-        visit = await self._read(page, site, response, mode, held)
+        visit = await self._read(page, site, response, mode, held, form)
         wanted: Visit | None = None
         if not self._wants_spelling(page, responder, response):
             wanted = visit if use is None else await self._profiles.judge(use, visit)
@@ -221,82 +215,23 @@ class Visitor:
             The visit; None where the network is down, or the daemon stops.
         """
         held = self._quarantine.step_of_page(page.page_id, page.url)
-        shape = self._shape(page, site)
-        mode = _mode_of(mode, shape)
-        response = await self._ask(host, page, site, mode, url, held, shape)
+        form = self._requests.form_of_copy(page, site)
+        mode = self._requests.mode_of(mode, form, page, whole=False)
+        response = await self._requests.send(host, page, site, mode, url, held, form)
         if self._connectivity.is_our_fault(response):
             return None
         try:
             with self._analyser.memory.visit():
-                visit = await self._read(page, site, response, mode, held)
+                visit = await self._read(page, site, response, mode, held, form)
         except AnalysisDroppedError:
             return None
         await self.set_aside(host, visit)
         self._state.admission.take_back(visit.admitted)
         return visit
 
-    # --- ask -----------------------------------------------------------------------------------
-
     def request_mode(self, page: PageRecord, host: HostState, *, covered: bool) -> RequestMode:
         """Return how to request a page from its own host."""
-        mode = self._learning.request_mode(page, self._clock.now(), host.delay_s(), covered=covered)
-        audited = page.page_id in self._state.audits
-        return replace(mode, sent=NO_VALIDATORS) if audited else mode
-
-    def _shape(self, page: PageRecord, site: ActiveSite) -> PageRequest | None:
-        """Return the request for a page as plug-ins want it; None: as usual."""
-        if self._request_hooks is None or page.requisite:
-            return None
-        return self._request_hooks.shape(facts_of(page, site))
-
-    def _asked_url(
-        self, page: PageRecord, site: ActiveSite, shape: PageRequest | None
-    ) -> tuple[str, bool]:
-        """Return the URL to ask a page's own host for, and whether it is a form of a wiki page."""
-        if shape is not None and shape.url != page.url:
-            return shape.url, False
-        form_url = None if page.requisite else self._state.page_forms.url_of(site, page.url)
-        if form_url is not None:
-            return form_url, True
-        return self._state.spellings.url_of(page.url) or page.url, False
-
-    async def _ask(
-        self,
-        host: HostState,
-        page: PageRecord,
-        site: ActiveSite,
-        mode: RequestMode,
-        url: str,
-        held: StepName | None,
-        shape: PageRequest | None,
-        headers: tuple[tuple[str, str], ...] = (),
-    ) -> FetchResponse | FetchFailure:
-        build = request_for_requisite if page.requisite else request_for
-        asked_url, is_form = url, False
-        if url == page.url:
-            asked_url, is_form = self._asked_url(page, site, shape)
-        requested = page if asked_url == page.url else page._replace(url=asked_url)
-        request = build(requested, site, mode.sent, host=host.slot.host, delay_s=host.delay_s())
-        if host.group is not None and host.group.bytes_per_s is not None:
-            request = replace(request, max_bytes_per_s=host.group.bytes_per_s)
-        if headers:
-            request = replace(request, headers=(*request.headers, *headers))
-        if shape is not None and self._request_hooks is not None:
-            request = self._request_hooks.applied(shape, request)
-        if held == "decoding":
-            request = replace(request, headers=(*request.headers, UNCODED), decode=False)
-        fetch = self._fetcher.fetch
-        if asked_url == page.url:
-            fetch = partial(self._partial_bodies.fetch, page)
-        response = await fetch(site, request)
-        if response.sent_at is not None:
-            self._state.schedule.lateness.add(response.sent_at - host.slot.planned_at)
-        self._connectivity.observe_response(host.slot.host, response)
-        if shape is not None and self._request_hooks is not None:
-            self._request_hooks.judge(shape, host.slot.host, response)
-        if is_form:
-            return self._state.page_forms.as_page(site, page.url, response)
-        return response
+        return self._learning.request_mode(page, self._clock.now(), host.delay_s(), covered=covered)
 
     # --- read ----------------------------------------------------------------------------------
 
@@ -307,6 +242,7 @@ class Visitor:
         response: FetchResponse | FetchFailure,
         mode: RequestMode,
         held: StepName | None,
+        form: RequestForm,
     ) -> Visit:
         now = self._clock.now()
         # Also if it was released meanwhile: then another visit reads it.
@@ -322,6 +258,7 @@ class Visitor:
                 mode=mode,
                 comparison=comparison,
                 analyser=self._analyser,
+                form=form.key(page.url),
                 readable=readable,
                 now=now,
             )
@@ -347,7 +284,7 @@ class Visitor:
         """Count a visit, report it to an audit, rest its host, and follow a seed that moved."""
         outcome = visit.judgement.outcome
         self.counts[outcome] += 1
-        if outcome is Outcome.CHANGED and visit.first_copy:
+        if outcome is Outcome.CHANGED and visit.first_copy and not visit.variant:
             self.new_pages += 1
             if not visit.page.requisite:
                 self._count_growth(visit)
@@ -456,12 +393,6 @@ class Visitor:
             return partial(self._state.enter_all, new, soon=soon)
         self._state.enter_pages(new, soon=soon)
         return None
-
-
-def _mode_of(mode: RequestMode, shape: PageRequest | None) -> RequestMode:
-    """Return the mode of a request that plug-ins may want without conditions."""
-    unconditional = shape is not None and not shape.conditional
-    return replace(mode, sent=NO_VALIDATORS) if unconditional else mode
 
 
 def _record_lease(visit: Visit, record: VisitRecord) -> MemoryLease | None:

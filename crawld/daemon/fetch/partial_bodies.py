@@ -30,33 +30,44 @@ class PartialBodies:
         self._is_continuing = False
 
     async def fetch(
-        self, page: PageRecord, site: ActiveSite, request: FetchRequest
+        self, page: PageRecord, form: bytes | None, site: ActiveSite, request: FetchRequest
     ) -> FetchResponse | FetchFailure:
-        """Fetch a page, or the rest of its body."""
+        """Fetch a page, or the rest of its body.
+
+        Args:
+            form: of the request; the start of a body is continued in its own form only.
+        """
         if page.failure_count and not self._is_continuing:
             self._is_continuing = True
             try:
                 row = await self._database.read(partial_body.get, page.page_id, self._clock.now())
-                return await self._fetch(page.page_id, site, request, row)
+                if row is not None and row.form != form:
+                    row = None
+                return await self._fetch(page.page_id, form, site, request, row)
             finally:
                 self._is_continuing = False
         # Without a failure there is no start of a body: the usual visit reads and writes nothing.
-        return await self._fetch(page.page_id, site, request, None)
+        return await self._fetch(page.page_id, form, site, request, None)
 
     async def _fetch(
-        self, page_id: int, site: ActiveSite, request: FetchRequest, row: PartialBodyRow | None
+        self,
+        page_id: int,
+        form: bytes | None,
+        site: ActiveSite,
+        request: FetchRequest,
+        row: PartialBodyRow | None,
     ) -> FetchResponse | FetchFailure:
         if row is not None:
             request = _continued(request, row)
         response = await self._fetcher.fetch(site, request)
         if isinstance(response, FetchFailure) and response.partial is not None:
-            await self._keep(page_id, response.partial)
+            await self._keep(page_id, form, response.partial)
         elif row is not None and not _says_nothing(response):
             await self._database.write(partial_body.remove, page_id)
         return response
 
-    async def _keep(self, page_id: int, start: PartialBody) -> None:
-        row = PartialBodyRow(start.validator, start.total_bytes, start.body)
+    async def _keep(self, page_id: int, form: bytes | None, start: PartialBody) -> None:
+        row = PartialBodyRow(start.validator, start.total_bytes, start.body, form)
         await self._database.write(partial_body.put, page_id, self._clock.now(), row)
 
 

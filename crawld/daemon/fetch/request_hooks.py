@@ -8,7 +8,6 @@ by robots.txt and not purged.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 
 from crawld.core.robots import Robots
 from crawld.core.traps import detect_trap
@@ -16,21 +15,18 @@ from crawld.core.url import canonicalize, split_url
 from crawld.daemon.clock import Clock
 from crawld.daemon.frontier.site import ActiveSite
 from crawld.errors import InvalidUrlError
-from crawld.net.exchange import FetchFailure, FetchRequest, FetchResponse
+from crawld.net.exchange import FetchFailure, FetchResponse
 from crawld.plugin_host.plugin import Hook
 from crawld.plugin_host.request_stage import RequestStage
 from crawld.plugins import KnownPage, PageRequest
 from crawld.store.engine.database import Database
 from crawld.store.frontier import tombstone
 
-_CONDITIONS = frozenset({"if-none-match", "if-modified-since"})
-
 
 class RequestHooks:
     """Lets plug-ins change the requests for pages.
 
     Args:
-        user_agent: of this robot, with its contact.
         known_robots: returns the robots.txt rules of an origin if they are in memory.
         sites: active sites by number.
     """
@@ -38,14 +34,12 @@ class RequestHooks:
     def __init__(
         self,
         hooks: Sequence[Hook],
-        user_agent: str,
         known_robots: Callable[[str], Robots | None],
         sites: Callable[[], Mapping[int, ActiveSite]],
         database: Database,
         clock: Clock,
     ) -> None:
         self._stage = RequestStage(hooks, self._why_not)
-        self._user_agent = user_agent
         self._known_robots = known_robots
         self._sites = sites
         self._database = database
@@ -54,17 +48,6 @@ class RequestHooks:
     def shape(self, page: KnownPage) -> PageRequest | None:
         """Return the request for a page as plug-ins want it; None: as usual."""
         return self._stage.shape(page)
-
-    def applied(self, shape: PageRequest, request: FetchRequest) -> FetchRequest:
-        """Return a request with the changes of plug-ins; headers of the operator stay."""
-        headers = list(request.headers)
-        if not shape.conditional:
-            headers = [each for each in headers if each[0].lower() not in _CONDITIONS]
-        present = {name.lower() for name, _ in headers}
-        headers += [each for each in shape.headers if each[0].lower() not in present]
-        if shape.agent_suffix and "user-agent" not in present:
-            headers.append(("User-Agent", f"{self._user_agent} {shape.agent_suffix.strip()}"))
-        return replace(request, headers=tuple(headers))
 
     def judge(self, shape: PageRequest, host: str, response: FetchResponse | FetchFailure) -> None:
         """Learn which variant of a request a host refuses."""

@@ -18,6 +18,7 @@ from crawld.config.views import PageViews
 from crawld.core.content.difference import difference
 from crawld.core.hosts import HostPatterns, host_patterns
 from crawld.core.politeness import DelayRules
+from crawld.core.request_profiles import RequestProfile
 from crawld.core.scope import Scope
 from crawld.core.traps import TrapLimits
 from crawld.core.url import registrable_domain, split_url
@@ -48,6 +49,7 @@ class ActiveSite:
         requisite_hosts: further hosts that requisites may come from.
         measure: measures the difference of two texts.
         queue: plug-ins that are asked about its pages; None: there are none.
+        profiles: ways to ask for its pages; empty: the usual one.
     """
 
     site_id: int
@@ -69,6 +71,7 @@ class ActiveSite:
     paused: bool = False
     measure: Difference = difference
     queue: QueueStage | None = None
+    profiles: tuple[RequestProfile, ...] = ()
 
     @property
     def name(self) -> str:
@@ -245,6 +248,7 @@ def activate(
         paused=paused,
         measure=parts.supplied.differences.get(site.difference, difference),
         queue=parts.queue_of(site.name),
+        profiles=tuple(each.profile() for each in site.profiles),
     )
 
 

@@ -109,7 +109,7 @@ class ChangeDetector:
         if body_digest == page.digest and page.version_id is not None:
             return await self._unchanged(page, response, body_digest)
         readable = await readable_body(response, site, page.url, self._analyser)
-        if page.version_id is None or page.digest is None:
+        if page.version_id is None or page.digest is None or mode.variant:
             compared = await self._first_copy(page, site, readable, body_digest)
         else:
             compared = await self._changed(page, site, readable, body_digest, mode)

@@ -60,7 +60,7 @@ class Visit:
         body: the copy to store; None if there is nothing to store.
         readable: whether the body may be analysed; a page in quarantine is stored as it is.
         profile: name of the request profile that brought it in the wanted form; None: no profile.
-        variant: whether the copy held has another form, so that this one is no change.
+        form: of the request, 8 bytes; None: the usual one.
         vanishing: whether the host loses too many pages at once, so that this one is not
             retired; None if that was not checked.
         tags: what plug-ins keep with the copy.
@@ -81,7 +81,7 @@ class Visit:
     readable: bool = True
     vanishing: bool | None = None
     profile: str | None = None
-    variant: bool = False
+    form: bytes | None = None
     tags: tuple[VersionTag, ...] = ()
 
     @property
@@ -102,9 +102,14 @@ class Visit:
         return self.response
 
     @property
+    def variant(self) -> bool:
+        """Whether the copy held has another form: a new copy is no change of it."""
+        return self.mode.variant
+
+    @property
     def first_copy(self) -> bool:
         """Whether there was no copy to compare with."""
-        return self.page.version_id is None
+        return self.page.version_id is None or self.variant
 
     @property
     def same(self) -> bool | None:
@@ -170,6 +175,7 @@ async def begin_visit(
     mode: RequestMode,
     comparison: BodyComparison | None,
     analyser: Analyser,
+    form: bytes | None = None,
     readable: bool = True,
     now: float,
 ) -> Visit:
@@ -178,6 +184,7 @@ async def begin_visit(
     Args:
         comparison: the body compared with the copy held; None without a body.
         analyser: hashes the body.
+        form: of the request; None: the usual one.
         readable: whether the body may be analysed; else its type is the declared one, and it has
             no links.
         now: time of the response, Unix seconds.
@@ -197,6 +204,7 @@ async def begin_visit(
         comparison=comparison,
         digest=body_digest,
         readable=readable,
+        form=form,
     )
 
 
@@ -234,7 +242,8 @@ async def conclude(
         return replace(visit, judgement=judgement, admitted=found, digest=None)
     verdict = NO_VERDICT
     if hooks is not None and visit.readable:
-        verdict = await hooks.ask(page, site, response, comparison, content)
+        compared = None if visit.first_copy else page.version_id
+        verdict = await hooks.ask(page, site, response, comparison, content, compared)
         content = _with_links(content, page, verdict)
     # Noise may name new pages too, such as a box of the latest articles.
     found = await _admit_links(page, site, content, admission, now)

@@ -109,7 +109,7 @@ class VisitLearning:
     def _wants_pair(self, visit: Visit) -> bool:
         if visit.judgement.outcome is not Outcome.CHANGED or visit.mode.pair or visit.mode.hinted:
             return False
-        if visit.page.requisite or visit.mode.from_replica or not visit.readable:
+        if visit.page.requisite or visit.mode.from_replica or not visit.readable or visit.variant:
             return False
         return wants_pair(
             visit.page,

@@ -58,7 +58,7 @@ def model_after(visit: Visit, changed_at: float | None) -> PageModel:
 
 def _found_changed(visit: Visit) -> bool:
     changed = visit.judgement.outcome is Outcome.CHANGED
-    return changed and not visit.first_copy and not visit.variant
+    return changed and not visit.first_copy
 
 
 def _model_after(page: PageRecord, at: float, changed: bool, changed_at: float | None) -> PageModel:
@@ -171,6 +171,7 @@ def record_of(
         body_bytes=len(fetched.body) if fetched else 0,
         digest=visit.digest,
         body=visit.body,
+        form=visit.form,
         variant=visit.variant,
         cleaned_digest=comparison.cleaned_digest if comparison and good else None,
         sketch=analysis.sketch if analysis and good else None,
@@ -212,8 +213,9 @@ def _is_renamed(visit: Visit) -> bool:
 
 
 def _record_of_model(visit: Visit, feedback: VisitFeedback) -> bytes | None:
-    # A requisite has no model: its next visit follows from its age.
-    if visit.page.requisite:
+    # A requisite has no model: its next visit follows from its age. A variant shows no change, and
+    # not that there was none.
+    if visit.page.requisite or (visit.variant and visit.judgement.outcome is Outcome.CHANGED):
         return None
     return model_after(visit, feedback.validators.changed_at).to_bytes()
 

@@ -81,12 +81,17 @@ class ResponseHooks:
         response: FetchResponse,
         comparison: BodyComparison | None,
         content: PageContent,
+        version_id: int | None,
     ) -> JoinedVerdict:
-        """Return what plug-ins decide about a good answer with a new body."""
+        """Return what plug-ins decide about a good answer with a new body.
+
+        Args:
+            version_id: the copy to compare with; None: there is none.
+        """
         hooks = self._stage.serving(site.name)
         if not hooks or len(response.body) > MAX_READ_BYTES:
             return NO_VERDICT
-        previous, kept = await self._previous(page, response)
+        previous, kept = await self._previous(page, version_id, response)
         same = comparison is not None and comparison.same
         reading = Reading(
             page=facts_of(page, site),
@@ -106,15 +111,15 @@ class ResponseHooks:
         return self._stage.joined(answers, reading, kept)
 
     async def _previous(
-        self, page: PageRecord, response: FetchResponse
+        self, page: PageRecord, version_id: int | None, response: FetchResponse
     ) -> tuple[PreviousCopy | None, Tags]:
         """Return the copy held and its tags by plug-in."""
-        if page.version_id is None:
+        if version_id is None:
             return None, {}
         copy = await self._detector.held_copy(page, len(response.body))
         if copy is None or len(copy.body) > MAX_READ_BYTES:
             return None, {}
-        kept = self._database.look_up(_tags_of, page.version_id)
+        kept = self._database.look_up(_tags_of, version_id)
         return PreviousCopy(copy.body, copy.content_type), kept
 
     async def _answer(self, hook: Hook, reading: Reading, kept: Tags) -> object:

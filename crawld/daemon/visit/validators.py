@@ -33,6 +33,7 @@ class RequestMode:
     Attributes:
         check: whether they are left out on purpose, to test the trust in the server.
         pair: whether the copy held was fetched one host delay ago.
+        variant: whether the copy held has another form: nothing is compared with it.
         reported: whether hint sources report the changes of the page.
         hinted: whether a hint says that the page changed; a difference is then no evidence of
             noise.
@@ -43,6 +44,7 @@ class RequestMode:
     sent: Validators = NO_VALIDATORS
     check: bool = False
     pair: bool = False
+    variant: bool = False
     reported: bool = False
     hinted: bool = False
     certain: bool = False
@@ -52,6 +54,14 @@ class RequestMode:
     def conditional(self) -> bool:
         """Whether the request has conditions, so that 304 is a valid response."""
         return self.sent != NO_VALIDATORS
+
+    def without_conditions(self) -> RequestMode:
+        """Return the mode of a request that wants the page whatever the copy held is."""
+        return replace(self, sent=NO_VALIDATORS)
+
+    def as_variant(self) -> RequestMode:
+        """Return the mode of a request in another form than that of the copy held."""
+        return replace(self, sent=NO_VALIDATORS, check=False, pair=False, variant=True)
 
 
 UNCONDITIONAL = RequestMode()
@@ -130,7 +140,7 @@ class OriginValidators:
         trust = entry.trust
         exchange = Exchange(
             at=at,
-            held=_held(page) if page.version_id is not None else NO_VALIDATORS,
+            held=_held(page) if _is_comparable(page, mode) else NO_VALIDATORS,
             sent=mode.sent,
             received=Validators(response.header("etag"), response.header("last-modified")),
             not_modified=response.status == 304,
@@ -158,6 +168,10 @@ class OriginValidators:
         else:
             self._evidence.move_to_end(page.origin_id)
         return entry
+
+
+def _is_comparable(page: PageRecord, mode: RequestMode) -> bool:
+    return page.version_id is not None and not mode.variant
 
 
 def _held(page: PageRecord) -> Validators:

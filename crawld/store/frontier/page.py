@@ -40,6 +40,8 @@ class PageRecord(NamedTuple):
         validators: evidence about the validators of its origin.
         exact_until: time up to which a wiki reported all its changes; None: none did.
         requisite: whether other pages need it to be shown; its links are not followed.
+        form: of the request that brought the copy held and its validators, 8 bytes; None: the
+            usual one.
         left_at: when it left the part of a wiki that its site covers, Unix seconds; None: it did
             not, or was visited since.
     """
@@ -80,6 +82,7 @@ class PageRecord(NamedTuple):
     exact_until: float | None
     requisite: bool = False
     left_at: float | None = None
+    form: bytes | None = None
 
 
 _SELECT: Final = """
@@ -90,7 +93,7 @@ SELECT page_id, page.site_id, page.host_id, origin_id, origin, host, url, state,
        change_streak, (SELECT record FROM model WHERE model.page_id = page.page_id),
        prior_shape, prior_exposure_s, validators,
        (SELECT complete_until FROM wiki_page WHERE wiki_page.page_id = page.page_id), requisite,
-       left_at
+       left_at, form
 FROM page CROSS JOIN origin USING (origin_id) CROSS JOIN host ON host.host_id = page.host_id
 """
 _FOR_VISIT: Final = f"{_SELECT} WHERE page_id = ?"
@@ -103,7 +106,7 @@ def _record(row: tuple[Any, ...]) -> PageRecord:
     values[9] = bool(row[9])
     values[16] = Outcome(row[16]) if row[16] is not None else None
     values[21:23] = [Grace(row[21], row[22] or 0.0)]
-    values[-2] = bool(row[-2])
+    values[-3] = bool(row[-3])
     return PageRecord(*values)
 
 

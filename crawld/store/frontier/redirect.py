@@ -20,8 +20,9 @@ AND page_id <> ?4 AND version_id IS NULL AND requisite = 0
 
 # Without the validators, which are valid for the old URL only.
 _GIVE: Final = """
-UPDATE page SET (digest, version_id, last_change_at, change_count, title, cleaned_digest, sketch) =
-    (SELECT digest, version_id, last_change_at, change_count, title, cleaned_digest, sketch
+UPDATE page SET
+    (digest, version_id, last_change_at, change_count, title, cleaned_digest, sketch, form) =
+    (SELECT digest, version_id, last_change_at, change_count, title, cleaned_digest, sketch, form
      FROM page WHERE page_id = ?1)
 WHERE page_id = ?2
 """

@@ -25,7 +25,7 @@ AND site_id IN (SELECT value FROM json_each(?4))
 
 _HELD_COLUMNS: Final = (
     *("digest", "version_id", "last_change_at", "change_count", "title", "cleaned_digest"),
-    *("sketch", "last_visit_at"),
+    *("sketch", "form", "last_visit_at"),
 )
 
 # Validators are valid for the old URL only.

@@ -201,8 +201,8 @@ WHERE child.type = 'table' AND key."table" = 'page'
 
 # The newest copy of both is the copy of the page; its validators are valid for one URL only.
 _TAKE_COPY: Final = """
-UPDATE page SET (digest, version_id, last_change_at, title, cleaned_digest, sketch) =
-    (SELECT digest, version_id, last_change_at, title, cleaned_digest, sketch
+UPDATE page SET (digest, version_id, last_change_at, title, cleaned_digest, sketch, form) =
+    (SELECT digest, version_id, last_change_at, title, cleaned_digest, sketch, form
      FROM page WHERE page_id = ?1), etag = NULL, last_modified = NULL
 WHERE page_id = ?2 AND ifnull((SELECT newest.visited_at FROM version AS newest
     WHERE newest.version_id = (SELECT version_id FROM page WHERE page_id = ?1)), 0)

@@ -107,7 +107,8 @@ def _store(connection: apsw.Connection, page_id: int, imported: ImportedPage) ->
     if newest.version_id == version_id:
         connection.execute(
             "UPDATE page SET version_id = ?, title = ?, last_change_at = ?, digest = NULL,"
-            " etag = NULL, last_modified = NULL, cleaned_digest = NULL, sketch = NULL"
+            " etag = NULL, last_modified = NULL, form = NULL, cleaned_digest = NULL,"
+            " sketch = NULL"
             " WHERE page_id = ?",
             (version_id, imported.title, imported.at, page_id),
         )

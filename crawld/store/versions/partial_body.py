@@ -19,18 +19,21 @@ class PartialBodyRow(NamedTuple):
     Attributes:
         validator: strong ETag or Last-Modified, as sent.
         total_bytes: length of the whole.
+        form: of the request, 8 bytes; None: the usual one.
     """
 
     validator: str
     total_bytes: int
     body: bytes
+    form: bytes | None = None
 
 
 def put(connection: apsw.Connection, page_id: int, at: float, row: PartialBodyRow) -> None:
     """Store the start of a page's body in place of an earlier one, and remove the oldest."""
     connection.execute(
-        "INSERT OR REPLACE INTO partial_body (page_id, received_at, validator, total_bytes, body)"
-        " SELECT page_id, ?, ?, ?, ? FROM page WHERE page_id = ?",
+        "INSERT OR REPLACE INTO partial_body"
+        " (page_id, received_at, validator, total_bytes, body, form)"
+        " SELECT page_id, ?, ?, ?, ?, ? FROM page WHERE page_id = ?",
         (at, *row, page_id),
     )
     connection.execute(
@@ -43,7 +46,7 @@ def put(connection: apsw.Connection, page_id: int, at: float, row: PartialBodyRo
 def get(connection: apsw.Connection, page_id: int, at: float) -> PartialBodyRow | None:
     """Return the start of a page's body; None without one, or if it is too old at a time."""
     row: Any = connection.execute(
-        "SELECT validator, total_bytes, body FROM partial_body"
+        "SELECT validator, total_bytes, body, form FROM partial_body"
         " WHERE page_id = ? AND received_at >= ?",
         (page_id, at - MAX_AGE_S),
     ).fetchone()

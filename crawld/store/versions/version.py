@@ -178,6 +178,15 @@ def readable_copy(connection: apsw.Connection, version_id: int) -> StoredCopy | 
     return copy if copy is not None and copy.readable else None
 
 
+def set_profile(connection: apsw.Connection, page_id: int, profile: str) -> None:
+    """Note the request profile that brought the copy held of a page in the wanted form."""
+    connection.execute(
+        "UPDATE version SET profile = ?1 WHERE profile IS NOT ?1"
+        " AND version_id = (SELECT version_id FROM page WHERE page_id = ?2)",
+        (profile, page_id),
+    )
+
+
 def profile_of(connection: apsw.Connection, version_id: int) -> str | None:
     """Return the name of the request profile that brought a copy, as in `StoredResponse`."""
     found: str | None = connection.execute(

@@ -13,8 +13,15 @@ def site(**keys):
 
 
 def test_a_profile_adds_to_the_user_agent():
-    found = site(profiles=PROFILES, wanted={"text": "x"}).profiles[1].profile("crawld/1 (+me)")
-    assert found.headers == (("User-Agent", "crawld/1 (+me) Mobile Safari"),)
+    found = site(profiles=PROFILES, wanted={"text": "x"}).profiles[1].profile()
+    assert found.agent_suffix == "Mobile Safari"
+
+
+@pytest.mark.parametrize(("http", "http2"), [(None, None), ("1.1", False), ("2", True)])
+def test_a_profile_has_a_protocol_and_a_range(http, http2):
+    keys = {"name": "a", "first_bytes": 4096} | ({} if http is None else {"http": http})
+    found = site(profiles=[keys], wanted={"text": "x"}).profiles[0].profile()
+    assert (found.http2, found.first_bytes) == (http2, 4096)
 
 
 def test_the_wanted_form_has_what_is_given():
@@ -32,6 +39,13 @@ def test_the_wanted_form_has_what_is_given():
         ({"profiles": [{"name": "a", "accept_language": "ä"}], "wanted": {}}, "printable"),
         ({"profiles": [{"name": "a", "user_agent": "x"}], "wanted": {}}, "user_agent"),
         ({"profiles": PROFILES, "wanted": {"language": "German"}}, "two letters"),
+        ({"profiles": [{"name": "a", "http": "3"}], "wanted": {}}, "'1.1' or '2'"),
+        ({"profiles": [{"name": "a", "http": 2}], "wanted": {}}, "'1.1' or '2'"),
+        ({"profiles": [{"name": "a", "first_bytes": 1023}], "wanted": {}}, "1024"),
+        (
+            {"profiles": [{"name": "a", "first_bytes": 2000}], "wanted": {"min_bytes": 2001}},
+            'profile "a" asks for 2000 first_bytes, and wanted min_bytes is 2001: raise first',
+        ),
     ],
 )
 def test_what_is_refused_says_why(keys, why):
