@@ -38,8 +38,11 @@ format: $(DEV)
 bench: $(DEV) peers
 	$(BIN)/crawld bench fetch --json
 
-# long tests: a hundred kills instead of twenty, and all hostile hosts instead of a quarter of them
+# long tests: kills at named points and at random ones, and all hostile hosts instead of a part
+# `make torture KILLS=1000`
+KILLS ?= 1000
 torture: $(DEV)
+	$(BIN)/python -m tests.torture --kills $(KILLS) --json torture.json
 	CRAWLD_KILLS=100 CRAWLD_HOSTILE=all $(BIN)/pytest tests/e2e/test_kill.py tests/hostile $(ARGS)
 
 # new inputs for everything that reads what the world sends, found by coverage; findings become tests

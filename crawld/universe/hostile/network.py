@@ -29,7 +29,7 @@ HEALTHY_HOST: Final = "healthy.test"
 HEALTHY_ADDRESS: Final = "45.66.0.1"
 NAMES_ADDRESS: Final = "45.66.0.2"
 CLIENT_ADDRESS: Final = "45.66.0.3"
-WINDOW_BYTES: Final = 1 << 18
+WINDOW_BYTES: Final = 1 << 20
 MEAN_LATENCY_S: Final = 0.02
 PORTS: Final = {Transport.HTTP: 80, Transport.RAW: 80, Transport.TLS: 443}
 

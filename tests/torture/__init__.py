@@ -1,0 +1,1 @@
+"""Real SIGKILLs at named points of real work on real files, and what they leave."""
