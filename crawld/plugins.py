@@ -339,10 +339,11 @@ def weigh_page(url: str, site: str) -> float | None:
 
 
 @hookspec
-def admit_page(url: str, site: str, depth: int) -> bool | None:
-    """Return False to refuse a URL that scope, traps and robots.txt admit.
+def admit_page(url: str, site: str, depth: int) -> bool | str | None:
+    """Return False to refuse a URL that scope, traps and robots.txt admit, or the reason in words.
 
-    True does not admit what they refuse. The answer about a URL is remembered for some time.
+    The reason, up to 200 characters, is shown by `crawlctl why URL`. True does not admit what they
+    refuse. The answer about a URL is remembered for some time.
     """
 
 

@@ -31,6 +31,7 @@ def check_config(path: Path, *, as_json: bool = False, online: bool = False) -> 
     """
     try:
         loaded = load(path)
+        _load_plugins(loaded.config)
     except ConfigError as error:
         if as_json:
             print(json.dumps({"valid": False, "errors": error.message.splitlines()}))
@@ -51,6 +52,21 @@ def check_config(path: Path, *, as_json: bool = False, online: bool = False) -> 
         for result in results:
             _print_result(result)
     return EXIT_OPERATOR if any(each.failure for each in results) else EXIT_OK
+
+
+def _load_plugins(config: Config) -> None:
+    """Load the plug-ins that a config names, as the daemon does at its start.
+
+    Raises:
+        ConfigError: one cannot be used, or the config names a part that none supplies.
+    """
+    if not config.plugins:
+        return
+    from crawld.daemon.daemon_parts import DAEMON_PARTS
+    from crawld.plugin_host.builtin import BUILT_IN
+    from crawld.plugin_host.in_use import use_plugins
+
+    use_plugins(config, {**BUILT_IN, **DAEMON_PARTS})
 
 
 def _print_result(result: OnlineResult) -> None:

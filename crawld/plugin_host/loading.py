@@ -11,7 +11,7 @@ import difflib
 import importlib.util
 import inspect
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
@@ -143,6 +143,7 @@ class PluginHost:
         """
         part = _imported(found)
         _check_version(found, getattr(part, ANY_API, None))
+        self._check_signatures(found, part)
         self._register(found, part)
         plugin = Plugin(
             found.name,
@@ -173,12 +174,32 @@ class PluginHost:
         self.plugins.append(plugin)
         return plugin
 
+    def _check_signatures(self, found: FoundPlugin, part: object) -> None:
+        """Check that each marked function has the name and the arguments of a hook."""
+        for name in dir(part):
+            function = getattr(part, name, None)
+            marked = getattr(function, f"{NAME}_impl", None)
+            if marked is None or not callable(function):
+                continue
+            hook = marked.get("specname") or name
+            if hook not in self._specified:
+                why = f"has a function {name} marked with @hookimpl, and there is no hook {hook}"
+                raise _refusal(
+                    found, why, _known_hint(hook, tuple(self._specified), "possible names")
+                )
+            known = self._specified[hook]
+            for parameter in inspect.signature(function).parameters.values():
+                if parameter.name not in known:
+                    why = f"has {hook}(…) with the argument {parameter.name}, which it never gets"
+                    raise _refusal(found, why, _known_hint(parameter.name, known, "arguments"))
+
     def _register(self, found: FoundPlugin, part: object) -> None:
         try:
             self._manager.register(part, found.name)
             self._manager.check_pending()
         except pluggy.PluginValidationError as error:
-            raise _refusal(found, str(error), _spelling_hint(str(error), self._specified)) from None
+            hint = "compare it with crawld/plugins.py"
+            raise _refusal(found, str(error), hint) from None
 
     def _implemented(self, found: FoundPlugin) -> dict[str, Callable[..., object]]:
         implemented = {}
@@ -257,12 +278,11 @@ def _refusal(found: FoundPlugin, why: str, hint: str) -> ConfigError:
     return ConfigError(f'plug-in "{found.name}" ({found.origin}) {why}', hint=hint)
 
 
-def _spelling_hint(text: str, specified: Mapping[str, object]) -> str:
-    words = [word.strip("'\"") for word in text.split()]
-    for word in words:
-        if word not in specified and (near := difflib.get_close_matches(word, specified, n=1)):
-            return f"did you mean {near[0]}?"
-    return "compare it with crawld/plugins.py"
+def _known_hint(word: str, known: Sequence[str], what: str) -> str:
+    """Return which names there are, and the one that was probably meant."""
+    near = difflib.get_close_matches(word, known, n=1)
+    guess = f"did you mean {near[0]}? " if near else ""
+    return f"{guess}its {what} are: {', '.join(known)}" if known else f"it has no {what}"
 
 
 def _taken(function: Callable[..., object]) -> int:

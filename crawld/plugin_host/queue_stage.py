@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from itertools import islice
-from typing import Final
+from typing import Final, NamedTuple
 
 from crawld.plugin_host.plugin import FAILED, Hook
 
@@ -18,6 +18,16 @@ MAX_FOUND: Final = 10_000
 """URLs that one plug-in may add to a site in one run."""
 
 MAX_URL: Final = 8_000
+
+
+MAX_REASON: Final = 200
+
+
+class PluginRefusal(NamedTuple):
+    """The plug-in that refuses a URL, and its reason in words; empty: it gives none."""
+
+    plugin: str
+    why: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,17 +60,21 @@ class QueueStage:
             product = min(max(product * float(found), 1.0 / MAX_FACTOR), MAX_FACTOR)
         return product
 
-    def admits(self, url: str, depth: int) -> bool:
-        """Whether no plug-in refuses a URL."""
+    def refusal(self, url: str, depth: int) -> PluginRefusal | None:
+        """Return which plug-in refuses a URL, and why; None: none does."""
         for hook in self.admitters:
             if hook.plugin.disabled:
                 continue
             found = hook.call(url, url, self.site, depth)
+            if found is None or found is True or found is FAILED:
+                continue
             if found is False:
-                return False
-            if found is not None and found is not True and found is not FAILED:
-                hook.reject(url, f"returned {found!r:.60}, not True, False or None")
-        return True
+                return PluginRefusal(hook.plugin.name)
+            if isinstance(found, str) and 0 < len(found) <= MAX_REASON:
+                return PluginRefusal(hook.plugin.name, found)
+            reasons = f"a reason of 1 to {MAX_REASON} characters"
+            hook.reject(url, f"returned {found!r:.60}, not None, True, False or {reasons}")
+        return None
 
     def ordered(self, urls: Sequence[str]) -> Sequence[str]:
         """Return URLs in the order of their first visits."""

@@ -148,13 +148,22 @@ def _fault(answer: object) -> str | None:
         return f"returned {type(answer).__name__}, not a Verdict"
     if answer.changed not in (None, True, False) or not isinstance(answer.store, bool):
         return "changed and store must be true or false"
-    digest = answer.digest
-    is_digest = isinstance(digest, bytes) and 0 < len(digest) <= MAX_DIGEST_BYTES
-    if digest is not None and not is_digest:
-        return f"digest must be 1 to {MAX_DIGEST_BYTES} bytes"
+    if (fault := _fault_of_digest(answer.digest)) is not None:
+        return fault
     if not (isinstance(answer.why, str) and len(answer.why) <= MAX_WHY):
         return f"why must be text of at most {MAX_WHY} characters"
     return _fault_of_links(answer.links) or _fault_of_tags(answer.tags)
+
+
+def _fault_of_digest(digest: object) -> str | None:
+    hint = "use hashlib.blake2b(data, digest_size=16).digest()"
+    if digest is None:
+        return None
+    if not isinstance(digest, bytes):
+        return f"digest is {type(digest).__name__}, not bytes: {hint}"
+    if not 0 < len(digest) <= MAX_DIGEST_BYTES:
+        return f"digest has {len(digest)} bytes, not 1 to {MAX_DIGEST_BYTES}: {hint}"
+    return None
 
 
 def _fault_of_links(links: object) -> str | None:

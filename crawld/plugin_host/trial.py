@@ -18,7 +18,7 @@ from crawld.errors import ConfigError
 from crawld.plugin_host import examples
 from crawld.plugin_host.builtin import BUILT_IN
 from crawld.plugin_host.loading import FoundPlugin, PluginHost, find_plugins, of_file
-from crawld.plugin_host.loop_guard import LoopGuard
+from crawld.plugin_host.loop_guard import LOOP_LIMIT_S, LoopGuard
 from crawld.plugin_host.plugin import HookFigures, Plugin
 from crawld.plugin_host.process_memory import ResidentMemory
 from crawld.plugin_host.queue_stage import queue_stage
@@ -88,8 +88,14 @@ def try_named(config: PluginConfig, directory: Path | None) -> PluginTrial:
     return try_plugin(found, config)
 
 
-def try_plugin(found: FoundPlugin, config: PluginConfig) -> PluginTrial:
-    """Load a plug-in and call its hooks; on the main thread a hook that hangs is ended."""
+def try_plugin(
+    found: FoundPlugin, config: PluginConfig, *, loop_limit_s: float = LOOP_LIMIT_S
+) -> PluginTrial:
+    """Load a plug-in and call its hooks; on the main thread a hook that hangs is ended.
+
+    Args:
+        loop_limit_s: longest time of a hook on the event loop.
+    """
     result = PluginTrial(found.name, found.origin)
     host = PluginHost()
     try:
@@ -107,12 +113,13 @@ def try_plugin(found: FoundPlugin, config: PluginConfig) -> PluginTrial:
 
     plugin.on_failure = note
     with ExitStack() as stack:
-        plugin.guard = LoopGuard()
+        plugin.guard = LoopGuard(limit_s=loop_limit_s)
         plugin.memory = stack.enter_context(closing(ResidentMemory()))
         stack.enter_context(plugin.guard.installed())
         for call in _calls(host, supplied):
             call()
     result.problems += failures
+    result.problems += _too_slow(plugin, loop_limit_s)
     result.parts = [name for table in _tables(supplied) for name in table if ":" in name]
     result.hooks = [hook.figures for hook in plugin.hooks.values()]
     result.advice += _advice(plugin)
@@ -127,6 +134,19 @@ def _tables(supplied: Supplied) -> Sequence[Sequence[str]]:
         list(supplied.exporters),
         list(supplied.notifiers),
     ]
+
+
+def _too_slow(plugin: Plugin, loop_limit_s: float) -> Iterator[str]:
+    """Tell of hooks that ended, but took longer than the daemon lets them."""
+    for hook in plugin.hooks.values():
+        on_loop = hook.name in _ON_LOOP
+        limit_s = loop_limit_s if on_loop else plugin.max_s
+        if hook.longest_s > limit_s and not plugin.disabled:
+            where = "on the event loop" if on_loop else "on a thread (max_s)"
+            yield (
+                f"{hook.name}: a call took {hook.longest_s:.2f} s, the limit {where} is "
+                f"{limit_s:g} s; the daemon would disable it: let it do less, or cache its answers"
+            )
 
 
 def _advice(plugin: Plugin) -> Iterator[str]:
@@ -191,7 +211,7 @@ def _queue_calls(host: PluginHost) -> Iterator[Callable[[], object]]:
         return
     urls = [examples.URL, "https://www.example.org/", "https://www.example.org/?q=%20&x=1"]
     yield lambda: [stage.weight(url) for url in urls]
-    yield lambda: [stage.admits(url, depth) for depth, url in enumerate(urls)]
+    yield lambda: [stage.refusal(url, depth) for depth, url in enumerate(urls)]
     yield lambda: stage.ordered(urls)
 
 

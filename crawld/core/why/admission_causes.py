@@ -151,6 +151,18 @@ def growth(facts: UrlFacts) -> FoundCause | None:
     return FoundCause(VisitCause.GROWTH, Effect.BLOCKS, text, seed)
 
 
+def plugin(facts: UrlFacts) -> FoundCause | None:
+    """A plug-in refuses it."""
+    site = facts.site
+    if site is None or site.plugin is None or facts.page is not None:
+        return None
+    refusing = site.plugin
+    why = f": {refusing.why}" if refusing.why else ", and gives no reason"
+    text = f"The plug-in {refusing.name} refuses it{why}."
+    remedy = f"its [[plugin]] block; or crawlctl add --site {site.name} URL makes it a seed"
+    return FoundCause(VisitCause.PLUGIN, Effect.BLOCKS, text, remedy)
+
+
 def robots(facts: UrlFacts) -> FoundCause | None:
     """robots.txt forbids it."""
     robots, page = facts.robots, facts.page
@@ -227,11 +239,14 @@ def unknown(facts: UrlFacts) -> FoundCause | None:
         when = moment(facts.refused.at, facts.now)
         text = f"A link to it was refused {when}: {refusal_words(facts.refused.reason)}."
     remedy = ""
-    if facts.site is not None and not any(rule(facts) for rule in REFUSALS):
+    by_plugin = facts.refused is not None and facts.refused.reason == "plugin"
+    if facts.site is not None and not by_plugin and not any(rule(facts) for rule in REFUSALS):
         text += f" Site {facts.site.name} would take it."
         remedy = f"crawlctl add --site {facts.site.name} URL"
     return FoundCause(VisitCause.UNKNOWN, Effect.BLOCKS, text, remedy)
 
 
-REFUSALS: Final = (no_site, scope, wiki_part, trap, growth, robots, replica, duplicate, cap)
+REFUSALS: Final = (
+    *(no_site, scope, wiki_part, trap, growth, plugin, robots, replica, duplicate, cap),
+)
 """What keeps a URL from becoming a page."""

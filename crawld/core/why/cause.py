@@ -15,6 +15,7 @@ class VisitCause(StrEnum):
     WIKI_PART = "wiki_part"
     TRAP = "trap"
     GROWTH = "growth"
+    PLUGIN = "plugin"
     ROBOTS = "robots"
     REPLICA = "replica"
     DUPLICATE = "duplicate"

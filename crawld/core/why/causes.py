@@ -41,6 +41,7 @@ CAUSES: Final[tuple[Rule, ...]] = (
     admission_causes.wiki_part,
     admission_causes.trap,
     admission_causes.growth,
+    admission_causes.plugin,
     admission_causes.robots,
     admission_causes.replica,
     admission_causes.duplicate,

@@ -37,6 +37,14 @@ class GrowthFacts:
     fresh: int
 
 
+@dataclass(frozen=True, slots=True)
+class PluginFacts:
+    """The plug-in that refuses a URL, and its reason in words; empty: it gives none."""
+
+    name: str
+    why: str = ""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SiteFacts:
     """The site of a URL: that of its page, else the one whose scope fits best.
@@ -51,6 +59,7 @@ class SiteFacts:
         wiki_refusal: why the wiki's titles refuse it.
         trap: the trap that the URL looks like.
         growth: the form of the URL, if links of that form are not followed any more.
+        plugin: the plug-in that refuses it; only the daemon knows.
         max_depth, max_pages, max_pages_per_host, monthly_bytes: its limits.
         pages: how many it has; requisites, if the URL is one.
         received_bytes: this month.
@@ -69,6 +78,7 @@ class SiteFacts:
     wiki_refusal: str | None = None
     trap: str | None = None
     growth: GrowthFacts | None = None
+    plugin: PluginFacts | None = None
     max_depth: int | None = None
     max_pages: int | None = None
     pages: int = 0

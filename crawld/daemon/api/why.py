@@ -12,10 +12,10 @@ from starlette.exceptions import HTTPException
 
 from crawld.config.places import read_places
 from crawld.core.url import canonicalize_given, split_url, suggest_url
-from crawld.core.why.facts import HostFacts, LiveFacts, SiteFacts, UrlFacts
+from crawld.core.why.facts import HostFacts, LiveFacts, PluginFacts, SiteFacts, UrlFacts
 from crawld.daemon.api.schemas.why import Why
 from crawld.daemon.api.why_answer import answer
-from crawld.daemon.api.why_facts import Question, read_facts
+from crawld.daemon.api.why_facts import LINK_DEPTH, Question, read_facts
 from crawld.daemon.daemon import Daemon
 from crawld.daemon.frontier.host import HostState
 from crawld.errors import InvalidUrlError
@@ -65,7 +65,7 @@ def _with_live(facts: UrlFacts, daemon: Daemon) -> UrlFacts:
         stopping=daemon.phase in ("draining", "stopping"),
         once=daemon.state.settings.once,
     )
-    facts = replace(facts, live=live, site=_with_traffic(facts.site, daemon))
+    facts = replace(facts, live=live, site=_with_site(facts, daemon))
     host = daemon.state.hosts.get(facts.host.name)
     if host is None:
         return facts
@@ -109,9 +109,16 @@ def _with_rate(known: HostFacts, host: HostState, daemon: Daemon) -> HostFacts:
     )
 
 
-def _with_traffic(site: SiteFacts | None, daemon: Daemon) -> SiteFacts | None:
-    """Add the bytes that the file does not count yet."""
+def _with_site(facts: UrlFacts, daemon: Daemon) -> SiteFacts | None:
+    """Add the bytes that the file does not count yet, and which plug-in refuses a URL."""
+    site = facts.site
     for site_id, active in daemon.state.sites.items():
-        if site is not None and active.name == site.name:
-            return replace(site, received_bytes=daemon.state.traffic.of(site_id))
+        if site is None or active.name != site.name:
+            continue
+        refusing = None
+        if facts.page is None and active.queue is not None:
+            found = active.queue.refusal(facts.url, LINK_DEPTH)
+            refusing = None if found is None else PluginFacts(*found)
+        received = daemon.state.traffic.of(site_id)
+        return replace(site, received_bytes=received, plugin=refusing)
     return site

@@ -205,7 +205,7 @@ class Admission:
         if reason is None and is_link and self._growth.refusing(parsed.host, parsed.target, now):
             reason = GROWTH
         if reason is None and site.queue is not None and not source.seed:
-            reason = None if site.queue.admits(url, source.depth) else PLUGIN
+            reason = None if site.queue.refusal(url, source.depth) is None else PLUGIN
         if reason is not None:
             admitted.refusals.append(Refusal(parsed.host, reason, url, now))
             return reason

@@ -61,7 +61,7 @@ NONSENSE = {
     "prepare_request(request)": ["1", "'x'", "[]", "PageRequest(1)", "[request] * 17"],
     "read_response(reading)": ["True", "Verdict(changed='yes')", "Verdict(tags={'a': 1})"],
     "weigh_page(url)": ["-1.0", "float('nan')", "'much'", "True"],
-    "admit_page(url)": ["'no'", "0"],
+    "admit_page(url)": ["''", "'x' * 201", "b'no'", "0"],
     "order_new_pages(urls)": ["[]", "[urls[0]] * len(urls)", "'abc'", "list(urls) + [1]"],
 }
 

@@ -3,6 +3,7 @@
 from typer.testing import CliRunner
 
 from crawld.cli.main import app
+from crawld.daemon.api.why import why_of
 from crawld.plugin_host.guarded_policy import GuardedPolicy
 from tests.daemon.harness import run_job, until
 from tests.daemon.plugins.page_site import WORDS, PageSite, page
@@ -318,3 +319,28 @@ async def test_pages_are_exported_by_a_plugin(serve, mirror, plugin, tmp_path):
     assert "out:broken failed: ZeroDivisionError" in export("out:broken", 2)
     assert "how many pages it took" in export("out:odd", 2)
     assert 'no export format "out:none"' in export("out:none", 2)
+
+
+async def test_why_names_the_plugin_that_refuses_a_url(serve, daemon, plugin):
+    site = PageSite({"/": page(WORDS, "/old", "/new"), "/old": page(), "/new": page()})
+    web = await serve(site)
+    plugin("other", "@hookimpl\ndef admit_page(url):\n    return True")
+    plugin(
+        "picky",
+        """
+        @hookimpl
+        def admit_page(url):
+            if url.endswith("/old"):
+                return "too old to be worth it"
+            return not url.endswith("/odd")
+        """,
+    )
+    running = await daemon(web.url())
+    await until(lambda: "/new" in site.paths(), what="the crawl")
+    refused = await why_of(running, web.url("/old"))
+    assert refused.causes[0].cause == "plugin"
+    assert "The plug-in picky refuses it: too old to be worth it." in refused.answer
+    silent = await why_of(running, web.url("/odd"))
+    assert "The plug-in picky refuses it, and gives no reason." in silent.answer
+    assert "[[plugin]] block" in silent.causes[0].remedy
+    assert "/old" not in site.paths()

@@ -8,6 +8,8 @@ import pytest
 from typer.testing import CliRunner
 
 from crawld.cli.main import app
+from crawld.config.plugin import PluginConfig
+from crawld.plugin_host.trial import found_at, try_plugin
 
 SITE = '[[site]]\nname = "s"\nseeds = ["http://localhost:1/"]\n'
 
@@ -71,12 +73,51 @@ def test_no_file_is_overwritten_and_no_bad_name_taken(skeleton, crawld):
         ("def prepare_request(request): return PageRequest('https://b.test/')", "another origin"),
         ("def policies(): return {'p': dict}", "policies p: AttributeError"),
         ("def estimators(): return {'e': lambda m: -1}", "estimators e: returned -1"),
+        ("def weigh_page(urls): return 1", "weigh_page(…) with the argument urls, which it never"),
+        ("def weigh_page(urls): return 1", "did you mean url? its arguments are: url, site"),
+        ("def policies(x): return {}", "it has no arguments"),
+        ("def wiegh_page(url): return 1", "did you mean weigh_page?"),
+        (
+            "def read_response(reading): return Verdict(digest='text')",
+            "digest is str, not bytes: use hashlib.blake2b(data, digest_size=16).digest()",
+        ),
+        (
+            "def read_response(reading): return Verdict(digest=bytes(65))",
+            "digest has 65 bytes, not 1 to 64: use hashlib",
+        ),
     ],
 )
 def test_check_finds_what_is_wrong(tmp_path, crawld, code, words):
     path = tmp_path / "bad.py"
     path.write_text(f"from crawld.plugins import *\nCRAWLD_API = 1\n@hookimpl\n{code}\n")
     assert words in crawld("check", path, code=2)
+
+
+def test_check_fails_a_hook_that_ends_after_the_limit(tmp_path):
+    path = tmp_path / "slow.py"
+    path.write_text(
+        "import time\nfrom crawld.plugins import *\nCRAWLD_API = 1\n"
+        "@hookimpl\ndef weigh_page(url): time.sleep(0.02)\n"
+    )
+    found, block = found_at(path), PluginConfig(name="slow")
+    [problem] = try_plugin(found, block, loop_limit_s=0.01).problems
+    assert problem.startswith("weigh_page: a call took 0.")
+    assert "the limit on the event loop is 0.01 s; the daemon would disable it" in problem
+
+
+def test_check_config_loads_the_plugins(skeleton, tmp_path):
+    def checked(code):
+        result = CliRunner().invoke(app, ["check-config", str(config(tmp_path))])
+        assert result.exit_code == code, result.output
+        return result.output
+
+    assert "my_plugin" in checked(0)
+    skeleton.write_text(skeleton.read_text().replace("CRAWLD_API = 1", "CRAWLD_API = 2"))
+    assert "version 2 of the plug-in interface" in checked(2)
+    skeleton.write_text("raise ValueError('not today')")
+    assert "cannot be imported: ValueError: not today" in checked(2)
+    skeleton.unlink()
+    assert 'there is no plug-in "my_plugin"' in checked(2)
 
 
 def test_check_advises_where_the_loop_is_held(tmp_path, crawld):

@@ -17,6 +17,7 @@ from crawld.core.why.facts import (
     LiveFacts,
     PageFacts,
     PartFacts,
+    PluginFacts,
     RefusalFacts,
     ReplicaFacts,
     RobotsFacts,
@@ -124,6 +125,7 @@ ALONE = {
     VisitCause.SITE_REMOVED: (FACTS, of_site(configured=False)),
     VisitCause.TRAP: (UNSEEN, of_site(trap="repetition")),
     VisitCause.GROWTH: (UNSEEN, of_site(growth=GrowthFacts("a.test", "/x?...", 70, 1))),
+    VisitCause.PLUGIN: (UNSEEN, of_site(plugin=PluginFacts("mine", "too old"))),
     VisitCause.REPLICA: (
         replace(FACTS, replica=ReplicaFacts("b.test", "pruned", NOW - 9.0)),
         of_page(state=PageState.SUSPENDED),
