@@ -10,6 +10,7 @@ Each check is one query that counts wrong rows; a new invariant of the schema is
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass
@@ -78,9 +79,11 @@ _COUNTED: Final = """
 SELECT site_id, host_id, state, count(*) AS pages FROM page WHERE requisite = 0
 GROUP BY site_id, host_id, state
 UNION ALL SELECT site_id, host_id, 'discovered', pages FROM packed_block
-UNION ALL SELECT site_id, host_id, 'discovered', pages FROM temp.shared_pages
 UNION ALL SELECT site_id, host_id, 'discovered', -entries FROM packed_void
 """
+
+_SHARED: Final = "UNION ALL SELECT site_id, NULL, 'discovered', pages FROM temp.shared_pages"
+"""The counters of hosts leave these out (`packed_shared`)."""
 
 
 def _counter_check(table: str) -> _Check:
@@ -88,7 +91,8 @@ def _counter_check(table: str) -> _Check:
         f"ifnull(sum(pages) FILTER (WHERE state = '{state.value}'), 0) AS {column}"
         for state, column in COLUMNS.items()
     )
-    true = f"(SELECT {table}_id AS id, {sums} FROM ({_COUNTED}) GROUP BY {table}_id) AS truth"
+    counted = _COUNTED + (_SHARED if table == "site" else "")
+    true = f"(SELECT {table}_id AS id, {sums} FROM ({counted}) GROUP BY {table}_id) AS truth"
     differs = " OR ".join(
         f"{table}.{column} <> ifnull(truth.{column}, 0)" for column in COLUMNS.values()
     )
@@ -272,16 +276,11 @@ def contradictions(connection: apsw.Connection) -> list[tuple[_Check, int]]:
 def _count_shared(connection: apsw.Connection) -> None:
     """Fill the temporary table of pages in shared blocks, which queries cannot read."""
     connection.execute("DROP TABLE IF EXISTS temp.shared_pages")
-    connection.execute(
-        "CREATE TEMP TABLE shared_pages (host_id INTEGER, site_id INTEGER, pages INTEGER)"
-    )
-    connection.executemany(
-        "INSERT INTO temp.shared_pages VALUES (?, ?, ?)",
-        (
-            (queue.host_id, queue.site_id, pages)
-            for queue, pages in packed_shared.all_queues(connection)
-        ),
-    )
+    connection.execute("CREATE TEMP TABLE shared_pages (site_id INTEGER, pages INTEGER)")
+    pages: Counter[int] = Counter()
+    for queue, count in packed_shared.all_queues(connection):
+        pages[queue.site_id] += count
+    connection.executemany("INSERT INTO temp.shared_pages VALUES (?, ?)", pages.items())
 
 
 def _space(connection: apsw.Connection) -> tuple[TableSpace, ...]:

@@ -26,10 +26,12 @@ from crawld.store.frontier import (
     site,
     verdicts,
 )
+from crawld.store.frontier import host as host_rows
 from crawld.store.frontier.caps import Caps
 from crawld.store.frontier.frontier import Discovery
 from crawld.store.frontier.packed import Packing, Portion
 from crawld.store.frontier.packed_block import PackedPage
+from crawld.store.frontier.shared_entries import SharedEntries, SharedQueues
 from crawld.store.seen.key_memory import KeyMemory
 from crawld.store.seen.seen import SeenFile
 from crawld.store.versions import purge
@@ -100,8 +102,10 @@ class PackedMachine(RuleBasedStateMachine):
         return owner, min(depth, page["depth"])
 
     def count(self, table, host=None):
-        where = "" if host is None else f" WHERE host = '{host}'"
-        return self.connection.execute(f"SELECT total(page_count) FROM {table}{where}").get
+        if table == "host":
+            row = host_rows.by_name(self.connection, host)
+            return row.page_count if row is not None else 0
+        return self.connection.execute(f"SELECT total(page_count) FROM {table}").get
 
     @rule(
         keys=st.lists(KEYS, max_size=12),
@@ -209,7 +213,10 @@ class PackedMachine(RuleBasedStateMachine):
         self.links = [link for link in self.links if link[0] != key]
         self.purged.add(key)
         for frame, count in self.connection.execute("SELECT entries, pages FROM packed_block"):
-            assert url_of(key) not in {each.url for each in packed_block.unpack(frame, count)}
+            assert url_of(key) not in packed_block.unpack(frame, count).texts.decoded()
+        for queues, frame in self.connection.execute("SELECT queues, entries FROM shared_block"):
+            entries = SharedEntries.unpack(SharedQueues.unpack(queues), frame)
+            assert url_of(key) not in entries.columns.texts.decoded()
 
     @rule()
     def retire(self):

@@ -33,7 +33,7 @@ from crawld.core.url import second_hash, split_url, url_hash
 from crawld.store.engine import meta
 from crawld.store.engine.in_parts import PART_ROWS, InParts, finish
 from crawld.store.frontier import host as host_rows
-from crawld.store.frontier import page_counts, refusal, tombstone, verdicts
+from crawld.store.frontier import packed_shared, page_counts, refusal, tombstone, verdicts
 from crawld.store.frontier.caps import HOST_CAP, NO_CAPS, REQUISITE_CAP, SITE_CAP, Caps, NewPage
 from crawld.store.frontier.packed import LinkBatch
 from crawld.store.frontier.packed_block import PackedPage
@@ -340,7 +340,10 @@ class _Admission:
 
     def _count(self, table: str, key: int) -> int:
         if (table, key) not in self._before:
-            self._before[table, key] = self._connection.execute(_COUNTED[table], (key,)).get
+            before = self._connection.execute(_COUNTED[table], (key,)).get
+            if table == "host":
+                before += packed_shared.count_of_hosts(self._connection, [key]).get(key, 0)
+            self._before[table, key] = before
         return self._before[table, key] + self._added[table, key]
 
     def _origin(self, host_id: int, origin: str) -> int:

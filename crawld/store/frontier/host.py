@@ -6,7 +6,7 @@ belongs to an origin (RFC 9309, section 2.3).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import astuple, dataclass
 from typing import NamedTuple
 
@@ -14,7 +14,7 @@ import apsw
 
 from crawld.core.robots import RobotsVerdict
 from crawld.core.value_type import value_type
-from crawld.store.frontier import page_counts
+from crawld.store.frontier import packed_shared, page_counts
 
 
 def ensure(connection: apsw.Connection, host: str, at: float) -> int:
@@ -156,27 +156,36 @@ class OriginRobots:
 _ROW = f"SELECT {', '.join(HostRow._fields)} FROM host"
 
 
-def _row(row: tuple[object, ...]) -> HostRow:
-    made = HostRow(*row)  # type: ignore[arg-type]
-    return made._replace(paused=bool(made.paused))
+def _made(connection: apsw.Connection, rows: Iterable[tuple[object, ...]]) -> list[HostRow]:
+    """Return hosts with all their pages: counters leave out those in shared blocks."""
+    made = [HostRow(*row) for row in rows]  # type: ignore[arg-type]
+    shared = packed_shared.count_of_hosts(connection, [host.host_id for host in made])
+    return [
+        host._replace(
+            paused=bool(host.paused),
+            page_count=host.page_count + shared.get(host.host_id, 0),
+            pages_discovered=host.pages_discovered + shared.get(host.host_id, 0),
+        )
+        for host in made
+    ]
 
 
 def by_name(connection: apsw.Connection, host: str) -> HostRow | None:
     """Return a host by its name, None if it is not known."""
-    row = connection.execute(f"{_ROW} WHERE host = ?", (host,)).fetchone()
-    return _row(row) if row else None
+    found = _made(connection, connection.execute(f"{_ROW} WHERE host = ?", (host,)))
+    return found[0] if found else None
 
 
 def get(connection: apsw.Connection, host_id: int) -> HostRow | None:
     """Return a host by its host_id, None if it is not known."""
-    row = connection.execute(f"{_ROW} WHERE host_id = ?", (host_id,)).fetchone()
-    return _row(row) if row else None
+    found = _made(connection, connection.execute(f"{_ROW} WHERE host_id = ?", (host_id,)))
+    return found[0] if found else None
 
 
 def list_hosts(connection: apsw.Connection, *, after: str = "", limit: int = 100) -> list[HostRow]:
     """Return hosts in the order of their names, from the one after `after`."""
     rows = connection.execute(f"{_ROW} WHERE host > ? ORDER BY host LIMIT ?", (after, limit))
-    return [_row(row) for row in rows]
+    return _made(connection, rows)
 
 
 def set_paused(connection: apsw.Connection, host: str, paused: bool) -> bool:

@@ -20,13 +20,12 @@ What is known is exact but for collisions: see `crawld.core.seen.keys`.
 from __future__ import annotations
 
 import array
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 import apsw
 import numpy as np
-import numpy.typing as npt
 
 from crawld.core.seen.place import MAX_SITE, NOWHERE, place_of
 from crawld.core.seen.texts import TextBlock
@@ -227,19 +226,6 @@ def count_dropped(connection: apsw.Connection, host_id: int, site_id: int, entri
 def count_pages(connection: apsw.Connection, host_id: int, site_id: int, pages: int) -> None:
     """Count packed pages of a site on a host that were added, or are no more."""
     page_counts.count_discovered(connection, [(site_id, pages)], [(host_id, pages)])
-
-
-def count_entries(
-    connection: apsw.Connection, hosts: npt.NDArray[np.int64], sites: npt.NDArray[np.int64]
-) -> None:
-    """Count packed pages that were added, by the host_id and site_id of each."""
-    page_counts.count_discovered(connection, _counted(sites), _counted(hosts))
-
-
-def _counted(ids: npt.NDArray[np.int64]) -> Iterable[tuple[int, int]]:
-    """Return each id and how often it comes, ascending: neighbours share a page of the file."""
-    found, counts = np.unique(ids, return_counts=True)
-    return zip(found.tolist(), counts.tolist(), strict=True)
 
 
 def make_row(

@@ -128,7 +128,7 @@ def erase(connection: apsw.Connection, url: str) -> bool:
     host_id = connection.execute("SELECT host_id FROM host WHERE host = ?", (host,)).get
     if host_id is None:
         return False
-    packed_shared.draw(connection, host_id)
+    packed_shared.clear(connection, host_id)
     was_page = False
     rows: list[Any] = connection.execute(_BLOCKS_OF_HOST, (host,)).fetchall()
     for block_id, site_id, depth in rows:

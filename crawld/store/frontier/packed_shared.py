@@ -6,11 +6,16 @@ the list of its queues. When `FAN_IN` runs of a repository have similar sizes th
 page is written once more each time its run grows fourfold. A host with many pages in a run, and one
 whose pages are about to be rows, gets blocks of its own (`draw`).
 
+A turn touches no row of a host: the counters of a host leave out its pages in shared blocks, until
+these get blocks of their own. `count_of_hosts` tells how many they are.
+
 Source: O'Neil, Cheng, Gawlick and O'Neil 1996, "The log-structured merge-tree", in tiers.
 """
 
 from __future__ import annotations
 
+import array
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import Any, Final, NamedTuple
@@ -21,7 +26,7 @@ import numpy.typing as npt
 
 from crawld.core.seen.keys import names_port
 from crawld.core.seen.texts import TextBlock
-from crawld.store.frontier import packed_block
+from crawld.store.frontier import packed_block, page_counts
 from crawld.store.frontier.packed_block import PackedPage, Queue
 from crawld.store.frontier.shared_entries import SharedEntries, SharedQueues, begins_of
 from crawld.store.seen.seen import SeenFile
@@ -181,8 +186,25 @@ def draw(connection: apsw.Connection, host_id: int) -> None:
         append_own(connection, SharedEntries.join(found).ordered())
 
 
+def clear(connection: apsw.Connection, host_id: int) -> None:
+    """Move the pages of a host to blocks of its own, and leave no text of it in shared ones."""
+    draw(connection, host_id)
+    if not any_exists(connection):
+        return
+    repository = _repository(connection, host_id)
+    for block_id in _blocks_that_may_have(connection, repository, [host_id]):
+        start, end = _range(_all_queues(connection, block_id), host_id)
+        if end > start:
+            left = [(part.queue, part.pages) for part in read(connection, block_id)]
+            replace(connection, block_id, left)
+
+
 def append_own(connection: apsw.Connection, entries: SharedEntries) -> None:
-    """Add ordered entries to the blocks of their queues."""
+    """Add ordered entries to the blocks of their queues, and count them on their hosts."""
+    begins = begins_of(entries.hosts)
+    counts = np.diff(begins, append=len(entries)).tolist()
+    hosts = entries.hosts[begins].tolist()
+    page_counts.count_discovered(connection, (), zip(hosts, counts, strict=True))
     packed_block.append(connection, list(entries.queues().groups()), entries.columns)
 
 
@@ -221,6 +243,50 @@ def queues_of_host(connection: apsw.Connection, host_id: int) -> list[SharedQueu
             if group[0].host_id == host_id
         ]
     return found
+
+
+def count_of_hosts(connection: apsw.Connection, host_ids: Sequence[int]) -> dict[int, int]:
+    """Return how many pages of some hosts are in shared blocks, of those that have any."""
+    if not host_ids or not any_exists(connection):
+        return {}
+    wanted_ids = apsw.carray(array.array("q", host_ids))
+    names: list[Any] = connection.execute(_NAMES, (wanted_ids,)).fetchall()
+    keys = SeenFile.of(connection).keys(TextBlock.of([f"//{name}/" for _, name in names]))
+    found: dict[int, int] = {}
+    wanted: dict[int, list[int]] = defaultdict(list)
+    for (host_id, _), repository in zip(names, keys.repository.tolist(), strict=True):
+        wanted[repository].append(host_id)
+    for repository, hosts in wanted.items():
+        for block_id in _blocks_that_may_have(connection, repository, hosts):
+            for queue, start, end in queues_of_block(connection, block_id):
+                found[queue.host_id] = found.get(queue.host_id, 0) + end - start
+    return {host_id: found[host_id] for host_id in host_ids if host_id in found}
+
+
+_NAMES: Final = """
+SELECT host_id, host FROM carray(?) AS wanted CROSS JOIN host ON host_id = wanted.value
+"""
+
+_BLOCKS_OF_REPOSITORY: Final = """
+SELECT shared_block_id FROM shared_run CROSS JOIN shared_block USING (run) WHERE repository = ?
+"""
+
+_FEW: Final = 16
+"""For so many hosts of a repository not all of its blocks are read."""
+
+
+def _blocks_that_may_have(
+    connection: apsw.Connection, repository: int, hosts: Sequence[int]
+) -> set[int]:
+    if len(hosts) > _FEW:
+        rows: list[Any] = connection.execute(_BLOCKS_OF_REPOSITORY, (repository,)).fetchall()
+    else:
+        rows = [
+            row
+            for host_id in hosts
+            for row in connection.execute(_BLOCKS_OF_HOST, (repository, host_id))
+        ]
+    return {block_id for (block_id,) in rows if block_id is not None}
 
 
 _BLOCKS_OF_HOST: Final = """

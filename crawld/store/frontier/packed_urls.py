@@ -7,7 +7,7 @@ from typing import Any, Final, NamedTuple
 
 import apsw
 
-from crawld.store.frontier import packed, packed_block, packed_shared, tombstone
+from crawld.store.frontier import packed, packed_block, packed_shared, page_counts, tombstone
 from crawld.store.frontier.packed_block import PackedPage, Queue
 from crawld.store.seen import pending
 
@@ -65,6 +65,8 @@ def _rename_in_shared(
     for part in packed_shared.read(connection, block_id):
         kept, done = _rename(connection, part.queue, part.pages, new_url)
         left.append((part.queue, kept))
+        # Pages of shared blocks are not counted on their host.
+        page_counts.count_discovered(connection, (), [(part.queue.host_id, done.dropped)])
         renamed, dropped = renamed + done.renamed, dropped + done.dropped
     packed_shared.replace(connection, block_id, left)
     return RenamedBlock(renamed, dropped)

@@ -122,7 +122,7 @@ def settle(connection: apsw.Connection, repository: int, caps: Caps) -> Settled:
         at, links.facts["site"][at].astype(np.int64), links.facts["depth"][at].astype(np.int64)
     )
     added = _enter(connection, links, found, repository)
-    packed.count_entries(connection, links.facts["host"][at], found.sites)
+    _count_on_sites(connection, found.sites)
     moved = _move(connection, turn)
     return Settled(len(links), (added, moved))
 
@@ -161,7 +161,7 @@ def _accepted(connection: apsw.Connection, links: Links, at: Positions, caps: Ca
     left = left[
         np.lexsort((at[left], links.facts["site"][at[left]], links.facts["host"][at[left]]))
     ]
-    room = _Room(connection, caps)
+    room = _Room(connection, caps, np.unique(links.facts["host"][at[left]]).tolist())
     refused = []
     hosts, sites = links.facts["host"][at[left]], links.facts["site"][at[left]]
     for start, end in bounds_of(hosts, sites):
@@ -183,11 +183,13 @@ def _refusal(links: Links, at: Positions, reason: str) -> Refusal:
 class _Room:
     """How many pages the caps of sites and hosts leave."""
 
-    def __init__(self, connection: apsw.Connection, caps: Caps) -> None:
+    def __init__(self, connection: apsw.Connection, caps: Caps, hosts: list[int]) -> None:
         self._connection = connection
         self._caps = caps
         self._of_site: dict[int, int] = {}
         self._of_host: dict[int, int] = defaultdict(int)
+        if caps.per_host:
+            self._of_host.update(packed_shared.count_of_hosts(connection, hosts))
 
     def take(self, host_id: int, site_id: int, wanted: int) -> tuple[int, str | None]:
         """Take room for pages; return for how many, and why not for all."""
@@ -220,7 +222,7 @@ def _enter_new(connection: apsw.Connection, links: Links, at: Positions) -> list
     """Add and count the entries of new pages."""
     facts = links.facts[at]
     found = _Entries(at, facts["site"].astype(np.int64), facts["depth"].astype(np.int64))
-    packed.count_entries(connection, facts["host"], found.sites)
+    _count_on_sites(connection, found.sites)
     if len(set(facts["host"].tolist())) <= FEW_HOSTS:
         return [_enter(connection, links, found)]
     order, parts = by_repository(SeenFile.of(connection).keys(links.texts.select(at)))
@@ -228,6 +230,14 @@ def _enter_new(connection: apsw.Connection, links: Links, at: Positions) -> list
         _enter(connection, links, found.select(order[start:end]), repository)
         for repository, start, end in parts
     ]
+
+
+def _count_on_sites(connection: apsw.Connection, sites: npt.NDArray[np.int64]) -> None:
+    """Count new packed pages on their sites; their hosts: see `packed_shared`."""
+    counts = np.bincount(sites)
+    found = np.flatnonzero(counts)
+    pairs = zip(found.tolist(), counts[found].tolist(), strict=True)
+    page_counts.count_discovered(connection, pairs, ())
 
 
 def _enter(
@@ -267,6 +277,7 @@ def _move(connection: apsw.Connection, turn: RepositoryTurn) -> NewQueues:
     hosts = links.facts["host"][at]
     for host_id, site_id, count in _by_host_and_site(hosts, sites_of(before)):
         packed.add_void(connection, host_id, site_id, count)
+        page_counts.count_discovered(connection, (), [(host_id, -count)])  # entered once more
     discovered = PageState.DISCOVERED
     columns = hosts.tolist(), sites_of(before).tolist(), sites_of(after).tolist()
     moved = [each for each in zip(*columns, strict=True) if each[1] != each[2]]

@@ -1,8 +1,11 @@
 """Packed pages of many hosts in shared blocks: runs, hosts that leave them, and damage."""
 
+from collections import Counter
+
 import numpy as np
 import pytest
 
+from crawld.core.page import PageState
 from crawld.errors import CorruptDatabaseError
 from crawld.store import doctor
 from crawld.store.engine.in_parts import finish
@@ -19,10 +22,14 @@ from crawld.store.frontier import (
     unvisited,
     verdicts,
 )
+from crawld.store.frontier import host as host_rows
 from crawld.store.frontier.caps import Caps
 from crawld.store.frontier.frontier import Discovery
 from crawld.store.frontier.packed import Packing, Portion
+from crawld.store.frontier.shared_entries import SharedEntries, SharedQueues
+from crawld.store.seen import pending
 from crawld.store.seen.key_memory import KeyMemory
+from crawld.store.versions import purge
 from tests.unit.store.rows import NOW, found
 
 CAPS = Caps(packing=Packing(file_pages=0))
@@ -39,8 +46,8 @@ def discover(connection, links, caps=CAPS):
     return verdicts.settle_all(connection, caps).new
 
 
-def host_id(connection, host):
-    return connection.execute("SELECT host_id FROM host WHERE host = ?", (host,)).get
+def host_id(connection, name):
+    return connection.execute("SELECT host_id FROM host WHERE host = ?", (name,)).get
 
 
 def listed(connection):
@@ -65,6 +72,13 @@ def count(connection, table):
 def check(connection):
     assert doctor.contradictions(connection) == []
     assert connection.execute("PRAGMA foreign_key_check").fetchall() == []
+    packed_pages = packed_list.list_packed(connection, after=0, limit=9_999)
+    pages = Counter(each.host_id for each in packed_pages)
+    pages.update(row for (row,) in connection.execute("SELECT host_id FROM page"))
+    counted = {row.host_id: row.page_count for row in host_rows.list_hosts(connection, limit=999)}
+    assert counted == {host_id: pages[host_id] for host_id in counted}
+    discovered = frontier.counts(connection)[PageState.DISCOVERED]
+    assert discovered == sum(pages.values())
 
 
 def test_many_hosts_share_blocks(connection):
@@ -76,6 +90,38 @@ def test_many_hosts_share_blocks(connection):
         host_id(connection, host) for host in HOSTS
     }
     check(connection)
+
+
+def test_a_page_that_moves_in_shared_blocks_is_counted_once(connection):
+    discover(connection, [("one.example", "a", 3), ("two.example", "b", 3)])
+    discover(connection, [("one.example", "a", 2)])
+    check(connection)
+    assert unpack(connection, "one.example") == ["a"]
+    check(connection)
+
+
+def test_pages_of_shared_blocks_count_for_the_cap_of_a_host(connection):
+    caps = Caps(per_host={1: 3}, packing=Packing(file_pages=0))
+    discover(connection, [("one.example", "a"), ("one.example", "b"), ("two.example", "x")], caps)
+    discover(connection, [("one.example", "c"), ("one.example", "d"), ("two.example", "y")], caps)
+    urls = [f"https://one.example/{name}" for name in "abc"]
+    assert listed(connection) == [*urls, "https://two.example/x", "https://two.example/y"]
+    # Of a host that is full no link waits.
+    frontier.discover(connection, [found("e", host="one.example")], caps)
+    assert pending.count(connection) == 0
+    check(connection)
+
+
+def test_the_pages_of_many_hosts_are_counted_together(connection):
+    discover(connection, [(host, "a") for host in HOSTS])
+    discover(connection, [(host, "b") for host in HOSTS[:9]])
+    packed_shared.draw(connection, host_id(connection, HOSTS[0]))
+    ids = [host_id(connection, host) for host in HOSTS]
+    expected = {of_host: 2 if at < 9 else 1 for at, of_host in enumerate(ids) if at}
+    assert packed_shared.count_of_hosts(connection, ids) == expected
+    for of_host in ids:
+        alone = packed_shared.count_of_hosts(connection, [of_host])
+        assert alone == ({of_host: expected[of_host]} if of_host in expected else {})
 
 
 def test_runs_of_similar_sizes_become_one(connection):
@@ -166,6 +212,17 @@ def test_drawn_hosts_are_in_blocks_of_their_own_alone(connection):
     check(connection)
 
 
+def test_a_purged_page_leaves_no_text_in_shared_blocks(connection):
+    discover(connection, [("one.example", "secret"), ("two.example", "c")])
+    packed_shared.draw(connection, host_id(connection, "one.example"))
+    purge.purge(connection, "https://one.example/secret", NOW)
+    for queues, frame in connection.execute("SELECT queues, entries FROM shared_block"):
+        found_there = SharedEntries.unpack(SharedQueues.unpack(queues), frame)
+        assert "https://one.example/secret" not in found_there.columns.texts.decoded()
+    assert listed(connection) == ["https://two.example/c"]
+    check(connection)
+
+
 def test_pages_are_listed_in_the_order_of_their_numbers(connection):
     site.upsert(connection, "other", "{}", source="config", at=NOW)
     discover(connection, [(host, name) for host in HOSTS[:5] for name in "ab"])
@@ -252,7 +309,7 @@ def test_a_block_with_another_number_of_entries_is_an_error(connection):
 
 def test_the_numbers_of_queues_survive_packing():
     hosts = np.array([3, 3, 9, 2**40], np.int64)
-    queues = packed_shared.SharedQueues(hosts, hosts % 5, hosts % 7, hosts % 11 + 1)
-    found = packed_shared.SharedQueues.unpack(queues.pack())
+    queues = SharedQueues(hosts, hosts % 5, hosts % 7, hosts % 11 + 1)
+    found = SharedQueues.unpack(queues.pack())
     for name in ("hosts", "sites", "depths", "counts"):
         assert getattr(found, name).tolist() == getattr(queues, name).tolist()

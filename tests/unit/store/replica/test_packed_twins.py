@@ -4,7 +4,7 @@ import pytest
 
 from crawld.store import visit
 from crawld.store.engine.in_parts import finish
-from crawld.store.frontier import frontier, packed_list, packed_shared, verdicts
+from crawld.store.frontier import frontier, host, packed_list, packed_shared, verdicts
 from crawld.store.frontier.caps import NO_CAPS, Caps
 from crawld.store.frontier.packed import Packing
 from crawld.store.replica import packed_twins
@@ -55,7 +55,7 @@ def packed(connection):
 def test_pages_whose_twin_has_a_copy_become_rows(connection, pages):
     pages(["a", "b"], ["a", "own", "b"])
     pages(["deep"], ["deep"], depth=4)
-    counted = connection.execute("SELECT pages_discovered FROM host WHERE host_id = 2").get
+    counted = host.get(connection, COPY_ID).pages_discovered
     assert unpack(connection, {1: lambda url: 2.0 + url.endswith("/b")}) == 3
     assert rows(connection) == [
         (f"https://{COPY}/a", "discovered", 1, 2.0),
@@ -63,8 +63,7 @@ def test_pages_whose_twin_has_a_copy_become_rows(connection, pages):
         (f"https://{COPY}/deep", "discovered", 4, 2.0),
     ]
     assert packed(connection) == [f"https://{COPY}/own"]
-    after = connection.execute("SELECT pages_discovered FROM host WHERE host_id = 2").get
-    assert after == counted == 4
+    assert host.get(connection, COPY_ID).pages_discovered == counted == 4
     assert unpack(connection) == 0
 
 
