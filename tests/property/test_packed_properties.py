@@ -338,4 +338,4 @@ TestPagesWithKeysInMemory = MemoryMachine.TestCase
     )
 )
 def test_a_block_holds_its_pages(pages):
-    assert packed_block.unpack(packed_block.pack(pages, 1), len(pages)) == pages
+    assert packed_block.unpack(packed_block.pack(pages, 1), len(pages)).pages() == pages
