@@ -84,7 +84,7 @@ class RoundsRun:
     coverage: float = 1.0
     kinds: tuple[str, ...] = ()
     step_days: float = 0.5
-    follow_ups: int = 1
+    follow_ups: int = 5
 
     @property
     def title(self) -> str:

@@ -1,9 +1,15 @@
-"""Which pages at rest of a replica to compare next, and when: a share of the visits that they save.
+"""Which pages at rest of a replica to compare next, and when: a part of the visits that they save.
 
 A copy that begins to differ is seen by a sample. The more is sampled, the sooner it is seen, and
 the less is saved: with `r` samples a day, of which each meets a differing page with probability
-`f`, it takes `1 / (r · f)` days. If copies begin to differ at a rate `h`, the cost
-`r + w · h / (r · f)` is least at an `r` that grows with the square root of `h` (`sample_share`).
+`f`, it takes `1 / (r · f)` days. If the pages would get `s` visits a day, those that differ miss
+`s · f` of them, so that a section that begins to differ at a rate `h` costs
+`r + w · h · s · f / (r · f)` visits a day: least at `r = √(w · h · s)`. So a small section is sampled
+more, by its share, than a large one (`samples_per_day`), and all of them the more often copies
+begin to differ (`sampling_effort`). Figures: `crawld lab sampling`.
+
+Source: allocation by the square root, as in Neyman 1934, "On the two different aspects of the
+representative method".
 """
 
 from __future__ import annotations
@@ -16,12 +22,18 @@ from crawld.core.replica.sections import ReplicaPage, rank_of
 
 _DAY_S: Final = 86_400.0
 
-USUAL_SHARE: Final = 0.06
-"""Share of the visits that resting pages save, spent on sampling them where nothing is known of how
-often copies begin to differ ..."""
+ROOT_FACTOR: Final = 0.4
+"""Samples of a section in a day, as a multiple of the square root of the visits that its resting
+pages save in a day, where nothing is known of how often copies begin to differ ..."""
 
-LEAST_SHARE, MOST_SHARE = 0.05, 0.15
-"""... and where they never do, or often."""
+LEAST_SHARE: Final = 0.06
+"""... and at least this share of the visits, so that a tenth of a large section is seen in time ..."""
+
+MOST_SHARE: Final = 0.25
+"""... and at most this share: a copy of few pages would be visited as if none of them rested."""
+
+LEAST_EFFORT, MOST_EFFORT = 0.85, 2.5
+"""Factors of the samples where copies never begin to differ, or often."""
 
 RETURNS_S: Final = 30 * _DAY_S
 """Time in which the replicas count of which a section returned."""
@@ -49,29 +61,33 @@ class Sampling(NamedTuple):
     interval_s: float
 
 
-def sample_share(replicas: int, returned: int) -> float:
-    """Return the share of the saved visits to spend on sampling.
+def sampling_effort(replicas: int, returned: int) -> float:
+    """Return by which factor more is sampled than usually, since copies begin to differ.
 
     Args:
         replicas: replicas of which pages rest.
         returned: those of which a section began to differ in the last `RETURNS_S`.
 
-    >>> sample_share(0, 0), round(sample_share(100, 8), 2), round(sample_share(1_000, 0), 2)
-    (0.06, 0.1, 0.05)
+    >>> sampling_effort(0, 0), round(sampling_effort(100, 8), 2), sampling_effort(1_000, 0)
+    (1.0, 1.73, 0.85)
     """
     usual = 1.0 / _PRIOR_REPLICAS
     found = (returned + 1.0) / (replicas + _PRIOR_REPLICAS)
-    return min(max(USUAL_SHARE * sqrt(found / usual), LEAST_SHARE), MOST_SHARE)
+    return min(max(sqrt(found / usual), LEAST_EFFORT), MOST_EFFORT)
 
 
-def samples_per_day(saved_visits: float, share: float = USUAL_SHARE) -> float:
+def samples_per_day(saved_visits: float, effort: float = 1.0) -> float:
     """Return how many resting pages of a section are sampled in a day.
 
     Args:
         saved_visits: visits that they would get together in a day.
-        share: of these.
+        effort: factor (`sampling_effort`).
+
+    >>> [round(samples_per_day(visits), 2) for visits in (1.0, 16.0, 100.0, 400.0)]
+    [0.25, 1.6, 6.0, 11.0]
     """
-    return min(share * saved_visits, ENOUGH_SAMPLED)
+    least = max(ROOT_FACTOR * sqrt(saved_visits), LEAST_SHARE * saved_visits)
+    return min(effort * least, MOST_SHARE * saved_visits, ENOUGH_SAMPLED)
 
 
 def next_sampling(

@@ -51,16 +51,16 @@ class ReplicaResting(BackgroundWork):
         super().__init__(context)
         self._paced = PacedReader(context.database, REST_FACTOR)
 
-    async def settle(self, rows: Sequence[ReplicaRow], share: float) -> None:
+    async def settle(self, rows: Sequence[ReplicaRow], effort: float) -> None:
         """Bring the states of all pages of replicas in line with the decisions on their sections.
 
         All pages of small replicas are in memory at once: give only some at a time.
 
         Args:
-            share: of the visits that resting pages save, to spend on sampling them.
+            effort: by which factor more resting pages are sampled than usually.
         """
         now = self._clock.now()
-        plans = [SectionPlan(row, now, self._rng.getrandbits(63), share) for row in rows]
+        plans = [SectionPlan(row, now, self._rng.getrandbits(63), effort) for row in rows]
         await self._count(plans)
         await self._move(plans)
         await self._ask(plans)

@@ -13,7 +13,7 @@ from typing import Final
 import structlog
 
 from crawld.core.replica.agreement import LEAST_LAG_S
-from crawld.core.replica.sampling import RETURNS_S, sample_share
+from crawld.core.replica.sampling import RETURNS_S, sampling_effort
 from crawld.daemon.crawl.context import BackgroundWork, CrawlContext
 from crawld.daemon.crawl.replica_leases import ReplicaLeases
 from crawld.daemon.jobs.replicas.comparing import ReplicaComparing
@@ -84,16 +84,16 @@ class ReplicaSampling(BackgroundWork):
             or self._is_unaudited(row, now)
         ]
         returned = await self._paced.read(twin.count_returned, now - RETURNS_S)
-        share = sample_share(len(resting), returned)
+        effort = sampling_effort(len(resting), returned)
         for some in _together(concerned):
-            await self._check(some, visited, deferred, share)
+            await self._check(some, visited, deferred, effort)
 
     async def _check(
         self,
         rows: Sequence[ReplicaRow],
         visited: Mapping[int, Sequence[int]],
         deferred: Mapping[int, Sequence[int]],
-        share: float,
+        effort: float,
     ) -> None:
         """Check some replicas, of which the pages of the small ones are in memory at once."""
         now = self._clock.now()
@@ -124,7 +124,7 @@ class ReplicaSampling(BackgroundWork):
             ]
         )
         await self._resting.settle(
-            [row for row in rows if row.host_id in changed or row.look_at <= now], share
+            [row for row in rows if row.host_id in changed or row.look_at <= now], effort
         )
 
     async def _unpack(self, rows: Iterable[ReplicaRow]) -> None:

@@ -107,7 +107,7 @@ class SectionPlan:
     Attributes:
         row: the replica. Pages never visited are deferred only if it is one as a whole.
         seed: chooses the pages of a sample.
-        share: of the visits that resting pages save, to spend on sampling them.
+        effort: by which factor more resting pages are sampled than usually.
         states: of its sections, as stored.
         saved_per_day: visits that the resting pages would get, about.
         resting: pages at rest, those of lowest rank by `seed`.
@@ -124,7 +124,7 @@ class SectionPlan:
     row: ReplicaRow
     now: float
     seed: int
-    share: float
+    effort: float
     states: dict[str, SectionState] = field(default_factory=dict)
     saved_per_day: float = 0.0
     resting: list[ReplicaPage] = field(default_factory=list)
@@ -196,7 +196,7 @@ class SectionPlan:
             sections = self._resting_sections()
             each = self.saved_per_day / max(1, len(self.resting))
             sampling = next_sampling(
-                [samples_per_day(each * len(pages), self.share) for pages in sections],
+                [samples_per_day(each * len(pages), self.effort) for pages in sections],
                 late_s=self.now - self.row.look_at,
                 least=LEAST_SAMPLED if self.row.sampled < LEAST_SAMPLED else 1,
                 most=most,

@@ -8,8 +8,8 @@ from crawld.core.replica.sampling import (
     ENOUGH_SAMPLED,
     next_sampling,
     pages_to_sample,
-    sample_share,
     samples_per_day,
+    sampling_effort,
 )
 from crawld.core.replica.sections import ReplicaPage, Standing
 
@@ -29,29 +29,29 @@ def sampling(*saved, late_s=0.0, least=1, most=100, place=0.5):
     return next_sampling(per_day, late_s=late_s, least=least, most=most, place=place)
 
 
-def test_sampling_spends_a_share_of_the_saved_visits():
-    for saved in (20.0, 100.0, 180.0):
+def test_sampling_takes_more_of_what_a_small_section_saves():
+    for saved, per_day in ((9.0, 1.2), (16.0, 1.6), (36.0, 2.4), (100.0, 6.0), (180.0, 10.8)):
         some = sampling(saved)
-        assert sum(some.counts) * DAY_S / some.interval_s == pytest.approx(0.06 * saved, rel=0.01)
+        assert sum(some.counts) * DAY_S / some.interval_s == pytest.approx(per_day, rel=0.01)
     assert samples_per_day(50_000.0) == ENOUGH_SAMPLED
     assert sampling(0.0, 0.0) == ((1, 0), 1.25 * DAY_S)
     assert sampling() == ((), 1.25 * DAY_S)
 
 
-def test_a_small_copy_is_sampled_a_little_more_often_than_its_share():
-    assert sampling(13.0).interval_s == pytest.approx(1.25 * DAY_S)
-    assert sampling(8.0).interval_s == pytest.approx(1.25 * DAY_S)
-    assert sampling(5.0).interval_s == pytest.approx(DAY_S / (1.7 * 0.06 * 5.0))
-    assert sampling(1.0).interval_s == pytest.approx(DAY_S / (1.7 * 0.06))
+def test_a_copy_of_few_pages_is_not_visited_as_if_none_rested():
+    assert sampling(3.5).interval_s == pytest.approx(1.25 * DAY_S)
+    assert sampling(2.0).interval_s == pytest.approx(1.25 * DAY_S)
+    assert sampling(1.0).interval_s == pytest.approx(DAY_S / (1.7 * 0.25))
+    assert samples_per_day(1.0, 2.5) == 0.25
 
 
-def test_the_share_grows_with_the_root_of_how_often_sections_return():
-    assert sample_share(950, 19) == pytest.approx(0.06)
-    assert sample_share(950, 39) == pytest.approx(0.06 * 2.0**0.5)
-    assert samples_per_day(50.0, sample_share(950, 79)) == pytest.approx(50.0 * 0.12)
-    # It neither ends where nothing returned, nor takes most of what is saved.
-    assert sample_share(100_000, 0) == 0.05
-    assert sample_share(50, 50) == 0.15
+def test_samples_grow_with_the_root_of_how_often_sections_return():
+    assert sampling_effort(950, 19) == pytest.approx(1.0)
+    assert sampling_effort(950, 39) == pytest.approx(2.0**0.5)
+    assert samples_per_day(49.0, sampling_effort(950, 79)) == pytest.approx(2.0 * 2.94)
+    # They neither end where nothing returned, nor take most of what is saved.
+    assert sampling_effort(100_000, 0) == 0.85
+    assert sampling_effort(50, 50) == 2.5
 
 
 def test_a_late_sampling_takes_the_pages_of_the_time_that_was_missed():
@@ -66,10 +66,10 @@ def test_a_late_sampling_takes_the_pages_of_the_time_that_was_missed():
 def test_each_section_has_its_part_of_the_samples():
     drawn = [sampling(100.0, 25.0, 1_000.0, place=at / 200).counts for at in range(200)]
     means = [sum(counts[at] for counts in drawn) / 200 for at in range(3)]
-    total = 6.0 + 1.5 + ENOUGH_SAMPLED
+    total = 6.0 + 2.0 + ENOUGH_SAMPLED
     interval_days = 1.0 / total
     assert means == pytest.approx(
-        [6.0 * interval_days, 1.5 * interval_days, ENOUGH_SAMPLED * interval_days], abs=0.01
+        [6.0 * interval_days, 2.0 * interval_days, ENOUGH_SAMPLED * interval_days], abs=0.01
     )
     assert {sum(counts) for counts in drawn} == {1}
 
