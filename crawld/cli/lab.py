@@ -15,7 +15,7 @@ from crawld.cli.lab_dust import dust
 from crawld.cli.lab_fit import fit
 from crawld.cli.lab_hostile import hostile
 from crawld.cli.lab_output import period_text, progress, write_json
-from crawld.cli.lab_replicas import prune, replicas
+from crawld.cli.lab_replicas import prune, replicas, sampling
 from crawld.cli.lab_soak import soak
 from crawld.cli.lab_theory import classes, curve, modes
 from crawld.cli.lab_universe import universe
@@ -33,6 +33,7 @@ app.command("all")(run_all)
 app.command()(fit)
 app.command()(replicas)
 app.command()(prune)
+app.command()(sampling)
 app.command()(dust)
 app.command()(universe)
 app.command()(hostile)

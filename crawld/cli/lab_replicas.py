@@ -1,4 +1,4 @@
-"""`crawld lab replicas` and `prune`: the quality of replica detection and the gain of pruning."""
+"""`crawld lab replicas`, `prune`, `sampling`: detection, the gain of pruning, and its price."""
 
 from __future__ import annotations
 
@@ -67,3 +67,17 @@ def prune(
         f" {found.lent.faster:.2f} times as often at the same delay of every host:"
         f" freshness {found.lent.alone:.3f} without, {found.lent.together:.3f} with them"
     )
+
+
+@with_exit_code
+def sampling(
+    *,
+    draws: Annotated[int, typer.Option(min=20, help="Random sections per line.")] = 200,
+    seed: Annotated[int, typer.Option(help="Random seed.")] = 0,
+    json_out: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Show how soon samples see that a section of a copy differs, and what they cost."""
+    from crawld.lab.replica_sampling import as_markdown, sampling_trade
+
+    found = sampling_trade(draws, seed, print_progress)
+    print(json.dumps([asdict(one) for one in found], indent=1) if json_out else as_markdown(found))

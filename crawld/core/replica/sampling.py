@@ -4,9 +4,9 @@ A copy that begins to differ is seen by a sample. The more is sampled, the soone
 the less is saved: with `r` samples a day, of which each meets a differing page with probability
 `f`, it takes `1 / (r · f)` days. If the pages would get `s` visits a day, those that differ miss
 `s · f` of them, so that a section that begins to differ at a rate `h` costs
-`r + w · h · s · f / (r · f)` visits a day: least at `r = √(w · h · s)`. So a small section is sampled
-more, by its share, than a large one (`samples_per_day`), and all of them the more often copies
-begin to differ (`sampling_effort`). Figures: `crawld lab sampling`.
+`r + w · h · s · f / (r · f)` visits a day: least at `r = √(w · h · s)`. So a small section is
+sampled more, by its share, than a large one (`samples_per_day`), and all of them the more often
+copies begin to differ (`sampling_effort`). Figures: `crawld lab sampling`.
 
 Source: allocation by the square root, as in Neyman 1934, "On the two different aspects of the
 representative method".
@@ -27,7 +27,7 @@ ROOT_FACTOR: Final = 0.4
 pages save in a day, where nothing is known of how often copies begin to differ ..."""
 
 LEAST_SHARE: Final = 0.06
-"""... and at least this share of the visits, so that a tenth of a large section is seen in time ..."""
+"""... and at least this share of them, so that a tenth of a large section is seen in time ..."""
 
 MOST_SHARE: Final = 0.25
 """... and at most this share: a copy of few pages would be visited as if none of them rested."""

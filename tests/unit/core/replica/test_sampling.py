@@ -1,7 +1,5 @@
 """How many pages at rest of a replica are compared, when, and which."""
 
-import random
-
 import pytest
 
 from crawld.core.replica.sampling import (
@@ -72,32 +70,6 @@ def test_each_section_has_its_part_of_the_samples():
         [6.0 * interval_days, 2.0 * interval_days, ENOUGH_SAMPLED * interval_days], abs=0.01
     )
     assert {sum(counts) for counts in drawn} == {1}
-
-
-def days_until_seen(size, differing, seed):
-    """Return after how many days a sample meets one of the pages that differ since day 0."""
-    found = [
-        ReplicaPage(at, f"/{at}", Standing.AGREES, compared_at=-2.0 + at / size)
-        for at in range(size)
-    ]
-    chosen = set(random.Random(seed).sample(range(size), differing))
-    now = random.Random(seed).random() * sampling(size / 2).interval_s / DAY_S
-    while True:
-        some = sampling(size / 2, place=now % 1.0)
-        for page_id in pages_to_sample(found, some.counts[0], seed + int(now * 1e6)):
-            if page_id in chosen:
-                return now
-            found[page_id] = found[page_id]._replace(compared_at=now)
-        now += some.interval_s / DAY_S
-
-
-@pytest.mark.parametrize(
-    ("size", "share", "within_days"), [(12, 1.0, 1.7), (100, 1.0, 0.4), (400, 0.1, 2.0)]
-)
-def test_a_section_that_differs_is_seen_in_time(size, share, within_days):
-    """Each page would be visited every second day."""
-    days = [days_until_seen(size, round(share * size), seed) for seed in range(100)]
-    assert sum(one <= within_days for one in days) >= 85
 
 
 def test_no_page_waits_for_chance_alone():

@@ -1,0 +1,25 @@
+"""How soon samples show that a section of a copy differs."""
+
+import pytest
+
+from crawld.lab.replica_sampling import as_markdown, days_until_seen, sampling_trade
+
+
+@pytest.mark.parametrize(
+    ("pages", "share", "within_days", "seen"),
+    [(12, 1.0, 1.7, 100), (40, 0.5, 1.75, 75), (100, 1.0, 0.4, 90), (400, 0.1, 2.0, 85)],
+)
+def test_a_section_that_differs_is_seen_in_time(pages, share, within_days, seen):
+    """Each page would be visited every second day."""
+    days = [days_until_seen(pages, round(share * pages), 1.0, seed) for seed in range(100)]
+    assert sum(one <= within_days for one in days) >= seen
+
+
+def test_the_trade_is_of_less_saved_and_sooner_seen():
+    usual, often = (
+        [one for one in sampling_trade(20, 3) if one.effort == effort] for effort in (1.0, 2.5)
+    )
+    for one, other in zip(usual, often, strict=True):
+        assert other.saved_share <= one.saved_share
+    assert sum(one.median_days[0] for one in often) < sum(one.median_days[0] for one in usual)
+    assert "| 40 | 1 |" in as_markdown(usual)
