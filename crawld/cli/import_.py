@@ -19,6 +19,7 @@ _COUNT_LABELS = {
     "kept_out": "blocked by a purge",
     "passed_over": "records skipped",
     "unusable": "unusable",
+    "pdf_without_text": "PDFs without readable text",
 }
 
 

@@ -17,7 +17,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import BinaryIO, Final
@@ -26,19 +26,21 @@ import apsw
 
 from crawld.config.command_line import default_site_name
 from crawld.core.content import html, media
+from crawld.core.content.documents import PDF
 from crawld.core.url import canonicalize, split_url, url_hash
 from crawld.errors import InvalidUrlError, OperatorError
 from crawld.export.source import Progress, no_progress
 from crawld.export.warc_reader import MAX_BLOCK_BYTES, DamagedArchiveError, WarcRecord, read_warc
 from crawld.net.decompress import Decoder
 from crawld.net.errors import FetchError
+from crawld.pdf_text import PdfError, extract_pdf
 from crawld.store.engine import meta, migrate
 from crawld.store.engine.connection import open_connection, retry_while_locked, store_error
 from crawld.store.engine.lock import DatabaseLock
 from crawld.store.frontier import frontier
 from crawld.store.frontier.frontier import Discovery
 from crawld.store.versions import import_
-from crawld.store.versions.body import encode
+from crawld.store.versions.body import EncodedBody, encode
 from crawld.store.versions.headers import pack
 from crawld.store.versions.import_ import ImportedPage
 from crawld.store.versions.response import StoredResponse
@@ -48,6 +50,9 @@ BATCH_BYTES: Final = 16 * 2**20
 
 _IMPORT_DEPTH: Final = 1
 """An imported page counts as linked from a seed."""
+
+PDF_WITHOUT_TEXT: Final = "pdf_without_text"
+"""Count of PDFs whose text cannot be read; they are stored without it."""
 
 _DATE: Final = re.compile(r"[0-9]{4}-")
 _MAX_LINE: Final = 32_768
@@ -176,13 +181,16 @@ class ImportWriter:
     def _imported(self, page: ArchivedPage) -> ImportedPage:
         kind = media.sniff(page.content_type, page.body[: media.SNIFF_BYTES])
         charset = title = None
+        body = encode(page.body)
+        if kind == PDF:
+            body, title = self._with_text(page, body)
         if kind in _PAGE_TYPES:
             decoded = media.decode(page.body, media.charset_parameter(page.content_type))
             charset, title = decoded.charset, html.parse(decoded.text).title or None
         return ImportedPage(
             page=self.discovery(page.url),
             at=page.at,
-            body=encode(page.body),
+            body=body,
             response=StoredResponse(
                 status=page.status,
                 http_version="HTTP/1.1",
@@ -193,6 +201,15 @@ class ImportWriter:
             ),
             title=title,
         )
+
+    def _with_text(self, page: ArchivedPage, body: EncodedBody) -> tuple[EncodedBody, str | None]:
+        """Return the body of a PDF with its text, and its title; it may have none to read."""
+        try:
+            found = extract_pdf(page.body)
+        except PdfError:
+            self._result.counts[PDF_WITHOUT_TEXT] += 1
+            return body, None
+        return replace(body, text=encode(found.text.encode())), found.title.strip() or None
 
 
 # --- WARC ------------------------------------------------------------------------------------

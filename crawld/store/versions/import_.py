@@ -19,7 +19,7 @@ import apsw
 
 from crawld.store.frontier import frontier, site
 from crawld.store.frontier.frontier import Discovery
-from crawld.store.versions import body, version
+from crawld.store.versions import body, document_text, version
 from crawld.store.versions.body import EncodedBody
 from crawld.store.versions.response import StoredResponse
 
@@ -102,6 +102,7 @@ def _store(connection: apsw.Connection, page_id: int, imported: ImportedPage) ->
     if connection.execute(sql, (page_id, imported.at)).get is not None:
         return False
     body_id = body.ensure(connection, imported.body)
+    document_text.put(connection, body_id, imported.body)
     version_id = version.insert(connection, page_id, imported.at, body_id, imported.response)
     newest = version.list_versions(connection, page_id, limit=1)[0]
     if newest.version_id == version_id:

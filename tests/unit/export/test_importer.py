@@ -14,6 +14,8 @@ from crawld.store import doctor
 from crawld.store.engine.connection import open_connection
 from crawld.store.engine.lock import DatabaseLock
 from crawld.store.versions import purge
+from crawld.store.versions.body import decode
+from tests.pdf_files import encrypted, make_pdf
 
 H = "http://h.example"
 NOW = 1_790_000_000.0
@@ -56,6 +58,31 @@ def test_an_exported_mirror_is_imported_as_unvisited(mirror, db, tmp_path):
     assert found[0][5] == mirror.at - 60.0
     assert rows(db, "SELECT name, definition FROM site") == [("h.example", None)]
     assert doctor.examine(db).findings == ()
+
+
+def test_pdfs_get_their_text_and_title(db, tmp_path):
+    headers = "Content-Type: application/octet-stream"
+    result = import_records(
+        db,
+        tmp_path,
+        response(f"{H}/a", make_pdf("The old ferry", title="Ferries"), headers=headers),
+        response(f"{H}/b", encrypted(make_pdf("a secret")), headers=headers),
+        response(f"{H}/c", b"<title>t</title>page"),
+    )
+    assert result.counts == {"new_pages": 3, "versions": 3, "pdf_without_text": 1}
+    found = rows(
+        db,
+        "SELECT url, title, content_type, document_text.encoding, document_text.size_bytes,"
+        " document_text.data FROM page JOIN version USING (version_id)"
+        " LEFT JOIN document_text USING (body_id) ORDER BY url",
+    )
+    assert [row[:3] for row in found] == [
+        (f"{H}/a", "Ferries", "application/pdf"),
+        (f"{H}/b", None, "application/pdf"),
+        (f"{H}/c", "t", "text/html"),
+    ]
+    assert b"The old ferry" in decode(*found[0][3:])
+    assert found[1][5] is None
 
 
 def test_the_same_import_twice_stores_nothing_twice(db, tmp_path):
