@@ -6,7 +6,8 @@ instead of protecting a browser:
 
 1. A binary signature (image, PDF, archive, audio, video, font) overrides every declared type, but
    an archive may keep a more precise declared type (a .docx is a zip).
-2. A body declared as image, audio or video that starts as HTML is HTML: an error page.
+2. A body declared as image, audio, video or JSON that starts as HTML is HTML: an error page. JSON
+   declared as HTML is JSON, if it starts with an object of named values or a list of texts.
 3. Bytes that never occur in text make a text type, and a body without a declared type,
    `application/octet-stream`. HTML may contain stray NULs if it has a tag.
 4. Declared HTML or XML with the root element `rss`, `feed`, `rdf:RDF` or `html` is named after it.
@@ -104,6 +105,12 @@ _ROOTS = (
     (re.compile(rb"<svg[\s>]"), "image/svg+xml"),
 )
 _JSON_START = re.compile(rb"\s*(?:\{\s*(?:\"|\}\s*$)|\[\s*(?:[\[{\"\d\]-]|true|false|null))")
+_JSON_TEXT = rb"\"(?:[^\"\\\x00-\x1f]|\\.){0,400}\""
+_JSON_SURELY = re.compile(
+    rb"\s*(?:(?:\[\s*)?\{\s*" + _JSON_TEXT + rb"\s*:|\[\s*" + _JSON_TEXT + rb"\s*[,\]])"
+)
+"""What no page starts with: a list of numbers may be a footnote."""
+
 _BOMS = (
     (codecs.BOM_UTF8, "utf-8"),
     (codecs.BOM_UTF16_LE, "utf-16-le"),
@@ -141,9 +148,22 @@ def sniff(declared: str | None, head: bytes) -> str:
         return _binary_or_html(believed, head)
     if believed in _UNKNOWN:
         return _text_type(head)
+    if believed == JSON and _HTML_START.match(_skip_prologue(head)):
+        return HTML
+    if believed == HTML and _JSON_SURELY.match(head.removeprefix(codecs.BOM_UTF8)):
+        return JSON
     if believed == HTML or believed in _XML_TYPES:
         return _named_by_root(believed, head)
     return believed
+
+
+def sniff_text(declared: str | None, head: bytes) -> str:
+    """Return the media type as `sniff` does, but what is declared text/plain may be more.
+
+    A browser shows such a body as it is; who asks for JSON is given JSON.
+    """
+    believed = sniff(declared, head)
+    return _text_type(head[:SNIFF_BYTES]) if believed == PLAIN else believed
 
 
 def _names_binary(believed: str) -> bool:

@@ -20,7 +20,7 @@ import structlog
 
 from crawld.core.content.analysis import read_blocks
 from crawld.core.content.language import LanguageDetector
-from crawld.core.content.media import sniff
+from crawld.core.content.media import sniff_text
 from crawld.core.outcome import Judgement
 from crawld.core.page import Failure, Outcome
 from crawld.core.request_profiles import (
@@ -247,7 +247,7 @@ class PageProfiles:
 
     async def _form(self, response: FetchResponse, url: str, wanted: WantedForm) -> AnswerForm:
         declared, body = response.header("content-type"), response.body
-        content_type = sniff(declared, body)
+        content_type = sniff_text(declared, body)
         if not (wanted.language or wanted.text):
             return AnswerForm(content_type, len(body))
         text = await self._analyser.read(_shown_text, body, declared, url=url, bodies=(body,))

@@ -12,6 +12,7 @@ from crawld.core.content.media import (
     decode_as,
     media_type,
     sniff,
+    sniff_text,
 )
 
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(40)
@@ -54,7 +55,15 @@ OLD_RSS = b'<?xml version="1.0"?><rss version="2.0"><channel>'
         (None, b'{"a": 1}', "application/json"),
         (None, b"[1, 2]", "application/json"),
         (None, b"[note] a text", "text/plain"),
-        ("application/json", b"<html>", "application/json"),
+        ("application/json", b"<html>", "text/html"),
+        ("application/json", b"\n<!doctype html><p>sign in", "text/html"),
+        ("application/json", b"null", "application/json"),
+        ("text/html", b'{"html": "<p>x</p>"}', "application/json"),
+        ("text/html", codecs.BOM_UTF8 + b' [{"a": 1}]', "application/json"),
+        ("text/html", b'["a", "b"]', "application/json"),
+        ("text/html", b"[1] a footnote", "text/html"),
+        ("text/html", b'{"quoted"} words', "text/html"),
+        ("text/plain", b'{"a": 1}', "text/plain"),
         ("nonsense", b"<p>x", "text/html"),
         (None, b"RIFF\x00\x00\x00\x00WEBPVP8 ", "image/webp"),
         (None, b"\x00\x00\x00\x20ftypisom", "video/mp4"),
@@ -62,6 +71,19 @@ OLD_RSS = b'<?xml version="1.0"?><rss version="2.0"><channel>'
 )
 def test_sniff(declared, head, believed):
     assert sniff(declared, head) == believed
+
+
+@pytest.mark.parametrize(
+    ("declared", "head", "believed"),
+    [
+        ("text/plain", b'{"a": 1}', "application/json"),
+        ("text/plain", b"<!doctype html><p>x", "text/html"),
+        ("text/plain", b"just words", "text/plain"),
+        ("application/pdf", b"%PDF-1.7", "application/pdf"),
+    ],
+)
+def test_sniff_text(declared, head, believed):
+    assert sniff_text(declared, head) == believed
 
 
 RUSSIAN = "Вчера вечером в городе прошёл сильный дождь, и река вышла из берегов. " * 8
