@@ -25,11 +25,12 @@ OPEN_FILES_KEPT = 48
 FILES_PER_LOOKUP = 4
 """A lookup has two files at a time, and as many lookups as run in time may run on late."""
 
-COLLECTOR_THRESHOLDS = (10_000, 7, 7_000)
-"""Thresholds of `gc`: young objects often, old ones once in several hours.
+COLLECTOR_THRESHOLDS = (1_000, 2, 250_000)
+"""Thresholds of `gc`: young objects often and few at a time, old ones once in several hours.
 
-A collection of the second generation stops all threads for 6 ms per 100,000 objects, and finds at
-most as many as the product of the first two.
+A collection stops the event loop for up to a microsecond per object, on a busy machine with cold
+caches: the first generation has 1,000, the second as many as the product of the first two and those
+of the first once more.
 """
 
 SWITCH_INTERVAL_S = 0.0002
