@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict, deque
+from collections.abc import Mapping
 from typing import Final
 
 import trio
@@ -15,8 +16,9 @@ import trio
 from crawld.core.politeness import ADDRESS_SHARE, MAX_BACKOFF_DELAY_S
 from crawld.simweb.message import SimRequest
 from crawld.universe.beliefs import Memory, Told
+from crawld.universe.change_audit import Truth
 from crawld.universe.event_log import EventLog
-from crawld.universe.file_audit import LOST_S, FileAudit
+from crawld.universe.file_audit import LOST_S, NO_HOSTS, FileAudit
 from crawld.universe.findings import Findings
 from crawld.universe.plan import (
     DAY_S,
@@ -76,11 +78,18 @@ class Auditor:
         file: checks the file between two lives.
     """
 
-    def __init__(self, plan: UniversePlan, log: EventLog) -> None:
+    def __init__(
+        self, plan: UniversePlan, log: EventLog, hosts: Mapping[str, Truth] = NO_HOSTS
+    ) -> None:
+        """Begin to watch.
+
+        Args:
+            hosts: what is true of their pages, by name; may be filled later.
+        """
         self._plan = plan
         self._log = log
         self.found = Findings(log)
-        self.file = FileAudit(plan, self.found)
+        self.file = FileAudit(plan, self.found, hosts)
         self.requests = 0
         self._delay_s = self._delay_before_s = plan.host_delay_s
         self._delay_since_s = 0.0

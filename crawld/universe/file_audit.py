@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any, Final
+from types import MappingProxyType
+from typing import Final
 
 import apsw
 import trio
@@ -17,11 +18,12 @@ import trio
 from crawld.errors import CrawldError
 from crawld.store.doctor import examine
 from crawld.store.engine.connection import open_connection
-from crawld.store.mirror.rows import TABLES, rows
 from crawld.store.versions.version import read_body
+from crawld.universe.change_audit import ChangeAudit, Truth
+from crawld.universe.file_rows import own_url, rows_of
 from crawld.universe.findings import Findings
 from crawld.universe.plan import HostPlan, UniversePlan
-from crawld.universe.simulated_host import MOVED_PREFIX, SentAnswer
+from crawld.universe.simulated_host import SentAnswer
 
 LOST_S: Final = 2.0
 """A visit is committed this long after its answer at the latest; a kill costs no older one."""
@@ -33,6 +35,8 @@ SAME_VISIT_S: Final = 60.0
 NOISE_REVISIONS: Final = 4
 """A copy is one of the last so many revisions: an edit between the two looks at a new page is taken
 for what changes by itself."""
+
+NO_HOSTS: Final[Mapping[str, Truth]] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,9 +100,12 @@ class FileAudit:
         visits: stored visits at the last check.
     """
 
-    def __init__(self, plan: UniversePlan, found: Findings) -> None:
+    def __init__(
+        self, plan: UniversePlan, found: Findings, hosts: Mapping[str, Truth] = NO_HOSTS
+    ) -> None:
         self._plan = plan
         self._found = found
+        self._changes = ChangeAudit(plan, found, hosts)
         self.visits = 0
         self._asked: Counter[str] = Counter()
         self._answered: list[_Answered] = []
@@ -139,6 +146,7 @@ class FileAudit:
             with closing(open_connection(path, read_only=True)) as connection:
                 self._check_visits(connection, at_s)
                 self._check_copies(connection, at_s)
+                self._changes.check(connection, at_s)
         except (CrawldError, apsw.Error) as error:
             self._found.add("file", at_s, f"{type(error).__name__}: {error}")
 
@@ -148,8 +156,8 @@ class FileAudit:
         whole: defaultdict[str, list[float]] = defaultdict(list)
         answered: Counter[str] = Counter()
         counts: Counter[str] = Counter()
-        for row in _rows(connection, "visits"):
-            url = _own(row["url"])
+        for row in rows_of(connection, "visits"):
+            url = own_url(row["url"])
             counts[url] += 1
             answered[url] += row["status"] is not None
             if row["status"] in (200, 304):
@@ -180,8 +188,8 @@ class FileAudit:
         self, connection: apsw.Connection, at_s: float, visits: Mapping[str, int]
     ) -> None:
         counts: Counter[str] = Counter()
-        for row in _rows(connection, "pages"):
-            counts[_own(row["url"])] += row["visit_count"]
+        for row in rows_of(connection, "pages"):
+            counts[own_url(row["url"])] += row["visit_count"]
         for url, count in counts.items():
             if count != visits.get(url, 0):
                 what = f"{url}: {count}, not {visits.get(url, 0)}"
@@ -191,8 +199,8 @@ class FileAudit:
 
     def _check_copies(self, connection: apsw.Connection, at_s: float) -> None:
         newest: dict[str, tuple[float, int]] = {}
-        for row in _rows(connection, "versions"):
-            url, number = _own(row["url"]), row["version_id"]
+        for row in rows_of(connection, "versions"):
+            url, number = own_url(row["url"]), row["version_id"]
             newest[url] = max(newest.get(url, (0.0, 0)), (row["visited_at"], number))
             if number > self._checked_version and self._revision(connection, url, number) is None:
                 self._found.add("copy_invented", at_s, f"{url}: version {number} was never served")
@@ -226,20 +234,8 @@ class FileAudit:
         return None if body is None else self._served[url].revisions.get(_digest(body))
 
 
-def _rows(connection: apsw.Connection, name: str) -> Iterator[dict[str, Any]]:
-    table = TABLES[name]
-    for chunk in rows(connection, table, None):
-        for row in chunk:
-            yield dict(zip(table.columns, row, strict=True))
-
-
 def _url(host: str, target: str) -> str:
-    return _own(f"http://{host}{target}")
-
-
-def _own(url: str) -> str:
-    """Return the first URL of a page that may have moved: the daemon renames such a page."""
-    return url.replace(f".test{MOVED_PREFIX}/", ".test/")
+    return own_url(f"http://{host}{target}")
 
 
 def _digest(body: bytes) -> bytes:

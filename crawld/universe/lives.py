@@ -82,7 +82,8 @@ class Lives:
         self._progress = progress
         self._folder = folder
         self._log = log
-        self.auditor = Auditor(plan, log)
+        hosts: dict[str, SimulatedHost] = {}
+        self.auditor = Auditor(plan, log, hosts)
         self.begun = 0
         self._is_alive = False
         # One generator for each part of the world: a draw of one moves no draw of another.
@@ -94,7 +95,8 @@ class Lives:
         faults = self._rng("faults")
         web = self._web = SimulatedWeb((), clock=_true_time)
         for host in plan.hosts:
-            web.add(SimulatedHost(host, self.auditor, faults, lambda: web.address))
+            hosts[host.name] = SimulatedHost(host, self.auditor, faults, lambda: web.address)
+            web.add(hosts[host.name])
 
     def _wall(self) -> float:
         return self._plan.wall(trio.current_time())

@@ -127,6 +127,14 @@ class SimulatedHost:
         """Return the number of changes of a page until a time."""
         return self._site.revision(page, START_AT + at_s)
 
+    def changed_since(self, page: int, at_s: float) -> float:
+        """Return when a page changed last, at or before a time; 0: not yet."""
+        return self._site.modified_at(page, START_AT + at_s) - START_AT
+
+    def page_at(self, path: str) -> int | None:
+        """Return the number of the page at its first path."""
+        return self._site.page_of(path)
+
     def handle(self, request: SimRequest) -> SimResponse:
         """Answer a request, unless it meets a fault."""
         self._witness.request_arrived(self.plan, request, self._address())
