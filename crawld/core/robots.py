@@ -33,6 +33,9 @@ ROBOTS_MAX_BYTES = 500 * 1024
 ROBOTS_MAX_AGE_S = 86_400
 """A copy is used for at most a day (section 2.4)."""
 
+ROBOTS_FRESH_S = ROBOTS_MAX_AGE_S - 60
+"""A turn that begins with a copy of this age sends its request before the day is over."""
+
 ROBOTS_MAX_REDIRECTS = 5
 """Redirects followed: the least that section 2.3.1.2 demands."""
 

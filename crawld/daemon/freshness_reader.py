@@ -20,7 +20,11 @@ from crawld.store.engine.database import Database
 from crawld.store.mirror import selection
 
 REFRESH_S: Final = 10.0
-"""Pause between two rounds: as old may the figures be, and the time that a round takes."""
+"""Pause between two rounds while somebody asks: as old may the figures be then, and the time that a
+round takes."""
+
+UNASKED_S: Final = 300.0
+"""The same while nobody asks: an idle daemon wakes for nothing."""
 
 REST_FACTOR: Final = 19.0
 """Rest after each read, in times of its duration: the reads take a twentieth of one reader."""
@@ -62,20 +66,29 @@ class RecentFreshness:
 class FreshnessReader:
     """Keeps the figures.
 
-    Attributes:
-        recent: what was read last; without sites until the first round is over.
+    Who asks gets what was read last, and lets it be read again soon.
     """
 
     def __init__(self, database: Database, clock: Clock) -> None:
-        self.recent = RecentFreshness(self._since(clock), self._hour(clock))
+        self._recent = RecentFreshness(self._since(clock), self._hour(clock))
+        self._asked = trio.Event()
         self._clock = clock
         self._reader = PacedReader(database, REST_FACTOR)
+
+    @property
+    def recent(self) -> RecentFreshness:
+        """What was read last; without sites until the first round is over."""
+        self._asked.set()
+        return self._recent
 
     async def run(self) -> None:
         """Read until cancelled."""
         while True:
             await self.read()
+            self._asked = trio.Event()
             await trio.sleep(REFRESH_S)
+            with trio.move_on_after(UNASKED_S - REFRESH_S):
+                await self._asked.wait()
 
     async def read(self) -> None:
         """Read the figures once."""
@@ -92,7 +105,7 @@ class FreshnessReader:
             last_day = days.get(site_id, AuditResult())
             outdated = await self._outdated(site_id)
             sites[site_id] = SiteFreshness(audited, last_day, hosts, outdated)
-        self.recent = RecentFreshness(since, day_since, sites)
+        self._recent = RecentFreshness(since, day_since, sites)
 
     async def _outdated(self, site_id: int) -> float | None:
         now = self._clock.now()

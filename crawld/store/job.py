@@ -29,15 +29,15 @@ def record_start(connection: apsw.Connection, name: str, at: float) -> None:
     )
 
 
-def record_finish(
-    connection: apsw.Connection, name: str, at: float, result: str, detail: str | None = None
-) -> None:
-    """Record the end of a run and its result."""
+def record_run(connection: apsw.Connection, row: JobRow) -> None:
+    """Record a run that has ended, and its result."""
     connection.execute(
-        "INSERT INTO job (name, last_finished_at, result, detail) VALUES (?, ?, ?, ?)"
-        " ON CONFLICT DO UPDATE SET last_finished_at = excluded.last_finished_at,"
-        " result = excluded.result, detail = excluded.detail",
-        (name, at, result, detail),
+        "INSERT INTO job (name, last_started_at, last_finished_at, result, detail)"
+        " VALUES (?, ?, ?, ?, ?)"
+        " ON CONFLICT DO UPDATE SET last_started_at = excluded.last_started_at,"
+        " last_finished_at = excluded.last_finished_at, result = excluded.result,"
+        " detail = excluded.detail",
+        row,
     )
 
 

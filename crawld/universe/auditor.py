@@ -7,8 +7,9 @@ last moments (`LOST_S`), so rules that rest on them are not held against it; del
 from __future__ import annotations
 
 import math
-from collections import defaultdict, deque
-from collections.abc import Mapping
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from itertools import chain
 from typing import Final
 
 import trio
@@ -27,6 +28,7 @@ from crawld.universe.plan import (
     RobotsEdition,
     UniversePlan,
 )
+from crawld.universe.rate_audit import RateAudit
 from crawld.universe.simulated_host import SentAnswer
 
 ROBOTS_LIFE_S: Final = DAY_S
@@ -40,14 +42,21 @@ LONGEST_CRAWL_DELAY_S: Final = 90.0
 TURN_S: Final = 15.0
 """A turn that began before quiet hours may send its request so much later."""
 
-RATE_SLOTS: Final = (5, 20)
-RATE_SLACK: Final = 2
-"""In the time of n slots come at most n + 1 requests, and so many more whose way took longer."""
-
 PROBE: Final = "/crawld-"
 """In the URL of a page that cannot exist, which shows whether a host has soft 404s."""
 
 TOLERANCE_S: Final = 1e-6
+
+WAL_BYTES: Final = 80 * 1024 * 1024
+"""The writer shortens a log of 64 MiB; a group of commits is never longer than the rest."""
+
+LINES: Final = 100
+LINES_A_REQUEST: Final = 4
+LINES_AN_HOUR: Final = 60
+"""What a life may log: so many lines, for each request, and in each hour."""
+
+TEMPORARY: Final = ("-wal", "-shm", "-journal", ".tmp", ".part", ".marks")
+"""Ends of the names of files that a clean stop removes."""
 
 STARVED_S: Final = 600.0
 STARVED_TURNS: Final = 3.0
@@ -94,10 +103,20 @@ class Auditor:
         self._delay_s = self._delay_before_s = plan.host_delay_s
         self._delay_since_s = 0.0
         self._hosts: defaultdict[str, _HostFacts] = defaultdict(_HostFacts)
-        self._last_of_address: dict[str, float] = {}
-        self._recent: deque[float] = deque(maxlen=RATE_SLOTS[-1] + RATE_SLACK + 2)
+        self._last_of_address: dict[str, tuple[float, str]] = {}
+        whole = RateAudit("total_rate", self.found, plan.max_requests_per_s, plan.max_bytes_per_s)
+        group = plan.group
+        shared = (
+            None if group is None else RateAudit("group_rate", self.found, group.max_requests_per_s)
+        )
+        self._rates = {
+            host.name: [whole, shared] if shared and group and host.name in group.hosts else [whole]
+            for host in plan.hosts
+        }
         self._idle_since_s = 0.0
         self._is_paused = False
+        self._lines = self._requests_before = 0
+        self._born_s = 0.0
 
     # --- at the servers ----------------------------------------------------------------------
 
@@ -110,48 +129,47 @@ class Auditor:
         where = f"{plan.name}{request.target}"
         if PROBE in request.target:
             self.file.probed(plan.name)
-        self._check_delays(address, facts, at_s, where)
+        self._check_delays(address, plan.name, facts, at_s, where)
         opens_s = min(facts.closed_until_s.values())
         if at_s < opens_s - TOLERANCE_S:
             self.found.add("retry_after", at_s, f"{where}: closed until {opens_s:.3f}")
-        self._check_hours_and_rate(at_s, where)
+        self._check_hours(at_s, where)
+        for rate in self._rates[plan.name]:
+            rate.asked(at_s, where)
         if request.target == "/robots.txt":
             facts.robots_asked_s = at_s
         else:
             self._check_robots(facts, at_s, where, request.target)
-        facts.last_at_s = self._last_of_address[address] = at_s
+        facts.last_at_s = at_s
+        self._last_of_address[address] = at_s, plan.name
 
-    def _check_delays(self, address: str, facts: _HostFacts, at_s: float, where: str) -> None:
-        before_s = self._last_of_address.get(address)
-        oldest_s = min(
-            math.inf if before_s is None else before_s,
-            math.inf if facts.last_at_s is None else facts.last_at_s,
-        )
-        least_s = self._delay_s
-        if oldest_s <= self._delay_since_s:
-            least_s = min(least_s, self._delay_before_s)
+    def _check_delays(
+        self, address: str, host: str, facts: _HostFacts, at_s: float, where: str
+    ) -> None:
+        last_s, (before_s, other) = facts.last_at_s, self._last_of_address.get(address, (None, ""))
         delays_s = [robots.crawl_delay_s or 0.0 for robots in facts.robots.values()]
-        delay_s = max(least_s, min(delays_s, default=0.0))
-        if facts.last_at_s is not None and at_s - facts.last_at_s < delay_s - TOLERANCE_S:
-            gap_s = at_s - facts.last_at_s
-            self.found.add("host_delay", at_s, f"{where}: {gap_s:.3f} s, not {delay_s:g}")
-        if before_s is not None and at_s - before_s < least_s / ADDRESS_SHARE - TOLERANCE_S:
-            gap_s = at_s - before_s
-            self.found.add("address_delay", at_s, f"{where}: {gap_s:.3f} s at {address}")
+        if last_s is not None:
+            delay_s = max(self._least_delay_s(host, last_s, before_s), min(delays_s, default=0.0))
+            if (gap_s := at_s - last_s) < delay_s - TOLERANCE_S:
+                self.found.add("host_delay", at_s, f"{where}: {gap_s:.3f} s, not {delay_s:g}")
+        if before_s is not None:
+            least_s = self._least_delay_s(other, last_s, before_s) / ADDRESS_SHARE
+            if (gap_s := at_s - before_s) < least_s - TOLERANCE_S:
+                self.found.add("address_delay", at_s, f"{where}: {gap_s:.3f} s at {address}")
 
-    def _check_hours_and_rate(self, at_s: float, where: str) -> None:
+    def _least_delay_s(self, host: str, *since_s: float | None) -> float:
+        """Return the delay of a host in force, or before it since some earlier time."""
+        group = self._plan.group
+        if group is not None and host in group.hosts and group.host_delay_s is not None:
+            return group.host_delay_s
+        if any(each is not None and each <= self._delay_since_s for each in since_s):
+            return min(self._delay_s, self._delay_before_s)
+        return self._delay_s
+
+    def _check_hours(self, at_s: float, where: str) -> None:
         quiet_s = self._plan.quiet_since_s(at_s)
         if quiet_s is not None and quiet_s > TURN_S:
             self.found.add("quiet_hours", at_s, f"{where}: {quiet_s:.3f} s after their begin")
-        rate, recent = self._plan.max_requests_per_s, self._recent
-        recent.append(at_s)
-        if rate is None:
-            return
-        for slots in RATE_SLOTS:
-            most = slots + 1 + RATE_SLACK
-            if len(recent) > most and at_s - recent[-1 - most] < slots / rate - TOLERANCE_S:
-                span_s = at_s - recent[-1 - most]
-                self.found.add("total_rate", at_s, f"{where}: {most + 1} in {span_s:.3f} s")
 
     def _check_robots(self, facts: _HostFacts, at_s: float, where: str, target: str) -> None:
         beliefs = facts.robots.beliefs
@@ -167,6 +185,8 @@ class Auditor:
         """Note what the daemon was told."""
         at_s, facts = request.at - START_AT, self._hosts[plan.name]
         self._log.add("answer", plan.name, request.target, answer.status)
+        for rate in self._rates[plan.name]:
+            rate.answered(trio.current_time(), answer.wire_bytes)
         if answer.retry_after_s is not None:
             facts.closed_until_s.tell(trio.current_time(), at_s + answer.retry_after_s)
         if request.target == "/robots.txt":
@@ -210,6 +230,9 @@ class Auditor:
     def life_began(self) -> None:
         """Take into account that a new process computes the closings from the wall clock."""
         self.pause_set(is_paused=False)
+        self._lines, self._requests_before, self._born_s = 0, self.requests, trio.current_time()
+        for rate in chain.from_iterable(self._rates.values()):
+            rate.life_began()
         for facts in self._hosts.values():
             told_s = facts.closed_until_s.beliefs[-1].at_s
             if any(told_s <= step.at_s <= trio.current_time() for step in self._plan.steps):
@@ -220,6 +243,7 @@ class Auditor:
 
         Answers of the last `LOST_S` seconds need not be in the file.
         """
+        self._check_lines()
         since_s = at_s - LOST_S
         self.file.forget(since_s)
         for facts in self._hosts.values():
@@ -231,8 +255,8 @@ class Auditor:
         if self._is_paused or self._plan.disk or self._plan.quiet_minutes is not None:
             return
         longest_s = max(self._plan.min_revisit_s, self._delay_s, LONGEST_CRAWL_DELAY_S)
-        if self._plan.max_requests_per_s is not None:
-            longest_s = max(longest_s, len(self._plan.hosts) / self._plan.max_requests_per_s)
+        if (rate := self._plan.lowest_rate()) is not None:
+            longest_s = max(longest_s, len(self._plan.hosts) / rate)
         most_s = STARVED_S + STARVED_TURNS * longest_s
         for host in self._plan.hosts:
             facts = self._hosts[host.name]
@@ -247,10 +271,11 @@ class Auditor:
                 what = f"{host.name} had no request since {since_s:.0f}"
                 self.found.add("host_starved", at_s, what)
 
-    def note_error(self, event: str) -> None:
-        """Note an error that the daemon has logged: only a faulty disk excuses one."""
+    def note_logged(self, level: str, event: str) -> None:
+        """Note a line that the daemon has logged: only a faulty disk excuses an error."""
+        self._lines += level != "debug"
         at_s = trio.current_time()
-        if not self._disk_excuses(at_s):
+        if level in ("error", "critical") and not self._disk_excuses(at_s):
             self.found.add("error_logged", at_s, event)
 
     def daemon_failed(self, error: str) -> None:
@@ -260,11 +285,25 @@ class Auditor:
         if not self._disk_excuses(at_s):
             self.found.add("daemon_failed", at_s, error)
 
-    def left_open(self, connections: int, files: int) -> None:
-        """Check what is open after a clean stop."""
-        if connections or files:
-            what = f"{connections} connections, {files} files"
+    def left_open(self, connections: int, files: int, names: Iterable[str] = ()) -> None:
+        """Check what is open after a clean stop, and the names of the files beside the mirror's."""
+        left = [name for name in names if name.endswith(TEMPORARY)]
+        if connections or files or left:
+            what = f"{connections} connections, {files} files, {' '.join(left)}"
             self.found.add("left_open", trio.current_time(), what)
+
+    def log_grew(self, wal_bytes: int) -> None:
+        """Check the longest log of SQLite in a life; a faulty disk excuses any."""
+        if wal_bytes > WAL_BYTES and not self._plan.disk:
+            self.found.add("wal_long", trio.current_time(), f"{wal_bytes} bytes")
+
+    def _check_lines(self) -> None:
+        """Check how much a life has logged; a faulty disk excuses much."""
+        hours = (trio.current_time() - self._born_s) / 3_600.0
+        most = LINES + LINES_A_REQUEST * (self.requests - self._requests_before)
+        if self._lines > most + LINES_AN_HOUR * hours and not self._plan.disk:
+            what = f"{self._lines} lines in {hours:.2f} h"
+            self.found.add("log_floods", trio.current_time(), what)
 
     def _disk_excuses(self, at_s: float) -> bool:
         return any(each.from_s <= at_s <= each.until_s + DISK_TAIL_S for each in self._plan.disk)

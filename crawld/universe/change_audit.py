@@ -11,6 +11,7 @@ import apsw
 from crawld.core.change.model import PageModel
 from crawld.core.page import Outcome
 from crawld.simweb.site import ValidatorBehavior
+from crawld.store.changes import model as model_rows
 from crawld.universe.file_rows import own_url, rows_of
 from crawld.universe.findings import Findings
 from crawld.universe.plan import START_AT, HostPlan, UniversePlan
@@ -20,6 +21,9 @@ AROUND_S: Final = 60.0
 
 SECOND_S: Final = 1.0
 """Validators name whole seconds."""
+
+BATCH: Final = 1_000
+"""Models that are read at once."""
 
 _LEARNT: Final = (Outcome.CHANGED, Outcome.UNCHANGED, Outcome.NOT_MODIFIED)
 
@@ -55,12 +59,15 @@ class ChangeAudit:
         if self._plan.steps:
             return
         learnt: defaultdict[int, int] = defaultdict(int)
-        for row in rows_of(connection, "visits"):
-            learnt[row["page_id"]] += row["outcome"] in _LEARNT
+        for visit in rows_of(connection, "visits"):
+            learnt[visit["page_id"]] += visit["outcome"] in _LEARNT
         self._check_changes(connection, at_s)
-        sql = "SELECT page_id, url, record FROM model JOIN page USING (page_id)"
-        for page_id, url, record in connection.execute(sql):
-            self._check_model(PageModel.from_bytes(record), own_url(url), learnt[page_id], at_s)
+        after = model_rows.BEFORE_FIRST
+        while models := model_rows.batch(connection, after=after, limit=BATCH):
+            after = models[-1].host_id, models[-1].url_hash
+            for row in models:
+                model = PageModel.from_bytes(row.record)
+                self._check_model(model, own_url(row.url), learnt[row.page_id], at_s)
 
     def _check_changes(self, connection: apsw.Connection, at_s: float) -> None:
         for row in rows_of(connection, "changes"):
@@ -69,6 +76,8 @@ class ChangeAudit:
             if found is None or row["source"] != "visit" or row["kind"] is not None:
                 continue
             host, page = found
+            if host.plan.noise:
+                continue  # what is noise shows only after some visits
             since_s = row["earliest_at"] - START_AT - AROUND_S
             until_s = row["changed_at"] - START_AT + AROUND_S
             if host.revision(page, since_s) == host.revision(page, until_s):

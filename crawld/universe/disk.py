@@ -68,10 +68,21 @@ class SimulatedDisk:
         self.open_files = 0
         self._left = 0
         self._then: Callable[[], None] | None = None
+        self._log_bytes = 0
 
     def after_operations(self, count: int, then: Callable[[], None]) -> None:
         """Call a function once, within the last of so many operations."""
         self._left, self._then = count, then
+
+    def written(self, name: str, until_bytes: int) -> None:
+        """Note how long a file is at least."""
+        if name.endswith("-wal"):
+            self._log_bytes = max(self._log_bytes, until_bytes)
+
+    def longest_log_bytes(self) -> int:
+        """Return how long SQLite's log was at most since the last call."""
+        longest, self._log_bytes = self._log_bytes, 0
+        return longest
 
     def forget_operations(self) -> None:
         """Do not call the function of `after_operations` any more."""
@@ -170,6 +181,7 @@ class _SimulatedFile(apsw.VFSFile):
         before = self._read(offset, min(len(data), max(0, size_bytes - offset)))
         super().xWrite(data, offset)
         self._disk.notes[self._name].append(_Note(offset, bytes(data), before, size_bytes))
+        self._disk.written(self._name, offset + len(data))
         self._disk.count()
 
     def _read(self, offset: int, size_bytes: int) -> bytes:

@@ -23,6 +23,7 @@ from crawld.universe.plan import (
     EndKind,
     FaultKind,
     FaultPeriod,
+    GroupPlan,
     HostPlan,
     LifeEnd,
     NameEdition,
@@ -36,6 +37,10 @@ from crawld.universe.plan import (
 HOST_DELAYS_S: Final = (5.0, 15.0, 60.0, 300.0)
 MOST_SLOTS: Final = 700
 """Slots of a host in a universe, so that a long one takes as long as a short one."""
+
+LARGE_DELAY_S: Final = 15.0
+LARGE_BYTES: Final = 120_000
+"""At so short a delay, pages of this size reach the lowest limit of bytes that there can be."""
 
 CAMPAIGN_DAYS: Final = (0.02, 0.02, 0.02, 0.02, 0.1, 0.1, 1.2)
 """Days of the seeds of a campaign: rules of a day need more than one."""
@@ -59,9 +64,9 @@ def campaign_days(seed: int) -> float:
 def draw_plan(seed: int, days: float) -> UniversePlan:
     """Return the plan of a seed."""
     rng = random.Random(seed)
-    drawing = _Drawing(rng, days * DAY_S)
     delays_s = [each for each in HOST_DELAYS_S if days * DAY_S / each <= MOST_SLOTS]
     delay_s = rng.choice(delays_s or HOST_DELAYS_S[-1:])
+    drawing = _Drawing(rng, days * DAY_S, delay_s)
     return UniversePlan(
         seed,
         days,
@@ -77,6 +82,8 @@ def draw_plan(seed: int, days: float) -> UniversePlan:
         keep_versions=rng.choice((None, None, 1, 2)),
         quiet_minutes=drawing.quiet_minutes(),
         max_requests_per_s=drawing.max_requests_per_s(delay_s),
+        max_bytes_per_s=drawing.max_bytes_per_s(),
+        group=drawing.group(delay_s),
     )
 
 
@@ -110,7 +117,7 @@ def steady_plan(
 class _Drawing:
     """Draws the parts of one plan; each part first draws whether it is there."""
 
-    def __init__(self, rng: random.Random, duration_s: float) -> None:
+    def __init__(self, rng: random.Random, duration_s: float, delay_s: float) -> None:
         self._rng = rng
         self._duration_s = duration_s
         self._kinds = [kind for kind in FaultKind if rng.random() < 0.25]
@@ -118,6 +125,8 @@ class _Drawing:
         self._has_events = rng.random() < 0.4
         self._has_liars = rng.random() < 0.3
         self._has_replicas = rng.random() < 0.25
+        self._has_noise = rng.random() < 0.2
+        self._has_large = delay_s <= LARGE_DELAY_S and rng.random() < 0.3
 
     def _time_s(self) -> float:
         return self._rng.uniform(0.0, self._duration_s)
@@ -141,6 +150,7 @@ class _Drawing:
                 change_seed=change_seed,
                 changes_per_day=first.changes_per_day,
                 events=second.events,
+                page_bytes=first.page_bytes,
             )
         return tuple(hosts)
 
@@ -166,6 +176,8 @@ class _Drawing:
             last_modified=self._validator(),
             sitemap=rng.random() < 0.4,
             compress=rng.random() < 0.3,
+            page_bytes=rng.choice((3_000, LARGE_BYTES)) if self._has_large else 3_000,
+            noise=self._has_noise and rng.random() < 0.7,
         )
 
     def _validator(self) -> ValidatorBehavior:
@@ -248,6 +260,20 @@ class _Drawing:
     def max_requests_per_s(self, delay_s: float) -> float | None:
         """Draw a total rate: that of one to three hosts."""
         return None if self._rng.random() < 0.75 else self._rng.choice((1.0, 2.0, 3.0)) / delay_s
+
+    def max_bytes_per_s(self) -> int | None:
+        """Draw a total rate, which only large pages reach."""
+        return 10_000 if self._has_large and self._rng.random() < 0.5 else None
+
+    def group(self, delay_s: float) -> GroupPlan | None:
+        """Draw a group of the first hosts, which are not always there."""
+        rng = self._rng
+        if rng.random() < 0.8:
+            return None
+        hosts = tuple(f"site{number}.test" for number in range(rng.randint(1, 3)))
+        rate = rng.choice((None, 0.5, 1.0, 2.0))
+        delays_s = (None, delay_s / 2, delay_s * 3)
+        return GroupPlan(hosts, rate and rate / delay_s, rng.choice(delays_s))
 
     def requests(self, delay_s: float) -> tuple[ControlRequest, ...]:
         """Draw requests of an operator."""

@@ -11,6 +11,7 @@ import random
 import time
 import traceback
 from collections.abc import Callable
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -150,6 +151,7 @@ class Lives:
             with installed(self._disk):
                 left = await self._live(path, end)
             self.auditor.life_ended(trio.current_time())
+            self.auditor.log_grew(self._disk.longest_log_bytes())
             if left is not None:
                 self.auditor.file.check(left)
                 return left
@@ -160,8 +162,7 @@ class Lives:
         """Note what the daemon logs while it is alive."""
         if self._is_alive:
             self._log.add("log", level, event)
-            if level in ("error", "critical"):
-                self.auditor.note_error(event)
+            self.auditor.note_logged(level, event)
 
     async def _live(self, path: Path, end: LifeEnd) -> Path | None:
         """Run a daemon until the end of its life.
@@ -196,7 +197,8 @@ class Lives:
                     self.auditor.daemon_failed(_first(errors))
             self._is_alive = False
             if end.kind is EndKind.STOP and left is not None:
-                self.auditor.left_open(network.left_open(), self._disk.open_files)
+                names = sorted(each.name for each in left.parent.iterdir())
+                self.auditor.left_open(network.left_open(), self._disk.open_files, names)
             network.cut()
         return left
 
@@ -351,6 +353,7 @@ def config_text(plan: UniversePlan, path: Path, host_delay_s: float) -> str:
             },
         ),
         ("[politeness]", {"host_delay_s": host_delay_s, **_quiet_hours(plan)}),
+        *_group(plan),
         ("[store]", {"min_free_bytes": 0}),
         ("[schedule]", _schedule_keys(plan)),
         ("[replicas]", {"prune": plan.prune}),
@@ -376,9 +379,19 @@ def _quiet_hours(plan: UniversePlan) -> dict[str, object]:
 
 
 def _schedule_keys(plan: UniversePlan) -> dict[str, object]:
-    rate = plan.max_requests_per_s
-    keys: dict[str, object] = {"min_revisit_s": plan.min_revisit_s}
-    return keys if rate is None else {**keys, "max_requests_per_s": rate}
+    keys = {
+        "min_revisit_s": plan.min_revisit_s,
+        "max_requests_per_s": plan.max_requests_per_s,
+        "max_bytes_per_s": plan.max_bytes_per_s,
+    }
+    return {name: value for name, value in keys.items() if value is not None}
+
+
+def _group(plan: UniversePlan) -> list[tuple[str, dict[str, object]]]:
+    if plan.group is None:
+        return []
+    keys = {name: value for name, value in asdict(plan.group).items() if value is not None}
+    return [("[[politeness.groups]]", keys)]
 
 
 def _make_old(path: Path, version: int) -> None:

@@ -20,6 +20,9 @@ START_AT: Final = 1_767_225_600.0
 
 DAY_S: Final = 86_400.0
 
+ANSWER_BYTES: Final = 200_000
+"""More than any answer has."""
+
 
 class FaultKind(StrEnum):
     """What a host does instead of its answer.
@@ -162,6 +165,8 @@ class HostPlan:
         changes_per_day: mean number of changes of a page.
         etag, last_modified: how its validators behave; all but RIGHT and ABSENT are lies.
         sitemap: whether it has one. compress: whether it sends gzip.
+        page_bytes: about the size of a page.
+        noise: whether every response differs in what has no meaning.
     """
 
     name: str
@@ -177,6 +182,8 @@ class HostPlan:
     last_modified: ValidatorBehavior = ValidatorBehavior.RIGHT
     sitemap: bool = False
     compress: bool = False
+    page_bytes: int = 3_000
+    noise: bool = False
 
     def robots_at(self, at_s: float) -> RobotsEdition:
         """Return the robots.txt of a time."""
@@ -255,12 +262,28 @@ class ControlRequest:
 
 
 @dataclass(frozen=True, slots=True)
+class GroupPlan:
+    """Hosts that share limits.
+
+    Attributes:
+        hosts: their names.
+        max_requests_per_s: of all of them.
+        host_delay_s: of each, instead of that of all hosts; None: as they have.
+    """
+
+    hosts: tuple[str, ...]
+    max_requests_per_s: float | None
+    host_delay_s: float | None
+
+
+@dataclass(frozen=True, slots=True)
 class UniversePlan:
     """A whole universe.
 
     Attributes:
         old_schema: number of migrations that the first file has; 0: there is none yet.
-        min_revisit_s, prune, keep_versions, max_requests_per_s: keys of the daemon's config.
+        min_revisit_s, prune, keep_versions, max_requests_per_s, max_bytes_per_s: keys of the
+            daemon's config.
         quiet_minutes: begin and end of its quiet hours, minutes of the day (UTC).
     """
 
@@ -278,6 +301,16 @@ class UniversePlan:
     keep_versions: int | None = None
     quiet_minutes: tuple[int, int] | None = None
     max_requests_per_s: float | None = None
+    max_bytes_per_s: int | None = None
+    group: GroupPlan | None = None
+
+    def lowest_rate(self) -> float | None:
+        """Return the fewest requests per second that a limit permits; None: there is no limit."""
+        group = None if self.group is None else self.group.max_requests_per_s
+        answers = None if self.max_bytes_per_s is None else self.max_bytes_per_s / ANSWER_BYTES
+        return min(
+            (each for each in (self.max_requests_per_s, group, answers) if each), default=None
+        )
 
     @property
     def duration_s(self) -> float:

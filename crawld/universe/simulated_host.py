@@ -25,6 +25,7 @@ from crawld.simweb.message import (
     build_response,
     http_date,
 )
+from crawld.simweb.render import ALL_NOISE, PageStyle
 from crawld.simweb.site import SimSite
 from crawld.universe.plan import (
     DAY_S,
@@ -70,6 +71,7 @@ class SentAnswer:
         body: decoded, of a right answer with status 200; None: any other.
         page: number of the page; None: it is no page.
         revision: of the page.
+        wire_bytes: of the whole answer, as it was sent.
     """
 
     status: int
@@ -78,6 +80,7 @@ class SentAnswer:
     body: bytes | None = None
     page: int | None = None
     revision: int = 0
+    wire_bytes: int = 0
 
 
 class Witness(Protocol):
@@ -116,6 +119,7 @@ class SimulatedHost:
             last_modified=plan.last_modified,
             sitemap=plan.sitemap,
             compress=plan.compress,
+            style=PageStyle(plan.page_bytes, noise=ALL_NOISE if plan.noise else frozenset()),
         )
 
     @property
@@ -197,11 +201,13 @@ class SimulatedHost:
     ) -> Iterator[Step]:
         wire = response.wire
         steps: Iterable[Step] = (wire,) if isinstance(wire, bytes) else wire
+        wire_bytes = 0
         for step in steps:
             yield step
             if isinstance(step, AbnormalEnd):
                 return
-        self._witness.answer_sent(self.plan, request, answer)
+            wire_bytes += len(step) if isinstance(step, bytes) else 0
+        self._witness.answer_sent(self.plan, request, replace(answer, wire_bytes=wire_bytes))
 
 
 def _busy(request: SimRequest, period: FaultPeriod) -> tuple[SimResponse, float]:

@@ -6,7 +6,15 @@ import pytest
 import trio
 
 from crawld.simweb.message import SimRequest
-from crawld.universe.auditor import DISK_TAIL_S, ROBOTS_LIFE_S, TURN_S, Auditor
+from crawld.universe.auditor import (
+    DISK_TAIL_S,
+    LINES,
+    LINES_A_REQUEST,
+    ROBOTS_LIFE_S,
+    TURN_S,
+    WAL_BYTES,
+    Auditor,
+)
 from crawld.universe.event_log import EventLog
 from crawld.universe.file_audit import LOST_S
 from crawld.universe.jumping_clock import JumpingClock
@@ -15,6 +23,7 @@ from crawld.universe.plan import (
     ClockStep,
     DiskFault,
     DiskPeriod,
+    GroupPlan,
     HostPlan,
     NameEdition,
     NameFault,
@@ -34,16 +43,25 @@ HOSTS = A, B, C = tuple(
 class Case:
     """An auditor of a daemon whose host delay is 10 s, and address delay 1 s, in its time."""
 
-    def __init__(self, **more):
-        plan = UniversePlan(1, 1.0, 10.0, HOSTS[:1], (), **more)
+    def __init__(self, hosts=HOSTS, **more):
+        plan = UniversePlan(1, 1.0, 10.0, hosts, (), **more)
         self.auditor = Auditor(plan, EventLog())
 
-    async def ask(self, at_s, target="/a", host=A, status=200, robots=OPEN, retry_after_s=None):
+    async def ask(
+        self,
+        at_s,
+        target="/a",
+        host=A,
+        status=200,
+        robots=OPEN,
+        retry_after_s=None,
+        wire_bytes=0,
+    ):
         await trio.sleep_until(at_s)
         request = SimRequest("GET", target, {}, host.name, "", START_AT + at_s, 0)
         self.auditor.request_arrived(host, request, "192.0.2.9")
         if status:
-            answer = SentAnswer(status, robots, retry_after_s, b"text", 1)
+            answer = SentAnswer(status, robots, retry_after_s, b"text", 1, wire_bytes=wire_bytes)
             self.auditor.answer_sent(host, request, answer)
 
     def broken(self):
@@ -188,7 +206,7 @@ def test_nothing_private_is_reached():
 @pytest.mark.parametrize(
     ("report", "invariant"),
     [
-        (lambda auditor: auditor.note_error("job_failed"), "error_logged"),
+        (lambda auditor: auditor.note_logged("error", "job_failed"), "error_logged"),
         (lambda auditor: auditor.daemon_failed("KeyError: 1"), "daemon_failed"),
         (lambda auditor: auditor.control_answered("/status", 500), "control_failed"),
     ],
@@ -206,12 +224,41 @@ def test_only_a_faulty_disk_excuses_errors(report, invariant):
     assert broken(story, disk=disk) == [invariant]
 
 
-@pytest.mark.parametrize("left", [(0, 0), (1, 0), (0, 1)])
-def test_a_clean_stop_leaves_nothing_open(left):
+@pytest.mark.parametrize(
+    ("left", "count"),
+    [
+        ((0, 0, ["mirror.db", "mirror.db.lock"]), 0),
+        ((1, 0, []), 1),
+        ((0, 1, []), 1),
+        ((0, 0, ["mirror.db-wal"]), 1),
+    ],
+)
+def test_a_clean_stop_leaves_nothing_open(left, count):
     async def story(case):
         case.auditor.left_open(*left)
 
-    assert broken(story) == ["left_open"] * (left != (0, 0))
+    assert broken(story) == ["left_open"] * count
+
+
+@pytest.mark.parametrize(("lines", "count"), [(LINES, 0), (LINES + 3 * LINES_A_REQUEST, 1)])
+def test_a_life_logs_only_so_much(lines, count):
+    async def story(case):
+        case.auditor.life_began()
+        await case.ask(10.0)
+        await case.ask(20.0)
+        for _ in range(lines + 2):
+            case.auditor.note_logged("info", "a line")
+        case.auditor.life_ended(trio.current_time())
+
+    assert broken(story) == ["log_floods"] * count
+
+
+@pytest.mark.parametrize(("wal_bytes", "count"), [(WAL_BYTES, 0), (WAL_BYTES + 1, 1)])
+def test_the_log_of_the_file_stays_short(wal_bytes, count):
+    async def story(case):
+        case.auditor.log_grew(wal_bytes)
+
+    assert broken(story) == ["wal_long"] * count
 
 
 @pytest.mark.parametrize(
@@ -233,3 +280,38 @@ def test_a_host_that_can_be_reached_does_not_starve(edition, found):
 
     trio.run(run, clock=JumpingClock())
     assert [each.invariant for each in auditor.found.violations] == found
+
+
+def test_hosts_of_a_group_share_its_rate_and_have_its_delay():
+    async def story(case):
+        await case.ask(3.0, "/robots.txt", B)
+        for number in range(1, 15):
+            await case.ask(number * 20.0)
+            await case.ask(number * 20.0 + 10.0, host=B)
+
+    plan = {"hosts": (A, B), "group": GroupPlan(("a.test", "b.test"), 0.1, 20.0)}
+    assert broken(story, **plan) == []
+    slower = GroupPlan(("a.test", "b.test"), 0.08, 21.0)
+    assert set(broken(story, **{**plan, "group": slower})) == {"group_rate", "host_delay"}
+    alone = GroupPlan(("a.test",), 0.05, None)
+    assert broken(story, **{**plan, "group": alone}) == []
+
+
+@pytest.mark.parametrize(("wire_bytes", "found"), [(2_000, set()), (4_000, {"total_rate"})])
+def test_all_hosts_share_the_bytes_per_second(wire_bytes, found):
+    async def story(case):
+        for number in range(1, 30):
+            await case.ask(number * 10.0, wire_bytes=wire_bytes)
+
+    assert set(broken(story, max_bytes_per_s=200)) == found
+
+
+def test_a_new_process_need_not_know_of_the_bytes_before():
+    async def story(case):
+        for number in range(1, 5):
+            await case.ask(number * 10.0, wire_bytes=4_000)
+        case.auditor.life_began()
+        for number in range(5, 15):
+            await case.ask(number * 10.0, wire_bytes=1_000)
+
+    assert broken(story, max_bytes_per_s=200) == []

@@ -165,6 +165,15 @@ def test_finds_a_rule_of_robots_that_is_ignored(run, monkeypatch):
     assert broken(run(plan(robots=robots, duration_s=60.0))) == {"robots_forbids"}
 
 
+@pytest.mark.parametrize("by_s", [0.0, -7_200.0])
+def test_rules_of_robots_are_a_day_old_at_most(run, by_s):
+    steps = (ClockStep(40_000.0, by_s),) if by_s else ()
+    planned = replace(plan(duration_s=89_000.0, steps=steps), host_delay_s=900.0)
+    result = run(replace(planned, hosts=(replace(planned.hosts[0], pages=3),), min_revisit_s=0.0))
+    assert result.auditor.found.violations == []
+    assert result.visits > 90
+
+
 def test_finds_a_visit_that_is_never_stored(run, monkeypatch):
     right, puts = Recorder.put, iter(range(1_000_000))
 

@@ -19,7 +19,7 @@ from hashlib import sha256
 import structlog
 
 from crawld.core.page import Failure
-from crawld.core.robots import ROBOTS_MAX_AGE_S, Robots, RobotsVerdict
+from crawld.core.robots import ROBOTS_FRESH_S, Robots, RobotsVerdict
 from crawld.daemon.analyser import Analyser
 from crawld.daemon.clock import Clock
 from crawld.daemon.fetch.metered_fetcher import MeteredFetcher
@@ -66,6 +66,7 @@ class _CachedRobots:
     robots: Robots
     digest: bytes
     fetched_at: float
+    expires_at: float  # trio's clock, which no step of the wall clock moves
 
 
 class RobotsCache:
@@ -121,7 +122,7 @@ class RobotsCache:
         entry = self._entries.get(origin)
         if entry is None:
             entry = await self._restore(origin)
-        if entry is None or not self._is_fresh(entry.fetched_at):
+        if entry is None or not self._is_fresh(entry):
             return None
         self._entries.move_to_end(origin)
         if origin in self._large:
@@ -136,16 +137,23 @@ class RobotsCache:
             else:
                 self._drop(origin)
 
-    def _is_fresh(self, fetched_at: float) -> bool:
-        # After the clock was set back, a time in the future does not make the rules fresh.
-        return 0 <= self._clock.now() - fetched_at < ROBOTS_MAX_AGE_S
+    def _is_fresh(self, entry: _CachedRobots) -> bool:
+        # By both clocks: trio's stands still while the machine sleeps, and the other may be set
+        # back; then a time in the future does not make the rules fresh.
+        if self._clock.monotonic() >= entry.expires_at:
+            return False
+        return 0 <= self._clock.now() - entry.fetched_at < ROBOTS_FRESH_S
+
+    def _entry(self, robots: Robots, digest: bytes, fetched_at: float) -> _CachedRobots:
+        left_s = ROBOTS_FRESH_S - (self._clock.now() - fetched_at)
+        return _CachedRobots(robots, digest, fetched_at, self._clock.monotonic() + left_s)
 
     async def _restore(self, origin: str) -> _CachedRobots | None:
         stored = await self._database.read(host_rows.origin_robots, origin)
         if stored is None or stored.verdict is RobotsVerdict.CLOSED:
             return None
         robots = await self._parsed(origin, stored.verdict, stored.text)
-        entry = _CachedRobots(robots, _digest(stored.text), stored.fetched_at)
+        entry = self._entry(robots, _digest(stored.text), stored.fetched_at)
         self._keep(origin, entry)
         return entry
 
@@ -226,7 +234,7 @@ class RobotsCache:
         robots = await self._parsed(origin, response.verdict, response.text)
         known = self._entries.get(origin)
         digest = _digest(response.text)
-        self._keep(origin, _CachedRobots(robots, digest, now))
+        self._keep(origin, self._entry(robots, digest, now))
         host.apply_robots(robots, respect_crawl_delay=site.respect_crawl_delay)
         host.absence = None
         log.info("robots", origin=origin, verdict=str(response.verdict), status=response.status)

@@ -104,20 +104,20 @@ class PresentFreshness(BackgroundWork):
         self._known: list[SiteEstimate] = []
         self._fresh_until = -math.inf
         self._asked = trio.Event()
+        self._asked_at = -math.inf
         self._done = trio.Event()
 
     async def run(self) -> None:
         """Make estimates when asked for, until cancelled; the first one at once."""
         await self._renew()
-        asked_at = -math.inf
         while True:
-            repeats = trio.current_time() < asked_at + KEPT_S
+            repeats = trio.current_time() < self._asked_at + KEPT_S
             rest_s = max(KEPT_EVERY_S, self._fresh_until - trio.current_time())
             with trio.move_on_after(rest_s if repeats else math.inf):
                 await self._asked.wait()
             began_at = trio.current_time()
             if self._asked.is_set():
-                asked_at, self._asked = began_at, trio.Event()
+                self._asked_at, self._asked = began_at, trio.Event()
                 if began_at < self._fresh_until:
                     continue  # asked while the figure was made
             await self._renew()
@@ -138,6 +138,10 @@ class PresentFreshness(BackgroundWork):
             with trio.move_on_after(WAIT_S):
                 await done.wait()
         return self._known
+
+    def forget_question(self) -> None:
+        """Make no more estimates until somebody asks again: the question came from the start."""
+        self._asked_at = -math.inf
 
     async def store_visits(self) -> None:
         """Store the evidence of the visits since the last call."""

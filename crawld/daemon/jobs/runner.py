@@ -1,15 +1,17 @@
 """Run background jobs: one task per job, each run some time after the last, with jitter.
 
 A job has one run at a time. Its result is stored, so that a restart neither repeats nor forgets a
-run; a run that a stop or a kill interrupted begins again soon. An exception is a result too: it is
-logged and stored, and the job runs again at its next time. Jitter separates jobs of the same
+long run; one that a stop or a kill interrupted begins again soon. An exception is a result too: it
+is logged and stored, and the job runs again at its next time. Jitter separates jobs of the same
 period, and daemons that start together.
 """
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -30,6 +32,14 @@ JITTER_SHARE = 0.1
 INTERRUPTED_S = 5.0
 """Pause after a start before an interrupted run is repeated: the crawl goes on first, even if the
 job was the reason why the process ended."""
+
+START_STORED_S = 1.0
+"""A run that takes longer is stored at its start: one that a kill interrupts begins again soon. A
+shorter one that is due begins again in any case."""
+
+SAME_STORED_S = 600.0
+"""A run with the result of the last one is stored at most so often, unless it was asked for: two
+syncs of the disk for each look at an idle mirror would keep the disk awake."""
 
 MAX_DETAIL_CHARS = 500
 
@@ -75,7 +85,8 @@ class _ScheduledJob:
         self.running = False
         self.next_at = 0.0
         self.requested = trio.Event()
-        self.last_detail: str | None = None
+        self.last: JobRow | None = None
+        self.stored_at = -math.inf
 
 
 class JobRunner:
@@ -116,10 +127,16 @@ class JobRunner:
                 task.job,
                 task.running,
                 None if task.running else self._clock.to_wall(task.next_at),
-                last.get(name),
+                self._newest(task, last.get(name)),
             )
             for name, task in self._tasks.items()
         ]
+
+    @staticmethod
+    def _newest(task: _ScheduledJob, stored: JobRow | None) -> JobRow | None:
+        if task.last is None or stored is None or task.running:
+            return stored
+        return task.last
 
     async def _repeat(self, task: _ScheduledJob) -> None:
         last = await self._database.read(job_rows.last_run, task.job.name)
@@ -128,8 +145,8 @@ class JobRunner:
             task.next_at = self._clock.monotonic() + max(pause_s, 0.0)
             with trio.move_on_at(task.next_at):
                 await task.requested.wait()
-            task.requested = trio.Event()
-            await self._run_once(task)
+            is_asked, task.requested = task.requested.is_set(), trio.Event()
+            await self._run_once(task, is_asked=is_asked)
             pause_s = self._pause_s(task.job)
 
     def _first_pause_s(self, job: Job, last: JobRow) -> float:
@@ -144,28 +161,43 @@ class JobRunner:
     def _pause_s(self, job: Job) -> float:
         return job.every_s * self._rng.uniform(1.0 - JITTER_SHARE, 1.0 + JITTER_SHARE)
 
-    async def _run_once(self, task: _ScheduledJob) -> None:
-        name = task.job.name
-        await self._database.write(job_rows.record_start, name, self._clock.now())
-        task.running = True
-        began_at = self._clock.monotonic()
+    async def _run_once(self, task: _ScheduledJob, *, is_asked: bool) -> None:
+        name, began_at, known = task.job.name, self._clock.monotonic(), task.last
+        started_at = self._clock.now()
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self._store_start, name, started_at)
+            task.running = True
+            try:
+                result, detail = await self._outcome(task.job)
+            finally:
+                task.running = False
+            ended = JobRow(name, started_at, self._clock.now(), result, detail[:MAX_DETAIL_CHARS])
+            is_same = known is not None and (known.result, known.detail) == ended[3:]
+            duration_s = round(self._clock.monotonic() - began_at, 3)
+            # A repeated result ("0 pages indexed" every minute) is logged at debug level.
+            log_result = log.debug if is_same else log.info
+            log_result(
+                "job_finished", job=name, result=result, detail=detail, duration_s=duration_s
+            )
+            task.last = ended
+            nursery.cancel_scope.cancel()
+        if is_asked or not is_same or began_at >= task.stored_at + SAME_STORED_S:
+            task.stored_at = began_at
+            await self._database.write(job_rows.record_run, ended)
+
+    async def _store_start(self, name: str, started_at: float) -> None:
+        await trio.sleep(START_STORED_S)
+        with suppress(StoreError):  # what ends the daemon tells of itself
+            await self._database.write(job_rows.record_start, name, started_at)
+
+    @staticmethod
+    async def _outcome(job: Job) -> tuple[str, str]:
+        """Run a job; return how it ended, and what it tells."""
         try:
-            result, detail = "done", await task.job.run()
+            return "done", await job.run()
         except StoreError as error:  # no bug: the disk is full as the daemon ends, or a damage
-            result, detail = "failed", error.message
-            log.error("job_failed", job=name, why=error.message, hint=error.hint)
+            log.error("job_failed", job=job.name, why=error.message, hint=error.hint)
+            return "failed", error.message
         except Exception as error:  # a failing job must not stop the crawl
-            result, detail = "failed", f"{type(error).__name__}: {error}"
-            log.exception("job_failed", job=name)
-        finally:
-            task.running = False
-        duration_s = self._clock.monotonic() - began_at
-        # A repeated result ("0 pages indexed" every half minute) is logged at debug level.
-        log_result = log.debug if detail == task.last_detail else log.info
-        task.last_detail = detail
-        log_result(
-            "job_finished", job=name, result=result, detail=detail, duration_s=round(duration_s, 3)
-        )
-        await self._database.write(
-            job_rows.record_finish, name, self._clock.now(), result, detail[:MAX_DETAIL_CHARS]
-        )
+            log.exception("job_failed", job=job.name)
+            return "failed", f"{type(error).__name__}: {error}"

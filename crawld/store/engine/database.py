@@ -96,6 +96,8 @@ class Database:
         self._brief: WorkerConnection | None = None
         self._brief_lock = trio.Lock()
         self._log_bytes = 0
+        self._long_log = trio.Event()
+        self._used: set[WorkerConnection] = set()
 
     @classmethod
     async def open(
@@ -233,6 +235,7 @@ class Database:
         args: tuple[object, ...],
         kwargs: dict[str, object],
     ) -> T:
+        self._used.add(reader)
         try:
             return await reader.run(_snapshot, fn, args, kwargs)
         except apsw.ConnectionClosedError as error:
@@ -241,8 +244,10 @@ class Database:
             raise store_error(error, self.path) from error
 
     async def shrink(self) -> None:
-        """Free the page caches of the readers that are idle now; the system keeps the pages."""
-        for reader in [*self._idle, *([self._brief] if self._brief is not None else [])]:
+        """Free the page caches of readers that idle after a use; the system keeps the pages."""
+        idle = [*self._idle, *([self._brief] if self._brief is not None else [])]
+        for reader in [each for each in idle if each in self._used]:
+            self._used.discard(reader)
             with contextlib.suppress(apsw.ConnectionClosedError):
                 await reader.run(_shrink)
 
@@ -281,7 +286,10 @@ class Database:
     ) -> T:
         """Run a function on the writer's thread between two batches, outside any transaction."""
         self._group()
-        return await _exclusively(cast("Writer", self._writer), fn, *args, **kwargs)
+        try:
+            return await _exclusively(cast("Writer", self._writer), fn, *args, **kwargs)
+        finally:
+            self._committed()
 
     async def shorten_log(self) -> None:
         """Copy the log into the file if it is long."""
@@ -323,7 +331,11 @@ class Database:
         self._writer = Writer(connection, self.workers)
         self._checkpoints = await self._connect(read_only=False)
         self._commit = GroupCommit(
-            self._writer, self.path, max_age_s=batch_max_age_s, retry_s=stall_retry_s
+            self._writer,
+            self.path,
+            max_age_s=batch_max_age_s,
+            retry_s=stall_retry_s,
+            on_committed=self._committed,
         )
 
     async def _open_readers(self) -> None:
@@ -359,14 +371,21 @@ class Database:
                 await self._writer.run(_close)
         finally:
             self._readers, self._idle, self._brief = [], [], None
+            self._used.clear()
             self._writer = self._checkpoints = self._commit = self._local = None
             if self._lock is not None:
                 self._lock.release()
 
     async def _run_checkpoints(self) -> None:
         while True:
-            await trio.sleep(CHECKPOINT_EVERY_S)
+            await self._long_log.wait()
             await self.shorten_log()
+            self._long_log = trio.Event()
+            await trio.sleep(CHECKPOINT_EVERY_S)
+
+    def _committed(self) -> None:
+        if self._log_bytes > CHECKPOINT_BYTES:
+            self._long_log.set()
 
     def _note_log(self, _connection: apsw.Connection, _schema: str, pages: int) -> int:
         """Note the length of the log after a commit; its file stays long when it starts again.

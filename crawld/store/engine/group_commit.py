@@ -221,8 +221,18 @@ class GroupCommit:
         stalled: why nothing can be committed now, None while all is well.
     """
 
-    def __init__(self, writer: Writer, path: Path, *, max_age_s: float, retry_s: float) -> None:
+    def __init__(
+        self,
+        writer: Writer,
+        path: Path,
+        *,
+        max_age_s: float,
+        retry_s: float,
+        on_committed: Callable[[], None],
+    ) -> None:
+        """Make an empty queue; `on_committed` is called after each batch."""
         self.stalled: str | None = None
+        self._on_committed = on_committed
         self._writer = writer
         self._path = path
         # the other half of the age is left for the transaction itself
@@ -362,6 +372,7 @@ class GroupCommit:
             self._stall(stall_text(error, self._path))
             raise
         self._flow()
+        self._on_committed()
 
     async def _pause(self, pause_s: float) -> None:
         """Wait before the next attempt; `give_up` ends the pause at once."""

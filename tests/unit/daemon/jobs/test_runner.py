@@ -8,10 +8,17 @@ import trio.testing
 from structlog.testing import capture_logs
 
 from crawld.daemon.clock import Clock
-from crawld.daemon.jobs.runner import INTERRUPTED_S, JITTER_SHARE, JobRunner
+from crawld.daemon.jobs.runner import (
+    INTERRUPTED_S,
+    JITTER_SHARE,
+    SAME_STORED_S,
+    START_STORED_S,
+    JobRunner,
+)
 from crawld.errors import OperatorError, StoreError
 from crawld.store import job as job_rows
 from crawld.store.engine.database import Database
+from crawld.store.job import JobRow
 
 EVERY_S = 100.0
 EPOCH_AT = 1_780_000_000.0
@@ -63,6 +70,10 @@ def start(nursery, database):
         return runner
 
     return run
+
+
+def row(started_at, finished_at):
+    return JobRow("count", started_at, finished_at, "done", None)
 
 
 async def runs_of(job, count):
@@ -137,8 +148,7 @@ async def test_a_repeated_result_is_logged_at_debug_level(start, autojump_clock)
 
 
 async def test_a_restart_neither_repeats_nor_forgets_a_run(start, database, autojump_clock):
-    await database.write(job_rows.record_start, "count", EPOCH_AT - 70)
-    await database.write(job_rows.record_finish, "count", EPOCH_AT - 60, "done", None)
+    await database.write(job_rows.record_run, row(EPOCH_AT - 70, EPOCH_AT - 60))
     job = CountingJob()
     began = trio.current_time()
     start(job)
@@ -150,7 +160,7 @@ async def test_a_restart_neither_repeats_nor_forgets_a_run(start, database, auto
 async def test_an_interrupted_run_begins_again_soon_after_the_start(
     start, database, autojump_clock
 ):
-    await database.write(job_rows.record_finish, "count", EPOCH_AT - 20, "done", None)
+    await database.write(job_rows.record_run, row(EPOCH_AT - 21, EPOCH_AT - 20))
     await database.write(job_rows.record_start, "count", EPOCH_AT - 1)
     job = CountingJob()
     began = trio.current_time()
@@ -162,12 +172,41 @@ async def test_an_interrupted_run_begins_again_soon_after_the_start(
 async def test_a_run_stored_in_the_future_does_not_lengthen_the_pause(
     start, database, autojump_clock
 ):
-    await database.write(job_rows.record_finish, "count", EPOCH_AT + 1e6, "done", None)
+    await database.write(job_rows.record_run, row(EPOCH_AT + 1e6, EPOCH_AT + 1e6))
     job = CountingJob()
     began = trio.current_time()
     start(job)
     await runs_of(job, 1)
     assert job.runs[0] - began <= EVERY_S * (1 + JITTER_SHARE) + 1
+
+
+async def test_a_repeated_result_is_stored_now_and_then(start, database, autojump_clock):
+    class Idle(CountingJob):
+        async def run(self):
+            await super().run()
+            return "nothing"
+
+    job, changes = Idle(), []
+    runner = start(job)
+    for count in range(1, 40):
+        await runs_of(job, count)
+        found = await database.read(job_rows.last_run, "count")
+        if found is not None and found.last_finished_at not in changes:
+            changes.append(found.last_finished_at)
+    assert len(changes) == pytest.approx(39 * EVERY_S / SAME_STORED_S, abs=2)
+    [state] = await runner.states()
+    assert state.last.last_finished_at > changes[-1]  # operators see every run
+
+
+async def test_a_long_run_is_stored_at_its_start(start, database, autojump_clock):
+    job = CountingJob()
+    job.gate = trio.Event()
+    start(job)
+    await trio.sleep(2.0 * START_STORED_S)
+    while (found := await database.read(job_rows.last_run, "count")) is None:
+        pass
+    assert found.last_started_at is not None
+    assert found.last_finished_at is None
 
 
 async def test_run_soon_starts_a_job_now_or_once_more(start, autojump_clock):

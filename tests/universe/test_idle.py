@@ -1,0 +1,32 @@
+"""A daemon that has nothing to do sleeps: it wakes for turns, and for jobs now and then."""
+
+import trio
+
+from crawld.universe import run_universe as runs
+from crawld.universe.plan import HostPlan, NameEdition, RobotsEdition, UniversePlan
+
+PASSES_PER_S = 1.5
+"""Passes of the event loop of an idle daemon; half of them are the universe's own delays."""
+
+
+class Passes(trio.abc.Instrument):
+    """Counts the passes of an event loop after its first ten minutes."""
+
+    def __init__(self):
+        self.count = 0
+
+    def before_io_wait(self, timeout):
+        del timeout
+        self.count += trio.current_time() > 600.0
+
+
+def test_an_idle_daemon_sleeps(tmp_path, monkeypatch):
+    names = (NameEdition(0.0, "93.184.216.10"),)
+    host = HostPlan("a.test", names, 3, 5, (RobotsEdition(0.0, "", None),), ())
+    passes, right = Passes(), trio.run
+    monkeypatch.setattr(
+        trio, "run", lambda *facts, **more: right(*facts, instruments=[passes], **more)
+    )
+    result = runs.run_universe(UniversePlan(1, 7_800.0 / 86_400.0, 900.0, (host,), ()), tmp_path)
+    assert result.visits > 3
+    assert passes.count < 7_200.0 * PASSES_PER_S
