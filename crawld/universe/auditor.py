@@ -29,7 +29,7 @@ from crawld.universe.plan import (
     UniversePlan,
 )
 from crawld.universe.rate_audit import RateAudit
-from crawld.universe.simulated_host import SentAnswer
+from crawld.universe.simulated_host import DOCUMENTS, SentAnswer
 
 ROBOTS_LIFE_S: Final = DAY_S
 """RFC 9309, section 2.4."""
@@ -192,7 +192,7 @@ class Auditor:
         if request.target == "/robots.txt":
             if answer.status == 200:
                 facts.robots.tell(at_s, answer.robots)
-        elif answer.status in (200, 304) and not request.target.startswith("/sitemap"):
+        elif answer.status in (200, 304) and not request.target.startswith(DOCUMENTS):
             self.file.answered(plan, request.target, at_s, answer)
         if answer.status not in (200, 304):
             facts.trouble_s = at_s

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import random
+from dataclasses import replace
 from typing import Final
 
 from crawld.simweb.site import ValidatorBehavior
@@ -126,6 +127,8 @@ class _Drawing:
         self._has_liars = rng.random() < 0.3
         self._has_replicas = rng.random() < 0.25
         self._has_noise = rng.random() < 0.2
+        self._has_wikis = rng.random() < 0.25
+        self._has_feeds = rng.random() < 0.25
         self._has_large = delay_s <= LARGE_DELAY_S and rng.random() < 0.3
 
     def _time_s(self) -> float:
@@ -136,7 +139,7 @@ class _Drawing:
 
     def hosts(self) -> tuple[HostPlan, ...]:
         """Draw the hosts; the second may be a replica of the first."""
-        hosts = [self._host(number) for number in range(self._rng.randint(1, 5))]
+        hosts = [self._with_sources(self._host(n)) for n in range(self._rng.randint(1, 5))]
         if self._has_replicas and len(hosts) > 1:
             first, second = hosts[:2]
             change_seed = first.change_seed if self._rng.random() < 0.6 else second.change_seed
@@ -179,6 +182,14 @@ class _Drawing:
             page_bytes=rng.choice((3_000, LARGE_BYTES)) if self._has_large else 3_000,
             noise=self._has_noise and rng.random() < 0.7,
         )
+
+    def _with_sources(self, host: HostPlan) -> HostPlan:
+        """Draw what tells of changes: a feed, a stream of events, or the API of a MediaWiki."""
+        if self._has_wikis and self._rng.random() < 0.6:
+            kept = tuple(each for each in host.events if each.kind is not PageFateKind.MOVED)
+            return replace(host, wiki=True, compress=False, events=kept)
+        feed, stream = (self._has_feeds and self._rng.random() < 0.5 for _ in range(2))
+        return replace(host, feed=feed, stream=stream)
 
     def _validator(self) -> ValidatorBehavior:
         if self._has_liars:

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import Final, NoReturn
 
 import trio
 
@@ -40,6 +40,7 @@ from crawld.universe.plan import (
     LifeEnd,
     UniversePlan,
 )
+from crawld.universe.simulated_feed import FEED_PATH, STREAM_PATH
 from crawld.universe.simulated_host import SimulatedHost
 from crawld.universe.workers import SimulatedWorkers
 
@@ -113,7 +114,12 @@ class Lives:
         """
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._watch_cpu, cpu_ends_s)
-            await self._run_lives()
+            try:
+                await self._run_lives()
+            except* KeyboardInterrupt:
+                self._give_up(
+                    "interrupted", hint="the same command runs the same universe from its start"
+                )
             nursery.cancel_scope.cancel()
 
     async def _watch_cpu(self, ends_s: float) -> None:
@@ -129,12 +135,19 @@ class Lives:
                     f" {now_s - began_s:.0f} CPU s"
                 )
             if now_s >= ends_s:
-                at_days = trio.current_time() / DAY_S
-                raise OperatorError(
-                    f"the CPU time was used up on day {at_days:.3f} of {self._plan.days:g}",
-                    hint="simulate fewer days, or permit more with --max-cpu",
-                )
+                hint = "simulate fewer days, or permit more with --max-cpu"
+                self._give_up("the CPU time was used up", hint=hint)
             await trio.sleep(CPU_CHECK_S)
+
+    def _give_up(self, why: str, *, hint: str) -> NoReturn:
+        """End the run, and say how far it has come and what was found."""
+        at_days, found = trio.current_time() / DAY_S, self.auditor.found.violations
+        broken = ", ".join(sorted({each.invariant for each in found})) or "no violation so far"
+        raise OperatorError(
+            f"{why} on day {at_days:.3f} of {self._plan.days:g},"
+            f" after {self.auditor.requests} requests in {self.begun} lives: {broken}",
+            hint=hint,
+        )
 
     async def _run_lives(self) -> None:
         path = self._next_path()
@@ -361,6 +374,12 @@ def config_text(plan: UniversePlan, path: Path, host_delay_s: float) -> str:
     for host in plan.hosts:
         name, seeds = host.name.partition(".")[0], [f"http://{host.name}/"]
         site: dict[str, object] = {"name": name, "seeds": seeds}
+        if host.wiki:
+            site["api"] = True
+        if host.feed:
+            site["feeds"] = [f"http://{host.name}{FEED_PATH}"]
+        if host.stream:
+            site["event_stream"] = f"http://{host.name}{STREAM_PATH}"
         if plan.keep_versions is not None:
             site["keep_versions"] = plan.keep_versions
         tables.append(("[[site]]", site))

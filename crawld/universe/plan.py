@@ -167,6 +167,8 @@ class HostPlan:
         sitemap: whether it has one. compress: whether it sends gzip.
         page_bytes: about the size of a page.
         noise: whether every response differs in what has no meaning.
+        feed: whether it has a feed of its newest changes. stream: whether it has a stream of them.
+        wiki: whether it is a MediaWiki with an API; then no page moves.
     """
 
     name: str
@@ -184,6 +186,9 @@ class HostPlan:
     compress: bool = False
     page_bytes: int = 3_000
     noise: bool = False
+    feed: bool = False
+    stream: bool = False
+    wiki: bool = False
 
     def robots_at(self, at_s: float) -> RobotsEdition:
         """Return the robots.txt of a time."""

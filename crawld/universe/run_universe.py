@@ -17,6 +17,7 @@ from crawld.universe.event_log import EventLog
 from crawld.universe.jumping_clock import JumpingClock
 from crawld.universe.lives import Lives
 from crawld.universe.plan import UniversePlan
+from crawld.universe.scenario import plan_sha256
 from crawld.universe.scheduling import seeded_scheduling
 
 
@@ -44,6 +45,7 @@ class UniverseResult:
         return {
             "seed": self.plan.seed,
             "days": self.plan.days,
+            "plan_sha256": plan_sha256(self.plan),
             "hosts": len(self.plan.hosts),
             "lives": self.lives,
             "requests": self.auditor.requests,
@@ -73,7 +75,7 @@ def run_universe(
         progress: called with a line of text now and then.
 
     Raises:
-        OperatorError: the CPU time is used up; in an exception group.
+        OperatorError: the CPU time is used up, or the run was interrupted; in an exception group.
     """
     began_s = time.process_time()
     log = EventLog(event_file)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from dataclasses import asdict
 from pathlib import Path
@@ -19,6 +20,11 @@ _PLAN: Final = TypeAdapter(UniversePlan)
 def scenario_text(plan: UniversePlan) -> str:
     """Return a plan as JSON on one line."""
     return json.dumps({"format": FORMAT, "plan": asdict(plan)})
+
+
+def plan_sha256(plan: UniversePlan) -> str:
+    """Return a digest of a plan: equal ones describe the same universe."""
+    return hashlib.sha256(scenario_text(plan).encode()).hexdigest()
 
 
 def read_scenario(path: Path) -> UniversePlan:

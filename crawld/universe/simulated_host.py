@@ -8,6 +8,7 @@ from __future__ import annotations
 import gzip
 import math
 import random
+import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Final, Protocol
@@ -36,6 +37,8 @@ from crawld.universe.plan import (
     PageFateKind,
     RobotsEdition,
 )
+from crawld.universe.simulated_feed import FEED_PATH, STREAM_PATH, feed, stream
+from crawld.universe.simulated_wiki import API_PATH, WIKI_HEAD, SimulatedWiki
 
 MOVED_PREFIX: Final = "/moved"
 """A moved page is at its path after this."""
@@ -56,6 +59,21 @@ _FAULTS: Final[dict[FaultKind, Fault]] = {
     FaultKind.LOOP: fault.redirect_loop(),
     FaultKind.SOFT_404: fault.soft_404(),
 }
+_LENGTH: Final = re.compile(rb"Content-Length: \d+")
+
+DOCUMENTS: Final = (API_PATH, FEED_PATH, STREAM_PATH, "/robots.txt", "/sitemap")
+"""Beginnings of what is no page, and has no visit."""
+
+OF_BODIES: Final = (
+    FaultKind.RESET_AT_BYTE,
+    FaultKind.STALL_MID_BODY,
+    FaultKind.CLOSE_MID_BODY,
+    FaultKind.DRIP,
+    FaultKind.LENGTH,
+    FaultKind.GZIP,
+)
+"""Faults of whole answers; an endless one has none of them."""
+
 USELESS: Final = (FaultKind.LENGTH, FaultKind.GZIP, FaultKind.JUNK)
 """Faults whose answers are whole for the server, but not for a client."""
 
@@ -121,6 +139,7 @@ class SimulatedHost:
             compress=plan.compress,
             style=PageStyle(plan.page_bytes, noise=ALL_NOISE if plan.noise else frozenset()),
         )
+        self._wiki = SimulatedWiki(plan, self._site) if plan.wiki else None
 
     @property
     def hosts(self) -> tuple[str, ...]:
@@ -145,7 +164,7 @@ class SimulatedHost:
         at_s = request.at - START_AT
         robots = self.plan.robots_at(at_s)
         self._site.robots = robots.text()
-        period = self._fault(at_s)
+        period = self._fault(request.path, at_s)
         if period is None:
             response, answer = self._respond(request, robots)
         elif period.kind in (FaultKind.BUSY, FaultKind.TOO_MANY):
@@ -178,6 +197,14 @@ class SimulatedHost:
         path, at_s = request.path, request.at - START_AT
         moved = path.startswith(f"{MOVED_PREFIX}/")
         page = self._site.page_of(path.removeprefix(MOVED_PREFIX) if moved else path)
+        if path == API_PATH and self._wiki is not None:
+            return self._wiki.answer(request), SentAnswer(200, robots)
+        if path == FEED_PATH and self.plan.feed:
+            response = feed(request, self._site, self.plan.name, self.plan.pages)
+            return response, SentAnswer(200, robots)
+        if path == STREAM_PATH and self.plan.stream:
+            response = stream(request, self._site, self.plan.name, self.plan.pages)
+            return response, SentAnswer(200, robots)
         if page is None:
             response = self._site.handle(request)
             body = _body(response) if response.status == 200 else None
@@ -187,12 +214,15 @@ class SimulatedHost:
             response = _absent(request, path, is_moved=happened is PageFateKind.MOVED)
             return response, SentAnswer(response.status, robots)
         response = self._site.handle(replace(request, target=path.removeprefix(MOVED_PREFIX)))
+        if self._wiki is not None and response.status == 200:
+            response = _with_head(response, WIKI_HEAD)
         body = _body(response) if response.status == 200 else None
         revision = self._site.revision(page, request.at)
         return response, SentAnswer(response.status, robots, None, body, page, revision)
 
-    def _fault(self, at_s: float) -> FaultPeriod | None:
-        periods = [each for each in self.plan.faults_at(at_s) if each.kind not in CONNECTING]
+    def _fault(self, path: str, at_s: float) -> FaultPeriod | None:
+        excluded = (*CONNECTING, *OF_BODIES) if path == STREAM_PATH else CONNECTING
+        periods = [each for each in self.plan.faults_at(at_s) if each.kind not in excluded]
         met = [each for each in periods if self._rng.random() < each.share]
         return met[0] if met else None
 
@@ -208,6 +238,16 @@ class SimulatedHost:
                 return
             wire_bytes += len(step) if isinstance(step, bytes) else 0
         self._witness.answer_sent(self.plan, request, replace(answer, wire_bytes=wire_bytes))
+
+
+def _with_head(response: SimResponse, more: bytes) -> SimResponse:
+    """Return a page with more in its head; one that is compressed is left as it is."""
+    head, _, body = response.to_bytes().partition(b"\r\n\r\n")
+    if b"Content-Encoding" in head or not body:
+        return response
+    body = body.replace(b"<head>", b"<head>" + more, 1)
+    head = _LENGTH.sub(b"Content-Length: %d" % len(body), head)
+    return replace(response, wire=head + b"\r\n\r\n" + body)
 
 
 def _busy(request: SimRequest, period: FaultPeriod) -> tuple[SimResponse, float]:

@@ -1,8 +1,8 @@
 """Run the universes of many seeds: `python -m tests.bugs.campaign FIRST LAST [JSON LINES]`.
 
 One line for each seed with a violation, and a count at the end. With a file, one JSON line for each
-seed is appended, and seeds that it has are not run again: an interrupted campaign goes on. Exit
-status 1 if a promise was broken.
+seed is appended, and seeds that it has with the same plan are not run again: an interrupted
+campaign goes on. Exit status 1 if a promise was broken, 2 for seeds that are no numbers.
 """
 
 from __future__ import annotations
@@ -12,11 +12,13 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from crawld.universe.draw import campaign_days, draw_plan
 from crawld.universe.run_universe import run_universe
+from crawld.universe.scenario import plan_sha256
 
 MAX_CPU_S = 300.0
 """CPU time of one seed; one that takes longer is a finding, too."""
@@ -35,17 +37,31 @@ def run_seed(seed: int) -> dict[str, Any]:
                 error = error.exceptions[0]
             what = f"{type(error).__name__}: {error}"
             violation = {"invariant": "universe_failed", "at": 0.0, "what": what}
-            return {"seed": seed, "days": days, "visits": 0, "violations": [violation]}
+            plan = plan_sha256(draw_plan(seed, days))
+            failed = {"seed": seed, "days": days, "plan_sha256": plan, "visits": 0}
+            return {**failed, "violations": [violation]}
+
+
+def known_rows(done: Path) -> dict[int, dict[str, Any]]:
+    """Return the results in a file, by seed; a last line that a kill has torn is left out."""
+    rows: dict[int, dict[str, Any]] = {}
+    for line in done.read_text().splitlines() if done.exists() else []:
+        with suppress(ValueError, KeyError, TypeError):
+            row = json.loads(line)
+            rows[row["seed"]] = row
+    return rows
 
 
 def run_seeds(first: int, last: int, done: Path | None = None) -> Iterator[dict[str, Any]]:
-    """Yield the results of seeds, those that a file has first."""
-    known = {}
-    if done is not None and done.exists():
-        known = {row["seed"]: row for row in map(json.loads, done.read_text().splitlines())}
+    """Yield the results of seeds; those of a file are taken where they are of the same plan."""
+    known = {} if done is None else known_rows(done)
+    if done is not None and done.exists() and not done.read_text().endswith("\n"):
+        with done.open("a") as file:
+            file.write("\n")
     for seed in range(first, last + 1):
         row = known.get(seed)
-        if row is None:
+        plan = draw_plan(seed, campaign_days(seed))
+        if row is None or row.get("plan_sha256") != plan_sha256(plan):
             row = run_seed(seed)
             if done is not None:
                 with done.open("a") as file:
@@ -55,6 +71,9 @@ def run_seeds(first: int, last: int, done: Path | None = None) -> Iterator[dict[
 
 def main(first: str, last: str, done: str | None = None) -> int:
     """Run the campaign and return the exit status."""
+    if not (first.isdecimal() and last.isdecimal() and int(first) <= int(last)):
+        print(f"seeds are numbers, the first not after the last: not {first}, {last}")
+        return 2
     began_s, seeds, broken, visits = time.process_time(), 0, 0, 0
     for row in run_seeds(int(first), int(last), None if done is None else Path(done)):
         seeds, visits = seeds + 1, visits + row["visits"]

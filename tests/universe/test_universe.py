@@ -249,3 +249,21 @@ def test_a_run_that_takes_too_long_says_where_it_stands(command):
     ended = command("crawld", "lab", "universe", "--seed", SEED, "--days", "1000", "--max-cpu", "0")
     assert ended.code == 2
     assert "the CPU time was used up on day 0.000 of 1000" in ended.err
+
+
+def test_an_interrupted_run_says_where_it_stands(run, monkeypatch):
+    right, asked = Recorder.put, iter(range(1_000_000))
+
+    async def put(recorder, entry):
+        if next(asked) == 5:
+            raise KeyboardInterrupt
+        await right(recorder, entry)
+
+    monkeypatch.setattr(Recorder, "put", put)
+    with pytest.raises(ExceptionGroup) as caught:
+        run(plan(duration_s=90.0))
+    error = caught.value
+    while isinstance(error, ExceptionGroup):
+        error = error.exceptions[0]
+    assert "interrupted on day 0.00" in error.message
+    assert "requests in 1 lives: no violation so far" in error.message
