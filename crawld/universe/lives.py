@@ -75,6 +75,7 @@ class Lives:
     Attributes:
         auditor: watches them.
         begun: number of lives so far.
+        is_interrupted: set by whoever wants the run to end soon.
     """
 
     def __init__(
@@ -87,6 +88,7 @@ class Lives:
         hosts: dict[str, SimulatedHost] = {}
         self.auditor = Auditor(plan, log, hosts)
         self.begun = 0
+        self.is_interrupted = False
         self._is_alive = False
         # One generator for each part of the world: a draw of one moves no draw of another.
         self._rng = partial(_generator, plan.seed)
@@ -114,12 +116,7 @@ class Lives:
         """
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._watch_cpu, cpu_ends_s)
-            try:
-                await self._run_lives()
-            except* KeyboardInterrupt:
-                self._give_up(
-                    "interrupted", hint="the same command runs the same universe from its start"
-                )
+            await self._run_lives()
             nursery.cancel_scope.cancel()
 
     async def _watch_cpu(self, ends_s: float) -> None:
@@ -134,6 +131,9 @@ class Lives:
                     f"day {at_days:.2f} of {self._plan.days:g}, {requests} requests,"
                     f" {now_s - began_s:.0f} CPU s"
                 )
+            if self.is_interrupted:
+                hint = "the same command runs the same universe from its start"
+                self._give_up("interrupted", hint=hint)
             if now_s >= ends_s:
                 hint = "simulate fewer days, or permit more with --max-cpu"
                 self._give_up("the CPU time was used up", hint=hint)

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import math
+import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from types import FrameType
 from typing import IO
 
 import trio
@@ -80,8 +83,22 @@ def run_universe(
     began_s = time.process_time()
     log = EventLog(event_file)
     lives = Lives(plan, folder, log, progress)
-    with seeded_scheduling(plan.seed), listened_log(lives.daemon_logged):
+    with seeded_scheduling(plan.seed), listened_log(lives.daemon_logged), _interrupts(lives):
         trio.run(lives.run, began_s + max_cpu_s, clock=JumpingClock())
     cpu_s = time.process_time() - began_s
     visits = lives.auditor.file.visits
     return UniverseResult(plan, lives.auditor, log, lives.begun, visits, cpu_s)
+
+
+@contextmanager
+def _interrupts(lives: Lives) -> Iterator[None]:
+    """Let SIGINT end a run between two steps; trio would raise in the middle of a daemon's task."""
+
+    def interrupt(_signal: int, _frame: FrameType | None) -> None:
+        lives.is_interrupted = True
+
+    before = signal.signal(signal.SIGINT, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)

@@ -3,6 +3,7 @@
 import hashlib
 import json
 import os
+import signal
 import subprocess
 import sys
 from dataclasses import replace
@@ -256,14 +257,14 @@ def test_an_interrupted_run_says_where_it_stands(run, monkeypatch):
 
     async def put(recorder, entry):
         if next(asked) == 5:
-            raise KeyboardInterrupt
+            signal.raise_signal(signal.SIGINT)
         await right(recorder, entry)
 
     monkeypatch.setattr(Recorder, "put", put)
     with pytest.raises(ExceptionGroup) as caught:
-        run(plan(duration_s=90.0))
+        run(plan(duration_s=900.0))
     error = caught.value
     while isinstance(error, ExceptionGroup):
         error = error.exceptions[0]
-    assert "interrupted on day 0.00" in error.message
+    assert "interrupted on day 0.001 of 0.0104" in error.message
     assert "requests in 1 lives: no violation so far" in error.message
