@@ -29,7 +29,7 @@ async def rested(serve, daemon, mirror, wall):
 
     def make_old(connection):
         connection.execute(
-            "UPDATE page SET last_visit_at = last_visit_at - 86400 - page_id / 100.0"
+            "UPDATE page SET last_visit_at = last_visit_at - 86400 - page_id * 60.0"
             " WHERE page_id <= 8"
         )
 
