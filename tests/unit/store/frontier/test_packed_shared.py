@@ -1,7 +1,9 @@
 """Packed pages of many hosts in shared blocks: runs, hosts that leave them, and damage."""
 
 from collections import Counter
+from hashlib import blake2b
 
+import apsw
 import numpy as np
 import pytest
 
@@ -51,7 +53,7 @@ def host_id(connection, name):
 
 
 def listed(connection):
-    return sorted(each.url for each in packed_list.list_packed(connection, after=0, limit=9_999))
+    return sorted(each.url for each in packed_list.list_packed(connection, after=0, limit=99_999))
 
 
 def unpack(connection, host, most=999):
@@ -72,7 +74,7 @@ def count(connection, table):
 def check(connection):
     assert doctor.contradictions(connection) == []
     assert connection.execute("PRAGMA foreign_key_check").fetchall() == []
-    packed_pages = packed_list.list_packed(connection, after=0, limit=9_999)
+    packed_pages = packed_list.list_packed(connection, after=0, limit=99_999)
     pages = Counter(each.host_id for each in packed_pages)
     pages.update(row for (row,) in connection.execute("SELECT host_id FROM page"))
     counted = {row.host_id: row.page_count for row in host_rows.list_hosts(connection, limit=999)}
@@ -212,14 +214,44 @@ def test_drawn_hosts_are_in_blocks_of_their_own_alone(connection):
     check(connection)
 
 
+def same_repository(connection):
+    """Return two hosts whose pages share a block."""
+    discover(connection, [(host, "a") for host in HOSTS])
+    for block_id in packed_shared.block_ids(connection, packed_shared.FIRST_ID):
+        queues = packed_shared.queues_of_block(connection, block_id)
+        if len(queues) > 1:
+            return [
+                host
+                for host in HOSTS
+                for at in (0, 1)
+                if host_id(connection, host) == queues[at][0].host_id
+            ]
+    raise AssertionError
+
+
+def test_a_merge_leaves_out_hosts_that_were_drawn(connection):
+    one, two = same_repository(connection)
+    packed_shared.draw(connection, host_id(connection, one))
+    assert count(connection, "shared_drawn") == 1
+    check(connection)
+    for number in range(packed_shared.FAN_IN):
+        discover(connection, [(two, f"m{number}")])
+    assert count(connection, "shared_drawn") == 0
+    assert listed(connection).count(f"https://{one}/a") == 1
+    assert unpack(connection, one) == ["a"]
+    check(connection)
+
+
 def test_a_purged_page_leaves_no_text_in_shared_blocks(connection):
-    discover(connection, [("one.example", "secret"), ("two.example", "c")])
-    packed_shared.draw(connection, host_id(connection, "one.example"))
-    purge.purge(connection, "https://one.example/secret", NOW)
+    one, two = same_repository(connection)
+    before = listed(connection)
+    packed_shared.draw(connection, host_id(connection, one))
+    purge.purge(connection, f"https://{one}/a", NOW)
     for queues, frame in connection.execute("SELECT queues, entries FROM shared_block"):
         found_there = SharedEntries.unpack(SharedQueues.unpack(queues), frame)
-        assert "https://one.example/secret" not in found_there.columns.texts.decoded()
-    assert listed(connection) == ["https://two.example/c"]
+        assert f"https://{one}/a" not in found_there.columns.texts.decoded()
+    assert unpack(connection, two) == ["a"]
+    assert len(before) == len(HOSTS)
     check(connection)
 
 
@@ -313,3 +345,30 @@ def test_the_numbers_of_queues_survive_packing():
     found = SharedQueues.unpack(queues.pack())
     for name in ("hosts", "sites", "depths", "counts"):
         assert getattr(found, name).tolist() == getattr(queues, name).tolist()
+
+
+def test_a_full_disk_during_a_merge_leaves_everything_as_it_was(connection):
+    for number in range(packed_shared.FAN_IN - 1):
+        discover(connection, [(host, f"{host}-{number}") for host in HOSTS])
+    more = [f"{blake2b(bytes([n % 256, n // 256])).hexdigest()}" for n in range(4_000)]
+    frontier.discover(connection, [found(name, host=HOSTS[0]) for name in more], CAPS)
+    frontier.discover(connection, [found("last", host=host) for host in HOSTS], CAPS)
+    before = listed(connection), count(connection, "shared_run"), pending.count(connection)
+    pages, failed = connection.execute("PRAGMA page_count").get, 0
+    for extra in range(0, 400, 4):
+        connection.execute(f"PRAGMA max_page_count = {pages + extra}")
+        connection.execute("BEGIN IMMEDIATE")
+        try:
+            verdicts.settle_all(connection, CAPS)
+        except apsw.FullError:
+            failed += 1
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+            now = listed(connection), count(connection, "shared_run"), pending.count(connection)
+            assert now == before
+        else:
+            connection.execute("COMMIT")
+            break
+    assert failed > 3
+    assert len(listed(connection)) == len(before[0]) + len(more) + len(HOSTS)
+    check(connection)
