@@ -71,8 +71,7 @@ def tune_collector() -> None:
     A full collection over 10,000 hosts stops every slot for half a second, and a crawl makes almost
     no cycles.
     """
-    gc.collect()
-    gc.freeze()
+    gc.freeze()  # not collected first: that takes 30 ms on the event loop and finds 60 objects
     gc.set_threshold(*COLLECTOR_THRESHOLDS)
 
 

@@ -34,7 +34,7 @@ async def serve_control(
     """Serve the control socket until cancelled, then delete the socket's file.
 
     In a daemon all that takes long, and holds the event loop, comes before the socket exists:
-    making the application, what its first request makes, and the last collection of all objects.
+    making the application, and what its first request makes.
 
     Raises:
         OperatorError: the socket cannot be created.
