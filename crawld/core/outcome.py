@@ -59,6 +59,7 @@ TRANSIENT = HOST_TROUBLE | {
     Failure.DECODING,
     Failure.HTTP_STATUS,
     Failure.MEMORY,
+    Failure.UNWANTED_FORM,
 }
 """Failures that may pass within a minute; all others are persistent."""
 
@@ -70,16 +71,18 @@ class Judgement:
     Attributes:
         failure: the reason, if the outcome is blocked or failed.
         detail: short text for the operator; empty if the outcome is enough.
+        of_host: whether many pages of the host fail so, and not this one only.
     """
 
     outcome: Outcome
     failure: Failure | None = None
     detail: str = ""
+    of_host: bool = False
 
     @property
     def host_trouble(self) -> bool:
         """Whether the failure concerns the host and not only the page."""
-        return self.failure in HOST_TROUBLE
+        return self.of_host or self.failure in HOST_TROUBLE
 
     @property
     def transient(self) -> bool:

@@ -39,11 +39,20 @@ HOST_PRIOR: Final = 3.0
 SITE_PRIOR: Final = 1.5
 """Most answers that other hosts of a site count for."""
 
-NOT_ACCEPTABLE: Final = frozenset({406, 415})
-"""Statuses by which a server says that it has no answer in the form asked for."""
-
-REFUSED: Final = NOT_ACCEPTABLE | {400, 401, 403}
+REFUSED: Final = frozenset({400, 401, 403, 406, 415})
 """Statuses by which a server may refuse one form of a request, and not another."""
+
+WALL_PAGES: Final = 3
+"""Pages in a row, at least, that a wall of a host shows itself to."""
+
+WALL_MAX_DELAY_S: Final = 300.0
+"""Delay of a host up to which a wall makes it back off: it is seen when the wall passes."""
+
+GOOD_HOST_RETRY_MAX_S: Final = 6 * 3_600.0
+"""Longest wait of a page in an unwanted form while other pages of its host are in the wanted."""
+
+REFUSED_ROUNDS: Final = 2
+"""How often each profile is refused before a page without a copy counts as forbidden."""
 
 RETEST_VISITS: Final = 200
 """Visits of a section after which another profile is tried, although the one in use works."""
@@ -172,6 +181,65 @@ class SectionChoice:
     def new(cls, profiles: int) -> SectionChoice:
         """Return the choice of a section without evidence."""
         return cls([Answers() for _ in range(profiles)])
+
+    @property
+    def was_wanted(self) -> bool:
+        """Whether an answer was in the wanted form, and not long ago."""
+        return any(each.wanted > 0.01 for each in self.answers)
+
+
+@dataclass(slots=True)
+class UnwantedRun:
+    """The unwanted answers of a host since its last wanted one.
+
+    Attributes:
+        pages: some numbers of pages that had one.
+        profiles: numbers of the profiles that had one.
+    """
+
+    pages: set[int] = field(default_factory=set)
+    profiles: set[int] = field(default_factory=set)
+
+    def add(self, page_id: int, profile: int) -> None:
+        """Count an unwanted answer."""
+        self.profiles.add(profile)
+        if len(self.pages) < WALL_PAGES:
+            self.pages.add(page_id)
+
+    def end(self) -> None:
+        """Note a wanted answer."""
+        self.pages.clear()
+        self.profiles.clear()
+
+    def is_wall(self, profiles: int) -> bool:
+        """Whether neither the page nor its profile explains the answers: the host has a wall."""
+        return len(self.pages) >= WALL_PAGES and len(self.profiles) >= profiles
+
+
+@dataclass(slots=True)
+class PageSearch:
+    """The search for the profile that brings the wanted form of one page.
+
+    Attributes:
+        tried: numbers of profiles; the last one is to be tried.
+        at_once: whether it is tried at once, for a token; False: by the next visit of the page.
+        again: whether the next visit asks first as the section does by then: its answers to other
+            pages say that what this page got may have passed.
+    """
+
+    tried: list[int]
+    at_once: bool = False
+    again: bool = True
+
+    def number(self, in_use: int | None) -> int:
+        """Return the profile to ask with, where the section uses `in_use`."""
+        if not self.at_once and self.again and in_use is not None:
+            return in_use
+        return self.tried[-1]
+
+    def asked(self, number: int) -> list[int]:
+        """Return the profiles tried, after an answer to one of them; that one is the last."""
+        return [*(each for each in self.tried[:-1] if each != number), number]
 
 
 @dataclass(slots=True)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from hashlib import blake2b
 from typing import Final
@@ -43,12 +43,14 @@ class FormAnswer:
     Attributes:
         text: with a place for the path of the page.
         vary: value of the Vary header; None: the host does not send it.
+        label: Content-Type that is sent; None: the true one.
     """
 
     text: str
     content_type: str = HTML
     vary: str | None = None
     status: int = 200
+    label: str | None = None
 
 
 Rule = Callable[[SimRequest], FormAnswer]
@@ -118,7 +120,7 @@ RULES: Final[Mapping[str, Rule]] = {
 
 
 def _varying(answer: FormAnswer, vary: str) -> FormAnswer:
-    return FormAnswer(answer.text, answer.content_type, vary, answer.status)
+    return replace(answer, vary=vary)
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,13 +176,12 @@ class FormSite:
             extra += f"ETag: {tag}\r\n"
             if request.headers.get("if-none-match") == tag:
                 return build_response(request, 304, extra=extra)
+        kind = answer.label or answer.content_type
         found = _RANGE.fullmatch(request.headers.get("range", ""))
         if found is not None and answer.status == 200:
             part = body[: int(found[1]) + 1]
             extra += f"Content-Range: bytes 0-{len(part) - 1}/{len(body)}\r\n"
-            kind = answer.content_type
             return build_response(request, 206, part, content_type=kind, extra=extra)
-        kind = answer.content_type
         return build_response(request, answer.status, body, content_type=kind, extra=extra)
 
     def _body(self, answer: FormAnswer, path: str) -> bytes:

@@ -64,7 +64,7 @@ _FAILURES: Final[Mapping[str, str]] = {
     Failure.RATE_LIMITED: "the server asks for fewer requests",
     Failure.UNAVAILABLE: "the server is overloaded or under maintenance",
     Failure.MEMORY: "there was no memory for the page",
-    Failure.UNWANTED_FORM: "no request profile brought its wanted form; the copy held has it",
+    Failure.UNWANTED_FORM: "its answer was not in the wanted form; another profile is tried next",
     Failure.PLUGIN: "a plug-in refused to store it",
 }
 

@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass, field
 from typing import Final
 
-from crawld.core.request_profiles import Answers, HostBudget, SectionChoice
+from crawld.core.request_profiles import Answers, HostBudget, SectionChoice, UnwantedRun
 from crawld.core.url import target_of
 
 MOST_SECTIONS: Final = 64
@@ -21,12 +21,19 @@ class LearntProfiles:
 
     Attributes:
         names: of the profiles, in their order.
+        run: its unwanted answers of late; not stored.
         sections: by the first part of the path; `ROOT` for pages without one.
     """
 
     names: tuple[str, ...]
     budget: HostBudget
     sections: dict[str, SectionChoice] = field(default_factory=dict)
+    run: UnwantedRun = field(default_factory=UnwantedRun)
+
+    @property
+    def walled(self) -> bool:
+        """Whether the host, which showed the wanted form before, has a wall."""
+        return self.budget.found and self.run.is_wall(len(self.names))
 
     def section(self, url: str) -> SectionChoice:
         """Return what was learnt on the section of a page."""

@@ -21,11 +21,14 @@ import structlog
 from crawld.core.content.analysis import read_blocks
 from crawld.core.content.language import LanguageDetector
 from crawld.core.content.media import sniff_text
-from crawld.core.outcome import Judgement
+from crawld.core.outcome import PERSISTENT_RETRY_BASE_S, Judgement
 from crawld.core.page import Failure, Outcome
 from crawld.core.request_profiles import (
-    NOT_ACCEPTABLE,
+    GOOD_HOST_RETRY_MAX_S,
+    REFUSED,
+    REFUSED_ROUNDS,
     AnswerForm,
+    PageSearch,
     Prior,
     SectionChoice,
     WantedForm,
@@ -102,7 +105,7 @@ class PageProfiles:
         self._workers = workers
         self._rng = rng
         self._hosts: OrderedDict[tuple[int, int], LearntProfiles] = OrderedDict()
-        self._tried: OrderedDict[int, list[int]] = OrderedDict()
+        self._searches: OrderedDict[int, PageSearch] = OrderedDict()
         self._detector: LanguageDetector | None = None
 
     # --- how to ask ----------------------------------------------------------------------------
@@ -134,9 +137,9 @@ class PageProfiles:
         choice: SectionChoice,
         forms: list[RequestForm],
     ) -> tuple[int, bool]:
-        tried = self._tried.get(page.page_id)
-        if tried and tried[-1] < len(forms):
-            return tried[-1], False
+        search = self._searches.get(page.page_id)
+        if search is not None and search.tried[-1] < len(forms):
+            return search.number(choice.in_use), False
         prior = self._prior(site, page.host_id, learnt, choice)
         if choice.in_use is None:
             # None is known to work: in the form of the copy held, changes of the page are seen.
@@ -161,7 +164,9 @@ class PageProfiles:
         why, is_evidence = await self._shortcoming(use, visit, wanted.form())
         page_id = visit.page.page_id
         if not is_evidence:
-            self._tried.pop(page_id, None)
+            search = self._searches.get(page_id)
+            if search is not None and search.at_once:
+                del self._searches[page_id]
             return None if use.retest else visit
         learnt = self._learnt(use.site, visit.page.host_id)
         choice = learnt.section(visit.page.url)
@@ -180,30 +185,31 @@ class PageProfiles:
         choice: SectionChoice,
         why: str | None,
     ) -> Visit | None:
-        page_id = visit.page.page_id
-        choice.answers[use.number].add(wanted=why is None)
+        page_id, answers = visit.page.page_id, choice.answers[use.number]
         if use.retest:
+            answers.add(wanted=why is None)
             return None
-        tried = self._tried.get(page_id)
-        if tried is None:
+        search = self._searches.get(page_id)
+        if search is None or not search.at_once:
             learnt.budget.earn()
             choice.visits += 1
         if why is None:
+            answers.add(wanted=True)
             choice.in_use = use.number
             learnt.budget.find()
-            self._tried.pop(page_id, None)
+            learnt.run.end()
+            self._searches.pop(page_id, None)
             return replace(visit, profile=use.name)
+        learnt.run.add(page_id, use.number)
+        if not learnt.walled:
+            # Else it says nothing about the profile.
+            answers.add(wanted=False)
         if choice.in_use == use.number:
             choice.in_use = None
-        if self._next(use, visit, learnt, choice, tried or [use.number]):
+        if self._next(use, visit, learnt, choice, search):
             return None
-        self._tried.pop(page_id, None)
         log.info("unwanted_form", page=visit.page.url, profile=use.name, why=why)
-        if use.held is None:
-            return visit
-        # The copy held has the wanted form: no other takes its place.
-        failed = Judgement(Outcome.FAILED, Failure.UNWANTED_FORM, why)
-        return replace(visit, judgement=failed, content=None, digest=None, body=None, needs=None)
+        return _unwanted(use, visit, learnt, choice, why)
 
     def _next(
         self,
@@ -211,18 +217,23 @@ class PageProfiles:
         visit: Visit,
         learnt: LearntProfiles,
         choice: SectionChoice,
-        tried: list[int],
+        search: PageSearch | None,
     ) -> bool:
-        """Whether another profile is tried on the page, at the cost of a token."""
+        """Choose the profile to try next on the page; whether it is at once, for a token."""
+        page_id, profiles = visit.page.page_id, use.site.profiles
+        asked = [use.number] if search is None else search.asked(use.number)
         prior = self._prior(use.site, visit.page.host_id, learnt, choice)
         vary = visit.response.header("vary")
-        number = trial_profile(choice, prior, use.site.profiles, tried, vary, self._rng)
-        if number is None or not learnt.budget.take():
+        number = trial_profile(choice, prior, profiles, asked, vary, self._rng)
+        if number is None:
+            self._searches.pop(page_id, None)
             return False
-        self._tried[visit.page.page_id] = [*tried, number]
-        if len(self._tried) > MOST_SEARCHES:
-            self._tried.popitem(last=False)
-        return True
+        at_once = not learnt.walled and learnt.budget.take()
+        again = search is None or search.at_once or not search.again
+        self._searches[page_id] = PageSearch([*asked, number], at_once, again)
+        if len(self._searches) > MOST_SEARCHES:
+            self._searches.popitem(last=False)
+        return at_once
 
     async def _shortcoming(
         self, use: ProfileUse, visit: Visit, wanted: WantedForm
@@ -235,7 +246,7 @@ class PageProfiles:
             return ("of a type that is not stored", True) if is_other else (None, False)
         if visit.judgement.failure is Failure.WRONG_TYPE:
             return f"type {visit.judgement.detail}", True
-        if response.status in NOT_ACCEPTABLE:
+        if response.status in REFUSED:
             return f"status {response.status}", True
         if visit.judgement.outcome not in (Outcome.CHANGED, Outcome.UNCHANGED):
             return None, False
@@ -290,6 +301,32 @@ class PageProfiles:
 
     async def _store(self, use: ProfileUse, host_id: int, learnt: LearntProfiles) -> None:
         await self._database.write(request_profile.put, use.site.site_id, host_id, learnt.to_json())
+
+
+def _unwanted(
+    use: ProfileUse, visit: Visit, learnt: LearntProfiles, choice: SectionChoice, why: str
+) -> Visit:
+    """Return the visit to record of a page that did not come in the wanted form."""
+    page, profiles = visit.page, len(learnt.names)
+    refused = visit.response.status in REFUSED
+    if use.held is None:
+        # There is no copy to keep: what came is stored, unless it is likely to pass.
+        is_wall = len(learnt.run.pages) > 1 and choice.was_wanted and page.version_id is None
+        rounds = REFUSED_ROUNDS if refused else int(is_wall)
+        if page.failure_count >= rounds * profiles:
+            return replace(visit, retry_max_s=PERSISTENT_RETRY_BASE_S) if refused else visit
+    # Otherwise the copy held has the wanted form, and no other takes its place.
+    detail = f"{why}, asked as {use.name}"
+    failed = Judgement(Outcome.FAILED, Failure.UNWANTED_FORM, detail, of_host=learnt.walled)
+    return replace(
+        visit,
+        judgement=failed,
+        content=None,
+        digest=None,
+        body=None,
+        needs=None,
+        retry_max_s=None if learnt.walled else GOOD_HOST_RETRY_MAX_S,
+    )
 
 
 def _shown_text(body: bytes, content_type: str | None) -> str:

@@ -21,6 +21,7 @@ import structlog
 import trio
 
 from crawld.core.page import Outcome
+from crawld.core.request_profiles import WALL_MAX_DELAY_S
 from crawld.core.revisit.policies import VisitObservation
 from crawld.core.url import target_of
 from crawld.core.url_growth import file_pieces, text_pieces
@@ -310,7 +311,9 @@ class Visitor:
 
     def rest(self, host: HostState, visit: Visit) -> None:
         """Start the host's delay after a response; trouble increases its back-off."""
-        if visit.judgement.host_trouble:
+        if visit.judgement.of_host and host.delay_s() >= WALL_MAX_DELAY_S:
+            pass  # neither more trouble nor a success
+        elif visit.judgement.host_trouble:
             host.record_trouble(visit.at, visit.retry_after_s)
             if visit.retry_after_s is not None:
                 log.info("host_retry_after", host=host.slot.host, rest_s=visit.retry_after_s)

@@ -64,6 +64,7 @@ class Visit:
         vanishing: whether the host loses too many pages at once, so that this one is not
             retired; None if that was not checked.
         tags: what plug-ins keep with the copy.
+        retry_max_s: longest wait after a failure; None: as its kind has it.
     """
 
     page: PageRecord
@@ -83,6 +84,7 @@ class Visit:
     profile: str | None = None
     form: bytes | None = None
     tags: tuple[VersionTag, ...] = ()
+    retry_max_s: float | None = None
 
     @property
     def has_more(self) -> bool:
@@ -150,9 +152,11 @@ class Visit:
     def retry_at(self) -> float | None:
         """When the page is retried, Unix seconds; None where the policy decides."""
         if self.judgement.failure is not None:
-            return self.at + retry_wait_s(
-                self.judgement.failure, self.failure_count, self.retry_after_s
-            )
+            told_s = self.retry_after_s
+            wait_s = retry_wait_s(self.judgement.failure, self.failure_count, told_s)
+            if self.retry_max_s is not None:
+                wait_s = max(min(wait_s, self.retry_max_s), told_s or 0.0)
+            return self.at + wait_s
         if self.state is PageState.GONE:
             return self.at + RETIRED_RETRY_S
         if self.judgement.outcome in (Outcome.GONE, Outcome.SOFT_GONE):
