@@ -17,7 +17,7 @@ from crawld.cli.lab_hostile import hostile
 from crawld.cli.lab_output import period_text, progress, write_json
 from crawld.cli.lab_replicas import prune, replicas, sampling
 from crawld.cli.lab_soak import soak
-from crawld.cli.lab_theory import classes, curve, modes
+from crawld.cli.lab_theory import classes, curve, modes, shapes
 from crawld.cli.lab_universe import universe
 from crawld.cli.output import print_progress, with_exit_code
 from crawld.errors import OperatorError
@@ -41,6 +41,7 @@ app.command()(soak)
 app.command()(modes)
 app.command()(curve)
 app.command()(classes)
+app.command()(shapes)
 
 PluginConfig = Annotated[
     Path | None,

@@ -1,4 +1,4 @@
-"""`crawld lab modes | curve | classes`: results of the studies that need no policy."""
+"""`crawld lab modes | curve | classes | shapes`: what needs no recorded histories."""
 
 from __future__ import annotations
 
@@ -137,3 +137,28 @@ def classes(
     pages = pages.select(pages.born_at() < start)
     rows = lab.compare(pages, start=start, end=end, seed=seed)
     _show(rows, f"{len(pages)} pages without a history", json_path, pages=len(pages))
+
+
+@with_exit_code
+def shapes(
+    *,
+    shape: Annotated[str, typer.Option(help="Shapes of sites, or all.")] = "all",
+    pages: Annotated[int, typer.Option(min=20, help="Pages of a site.")] = 250,
+    seeds: Annotated[int, typer.Option(min=1, help="Sites of each shape.")] = 1,
+    json_path: Output = None,
+) -> None:
+    """Compare INDEX with the best of three simpler policies on shapes of sites."""
+    from crawld.lab.site_shapes import SHAPES, compare
+
+    names = list(SHAPES) if shape == "all" else shape.split(",")
+    rows: Rows = [
+        {
+            "shape": cell.shape,
+            "visits a page and day": cell.visits_per_page_day,
+            "seed": cell.seed,
+            **cell.freshness,
+            "margin": cell.margin,
+        }
+        for cell in compare(names, pages=pages, seeds=range(1, seeds + 1))
+    ]
+    _show(rows, "Freshness, and INDEX minus the best of the others", json_path, pages=pages)

@@ -47,11 +47,15 @@ _MAX_PROMOTED = 64
 """Pages moved to the shortlist in one pick at most, so that a clock jump cannot stall the
 daemon."""
 
-_REFRESH_SHARE = 3e-3
-"""The shortlist is refreshed when the least time since a visit in it has grown by this share."""
+_REFRESH_SHARE = 1e-3
+"""The shortlist is refreshed when the least time since a visit in it has grown by this share: where
+changes are regular, a value grows up to ten times as fast."""
 
 _PAUSE, _PAUSE_S = 1e-3, 1e-3
 """Least wait of a page near the level, which would otherwise be due again at once."""
+
+_SLOWEST = 0.1
+"""A value grows at most with this power's inverse of the time since the visit, near the level."""
 
 _NEAR = 0.99
 _ADMITTED, _MANY = 0.8, 160_000
@@ -204,13 +208,14 @@ class IndexQueue:
     def _recheck_at(self, slot: int, value: float, at: float) -> float:
         """Return a time before which a page below the level stays below it.
 
-        Where the density of gaps falls, the value grows at most with the square of the time since
-        the visit: W(τ) = ∫ s f(s) ds ≥ f(τ) τ²/2. A power of 2.5 leaves room for a rising density.
+        The later of what the tables say and of a power: where the density of gaps falls, the value
+        grows with the square of the time since the visit, and where gaps are regular much faster.
         """
-        since = at - self._pages.state(slot)[0]
+        due, since = self._pages.due(slot, self._level), at - self._pages.state(slot)[0]
         if value <= 0.0 or since <= 0.0:
-            return max(self._pages.due(slot, self._level), at + _PAUSE_S)
-        return at + since * max(math.pow(self._level / value, 0.4) - 1.0, _PAUSE)
+            return max(due, at + _PAUSE_S)
+        grown = math.pow(self._level / value, _SLOWEST) - 1.0
+        return max(due, at + since * max(grown, _PAUSE))
 
     def _recheck_times(self, slots: Slots, values: Floats, at: float) -> Floats:
         """Return `_recheck_at` of many pages."""
@@ -219,7 +224,8 @@ class IndexQueue:
         since = np.minimum(at - self._pages.visited_at[slots], LONGEST_S)
         with np.errstate(divide="ignore"):
             ratio = np.where(values > 0.0, self._level / np.maximum(values, 1e-300), 1.0)
-        return np.asarray(at + np.maximum(since * np.maximum(ratio**0.4 - 1.0, _PAUSE), _PAUSE_S))
+        grown = np.maximum(ratio**_SLOWEST - 1.0, _PAUSE)
+        return np.asarray(at + np.maximum(since * grown, _PAUSE_S))
 
     def _shortlist_size(self) -> int:
         return min(max(_SHORTLIST_LEAST, len(self) // _SHORTLIST_SHARE), _SHORTLIST_MOST)

@@ -1,18 +1,17 @@
 """Tables of the value of a visit now, by the age-aware scale model, for the index policy.
 
-A page has a scale σ and an age a (time from its last change to its last visit, in scales). With the
-pooled shape's survival S, its integral I and y = a + τ/σ, a visit τ after the last one has the
-value
+A page has a scale σ and an age a (time from its last change to its last visit, in scales). A visit
+τ after the last one has the value
 
-    W = σ (I(y) − I(a) − (τ/σ) S(y)) / S(a)        seconds of freshness,
+    W = σ index(a, τ/σ) + share τ        seconds of freshness.
 
-plus a share of τ, so that no page is forgotten and the order tends to round robin where the model
-sees no difference (`waiting_share.py` learns where it needs more). In scales, both W/σ and its
-inverse (number of scales until a given value) depend on (a, ·) alone, so that one table holds the
-inverse for all pages.
+The index (`renewal_index.py`) is the price that the visit deserves by the pooled shape. The share
+lets no page be forgotten: the order tends to round robin where the model sees no difference
+(`waiting_share.py` learns where it needs more). In scales, the index and the wait until a given
+value depend on (a, ·) alone, so that one table of each serves all pages.
 
-Source: W is Wolf et al., WWW 2002, conditioned on the age; the mixing and the tables are ours; the
-share was chosen on years before those reported.
+Source: as the index; the share and the tables are ours; the share was chosen on years before those
+reported.
 """
 
 from __future__ import annotations
@@ -29,17 +28,20 @@ from crawld.core.change.model import PageModel
 from crawld.core.change.record import WINDOWS_S
 from crawld.core.change.renewal import Renewal
 from crawld.core.change.scale import ScaleModel
+from crawld.core.revisit.renewal_index import AGES, WAITS, index_values
 
 Floats = NDArray[np.float64]
+Slots = NDArray[np.int64]
 
 ROUND_ROBIN_SHARE: Final = 0.06
 """Value of a second of waiting. Of 0.03 to 0.1 this was best on eight test cells of earlier years
 (articles 2005 and 2006, terms 2024), and never below round robin or MERGE."""
 
 _GAP_LEAST_S, _GAP_MOST_S = 60.0, 3650.0 * 86_400.0
-_AGE_LEAST, _AGE_MOST, _AGES = 1e-4, 4096.0, 160
-_AGES_IN_CELL = 6
+_AGE_LEAST, _AGE_MOST = 1e-4, 4096.0
 _CELLS = 510
+_FIRST_AGE, _AGES_PER_LOG = float(AGES[1]), 1.0 / math.log(AGES[2] / AGES[1])
+_FIRST_WAIT, _WAITS_PER_LOG = float(WAITS[1]), 1.0 / math.log(WAITS[2] / WAITS[1])
 _VALUE_LEAST, _VALUE_MOST, _VALUES = 1e-9, 1e5, 224
 _ALIVE_LEAST = 1e-9
 _EARLY = 0.97
@@ -83,8 +85,9 @@ class VisitValueTable:
         self._fall = np.append(np.diff(self._alive) / width, 0.0)
         areas = 0.5 * width * (self._alive[1:] + self._alive[:-1])
         self._area = np.concatenate([[0.0], np.cumsum(areas)])
-        self._log_age = float(np.log(_AGE_MOST / _AGE_LEAST)) / (_AGES - 1)
-        self._log_value = float(np.log(_VALUE_MOST / _VALUE_LEAST)) / (_VALUES - 1)
+        self._index = index_values(shape)
+        self._index_rows: list[list[float]] = self._index.tolist()
+        self._log_value = math.log(_VALUE_MOST / _VALUE_LEAST) / (_VALUES - 1)
         self._wait = self._tabulate()
         self._wait_rows: list[list[float]] = self._wait.tolist()
         cells = np.column_stack((self._y, self._alive, self._fall, self._area))
@@ -104,14 +107,30 @@ class VisitValueTable:
     def value(self, age: float, scale_s: float, since_s: float) -> float:
         """Return `values` for one page, in a microsecond."""
         x = since_s / scale_s
-        alive, area = self._at(age)
-        alive_now, area_now = self._at(age + x)
-        value = (area_now - area - x * alive_now) / max(alive, _ALIVE_LEAST)
-        return scale_s * (max(value, 0.0) + self._share * x)
+        place = age / _FIRST_AGE
+        if place > 1.0:
+            place = min(1.0 + math.log(place) * _AGES_PER_LOG, len(AGES) - 1.001)
+        row = int(place)
+        low, high = self._index_rows[row], self._index_rows[row + 1]
+        into = place - row
+        place = x / _FIRST_WAIT
+        if place > 1.0:
+            place = min(1.0 + math.log(place) * _WAITS_PER_LOG, len(WAITS) - 1.001)
+        at = int(place)
+        begun = low[at] + into * (high[at] - low[at])
+        ended = low[at + 1] + into * (high[at + 1] - low[at + 1])
+        return scale_s * (begun + (place - at) * (ended - begun) + self._share * x)
 
     def expected_share(self, age: float, scale_s: float, since_s: float) -> float:
-        """Return W/τ of one page, in [0, 1]; τ > 0."""
-        return min(max(self.value(age, scale_s, since_s) / since_s - self._share, 0.0), 1.0)
+        """Return the share of τ that the last copy was fresh if the page changed since, else 0.
+
+        The mean of that by the shape, W/τ in Wolf et al. 2002; τ > 0.
+        """
+        x = since_s / scale_s
+        alive, area = self._at(age)
+        alive_now, area_now = self._at(age + x)
+        fresh = (area_now - area - x * alive_now) / max(alive, _ALIVE_LEAST)
+        return min(max(fresh / x, 0.0), 1.0)
 
     def _at(self, y: float) -> tuple[float, float]:
         """Return S (linear in each cell) and its exact integral at an age in scales."""
@@ -133,10 +152,13 @@ class VisitValueTable:
         return alive, self._area.take(cell) + 0.5 * into * (begun + alive)
 
     def _in_scales(self, age: Floats, x: Floats) -> Floats:
-        alive, area = self._many(age)
-        alive_now, area_now = self._many(age + x)
-        value = (area_now - area - x * alive_now) / np.maximum(alive, _ALIVE_LEAST)
-        return np.maximum(value, 0.0) + self._share * x
+        row, into = _places(age, _FIRST_AGE, _AGES_PER_LOG, len(AGES))
+        at, between = _places(x, _FIRST_WAIT, _WAITS_PER_LOG, len(WAITS))
+        low, high = self._index[row, at], self._index[row + 1, at]
+        begun = low + into * (high - low)
+        low, high = self._index[row, at + 1], self._index[row + 1, at + 1]
+        ended = low + into * (high - low)
+        return np.asarray(begun + between * (ended - begun) + self._share * x)
 
     def changed(self, age: ArrayLike, scale_s: ArrayLike, since_s: ArrayLike) -> Floats:
         """Return the probability that pages changed since their last visit."""
@@ -149,40 +171,39 @@ class VisitValueTable:
         """Return a time after the visit, seconds, within which the value stays below `value_s`."""
         if value_s <= 0.0:
             return 0.0
-        row = math.log(max(age / _AGE_LEAST, 1.0)) / self._log_age
+        place = age / _FIRST_AGE
+        row = int(place if place < 1.0 else 1.0 + math.log(place) * _AGES_PER_LOG)
         column = math.log(max(value_s / scale_s / _VALUE_LEAST, 1.0)) / self._log_value
-        waits = self._wait_rows[min(int(row), _AGES - 2)]
+        waits = self._wait_rows[min(row, len(AGES) - 2)]
         return waits[min(int(column), _VALUES - 1)] * scale_s
 
     def waits_s(self, age: Floats, scale_s: Floats, value_s: Floats) -> Floats:
         """Return `wait_s` of many pages."""
+        row, _ = _places(age, _FIRST_AGE, _AGES_PER_LOG, len(AGES))
         with np.errstate(divide="ignore", invalid="ignore"):
-            row, column = self._place(age, value_s / scale_s)
-        wait = self._wait[row.astype(np.int64), column.astype(np.int64)] * scale_s
+            wanted = np.maximum(value_s / scale_s, _VALUE_LEAST)
+        column = np.log(wanted / _VALUE_LEAST) / self._log_value
+        wait = self._wait[row, np.minimum(column, _VALUES - 1).astype(np.int64)] * scale_s
         return np.asarray(np.where(value_s <= 0.0, 0.0, wait), np.float64)
 
-    def _place(self, age: Floats, value: Floats) -> tuple[Floats, Floats]:
-        row = np.log(np.maximum(age, _AGE_LEAST) / _AGE_LEAST) / self._log_age
-        column = np.log(np.maximum(value, _VALUE_LEAST) / _VALUE_LEAST) / self._log_value
-        return np.clip(row, 0, _AGES - 2), np.clip(column, 0, _VALUES - 1)
-
     def _tabulate(self) -> Floats:
-        """Return the least wait over each cell of (age, value), in scales."""
-        # The wait is not monotone in the age (the hazard peaks at the end of each bin), so take the
-        # least over several ages inside a cell.
-        ages = np.geomspace(_AGE_LEAST, _AGE_MOST, (_AGES - 1) * _AGES_IN_CELL + 1)
-        ages[0] = 0.0
+        """Return the least wait until each value, for ages between two neighbours, in scales."""
+        # Values between two ages are means of theirs, so the earlier of the two waits is early.
         values = np.geomspace(_VALUE_LEAST, _VALUE_MOST, _VALUES)
         values[0] = 0.0
-        x = np.concatenate([[0.0], np.geomspace(1e-9, _VALUE_MOST / self._share, 800)])
-        waits = np.stack(
-            [
-                np.interp(values, np.maximum.accumulate(self._in_scales(np.array(age), x)), x)
-                for age in ages
-            ]
-        )
-        cell = waits[:-1].reshape(_AGES - 1, _AGES_IN_CELL, _VALUES).min(axis=1)
-        return np.asarray(_EARLY * np.minimum(cell, waits[_AGES_IN_CELL::_AGES_IN_CELL]))
+        x = np.append(WAITS, _VALUE_MOST / self._share)
+        index = np.column_stack((self._index, self._index[:, -1]))
+        waits = np.stack([np.interp(values, row, x) for row in index + self._share * x])
+        return np.asarray(_EARLY * np.minimum(waits[:-1], waits[1:]))
+
+
+def _places(x: Floats, first: float, per_log: float, points: int) -> tuple[Slots, Floats]:
+    """Return between which points of a grid values lie, and how far into the cell."""
+    ratio = x / first
+    log = 1.0 + np.log(np.maximum(ratio, 1.0)) * per_log
+    place = np.minimum(np.where(ratio > 1.0, log, ratio), points - 1.001)
+    at = place.astype(np.int64)
+    return at, place - at
 
 
 @lru_cache(maxsize=64)
