@@ -5,7 +5,9 @@ import pytest
 
 from crawld.core.change.model import PageModel
 from crawld.core.change.record import RECORD_DTYPE
+from crawld.core.change.renewal import Renewal
 from crawld.core.change.scale import fit_scale
+from crawld.core.revisit.renewal_index import AGES
 from crawld.core.revisit.visit_value import VisitValueTable, page_scale_s
 
 DAY = 86_400.0
@@ -34,3 +36,11 @@ def test_waits_end_before_the_value_is_reached():
     assert table.wait_s(age[0], scale[0], asked[0]) == pytest.approx(waits[0])
     one = table.value(age[0], scale[0], waits[0])
     assert one == pytest.approx(float(table.values(age[:1], scale[:1], waits[:1])[0]))
+
+
+def test_a_periodic_page_is_worth_little_until_its_change_whatever_its_age():
+    """Also between the points of the tables, the value does not rise early."""
+    periodic = Renewal(np.array([0.0, 0.97, 1.03, 2.0]), np.array([1e-9, 1.0 - 2e-9, 1e-9]))
+    table = VisitValueTable(periodic, share=1e-9)
+    early = [table.value(age, 1.0, 0.97 - age) for age in AGES[AGES < 0.8].tolist()]
+    assert max(early) < 0.15
