@@ -24,10 +24,11 @@ Source: Busa-Fekete, Zimmert, Gyorgy et al., WWW 2025 (arXiv 2502.02430), sectio
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from crawld.core.revisit.due import Due
-from crawld.core.revisit.policies import PageSet, VisitObservation
+from crawld.core.revisit.policies import VisitObservation
+from crawld.lab.unvisited import UnvisitedPages
 
 Floats = NDArray[np.float64]
 
@@ -76,7 +77,7 @@ def _residual(count: int, x: Floats) -> Floats:
     return np.maximum(rest, 0.0)
 
 
-class NoisySignalsPolicy(PageSet):
+class NoisySignalsPolicy(UnvisitedPages):
     """Selects the page of highest value; importance has no effect.
 
     Args:
@@ -106,16 +107,6 @@ class NoisySignalsPolicy(PageSet):
             self._slots.add(page)
             self._waits[page] = True
             self._visited_at[page] = -np.inf if last_visit_at is None else last_visit_at
-
-    def load(
-        self,
-        pages: ArrayLike,
-        last_visit_at: ArrayLike | None = None,
-        weights: ArrayLike | None = None,
-    ) -> None:
-        """Add pages that were never visited."""
-        for page in np.asarray(pages).tolist():
-            self.add(page, None)
 
     def remove(self, page: int) -> None:
         """Remove a page."""

@@ -18,11 +18,12 @@ Source: PUC-Rio dissertation, 6.2.2.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from crawld.core.change.renewal import EDGES_S, bin_counts
-from crawld.core.revisit.policies import PageSet, VisitObservation
+from crawld.core.revisit.policies import VisitObservation
 from crawld.core.revisit.slots import FREE
+from crawld.lab.unvisited import UnvisitedPages
 
 Floats = NDArray[np.float64]
 Ids = NDArray[np.int64]
@@ -36,7 +37,7 @@ _MOST_STEPS = 10_000
 _MOST_REDRAWS = 64
 
 
-class SampledGreedy(PageSet):
+class SampledGreedy(UnvisitedPages):
     """Selects the page with the largest mean gain of a few simulated renewals.
 
     Args:
@@ -66,16 +67,6 @@ class SampledGreedy(PageSet):
                 self._new.append(page)
             else:
                 self._visited_at[page] = self._changed_at[page] = last_visit_at
-
-    def load(
-        self,
-        pages: ArrayLike,
-        last_visit_at: ArrayLike | None = None,
-        weights: ArrayLike | None = None,
-    ) -> None:
-        """Add pages that were never visited."""
-        for page in np.asarray(pages).tolist():
-            self.add(page, None)
 
     def remove(self, page: int) -> None:
         """Remove a page."""
