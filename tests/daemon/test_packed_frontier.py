@@ -113,7 +113,9 @@ async def test_operators_see_packed_pages(waiting):
     assert {web.url(f"/w{n}") for n in range(24)} <= set(listed)
     by_host = (await get(running, "/pages", host="a.test", state="discovered", limit=999)).json()
     assert {each["url"] for each in by_host} >= {web.url(f"/w{n}") for n in range(24)}
-    assert (await get(running, "/pages", state="visited")).json() == []
+    # Pages of the site itself may have been visited before the pause.
+    visited = (await get(running, "/pages", state="visited")).json()
+    assert all(each["page_id"] < packed_list.FIRST_NUMBER for each in visited)
 
 
 async def test_a_purged_packed_page_is_gone_and_stays_away(waiting, mirror):

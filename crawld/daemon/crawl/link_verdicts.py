@@ -13,7 +13,8 @@ import structlog
 import trio
 
 from crawld.core.seen.keys import REPOSITORIES
-from crawld.daemon.crawl.state import CrawlState
+from crawld.daemon.crawl.state import FEW_PAGES, CrawlState
+from crawld.daemon.pacing import LoopSlices
 from crawld.store.engine.database import Database
 from crawld.store.frontier import packed_keys, verdicts
 from crawld.store.seen import chunk, pending, seen
@@ -88,5 +89,8 @@ class LinkVerdicts:
 
     async def _settle(self, repository: int) -> None:
         settled = await self._database.write(verdicts.settle, repository, self._state.caps)
-        new = [page for page in settled.new if page.site_id in self._state.sites]
-        await self._state.enter_all(new)
+        slices = LoopSlices()
+        for part in (part for queues in settled.queues for part in queues.parts(FEW_PAGES)):
+            new = (page for page in part.pages() if page.site_id in self._state.sites)
+            self._state.enter_pages(new)
+            await slices.pause()

@@ -47,6 +47,14 @@ class NewQueues(NamedTuple):
     depths: npt.NDArray[np.int64]
     urls: TextBlock
 
+    def parts(self, size: int) -> Iterator[NewQueues]:
+        """Yield the queues, so many at a time."""
+        for start in range(0, len(self.hosts), size):
+            end = min(start + size, len(self.hosts))
+            of = slice(start, end)
+            urls = self.urls.part(start, end)
+            yield NewQueues(self.hosts[of], self.sites[of], self.depths[of], urls)
+
     def pages(self) -> list[NewPage]:
         """Return one page of each."""
         columns = self.hosts.tolist(), self.sites.tolist(), self.depths.tolist()
