@@ -6,8 +6,8 @@ refusal. One transaction of the only writer does it all.
 
 In a large file a link to a URL that has no row waits for its verdict (`packed`, `verdicts`).
 
-Caps are exact: the page counts of sites and hosts are columns of their rows (`page_counts`), read
-once per call.
+Caps are exact: the page counts of sites and hosts are columns of their rows (`page_counts`), and
+pages of a host in shared blocks (`packed_shared`); they are read once per call.
 
 Requisites (files that pages need to be shown) have the same key, but are counted, capped and listed
 separately. A known page becomes a requisite if another page requires it and it was rejected for its

@@ -9,7 +9,8 @@ transaction of the only writer. So does an entry of a replica that could defer i
 **A row decides.** Seeds, requisites and pages whose history comes with them get rows at once, also
 if the URL waits or is packed; so its entry is void when its turn comes, and is dropped. Until then
 it is counted as a page of its own: the counters of sites and hosts are the rows, and the entries of
-blocks less those that are known to be void (`packed_void`).
+blocks less those that are known to be void (`packed_void`). Those of hosts leave out shared blocks
+(`packed_shared`).
 
 The order of visits is that of rows: depth, then discovery. A page found again nearer to the seeds
 is entered once more; its first entry is void then.

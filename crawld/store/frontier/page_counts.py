@@ -2,8 +2,8 @@
 
 Counting a million page rows takes a second; reading these columns takes none. Rule: code that adds
 a page or changes `page.state` or `page.site_id` calls `count_moves` in the same transaction.
-Requisites are not counted here (`site.requisite_count`). `doctor` compares the counters with the
-pages and repairs them.
+Requisites are not counted here (`site.requisite_count`), nor on hosts pages in shared blocks
+(`packed_shared`). `doctor` compares the counters with the pages and repairs them.
 """
 
 from __future__ import annotations
