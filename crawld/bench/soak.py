@@ -103,7 +103,7 @@ def soak(
 ) -> dict[str, object]:
     """Run a daemon for hours; return samples, slopes and faults.
 
-    A SIGINT ends the run early, with the result so far.
+    A KeyboardInterrupt ends the run early, with the result so far.
 
     Args:
         directory: an empty folder.
@@ -207,7 +207,9 @@ def _result(
     exit_code: int | None = None,
     early_requests: int | None = None,
 ) -> dict[str, object]:
-    settled_h = min(SETTLING_S / 3_600.0, SETTLING_SHARE * load.hours)
+    # Of the time it had: the run may have been ended early.
+    run_h = samples[-1].at_h if samples else 0.0
+    settled_h = min(SETTLING_S / 3_600.0, SETTLING_SHARE * run_h)
     settled = [sample for sample in samples if sample.at_h >= settled_h]
     hours = [sample.at_h for sample in settled]
     slopes = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 import tempfile
 from pathlib import Path
@@ -29,7 +30,7 @@ def soak(
 ) -> int:
     """Run a daemon for hours, and tell how its memory, files and disk grow; exit with 1 if wrongly.
 
-    Ctrl-C ends the run early, with the result so far.
+    Ctrl-C and SIGTERM end the run early, with the result so far.
     """
     from crawld.bench.soak import SoakLoad
     from crawld.bench.soak import plot as plot_soak
@@ -39,6 +40,9 @@ def soak(
         if json_path is not None:
             write_json(json_path, result)
 
+    for number in (signal.SIGINT, signal.SIGTERM):
+        # Shells let background programs ignore Ctrl-C.
+        signal.signal(number, signal.default_int_handler)
     load = SoakLoad(hours=hours, rate=rate, hosts=hosts)
     with tempfile.TemporaryDirectory(prefix="crawld-soak-") as folder:
         result: dict[str, Any] = run_soak(Path(folder), load, told=keep, progress=_tell)
