@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Final
+from typing import Final, NamedTuple
 
 import apsw
 import structlog
@@ -28,7 +28,7 @@ from crawld.daemon.jobs.replicas.sampling import ReplicaSampling
 from crawld.daemon.jobs.replicas.search import ReplicaSearch, SearchResult, same_path_redirects
 from crawld.daemon.jobs.replicas.storm import StormLimit
 from crawld.daemon.jobs.runner import JITTER_SHARE
-from crawld.daemon.pacing import PacedReader
+from crawld.daemon.pacing import PacedReader, parts_of
 from crawld.store.replica import inputs, replica
 from crawld.store.replica import pages as replica_pages
 from crawld.store.replica.inputs import Cursors, SourceHost
@@ -175,24 +175,19 @@ class ReplicasJob(BackgroundWork):
         return known
 
     async def _apply(self, decisions: list[Decision], rows: list[ReplicaRow], now: float) -> None:
-        before = {row.host_id: row for row in rows}
-        after = {decision.host_id: decision for decision in decisions}
-        for host_id, row in before.items():
-            decision = after.get(host_id)
-            moved = decision is None or decision.canonical_id != row.canonical_id
-            if row.status in RESTING and (moved or (decision and decision.status not in RESTING)):
-                await self._sampling.resume(row)
-            if decision is None and row.status != "withdrawn":
-                await self._sampling.forget(host_id)
-                await self._database.write(replica.drop_replica, host_id)
-                log.info("replica_dropped", host=row.host, canonical=row.canonical_host)
+        # There are thousands of both at first: they are compared in a thread.
+        news = await self._workers.run(_changes, decisions, rows, abandon_on_cancel=True)
+        for row in news.resumed:
+            await self._sampling.resume(row)
+        for row in news.dropped:
+            await self._sampling.forget(row.host_id)
+            await self._database.write(replica.drop_replica, row.host_id)
+            log.info("replica_dropped", host=row.host, canonical=row.canonical_host)
         look_at = now + self._config().replicas.first_sample_s
-        changed = [each for each in decisions if not _is_stored(each, before.get(each.host_id))]
-        for begin in range(0, len(changed), DECISIONS_AT_ONCE):
-            part = changed[begin : begin + DECISIONS_AT_ONCE]
-            for decision in part:
-                _log_status(decision, before.get(decision.host_id))
-            await self._database.write(_put_decisions, part, now, look_at)
+        for part in parts_of(news.changed, DECISIONS_AT_ONCE):
+            for decision, row_before in part:
+                _log_status(decision, row_before)
+            await self._database.write(_put_decisions, [each for each, _ in part], now, look_at)
 
     async def _request_visits(self, found: SearchResult, rows: list[ReplicaRow]) -> None:
         """Request early visits of pages that may decide a pair, or rest if their twin agrees."""
@@ -215,6 +210,38 @@ class ReplicasJob(BackgroundWork):
                     first = [page.page_id for page in pages if page[:2] == (host_id, site_id)]
                     self._state.pages_of(host, site_id).add_new(first, soon=True)
             self._counts["asked"] += len(pages)
+
+
+class _Changes(NamedTuple):
+    """What decisions change.
+
+    Attributes:
+        resumed: replicas whose resting pages return.
+        dropped: replicas of which nothing is decided any more.
+        changed: decisions that are not stored yet, each with the stored row of its host.
+    """
+
+    resumed: list[ReplicaRow]
+    dropped: list[ReplicaRow]
+    changed: list[tuple[Decision, ReplicaRow | None]]
+
+
+def _changes(decisions: Sequence[Decision], rows: Sequence[ReplicaRow]) -> _Changes:
+    before = {row.host_id: row for row in rows}
+    after = {decision.host_id: decision for decision in decisions}
+    found = _Changes([], [], [])
+    for host_id, row in before.items():
+        decision = after.get(host_id)
+        moved = decision is None or decision.canonical_id != row.canonical_id
+        if row.status in RESTING and (moved or (decision and decision.status not in RESTING)):
+            found.resumed.append(row)
+        if decision is None and row.status != "withdrawn":
+            found.dropped.append(row)
+    for each in decisions:
+        stored = before.get(each.host_id)
+        if not _is_stored(each, stored):
+            found.changed.append((each, stored))
+    return found
 
 
 def _split_pairs(

@@ -7,7 +7,7 @@ or with a sample that is due. `comparing.py` and `resting.py` do so for some of 
 from __future__ import annotations
 
 import math
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 import structlog
@@ -66,25 +66,15 @@ class ReplicaSampling(BackgroundWork):
 
     async def check(self, rows: list[ReplicaRow]) -> None:
         """Compare new visits of all replicas; suspend, resume and sample their pages."""
-        resting = {row.host_id: row for row in rows if row.status in RESTING}
         now = self._clock.now()
-        self._audited = {
-            known: at
-            for known, at in self._audited.items()
-            if known[0] in resting and _audited(resting[known[0]]) == known
-        }
         visited = _by_host(await self._visited())
         deferred = _by_host(await self._paced.read(due_pages.deferred_until, now, PAGES_AT_ONCE))
-        concerned = [
-            row
-            for host_id, row in resting.items()
-            if host_id in visited
-            or host_id in deferred
-            or row.look_at <= now
-            or self._is_unaudited(row, now)
-        ]
+        # What takes longer with more replicas runs in a thread.
+        resting, self._audited, concerned = await self._workers.run(
+            _concerned, rows, self._audited, visited.keys() | deferred.keys(), now
+        )
         returned = await self._paced.read(twin.count_returned, now - RETURNS_S)
-        effort = sampling_effort(len(resting), returned)
+        effort = sampling_effort(resting, returned)
         for some in _together(concerned):
             await self._check(some, visited, deferred, effort)
 
@@ -145,7 +135,7 @@ class ReplicaSampling(BackgroundWork):
                     raise made
 
     def _is_unaudited(self, row: ReplicaRow, now: float) -> bool:
-        return now - self._audited.get(_audited(row), -math.inf) >= AUDIT_S
+        return _is_unaudited(row, self._audited, now)
 
     async def _pages(
         self, rows: Sequence[ReplicaRow], find: due_pages.FindPages
@@ -193,6 +183,35 @@ class ReplicaSampling(BackgroundWork):
         """Delete the comparisons of a host that is no replica any more."""
         while await self._database.write(twin.forget, host_id, FORGOTTEN_AT_ONCE):
             pass
+
+
+def _concerned(
+    rows: Sequence[ReplicaRow],
+    audited: Mapping[_Audited, float],
+    moved: Collection[int],
+    now: float,
+) -> tuple[int, dict[_Audited, float], list[ReplicaRow]]:
+    """Return how many replicas rest, which of them were audited when, and those to look at.
+
+    Args:
+        moved: hosts of which pages were visited, or are due.
+    """
+    resting = {row.host_id: row for row in rows if row.status in RESTING}
+    still = {
+        known: at
+        for known, at in audited.items()
+        if known[0] in resting and _audited(resting[known[0]]) == known
+    }
+    concerned = [
+        row
+        for host_id, row in resting.items()
+        if host_id in moved or row.look_at <= now or _is_unaudited(row, still, now)
+    ]
+    return len(resting), still, concerned
+
+
+def _is_unaudited(row: ReplicaRow, audited: Mapping[_Audited, float], now: float) -> bool:
+    return now - audited.get(_audited(row), -math.inf) >= AUDIT_S
 
 
 def _by_host(pages: Iterable[HostPage]) -> dict[int, list[int]]:
