@@ -15,7 +15,7 @@ from crawld.cli.lab_dust import dust
 from crawld.cli.lab_fit import fit
 from crawld.cli.lab_hostile import hostile
 from crawld.cli.lab_output import period_text, progress, write_json
-from crawld.cli.lab_replicas import prune, replicas, sampling
+from crawld.cli.lab_replicas import inlinks, prune, replicas, sampling
 from crawld.cli.lab_soak import soak
 from crawld.cli.lab_theory import classes, curve, modes, shapes
 from crawld.cli.lab_universe import universe
@@ -34,6 +34,7 @@ app.command()(fit)
 app.command()(replicas)
 app.command()(prune)
 app.command()(sampling)
+app.command()(inlinks)
 app.command()(dust)
 app.command()(universe)
 app.command()(hostile)

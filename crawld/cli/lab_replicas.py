@@ -70,6 +70,19 @@ def prune(
 
 
 @with_exit_code
+def inlinks(
+    *,
+    seeds: Annotated[str, typer.Option(help="Seeds of the webs, comma-separated.")] = "0,1,2",
+    json_out: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Show which attacks win, and which branches rest, by the inlinks that decide between names."""
+    from crawld.lab.inlink_margin import as_markdown, inlink_margins
+
+    found = inlink_margins([int(seed) for seed in seeds.split(",")], print_progress)
+    print(json.dumps([asdict(one) for one in found], indent=1) if json_out else as_markdown(found))
+
+
+@with_exit_code
 def sampling(
     *,
     draws: Annotated[int, typer.Option(min=20, help="Random sections per line.")] = 200,

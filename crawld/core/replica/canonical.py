@@ -34,7 +34,10 @@ CLEARLY_MORE = 2
 
 LEAST_KNOWN = 3
 """... and least inlinks of a host under which pages of another rest whose texts agree, though it is
-no replica: it has any more inlinks then."""
+no replica ..."""
+
+MORE_INLINKS = 2
+"""... and by how many they must exceed the other's then (`crawld lab inlinks`)."""
 
 LEAST_COMPARED = 6
 """Pages compared before the share of a pair counts."""
@@ -127,6 +130,7 @@ def may_rest_under(
     rests: bool = False,
     pages_only: bool = False,
     crowded: Collection[str] = (),
+    margin: int = MORE_INLINKS,
 ) -> bool:
     """Whether a host may rest under another without a question to the operator.
 
@@ -135,6 +139,7 @@ def may_rest_under(
         rests: whether it rests there now; it stays until its own inlinks are clearly more.
         pages_only: whether only pages rest whose texts agree; the host is no replica.
         crowded: registrable domains that give names to anybody (`crowded_domains`).
+        margin: by how many the inlinks of `kept` must exceed those of `copy` if only pages rest.
     """
     if copy.preferred:
         return False
@@ -146,7 +151,7 @@ def may_rest_under(
         return True
     if rests:
         return not _is_known_better(copy, kept)
-    if pages_only and kept.inlinks > copy.inlinks and kept.inlinks >= LEAST_KNOWN:
+    if pages_only and kept.inlinks >= max(copy.inlinks + margin, LEAST_KNOWN):
         return True
     return copy.inlinks == kept.inlinks == 0 or _is_known_better(kept, copy)
 

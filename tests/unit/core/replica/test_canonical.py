@@ -119,10 +119,12 @@ def test_names_of_one_domain_need_a_clear_victory():
     assert not may(3, 1)
     assert may(3, 8)
     # Of a host that is no replica only pages rest whose texts agree; they need less.
-    assert may(5, 6, pages_only=True)
-    assert not may(6, 6, pages_only=True)
-    assert may(2, 3, pages_only=True)
-    assert not may(1, 2, pages_only=True)
+    assert may(5, 7, pages_only=True)
+    assert not may(5, 6, pages_only=True)
+    assert may(5, 6, pages_only=True, margin=1)
+    assert may(1, 3, pages_only=True)
+    assert not may(2, 3, pages_only=True)
+    assert not may(1, 2, pages_only=True, margin=1)
     assert not may(0, 1, pages_only=True)
     # It stays where it rests, until it is clearly known better itself.
     assert may(1, 1, rests=True)

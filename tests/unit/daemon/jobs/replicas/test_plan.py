@@ -138,7 +138,7 @@ def test_without_a_clear_victory_a_host_is_not_declared():
     whole = agreement(40, 0)
     assert decided(known((3, 3))) == {1: (0, "held")}
     assert decided(known((2, 1))) == {1: (0, "held")}
-    assert decided(known((4, 3))) == {1: (0, "partly")}
+    assert decided(known((4, 3))) == {1: (0, "held")}
     assert decided(known((5, 3))) == {1: (0, "partly")}
     for inlinks, before, after in (
         ((5, 3), "partly", "partly"),
