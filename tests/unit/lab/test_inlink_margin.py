@@ -1,5 +1,7 @@
 """Which attacks win, and which branches rest, by the inlinks that decide between names."""
 
+from itertools import pairwise
+
 from crawld.core.replica.canonical import MORE_INLINKS
 from crawld.lab.inlink_margin import BUDGETS, as_markdown, inlink_margins
 
@@ -8,7 +10,7 @@ def test_a_larger_margin_lets_fewer_attacks_win_and_fewer_branches_rest():
     found = inlink_margins(range(2100, 2104))
     assert found[0].attacks >= 6
     assert found[0].branches > 20
-    for less, more in zip(found, found[1:], strict=False):
+    for less, more in pairwise(found):
         assert all(b <= a for a, b in zip(less.won, more.won, strict=True))
         assert more.decided < less.decided
     assert all(list(one.won) == sorted(one.won) for one in found)

@@ -194,6 +194,14 @@ def test_a_returned_section_stays_until_it_recovers_and_longer_each_time():
     assert not decide_section(good, often, NOW + MAX_RETURN_S).state.returned
 
 
+def test_a_share_too_small_to_return_a_section_keeps_it_returned():
+    out = decide_section(whole((5, TURNED), (45, AGREES)), NEW_SECTION, NOW).state
+    some, few = whole((3, TURNED), (47, RECHECKED)), whole((2, TURNED), (48, RECHECKED))
+    assert not decide_section(some, NEW_SECTION, NOW).state.returned
+    assert decide_section(some, out, NOW + 9 * RETURN_S).state.returned
+    assert not decide_section(few, out, NOW + 9 * RETURN_S).state.returned
+
+
 def test_sections_by_prefix_and_small_ones_in_their_parent():
     found = pages((LEAST_SECTION, AGREES), prefix="/docs/")
     found += [page._replace(page_id=1000 + page.page_id) for page in

@@ -128,6 +128,15 @@ def test_little_is_needed_to_share_pages_and_more_to_be_declared():
     assert is_replica(replace(small, common=3), whole, declared=True)
 
 
+def test_pages_count_by_how_rare_their_texts_are():
+    some = replace(PAIR, weight=0.6 * 41)
+    assert is_replica(some, HostAgreement(10, 10, 0, True), declared=False)
+    assert not is_replica(some, HostAgreement(9, 9, 0, True), declared=False)
+    # A declared host needs no weight, but as many pages.
+    assert is_replica(some, HostAgreement(6, 6, 0, True), declared=True)
+    assert not is_replica(some, HostAgreement(5, 5, 0, True), declared=True)
+
+
 def test_a_score_proves_nothing():
     pair = replace(PAIR, compared=0, equal=0, probability=0.999)
     assert not shares_pages(pair)
