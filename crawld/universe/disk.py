@@ -56,14 +56,23 @@ class SimulatedDisk:
     Args:
         rng: draws which writes fail and what a power cut leaves.
         fault: returns the fault of now, None while the disk is well.
+        loses_power: whether there is a power cut; else nothing is noted for it, which costs a read
+            for each write.
 
     Attributes:
         open_files: handles that are not closed.
     """
 
-    def __init__(self, rng: random.Random, fault: Callable[[], DiskFault | None]) -> None:
+    def __init__(
+        self,
+        rng: random.Random,
+        fault: Callable[[], DiskFault | None],
+        *,
+        loses_power: bool = True,
+    ) -> None:
         self._rng = rng
         self.fault = fault
+        self.loses_power = loses_power
         self.notes: defaultdict[str, list[_Note]] = defaultdict(list)
         self.open_files = 0
         self._left = 0
@@ -178,9 +187,10 @@ class _SimulatedFile(apsw.VFSFile):
         self._write(data, offset, size_bytes)
 
     def _write(self, data: bytes, offset: int, size_bytes: int) -> None:
-        before = self._read(offset, min(len(data), max(0, size_bytes - offset)))
+        if self._disk.loses_power:
+            before = self._read(offset, min(len(data), max(0, size_bytes - offset)))
+            self._disk.notes[self._name].append(_Note(offset, bytes(data), before, size_bytes))
         super().xWrite(data, offset)
-        self._disk.notes[self._name].append(_Note(offset, bytes(data), before, size_bytes))
         self._disk.written(self._name, offset + len(data))
         self._disk.count()
 
@@ -189,10 +199,11 @@ class _SimulatedFile(apsw.VFSFile):
 
     def xTruncate(self, size_bytes: int) -> None:
         """Truncate the file."""
-        before_bytes = self.xFileSize()
-        removed = self._read(size_bytes, before_bytes - size_bytes)
+        if self._disk.loses_power:
+            before_bytes = self.xFileSize()
+            removed = self._read(size_bytes, before_bytes - size_bytes)
+            self._disk.notes[self._name].append(_Note(size_bytes, b"", removed, before_bytes))
         super().xTruncate(size_bytes)
-        self._disk.notes[self._name].append(_Note(size_bytes, b"", removed, before_bytes))
         self._disk.count()
 
     def xSync(self, flags: int) -> None:

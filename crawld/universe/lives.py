@@ -95,7 +95,8 @@ class Lives:
         cpu = _SimulatedCpu(self._rng("cpu"))
         self._clock = Clock(wall=self._wall, cpu=cpu, is_simulated=True)
         self._delay_s = plan.host_delay_s
-        self._disk = SimulatedDisk(self._rng("disk"), self._disk_fault)
+        loses_power = any(end.kind is EndKind.POWER_CUT for end in plan.ends)
+        self._disk = SimulatedDisk(self._rng("disk"), self._disk_fault, loses_power=loses_power)
         faults = self._rng("faults")
         web = self._web = SimulatedWeb((), clock=_true_time)
         for host in plan.hosts:
