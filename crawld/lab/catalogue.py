@@ -104,6 +104,14 @@ EXPERIMENTS: Final = (
         )
     ),
     Experiment(
+        "shapes",
+        "INDEX minus the best of three simpler policies, on sixteen shapes of sites",
+        "no publication",
+        ("shapes", "--json", "{json}"),
+        {"--shape": "periodic,young-news", "--pages": "60"},
+        ("shape", "visits a page and day", "index", "margin"),
+    ),
+    Experiment(
         "classes",
         "What classes and Gamma priors tell of pages without a history",
         "Oslo, section 4.8: rate classes",

@@ -146,6 +146,20 @@ MUTANTS = (
         _WEBBASE_TESTS,
     ),
     Mutant(
+        "the index takes all ages that a visit may find for equally good",
+        "crawld/core/revisit/renewal_index.py",
+        " + found @ solved[:-1]\n",
+        " + 0.0 * solved[0]\n",
+        ("tests/unit/core/revisit/test_renewal_index.py",),
+    ),
+    Mutant(
+        "the value of a periodic page rises before its change",
+        "crawld/core/revisit/renewal_index.py",
+        "    order = 1e-9 * np.arange(len(prices))\n",
+        "    order = 1e-9 * (np.arange(len(prices)) - len(prices))\n",
+        ("tests/unit/core/revisit/test_visit_value.py",),
+    ),
+    Mutant(
         "the freshness of random slots is that of a Poisson process",
         "crawld/core/revisit/freshness.py",
         "        fresh = p * in_slot / (-np.expm1(-changes) + p * survive)\n",
