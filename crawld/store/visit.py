@@ -58,14 +58,14 @@ class VisitRecord:
         state: state of the page after it (`core.page.next_state`).
         renamed: whether the redirect is permanent, and the history moves to `redirect_url`.
         vanishing: whether the host's pages disappear in masses; None: not checked.
-        failure: a more specific word for a failed or blocked visit.
-        detail: short text for a person.
+        failure, detail: a more specific word for a failed or blocked visit, and a text for people.
         response: the response, None if no complete response header came.
         duration_s: duration of the whole fetch.
         wire_bytes, body_bytes: body bytes as sent, and decoded.
         digest: digest of the content, 16 bytes; kept on the page only by `CHANGED`.
         body: the new copy; None if `CHANGED` may not be stored (noarchive).
         form: of the request, 8 bytes; None: the usual one.
+        compared_id: version_id of the copy that it was compared with; None: the copy held.
         variant: whether the copy held has another form, so that a new copy is no change.
         cleaned_digest: digest of the cleaned text, 16 bytes; None if not computed.
         sketch: of the visible text, 128 bytes; None if not computed.
@@ -83,10 +83,9 @@ class VisitRecord:
         grace: how long the page has been gone.
         host: state of the fetched host after the visit; None leaves it as it is.
         fetched_host_id: the host that was fetched, if it was a replica of the page's host.
-        discoveries: admitted links.
+        discoveries, refusals: links that were admitted, and those that were not.
         requisites: all requisites of the new copy; None: as before.
         caps: the most pages of a site and a host.
-        refusals: links that were not admitted.
         hint_judgement: the result for the hints of the page; None: the visit is no evidence.
         left_at: when the page had left its part as the visit began; None: it had not.
         unread: whether the page was in quarantine as the visit began, so that it was not analysed.
@@ -108,6 +107,7 @@ class VisitRecord:
     digest: bytes | None = None
     body: EncodedBody | None = None
     form: bytes | None = None
+    compared_id: int | None = None
     variant: bool = False
     cleaned_digest: bytes | None = None
     sketch: bytes | None = None
@@ -135,6 +135,13 @@ class VisitRecord:
     hint_judgement: hint_answer.HintJudgement | None = None
     left_at: float | None = None
     unread: bool = False
+
+    @property
+    def told_outcome(self) -> Outcome:
+        """The outcome that is stored: a copy in another form is no change of the page."""
+        return (
+            Outcome.UNCHANGED if self.variant and self.outcome is Outcome.CHANGED else self.outcome
+        )
 
 
 class LinkPart(NamedTuple):
@@ -200,11 +207,7 @@ def record_in_parts(connection: apsw.Connection, visit: VisitRecord) -> InParts[
     state, site_id, host_id, origin_id, is_requisite, host, is_removed = old[:7]
     held, before = old[8], _Before(site_id, host_id, *old[9:])
     times = VisitTimes.of(visit.visited_at, visit.duration_s)
-    version_id = yield from _store_version(connection, visit)
-    _update_page(connection, visit, version_id)
-    profile = visit.response.profile if visit.response is not None else None
-    if profile is not None and visit.outcome is Outcome.UNCHANGED:
-        version.set_profile(connection, visit.page_id, profile)
+    version_id = yield from _store_copy(connection, visit, before)
     # A release takes the digest of the copy that the visit compared the page with.
     lost_copy = visit.outcome in _SAME and held is None and before.version_id is not None
     released = lost_copy or (visit.unread and not quarantine.holds_page(connection, visit.page_id))
@@ -264,12 +267,23 @@ def record_all(connection: apsw.Connection, visits: Sequence[VisitRecord]) -> li
     return [record(connection, visit) for visit in visits]
 
 
-def _store_version(connection: apsw.Connection, visit: VisitRecord) -> InParts[int | None]:
-    if visit.outcome is not Outcome.CHANGED or visit.body is None or visit.response is None:
-        return None
-    body_id = yield from body.ensure_in_parts(connection, visit.body)
-    document_text.put(connection, body_id, visit.body)
-    return version.insert(connection, visit.page_id, visit.visited_at, body_id, visit.response)
+def _store_copy(
+    connection: apsw.Connection, visit: VisitRecord, before: _Before
+) -> InParts[int | None]:
+    """Store the copy of a visit, if there is a new one, and the state of its page."""
+    response, is_new = visit.response, visit.outcome is Outcome.CHANGED
+    same_id = version_id = None
+    if is_new and visit.variant:
+        same_id = version.with_body(connection, visit.page_id, visit.digest)
+    if is_new and same_id is None and visit.body is not None and response is not None:
+        body_id = yield from body.ensure_in_parts(connection, visit.body)
+        document_text.put(connection, body_id, visit.body)
+        version_id = version.insert(connection, visit.page_id, visit.visited_at, body_id, response)
+    _update_page(connection, visit, same_id or version_id)
+    of_held = visit.compared_id in (None, before.version_id) and visit.outcome is Outcome.UNCHANGED
+    if response is not None and response.profile is not None and (same_id or of_held):
+        version.set_profile(connection, visit.page_id, response.profile)
+    return version_id
 
 
 class _Before(NamedTuple):
@@ -307,7 +321,7 @@ def _store_event(
         kind,
         visit.visited_at,
         version_id,
-        before.version_id,
+        visit.compared_id or before.version_id,
         None if version_id is None else visit.difference,
         visit.redirect_url if kind is EventKind.MOVED else None,
     )
@@ -319,20 +333,15 @@ def _count(
 ) -> None:
     """Count the visit on the host that was fetched, and the page's change of state."""
     fetched_host_id = visit.fetched_host_id or host_id
-    steps: list[int] = []
-    if before is not visit.state and fetched_host_id == host_id:
-        steps = page_counts.steps_of(before, visit.state)
-        page_counts.count_on_site(connection, site_id, steps)
-    elif before is not visit.state:
-        page_counts.count_moves(connection, [(site_id, host_id, before, visit.state)])
+    move, here = (site_id, host_id, before, visit.state), fetched_host_id == host_id
     host_rows.record_visit(
         connection,
         fetched_host_id,
         visit.host,
-        changed=visit.outcome is Outcome.CHANGED,
+        changed=visit.told_outcome is Outcome.CHANGED,
         failed=visit.outcome is Outcome.FAILED,
         wire_bytes=visit.wire_bytes,
-        steps=steps,
+        steps=page_counts.count_visit(connection, move, here=here),
     )
 
 
@@ -375,7 +384,7 @@ def _update_page(connection: apsw.Connection, visit: VisitRecord, version_id: in
     common = (
         visit.state,
         visit.visited_at,
-        visit.outcome,
+        visit.told_outcome,
         visit.failure,
         visit.retry_at,
         visit.failure_count,
@@ -409,7 +418,7 @@ def _insert(connection: apsw.Connection, visit: VisitRecord, version_id: int | N
     if (response := visit.response) is not None:
         line = (response.status, response.http_version, response.reason)
         block = response.headers if version_id is None else None
-    found = (visit.page_id, visit.visited_at, visit.outcome, visit.failure, visit.detail)
+    found = (visit.page_id, visit.visited_at, visit.told_outcome, visit.failure, visit.detail)
     traffic = (visit.address, visit.duration_s, visit.wire_bytes, visit.body_bytes)
     identity = (visit.cleaned_digest, visit.sketch, visit.difference)
     values = (*found, *line, *traffic, visit.digest, version_id, block, *identity)

@@ -1,5 +1,7 @@
 """Answers in an unwanted form: walls that pass, refusals, wrong labels."""
 
+from collections import Counter
+
 import pytest
 
 from crawld.simweb.answer_forms import (
@@ -137,6 +139,37 @@ async def test_a_wall_before_all_pages_is_a_state_of_the_host(mirrored):
     assert shown["trials"] <= 2 * (len(PROFILES) - 1)
     assert {failure for _, outcome, failure in host.visits() if failure} == {"unwanted_form"}
     assert max(host.rests_s()) <= 600.0
+
+
+FRENCH = FormAnswer("Voici la page {} sur les fleuves, les ports et les ponts de la région.")
+
+
+def in_turn(*answers):
+    """Return a rule that gives each page its answers in turn."""
+    asked = Counter()
+
+    def rule(request):
+        asked[request.path] += 1
+        # Not to all pages the same: that were a wall of the host.
+        turn = asked[request.path] + sum(request.path.encode())
+        return answers[turn % len(answers)]
+
+    return rule
+
+
+@pytest.mark.parametrize("profiles", [1, 4])
+@pytest.mark.parametrize("answers", [(ENGLISH, GERMAN), (ENGLISH, FRENCH)])
+async def test_languages_in_turn_are_versions_and_no_changes(mirrored, profiles, answers):
+    host = await mirrored(in_turn(*answers), SITE | {"profiles": PROFILES[:profiles]})
+    for _ in range(4):
+        await host.visit_each()
+    assert host.mirror.rows("SELECT max(change_count) FROM page") == [(1,)]
+    assert host.mirror.rows("SELECT max(change_count) FROM host") == [(PAGES + 1,)]
+    assert host.mirror.rows("SELECT DISTINCT kind FROM event") == [("new",)]
+    changed = [page for page, outcome, _ in host.visits() if outcome == "changed"]
+    assert len(changed) == len(set(changed)) == PAGES + 1
+    twice = "SELECT 1 FROM version GROUP BY page_id, body_id HAVING count(*) > 1"
+    assert host.mirror.rows(twice) == []
 
 
 def without_language(request):

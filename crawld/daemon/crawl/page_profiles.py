@@ -47,12 +47,20 @@ from crawld.store.engine.database import Database
 from crawld.store.frontier import request_profile
 from crawld.store.frontier.page import PageRecord
 from crawld.store.versions import version
+from crawld.store.versions.body import digest
+from crawld.store.versions.version import VersionRow
 from crawld.workers import Workers
 
 log = structlog.get_logger(__name__)
 
 MOST_HOSTS: Final = 10_000
 """Hosts whose learnt profiles are in memory, the most recently used."""
+
+MOST_LANGUAGES: Final = 10_000
+"""Bodies whose language is in memory, the last ones read."""
+
+LAST_COPIES: Final = 6
+"""Newest copies of a page among which one in the language of an answer is looked for."""
 
 MOST_SEARCHES: Final = 10_000
 """Pages that are asked for again under another profile at a time."""
@@ -107,6 +115,7 @@ class PageProfiles:
         self._hosts: OrderedDict[tuple[int, int], LearntProfiles] = OrderedDict()
         self._searches: OrderedDict[int, PageSearch] = OrderedDict()
         self._detector: LanguageDetector | None = None
+        self._languages: OrderedDict[bytes, str] = OrderedDict()
 
     # --- how to ask ----------------------------------------------------------------------------
 
@@ -256,6 +265,62 @@ class PageProfiles:
             return None, False
         return wanted.shortcoming(await self._form(response, visit.page.url, wanted)), True
 
+    async def of_same_form(
+        self, use: ProfileUse, page: PageRecord, response: FetchResponse | FetchFailure
+    ) -> PageRecord | None:
+        """Return the page with the copy to compare an answer with: the last one in its language.
+
+        A server may answer one request in several languages, at random or by the time of day.
+
+        Returns:
+            None: there is no such copy, so that the answer is a variant.
+        """
+        wanted = use.site.config.wanted
+        if wanted is None or not wanted.language or page.version_id is None:
+            return page
+        if not isinstance(response, FetchResponse) or response.status not in (200, 203):
+            return page
+        body, declared = response.body, response.header("content-type")
+        language = await self._language(page, body, declared)
+        copies = await self._database.read(version.list_versions, page.page_id, limit=LAST_COPIES)
+        copies.sort(key=lambda copy: copy.version_id != page.version_id)
+        for copy in copies:
+            is_held = copy.version_id == page.version_id
+            other = await self._language_of(page, copy)
+            if is_held and not (language and other):
+                return page
+            if other == language:
+                seen = page._replace(version_id=copy.version_id, digest=copy.digest)
+                return page if is_held else seen._replace(etag=None, last_modified=None)
+            if is_held and use.held is None and language == wanted.language:
+                return None  # it takes the place of the copy held, whatever there was before
+        return None
+
+    async def _language_of(self, page: PageRecord, copy: VersionRow) -> str:
+        known = self._languages.get(copy.digest)
+        if known is not None:
+            return known
+        stored = await self._database.read(version.readable_copy, copy.version_id)
+        return await self._language(page, *stored) if stored is not None else ""
+
+    async def _language(self, page: PageRecord, body: bytes, declared: str | None) -> str:
+        """Return the language of a body; empty: it cannot be told."""
+        key = await self._analyser.pack(digest, body, url=page.url, body=body)
+        found = self._languages.get(key)
+        if found is None:
+            text = await self._analyser.read(
+                _shown_text, body, declared, url=page.url, bodies=(body,)
+            )
+            found = self._languages[key] = await self._detected(text)
+            if len(self._languages) > MOST_LANGUAGES:
+                self._languages.popitem(last=False)
+        return found
+
+    async def _detected(self, text: str) -> str:
+        if self._detector is None:
+            self._detector = await self._workers.run(LanguageDetector)
+        return self._detector.language_of(text)
+
     async def _form(self, response: FetchResponse, url: str, wanted: WantedForm) -> AnswerForm:
         declared, body = response.header("content-type"), response.body
         content_type = sniff_text(declared, body)
@@ -264,9 +329,7 @@ class PageProfiles:
         text = await self._analyser.read(_shown_text, body, declared, url=url, bodies=(body,))
         language = ""
         if wanted.language:
-            if self._detector is None:
-                self._detector = await self._workers.run(LanguageDetector)
-            language = self._detector.language_of(text)
+            language = await self._detected(text)
         return AnswerForm(content_type, len(body), language, text)
 
     # --- what was learnt -----------------------------------------------------------------------

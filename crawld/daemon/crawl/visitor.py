@@ -180,6 +180,12 @@ class Visitor:
         if self._connectivity.is_our_fault(response):
             task.queue.put_back(page.page_id)
             return None
+        if use is not None and held is None and not mode.variant:
+            compared = await self._profiles.of_same_form(use, page, response)
+            if compared is None:
+                mode = mode.as_variant()
+            else:
+                page = compared
         visit = await self._read(page, site, response, mode, held, form)
         wanted: Visit | None = None
         if not self._wants_spelling(page, responder, response):
@@ -284,6 +290,8 @@ class Visitor:
     def _observe(self, host: HostState, site: ActiveSite, visit: Visit) -> None:
         """Count a visit, report it to an audit, rest its host, and follow a seed that moved."""
         outcome = visit.judgement.outcome
+        if outcome is Outcome.CHANGED and visit.variant:
+            outcome = Outcome.UNCHANGED
         self.counts[outcome] += 1
         if outcome is Outcome.CHANGED and visit.first_copy and not visit.variant:
             self.new_pages += 1

@@ -172,6 +172,7 @@ def record_of(
         digest=visit.digest,
         body=visit.body,
         form=visit.form,
+        compared_id=visit.page.version_id,
         variant=visit.variant,
         cleaned_digest=comparison.cleaned_digest if comparison and good else None,
         sketch=analysis.sketch if analysis and good else None,

@@ -56,6 +56,26 @@ def count_discovered(
         )
 
 
+def count_visit(
+    connection: apsw.Connection, move: tuple[int, int, PageState, PageState], *, here: bool
+) -> list[int]:
+    """Update the counters for a visited page; return the steps that its host's row still gets.
+
+    Args:
+        move: site_id, host_id, state before and after.
+        here: whether the row of that host is updated for the visit anyway.
+    """
+    site_id, _, before, after = move
+    if before is after:
+        return []
+    if not here:
+        count_moves(connection, [move])
+        return []
+    steps = steps_of(before, after)
+    count_on_site(connection, site_id, steps)
+    return steps
+
+
 def count_moves(connection: apsw.Connection, moves: Iterable[Move]) -> None:
     """Update the counters for pages that were added or changed their state or site."""
     finish(count_moves_in_parts(connection, moves))

@@ -178,6 +178,16 @@ def readable_copy(connection: apsw.Connection, version_id: int) -> StoredCopy | 
     return copy if copy is not None and copy.readable else None
 
 
+def with_body(connection: apsw.Connection, page_id: int, digest: bytes | None) -> int | None:
+    """Return the version_id of the newest copy of a page with a body; None: there is none."""
+    found: int | None = connection.execute(
+        "SELECT version_id FROM version JOIN body USING (body_id)"
+        " WHERE page_id = ? AND digest = ? ORDER BY version_id DESC LIMIT 1",
+        (page_id, digest),
+    ).get
+    return found
+
+
 def set_profile(connection: apsw.Connection, page_id: int, profile: str) -> None:
     """Note the request profile that brought the copy held of a page in the wanted form."""
     connection.execute(
