@@ -8,6 +8,9 @@ WORKERS ?= 2
 STAMP   = $(VENV)/.installed
 DEV     = $(VENV)/.installed-dev
 
+# The tests start hundreds of programs: each would compile its modules anew, 2 seconds of work.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: run test lint format bench torture fuzz soak storm dust mutants bugs campaign peers clean
 
 # `make run`                             live demo: a changing site on loopback and its mirror
