@@ -28,6 +28,7 @@ from crawld.store.engine import migrate
 from crawld.store.engine.connection import open_connection, store_error
 from crawld.store.engine.database import Database
 from crawld.store.engine.lock import DatabaseLock
+from crawld.store.engine.new_file import discard, flush, partial_of, publish
 
 STEP_PAGES: Final = 512
 """2 MiB per step: 2 ms on the writer's thread, less than a commit."""
@@ -61,11 +62,11 @@ async def backup(database: Database, target: Path, progress: Progress = _silent)
         finally:
             with trio.CancelScope(shield=True):
                 await database.on_writer(_finish, copy)
-        await database.workers.run(_publish, partial, target)
+        await database.workers.run(publish, partial, target)
     except apsw.Error as error:
         raise store_error(error, target) from error
     finally:
-        _discard(partial)
+        discard(partial)
 
 
 def backup_file(path: Path, target: Path, progress: Progress = _silent) -> None:
@@ -90,11 +91,11 @@ def backup_file(path: Path, target: Path, progress: Progress = _silent) -> None:
                     progress(pages - copy.backup.remaining, pages)
             finally:
                 _finish(source, copy)
-            _publish(partial, target)
+            publish(partial, target)
         except apsw.Error as error:
             raise store_error(error, target) from error
         finally:
-            _discard(partial)
+            discard(partial)
 
 
 def restore(path: Path, copy: Path) -> Path | None:
@@ -119,7 +120,7 @@ def restore(path: Path, copy: Path) -> Path | None:
     with DatabaseLock.acquire(path):
         migrate.status(copy)
         fresh = path.with_name(f"{path.name}.restoring")
-        _discard(fresh)
+        discard(fresh)
         backup_file(copy, fresh)
         _check(fresh, copy)
         return _replace(path, fresh)
@@ -135,7 +136,7 @@ class _Copy:
 
 def _start(source: apsw.Connection, partial: Path) -> _Copy:
     target = apsw.Connection(str(partial))
-    # no journal: an unfinished copy is thrown away, and _publish flushes a finished one
+    # no journal: an unfinished copy is thrown away, and publish flushes a finished one
     target.execute("PRAGMA journal_mode = OFF")
     target.execute("PRAGMA synchronous = OFF")
     return _Copy(target, target.backup("main", source, "main"))
@@ -154,30 +155,7 @@ def _finish(_: apsw.Connection, copy: _Copy) -> None:
 def _partial(target: Path) -> Path:
     if target.exists():
         raise StoreError(f"{target} exists", hint="name a file that does not exist yet")
-    partial = target.with_name(f"{target.name}.partial")
-    _discard(partial)
-    return partial
-
-
-def _discard(file: Path) -> None:
-    for suffix in ("", "-wal", "-shm", "-journal"):
-        file.with_name(file.name + suffix).unlink(missing_ok=True)
-
-
-def _publish(partial: Path, target: Path) -> None:
-    """Flush a finished copy and give it its name; never replace another file."""
-    _flush(partial)
-    os.link(partial, target)
-    partial.unlink()
-    _flush(target.parent)
-
-
-def _flush(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+    return partial_of(target)
 
 
 def _check(fresh: Path, copy: Path) -> None:
@@ -185,7 +163,7 @@ def _check(fresh: Path, copy: Path) -> None:
     with closing(open_connection(fresh, read_only=True)) as connection:
         verdict = connection.execute("PRAGMA integrity_check(1)").fetchone()
     if verdict != ("ok",):
-        _discard(fresh)
+        discard(fresh)
         raise CorruptDatabaseError(f"the copy {copy} is damaged", hint="restore an older copy")
 
 
@@ -208,5 +186,5 @@ def _replace(path: Path, fresh: Path) -> Path | None:
     fresh.replace(path)
     for suffix in ("-wal", "-shm"):
         fresh.with_name(fresh.name + suffix).unlink(missing_ok=True)
-    _flush(path.parent)
+    flush(path.parent)
     return aside

@@ -26,6 +26,7 @@ import apsw
 
 from crawld.errors import MigrationError, NewerDatabaseError, StoreError
 from crawld.store.engine.connection import APPLICATION_ID, open_connection, store_error
+from crawld.store.engine.new_file import discard, partial_of, publish
 
 FILE_NAME: Final = re.compile(r"\d{4}_[a-z0-9_]+\.sql")
 
@@ -181,10 +182,17 @@ def _copy(
     connection: apsw.Connection, path: Path, version: int, progress: Callable[[str], None]
 ) -> None:
     """Write a dated copy beside the file, for the operator to delete."""
-    stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
-    copy = path.with_name(f"{path.name}.schema-{version:04d}.{stamp}")
+    undated = path.with_name(f"{path.name}.schema-{version:04d}")
+    # A process that was killed after its copy may be followed by another within the second.
+    stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%S%fZ")
+    copy = undated.with_name(f"{undated.name}.{stamp}")
     progress(f"copy to {copy}")
-    connection.execute("VACUUM INTO ?", (str(copy),))
+    partial = partial_of(undated)
+    try:
+        connection.execute("VACUUM INTO ?", (str(partial),))
+        publish(partial, copy)
+    finally:
+        discard(partial)
 
 
 def _apply(connection: apsw.Connection, migration: Migration) -> None:

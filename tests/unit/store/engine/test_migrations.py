@@ -88,6 +88,30 @@ def test_pending_files_are_applied_after_a_copy(path, folder):
         assert connection.execute("SELECT * FROM a").fetchall() == [(1, "kept")]
 
 
+class KilledError(Exception):
+    """The process ended here."""
+
+
+def test_a_migration_goes_on_after_one_that_ended_between_copy_and_statements(path, folder):
+    """The second comes within the same second, and finds a part of a copy, too."""
+    migrate.migrate(path, folder=folder)
+    (folder / "0002_more.sql").write_text("ALTER TABLE a ADD COLUMN c INTEGER NOT NULL DEFAULT 7;")
+
+    def end(line):
+        if line.startswith("apply"):
+            raise KilledError
+
+    for _ in range(3):
+        with pytest.raises(KilledError):
+            migrate.migrate(path, end, folder=folder)
+    path.with_name("crawld.db.schema-0001.partial").write_bytes(b"half of a copy")
+    assert migrate.migrate(path, folder=folder).pending == ("0002_more.sql",)
+    copies = list(path.parent.glob("crawld.db.schema-0001.*"))
+    assert len(copies) == 4
+    for copy in copies:
+        assert migrate.status(copy, folder=folder).version == 1
+
+
 async def test_opening_an_older_file_reports_the_migrations(path, folder):
     known = migrate.migrations()
     (folder / "0001_first.sql").unlink()
