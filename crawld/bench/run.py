@@ -29,6 +29,7 @@ BENCHMARKS = {
     "control": "crawld.bench.control",
     "seen": "crawld.bench.seen",
     "scale": "crawld.bench.scale",
+    "plugins": "crawld.bench.plugins",
 }
 
 ALL: Final = "all"

@@ -116,3 +116,9 @@ def test_scale(bench):
         assert f"allocate_job_cpu_s_{suffix}" in ours
     assert smallest.keys() == {name for name in ours if name.endswith("_1k")}
     assert smallest["revisit_cpu_ms_1k"] == ours["revisit_cpu_ms_500"]
+
+
+def test_plugins(bench):
+    value = bench("plugins")
+    assert value["ours"].keys() == value["baselines"]["none"].keys() == {"page_cpu_ms"}
+    assert value["ratios"].keys() == {"none.page_cpu_ms"}
