@@ -28,6 +28,7 @@ BENCHMARKS = {
     "hostile": "crawld.bench.hostile",
     "control": "crawld.bench.control",
     "seen": "crawld.bench.seen",
+    "profiles": "crawld.bench.profiles",
     "scale": "crawld.bench.scale",
     "plugins": "crawld.bench.plugins",
 }
@@ -52,6 +53,7 @@ SIZES: Final[Mapping[str, tuple[str, ...]]] = {
     "seen": ("known",),
     "scale": ("known",),
     "replica": ("hosts", "days", "seed"),
+    "profiles": ("hosts", "seed"),
 }
 """The options of the benchmarks whose size can be chosen."""
 

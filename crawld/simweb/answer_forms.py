@@ -52,6 +52,11 @@ class FormAnswer:
     status: int = 200
     label: str | None = None
 
+    @property
+    def german(self) -> bool:
+        """Whether it is in German."""
+        return self.text in _WANTED
+
 
 Rule = Callable[[SimRequest], FormAnswer]
 
@@ -125,12 +130,17 @@ def _varying(answer: FormAnswer, vary: str) -> FormAnswer:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A request for a page, as it came."""
+    """A request for a page, as it came.
+
+    Attributes:
+        german: whether its answer is in German.
+    """
 
     host: str
     path: str
     headers: Mapping[str, str]
     at: float
+    german: bool
 
 
 class FormSite:
@@ -167,8 +177,9 @@ class FormSite:
         number = path.removeprefix("/p")
         if path != "/" and not (number.isdecimal() and int(number) < self._pages):
             return build_response(request, 404, b"no such page")
-        self.asked.append(Asked(request.host, path, dict(request.headers), request.at))
         answer = self.rules[request.host](request)
+        headers = dict(request.headers)
+        self.asked.append(Asked(request.host, path, headers, request.at, answer.german))
         body = self._body(answer, path)
         extra = "" if answer.vary is None else f"Vary: {answer.vary}\r\n"
         tag = self._tag(path, body)
