@@ -26,23 +26,28 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
+import apsw
 import trio
 
 from crawld.bench.result import Metrics, build_result, figures
 from crawld.bench.run import Progress
 from crawld.config.checks import check_config
 from crawld.config.model import Config
+from crawld.core.url import split_url
 from crawld.daemon.clock import Clock
 from crawld.daemon.daemon import Daemon
 from crawld.daemon.environment import Environment
 from crawld.daemon.run import run_daemon
 from crawld.daemon.start import Start
+from crawld.errors import OperatorError
 from crawld.simweb.answer_forms import RULES, FormSite, Rule, anyhow
 from crawld.simweb.server import PRECISION_S, ServerAddress, SimWeb
 from crawld.store.engine.connection import open_connection
-from crawld.store.versions.body import decode
+from crawld.store.frontier import event, page
+from crawld.store.frontier.page import PageRecord
+from crawld.store.versions import version
 
 CONTACT: Final = "bench@example.org"
 
@@ -60,12 +65,17 @@ _POLL_S: Final = 0.1
 
 @dataclass(frozen=True, slots=True)
 class ProfilesSize:
-    """Size of the web; every host has `pages` pages beside its first."""
+    """Size of the web; every host has `pages` pages beside its first.
+
+    Attributes:
+        limit_s: longest time of each round of visits.
+    """
 
     hosts: int = 50
     pages: int = 100
     delay_s: float = 0.05
     seed: int = 20
+    limit_s: float = 3_600.0
 
 
 QUICK: Final = ProfilesSize(hosts=8, pages=15, delay_s=0.02)
@@ -130,17 +140,19 @@ async def measure(size: ProfilesSize, progress: Progress) -> Metrics:
             address: ServerAddress = await nursery.start(run.web.serve)
             daemon: Daemon = await nursery.start(run_daemon, _start_of(run, address))
             pages = size.hosts * (size.pages + 1)
-            await _until_visits(run, pages, progress)
+            await _until_visits(daemon, pages, size.limit_s, progress)
             await daemon.crawl.recorder.drain()
             run.before = len(site.asked)
             run.changed = _change_minds(run)
             run.day.shift_s += _DAY_S
             await daemon.crawl.schedule.wake_all()
-            await _until_visits(run, 2 * pages, progress)
+            await _until_visits(daemon, 2 * pages, size.limit_s, progress)
+            visits = sum(daemon.crawl.visitor.counts.values())
             await daemon.drain()
             daemon.stop_now()
             nursery.cancel_scope.cancel()
-        return _metrics(run)
+        with closing(open_connection(run.db, read_only=True)) as connection:
+            return _metrics(run, connection, visits)
 
 
 def _start_of(run: _Run, address: ServerAddress) -> Start:
@@ -181,33 +193,29 @@ def _change_minds(run: _Run) -> frozenset[str]:
     return frozenset(changed)
 
 
-async def _until_visits(run: _Run, count: int, progress: Progress) -> None:
-    told = 0
-    while True:
-        [(visits,)] = _rows(run.db, "SELECT count(*) FROM visit")
-        if visits >= count:
-            return
-        if visits - told >= 1_000:
-            told = visits
-            progress(f"{visits:,} visits")
-        await trio.sleep(_POLL_S)
-
-
-def _rows(db: Path, sql: str) -> list[tuple[Any, ...]]:
-    with closing(open_connection(db, read_only=True)) as connection:
-        return connection.execute(sql).fetchall()
+async def _until_visits(daemon: Daemon, count: int, limit_s: float, progress: Progress) -> None:
+    told, counts = 0, daemon.crawl.visitor.counts
+    with trio.move_on_after(limit_s):
+        while sum(counts.values()) < count:
+            if sum(counts.values()) - told >= 1_000:
+                told = sum(counts.values())
+                progress(f"{told:,} visits")
+            await trio.sleep(_POLL_S)
+        return
+    raise OperatorError(f"made only {sum(counts.values())} of {count} visits: {dict(counts)}")
 
 
 # --- what came of it -----------------------------------------------------------------------------
 
 
-def _metrics(run: _Run) -> Metrics:
+def _metrics(run: _Run, connection: apsw.Connection, visits: int) -> Metrics:
     asked = run.site.asked
-    [(visits,)] = _rows(run.db, "SELECT count(*) FROM visit")
-    [(changes,)] = _rows(run.db, "SELECT sum(max(change_count - 1, 0)) FROM page")
-    [(events,)] = _rows(run.db, "SELECT count(*) FROM event WHERE kind = 'changed'")
+    pages = page.list_pages(connection, limit=2 * run.size.hosts * (run.size.pages + 1))
+    changes = sum(max(each.change_count - 1, 0) for each in pages)
+    # The first copy of each page is an event, too.
+    events = event.count(connection) - len(pages)
     return {
-        "wanted_hosts_per_100": 100.0 * _wanted_hosts(run) / run.size.hosts,
+        "wanted_hosts_per_100": 100.0 * _wanted_hosts(connection, pages) / run.size.hosts,
         "extra_request_share": (len(asked) - visits) / len(asked),
         "early_requests": float(_early(run)),
         "contactless_requests": float(
@@ -219,17 +227,13 @@ def _metrics(run: _Run) -> Metrics:
     }
 
 
-def _wanted_hosts(run: _Run) -> int:
+def _wanted_hosts(connection: apsw.Connection, pages: Sequence[PageRecord]) -> int:
     """Return how many hosts are shown in German throughout."""
-    sql = (
-        "SELECT host, encoding, body.size_bytes, data FROM page JOIN host USING (host_id)"
-        " JOIN version USING (version_id) JOIN body USING (body_id)"
-    )
     german: dict[str, bool] = {}
-    for host, encoding, size_bytes, data in _rows(run.db, sql):
-        shown = decode(encoding, size_bytes, data)
-        is_german = "Flüsse" in shown.decode()
-        german[host] = german.get(host, True) and is_german
+    for each in pages:
+        shown = version.read_body(connection, each.version_id) if each.version_id else None
+        host = split_url(each.url).host
+        german[host] = german.get(host, True) and "Flüsse" in (shown or b"").decode()
     return sum(german.values())
 
 
