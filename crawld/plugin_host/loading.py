@@ -13,10 +13,11 @@ import inspect
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from importlib.machinery import SourceFileLoader
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from types import ModuleType
-from typing import Final
+from typing import Any, Final
 
 import pluggy
 
@@ -80,6 +81,17 @@ def _in_directory(directory: Path) -> Iterator[FoundPlugin]:
             yield of_file(path.stem, file)
 
 
+class _Source(SourceFileLoader):
+    """Compiles a file whenever it is loaded, and leaves no bytecode in the operator's directory.
+
+    Bytecode counts as current if the file was changed within the second and has the same size.
+    """
+
+    def path_stats(self, path: str) -> Mapping[str, Any]:
+        """Refuse the facts by which bytecode is compared."""
+        raise OSError
+
+
 def of_file(name: str, file: Path) -> FoundPlugin:
     """Return the plug-in of a file."""
 
@@ -87,7 +99,10 @@ def of_file(name: str, file: Path) -> FoundPlugin:
         module_name = MODULE_PREFIX + name
         inside = [str(file.parent)] if file.name == "__init__.py" else None
         spec = importlib.util.spec_from_file_location(
-            module_name, file, submodule_search_locations=inside
+            module_name,
+            file,
+            loader=_Source(module_name, str(file)),
+            submodule_search_locations=inside,
         )
         assert spec is not None
         assert spec.loader is not None

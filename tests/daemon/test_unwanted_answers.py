@@ -141,6 +141,23 @@ async def test_a_wall_before_all_pages_is_a_state_of_the_host(mirrored):
     assert max(host.rests_s()) <= 600.0
 
 
+def data_or_english(request):
+    """Answer with data, which is not stored, or in English if HTML alone is asked for."""
+    return ENGLISH if request.headers.get("accept") == "text/html" else DATA
+
+
+async def test_where_no_profile_fits_what_can_be_stored_is_stored(mirrored):
+    host = await mirrored(data_or_english)
+    for _ in range(5):
+        await host.pass_time(DAY_S)
+        await host.running.crawl.recorder.drain()
+        if host.mirror.rows("SELECT count(*) FROM page WHERE version_id IS NULL") == [(0,)]:
+            break
+        before = len(host.visits())
+        await until(lambda: len(host.visits()) > before + PAGES)  # noqa: B023
+    assert host.mirror.rows("SELECT count(*) FROM page WHERE version_id IS NULL") == [(0,)]
+
+
 FRENCH = FormAnswer("Voici la page {} sur les fleuves, les ports et les ponts de la région.")
 
 

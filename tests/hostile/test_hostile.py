@@ -1,7 +1,7 @@
 """Every hostile host gets an acceptable outcome, and a healthy host beside them is mirrored.
 
 The cases that make the crawler wait run with short time limits, the others with long ones, so that
-no outcome depends on the speed of the machine. Each family is represented by every fourth of its
+no outcome depends on the speed of the machine. Each family is represented by every eighth of its
 cases; `CRAWLD_HOSTILE=all` (`make torture`) runs all of them.
 """
 
@@ -13,7 +13,7 @@ from crawld.bench.hostile_world import MAX_MEMORY_BYTES
 from crawld.simweb.hostile.catalogue import CASES, FAMILIES, SOCKET_FAMILIES
 from tests.hostile.crawl import HEALTHY_PAGES, crawl
 
-STRIDE = 1 if os.environ.get("CRAWLD_HOSTILE") == "all" else 4
+STRIDE = 1 if os.environ.get("CRAWLD_HOSTILE") == "all" else 8
 SHORT_S, LONG_S = 6.0, 120.0
 MOST_REQUESTS = 500
 """To one hostile host: its pages, their second copies, its sitemaps, and retries."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
@@ -14,6 +15,8 @@ MOST_CHARACTERS: Final = 5_000
 """Characters read: enough for certainty, within 2 ms."""
 
 LEAST_CONFIDENCE: Final = 0.9
+
+_NO_WORDS: Final = re.compile(r"[\s\d]+")
 
 
 class LanguageDetector:
@@ -32,7 +35,8 @@ class LanguageDetector:
 
     def language_of(self, text: str) -> str:
         """Return the ISO 639-1 code of the language of a text; empty: it cannot be told."""
-        read = " ".join(text[: 4 * MOST_CHARACTERS].split())[:MOST_CHARACTERS]
+        # Numbers, of tables and lists of pages, speak no language, but count for the detector.
+        read = " ".join(_NO_WORDS.split(text[: 4 * MOST_CHARACTERS]))[:MOST_CHARACTERS]
         if len(read) < LEAST_CHARACTERS:
             return ""
         language, confidence = self._identifier.classify(read)

@@ -366,16 +366,22 @@ class PageProfiles:
         await self._database.write(request_profile.put, use.site.site_id, host_id, learnt.to_json())
 
 
+def _failure(visit: Visit) -> Failure | None:
+    response = visit.response
+    return response.failure if isinstance(response, FetchFailure) else None
+
+
 def _unwanted(
     use: ProfileUse, visit: Visit, learnt: LearntProfiles, choice: SectionChoice, why: str
 ) -> Visit:
     """Return the visit to record of a page that did not come in the wanted form."""
     page, profiles = visit.page, len(learnt.names)
     refused = visit.response.status in REFUSED
+    cannot_be_stored = Failure.WRONG_TYPE in (visit.judgement.failure, _failure(visit))
     if use.held is None:
-        # There is no copy to keep: what came is stored, unless it is likely to pass.
+        # There is no copy to keep: what came is stored, if it can be, unless it is likely to pass.
         is_wall = len(learnt.run.pages) > 1 and choice.was_wanted and page.version_id is None
-        rounds = REFUSED_ROUNDS if refused else int(is_wall)
+        rounds = REFUSED_ROUNDS if refused else int(is_wall or cannot_be_stored)
         if page.failure_count >= rounds * profiles:
             return replace(visit, retry_max_s=PERSISTENT_RETRY_BASE_S) if refused else visit
     # Otherwise the copy held has the wanted form, and no other takes its place.
