@@ -17,6 +17,7 @@ from itertools import islice
 from typing import Final
 
 import structlog
+import trio
 
 from crawld.core.content.analysis import read_blocks
 from crawld.core.content.language import LanguageDetector
@@ -115,6 +116,7 @@ class PageProfiles:
         self._hosts: OrderedDict[tuple[int, int], LearntProfiles] = OrderedDict()
         self._searches: OrderedDict[int, PageSearch] = OrderedDict()
         self._detector: LanguageDetector | None = None
+        self._loading = trio.Lock()
         self._languages: OrderedDict[bytes, str] = OrderedDict()
 
     # --- how to ask ----------------------------------------------------------------------------
@@ -317,8 +319,9 @@ class PageProfiles:
         return found
 
     async def _detected(self, text: str) -> str:
-        if self._detector is None:
-            self._detector = await self._workers.run(LanguageDetector)
+        async with self._loading:  # many first visits at a time would load as many
+            if self._detector is None:
+                self._detector = await self._workers.run(LanguageDetector)
         return self._detector.language_of(text)
 
     async def _form(self, response: FetchResponse, url: str, wanted: WantedForm) -> AnswerForm:
