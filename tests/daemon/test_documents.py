@@ -1,8 +1,10 @@
 """PDFs, JSON and feeds as pages: compared by their text, searched and diffed."""
 
+import contextlib
 from functools import partial
 
 import pytest
+import trio
 
 from crawld.daemon.jobs.search_index import SearchIndexJob
 from crawld.store.versions import search_index
@@ -122,3 +124,40 @@ async def test_a_pdf_that_cannot_be_read_is_stored_and_compared_by_its_bytes(vis
     assert mirror.rows("SELECT count(*) FROM document_text") == [(0,)]
     assert await hits(running, "secret") == []
     assert (await get(running, "/body", url=url)).content == locked[:-1] + b"\r"
+
+
+class HugePdf(OneDocument):
+    """A PDF of 500 MB, or one whose length is not said and that never ends; counts what it sent."""
+
+    def __init__(self, *, states_length):
+        super().__init__("application/pdf", b"")
+        self.states_length, self.sent = states_length, 0
+
+    async def talk(self, stream):
+        async with stream:
+            received = b""
+            while (found := await next_head(stream, received)) is not None:
+                head, received = found
+                if " /document " not in head:
+                    await stream.send_all(MISSING)
+                    continue
+                stated = HEAD % (b"application/pdf", 500_000_000)
+                if not self.states_length:
+                    stated = stated.replace(b"Content-Length: 500000000", b"Connection: close")
+                await stream.send_all(stated + b"%PDF-1.7\n")
+                with contextlib.suppress(trio.BrokenResourceError):
+                    while self.sent < 500_000_000:
+                        await stream.send_all(b"%" * 65_536)
+                        self.sent += 65_536
+                return
+
+
+@pytest.mark.parametrize("states_length", [True, False])
+async def test_a_pdf_of_500_mb_is_not_read_to_its_end(nursery, daemon, mirror, states_length):
+    server = HugePdf(states_length=states_length)
+    await nursery.start(lambda *, task_status: server.serve(task_status=task_status))
+    await daemon(server.url(), site={"content_types": TYPES}, fetch={"max_body_bytes": 1_000_000})
+    visits = partial(mirror.rows, "SELECT outcome, failure FROM visit")
+    await until(visits, what="a visit")
+    assert visits()[0] == ("failed", "too_large")
+    assert server.sent < 20_000_000  # what sockets hold, beside the limit
