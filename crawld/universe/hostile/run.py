@@ -6,7 +6,6 @@ import itertools
 import json
 import os
 import random
-import resource
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -165,8 +164,14 @@ class HostileResult:
 
 
 def peak_rss_mb() -> float:
-    """Return the largest memory that this process has had."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    """Return the largest memory that this process has had; 0 where the system does not tell.
+
+    Not `ru_maxrss`: Linux begins it with that of the process that forked.
+    """
+    status = Path("/proc/self/status")
+    lines = status.read_text(encoding="utf-8").splitlines() if status.exists() else []
+    sizes = [line.split() for line in lines if line.startswith("VmHWM:")]
+    return int(sizes[0][1]) / 1024 if sizes else 0.0
 
 
 class _HealthySite:
