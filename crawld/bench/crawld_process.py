@@ -12,6 +12,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
+from typing import cast
 
 import apsw
 import httpx
@@ -140,6 +141,11 @@ def run_daemon_process(config: Path) -> Iterator[DaemonProcess]:
             yield handle
         finally:
             handle.close()
+
+
+def visits_made(status: Status) -> int:
+    """Return how many visits a daemon has made since its start."""
+    return sum(cast("Mapping[str, int]", status["visits"]).values())
 
 
 def count_visits(directory: Path) -> dict[Outcome, int]:

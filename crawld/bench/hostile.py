@@ -47,11 +47,12 @@ from crawld.bench.hostile_world import (
     write_config,
 )
 from crawld.bench.nginx import free_port
-from crawld.bench.process import memory_mb, run_child
+from crawld.bench.process import run_child
 from crawld.bench.result import Metrics, build_result, figures
 from crawld.bench.run import Progress
 from crawld.bench.serve import serve_mirror
 from crawld.bench.simweb_process import run_simweb
+from crawld.process_status import memory_mb
 from crawld.simweb.hostile.case import HostileCase
 from crawld.simweb.hostile.catalogue import SOCKET_FAMILIES
 from crawld.simweb.ledger import Ledger

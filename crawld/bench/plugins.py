@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Final, cast
 
 from crawld.bench import crawld_process, nginx
+from crawld.bench.crawld_process import visits_made
 from crawld.bench.fetch_peers import ServedSite
 from crawld.bench.process import program_error
 from crawld.bench.result import Metrics, build_result, figures
@@ -109,14 +110,14 @@ def _crawl(web: ServedSite, *, plugged: bool) -> Metrics:
         text = text.replace("[daemon]\n", f'[daemon]\nplugins_dir = "{directory}/plugins"\n', 1)
         config.write_text(f'{text}\n[[plugin]]\nname = "{_NAME}"\n', encoding="utf-8")
     with crawld_process.run_daemon_process(config) as daemon:
-        before = _visits(daemon.wait_answering())
+        before = visits_made(daemon.wait_answering())
         began_s, done, calls = daemon.child.cpu_s(), before, dict[str, int]()
         until_s = time.monotonic() + _LIMIT_S
         while done < web.tree.page_count:
             if time.monotonic() > until_s or not daemon.child.running(for_ms=100):
                 raise program_error("crawld", "did not visit every page", daemon.child)
             if (status := daemon.status()) is not None:
-                done = _visits(status)
+                done = visits_made(status)
                 calls = _calls(status)
         if plugged and min(calls.values(), default=0) < _LEAST_ASKED * web.tree.page_count:
             raise program_error("crawld", f"asked the plug-in only {calls}", daemon.child)
@@ -127,7 +128,3 @@ def _calls(status: Mapping[str, object]) -> dict[str, int]:
     """Return how often each hook was called."""
     plugins = cast("list[Mapping[str, list[Mapping[str, int]]]]", status.get("plugins", []))
     return {str(hook["hook"]): hook["calls"] for plugin in plugins for hook in plugin["hooks"]}
-
-
-def _visits(status: Mapping[str, object]) -> int:
-    return sum(cast("Mapping[str, int]", status["visits"]).values())

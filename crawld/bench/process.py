@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from crawld.errors import OperatorError
+from crawld.process_status import memory_mb
 
 _POLL_MS = 50
 _STOP_S = 60.0
@@ -125,16 +126,6 @@ def _environment(directory: Path) -> dict[str, str]:
     """
     kept = {name: text for name, text in os.environ.items() if name != _NO_BYTECODE}
     return kept | {"TMPDIR": str(directory)}
-
-
-def memory_mb(process_id: int, key: str) -> float:
-    """Return a size of a process by its name in /proc, 2^20 bytes; 0 if there is none."""
-    try:
-        text = Path(f"/proc/{process_id}/status").read_text(encoding="utf-8")
-    except (FileNotFoundError, ProcessLookupError):
-        return 0.0
-    lines = (line.split() for line in text.splitlines() if line.startswith(key + ":"))
-    return next((int(words[1]) / 1024 for words in lines), 0.0)
 
 
 @contextmanager

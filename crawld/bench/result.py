@@ -23,6 +23,13 @@ _LESS_IS_BETTER = ("_s", "_ms", "_us", "_ns", "_mb", "_share", "_residual")
 _SIZE_SUFFIX = re.compile(r"_[0-9]{1,4}[km]?\Z")
 
 
+def size_suffix(number: int) -> str:
+    """Return what a metric's name ends with at a size: `_10m`, `_100k`, `_500`."""
+    if number >= 1_000_000 and number % 1_000_000 == 0:
+        return f"_{number // 1_000_000}m"
+    return f"_{number // 1_000}k" if number >= 1_000 else f"_{number}"
+
+
 def less_is_better(metric: str) -> bool:
     """Return whether lower values of a metric are better, by its unit.
 

@@ -21,9 +21,9 @@ from typing import Final, cast
 import trio
 
 from crawld.bench import crawld_process, nginx
-from crawld.bench.crawld_process import DaemonProcess
+from crawld.bench.crawld_process import DaemonProcess, visits_made
 from crawld.bench.process import program_error
-from crawld.bench.result import Metrics, build_result, figures
+from crawld.bench.result import Metrics, build_result, figures, size_suffix
 from crawld.bench.run import Progress
 from crawld.bench.site_tree import SiteTree
 from crawld.bench.start import ETAG, KNOWN_SITE, DatabaseSize, fill_known_pages, known_url
@@ -76,17 +76,13 @@ def run(*, quick: bool, progress: Progress, known: int | None = None) -> dict[st
         progress(f"{pages:,} pages: {figures(found)}")
         if pages == sizes[0]:
             smallest = found
-        ours |= {name + _suffix(pages): figure for name, figure in found.items()}
+        ours |= {name + size_suffix(pages): figure for name, figure in found.items()}
     baseline = {
-        name + _suffix(pages): figure for pages in sizes[1:] for name, figure in smallest.items()
+        name + size_suffix(pages): figure
+        for pages in sizes[1:]
+        for name, figure in smallest.items()
     }
     return build_result("scale", [ours], {"smallest": [baseline]})
-
-
-def _suffix(pages: int) -> str:
-    if pages % 1_000_000 == 0:
-        return f"_{pages // 1_000_000}m"
-    return f"_{pages // 1_000}k" if pages >= 1_000 else f"_{pages}"
 
 
 def _measure(folder: Path, pages: int, load: ScaleLoad, progress: Progress) -> Metrics:
@@ -149,7 +145,7 @@ def _wait_visits(daemon: DaemonProcess, count: int) -> int:
     until_s = time.monotonic() + _LIMIT_S
     while time.monotonic() < until_s and daemon.child.running(for_ms=200):
         if (status := daemon.status()) is not None:
-            done = sum(cast("Mapping[str, int]", status["visits"]).values())
+            done = visits_made(status)
             if done >= count:
                 return done
     raise program_error("crawld", f"did not make {count} visits", daemon.child)

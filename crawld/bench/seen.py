@@ -20,8 +20,7 @@ from typing import Final
 import numpy as np
 
 from crawld.bench import seen_frontier
-from crawld.bench.process import memory_mb
-from crawld.bench.result import Metrics, build_result, figures
+from crawld.bench.result import Metrics, build_result, figures, size_suffix
 from crawld.bench.run import Progress
 from crawld.bench.seen_btree import Btree
 from crawld.bench.seen_drum import Drum
@@ -30,6 +29,7 @@ from crawld.bench.seen_structure import SeenContender, texts_of
 from crawld.bench.seen_veuni import REPOSITORIES, Veuni
 from crawld.bench.seen_web import Cycle, SeenWeb, SomeUrls
 from crawld.core.url import canonicalize
+from crawld.process_status import memory_mb
 
 SIZES: Final = (1_000_000, 10_000_000, 100_000_000)
 CYCLE_URLS: Final = 1_000_000
@@ -53,7 +53,7 @@ def run(*, quick: bool, progress: Progress, known: int | None = None) -> dict[st
     for metrics in runs["ours"]:
         metrics["canonicalise_us"] = _canonicalise_us()
     for known_urls in sizes:
-        suffix = "" if len(sizes) == 1 else f"_{known_urls // 1_000_000}m"
+        suffix = "" if len(sizes) == 1 else size_suffix(known_urls)
         for name, measure in _CONTENDERS.items():
             with tempfile.TemporaryDirectory(prefix="crawld-bench-seen-") as folder:
                 progress(f"{name}: {known_urls:,} known URLs")

@@ -164,10 +164,8 @@ def _look(
     status = daemon.status()
     if status is None:
         return None
-    slots, counts = status["slots"], status["visits"]
+    slots, visits = status["slots"], crawld_process.visits_made(status)
     assert isinstance(slots, dict)
-    assert isinstance(counts, dict)
-    visits = sum(int(count) for count in counts.values())
     since = (before.visits, before.at_h) if before is not None else (0, 0.0)
     database = crawld_process.database_path(directory)
     return SoakSample(

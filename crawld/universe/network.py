@@ -5,18 +5,16 @@ from __future__ import annotations
 import errno
 import random
 from ipaddress import ip_address
-from pathlib import Path
 from typing import Final, Protocol
 
 import trio
 
-from crawld.net.listener import Listener
 from crawld.net.network import Connection
 from crawld.net.resolver import ResolutionError
 from crawld.simweb.message import SimRequest, SimResponse
 from crawld.simweb.server import SimWeb
-from crawld.universe.control import MemoryListener
 from crawld.universe.event_log import EventLog
+from crawld.universe.memory_network import MemoryNetwork
 from crawld.universe.memory_stream import MemoryStream, connection_pair
 from crawld.universe.plan import FaultKind, HostPlan, NameFault
 
@@ -43,15 +41,12 @@ class FenceWitness(Protocol):
         """Note a connection to an address that is not public."""
 
 
-class SimulatedNetwork:
+class SimulatedNetwork(MemoryNetwork):
     """The `Network` of one life of a daemon.
 
     Args:
         servers: runs the servers' side of the connections; its end is the end of the network.
         rng: draws latencies and faults.
-
-    Attributes:
-        control: the control socket; None: it is not open.
     """
 
     def __init__(
@@ -63,22 +58,16 @@ class SimulatedNetwork:
         rng: random.Random,
         log: EventLog,
     ) -> None:
+        super().__init__(rng, MEAN_LATENCY_S)
         self._web = web
         self._hosts = {host.name: host for host in hosts}
         self._witness = witness
         self._servers = servers
-        self._rng = rng
         self._log = log
-        self._opened: list[MemoryStream] = []
-        self.control: MemoryListener | None = None
 
     def cut(self) -> None:
         """End every connection; no request arrives from now on."""
         self._servers.cancel_scope.cancel()
-
-    def left_open(self) -> int:
-        """Return how many connections of the daemon are not closed."""
-        return sum(not stream.is_closed for stream in self._opened)
 
     async def look_up(self, host: str) -> tuple[tuple[str, ...], float]:
         """Return the address of a simulated host after a drawn time."""
@@ -123,19 +112,6 @@ class SimulatedNetwork:
 
     async def _serve(self, theirs: MemoryStream, address: str) -> None:
         await self._web.serve_stream(theirs, theirs.reset, local=address, peer=CLIENT_ADDRESS)
-
-    def listen_tcp(self, host: str, port: int) -> Listener:
-        """Return a listener without clients."""
-        return MemoryListener(f"http://{host}:{port}/")
-
-    def listen_unix(self, path: Path, group: str | None) -> Listener:
-        """Return the control socket."""
-        del group
-        self.control = MemoryListener(f"unix:{path}")
-        return self.control
-
-    def _latency_s(self) -> float:
-        return self._rng.expovariate(1.0 / MEAN_LATENCY_S)
 
 
 def _has(host: HostPlan, address: str) -> bool:

@@ -20,7 +20,7 @@ def _words(text):
 # Lowest first; rooms on one line know nothing of each other.
 LAYERS = (
     ("errors", "extras", "marks", "workers", "fair_order", "pdf_child", "pdf_text", "thread_timer"),
-    ("memory",),
+    ("memory", "process_status"),
     ("core",),
     ("plugins",),
     ("config",),

@@ -72,20 +72,19 @@ class WikiOfUrl:
             return None
         title = rules.title_of(self._url)
         subject = rules.subject_of(title) if title is not None else None
-        members = frozenset(
-            each for each in (title, subject) if each is not None and self._reasons(site, each)
-        )
+        reasons = {each: self._reasons(site, each) for each in (title, subject) if each is not None}
         return TitleScope(
             rules,
             scoped=site.config.wiki_scoped,
             prefixes=normalize_prefixes(site.config.wiki_prefixes, rules),
             talk=site.config.wiki_talk,
-            members=members,
-            named_talk=frozenset(each for each in members if self._is_listed(site, each)),
+            members=frozenset(each for each, found in reasons.items() if found),
+            named_talk=frozenset(
+                each
+                for each, found in reasons.items()
+                if any(row.reason == MemberReason.TITLE for row in found)
+            ),
         )
-
-    def _is_listed(self, site: ActiveSite, title: str) -> bool:
-        return any(each.reason == MemberReason.TITLE for each in self._reasons(site, title))
 
     def _reasons(self, site: ActiveSite, title: str) -> list[MemberRow]:
         assert self._row is not None

@@ -283,7 +283,7 @@ class PageProfiles:
         if not isinstance(response, FetchResponse) or response.status not in (200, 203):
             return page
         body, declared = response.body, response.header("content-type")
-        language = await self._language(page, body, declared)
+        language = await self._language(page.url, body, declared)
         copies = await self._database.read(version.list_versions, page.page_id, limit=LAST_COPIES)
         copies.sort(key=lambda copy: copy.version_id != page.version_id)
         for copy in copies:
@@ -303,16 +303,17 @@ class PageProfiles:
         if known is not None:
             return known
         stored = await self._database.read(version.readable_copy, copy.version_id)
-        return await self._language(page, *stored) if stored is not None else ""
+        return await self._language(page.url, *stored) if stored is not None else ""
 
-    async def _language(self, page: PageRecord, body: bytes, declared: str | None) -> str:
+    async def _text(self, url: str, body: bytes, declared: str | None) -> str:
+        return await self._analyser.read(_shown_text, body, declared, url=url, bodies=(body,))
+
+    async def _language(self, url: str, body: bytes, declared: str | None) -> str:
         """Return the language of a body; empty: it cannot be told."""
-        key = await self._analyser.pack(digest, body, url=page.url, body=body)
+        key = await self._analyser.pack(digest, body, url=url, body=body)
         found = self._languages.get(key)
         if found is None:
-            text = await self._analyser.read(
-                _shown_text, body, declared, url=page.url, bodies=(body,)
-            )
+            text = await self._text(url, body, declared)
             found = self._languages[key] = await self._detected(text)
             if len(self._languages) > MOST_LANGUAGES:
                 self._languages.popitem(last=False)
@@ -327,12 +328,11 @@ class PageProfiles:
     async def _form(self, response: FetchResponse, url: str, wanted: WantedForm) -> AnswerForm:
         declared, body = response.header("content-type"), response.body
         content_type = sniff_text(declared, body)
-        if not (wanted.language or wanted.text):
-            return AnswerForm(content_type, len(body))
-        text = await self._analyser.read(_shown_text, body, declared, url=url, bodies=(body,))
-        language = ""
+        language = text = ""
         if wanted.language:
-            language = await self._detected(text)
+            language = await self._language(url, body, declared)
+        if wanted.text:
+            text = await self._text(url, body, declared)
         return AnswerForm(content_type, len(body), language, text)
 
     # --- what was learnt -----------------------------------------------------------------------
@@ -369,18 +369,13 @@ class PageProfiles:
         await self._database.write(request_profile.put, use.site.site_id, host_id, learnt.to_json())
 
 
-def _failure(visit: Visit) -> Failure | None:
-    response = visit.response
-    return response.failure if isinstance(response, FetchFailure) else None
-
-
 def _unwanted(
     use: ProfileUse, visit: Visit, learnt: LearntProfiles, choice: SectionChoice, why: str
 ) -> Visit:
     """Return the visit to record of a page that did not come in the wanted form."""
     page, profiles = visit.page, len(learnt.names)
     refused = visit.response.status in REFUSED
-    cannot_be_stored = Failure.WRONG_TYPE in (visit.judgement.failure, _failure(visit))
+    cannot_be_stored = visit.judgement.failure is Failure.WRONG_TYPE
     if use.held is None:
         # There is no copy to keep: what came is stored, if it can be, unless it is likely to pass.
         is_wall = len(learnt.run.pages) > 1 and choice.was_wanted and page.version_id is None

@@ -9,14 +9,18 @@ such as a number of the request, by which no two requests would have one form.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from hashlib import blake2b
-from typing import Final
+from typing import Final, TypeVar
 
 from crawld.core.request_profiles import USUAL, RequestProfile
 from crawld.net.exchange import FetchRequest
 from crawld.plugins import PageRequest
 from crawld.store.frontier.page import PageRecord
+
+Value = TypeVar("Value")
+"""Value of a header: a text, or a secret."""
 
 KEY_BYTES: Final = 8
 
@@ -80,14 +84,13 @@ class RequestForm:
         if not self.conditional:
             headers = [each for each in headers if each[0].lower() not in _CONDITIONS]
         present = {name.lower() for name, _ in headers}
-        if shape is not None:
-            headers += [each for each in shape.headers if each[0].lower() not in present]
+        more = shape.headers if shape is not None else ()
         suffix = _suffix(profile, shape)
         if suffix and "user-agent" not in present:
-            headers.append(("User-Agent", f"{user_agent} {suffix}"))
+            more = (*more, ("User-Agent", f"{user_agent} {suffix}"))
         return replace(
             request,
-            headers=tuple(headers),
+            headers=_joined(headers, more),
             http2=profile.http2,
             first_bytes=profile.first_bytes,
             # The rest of a body is asked for by a range, too.
@@ -100,8 +103,9 @@ _USUAL_FACTS: Final[tuple[object, ...]] = ([], "", "", "", None, None)
 
 
 def _joined(
-    headers: tuple[tuple[str, str], ...], more: tuple[tuple[str, str], ...]
-) -> tuple[tuple[str, str], ...]:
+    headers: Sequence[tuple[str, Value]], more: Sequence[tuple[str, str]]
+) -> tuple[tuple[str, Value | str], ...]:
+    """Return headers with those more whose names are not among them."""
     present = {name.lower() for name, _ in headers}
     return (*headers, *(each for each in more if each[0].lower() not in present))
 

@@ -351,13 +351,17 @@ class SharedPages(NamedTuple):
 
 def read(connection: apsw.Connection, block_id: int) -> list[SharedPages]:
     """Return the pages of a shared block by queue, without those that were drawn."""
-    queues = _all_queues(connection, block_id)
-    pages = _entries(connection, block_id, queues).columns.pages()
+    parts = _parts(connection, block_id, _all_queues(connection, block_id))
     drawn = set(_drawn(connection, block_id).tolist())
+    return [part for part in parts if part.queue.host_id not in drawn]
+
+
+def _parts(connection: apsw.Connection, block_id: int, queues: SharedQueues) -> list[SharedPages]:
+    """Return all pages of a shared block by queue, those that were drawn, too."""
+    pages = _entries(connection, block_id, queues).columns.pages()
     return [
         SharedPages(block_id, queue, start, pages[start:end])
         for queue, start, end in queues.groups()
-        if queue.host_id not in drawn
     ]
 
 
@@ -365,8 +369,8 @@ def pages_of_host(connection: apsw.Connection, host_id: int) -> list[SharedPages
     """Return the pages of a host in shared blocks, by queue, in the order of discovery."""
     return [
         part
-        for block_id, _ in _blocks_of(connection, host_id)
-        for part in read(connection, block_id)
+        for block_id, queues in _blocks_of(connection, host_id)
+        for part in _parts(connection, block_id, queues)
         if part.queue.host_id == host_id
     ]
 

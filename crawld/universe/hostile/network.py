@@ -9,12 +9,10 @@ import traceback
 from collections import Counter
 from collections.abc import Sequence
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
-from pathlib import Path
 from typing import Final
 
 import trio
 
-from crawld.net.listener import Listener
 from crawld.net.network import Connection
 from crawld.net.resolver import LOOKUP_S, ResolutionError
 from crawld.simweb.hostile import names
@@ -22,7 +20,7 @@ from crawld.simweb.hostile.case import Connection as CaseConnection
 from crawld.simweb.hostile.case import HostileCase, NameAnswer, Place, Transport
 from crawld.simweb.hostile.serving import BROKEN_CONNECTION, Authority, CaseSite, LeafSite
 from crawld.simweb.server import SimWeb
-from crawld.universe.control import MemoryListener
+from crawld.universe.memory_network import MemoryNetwork
 from crawld.universe.memory_stream import MemoryStream, connection_pair
 
 HEALTHY_HOST: Final = "healthy.test"
@@ -63,7 +61,7 @@ def _embedded(address: IPv6Address) -> IPv4Address | None:
     return address.ipv4_mapped or address.sixtofour
 
 
-class HostileNetwork:
+class HostileNetwork(MemoryNetwork):
     """The `Network` of a daemon that meets hostile cases.
 
     Args:
@@ -74,7 +72,6 @@ class HostileNetwork:
         rng: draws latencies.
 
     Attributes:
-        control: the control socket; None: it is not open.
         begun_s: by host, the time of its first lookup.
         crossed: private addresses that were dialed, with their ports.
         server_faults: bugs of the cases themselves.
@@ -88,9 +85,9 @@ class HostileNetwork:
         servers: trio.Nursery,
         rng: random.Random,
     ) -> None:
+        super().__init__(rng, MEAN_LATENCY_S)
         self._web = web
         self._servers = servers
-        self._rng = rng
         self._asked: Counter[str] = Counter()
         self._cases = {case.host: case for case in cases}
         self._addresses = {
@@ -99,9 +96,7 @@ class HostileNetwork:
         }
         self._connections: dict[str, CaseConnection] = {}
         self._by_address = {self._addresses[case.host]: case for case in cases}
-        self._opened: list[MemoryStream] = []
         self._received_bytes = 0
-        self.control: MemoryListener | None = None
         self.begun_s: dict[str, float] = {}
         self.crossed: list[tuple[str, int]] = []
         self.server_faults: list[str] = []
@@ -114,10 +109,6 @@ class HostileNetwork:
             if case.connect is not None:
                 self._connections[address] = case.connect(place)
         web.add(LeafSite((NAMES_ADDRESS,)))
-
-    def left_open(self) -> int:
-        """Return how many connections of the daemon are not closed."""
-        return sum(not stream.is_closed for stream in self._opened)
 
     def received_bytes(self) -> int:
         """Return how many bytes the daemon has read from cases."""
@@ -194,19 +185,6 @@ class HostileNetwork:
             # A bug of one case must not end the servers of the others; the result tells it.
             self.server_faults.append("".join(traceback.format_exception(errors))[-2_000:])
         await trio.aclose_forcefully(theirs)
-
-    def listen_tcp(self, host: str, port: int) -> Listener:
-        """Return a listener without clients."""
-        return MemoryListener(f"http://{host}:{port}/")
-
-    def listen_unix(self, path: Path, group: str | None) -> Listener:
-        """Return the control socket."""
-        del group
-        self.control = MemoryListener(f"unix:{path}")
-        return self.control
-
-    def _latency_s(self) -> float:
-        return self._rng.expovariate(1.0 / MEAN_LATENCY_S)
 
 
 _ZONE_SILENT: Final = frozenset({"drop", "junk", "other-id", "loop", "cut"})

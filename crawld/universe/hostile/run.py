@@ -21,6 +21,7 @@ from crawld.daemon.clock import Clock
 from crawld.daemon.environment import Environment
 from crawld.daemon.run import run_daemon
 from crawld.daemon.start import Start
+from crawld.process_status import memory_mb
 from crawld.simweb.hostile.case import HostileCase, Transport
 from crawld.simweb.hostile.serving import Authority
 from crawld.simweb.message import SimRequest, SimResponse, build_response
@@ -158,20 +159,9 @@ class HostileResult:
             "stop_s": round(self.stop_s, 3),
             "simulated_s": round(self.simulated_s, 1),
             "cpu_s": round(self.cpu_s, 1),
-            "peak_rss_mb": round(peak_rss_mb()),
+            "peak_rss_mb": round(memory_mb(os.getpid(), "VmHWM")),
             "faults": self.faults(),
         }
-
-
-def peak_rss_mb() -> float:
-    """Return the largest memory that this process has had; 0 where the system does not tell.
-
-    Not `ru_maxrss`: Linux begins it with that of the process that forked.
-    """
-    status = Path("/proc/self/status")
-    lines = status.read_text(encoding="utf-8").splitlines() if status.exists() else []
-    sizes = [line.split() for line in lines if line.startswith("VmHWM:")]
-    return int(sizes[0][1]) / 1024 if sizes else 0.0
 
 
 class _HealthySite:
