@@ -25,6 +25,9 @@ VISITS_PER_DAY: Final = 0.5
 IN_TIME_DAYS: Final = 1.75
 """From the first sample that differs to the return of the section takes up to six hours more."""
 
+SEEN: Final = 0.9
+"""Share of the sections that the bound asks to be seen in time."""
+
 _DAY_S: Final = 86_400.0
 
 
@@ -38,6 +41,8 @@ class SamplingTrade:
         saved_share: share of the visits that are saved, with the samples paid.
         median_days: by share of the section that differs: until a sample meets one, days.
         in_time: the same: share of the sections that are seen within `IN_TIME_DAYS`.
+        least_samples: the same: samples in that time that any sampler needs to see `SEEN` of them.
+        most_saved: the same: share of the visits that such a sampler saves at most.
     """
 
     pages: int
@@ -45,6 +50,8 @@ class SamplingTrade:
     saved_share: float
     median_days: tuple[float, ...]
     in_time: tuple[float, ...]
+    least_samples: tuple[int, ...]
+    most_saved: tuple[float, ...]
 
 
 def sampling_trade(
@@ -55,11 +62,13 @@ def sampling_trade(
     for effort in EFFORTS:
         for pages in SIZES:
             progress(f"sections of {pages} pages")
+            differing = [max(1, round(share * pages)) for share in SHARES]
+            least = [least_samples(pages, many) for many in differing]
+            visits = VISITS_PER_DAY * pages * IN_TIME_DAYS
             days = [
-                [days_until_seen(pages, max(1, round(share * pages)), effort, seed + at)
-                 for at in range(draws)]
-                for share in SHARES
-            ]  # fmt: skip
+                [days_until_seen(pages, many, effort, seed + at) for at in range(draws)]
+                for many in differing
+            ]
             found.append(
                 SamplingTrade(
                     pages,
@@ -67,9 +76,24 @@ def sampling_trade(
                     1.0 - _sampled_per_day(pages, effort) / (VISITS_PER_DAY * pages),
                     tuple(float(np.median(each)) for each in days),
                     tuple(float(np.mean(np.array(each) <= IN_TIME_DAYS)) for each in days),
+                    tuple(least),
+                    tuple(max(0.0, 1.0 - many / visits) for many in least),
                 )
             )
     return found
+
+
+def least_samples(pages: int, differing: int) -> int:
+    """Return how many samples meet a differing page with the probability `SEEN`.
+
+    >>> least_samples(50, 5), least_samples(1_000, 100), least_samples(10, 1)
+    (18, 22, 9)
+    """
+    missed, count = 1.0, 0
+    while missed > 1.0 - SEEN + 1e-12:
+        missed *= (pages - differing - count) / (pages - count)
+        count += 1
+    return count
 
 
 def _sampled_per_day(pages: int, effort: float) -> float:
@@ -108,13 +132,15 @@ def as_markdown(found: Sequence[SamplingTrade]) -> str:
     shares = [f"{share:.0%}" for share in SHARES]
     lines = [
         f"| pages | effort | saved | median days, {', '.join(shares)} differ |"
-        f" seen within {IN_TIME_DAYS:g} days |",
-        "|---|---|---|---|---|",
+        f" seen within {IN_TIME_DAYS:g} days | at most saved to see {SEEN:g} of them |",
+        "|---|---|---|---|---|---|",
     ]
     for one in found:
         days = " / ".join(f"{day:.1f}" for day in one.median_days)
         in_time = " / ".join(f"{share:.2f}" for share in one.in_time)
+        most = " / ".join(f"{share:.2f}" for share in one.most_saved)
         lines.append(
             f"| {one.pages:,} | {one.effort:g} | {one.saved_share:.2f} | {days} | {in_time} |"
+            f" {most} |"
         )
     return "\n".join(lines)

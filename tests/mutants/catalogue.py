@@ -250,4 +250,11 @@ MUTANTS = (
         "vectors.count_among(trial.truth)",
         ("tests/unit/lab/test_replica_folds.py",),
     ),
+    Mutant(
+        "a reported page is compared although its original changed with it",
+        "crawld/core/replica/sampling.py",
+        "        if not page.twin_changed\n        and (",
+        "        if (",
+        ("tests/unit/daemon/jobs/replicas/test_reported.py",),
+    ),
 )

@@ -14,7 +14,7 @@ representative method".
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from math import floor, sqrt
 from typing import Final, NamedTuple
 
@@ -52,6 +52,16 @@ LONGEST_SAMPLING_S: Final = 1.25 * _DAY_S
 DEAR: Final = 1.7
 """... unless that takes so many times the share of the saved visits: a copy of few pages would be
 visited as if none of them rested."""
+
+REPORTED_AT_ONCE: Final = 4
+"""Most reported pages of a replica that are compared in one run: two that differ let the test of
+their section begin, and a source that is wrong has lost its trust by then."""
+
+REPORTED_WAIT_S: Final = 6 * 3_600.0
+"""So long a reported page waits for a visit of its twin, which may tell of the same change."""
+
+REPORTS_SHARE: Final = 0.04
+"""Requests for the files of a sitemap while pages rest, as a share of the visits that they save."""
 
 
 class Sampling(NamedTuple):
@@ -122,6 +132,54 @@ def next_sampling(
         counts.append(after - before)
         before = after
     return Sampling(tuple(counts), interval_s)
+
+
+def longest_report_pause_s(saved_visits: float, files: int) -> float:
+    """Return the longest pause between two requests for a file of a sitemap while pages rest.
+
+    A sitemap is asked ever less often while nothing changes, but it tells when a copy begins to
+    differ: once a day, unless that costs more than `REPORTS_SHARE` of the visits saved in a day.
+
+    >>> longest_report_pause_s(100.0, 1) / 3_600.0, longest_report_pause_s(5.0, 1) / 3_600.0
+    (24.0, 120.0)
+    """
+    return _DAY_S * max(1.0, files / max(REPORTS_SHARE * saved_visits, 1e-9))
+
+
+class ReportedPage(NamedTuple):
+    """A page at rest of which a source of its host reports a change since its last visit.
+
+    Attributes:
+        changed_at: time of the reported change, Unix seconds.
+        heard_at: when it was first reported.
+        twin_changed: whether the twin has changed since the last comparison.
+        twin_visited_at: time of the last visit of the twin.
+    """
+
+    page_id: int
+    changed_at: float
+    heard_at: float
+    twin_changed: bool
+    twin_visited_at: float
+
+
+def reported_to_sample(pages: Iterable[ReportedPage], now: float) -> list[int]:
+    """Return the reported pages to compare now: those that seem to have changed without their twin.
+
+    A copy that is kept up to date reports what its original shows too: that is no reason.
+
+    >>> alone = ReportedPage(1, 10.0, 20.0, False, twin_visited_at=30.0)
+    >>> reported_to_sample([alone, alone._replace(page_id=2, twin_changed=True)], 40.0)
+    [1]
+    """
+    suspect = [
+        page
+        for page in pages
+        if not page.twin_changed
+        and (page.twin_visited_at >= page.changed_at or now - page.heard_at >= REPORTED_WAIT_S)
+    ]
+    suspect.sort(key=lambda page: (page.heard_at, page.page_id))
+    return [page.page_id for page in suspect[:REPORTED_AT_ONCE]]
 
 
 def pages_to_sample(pages: Sequence[ReplicaPage], count: int, seed: int) -> list[int]:

@@ -9,7 +9,8 @@ hints already reported are not new. A file with today's date is read again after
 changed or not: only then is the date complete.
 
 The interval of a file halves after a change and doubles otherwise, within the share of requests
-that polls may use. An index with dates saves the requests for unchanged files.
+that polls may use; while pages of a replica rest it is a day at most, if that costs little of what
+they save. An index with dates saves the requests for unchanged files.
 
 Pages without a usable date but with a `changefreq` belong to a source of their own, since these
 frequencies are mostly wishful and must not cost the dates their trust.
@@ -26,6 +27,7 @@ import structlog
 import trio
 import xxhash
 
+from crawld.core.replica.sampling import longest_report_pause_s
 from crawld.core.url import split_url
 from crawld.daemon.analyser import FEED_WEIGHT
 from crawld.daemon.crawl.context import BackgroundWork, CrawlContext
@@ -47,6 +49,7 @@ from crawld.sources.sitemap import (
 from crawld.store.changes import sitemap
 from crawld.store.changes.hint_source import SourceRow
 from crawld.store.changes.sitemap import ListedFile, SitemapRow
+from crawld.store.replica import reported
 
 log = structlog.get_logger(__name__)
 
@@ -192,7 +195,7 @@ class SitemapSource(BackgroundWork):
         """Return the poll that closes a file and stores its state."""
         every_s = file.every_s or FIRST_EVERY_S
         every_s = every_s / 2.0 if changed else every_s * 2.0
-        every_s = min(max(every_s, LEAST_EVERY_S), MOST_EVERY_S)
+        every_s = min(max(every_s, LEAST_EVERY_S), await self._most_every_s())
         next_at = document.at + every_s
         if file.open_until is not None:
             next_at = min(next_at, max(file.open_until, document.at + LEAST_EVERY_S))
@@ -209,6 +212,13 @@ class SitemapSource(BackgroundWork):
             told_until=told_until or None,
             also_write=partial(sitemap.update, row=done),
         )
+
+    async def _most_every_s(self) -> float:
+        """Return the longest interval of a file: shorter while pages of the host rest."""
+        host_id, now = self.row.host_id, self._clock.now()
+        saved = await self._database.read(reported.saved_per_day, host_id, now)
+        files = await self._database.read(sitemap.count, self.row.hint_source_id)
+        return min(longest_report_pause_s(saved, files), MOST_EVERY_S)
 
     # --- reading ---------------------------------------------------------------------------------
 

@@ -5,7 +5,8 @@ per page and source, however often the change is reported; the number of pages b
 Rule 3: the transaction of the visit that answers a hint deletes it and judges its source: the hint
 was real or false (`hint_answer.py`); a change without a hint was missed, unless it is reported or
 explained later (`untold.py`). Rule 4: pages that left their part of a wiki have no hints: no visit
-would answer them, and a page that returns is visited.
+would answer them, and a page that returns is visited. Rule 5: a page of a replica at rest is in no
+policy: its hint is stored for the `replicas` job, which may compare it; wikis tell of no copies.
 
 Many hints take few statements: rows are passed as one JSON text, since on a thread each step of a
 statement would wait for the interpreter lock.
@@ -133,13 +134,16 @@ WITH told (page_id, first_at, last_at, told) AS (
 SELECT json_group_array(json_array(
     each.page_id, min(each.first_at, each.last_at), each.last_at, each.told,
     coalesce(page.last_visit_at, 0.0), page.retry_at, page.last_outcome, page.site_id,
-    hint.last_at, coalesce(page.last_visit_at - max({_DURATION} - {RENDERED_WITHIN_S}, 0.0), 0.0)
+    hint.last_at, coalesce(page.last_visit_at - max({_DURATION} - {RENDERED_WITHIN_S}, 0.0), 0.0),
+    page.state = 'suspended'
 ))
 FROM each CROSS JOIN page USING (page_id)
 LEFT JOIN hint ON hint.page_id = each.page_id AND hint.hint_source_id = ?4
 WHERE page.site_id IN (SELECT value FROM json_each(?3))
   AND (page.state IN ('visited', 'gone') AND page.last_visit_at IS NOT NULL
        AND page.left_at IS NULL
+       OR page.state = 'suspended' AND page.last_visit_at IS NOT NULL AND ?7 AND EXISTS (
+           SELECT 1 FROM page_twin WHERE page_twin.page_id = page.page_id)
        OR page.page_id IN (SELECT value FROM json_each(?6)))
 """
 
@@ -166,13 +170,13 @@ def accept(
     """Store the hints of a poll and move the cursor of its source, in one transaction.
 
     Returns:
-        The new hints, for the policies of their pages.
+        The new hints, for the policies of their pages; without those of pages at rest.
     """
     source = hint_source.get(connection, hint_source_id)
     found = _read_held(connection, source, result)
-    accepted = [each.hint for each in found if each.is_new]
-    if accepted:
-        hints = json.dumps([hint[:4] for hint in accepted])
+    new = [each for each in found if each.is_new]
+    if new:
+        hints = json.dumps([each.hint[:4] for each in new])
         connection.execute(_INSERT, (hints, hint_source_id, result.at))
     visited = [each.hint[:2] for each in found if each.hint.first_at <= each.shown_at]
     late = untold.remove_reported(connection, hint_source_id, visited, result.at)
@@ -191,20 +195,21 @@ def accept(
         evidence.arrivals.add(1.0, max(result.at - (source.last_poll_at or source.found_at), 0.0))
     elif source.kind != FAN_OUT:
         # A page is newly stale if it was not reported already.
-        new_pages = sum(each.told_at is None for each in found if each.is_later)
+        known = (each for each in found if each.is_later and not each.rests)
+        new_pages = sum(each.told_at is None for each in known)
         told_s = (result.told_until or 0.0) - (source.told_until or math.inf)
         evidence.arrivals.add(new_pages + len(late), max(told_s, 0.0))
     cursor, next_poll_at = result.cursor, result.next_poll_at
     if source.cursor != result.cursor_before:
         cursor, next_poll_at = source.cursor, None
     poll = (cursor, result.told_until, result.at, next_poll_at, result.requests, result.requests)
-    counts = (len(accepted) + len(late), len(late), missed, sum(late), len(late))
+    counts = (len(new) + len(late), len(late), missed, sum(late), len(late))
     values = (*poll, *counts, dump_reliability(evidence), hint_source_id)
     connection.execute(_POLLED, values)
     hint_source.set_cursors(connection, result.cursor_updates)
     if result.also_write is not None:
         result.also_write(connection)
-    return accepted
+    return [each.hint for each in new if not each.rests]
 
 
 class _HeldHint(NamedTuple):
@@ -213,11 +218,13 @@ class _HeldHint(NamedTuple):
     Attributes:
         told_at: the latest change of it that the source has told before, None if there is none.
         shown_at: the last visit shows the page as of this time.
+        rests: whether the page is one of a replica at rest.
     """
 
     hint: AcceptedHint
     told_at: float | None
     shown_at: float
+    rests: bool
 
     @property
     def is_later(self) -> bool:
@@ -235,9 +242,9 @@ def _read_held(
         return []
     hints = (json.dumps(result.of_pages), json.dumps(result.of_urls))
     key = (json.dumps(source.site_ids), source.hint_source_id, result.at)
-    values = (*hints, *key, json.dumps(result.under_way))
+    values = (*hints, *key, json.dumps(result.under_way), source.wiki_id is None)
     rows = json.loads(connection.execute(_HELD, values).get)
-    return [_HeldHint(AcceptedHint(*row[:8]), *row[8:]) for row in rows]
+    return [_HeldHint(AcceptedHint(*row[:8]), *row[8:10], bool(row[10])) for row in rows]
 
 
 # --- visits ---------------------------------------------------------------------------------------
@@ -314,13 +321,17 @@ class OutstandingHint(NamedTuple):
 def list_outstanding(
     connection: apsw.Connection, *, after: tuple[int, int] = (0, 0), limit: int
 ) -> list[OutstandingHint]:
-    """Return hints in the order of (page_id, hint_source_id), after the one in `after`."""
+    """Return hints in the order of (page_id, hint_source_id), after the one in `after`.
+
+    Those of pages at rest are left out.
+    """
     rows = connection.execute(
         "SELECT page_id, host_id, site_id, hint_source_id, first_at, last_at, heard_at, told,"
         " last_outcome, EXISTS (SELECT 1 FROM removal WHERE removal.page_id = hint.page_id),"
         " coalesce(last_visit_at, 0.0)"
         " FROM hint CROSS JOIN page USING (page_id)"
-        " WHERE (page_id, hint_source_id) > (?, ?) ORDER BY page_id, hint_source_id LIMIT ?",
+        " WHERE (page_id, hint_source_id) > (?, ?) AND state <> 'suspended'"
+        " ORDER BY page_id, hint_source_id LIMIT ?",
         (*after, limit),
     )
     return [OutstandingHint(*row) for row in rows]

@@ -275,3 +275,37 @@ async def test_a_site_that_is_gone_keeps_no_sitemap_in_memory(server, daemon, mi
     running.state.sites.clear()
     running.hint_poller.find_soon()
     await until(lambda: running.budget.bodies.used_bytes == 0, what="the end of the lease")
+
+
+async def test_a_sitemap_of_a_host_whose_pages_rest_is_asked_once_a_day(server, daemon, mirror):
+    """Otherwise a file that never changed is asked once a week."""
+    put_pages(server, *(f"/{number}" for number in range(30)))
+    rows = [(f"/{number}", "2020-01-01") for number in range(30)]
+    server.put("/map.xml", urlset(*rows), **XML)
+    site = {"sitemap_urls": [server.origin + "/map.xml"]}
+    running = await daemon(server.origin + "/", site=site)
+    await until(lambda: len(visited(mirror)) == 31, what="pages of the sitemap")
+
+    async def interval_s(before_s):
+        await until(lambda: pause_s(mirror) > 60.0, what="the end of the reading before")
+        await running.database.write(set_interval, before_s)
+        await poll_again(running, mirror, "sitemap")
+        await until(lambda: mirror.rows("SELECT every_s FROM sitemap")[0][0] != before_s)
+        return mirror.rows("SELECT every_s FROM sitemap")[0][0]
+
+    assert await interval_s(3 * DAY_S) == 6 * DAY_S
+    await running.database.write(let_all_rest)
+    assert await interval_s(3 * DAY_S) == DAY_S
+
+
+def set_interval(connection, every_s):
+    connection.execute("UPDATE sitemap SET every_s = ?", (every_s,))
+
+
+def let_all_rest(connection):
+    """Let all pages rest, as if each were the twin of itself."""
+    connection.execute(
+        "INSERT INTO page_twin (page_id, host_id, twin_id, verdict, visited_at, compared_at)"
+        " SELECT page_id, host_id, page_id, 'agrees', last_visit_at, last_visit_at FROM page"
+    )
+    connection.execute("UPDATE page SET state = 'suspended'")

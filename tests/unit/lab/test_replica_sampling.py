@@ -1,8 +1,15 @@
 """How soon samples show that a section of a copy differs."""
 
+import itertools
+
 import pytest
 
-from crawld.lab.replica_sampling import as_markdown, days_until_seen, sampling_trade
+from crawld.lab.replica_sampling import (
+    as_markdown,
+    days_until_seen,
+    least_samples,
+    sampling_trade,
+)
 
 
 @pytest.mark.parametrize(
@@ -13,6 +20,18 @@ def test_a_section_that_differs_is_seen_in_time(pages, share, within_days, seen)
     """Each page would be visited every second day."""
     days = [days_until_seen(pages, round(share * pages), 1.0, seed) for seed in range(100)]
     assert sum(one <= within_days for one in days) >= seen
+
+
+@pytest.mark.parametrize(("pages", "differing"), [(10, 1), (12, 3), (14, 2)])
+def test_the_bound_is_the_least_sample_that_meets_a_differing_page(pages, differing):
+    """Counted over all samples."""
+
+    def missing(count):
+        drawn = list(itertools.combinations(range(pages), count))
+        return sum(min(one, default=pages) >= differing for one in drawn) / len(drawn)
+
+    least = least_samples(pages, differing)
+    assert missing(least) <= 0.1 < missing(least - 1)
 
 
 def test_the_trade_is_of_less_saved_and_sooner_seen():

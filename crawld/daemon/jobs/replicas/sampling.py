@@ -1,7 +1,8 @@
 """Keep the pages of replicas in line with their comparisons, and grant leases.
 
 A search compares what was visited since the last one, and looks only at replicas with such pages,
-or with a sample that is due. `comparing.py` and `resting.py` do so for some of them together.
+or with a sample that is due. Pages at rest that a sitemap reports as changed are compared beside
+the samples. `comparing.py` and `resting.py` do so for some of them together.
 """
 
 from __future__ import annotations
@@ -13,14 +14,21 @@ from typing import Final
 import structlog
 
 from crawld.core.replica.agreement import LEAST_LAG_S
-from crawld.core.replica.sampling import RETURNS_S, sampling_effort
+from crawld.core.replica.sampling import (
+    RETURNS_S,
+    ReportedPage,
+    reported_to_sample,
+    sampling_effort,
+)
 from crawld.daemon.crawl.context import BackgroundWork, CrawlContext
 from crawld.daemon.crawl.replica_leases import ReplicaLeases
+from crawld.daemon.hints.delivery import is_indirect, trust_of
 from crawld.daemon.jobs.replicas.comparing import ReplicaComparing
 from crawld.daemon.jobs.replicas.resting import REST_FACTOR, Release, ReplicaResting
 from crawld.daemon.pacing import PacedReader
+from crawld.store.changes import hint_source
 from crawld.store.frontier import packed_shared
-from crawld.store.replica import due_pages, inputs, packed_twins, twin
+from crawld.store.replica import due_pages, inputs, packed_twins, reported, twin
 from crawld.store.replica import pair as replica_pair
 from crawld.store.replica.due_pages import HostPage
 from crawld.store.replica.packed_twins import TwinBlock
@@ -40,6 +48,9 @@ PAGES_AT_ONCE: Final = 2_000
 
 CHECKED_PAGES: Final = 5_000
 """Pages of the replicas that are checked together."""
+
+REPORTED_HINTS_AT_ONCE: Final = 2_000
+"""Pages with a hint that are looked at in one query."""
 
 FORGOTTEN_AT_ONCE: Final = 500
 """Comparisons deleted in one transaction."""
@@ -69,6 +80,7 @@ class ReplicaSampling(BackgroundWork):
         now = self._clock.now()
         visited = _by_host(await self._visited())
         deferred = _by_host(await self._paced.read(due_pages.deferred_until, now, PAGES_AT_ONCE))
+        await self._compare_reported(rows, now)
         # What takes longer with more replicas runs in a thread.
         resting, self._audited, concerned = await self._workers.run(
             _concerned, rows, self._audited, visited.keys() | deferred.keys(), now
@@ -77,6 +89,30 @@ class ReplicaSampling(BackgroundWork):
         effort = sampling_effort(resting, returned)
         for some in _together(concerned):
             await self._check(some, visited, deferred, effort)
+
+    async def _compare_reported(self, rows: Iterable[ReplicaRow], now: float) -> None:
+        """Resume pages that seem to have changed without their twins, by what a source reports."""
+        resting = {row.host_id: row for row in rows if row.status in RESTING}
+        sources = {
+            source.hint_source_id
+            for source in await self._database.read(hint_source.list_sources)
+            if source.host_id in resting and not is_indirect(source.kind, trust_of(source))
+        }
+        found: dict[int, list[ReportedPage]] = {}
+        after: int | None = 0 if sources else None
+        while after is not None:
+            pages, after = await self._paced.read(
+                reported.reported, sources, after, REPORTED_HINTS_AT_ONCE
+            )
+            for host_id, page in pages:
+                found.setdefault(host_id, []).append(page)
+        await self._resting.release(
+            [
+                Release(resting[host_id], page_ids, resting[host_id].look_at)
+                for host_id, pages in found.items()
+                if (page_ids := reported_to_sample(pages, now))
+            ]
+        )
 
     async def _check(
         self,
