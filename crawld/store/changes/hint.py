@@ -244,7 +244,10 @@ def _read_held(
     key = (json.dumps(source.site_ids), source.hint_source_id, result.at)
     values = (*hints, *key, json.dumps(result.under_way), source.wiki_id is None)
     rows = json.loads(connection.execute(_HELD, values).get)
-    return [_HeldHint(AcceptedHint(*row[:8]), *row[8:10], bool(row[10])) for row in rows]
+    return [
+        _HeldHint(AcceptedHint(*row), told_at, shown_at, bool(rests))
+        for *row, told_at, shown_at, rests in rows
+    ]
 
 
 # --- visits ---------------------------------------------------------------------------------------

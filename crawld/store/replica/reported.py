@@ -46,8 +46,8 @@ def reported(
     rows: list[Any] = connection.execute(_REPORTED, (after, last)).fetchall()
     return ReportedSlice(
         [
-            (host_id, ReportedPage(page_id, *times, bool(twin_changed), twin_visited_at))
-            for host_id, source, page_id, *times, twin_changed, twin_visited_at in rows
+            (host_id, ReportedPage(page_id, changed_at, heard_at, bool(twin_changed), visited_at))
+            for host_id, source, page_id, changed_at, heard_at, twin_changed, visited_at in rows
             if source in sources
         ],
         last,
@@ -79,4 +79,4 @@ def saved_per_day(connection: apsw.Connection, host_id: int, now: float) -> floa
     resting: int = connection.execute(
         "SELECT count(*) FROM page WHERE host_id = ? AND state = 'suspended'", (host_id,)
     ).get
-    return float(visits) * resting / pages
+    return float(visits * resting / pages)
