@@ -18,7 +18,7 @@ from urllib.parse import unquote, urljoin
 from crawld.core.content.blocks import Blocks
 from crawld.core.content.fingerprint import cleaned_digest
 from crawld.core.content.tags import TARGET, TARGET_END, TARGET_START
-from crawld.core.content.volatile import VolatileRules, cleaned
+from crawld.core.content.volatile import Cover, VolatileRules, cleaned, stable_blocks
 from crawld.core.url import target_of
 
 OWN_PATH = "\x1a"
@@ -29,6 +29,10 @@ MIN_NAME = 3
 
 A number is not masked, since pages of a list may differ in little else.
 """
+
+MOST_NOISY = 0.5
+"""Share of the blocks of a page that rules for whole places may cover: of a page that is a table of
+numbers, the numbers are no noise, though those of another page were."""
 
 _SCHEME = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]{0,31}+:")
 
@@ -44,7 +48,7 @@ def twin_text(
         origins: those of both hosts.
         rules: noise rules of both pages and both hosts, joined.
     """
-    text = cleaned(blocks, rules)
+    text = cleaned(blocks, rules and _believed(blocks, rules))
     if names := "|".join(re.escape(origin.partition("//")[2]) for origin in origins):
         # The name ends here: neither a longer name nor another port follows.
         own = re.compile(rf"(?:https?:)?//(?:{names})(?![\w-]|[.:]\w)", re.IGNORECASE)
@@ -54,6 +58,15 @@ def twin_text(
     for form in _forms(target):
         text = text.replace(form, OWN_PATH)
     return text
+
+
+def _believed(blocks: Blocks, rules: VolatileRules) -> VolatileRules:
+    """Return the rules that leave enough of a page to tell it from another."""
+    broad = tuple(rule for rule in rules.rules if rule.cover is not Cover.WORDING)
+    noisy = stable_blocks(blocks, VolatileRules(broad)).noisy if broad else ()
+    if len(noisy) <= MOST_NOISY * len(blocks.texts):
+        return rules
+    return VolatileRules(tuple(rule for rule in rules.rules if rule.cover is Cover.WORDING))
 
 
 def twin_digest(text: str) -> bytes | None:

@@ -1,5 +1,7 @@
 """Compare pages of a replica with their twins: digests first, stored bodies where they differ.
 
+Equal texts are not enough: what the pages embed must agree too (`core/content/embedded.py`).
+
 The body of every page that agrees is read once, to learn whether its host shows the same text on
 many paths (`agreement.MANY_PATHS`). Bodies are read one at a time, and parsed off the event loop.
 The digests of texts are kept: a copy is read again only if the noise rules of its page or of its
@@ -15,6 +17,7 @@ from typing import Final, NamedTuple
 import xxhash
 
 from crawld.core.content.analysis import read_blocks
+from crawld.core.content.embedded import embedded_digest
 from crawld.core.content.fingerprint import resemblance
 from crawld.core.content.twin import twin_digest, twin_text
 from crawld.core.content.volatile import VolatileRules
@@ -36,11 +39,18 @@ MAX_COPY_BYTES: Final = 4 * 2**20
 KEPT_DIGESTS: Final = 50_000
 """Digests of texts in memory, some 200 bytes each."""
 
-PARSE_WEIGHT: Final = 12
+PARSE_WEIGHT: Final = 20
 """See `Analyser.read`: what is parsed on the event loop takes a millisecond at most."""
 
 _NO_TEXT: Final = TwinComparison(PageVerdict.DIFFERS)
 _UNDECIDED: Final = TwinComparison(PageVerdict.UNKNOWN)
+
+
+class _Digests(NamedTuple):
+    """Digests of a copy: of its text, and of what it embeds."""
+
+    text: bytes
+    embedded: bytes
 
 
 class ComparedText(NamedTuple):
@@ -60,7 +70,7 @@ class TwinTexts(BackgroundWork):
     def __init__(self, context: CrawlContext) -> None:
         super().__init__(context)
         self.bodies_read = 0
-        self._digests: OrderedDict[bytes, bytes] = OrderedDict()
+        self._digests: OrderedDict[bytes, _Digests] = OrderedDict()
 
     async def compare(
         self, facts: TwinFacts, origins: tuple[str, ...], canonical_host: str
@@ -86,30 +96,28 @@ class TwinTexts(BackgroundWork):
             is_steady=facts.is_steady,
             lost_at=facts.lost_at,
         )
-        equal = _has_equal_digests(page, twin)
+        equal = page.digest is not None and page.digest == twin.digest
         comparison = compare_twins(times, equal=equal)
         own = None
-        if comparison.verdict is not PageVerdict.AGREES and _resemble(page, twin):
-            own = await self._digest(facts, page, page.version_id, origins)
+        if comparison.verdict is PageVerdict.AGREES or _may_agree(page, twin):
+            own = await self._digests_of(facts, page, page.version_id, origins)
             others = dict.fromkeys((twin.version_id, facts.then_id))
             for version_id in others if own is not None else ():
                 if version_id is None or equal:
                     continue
-                equal = own == await self._digest(facts, twin, version_id, origins)
+                equal = own == await self._digests_of(facts, twin, version_id, origins)
             comparison = compare_twins(times, equal=equal)
-        elif comparison.verdict is PageVerdict.AGREES:
-            own = await self._digest(facts, page, page.version_id, origins)
-            if own is None:
-                comparison = _NO_TEXT  # an empty page, or one that is too large, proves nothing
-        return ComparedText(comparison, own)
+        if comparison.verdict is PageVerdict.AGREES and own is None:
+            comparison = _NO_TEXT  # an empty page, or one that is too large, proves nothing
+        return ComparedText(comparison, own.text if own is not None else None)
 
-    async def _digest(
+    async def _digests_of(
         self, facts: TwinFacts, page: ShownPage, version_id: int, origins: tuple[str, ...]
-    ) -> bytes | None:
-        """Return the digest of a copy's text; None: it has none, or cannot be read."""
+    ) -> _Digests | None:
+        """Return the digests of a copy; None: it has no text, or cannot be read."""
         size_bytes, digest = self._database.look_up(version.body_identity, version_id)
         if size_bytes > MAX_COPY_BYTES:
-            return page.digest if version_id == page.version_id else None
+            return _Digests(digest, digest) if version_id == page.version_id else None
         rules = VolatileRules.union(facts.rules).confirmed()
         key = _text_key(version_id, digest, page.url, origins, rules)
         known = self._digests.get(key)
@@ -145,11 +153,12 @@ def _text_key(
 
 def _identify(
     copy: StoredCopy, url: str, origins: tuple[str, ...], rules: VolatileRules, body: bytes
-) -> bytes | None:
-    """Return the digest of a copy's text; None if there is memory for a part of its body only."""
+) -> _Digests | None:
+    """Return the digests of a copy; None if there is memory for a part of its body only."""
     if len(body) < len(copy.body):
         return None
-    return twin_digest(twin_text(read_blocks(*copy), url, origins, rules))
+    text = twin_digest(twin_text(read_blocks(*copy), url, origins, rules))
+    return None if text is None else _Digests(text, embedded_digest(*copy, origins))
 
 
 def _compare_redirect(page: ShownPage, canonical_host: str) -> TwinComparison:
@@ -163,12 +172,10 @@ def _compare_redirect(page: ShownPage, canonical_host: str) -> TwinComparison:
     return TwinComparison(PageVerdict.AGREES, 0.0) if leads else _NO_TEXT
 
 
-def _has_equal_digests(page: ShownPage, twin: ShownPage) -> bool:
-    texts = page.cleaned_digest is not None and page.cleaned_digest == twin.cleaned_digest
-    return texts or (page.digest is not None and page.digest == twin.digest)
-
-
-def _resemble(page: ShownPage, twin: ShownPage) -> bool:
+def _may_agree(page: ShownPage, twin: ShownPage) -> bool:
+    """Whether the bodies are worth a comparison."""
+    if page.cleaned_digest is not None and page.cleaned_digest == twin.cleaned_digest:
+        return True
     if page.sketch is None or twin.sketch is None:
         return False
     return resemblance(page.sketch, twin.sketch) >= LEAST_RESEMBLANCE

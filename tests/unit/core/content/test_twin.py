@@ -93,6 +93,19 @@ def test_the_root_is_no_word_of_the_text():
     assert text("<p>a/b", path="/") == "a/b"
 
 
+def test_of_a_page_of_numbers_the_numbers_are_no_noise():
+    """Another page of the host shows measured values in the same table, new at every fetch."""
+    page = "<h1>Day 4</h1><p>Observed</p><table>{rows}</table>"
+
+    def shown(*values):
+        return page.format(rows="".join(f"<tr><td>{value}" for value in values))
+
+    place = read_blocks(shown(1).encode(), "text/html").places[-1]
+    rules = VolatileRules((VolatileRule(Cover.NUMBERS, place, 0, confirmed=True),))
+    assert agree(shown(1), shown(2), rules=rules)
+    assert not agree(shown(1, 2, 3), shown(4, 5, 6), rules=rules)
+
+
 def test_noise_that_one_host_taught_holds_for_both():
     page = "<p>Body<p id=c>Viewed {count} times, last on 3 May {year}"
     [_, block] = read_blocks(page.format(count=1, year=2026).encode(), "text/html").texts

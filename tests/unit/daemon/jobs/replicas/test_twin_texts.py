@@ -39,8 +39,9 @@ class Twins:
         for page_id in self.page_ids:
             await self.show(page_id, TEXT)
 
-    async def show(self, page_id, html, at=NOW):
-        known = {"cleaned_digest": cleaned_digest(html), "sketch": sketch(html)}
+    async def show(self, page_id, html, at=NOW, text=None):
+        text = html if text is None else text
+        known = {"cleaned_digest": cleaned_digest(text), "sketch": sketch(text)}
         await self.database.write(visit.record, changed(page_id, html.encode(), at, **known))
 
     async def compare(self):
@@ -82,3 +83,19 @@ async def test_bodies_are_read_again_under_other_noise_rules(twins):
         await twins.database.write(volatile.put_of_host, 2, template)
         assert await twins.compare() == first
         assert twins.texts.bodies_read == reads
+
+
+async def test_pages_with_one_text_around_different_players_differ(twins):
+    for number, page_id in enumerate(twins.page_ids):
+        player = f"<iframe src=https://player.test/embed/{number}></iframe>"
+        await twins.show(page_id, TEXT + player, NOW + 60.0, text=TEXT)
+    found = await twins.compare()
+    assert found.comparison.verdict is PageVerdict.DIFFERS
+    assert found.digest is not None
+
+
+async def test_the_text_of_a_wall_is_one_whatever_it_embeds(twins):
+    """It is counted on all paths of its host."""
+    first = await twins.compare()
+    await twins.show(twins.page_ids[1], TEXT + "<input value=/a/path>", NOW + 60.0, text=TEXT)
+    assert (await twins.compare()).digest == first.digest

@@ -1,0 +1,78 @@
+"""What a page shows that is no part of its text: frames, media, data in scripts, drawn lengths.
+
+Change detection leaves these out, since many of them change at every fetch. But two hosts of one
+program may have the same texts around other contents: players of other videos, galleries of other
+pictures, applications that draw other data. Pages of a replica rest only if this agrees too.
+
+Left out is what two copies of a page may have apart: names of either host, session parameters,
+hidden form fields; in scripts all numbers and words with digits (times, nonces, numbers of an
+account). Files of scripts are left out, since programs have versions. Linear in the page.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Final
+
+import xxhash
+
+from crawld.core.content import html, media
+from crawld.core.content.blocks import link_target
+from crawld.core.content.parse_limits import MAX_PARSE_BYTES
+
+if TYPE_CHECKING:
+    from selectolax.lexbor import LexborNode
+
+MAX_NODES: Final = 5_000
+"""Elements of one page that are looked at."""
+
+_SELECTOR: Final = "iframe,frame,embed,object,video,audio,source,img,input,script,[style]"
+_WORD: Final = re.compile(r"(?<!\w)[^\W\d]++(?!\w)")
+"""A word without digits."""
+
+_UNSEEN_INPUTS: Final = frozenset({"hidden", "password"})
+
+
+def embedded_digest(body: bytes, content_type: str | None, origins: Iterable[str]) -> bytes:
+    """Return the digest of what a page embeds; pages that embed nothing have the same.
+
+    Args:
+        body: the page.
+        content_type: as declared.
+        origins: those of the page and of its twin.
+    """
+    found = xxhash.xxh3_128()
+    if media.sniff(content_type, body[: media.SNIFF_BYTES]) in (media.HTML, media.XHTML):
+        text = media.decode(body[:MAX_PARSE_BYTES], media.charset_parameter(content_type)).text
+        tree, _ = html.tree_of(text.encode("utf-8", "replace"))
+        names = [origin.partition("//")[2] for origin in origins]
+        own = re.compile(
+            rf"(?:https?:)?//(?:{'|'.join(map(re.escape, names))})(?![\w-]|[.:]\w)", re.IGNORECASE
+        )
+        labels = {label for name in names for label in _WORD.findall(name)} | {"http", "https"}
+        for node in tree.css(_SELECTOR)[:MAX_NODES]:
+            if node.tag == "script":
+                # Word by word: a replacement would hold the interpreter for the whole script.
+                words = (match[0] for match in _WORD.finditer(node.text()))
+                parts = (word for word in words if word.lower() not in labels)
+            else:
+                parts = (own.sub("", part) for part in _parts(node))
+            for part in parts:
+                found.update(part.encode("utf-8", "replace") + b"\n")
+    return found.digest()
+
+
+def _parts(node: LexborNode) -> Iterator[str]:
+    tag, attributes = node.tag or "", node.attrs
+    if style := attributes.get("style"):
+        yield f"style {style}"
+    if tag == "input":
+        if (attributes.get("type") or "").lower() not in _UNSEEN_INPUTS:
+            yield f"input {attributes.get('value') or ''}"
+    elif tag == "img":
+        source = attributes.get("src") or ""
+        if "?" in source:  # the path is part of the text
+            yield f"img {link_target(source)}"
+    elif source := attributes.get("src") or attributes.get("data"):
+        yield f"{tag} {link_target(source)}"

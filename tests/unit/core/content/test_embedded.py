@@ -1,0 +1,58 @@
+"""What a page shows besides its text: frames, media, data in scripts, drawn lengths."""
+
+import pytest
+
+from crawld.core.content.embedded import embedded_digest
+
+ORIGINS = ("https://a.test", "https://www.a.test")
+
+JSON = "<script type=application/json>['{}']</script>"
+NONCE = "<script>time = {}; nonce = '{}'</script>"
+ESCAPED = "<script>u = 'https:\\/\\/{}\\/x'</script>"
+
+
+def of(markup, origins=ORIGINS):
+    page = f"<title>One</title><p>text{markup}".encode()
+    return embedded_digest(page, "text/html", origins)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("<iframe src=//b.test/embed/1></iframe>", "<iframe src=//b.test/embed/2></iframe>"),
+        ("<video src=/1.mp4></video>", "<video src=/2.mp4></video>"),
+        ("<video><source src=/1.mp4></video>", "<video><source src=/2.mp4></video>"),
+        ("<object data=/1.pdf></object>", "<object data=/2.pdf></object>"),
+        ("<img src='/image?id=1'>", "<img src='/image?id=2'>"),
+        ("<input value=Anna>", "<input value=Berta>"),
+        ("<i style='width:10%'></i>", "<i style='width:70%'></i>"),
+        ("<script>data = {'name': 'Anna'}</script>", "<script>data = {'name': 'Berta'}</script>"),
+        (JSON.format("Anna"), JSON.format("Berta")),
+    ],
+)  # fmt: skip
+def test_what_the_text_leaves_out_counts(one, other):
+    assert of(one) != of(other)
+    assert of(one) == of(one)
+    assert of(one) != of("")
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("<input type=hidden value=f00>", "<input type=hidden value=ba7>"),
+        ("<iframe src='/ad?token=1'></iframe>", "<iframe src='/ad?token=2'></iframe>"),
+        ("<img src='/x.png?_=17'>", "<img src='/x.png?_=18'>"),
+        (NONCE.format(1764200000, "a9f8e7"), NONCE.format(1764200900, "0c1b2a")),
+        ("<script>u = 'https://a.test/x'</script>", "<script>u = 'https://www.a.test/x'</script>"),
+        (ESCAPED.format("a.test"), ESCAPED.format("www.a.test")),
+        ("<iframe src='https://a.test/x'></iframe>", "<iframe src='https://www.a.test/x'></iframe>"),
+        ("<script src=/a.js></script>", "<script src=/b.js></script>"),
+        ("<p class=a id=b>", "<p class=c id=d>"),
+    ],
+)  # fmt: skip
+def test_what_two_copies_of_a_page_may_have_apart_does_not_count(one, other):
+    assert of(one) == of(other)
+
+
+def test_other_documents_embed_nothing():
+    assert embedded_digest(b"<iframe src=1>", "text/plain", ORIGINS) == of("")
