@@ -74,5 +74,5 @@ def _parts(node: LexborNode) -> Iterator[str]:
         source = attributes.get("src") or ""
         if "?" in source:  # the path is part of the text
             yield f"img {link_target(source)}"
-    elif source := attributes.get("src") or attributes.get("data"):
-        yield f"{tag} {link_target(source)}"
+    elif address := attributes.get("src") or attributes.get("data"):
+        yield f"{tag} {link_target(address)}"
