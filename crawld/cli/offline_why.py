@@ -30,6 +30,7 @@ ONLY_LIVE: Final = (
     "whether everything is paused, or the network is down",
     "when the delay of the host ends, and whether its address is known",
     "when a robots.txt that could not be read is fetched again",
+    "which plug-in refuses a URL, and why",
 )
 """What the file does not tell."""
 
