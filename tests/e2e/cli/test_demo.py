@@ -92,6 +92,7 @@ def test_the_view_fits_a_terminal_and_its_commands_and_addresses_work(
     ended = subprocess.run(status, shell=True, capture_output=True, text=True, check=True)
     assert "demo" in ended.stdout
     subprocess.run(pause, shell=True, check=True, capture_output=True)
-    terminal.wait_for("PAUSED: nothing is fetched")
+    # The line of the state is drawn before the commands: the view is complete with its last table.
+    terminal.wait_for(r"PAUSED: nothing is fetched(.*\n)+visit .*\n.*/wiki/")
     subprocess.run(commands()[-1], shell=True, check=True, capture_output=True)
     terminal.wait_for(r"^Ctrl-C", re.MULTILINE)
