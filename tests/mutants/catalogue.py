@@ -257,4 +257,18 @@ MUTANTS = (
         "        if (",
         ("tests/unit/daemon/jobs/replicas/test_reported.py",),
     ),
+    Mutant(
+        "twins agree by their texts, whatever they embed",
+        "crawld/daemon/jobs/replicas/twin_texts.py",
+        "_Digests(text, embedded_digest(*copy, origins))",
+        '_Digests(text, b"")',
+        ("tests/unit/daemon/jobs/replicas/test_twin_texts.py",),
+    ),
+    Mutant(
+        "of a page that is a table of numbers, the numbers are noise",
+        "crawld/core/content/twin.py",
+        "    if len(noisy) <= MOST_NOISY * len(blocks.texts):\n",
+        "    if len(noisy) <= len(blocks.texts):\n",
+        ("tests/unit/core/content/test_twin.py",),
+    ),
 )

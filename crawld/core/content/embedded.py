@@ -1,18 +1,20 @@
-"""What a page shows that is no part of its text: frames, media, data in scripts, drawn lengths.
+"""What a page shows that is no part of its text: frames, media, fields, data in scripts, drawings.
 
 Change detection leaves these out, since many of them change at every fetch. But two hosts of one
 program may have the same texts around other contents: players of other videos, galleries of other
 pictures, applications that draw other data. Pages of a replica rest only if this agrees too.
 
 Left out is what two copies of a page may have apart: names of either host, session parameters,
-hidden form fields; in scripts all numbers and words with digits (times, nonces, numbers of an
-account). Files of scripts are left out, since programs have versions. Linear in the page.
+hidden form fields; in scripts words with digits and single numbers (times, nonces, numbers of an
+account), but not lists of numbers. Files of scripts are left out, since programs have versions.
+Linear in the page.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from itertools import chain
 from typing import TYPE_CHECKING, Final
 
 import xxhash
@@ -27,10 +29,38 @@ if TYPE_CHECKING:
 MAX_NODES: Final = 5_000
 """Elements of one page that are looked at."""
 
-_SELECTOR: Final = "iframe,frame,embed,object,video,audio,source,img,input,script,[style]"
+_DRAWN: Final = (
+    "d",
+    "points",
+    "width",
+    "height",
+    "x",
+    "y",
+    "x1",
+    "y1",
+    "x2",
+    "y2",
+    "r",
+    "cx",
+    "cy",
+)
+"""Attributes of shapes in SVG."""
+
+_SHAPES: Final = ("path", "polygon", "polyline", "rect", "line", "circle", "ellipse")
+_EDITS: Final = ("del", "ins", "s", "strike")
+_SELECTOR: Final = ",".join(
+    (
+        *("iframe", "frame", "embed", "object", "video", "audio", "source", "img", "script"),
+        *("style", "[style]", "input", "option[selected]", *_EDITS, *_SHAPES),
+    )
+)
 _WORD: Final = re.compile(r"(?<!\w)[^\W\d]++(?!\w)")
 """A word without digits."""
 
+_NUMBERS: Final = re.compile(r"\[\s*+(-?[\d.]++(?:\s*+,\s*+-?[\d.]++){2,}+)")
+"""A list of three numbers or more."""
+
+_PICTURE: Final = re.compile(r"url\(([^()]++)\)")
 _UNSEEN_INPUTS: Final = frozenset({"hidden", "password"})
 
 
@@ -52,10 +82,15 @@ def embedded_digest(body: bytes, content_type: str | None, origins: Iterable[str
         )
         labels = {label for name in names for label in _WORD.findall(name)} | {"http", "https"}
         for node in tree.css(_SELECTOR)[:MAX_NODES]:
+            parts: Iterable[str]
             if node.tag == "script":
                 # Word by word: a replacement would hold the interpreter for the whole script.
-                words = (match[0] for match in _WORD.finditer(node.text()))
-                parts = (word for word in words if word.lower() not in labels)
+                script = node.text()
+                words = (match[0] for match in _WORD.finditer(script))
+                parts = chain(
+                    (word for word in words if word.lower() not in labels),
+                    (match[1] for match in _NUMBERS.finditer(script)),
+                )
             else:
                 parts = (own.sub("", part) for part in _parts(node))
             for part in parts:
@@ -69,10 +104,16 @@ def _parts(node: LexborNode) -> Iterator[str]:
         yield f"style {style}"
     if tag == "input":
         if (attributes.get("type") or "").lower() not in _UNSEEN_INPUTS:
-            yield f"input {attributes.get('value') or ''}"
+            yield f"input {attributes.get('value') or ''} {'checked' in attributes}"
     elif tag == "img":
         source = attributes.get("src") or ""
         if "?" in source:  # the path is part of the text
             yield f"img {link_target(source)}"
+    elif tag in _SHAPES:
+        yield f"{tag} {[attributes.get(name) for name in _DRAWN]}"
+    elif tag in _EDITS or tag == "option":
+        yield f"{tag} {node.text()}"
+    elif tag == "style":
+        yield from (f"url {match[1]}" for match in _PICTURE.finditer(node.text()))
     elif address := attributes.get("src") or attributes.get("data"):
         yield f"{tag} {link_target(address)}"

@@ -1,4 +1,4 @@
-"""What a page shows besides its text: frames, media, data in scripts, drawn lengths."""
+"""What a page shows besides its text: frames, media, fields, data in scripts, drawings."""
 
 import pytest
 
@@ -28,6 +28,12 @@ def of(markup, origins=ORIGINS):
         ("<i style='width:10%'></i>", "<i style='width:70%'></i>"),
         ("<script>data = {'name': 'Anna'}</script>", "<script>data = {'name': 'Berta'}</script>"),
         (JSON.format("Anna"), JSON.format("Berta")),
+        ("<script>draw([1, 2.5, -3])</script>", "<script>draw([1, 2.5, -4])</script>"),
+        ("<input type=radio checked>", "<input type=radio>"),
+        ("<select><option selected>1</select>", "<select><option>1</select>"),
+        ("<del>not</del>", "<span>not</span>"),
+        ("<svg><path d='M0 1'/></svg>", "<svg><path d='M0 2'/></svg>"),
+        ("<style>p {src: url(/1.jpg)}</style>", "<style>p {src: url(/2.jpg)}</style>"),
     ],
 )  # fmt: skip
 def test_what_the_text_leaves_out_counts(one, other):
@@ -46,6 +52,8 @@ def test_what_the_text_leaves_out_counts(one, other):
         ("<script>u = 'https://a.test/x'</script>", "<script>u = 'https://www.a.test/x'</script>"),
         (ESCAPED.format("a.test"), ESCAPED.format("www.a.test")),
         ("<iframe src='https://a.test/x'></iframe>", "<iframe src='https://www.a.test/x'></iframe>"),
+        ("<style>p {color: red}</style>", "<style>p {color: blue}</style>"),
+        ("<script>[1764, 12]</script>", "<script>[1765, 13]</script>"),
         ("<script src=/a.js></script>", "<script src=/b.js></script>"),
         ("<p class=a id=b>", "<p class=c id=d>"),
     ],
