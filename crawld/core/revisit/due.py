@@ -18,7 +18,8 @@ whenever nothing else is due sooner, so a due time decides only while work waits
 Users of an edited template get the turns that are left, and one of `REST_EVERY` while none is: a
 template of many users would delay all edits for minutes. Their due times order them among each
 other only: 3 s after the report for each user of the template, so that one of few users does not
-wait for one of many.
+wait for one of many, but never less than 150 s. Whatever their order, users wait as long on
+average; so those of up to 50 come in the order of the reports, and the last of them is seen sooner.
 """
 
 from __future__ import annotations
@@ -52,9 +53,10 @@ MISSING_S: Final = 20.0
 """New images and styles have turns of their own so seldom: a page that was visited anew shows some,
 and thousands of them wait while a host is mirrored for the first time."""
 
-
-FAN_OUT_S: Final = 3.0
-"""A user of an edited template is due so much later for each user that the template has."""
+FAN_OUT_S, FAN_OUT_LEAST_S = 3.0, 150.0
+"""A user of an edited template is due so much later for each user that the template has, and so much
+later at least: templates of few users that are edited again and again do not delay the last users
+of one that was edited before."""
 
 REST_EVERY: Final = 30
 """While work with due times uses up all turns, one of so many is for the rest."""
@@ -84,6 +86,11 @@ class Due(NamedTuple):
         told_s = reported_at - changed_at
         at = reported_at + min(max(told_s, PROMPT_S), BELATED_S)
         return cls(changed_at + SOON_S, at, at if told_s > PROMPT_S else at + MISSED_S)
+
+    @classmethod
+    def of_user(cls, reported_at: float, users: int) -> Due:
+        """Return the time of a page that includes a template with so many users."""
+        return cls.by(reported_at + max(FAN_OUT_S * users, FAN_OUT_LEAST_S))
 
     def joined(self, other: Due) -> Due:
         """Return the earlier times of both."""

@@ -14,7 +14,7 @@ from typing import Final
 import trio
 
 from crawld.core.page import Outcome
-from crawld.core.revisit.due import AT_LEISURE, FAN_OUT_S, RETRY_S, Due
+from crawld.core.revisit.due import AT_LEISURE, RETRY_S, Due
 from crawld.daemon.crawl.context import BackgroundWork
 from crawld.daemon.frontier.page_queue import RELIABLE_TRUST
 from crawld.store.changes import fan_out, hint, hint_source
@@ -172,7 +172,7 @@ def _due_of(changed_at: float, heard_at: float, users: int | None) -> Due | None
     """
     if users is None:
         return Due.of_edit(changed_at, heard_at)
-    return Due.by(heard_at + FAN_OUT_S * users) if users else None
+    return Due.of_user(heard_at, users) if users else None
 
 
 def is_indirect(kind: str, trust: float) -> bool:

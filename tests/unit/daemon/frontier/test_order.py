@@ -7,7 +7,6 @@ from crawld.core.revisit.due import (
     AT_LEISURE,
     AT_ONCE,
     AUDIT_S,
-    FAN_OUT_S,
     MISSING_S,
     PROMPT_S,
     REST_EVERY,
@@ -186,7 +185,7 @@ async def test_a_page_that_rests_is_visited_for_the_edit_of_its_template():
 @on_autojump_clock
 async def test_users_of_a_template_of_few_come_before_those_of_many():
     host = make_host()
-    of_many, of_few = Due.by(NOW + 30 * FAN_OUT_S), Due.by(NOW + 2 * FAN_OUT_S)
+    of_many, of_few = Due.of_user(NOW, 200), Due.of_user(NOW + 9.0, 2)
     for page in range(1, 31):
         host.pages[1].add_hint(page, NOW - 9.0, 0.9, indirect=True, due=of_many)
     for page in (31, 32):
@@ -196,6 +195,18 @@ async def test_users_of_a_template_of_few_come_before_those_of_many():
     assert found[0] == 33  # due times of users of templates do not delay an edit
     assert set(found[1:3]) == {31, 32}
     assert set(found[3:]) == set(range(1, 31))
+
+
+@on_autojump_clock
+async def test_users_of_templates_of_few_come_in_the_order_of_the_reports():
+    host = make_host()
+    queue = host.pages[1]
+    for page in range(1, 6):
+        queue.add_hint(page, NOW - 5.0, 0.9, indirect=True, due=Due.of_user(NOW, 50))
+    for page in (31, 32):
+        queue.add_hint(page, NOW + 5.0, 0.9, indirect=True, due=Due.of_user(NOW + 9.0, 2))
+    found = turns(host, 7, at=NOW + 10.0)
+    assert set(found[:5]) == set(range(1, 6))
 
 
 @on_autojump_clock

@@ -13,7 +13,7 @@ import pytest
 import trio
 
 from crawld.core.politeness import DelayRules
-from crawld.core.revisit.due import AT_LEISURE, FAN_OUT_S, RETRY_S, Due
+from crawld.core.revisit.due import AT_LEISURE, RETRY_S, Due
 from crawld.core.revisit.policies import VisitObservation
 from crawld.daemon.crawl.api_client import POLL_PATIENCE_TURNS
 from crawld.daemon.frontier.host import HostState
@@ -111,12 +111,16 @@ class Storm:
             elif what == "image":
                 self.host.requisites[1].recall({page}, unix + RETRY_S)
             else:
-                due = Due.by(unix + FAN_OUT_S * USERS.get(what, 0))
-                hints["due"] = Due.of_edit(NOW + at, unix) if what == "edit" else due
+                hints["due"] = self.due_of(what, at, unix)
                 self.queue_of(page).add_hint(page, NOW + at, 0.9, **hints)
         self.unreported.clear()
         is_calm = not is_new and self.host.has_stale(set(SITES))
         return round(POLL_S * CALM_FACTOR) if is_calm else POLL_S
+
+    def due_of(self, what, at, reported_at):
+        if what == "edit":
+            return Due.of_edit(NOW + at, reported_at)
+        return Due.of_user(reported_at, USERS[what]) if what in USERS else Due.by(reported_at)
 
     def run(self):
         """Run it all; return how many turns were polls."""
