@@ -188,12 +188,12 @@ class IndexPolicy(PageSet):
         return self._slots.page_at[slot]
 
     def select_affected(self, now: float) -> int | None:
-        """Return the page of highest visit value among those with indirect hints only, or None."""
+        """Return the page that is due first among those with indirect hints only, or None."""
         at = self._clock.advance(now)
-        self._revalue_hinted(self._indirect, at)
-        slot, _ = self._indirect.best()
-        if slot == ABSENT:
+        if not len(self._indirect):
             return None
+        self._revalue_hinted(self._indirect, at)
+        slot = self._indirect.first_due(at)
         self._in_flight[slot] = self._withdraw(slot)
         return self._slots.page_at[slot]
 
@@ -338,6 +338,11 @@ class IndexPolicy(PageSet):
             return math.inf
         lead = self._clock.lead
         return self._hinted.due_at(now + lead) - lead
+
+    def affected_due_at(self, now: float) -> float:
+        """Return until when the first page with an indirect hint only should be visited, or ∞."""
+        lead = self._clock.lead
+        return self._indirect.due_at(now + lead) - lead
 
     def due_at_of(self, page: int) -> float:
         """Return until when a page in flight should be visited; ∞ if it was not reported."""

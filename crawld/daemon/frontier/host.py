@@ -24,6 +24,7 @@ from crawld.core.politeness import (
     effective_delay_s,
 )
 from crawld.core.revisit.due import AT_ONCE, REST_EVERY
+from crawld.core.revisit.hints import SAME_TIME_S
 from crawld.core.revisit.policies_index import OVERDUE_S
 from crawld.core.robots import Robots
 from crawld.core.turn_order import Lane
@@ -333,11 +334,18 @@ class HostState:
     def _take_leading(
         self, queues: Sequence[PageQueue], now: float
     ) -> tuple[PageQueue, int] | None:
-        """Take a page of the queues with the most urgent pages, else of any other."""
+        """Take a page of the queues with the most urgent pages, else of any other.
+
+        Of users of edited templates, that which is due first, whatever its site.
+        """
         if len(queues) > 1:
             ranks = [queue.rank for queue in queues]
             last = _LEADING[min(ranks)]
             leading = [queue for queue, rank in zip(queues, ranks, strict=True) if rank <= last]
+            if last is Rank.AFFECTED:
+                due_at = [queue.affected_due_at(now) for queue in leading]
+                until = min(due_at) + SAME_TIME_S
+                leading = [queue for queue, at in zip(leading, due_at, strict=True) if at <= until]
             if len(leading) < len(queues) and (taken := self._take_of(leading, now)) is not None:
                 return taken
         return self._take_of(queues, now)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Final
 
@@ -60,6 +61,16 @@ class OrderedPages:
     def policy(self) -> Policy:
         """The policy that orders the revisits now."""
         return self._policy
+
+    @property
+    def _hint_counts(self) -> tuple[int, int]:
+        policy = self._policy
+        return policy.hint_counts if isinstance(policy, IndexPolicy) else (0, 0)
+
+    def affected_due_at(self, now: float) -> float:
+        """Return until when (Unix seconds) the first user of an edited template is due, or ∞."""
+        policy = self._policy
+        return policy.affected_due_at(now) if isinstance(policy, IndexPolicy) else math.inf
 
     def set_models(self, pages: npt.NDArray[np.int64], records: Records, site: SiteModel) -> None:
         """Pass change models to the policy.

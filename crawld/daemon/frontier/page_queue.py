@@ -159,11 +159,6 @@ class PageQueue(OrderedPages):
         """Whether a page without a due time waits that is missing, or may have changed."""
         return len(self.ahead) > 0 or self._hint_counts[1] > 0 or self._retries.has_undated
 
-    @property
-    def _hint_counts(self) -> tuple[int, int]:
-        policy = self._policy
-        return policy.hint_counts if isinstance(policy, IndexPolicy) else (0, 0)
-
     def due_at(self, now: float) -> float:
         """Return until when (Unix seconds) the page that is due first should be visited, or ∞."""
         self._wake_rested(now)

@@ -210,6 +210,38 @@ async def test_users_of_templates_of_few_come_in_the_order_of_the_reports():
 
 
 @on_autojump_clock
+async def test_users_of_a_template_of_few_come_first_whatever_their_site():
+    host = make_host((1, 2))
+    for page in range(1, 11):
+        host.pages[1].add_hint(page, NOW - 9.0, 0.9, indirect=True, due=Due.of_user(NOW, 200))
+        host.pages[2].add_hint(1000 + page, NOW, 0.9, indirect=True, due=Due.of_user(NOW, 50))
+    assert all(page > 1000 for page in turns(host, 10, at=NOW + 1.0))
+
+
+@on_autojump_clock
+async def test_users_of_one_template_on_two_sites_take_turns():
+    host = make_host((1, 2))
+    for page in range(1, 11):
+        host.pages[1].add_hint(page, NOW - 9.0, 0.9, indirect=True, due=Due.of_user(NOW, 50))
+        host.pages[2].add_hint(1000 + page, NOW, 0.9, indirect=True, due=Due.of_user(NOW, 50))
+    assert sum(page > 1000 for page in turns(host, 10, at=NOW + 1.0)) == 5
+
+
+@on_autojump_clock
+async def test_the_turns_that_edits_leave_go_to_the_user_of_a_template_that_is_due_first():
+    host = make_host()
+    queue = host.pages[1]
+    for page in range(1, 21):
+        queue.add_hint(page, NOW - DAY_S / 2, 0.9, indirect=True, due=Due.of_user(NOW, 200))
+    queue.add_hint(PAGES, NOW - 1.0, 0.9, indirect=True, due=Due.of_user(NOW, 5))
+    found = []
+    for turn in range(REST_EVERY):
+        queue.add_hint(21 + turn % 9, NOW + turn, 0.9, due=Due.by(NOW + turn))
+        found += turns(host, 1, at=NOW + turn)
+    assert [page for page in found if not 21 <= page <= 29] == [PAGES]
+
+
+@on_autojump_clock
 async def test_an_edit_of_a_page_that_includes_an_edited_template_makes_it_an_edit():
     host = make_host()
     queue = host.pages[1]
