@@ -54,9 +54,9 @@ MISSING_S: Final = 20.0
 and thousands of them wait while a host is mirrored for the first time."""
 
 FAN_OUT_S, FAN_OUT_LEAST_S = 3.0, 150.0
-"""A user of an edited template is due so much later for each user that the template has, and so much
-later at least: templates of few users that are edited again and again do not delay the last users
-of one that was edited before."""
+"""A user of an edited template is due so much later for each user that the template has, and so
+much later at least: templates of few users that are edited again and again do not delay the last
+users of one that was edited before."""
 
 REST_EVERY: Final = 30
 """While work with due times uses up all turns, one of so many is for the rest."""

@@ -12,9 +12,11 @@ import numpy as np
 import pytest
 import trio
 
+from crawld.core.change.arrivals import Arrivals
 from crawld.core.politeness import DelayRules
 from crawld.core.revisit.due import AT_LEISURE, RETRY_S, Due
 from crawld.core.revisit.policies import VisitObservation
+from crawld.core.revisit.polling import worthwhile_s
 from crawld.daemon.crawl.api_client import POLL_PATIENCE_TURNS
 from crawld.daemon.frontier.host import HostState
 from crawld.daemon.frontier.page_queue import PageQueue
@@ -78,6 +80,7 @@ class Storm:
             images.load_retry(image, NOW + DAY_S)
         self.host.requisites[1] = images
         self.unreported = []
+        self.arrivals, self.polled_at = Arrivals(), 0
 
     def queue_of(self, page):
         return self.host.pages[1 + (page - 1) % len(SITES)]
@@ -103,7 +106,7 @@ class Storm:
 
     def poll(self, now):
         """Report all changes since the last poll; return the pause until the next."""
-        unix, is_new = NOW + now, bool(self.unreported)
+        unix, told = NOW + now, len({page for _, page, _, hints in self.unreported if not hints})
         for what, page, at, hints in self.unreported:
             if what == "deleted":  # readers see the mark, whatever was edited before
                 self.waiting[page] = [("deleted", at)]
@@ -114,8 +117,13 @@ class Storm:
                 hints["due"] = self.due_of(what, at, unix)
                 self.queue_of(page).add_hint(page, NOW + at, 0.9, **hints)
         self.unreported.clear()
-        is_calm = not is_new and self.host.has_stale(set(SITES))
-        return round(POLL_S * CALM_FACTOR) if is_calm else POLL_S
+        self.arrivals.add(told, now - self.polled_at)
+        self.polled_at = now
+        has_backlog = self.host.has_affected if told else self.host.has_stale
+        if not has_backlog(set(SITES)):
+            return POLL_S
+        shape, exposure_s = self.arrivals.posterior()
+        return min(max(POLL_S, worthwhile_s(shape / exposure_s, 1.0)), CALM_FACTOR * POLL_S)
 
     def due_of(self, what, at, reported_at):
         if what == "edit":

@@ -102,11 +102,17 @@ def test_the_lag_of_a_source_excludes_the_wait_for_a_poll():
 
 @dataclass
 class Host:
-    """A host with a delay, whether most of its pages have no copy yet, and its stale pages."""
+    """A host with a delay, and what waits there.
+
+    Attributes:
+        filling: whether most of its pages have no copy yet.
+        stale, affected: whether stale copies wait, and users of edited templates.
+    """
 
     delay: float
     filling: bool
     stale: bool
+    affected: bool
 
     def delay_s(self):
         return self.delay
@@ -115,13 +121,16 @@ class Host:
         return self.filling
 
     def has_stale(self, active):
-        return self.stale
+        return self.stale or self.affected
+
+    def has_affected(self, active):
+        return self.affected
 
 
-def budget(estimate=None, *, share=0.25, delay_s=1.0, filling=True, stale=False):
+def budget(estimate=None, *, share=0.25, delay_s=1.0, filling=True, stale=False, affected=False):
     config = Config(jobs=JobsConfig(poll_share=share))
     state = SimpleNamespace(
-        hosts={"a.test": Host(delay_s, filling, stale)},
+        hosts={"a.test": Host(delay_s, filling, stale, affected)},
         active=frozenset(),
         rates=NoSharedRates(),
     )
@@ -132,8 +141,17 @@ def budget(estimate=None, *, share=0.25, delay_s=1.0, filling=True, stale=False)
     return made
 
 
-def pause_s(made, *, kind="recent_changes", new_hints=0, since_s=0.0):
-    return made.pause_s(row(kind=kind), "a.test", 1, new_hints=new_hints, since_s=since_s)
+def pause_s(made, *, kind="recent_changes", evidence=None, new_hints=0, since_s=0.0):
+    source = row(kind=kind, evidence=evidence)
+    return made.pause_s(source, "a.test", 1, new_hints=new_hints, since_s=since_s)
+
+
+def edited(count, *, within_s):
+    """Return the stored evidence of a wiki that reports so many changes in each span of time."""
+    reliability = Reliability()
+    for _ in range(100):
+        reliability.arrivals.add(count, within_s)
+    return json.dumps(reliability.as_dict())
 
 
 def test_polls_keep_within_their_share():
@@ -163,6 +181,20 @@ def test_a_wiki_is_polled_less_often_while_stale_pages_wait_and_nothing_new_is_t
     assert pause_s(budget(filling=False, stale=True)) == 8.0
     assert pause_s(budget(filling=False, stale=True), new_hints=1) == 5.0
     assert pause_s(budget(filling=False)) == 5.0
+
+
+@pytest.mark.parametrize("delay_s", [1.0, 1.2])
+def test_a_wiki_is_polled_by_the_rate_of_its_edits_while_users_of_templates_wait(delay_s):
+    busy = budget(filling=False, affected=True, delay_s=delay_s)
+    least_s = max(5.0, 4.0 * delay_s)
+    calm, lively, hectic = (
+        pause_s(busy, evidence=edited(count, within_s=5.0), new_hints=1)
+        for count in (0.05, 2.25, 10.0)
+    )
+    assert calm == 1.6 * least_s
+    assert lively == pytest.approx(5.6 * delay_s**0.5, abs=0.2)
+    assert hectic == least_s
+    assert pause_s(budget(filling=False, stale=True), evidence=edited(2.25, within_s=5.0)) < 6.0
 
 
 def test_a_wiki_is_polled_as_often_as_it_pays_while_most_pages_have_no_copy():
