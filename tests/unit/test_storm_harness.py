@@ -1,5 +1,7 @@
 """The storm harness judges by its own model of the wiki: what it accepts, and how it counts."""
 
+from dataclasses import replace
+
 import pytest
 
 from crawld.simweb.ledger import LedgerRow
@@ -161,6 +163,18 @@ def test_a_file_is_compared_by_its_bytes():
     shown = Shown(digest=b"one")
     assert not shown.accepts(seen())
     assert shown.accepts(Seen(200, False, False, {}, -1, b"one", b""))
+
+
+def test_an_image_that_no_page_shows_any_more_may_be_absent_but_not_old(watch):
+    old, new, other = Shown(digest=b"old"), Shown(digest=b"new"), "http://wiki.test/other.png"
+    watch.expect_image("File:A.png", {"http://wiki.test/a.png", other}, 1.0, old)
+    watch.expect_image("File:A.png", {other}, 2.0, new)
+    former, present = watch.files["http://wiki.test/a.png"], watch.files[other]
+    for watched, accepts_absence in ((former, True), (present, False)):
+        shown = watched.expectations[-1].shown
+        assert shown.accepts(replace(seen(), digest=b"new"))
+        assert not shown.accepts(replace(seen(), digest=b"old"))
+        assert shown.accepts(seen(status=404)) == accepts_absence
 
 
 def test_the_list_names_redirects_and_their_targets():

@@ -177,7 +177,7 @@ class Storm:
             self._expect_style(now)
 
     def _expect_image(self, name: str, now: float) -> None:
-        """Expect a file at the URLs at which pages of the part show it."""
+        """Expect a file at the URLs at which pages of the part show it, or did."""
         content = self._model.images[name]
         shown = Shown(digest=hashlib.blake2b(content, digest_size=16).digest())
         members = self._model.members()
@@ -188,8 +188,8 @@ class Storm:
             for file, width in page.files
             if file == name
         }
-        for width in widths:
-            self.watch.expect_file(image_url(self._world.wiki.origin, name, width), now, shown)
+        urls = {image_url(self._world.wiki.origin, name, width) for width in widths}
+        self.watch.expect_image(name, urls, now, shown)
 
     def _expect_style(self, now: float) -> None:
         url = self._world.style_url()

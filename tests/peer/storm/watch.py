@@ -7,8 +7,9 @@ copy of a later edit counts for the earlier edit too, as does a deletion.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Set
+from dataclasses import dataclass, field, replace
 
 from tests.peer.storm.model import ABSENT, PageView, WikiModel
 from tests.peer.storm.reader import Seen
@@ -147,6 +148,7 @@ class Watch:
         self._model = model
         self._url_of = url_of
         self._keys: set[str] = set()
+        self._image_urls = defaultdict[str, set[str]](set)
 
     def note(self, kind: str, at: float) -> None:
         """Note a change: expect at every title what the model shows now."""
@@ -174,6 +176,17 @@ class Watch:
         """Expect another content of a file or a style sheet, because of the last change."""
         watched = self.files.setdefault(url, Watched(url, url))
         watched.expect(Expectation(len(self.changes) - 1, "image", at, shown))
+
+    def expect_image(self, name: str, urls: Set[str], at: float, shown: Shown) -> None:
+        """Expect another content of an image, because of the last change.
+
+        Args:
+            urls: where pages of the part show it; the mirror may have it where they did before.
+        """
+        former = self._image_urls[name] - urls
+        self._image_urls[name] |= urls
+        for url in sorted(self._image_urls[name]):
+            self.expect_file(url, at, replace(shown, required=url not in former))
 
     def all(self) -> Iterator[Watched]:
         """Yield all watched URLs."""
