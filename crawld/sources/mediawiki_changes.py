@@ -350,7 +350,7 @@ class PendingTemplates:
     """Changed templates whose users are not known yet, and pages affected so far; stored as JSON.
 
     Attributes:
-        templates: titles and times of change, oldest first.
+        templates: titles and times of change, in the order in which their users are listed.
         pages: (page_id, first_at, last_at) of pages with their span of change; no request needed.
         continuation: the API's `continue` object for the first template.
         requests: requests spent on the first template.
@@ -361,15 +361,21 @@ class PendingTemplates:
     continuation: Parameters | None = None
     requests: int = 0
 
-    def with_edited(self, edited: Mapping[str, float], limit: int) -> tuple[tuple[str, float], ...]:
-        """Return the templates with those edited since, at most `limit`.
+    def with_edited(
+        self, edited: Mapping[str, float], uses: Mapping[str, int], limit: int
+    ) -> tuple[tuple[str, float], ...]:
+        """Return the templates with those edited since, at most `limit`, the most used first.
 
         One that is edited while its users are listed is listed again afterwards: some of those
         that were listed may have been visited before this edit.
+
+        Args:
+            uses: number of pages by title, as far as it is known.
         """
         begun = self.templates[:1] if self.continuation is not None else ()
-        waiting = dict(self.templates[len(begun) :])
-        return (*begun, *{**waiting, **edited}.items())[:limit]
+        waiting = {**dict(self.templates[len(begun) :]), **edited}
+        most_used = sorted(waiting.items(), key=lambda each: -uses.get(each[0], 0))
+        return (*begun, *most_used)[:limit]
 
     def to_json(self) -> str:
         """Return the stored form."""

@@ -54,6 +54,7 @@ from crawld.store.changes import (
     fan_out,
     hint,
     hint_source,
+    template_use,
     wiki_event,
     wiki_feed,
     wiki_listed,
@@ -354,10 +355,12 @@ class RecentChangesSource(WikiSource):
         cursor_updates: list[tuple[int, str | None]] = []
         number, text = await self.sibling("fan_out")
         pending = PendingTemplates.from_json(text)
-        queue = pending.with_edited(edited, MAX_TEMPLATES)
-        unlisted_since = min((at for _, at in queue), default=None)
+        queue = pending.templates
         if edited:
+            known = await self.database.read(template_use.get, number)
+            queue = pending.with_edited(edited, known.uses if known else {}, MAX_TEMPLATES)
             cursor_updates.append((number, replace(pending, templates=queue).to_json()))
+        unlisted_since = min((at for _, at in queue), default=None)
         if gap:
             log.warning("wiki_changes_gap", api=self.wiki.api.url)
             number, text = await self.sibling("probe")

@@ -11,7 +11,8 @@ from crawld.daemon.hints.source import HELD, PollTrouble
 from crawld.sources.mediawiki_api import ApiTrouble, TroubleKind
 from crawld.sources.mediawiki_changes import ChangesCursor, PendingTemplates, ProbeProgress
 from crawld.store import visit
-from crawld.store.changes import change, fan_out, hint_source
+from crawld.store.changes import change, fan_out, hint_source, template_use
+from crawld.store.changes.template_use import Survey
 from crawld.store.frontier import redirect
 from crawld.store.visit import VisitRecord
 from tests.unit.daemon.hints.scripted_wiki import (
@@ -206,6 +207,21 @@ async def test_a_template_edited_while_its_users_are_listed_is_listed_again(make
     assert titles == ["Template:A", "Template:B", "Template:A"]
     assert pending.templates[0] == begun.templates[0]
     assert all(at > NOW - 50 for _, at in pending.templates[1:])
+
+
+async def test_users_of_the_most_used_template_are_listed_first(make):
+    world = await make()
+    number = world.known.sources["fan_out"].hint_source_id
+    survey = Survey(NOW, 0, {"Template:B": 4, "Template:C": 200, "File:F.png": 5})
+    await world.database.write(lambda c: template_use.put(c, hint_source_id=number, survey=survey))
+    waiting = PendingTemplates((("Template:A", NOW - 60), ("Template:B", NOW - 50)))
+    await world.database.write(hint_source.set_cursors, [(number, waiting.to_json())])
+    rows = [edit(1, "Template:C", space=10), edit(2, "Template:D", space=10)]
+    poll = await world.poll("recent_changes", reply(recentchanges=rows))
+    [(_, text)] = poll.cursor_updates
+    titles = [title for title, _ in PendingTemplates.from_json(text).templates]
+    assert titles == ["Template:C", "Template:B", "Template:A", "Template:D"]
+    assert poll.settled_until == NOW - 60
 
 
 def shown(world, *titles, revision=7, at=NOW - 2 * HOUR_S, touched=NOW - 2 * HOUR_S):
