@@ -71,6 +71,9 @@ CALM_FACTOR: Final = 1.6
 often at most: its turns go to the visits, and a deletion is still seen within 10 s at the default
 `min_poll_s`."""
 
+CALM_POLLS: Final = 1.8
+"""Pauses without a hint after which a wiki is calm: two, or a little less where one is longer."""
+
 NEW_HINTS_AIM: Final = 2.0
 """Changes of known pages that one poll should return at most."""
 
@@ -141,6 +144,8 @@ class PollBudget(BackgroundWork):
             pause_s = max(min_s, self._config().jobs.min_poll_s)
             if not self._has_backlog(host_name, new_hints):
                 return pause_s
+            if not new_hints and self._is_calm(host_name, pause_s):
+                return CALM_FACTOR * pause_s
             best_s = worthwhile_s(_rate_of(row), requests * self._turn_s(host_name))
             return min(max(pause_s, best_s), CALM_FACTOR * pause_s)
         estimate = self._estimates.get(row.hint_source_id)
@@ -158,6 +163,11 @@ class PollBudget(BackgroundWork):
             return False
         has_any = host.has_stale if not new_hints else host.has_affected
         return has_any(self._state.active)
+
+    def _is_calm(self, host_name: str, pause_s: float) -> bool:
+        """Whether two polls or more told nothing: the edits have ended, whatever their rate was."""
+        hinted_at = self._state.hosts[host_name].hinted_at
+        return trio.current_time() > hinted_at + CALM_POLLS * pause_s
 
     def _is_filling(self, host_name: str) -> bool:
         """Whether a host is mirrored for the first time: many of its pages have no copy yet."""

@@ -21,7 +21,7 @@ from crawld.daemon.crawl.api_client import POLL_PATIENCE_TURNS
 from crawld.daemon.frontier.host import HostState
 from crawld.daemon.frontier.page_queue import PageQueue
 from crawld.daemon.frontier.revisit_queue import VisitedPages
-from crawld.daemon.hints.budget import CALM_FACTOR
+from crawld.daemon.hints.budget import CALM_FACTOR, CALM_POLLS
 from crawld.daemon.schedule.slots import HostSlot
 from tests.peer.storm.schedule import make_schedule
 from tests.unit.daemon.fake_hosts import on_autojump_clock
@@ -80,7 +80,7 @@ class Storm:
             images.load_retry(image, NOW + DAY_S)
         self.host.requisites[1] = images
         self.unreported = []
-        self.arrivals, self.polled_at = Arrivals(), 0
+        self.arrivals, self.polled_at, self.told_at = Arrivals(), 0, 0
 
     def queue_of(self, page):
         return self.host.pages[1 + (page - 1) % len(SITES)]
@@ -119,9 +119,12 @@ class Storm:
         self.unreported.clear()
         self.arrivals.add(told, now - self.polled_at)
         self.polled_at = now
+        self.told_at = now if told else self.told_at
         has_backlog = self.host.has_affected if told else self.host.has_stale
         if not has_backlog(set(SITES)):
             return POLL_S
+        if now > self.told_at + CALM_POLLS * POLL_S:
+            return CALM_FACTOR * POLL_S
         shape, exposure_s = self.arrivals.posterior()
         return min(max(POLL_S, worthwhile_s(shape / exposure_s, 1.0)), CALM_FACTOR * POLL_S)
 

@@ -1,10 +1,12 @@
 """Poll intervals, and the coverage of several sources."""
 
 import json
+import math
 from dataclasses import dataclass
 from types import SimpleNamespace
 
 import pytest
+import trio
 
 from crawld.config.model import Config, JobsConfig
 from crawld.core.change.history import Observation
@@ -107,12 +109,14 @@ class Host:
     Attributes:
         filling: whether most of its pages have no copy yet.
         stale, affected: whether stale copies wait, and users of edited templates.
+        hinted_at: when a hint was delivered last.
     """
 
     delay: float
     filling: bool
     stale: bool
     affected: bool
+    hinted_at: float = -math.inf
 
     def delay_s(self):
         return self.delay
@@ -177,14 +181,14 @@ def test_a_wiki_is_polled_at_one_pace_once_it_is_mirrored(interval_s):
     assert pause_s(slow) == 60.0
 
 
-def test_a_wiki_is_polled_less_often_while_stale_pages_wait_and_nothing_new_is_told():
+async def test_a_wiki_is_polled_less_often_while_stale_pages_wait_and_nothing_new_is_told():
     assert pause_s(budget(filling=False, stale=True)) == 8.0
     assert pause_s(budget(filling=False, stale=True), new_hints=1) == 5.0
     assert pause_s(budget(filling=False)) == 5.0
 
 
 @pytest.mark.parametrize("delay_s", [1.0, 1.2])
-def test_a_wiki_is_polled_by_the_rate_of_its_edits_while_users_of_templates_wait(delay_s):
+async def test_a_wiki_is_polled_by_the_rate_of_its_edits_while_users_of_templates_wait(delay_s):
     busy = budget(filling=False, affected=True, delay_s=delay_s)
     least_s = max(5.0, 4.0 * delay_s)
     calm, lively, hectic = (
@@ -194,7 +198,16 @@ def test_a_wiki_is_polled_by_the_rate_of_its_edits_while_users_of_templates_wait
     assert calm == 1.6 * least_s
     assert lively == pytest.approx(5.6 * delay_s**0.5, abs=0.2)
     assert hectic == least_s
-    assert pause_s(budget(filling=False, stale=True), evidence=edited(2.25, within_s=5.0)) < 6.0
+
+
+@pytest.mark.parametrize(("since_s", "expected_s"), [(6.0, 5.6), (12.0, 8.0)])
+async def test_a_wiki_is_calm_when_two_polls_told_nothing_whatever_was_edited_before(
+    since_s, expected_s
+):
+    made = budget(filling=False, stale=True)
+    made._state.hosts["a.test"].hinted_at = trio.current_time() - since_s
+    lively = edited(2.25, within_s=5.0)
+    assert pause_s(made, evidence=lively) == pytest.approx(expected_s, abs=0.2)
 
 
 def test_a_wiki_is_polled_as_often_as_it_pays_while_most_pages_have_no_copy():
