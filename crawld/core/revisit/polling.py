@@ -4,8 +4,6 @@ A poll every T seconds costs c/T of the host's slots and adds T/2 to the source'
 Freshness as a function of T (`forecast.py`) has one maximum between polls that displace visits and
 polls that come too late; golden-section search on log T finds it. If even the maximum is below the
 freshness without the source, the source is not polled.
-
-While pages are known to be stale, a poll delays their visits and tells of others: `worthwhile_s`.
 """
 
 from __future__ import annotations
@@ -23,10 +21,6 @@ SHARE_MOST: Final = 0.5
 INTERVAL_MOST_S: Final = 7 * 86_400.0
 GAIN_LEAST: Final = 1e-4
 """A source that adds less freshness than this is not polled."""
-
-POLL_WORTH_TURNS: Final = 7.0
-"""A poll is worth its turn when the changes that it reports have waited, all together, for so many
-turns. More would show users of edited templates sooner, and edits later."""
 
 _TRUST_LEAST = 0.01
 _GOLDEN = (math.sqrt(5.0) - 1.0) / 2.0
@@ -50,22 +44,6 @@ class PollPlan:
     def gain(self) -> float:
         """Freshness that the source adds to the host's pages."""
         return self.freshness - self.without
-
-
-def worthwhile_s(rate: float, turn_s: float) -> float:
-    """Return the best time between polls whose turns would show pages that are known to be stale.
-
-    A poll every T seconds lets changes wait for `rate` T/2 page seconds a second, and costs
-    `POLL_WORTH_TURNS` page turns every T seconds: their sum has its minimum at √(2·cost/rate).
-
-    Args:
-        rate: fresh copies that become stale, per second.
-        turn_s: time between two turns of the host.
-
-    >>> round(worthwhile_s(0.4, 1.0), 1), worthwhile_s(0.0, 1.0)
-    (5.9, inf)
-    """
-    return math.sqrt(2.0 * POLL_WORTH_TURNS * turn_s / rate) if rate > 0.0 else math.inf
 
 
 def hint_quality(source: Reliability, *, interval_s: float = 0.0) -> HintQuality:

@@ -236,10 +236,6 @@ class HostState:
             if site_id in active
         )
 
-    def has_affected(self, active: set[int]) -> bool:
-        """Whether a page of an active site waits of which something included has changed."""
-        return any(queue.has_affected for queue in _active(self.pages, active))
-
     def has_unshown(self, active: set[int]) -> bool:
         """Whether anything waits that readers do not see: copies known to be stale, new pages."""
         return self.has_stale(active) or any(queue.ahead for queue in _active(self.pages, active))

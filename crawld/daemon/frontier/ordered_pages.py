@@ -67,11 +67,6 @@ class OrderedPages:
         policy = self._policy
         return policy.hint_counts if isinstance(policy, IndexPolicy) else (0, 0)
 
-    @property
-    def has_affected(self) -> bool:
-        """Whether a page waits of which something included has changed."""
-        return self._hint_counts[1] > 0
-
     def affected_due_at(self, now: float) -> float:
         """Return until when (Unix seconds) the first user of an edited template is due, or ∞."""
         policy = self._policy

@@ -7,9 +7,9 @@ still polled now and then, since it may improve.
 
 A poll of a wiki is one cheap request that shows all its edits and deletions. A wiki is therefore
 polled every `min_poll_s`, within the share, whatever the models expect: nothing that waits on its
-host is better than to know what a reader sees wrong. While users of edited templates wait, or other
-stale copies and the last poll told nothing new, it is polled somewhat less often, by the rate of
-its edits. Only while the host is mirrored for the first time the models decide.
+host is better than to know what a reader sees wrong. It is polled somewhat less often while copies
+are known to be stale and the last poll told nothing new. Only while the host is mirrored for the
+first time the models decide.
 
 During a burst of any source the interval shrinks at once: the next poll comes when about
 `NEW_HINTS_AIM` more changes are expected, even if the models expect fewer.
@@ -32,7 +32,7 @@ import trio
 
 from crawld.core.change.record import is_current, records_of
 from crawld.core.revisit.forecast import HintQuality, SurvivalCurves, survival_curves
-from crawld.core.revisit.polling import plan_polls, worthwhile_s
+from crawld.core.revisit.polling import plan_polls
 from crawld.daemon.crawl.context import BackgroundWork, CrawlContext
 from crawld.daemon.pacing import Pace
 from crawld.store.changes import allocation, hint, hint_source
@@ -67,12 +67,9 @@ PROMPT_KINDS: Final = frozenset({"recent_changes", "probe"})
 """Kinds of sources whose poll reports the changes of a whole wiki, or of a small one."""
 
 CALM_FACTOR: Final = 1.6
-"""While copies are known to be stale, a wiki that is seldom edited is polled so many times less
-often at most: its turns go to the visits, and a deletion is still seen within 10 s at the default
-`min_poll_s`."""
-
-CALM_POLLS: Final = 1.8
-"""Pauses without a hint after which a wiki is calm: two, or a little less where one is longer."""
+"""While something is known to be stale and the last poll told nothing new, a wiki is polled so many
+times less often: its turns go to the visits, and a deletion is still seen within 10 s at the
+default `min_poll_s`."""
 
 NEW_HINTS_AIM: Final = 2.0
 """Changes of known pages that one poll should return at most."""
@@ -122,12 +119,10 @@ class PollBudget(BackgroundWork):
 
     def min_pause_s(self, host_name: str, requests: int) -> float:
         """Return the shortest pause after so many requests that keeps to the share of polls."""
-        share = max(self._config().jobs.poll_share, MIN_SHARE)
-        return max(requests * self._turn_s(host_name) / share, MIN_PAUSE_S)
-
-    def _turn_s(self, host_name: str) -> float:
         host = self._state.hosts.get(host_name)
-        return self._state.rates.turn_every_s(host) if host else 0.0
+        delay_s = self._state.rates.turn_every_s(host) if host else 0.0
+        share = max(self._config().jobs.poll_share, MIN_SHARE)
+        return max(requests * delay_s / share, MIN_PAUSE_S)
 
     def pause_s(
         self, row: SourceRow, host_name: str, requests: int, *, new_hints: int, since_s: float
@@ -142,12 +137,8 @@ class PollBudget(BackgroundWork):
         min_s = self.min_pause_s(host_name, requests)
         if row.kind in PROMPT_KINDS and not self._is_filling(host_name):
             pause_s = max(min_s, self._config().jobs.min_poll_s)
-            if not self._has_backlog(host_name, new_hints):
-                return pause_s
-            if not new_hints and self._is_calm(host_name, pause_s):
-                return CALM_FACTOR * pause_s
-            best_s = worthwhile_s(_rate_of(row), requests * self._turn_s(host_name))
-            return min(max(pause_s, best_s), CALM_FACTOR * pause_s)
+            is_calm = not new_hints and self.has_stale(host_name)
+            return CALM_FACTOR * pause_s if is_calm else pause_s
         estimate = self._estimates.get(row.hint_source_id)
         if estimate is None:
             return min_s
@@ -155,19 +146,6 @@ class PollBudget(BackgroundWork):
         if new_hints:
             best_s = min(best_s, NEW_HINTS_AIM * since_s / new_hints)
         return max(min_s, best_s)
-
-    def _has_backlog(self, host_name: str, new_hints: int) -> bool:
-        """Whether stale copies wait beside those that a poll just reported."""
-        host = self._state.hosts.get(host_name)
-        if host is None:
-            return False
-        has_any = host.has_stale if not new_hints else host.has_affected
-        return has_any(self._state.active)
-
-    def _is_calm(self, host_name: str, pause_s: float) -> bool:
-        """Whether two polls or more told nothing: the edits have ended, whatever their rate was."""
-        hinted_at = self._state.hosts[host_name].hinted_at
-        return trio.current_time() > hinted_at + CALM_POLLS * pause_s
 
     def _is_filling(self, host_name: str) -> bool:
         """Whether a host is mirrored for the first time: many of its pages have no copy yet."""
@@ -235,15 +213,6 @@ class PollBudget(BackgroundWork):
             estimate = PollEstimate(interval_s, gain, row.hint_count, now, slots_per_s)
             self._estimates[row.hint_source_id] = estimate
         await pace.rest()
-
-
-def _rate_of(row: SourceRow) -> float:
-    """Return how many fresh copies a second become stale now, as far as a source has reported."""
-    arrivals = hint.load_reliability(row.evidence).arrivals
-    if not arrivals.is_known:
-        return 0.0
-    shape, exposure_s = arrivals.posterior()
-    return shape / exposure_s
 
 
 def coverage(rows: Sequence[SourceRow]) -> tuple[float, float]:

@@ -1,12 +1,10 @@
 """Poll intervals, and the coverage of several sources."""
 
 import json
-import math
 from dataclasses import dataclass
 from types import SimpleNamespace
 
 import pytest
-import trio
 
 from crawld.config.model import Config, JobsConfig
 from crawld.core.change.history import Observation
@@ -104,19 +102,11 @@ def test_the_lag_of_a_source_excludes_the_wait_for_a_poll():
 
 @dataclass
 class Host:
-    """A host with a delay, and what waits there.
-
-    Attributes:
-        filling: whether most of its pages have no copy yet.
-        stale, affected: whether stale copies wait, and users of edited templates.
-        hinted_at: when a hint was delivered last.
-    """
+    """A host with a delay, whether most of its pages have no copy yet, and its stale pages."""
 
     delay: float
     filling: bool
     stale: bool
-    affected: bool
-    hinted_at: float = -math.inf
 
     def delay_s(self):
         return self.delay
@@ -125,16 +115,13 @@ class Host:
         return self.filling
 
     def has_stale(self, active):
-        return self.stale or self.affected
-
-    def has_affected(self, active):
-        return self.affected
+        return self.stale
 
 
-def budget(estimate=None, *, share=0.25, delay_s=1.0, filling=True, stale=False, affected=False):
+def budget(estimate=None, *, share=0.25, delay_s=1.0, filling=True, stale=False):
     config = Config(jobs=JobsConfig(poll_share=share))
     state = SimpleNamespace(
-        hosts={"a.test": Host(delay_s, filling, stale, affected)},
+        hosts={"a.test": Host(delay_s, filling, stale)},
         active=frozenset(),
         rates=NoSharedRates(),
     )
@@ -145,17 +132,8 @@ def budget(estimate=None, *, share=0.25, delay_s=1.0, filling=True, stale=False,
     return made
 
 
-def pause_s(made, *, kind="recent_changes", evidence=None, new_hints=0, since_s=0.0):
-    source = row(kind=kind, evidence=evidence)
-    return made.pause_s(source, "a.test", 1, new_hints=new_hints, since_s=since_s)
-
-
-def edited(count, *, within_s):
-    """Return the stored evidence of a wiki that reports so many changes in each span of time."""
-    reliability = Reliability()
-    for _ in range(100):
-        reliability.arrivals.add(count, within_s)
-    return json.dumps(reliability.as_dict())
+def pause_s(made, *, kind="recent_changes", new_hints=0, since_s=0.0):
+    return made.pause_s(row(kind=kind), "a.test", 1, new_hints=new_hints, since_s=since_s)
 
 
 def test_polls_keep_within_their_share():
@@ -181,33 +159,10 @@ def test_a_wiki_is_polled_at_one_pace_once_it_is_mirrored(interval_s):
     assert pause_s(slow) == 60.0
 
 
-async def test_a_wiki_is_polled_less_often_while_stale_pages_wait_and_nothing_new_is_told():
+def test_a_wiki_is_polled_less_often_while_stale_pages_wait_and_nothing_new_is_told():
     assert pause_s(budget(filling=False, stale=True)) == 8.0
     assert pause_s(budget(filling=False, stale=True), new_hints=1) == 5.0
     assert pause_s(budget(filling=False)) == 5.0
-
-
-@pytest.mark.parametrize("delay_s", [1.0, 1.2])
-async def test_a_wiki_is_polled_by_the_rate_of_its_edits_while_users_of_templates_wait(delay_s):
-    busy = budget(filling=False, affected=True, delay_s=delay_s)
-    least_s = max(5.0, 4.0 * delay_s)
-    calm, lively, hectic = (
-        pause_s(busy, evidence=edited(count, within_s=5.0), new_hints=1)
-        for count in (0.05, 2.25, 10.0)
-    )
-    assert calm == 1.6 * least_s
-    assert lively == pytest.approx(5.6 * delay_s**0.5, abs=0.2)
-    assert hectic == least_s
-
-
-@pytest.mark.parametrize(("since_s", "expected_s"), [(6.0, 5.6), (12.0, 8.0)])
-async def test_a_wiki_is_calm_when_two_polls_told_nothing_whatever_was_edited_before(
-    since_s, expected_s
-):
-    made = budget(filling=False, stale=True)
-    made._state.hosts["a.test"].hinted_at = trio.current_time() - since_s
-    lively = edited(2.25, within_s=5.0)
-    assert pause_s(made, evidence=lively) == pytest.approx(expected_s, abs=0.2)
 
 
 def test_a_wiki_is_polled_as_often_as_it_pays_while_most_pages_have_no_copy():
