@@ -17,8 +17,8 @@ whenever nothing else is due sooner, so a due time decides only while work waits
 
 Users of an edited template get the turns that are left, and one of `REST_EVERY` while none is: a
 template of many users would delay all edits for minutes. Their due times order them among each
-other only: 3 s after the report for each user of the template, so that one of few users does not
-wait for one of many, but never less than 150 s. Whatever their order, users wait as long on
+other only: 4 s after the report for each user of the template, so that one of few users does not
+wait for one of many, but never less than 200 s. Whatever their order, users wait as long on
 average; so those of up to 50 come in the order of the reports, and the last of them is seen sooner.
 """
 
@@ -53,7 +53,7 @@ MISSING_S: Final = 20.0
 """New images and styles have turns of their own so seldom: a page that was visited anew shows some,
 and thousands of them wait while a host is mirrored for the first time."""
 
-FAN_OUT_S, FAN_OUT_LEAST_S = 3.0, 150.0
+FAN_OUT_S, FAN_OUT_LEAST_S = 4.0, 200.0
 """A user of an edited template is due so much later for each user that the template has, and so
 much later at least: templates of few users that are edited again and again do not delay the last
 users of one that was edited before."""

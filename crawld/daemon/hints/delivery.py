@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 from typing import Final
 
 import trio
@@ -138,8 +138,9 @@ class HintDelivery(BackgroundWork):
                 known = [row for row in outstanding if row.hint_source_id in trust]
                 for row in known:
                     number = row.hint_source_id
-                    users = listed.get((number, row.heard_at), 0) if indirect[number] else None
-                    due = _due_of(row.first_at, row.heard_at, users)
+                    due: Due | None = Due.of_edit(row.first_at, row.heard_at)
+                    if indirect[number]:
+                        due = _due_of_listings(row, listed)
                     pages.add_hint(
                         row.page_id,
                         _later(row),
@@ -173,6 +174,20 @@ def _due_of(changed_at: float, heard_at: float, users: int | None) -> Due | None
     if users is None:
         return Due.of_edit(changed_at, heard_at)
     return Due.of_user(heard_at, users) if users else None
+
+
+def _due_of_listings(row: OutstandingHint, listed: Mapping[tuple[int, float], int]) -> Due | None:
+    """Return until when a user of templates should be visited, by the first and last listing of it.
+
+    Args:
+        listed: number of users by source and time of the listing.
+    """
+    dues = (
+        Due.of_user(at, users)
+        for at in (row.heard_at, row.last_at)
+        if (users := listed.get((row.hint_source_id, at), 0))
+    )
+    return min(dues, default=None)
 
 
 def is_indirect(kind: str, trust: float) -> bool:

@@ -70,12 +70,14 @@ class KnownHost:
         parts["database"] = self
         self.delivery = HintDelivery(SimpleNamespace(state=state, clock=clock, **parts))
         self.outstanding = []
+        self.listed = {}
 
     async def read(self, function, **_):
         """Return rows as of a start, at which few hints are outstanding."""
         sources = [SimpleNamespace(hint_source_id=1, kind="recent_changes", evidence=None)]
         sources.append(SimpleNamespace(hint_source_id=2, kind="probe", evidence=None))
-        known = {hint_source.list_sources: sources, fan_out.users_by_time: {}}
+        sources.append(SimpleNamespace(hint_source_id=3, kind="fan_out", evidence=None))
+        known = {hint_source.list_sources: sources, fan_out.users_by_time: self.listed}
         return {**known, hint.list_outstanding: self.outstanding}[function]
 
     @property
@@ -172,10 +174,27 @@ async def test_users_of_a_template_of_few_users_are_due_first():
         AcceptedHint(page, NOW - 4.0, NOW - 3.0, 1, NOW - 86_400.0, None, None, 1)
         for page in (1, 2, 3)
     ]
-    await known.delivery.deliver(source, hints[:2])
+    elsewhere = [hints[0]._replace(site_id=2)] * 50
+    await known.delivery.deliver(source, [*hints[:2], *elsewhere])
     await known.delivery.deliver(source, hints[2:])
     assert known.queue.due_at(NOW) == math.inf  # before edits they never come
     assert known.queue.take(NOW) == 3
+
+
+@on_autojump_clock
+async def test_after_a_start_a_user_of_two_templates_is_due_with_that_of_few_users():
+    known = KnownHost()
+    known.listed = {(3, NOW - 300.0): 200, (3, NOW - 10.0): 50, (3, NOW - 5.0): 5}
+    known.outstanding = [
+        OutstandingHint(page, 1, 1, 3, NOW - 310.0, last_at, heard_at, 1)
+        for page, heard_at, last_at in (
+            (1, NOW - 300.0, NOW - 300.0),
+            (2, NOW - 300.0, NOW - 10.0),
+            (3, NOW - 5.0, NOW - 5.0),
+        )
+    ]
+    await known.delivery.restore()
+    assert [known.queue.take(NOW) for _ in range(3)] == [2, 3, 1]
 
 
 @on_autojump_clock
