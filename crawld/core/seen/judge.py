@@ -5,7 +5,8 @@ URLs with equal keys are compared with the first of them. Where a check differs,
 key is judged by checks alone, in time linear in the number of URLs that have the key.
 
 A known URL takes the place of a URL that was found nearer to the seeds; the site stays unless it is
-retired. Of several pending ones the nearest counts, the earliest of these.
+retired. Of several pending ones the nearest counts, the earliest of these. One that was told to be
+new is a page already: its place changes as that of a known URL.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crawld.core.seen.keys import Checks, Keys, begins_of
-from crawld.core.seen.place import NOWHERE, Places, depths_of, sites_of
+from crawld.core.seen.place import MAX_DEPTH, NOWHERE, Places, depths_of, sites_of
 from crawld.core.seen.run import Positions, Run
 
 Flags = NDArray[np.bool_]
@@ -49,6 +50,7 @@ class Verdicts:
         new_at: where in the run each is inserted.
         new: position of each, where it was found nearest.
         new_told: position of the same URL that was told to be new; -1: nobody was told.
+        new_places: the place that each takes.
         changed: positions in the run whose place changes.
         changed_by: because of which URL.
         before: the place that each had.
@@ -59,6 +61,7 @@ class Verdicts:
     new_at: Positions
     new: Positions
     new_told: Positions
+    new_places: Places
     changed: Positions
     changed_by: Positions
     before: Places
@@ -94,10 +97,11 @@ def judge(run: Run, pending: PendingUrls, retired: Flags) -> Verdicts:
     """
     groups = _grouped(run, pending.keys)
     collides = _collides(run, pending, groups)
-    best = _nearest(pending.places, groups)
+    distances = _distances(pending)
+    best = _nearest(distances, groups)
     new = np.flatnonzero(~(groups.known | collides))
     old = np.flatnonzero(groups.known & ~collides)
-    collided = _judge_by_checks(run, pending, groups, np.flatnonzero(collides))
+    collided = _judge_by_checks(run, pending, distances, groups, np.flatnonzero(collides))
     new_keys = _joined(groups.keys[new], collided.keys)
     new_at = _joined(groups.at[new], collided.at)
     found = _joined(best[new], collided.new)
@@ -110,8 +114,12 @@ def judge(run: Run, pending: PendingUrls, retired: Flags) -> Verdicts:
     before = run.places[at]
     after = _places_after(before, pending.places[by], retired)
     changed = np.flatnonzero(before != after)
+    places = pending.places[found]
+    is_told = told >= 0
+    places[is_told] = _places_after(pending.places[told[is_told]], places[is_told], retired)
     return Verdicts(
-        new_keys, new_at, found, told, at[changed], by[changed], before[changed], after[changed]
+        *(new_keys, new_at, found, told, places),
+        *(at[changed], by[changed], before[changed], after[changed]),
     )
 
 
@@ -158,16 +166,20 @@ def _told(told: Flags, groups: _Groups) -> Positions:
     return found
 
 
-def _nearest(places: Places, groups: _Groups) -> Positions:
+def _distances(pending: PendingUrls) -> Places:
+    """Return what decides where a URL was found nearest: links that were told count last."""
+    return np.where(pending.told, np.uint16(MAX_DEPTH + 1), depths_of(pending.places))
+
+
+def _nearest(distances: Places, groups: _Groups) -> Positions:
     """Return for each group where it was found nearest, the earliest of these."""
     best = groups.first.copy()
     if len(groups.more):
-        depths = depths_of(places)
-        order = np.lexsort((groups.more, depths[groups.more], groups.of))
+        order = np.lexsort((groups.more, distances[groups.more], groups.of))
         of, more = groups.of[order], groups.more[order]
         starts = np.flatnonzero(np.diff(of, prepend=-1))
         of, more = of[starts], more[starts]
-        nearer = depths[more] < depths[best[of]]
+        nearer = distances[more] < distances[best[of]]
         best[of[nearer]] = more[nearer]
     return best
 
@@ -200,10 +212,9 @@ class _Collided:
 
 
 def _judge_by_checks(
-    run: Run, pending: PendingUrls, groups: _Groups, collided: Positions
+    run: Run, pending: PendingUrls, distances: Places, groups: _Groups, collided: Positions
 ) -> _Collided:
     found = _Collided([], [], [], [], [], [])
-    depths = depths_of(pending.places)
     for number in collided.tolist():
         low, high = np.searchsorted(groups.of, [number, number + 1])
         at = np.concatenate([groups.first[number : number + 1], groups.more[low:high]])
@@ -215,11 +226,11 @@ def _judge_by_checks(
         for position, check in enumerate(run.checks[start:end].tolist(), start):
             if check in by_check:
                 found.known.append(position)
-                found.known_by.append(min(by_check.pop(check), key=depths.__getitem__))
+                found.known_by.append(min(by_check.pop(check), key=distances.__getitem__))
         for positions in by_check.values():
             found.keys.append(int(groups.keys[number]))
             found.at.append(start)
-            found.new.append(min(positions, key=depths.__getitem__))
+            found.new.append(min(positions, key=distances.__getitem__))
             told = (position for position in positions if pending.told[position])
             found.told.append(next(told, -1))
     return found

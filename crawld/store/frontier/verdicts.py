@@ -273,11 +273,12 @@ def _enter(
 def _move(connection: apsw.Connection, turn: RepositoryTurn) -> NewQueues:
     """Enter known pages again that were found nearer, or by another site."""
     verdicts, links = turn.verdicts, turn.waiting.links
-    told = (verdicts.new_told >= 0) & (verdicts.new_told != verdicts.new)
+    told = verdicts.new_told >= 0
+    told[told] = verdicts.new_places[told] != links.places[verdicts.new_told[told]]
     known = verdicts.before != NOWHERE
     at = np.concatenate([verdicts.new[told], verdicts.changed_by[known]])
     before = np.concatenate([links.places[verdicts.new_told[told]], verdicts.before[known]])
-    after = np.concatenate([links.places[verdicts.new[told]], verdicts.after[known]])
+    after = np.concatenate([verdicts.new_places[told], verdicts.after[known]])
     # A place has no large depths; one that it has is that of the nearest link, or smaller.
     is_own = depths_of(after) == depths_of(links.places[at])
     depths = np.where(is_own, links.facts["depth"][at], depths_of(after)).astype(np.int64)

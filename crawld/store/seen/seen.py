@@ -151,8 +151,8 @@ def end_turn(
     verdicts, waiting = turn.verdicts, turn.waiting
     at = verdicts.changed[changed]
     turn.chunks.run.places[at] = verdicts.after[changed]
-    kept = verdicts.new[new]
-    added = Run(verdicts.new_keys[new], waiting.checks[kept], waiting.links.places[kept])
+    checks = waiting.checks[verdicts.new[new]]
+    added = Run(verdicts.new_keys[new], checks, verdicts.new_places[new])
     chunk.save(connection, turn.repository, turn.chunks, at, verdicts.new_at[new], added)
 
 
