@@ -17,21 +17,28 @@ from xxhash import xxh3_64_intdigest
 
 from crawld.core.dust.learning import AskedPair, ComparedPair, HostTrials
 from crawld.core.dust.likely import sections_of
+from crawld.core.dust.pace import GROWTH_SHARE
 from crawld.core.dust.rules import DustRule, HostRules
 from crawld.core.dust.trial import MANY_CANONICALS, TrialEvidence, TrialResult, extra_fetches
-from crawld.core.dust.watch import WatchedRule, first_score, looks_of, watch_pair
+from crawld.core.dust.watch import (
+    WatchedRule,
+    first_score,
+    looks_of,
+    visits_for_trials,
+    watch_pair,
+)
 
 FIRST_LEARNT: Final = 100
 """Fetches before the first learning."""
 
-GROWTH: Final = 1.2
-"""Growth of the fetches from one learning to the next."""
+GROWTH: Final = 1.0 + GROWTH_SHARE
+"""Growth of the fetches from one learning to the next; as in the daemon."""
 
 MOST_LEARNT: Final = 12_000
 """URLs read in one learning, the first that were found."""
 
 VALIDATION_SHARE: Final = 0.01
-"""Most fetches for validation, as a share of the URLs known so far; as in the daemon."""
+"""Most fetches for validation, as a share of the linked URLs known so far; as in the daemon."""
 
 
 class DuplicateSite(Protocol):
@@ -90,6 +97,7 @@ class _Crawl:
         self.site = site
         self.queue: deque[str] = deque(["/"])
         self.known: dict[str, None] = {"/": None}
+        self.linked = 1
         self.visited: dict[str, str] = {}
         self.hidden: dict[str, str] = {}
         self.shown: set[str] = set()
@@ -112,7 +120,7 @@ class _Crawl:
         duplicate = page in self.shown
         self.shown.add(page)
         for link in self.site.links(target):
-            self._find(link)
+            self.linked += self._find(link)
         return duplicate
 
     def set_rules(self, rules: HostRules) -> None:
@@ -124,10 +132,13 @@ class _Crawl:
                 del self.hidden[target]
                 self.queue.append(target)
 
-    def _find(self, target: str) -> None:
-        if target not in self.known:
-            self.known[target] = None
-            self.queue.append(target)
+    def _find(self, target: str) -> bool:
+        """Let a target be visited; return whether it is new."""
+        if target in self.known:
+            return False
+        self.known[target] = None
+        self.queue.append(target)
+        return True
 
 
 def simulate_dust(site: DuplicateSite, seed: int, learnt_after: float = 0.02) -> DustFigures:
@@ -149,10 +160,11 @@ def simulate_dust(site: DuplicateSite, seed: int, learnt_after: float = 0.02) ->
         learn_at = GROWTH * fetches
         if not trials.rules.sections:
             trials.rules = HostRules(sections=sections_of(crawl.known))
-        left = int(VALIDATION_SHARE * len(crawl.known)) - validation
-        validation += _learn(crawl, trials, seed, left)
+        left = int(VALIDATION_SHARE * crawl.linked) - validation
+        in_force = watch.in_force(trials.rules).values()
+        validation += _learn(crawl, trials, seed, visits_for_trials(in_force, left))
         watch.compare(crawl, trials)
-        left = int(VALIDATION_SHARE * len(crawl.known)) - validation
+        left = int(VALIDATION_SHARE * crawl.linked) - validation
         validation += watch.look(crawl, trials, seed, left)
         crawl.set_rules(trials.rules)
     found = crawl.hidden.items()
@@ -180,6 +192,10 @@ class _Watch:
         self._compared: set[str] = set()
         self._under: dict[str, set[str]] = defaultdict(set)
 
+    def in_force(self, rules: HostRules) -> dict[DustRule, WatchedRule]:
+        """Return what the pairs of the rules in force say."""
+        return {rule: one for rule, one in self._scores.items() if rule in rules.rules}
+
     def compare(self, crawl: _Crawl, trials: HostTrials) -> None:
         """Compare visited URLs with the visited URLs that stand for them; withdraw rules."""
         evidence = trials.evidence()
@@ -196,8 +212,7 @@ class _Watch:
 
     def look(self, crawl: _Crawl, trials: HostTrials, seed: int, visits: int) -> int:
         """Visit hidden URLs of rules that are not sure; return how many."""
-        in_force = {rule: one for rule, one in self._scores.items() if rule in trials.rules.rules}
-        left = looks_of(in_force, visits)
+        left = looks_of(self.in_force(trials.rules), visits)
         spent = 0
         for target in sorted(crawl.hidden, key=lambda one: xxh3_64_intdigest(one.encode(), seed)):
             mapped = trials.rules.apply_to_target(target)

@@ -76,10 +76,11 @@ class HostTrials:
             seed: of the order in which pairs are drawn.
         """
         apply = self.rules.apply_to_target
-        known = {target for target in targets if apply(target) is None}
+        standing = {target: found[0] if (found := apply(target)) else target for target in targets}
+        known = {target for target, stands in standing.items() if stands == target}
         self._pairs.clear()
         proposed: list[DustRule] = []
-        for likely in likely_rewrites(targets, self.rules):
+        for likely in likely_rewrites(standing.values()):
             by_section = pairs_of(likely.rewrite, likely.changed, known, self.rules, seed)
             for section, pairs in sorted(by_section.items()):
                 rule = DustRule(likely.rewrite, section)

@@ -24,7 +24,7 @@ from crawld.core.dust.rewrite import (
     rewrite_target,
     split_target,
 )
-from crawld.core.dust.rules import MAX_TARGET, NO_RULES, HostRules
+from crawld.core.dust.rules import MAX_TARGET
 
 LEAST_SUPPORT: Final = 3
 """Pairs of URLs that make a rewrite likely."""
@@ -77,20 +77,13 @@ def sections_of(targets: Iterable[str]) -> frozenset[str]:
     )
 
 
-def likely_rewrites(targets: Iterable[str], rules: HostRules = NO_RULES) -> list[Likely]:
+def likely_rewrites(targets: Iterable[str]) -> list[Likely]:
     """Return the likely rewrites of a host beyond its rules, those of most support first.
 
     Args:
-        targets: paths and queries of its URLs.
-        rules: those that hold already.
+        targets: that stand for its URLs under the rules that hold.
     """
-    known = sorted(
-        {
-            found[0] if (found := rules.apply_to_target(target)) else target
-            for target in targets
-            if len(target) <= MAX_TARGET
-        }
-    )
+    known = sorted({target for target in targets if len(target) <= MAX_TARGET})
     listed = _listed(known)
     urls = set(known)
     found_ones = [

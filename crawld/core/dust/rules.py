@@ -93,6 +93,7 @@ class HostRules:
         self._of = {section: _SectionRules(found) for section, found in by_section.items()}
         paths = {one for found in by_section.values() for one in found if one.is_of_path}
         self._paths = sorted(paths, key=_place)[:MAX_PATH_RULES]
+        self._has_more_paths = len(paths) > MAX_PATH_RULES
 
     def __bool__(self) -> bool:
         return bool(self.rules)
@@ -104,11 +105,17 @@ class HostRules:
 
     def section_of(self, target: str) -> str:
         """Return the section of a target; "" is the rest of the host."""
-        path = split_target(target)[0]
+        return self._section_of_path(split_target(target)[0])[0]
+
+    def _section_of_path(self, path: str) -> tuple[str, bool]:
+        """Return the section of a path, and whether a path rewrite of any section may change it."""
+        settled, is_changed = path, self._has_more_paths
         for rewrite in self._paths:
-            path = rewrite_path(path, rewrite)
-        first = path.split("/", 2)[1]
-        return first if first in self.sections else ""
+            before = settled
+            settled = rewrite_path(before, rewrite)
+            is_changed = is_changed or settled != before
+        first = settled.split("/", 2)[1]
+        return first if first in self.sections else "", is_changed
 
     def apply(self, url: str) -> Mapped | None:
         """Return the URL that stands for a canonical URL; None: it stands for itself."""
@@ -139,12 +146,12 @@ class HostRules:
         return None
 
     def _pass(self, target: str, used: dict[DustRule, None]) -> str:
-        section = self.section_of(target)
+        path, query = split_target(target)
+        section, is_changed = self._section_of_path(path)
         rules = self._of.get(section)
         if rules is None:
             return target
-        path, query = split_target(target)
-        for rewrite in rules.path:
+        for rewrite in rules.path if is_changed else ():
             changed = rewrite_path(path, rewrite)
             if changed != path:
                 path = changed

@@ -3,19 +3,21 @@
 A trial separates rules from rewrites that are wrong for a fifth of their URLs. What is wrong for
 one URL in twenty is found afterwards, by the pairs that take no visit (URLs that were visited
 before the rule, whose canonical URL is visited now), and by looks: hidden pages that are visited
-again. What trials leave of the visits for validation goes into looks until `SURE_PAIRS` pairs of a
-rule were compared: one that is wrong for one URL in twelve passes them with probability .002. Each
-pair adds to a capped score; two differences in a short time withdraw a rule.
+again. Looks take what trials leave of the visits for validation until `SURE_PAIRS` pairs of a rule
+were compared: one that is wrong for one URL in twelve passes them with probability .002. So that
+there is something left, trials take a part only while a rule in force is not sure. Each pair adds
+to a capped score; two differences in a short time withdraw a rule.
 
-A pair may use several rules. All count it, but a difference lowers the score of one: the rule with
-the largest share of differing pairs.
+A pair may use several rules. All count it, but a difference lowers the scores of suspects alone:
+the rule with the largest share of differing pairs, and those with at least half that share, since
+nothing tells which of them is wrong.
 
 Source: Page 1954, "Continuous inspection schemes".
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from math import log
 from typing import Final, NamedTuple, TypeVar
 
@@ -32,8 +34,11 @@ WATCHED_BAD_SHARE: Final = 0.05
 SURE_PAIRS: Final = 100
 """Pairs of a rule from which on it is looked at on a schedule alone."""
 
-LOOKS_SHARE: Final = 0.5
-"""Part of the visits that trials leave which looks may take: more trials will come."""
+SUSPECT_SHARE: Final = 0.5
+"""Of the largest share of differing pairs, from which on a rule is a suspect, too."""
+
+TRIALS_SHARE: Final = 0.7
+"""Part of the visits left that trials may take while a rule in force is not sure."""
 
 EQUAL_STEP: Final = log((1.0 - WATCHED_GOOD_SHARE) / (1.0 - WATCHED_BAD_SHARE))
 DIFFERING_STEP: Final = log(WATCHED_GOOD_SHARE / WATCHED_BAD_SHARE)
@@ -57,6 +62,11 @@ class WatchedRule(NamedTuple):
         """Whether too many pairs differed."""
         return self.score <= 0.0
 
+    @property
+    def wanted_pairs(self) -> int:
+        """How many pairs must still be compared until the rule is sure."""
+        return max(0, SURE_PAIRS - self.equal - self.differing)
+
 
 def first_score(differing: int) -> float:
     """Return the score of a rule that has passed its trial with some differing pairs.
@@ -65,6 +75,19 @@ def first_score(differing: int) -> float:
     True
     """
     return max(EQUAL_STEP, HOLDS_FROM + differing * DIFFERING_STEP)
+
+
+def visits_for_trials(rules: Iterable[WatchedRule], visits: int) -> int:
+    """Return how many of the visits for validation that are left trials may take.
+
+    Args:
+        rules: in force.
+        visits: that are left.
+
+    >>> visits_for_trials([], 10), visits_for_trials([WatchedRule(equal=20)], 10)
+    (10, 7)
+    """
+    return int(TRIALS_SHARE * visits) if any(one.wanted_pairs for one in rules) else visits
 
 
 def looks_of(rules: Mapping[RuleKey, WatchedRule], visits: int) -> dict[RuleKey, int]:
@@ -76,13 +99,12 @@ def looks_of(rules: Mapping[RuleKey, WatchedRule], visits: int) -> dict[RuleKey,
         rules: in force.
         visits: for validation, that trials left.
     """
-    left = int(LOOKS_SHARE * visits)
-    wanted = {key: SURE_PAIRS - one.equal - one.differing for key, one in rules.items()}
-    unsure = [key for key in rules if wanted[key] > 0]
-    unsure.sort(key=lambda key: (-rules[key].differing, -wanted[key]))
+    left = visits
+    unsure = [key for key, one in rules.items() if one.wanted_pairs]
+    unsure.sort(key=lambda key: (-rules[key].differing, -rules[key].wanted_pairs))
     looks: dict[RuleKey, int] = {}
     for at, key in enumerate(unsure):
-        share = min(wanted[key], -(-left // (len(unsure) - at)))
+        share = min(rules[key].wanted_pairs, -(-left // (len(unsure) - at)))
         looks[key] = share
         left -= share
     return looks
@@ -100,10 +122,12 @@ def watch_pair(rules: Collection[WatchedRule], *, equal: bool) -> list[WatchedRu
             WatchedRule(one.equal + 1, one.differing, min(HOLDS_FROM, one.score + EQUAL_STEP))
             for one in rules
         ]
-    blamed = max(rules, key=_suspicion, default=None)
+    least = SUSPECT_SHARE * max(map(_suspicion, rules), default=0.0)
     return [
         WatchedRule(
-            one.equal, one.differing + 1, one.score + (DIFFERING_STEP if one is blamed else 0.0)
+            one.equal,
+            one.differing + 1,
+            one.score + (DIFFERING_STEP if _suspicion(one) >= least else 0.0),
         )
         for one in rules
     ]

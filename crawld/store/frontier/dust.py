@@ -13,6 +13,7 @@ import apsw
 
 from crawld.core.dust.rewrite import Rewrite, RewriteForm
 from crawld.core.dust.rules import DustRule, HostRules
+from crawld.core.dust.watch import WatchedRule
 
 RuleStatus = Literal["trial", "holds", "refused", "withdrawn"]
 RuleWord = Literal["confirmed", "revoked"]
@@ -111,6 +112,11 @@ class DustRuleRow(NamedTuple):
     def applies(self) -> bool:
         """Whether it is applied."""
         return self.word == "confirmed" or (self.status == "holds" and self.word is None)
+
+    @property
+    def watched(self) -> WatchedRule:
+        """What its pairs say while it is in force."""
+        return WatchedRule(self.equal, self.differing, self.score)
 
 
 _RULES: Final = """

@@ -12,7 +12,7 @@ from typing import Final
 import apsw
 
 from crawld.core.dust.rules import DustRule, HostRules
-from crawld.core.dust.watch import WatchedRule, looks_of, watch_pair
+from crawld.core.dust.watch import looks_of, watch_pair
 from crawld.core.page import Outcome, PageState
 from crawld.core.url import target_of
 from crawld.daemon.crawl.context import BackgroundWork, CrawlContext
@@ -56,6 +56,9 @@ LOOKED_AT: Final = 3
 SHORTEST_LOOK_S: Final = 3_600.0
 LONGEST_LOOK_S: Final = 7 * 86_400.0
 """Times between two looks at the pages of a rule; they grow with the age of the rule."""
+
+TWIN_S: Final = 1_800.0
+"""A page that stands for others and was visited so lately is not visited for a look at them."""
 
 SAMPLED: Final = 200
 """Hidden pages from which those to look at are drawn."""
@@ -149,46 +152,59 @@ class OriginHiding(BackgroundWork):
     # --- looking again ---------------------------------------------------------------------------
 
     async def look(self, origin: DustOrigin, rows: Sequence[DustRuleRow], rules: HostRules) -> None:
-        """Let some hidden pages of each rule that is due be visited again, with their twins.
+        """Let some hidden pages be visited again, with their twins.
 
-        A rule of which few pairs were compared takes what its trials left of the visits.
+        Rules of which few pairs were compared take what their trials left of the visits; each rule
+        has some looks on a schedule.
         """
         now = self._clock.now()
-        due = {row.rule: row for row in rows if row.applies and row.look_at <= now}
-        if not due:
+        in_force = {row.rule: row for row in rows if row.applies}
+        due = [row for row in in_force.values() if row.look_at <= now]
+        left = looks_of(
+            {rule: row.watched for rule, row in in_force.items()}, max(visits_left(origin), 0)
+        )
+        left |= {row.rule: max(LOOKED_AT, left.get(row.rule, 0)) for row in due}
+        if not any(left.values()):
             return
+        chosen = await self._choose(origin, rules, left)
+        asked = [
+            row._replace(verdict="asked", at=now, dust_rule_id=None, tries=1) for row in chosen
+        ]
+        await self._database.write(dust_page.put, origin.origin_id, asked)
+        await self._asking.resume(origin.host_id, origin.host, [row.page_id for row in chosen])
+        twins = 0
+        for row in asked:
+            twin = self._database.look_up(dust_page.seen_page, f"{origin.origin}{row.canonical}")
+            if twin is not None and (twin.last_visit_at or 0.0) < now - TWIN_S:
+                self._asking.visit(origin.host, twin)
+                twins += 1
+        await self._database.write(dust.count_asked, origin.origin_id, len(asked) + twins)
+        for one in due:
+            pause_s = min(max(now - one.since, SHORTEST_LOOK_S), LONGEST_LOOK_S)
+            await self._database.write(dust.look_again, one.dust_rule_id, now + pause_s)
+
+    async def _choose(
+        self, origin: DustOrigin, rules: HostRules, left: dict[DustRule, int]
+    ) -> list[DustPageRow]:
+        """Draw hidden pages to look at.
+
+        Args:
+            left: how many of each rule are wanted; changed.
+        """
         first, last = await self._database.read(dust_page.page_range, origin.host_id)
         start = self._rng.randint(first - 1, max(first - 1, last))
         found = await self._database.read(dust_page.hidden, origin.origin_id, start, SAMPLED)
         found += await self._database.read(dust_page.hidden, origin.origin_id, 0, SAMPLED)
         self._rng.shuffle(found)
-        watched = {
-            rule: WatchedRule(row.equal, row.differing, row.score) for rule, row in due.items()
-        }
-        looks = looks_of(watched, max(visits_left(origin), 0))
-        left = {rule: max(LOOKED_AT, looks.get(rule, 0)) for rule in due}
         chosen: dict[int, DustPageRow] = {}
         for row in found:
             mapped = rules.apply(row.url)
             used = () if mapped is None else mapped.used
-            if any(left.get(rule, 0) for rule in used):
+            if row.page_id not in chosen and any(left.get(rule, 0) > 0 for rule in used):
                 chosen[row.page_id] = row
                 for rule in used:
                     left[rule] = left.get(rule, 0) - 1
-        asked = [
-            row._replace(verdict="asked", at=now, dust_rule_id=None, tries=1)
-            for row in chosen.values()
-        ]
-        await self._database.write(dust_page.put, origin.origin_id, asked)
-        await self._database.write(dust.count_asked, origin.origin_id, len(asked))
-        await self._asking.resume(origin.host_id, origin.host, list(chosen))
-        for row in asked:
-            twin = self._database.look_up(dust_page.seen_page, f"{origin.origin}{row.canonical}")
-            if twin is not None:
-                self._asking.visit(origin.host, twin)
-        for one in due.values():
-            pause_s = min(max(now - one.since, SHORTEST_LOOK_S), LONGEST_LOOK_S)
-            await self._database.write(dust.look_again, one.dust_rule_id, now + pause_s)
+        return list(chosen.values())
 
     async def compare_visited(self, origin: DustOrigin, rules: HostRules) -> None:
         """Let visited pages be compared with the visited pages that stand for them: no visit more.
@@ -239,7 +255,9 @@ class OriginHiding(BackgroundWork):
             if page is None or twin is None or now - row.at > ASKED_S:
                 await self._database.write(dust_page.drop, [row.page_id])
                 continue
-            if min(page.last_visit_at or -1.0, twin.last_visit_at or -1.0) < since:
+            if (page.last_visit_at or -1.0) < since:
+                continue
+            if (twin.last_visit_at or -1.0) < since - TWIN_S:
                 continue
             chrome = await self._trials.chrome_of_rows(origin, row.dust_rule_id)
             judged = self._trials.judged(
@@ -260,7 +278,7 @@ class OriginHiding(BackgroundWork):
             return
         known = [scores[rule] for rule in used if rule in scores]
         watched = watch_pair(
-            [WatchedRule(row.equal, row.differing, row.score) for row in known],
+            [row.watched for row in known],
             equal=verdict == Sameness.EQUAL.value,
         )
         for row, after in zip(known, watched, strict=True):

@@ -10,7 +10,7 @@ from crawld.core.dust.learning import AskedPair, ComparedPair, HostTrials
 from crawld.core.dust.likely import sections_of
 from crawld.core.dust.rules import DustRule, HostRules
 from crawld.core.dust.trial import TrialEvidence, TrialResult, extra_fetches
-from crawld.core.dust.watch import first_score
+from crawld.core.dust.watch import first_score, visits_for_trials
 from crawld.core.url import target_of
 from crawld.daemon.crawl.context import BackgroundWork, CrawlContext
 from crawld.daemon.jobs.dust.asking import PageAsking
@@ -70,7 +70,7 @@ class OriginTrials(BackgroundWork):
         await self._propose(origin, trials, urls)
         await self._database.write(dust.put_origin, origin.origin_id, sections, origin.pages, now)
         chrome = await self._host_chrome(origin, trials, urls)
-        left = visits_left(origin)
+        left = visits_for_trials((row.watched for row in rows if row.applies), visits_left(origin))
         for _ in range(MOST_ROUNDS):
             asked = await self._workers.run(trials.choose, urls.is_visited, abandon_on_cancel=True)
             compared, spent = await self._compare(origin, trials, urls, asked, chrome, left)

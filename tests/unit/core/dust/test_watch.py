@@ -11,6 +11,7 @@ from crawld.core.dust.watch import (
     WatchedRule,
     first_score,
     looks_of,
+    visits_for_trials,
     watch_pair,
 )
 
@@ -63,6 +64,13 @@ def test_the_rule_with_most_differing_pairs_is_blamed(order):
     assert (right.differing, wrong.differing) == (4, 4)
 
 
+def test_rules_that_are_about_as_suspect_are_blamed_together():
+    pairs = [WatchedRule(equal=40), WatchedRule(equal=60), WatchedRule(equal=200)]
+    for _ in range(2):
+        pairs = watch_pair(pairs, equal=False)
+    assert [one.is_withdrawn for one in pairs] == [True, True, False]
+
+
 def test_a_pair_without_a_rule_changes_nothing():
     assert watch_pair([], equal=False) == []
 
@@ -77,16 +85,23 @@ def test_examples():
     assert doctest.testmod(watch).failed == 0
 
 
-def test_unsure_rules_take_half_of_the_visits_that_trials_left():
+def test_unsure_rules_share_the_visits_that_trials_left():
     rules = {"few": WatchedRule(equal=20), "some": WatchedRule(equal=60)}
-    assert looks_of(rules, 100) == {"few": 25, "some": 25}
-    assert looks_of(rules, 200) == {"few": 50, "some": 40}
-    assert looks_of(rules, 1) == {"few": 0, "some": 0}
+    assert looks_of(rules, 50) == {"few": 25, "some": 25}
+    assert looks_of(rules, 100) == {"few": 50, "some": 40}
+    assert looks_of(rules, 0) == {"few": 0, "some": 0}
+
+
+def test_trials_leave_visits_while_a_rule_is_not_sure():
+    sure, unsure = WatchedRule(equal=SURE_PAIRS), WatchedRule(equal=20)
+    assert visits_for_trials([sure, unsure], 100) == 70
+    assert visits_for_trials([sure], 100) == 100
+    assert visits_for_trials([unsure], -3) <= 0
 
 
 def test_a_rule_with_a_difference_is_looked_at_first():
     rules = {"few": WatchedRule(equal=20), "doubtful": WatchedRule(equal=60, differing=1)}
-    assert list(looks_of(rules, 2).items()) == [("doubtful", 1), ("few", 0)]
+    assert list(looks_of(rules, 1).items()) == [("doubtful", 1), ("few", 0)]
 
 
 def test_a_rule_of_which_many_pairs_were_compared_takes_no_visits():
