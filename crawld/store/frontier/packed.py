@@ -310,8 +310,7 @@ def queues(connection: apsw.Connection) -> list[tuple[int, int]]:
     while (row := connection.execute(_NEXT_QUEUE, last).fetchone()) is not None:
         last = (row[0], row[1])
         found.append(last)
-    shared = ((queue.host_id, queue.site_id) for queue, _ in packed_shared.all_queues(connection))
-    return list(dict.fromkeys([*found, *shared]))
+    return list(dict.fromkeys([*found, *packed_shared.sites_of_hosts(connection)]))
 
 
 _ROWS: Final = """

@@ -257,10 +257,17 @@ def count_of_hosts(connection: apsw.Connection, host_ids: Sequence[int]) -> dict
     for (host_id, _), repository in zip(names, keys.repository.tolist(), strict=True):
         wanted[repository].append(host_id)
     for repository, hosts in wanted.items():
+        ids = np.array(hosts, np.int64)
         for block_id in _blocks_that_may_have(connection, repository, hosts):
-            for queue, start, end in queues_of_block(connection, block_id):
-                found[queue.host_id] = found.get(queue.host_id, 0) + end - start
-    return {host_id: found[host_id] for host_id in host_ids if host_id in found}
+            counts = _all_queues(connection, block_id).count_of(ids)
+            at = np.flatnonzero(counts)
+            if not len(at):
+                continue
+            drawn = set(_drawn(connection, block_id).tolist())
+            for host_id, count in zip(ids[at].tolist(), counts[at].tolist(), strict=True):
+                if host_id not in drawn:
+                    found[host_id] = found.get(host_id, 0) + count
+    return found
 
 
 _NAMES: Final = """
@@ -421,6 +428,19 @@ def block_ids(connection: apsw.Connection, first: int) -> Iterator[int]:
     rows: list[Any] = connection.execute(sql, (first,)).fetchall()
     for (block_id,) in rows:
         yield block_id
+
+
+def sites_of_hosts(connection: apsw.Connection) -> list[tuple[int, int]]:
+    """Return (host_id, site_id) of all queues of shared blocks, each once."""
+    pairs = [np.zeros((0, 2), np.int64)]
+    for block_id in block_ids(connection, FIRST_ID):
+        queues = _all_queues(connection, block_id)
+        left = ~np.isin(queues.hosts, _drawn(connection, block_id))
+        pairs.append(np.stack([queues.hosts[left], queues.sites[left]], axis=1))
+    columns = np.concatenate(pairs)
+    columns = columns[np.lexsort((columns[:, 1], columns[:, 0]))]
+    chosen = columns[begins_of(columns[:, 0], columns[:, 1])]
+    return list(zip(chosen[:, 0].tolist(), chosen[:, 1].tolist(), strict=True))
 
 
 def all_queues(connection: apsw.Connection) -> Iterator[tuple[Queue, int]]:

@@ -143,6 +143,14 @@ class SharedQueues:
         for host, site, depth, start, end in zip(*(each.tolist() for each in columns), strict=True):
             yield Queue(host, site, depth), start, end
 
+    def count_of(self, host_ids: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        """Return how many entries each of some hosts has."""
+        first = np.searchsorted(self.hosts, host_ids)
+        last = np.searchsorted(self.hosts, host_ids, side="right")
+        before = np.concatenate([np.zeros(1, np.int64), np.cumsum(self.counts)])
+        count: npt.NDArray[np.int64] = before[last] - before[first]
+        return count
+
     def select(self, chosen: npt.NDArray[np.bool_]) -> Self:
         """Return some queues."""
         return type(self)(
