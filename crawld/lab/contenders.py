@@ -5,8 +5,8 @@ daemon's job, which allocates again from what visits teach (`allocating.py`); wi
 of one allocation. `merge-past`, `delayed-past`, `proportional` and `unpolite` follow one allocation
 from the histograms, or rates, of the year before; `merge-whole` from whole visits in the period, as
 Wolf et al. allocate them. `greedy` uses histograms of the past; `greedy-sampled`
-draws from them as the published program did, and continues to fill them. `index` uses change models
-and continues to learn; `greedy-ncis` knows the rates of the past, and how good the hints are.
+draws from them as the published program did, and continues to fill them. `index` uses change models,
+continues to learn, and gets the models of the daemon's job (`refitting.py`); `greedy-ncis` knows the rates of the past, and how good the hints are.
 `relaxed` and `clairvoyant` are bounds for hints (`relaxed.py`). `merge2` is MERGE with histograms
 of the first month of the period: hindsight, as in the published experiment.
 """
@@ -38,6 +38,7 @@ from crawld.errors import OperatorError
 from crawld.lab.allocating import RepeatedAllocation
 from crawld.lab.hint_options import HintOptions
 from crawld.lab.noisy_signals import NoisySignalsPolicy
+from crawld.lab.refitting import RepeatedFit
 from crawld.lab.sampled_greedy import SampledGreedy
 from crawld.lab.scenario import DAY_S, YEAR_S, Scenario
 from crawld.plugins import PolicyFactory
@@ -83,12 +84,14 @@ class Contender:
         policy: the policy; None for visits at the ideal times.
         models: change models that the visits update, for a policy that learns from them.
         allocation: gives frequencies to the policy, for one that follows those of the daemon's job.
+        fit: gives the policy models of its site, for one that uses them.
         frequency: allocated frequencies, per second; phases: of the ideal times.
     """
 
     policy: Policy | None
     models: list[PageModel] | None = None
     allocation: RepeatedAllocation | None = None
+    fit: RepeatedFit | None = None
     frequency: Floats = field(default_factory=lambda: np.zeros(0))
     phases: Floats = field(default_factory=lambda: np.zeros(0))
 
@@ -215,4 +218,4 @@ def _index(scenario: Scenario, alive: NDArray[np.int64]) -> Contender:
     policy = IndexPolicy(scenario.past_site())
     policy.load(alive)
     policy.set_models(alive, records_of(models[page].to_bytes() for page in alive.tolist()))
-    return Contender(policy, models)
+    return Contender(policy, models, fit=RepeatedFit(policy, models, scenario))

@@ -112,6 +112,8 @@ def _slot_by_slot(scenario: Scenario, task: Task, entrant: Contender, slot_s: fl
                 continue
         if entrant.allocation is not None:
             entrant.allocation.run_until(at)
+        if entrant.fit is not None:
+            entrant.fit.run_until(at)
         page = policy.select(at)
         if page is None:
             continue
@@ -124,6 +126,8 @@ def _slot_by_slot(scenario: Scenario, task: Task, entrant: Contender, slot_s: fl
         policy.record_visit(page, at, VisitObservation(bool(found), tuple(found), model))
         if entrant.allocation is not None:
             entrant.allocation.record_visit(page)
+        if entrant.fit is not None:
+            entrant.fit.record_visit(page, found)
     return copies.score()
 
 

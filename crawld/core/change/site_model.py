@@ -5,12 +5,22 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
 from crawld.core.change.hawkes import SHARED, Hawkes, fit_hawkes
 from crawld.core.change.scale import ScaleModel, fit_scale
+
+FIT_EVERY_S: Final = 6 * 3600.0
+"""Pause between two fits of a site that is known for a day."""
+
+SAMPLE_PAGES, SAMPLE_NEWEST = 2000, 200
+"""Sample that a site is fitted to: pages, and newest changes of a page."""
+
+MIN_INTERVALS: Final = 30
+"""Intervals between changes that a site needs for a model of its own."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -45,6 +55,22 @@ def fit_site(
 ) -> SiteModel:
     """Fit the models of a site to complete histories; arguments as in `scale.fit_scale`."""
     return SiteModel(fit_scale(changed_at, offsets, at=at), fit_hawkes(changed_at, offsets, at=at))
+
+
+def fit_sample(histories: Sequence[Sequence[float]], *, at: float) -> SiteModel | None:
+    """Fit the models of a site to what is known of some of its pages; None if that is too little.
+
+    Args:
+        histories: known changes of each page, in any order; one after `at` (the clock was set back)
+            counts as now.
+        at: now. A page counts as unchanged since its last known change: pages are visited the more
+            rarely the calmer they are, and what no visit has found yet is not known.
+    """
+    pages = [np.unique(np.minimum(times, at)) for times in histories if len(times)]
+    if sum(len(times) - 1 for times in pages) < MIN_INTERVALS:
+        return None
+    offsets = np.cumsum([0, *map(len, pages)], dtype=np.int64)
+    return fit_site(np.concatenate(pages), offsets, at=at)
 
 
 @cache

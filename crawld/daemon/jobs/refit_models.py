@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 import apsw
@@ -21,7 +22,7 @@ from crawld.core.change.prior import Gamma
 from crawld.core.change.record import is_current, records_of, upgraded
 from crawld.core.change.refit import refit
 from crawld.core.change.section import group_pages
-from crawld.core.change.site_model import SiteModel, fit_site
+from crawld.core.change.site_model import FIT_EVERY_S, SAMPLE_NEWEST, SAMPLE_PAGES, fit_sample
 from crawld.core.url import target_of
 from crawld.daemon.crawl.context import BackgroundWork, CrawlContext
 from crawld.daemon.pacing import Pace
@@ -29,8 +30,7 @@ from crawld.store.changes import model
 from crawld.store.changes.model import BEFORE_FIRST, ModelRow, RefittedModel
 
 FIRST_S: Final = 600.0
-EVERY_S: Final = 6 * 3600.0
-"""Pause between two runs, doubled from the first to the longest: priors of a new mirror settle
+"""Pause between two runs, doubled from the first to `FIT_EVERY_S`: priors of a new mirror settle
 within minutes and hardly change after a day."""
 
 SLICE: Final = 4096
@@ -45,11 +45,8 @@ MIN_CHANGE: Final = 0.02
 REST_FACTOR: Final = 2.0
 """Rest after each slice, as a multiple of its work."""
 
-SAMPLE_HOSTS, SAMPLE_PAGES, SAMPLE_NEWEST = 50, 2000, 200
-"""Sample per site: hosts, pages in all, and newest changes per page."""
-
-MIN_INTERVALS: Final = 30
-"""Intervals between changes that a site needs for a model of its own."""
+SAMPLE_HOSTS: Final = 50
+"""Hosts that the sample of a site comes from."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +93,7 @@ class RefitModelsJob(BackgroundWork):
         pages, moved, sites = self._pages, self._moved, self._sites
         await self._refit_all()
         if self._pages > pages:
-            self._every_s = min(2.0 * self._every_s, EVERY_S)
+            self._every_s = min(2.0 * self._every_s, FIT_EVERY_S)
         for site_id in sorted(self._state.sites):
             await self._fit_site(site_id)
         if (self._moved, self._sites) != (moved, sites):
@@ -135,19 +132,13 @@ class RefitModelsJob(BackgroundWork):
                 pages=SAMPLE_PAGES // len(sampled),
                 newest=SAMPLE_NEWEST,
             )
-        if sum(max(len(times) - 1, 0) for times in histories) < MIN_INTERVALS:
-            return
         at = self._clock.now()
-        fitted = await self._workers.run(_site_of, histories, at, abandon_on_cancel=True)
+        fit = partial(fit_sample, histories, at=at)
+        fitted = await self._workers.run(fit, abandon_on_cancel=True)
+        if fitted is None:
+            return
         await self._database.write(model.put_site, site_id, at, fitted.as_dict())
         self._sites += 1
-
-
-def _site_of(histories: list[list[float]], at: float) -> SiteModel:
-    # A stored time in the future (the clock was set back) counts as now.
-    pages = [np.unique(np.minimum(times, at)) for times in histories if times]
-    offsets = np.cumsum([0, *(page.size for page in pages)], dtype=np.int64)
-    return fit_site(np.concatenate(pages), offsets, at=at)
 
 
 def refit_slice(connection: apsw.Connection, after: tuple[int, int]) -> RefitSlice | None:

@@ -1,0 +1,66 @@
+"""The models of a site and of its pages, fitted again over a simulated period as the daemon does.
+
+The daemon's `estimate` job fits them every six hours to a sample of what is known, and gives them to
+the policy of each host. It uses the same function (`core/change/site_model.py`) and the same sample.
+While the known changes have grown by less than a twentieth the model is kept, which saves most of
+the fits.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Final
+
+import numpy as np
+
+from crawld.core.change.model import PageModel
+from crawld.core.change.record import records_of
+from crawld.core.change.site_model import FIT_EVERY_S, SAMPLE_NEWEST, SAMPLE_PAGES, fit_sample
+from crawld.core.revisit.policies_index import IndexPolicy
+from crawld.lab.scenario import Scenario
+
+_GROWTH: Final = 1.05
+
+
+class RepeatedFit:
+    """The fits of one site with one host, under INDEX."""
+
+    def __init__(self, policy: IndexPolicy, models: list[PageModel], scenario: Scenario) -> None:
+        """Start with what was known before the period.
+
+        Args:
+            models: of the pages, by page number; visits update them.
+        """
+        self._policy = policy
+        self._models = models
+        self._next_at = -math.inf
+        self._known: list[list[float]] = []
+        for page in range(scenario.pages):
+            times = scenario.histories.page(page)
+            self._known.append(times[times < scenario.start].tolist())
+        self._count = self._fitted = sum(map(len, self._known))
+        # A site with more pages than the sample has: any of them, the same in each fit.
+        rng = np.random.default_rng(scenario.seed)
+        self._order: list[int] = rng.permutation(scenario.pages).tolist()
+
+    def record_visit(self, page: int, changed_at: list[float]) -> None:
+        """Note the changes that a visit found, the oldest first."""
+        known = self._known[page]
+        latest = known[-1] if known else -math.inf
+        new = [at for at in changed_at if at > latest]
+        known += new
+        self._count += len(new)
+
+    def run_until(self, at: float) -> None:
+        """Fit the models if it is time (Unix seconds) to."""
+        if at < self._next_at or self._count <= self._fitted * _GROWTH:
+            return
+        self._next_at, self._fitted = at + FIT_EVERY_S, self._count
+        known = [page for page in self._order if self._known[page]]
+        sample = [self._known[page][-SAMPLE_NEWEST:] for page in known[:SAMPLE_PAGES]]
+        model = fit_sample(sample, at=at)
+        if model is None:
+            return
+        self._policy.set_site_model(model)
+        held = sorted(page for page in known if self._models[page].visits)
+        self._policy.set_models(held, records_of(self._models[page].to_bytes() for page in held))
