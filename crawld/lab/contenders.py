@@ -5,10 +5,11 @@ daemon's job, which allocates again from what visits teach (`allocating.py`); wi
 of one allocation. `merge-past`, `delayed-past`, `proportional` and `unpolite` follow one allocation
 from the histograms, or rates, of the year before; `merge-whole` from whole visits in the period, as
 Wolf et al. allocate them. `greedy` uses histograms of the past; `greedy-sampled`
-draws from them as the published program did, and continues to fill them. `index` uses change models,
-continues to learn, and gets the models of the daemon's job (`refitting.py`); `greedy-ncis` knows the rates of the past, and how good the hints are.
-`relaxed` and `clairvoyant` are bounds for hints (`relaxed.py`). `merge2` is MERGE with histograms
-of the first month of the period: hindsight, as in the published experiment.
+draws from them as the published program did, and continues to fill them. `index` uses change
+models, continues to learn, and gets the fits of the daemon's job (`refitting.py`); `greedy-ncis`
+knows the rates of the past, and how good the hints are. `relaxed` and `clairvoyant` are bounds for
+hints (`relaxed.py`). `merge2` is MERGE with histograms of the first month of the period: hindsight,
+as in the published experiment.
 """
 
 from __future__ import annotations

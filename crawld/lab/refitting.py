@@ -1,7 +1,7 @@
 """The models of a site and of its pages, fitted again over a simulated period as the daemon does.
 
-The daemon's `estimate` job fits them every six hours to a sample of what is known, and gives them to
-the policy of each host. It uses the same function (`core/change/site_model.py`) and the same sample.
+The daemon's `estimate` job fits them every six hours to a sample of what is known, and gives them
+to the policy of each host. The function (`core/change/site_model.py`) and the sample are the same.
 While the known changes have grown by less than a twentieth the model is kept, which saves most of
 the fits.
 """
@@ -57,8 +57,14 @@ class RepeatedFit:
             return
         self._next_at, self._fitted = at + FIT_EVERY_S, self._count
         known = [page for page in self._order if self._known[page]]
-        sample = [self._known[page][-SAMPLE_NEWEST:] for page in known[:SAMPLE_PAGES]]
-        model = fit_sample(sample, at=at)
+        chosen = sorted(known[:SAMPLE_PAGES])
+        sample = [self._known[page][-SAMPLE_NEWEST:] for page in chosen]
+        visited_at = [self._models[page].last_visit_at for page in chosen]
+        until = [
+            self._policy.known_until(page, visited, at)
+            for page, visited in zip(chosen, visited_at, strict=True)
+        ]
+        model = fit_sample(sample, until)
         if model is None:
             return
         self._policy.set_site_model(model)

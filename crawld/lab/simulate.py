@@ -110,10 +110,7 @@ def _slot_by_slot(scenario: Scenario, task: Task, entrant: Contender, slot_s: fl
             feed.deliver(policy, at)
             if feed.takes_slot(slot):
                 continue
-        if entrant.allocation is not None:
-            entrant.allocation.run_until(at)
-        if entrant.fit is not None:
-            entrant.fit.run_until(at)
+        _run_jobs(entrant, at)
         page = policy.select(at)
         if page is None:
             continue
@@ -129,6 +126,12 @@ def _slot_by_slot(scenario: Scenario, task: Task, entrant: Contender, slot_s: fl
         if entrant.fit is not None:
             entrant.fit.record_visit(page, found)
     return copies.score()
+
+
+def _run_jobs(entrant: Contender, at: float) -> None:
+    for job in (entrant.allocation, entrant.fit):
+        if job is not None:
+            job.run_until(at)
 
 
 class _Births:

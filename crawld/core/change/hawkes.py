@@ -178,7 +178,7 @@ def excitement_of(model: PageModel) -> tuple[float, ...]:
     return recent[0], recent[1] + older, *longer
 
 
-def fit_hawkes(changed_at: Floats, offsets: Ints, *, at: float) -> Hawkes:
+def fit_hawkes(changed_at: Floats, offsets: Ints, *, at: float | Floats) -> Hawkes:
     """Fit a site's own model, drawn to the shared one.
 
     EM: each change is shared between what may have caused it in proportion to the hazards; a weight
@@ -188,7 +188,7 @@ def fit_hawkes(changed_at: Floats, offsets: Ints, *, at: float) -> Hawkes:
     Args:
         changed_at: times of changes, page after page, strictly increasing within a page.
         offsets: one more than pages.
-        at: time up to which the histories are complete, >= every change.
+        at: time up to which the histories are complete, of all pages or of each, >= every change.
 
     Source: Dempster, Laird & Rubin 1977; Lewis & Mohler, 2011; a Gamma prior for each parameter.
     """
@@ -197,7 +197,8 @@ def fit_hawkes(changed_at: Floats, offsets: Ints, *, at: float) -> Hawkes:
     filled = np.flatnonzero(length)
     first[offsets[:-1][filled]] = last[offsets[1:][filled] - 1] = True
     after_s = np.append(np.diff(changed_at), 0.0)[: len(changed_at)]
-    after_s[last] = np.maximum(at - changed_at[last], 0.0)
+    until = np.broadcast_to(at, length.shape)[filled]
+    after_s[last] = np.maximum(until - changed_at[last], 0.0)
     before_s = np.concatenate(([0.0], after_s[:-1]))[: len(changed_at)]
     counts = excitements(before_s, first, KERNELS_S)
     left = np.exp(-after_s[:, None] / _TAUS)

@@ -113,7 +113,7 @@ def features(counts: FloatArray, gaps_s: FloatArray, known_s: FloatArray) -> Flo
     return np.column_stack((np.ones(len(counts)), log_counts, log_gaps, known))
 
 
-def fit_scale(changed_at: FloatArray, offsets: IntArray, *, at: float) -> ScaleModel:
+def fit_scale(changed_at: FloatArray, offsets: IntArray, *, at: float | FloatArray) -> ScaleModel:
     """Fit weights and shape to complete histories.
 
     Least squares on the logarithm of each gap. A gap still open enters the shape as censored and
@@ -126,7 +126,7 @@ def fit_scale(changed_at: FloatArray, offsets: IntArray, *, at: float) -> ScaleM
     Args:
         changed_at: times of changes, page after page, strictly increasing within a page.
         offsets: one more than pages.
-        at: time up to which the histories are complete, >= every change.
+        at: time up to which the histories are complete, of all pages or of each, >= every change.
 
     Returns:
         The model. Cost: about 0.4 us a change; use a sample of a very large site.
@@ -182,10 +182,11 @@ class _Events:
     weight: FloatArray
 
 
-def _events(changed_at: FloatArray, offsets: IntArray, at: float) -> _Events:
+def _events(changed_at: FloatArray, offsets: IntArray, at: float | FloatArray) -> _Events:
     length = np.diff(offsets)
     page_of = np.repeat(np.arange(len(length)), length)
     rank = np.arange(changed_at.size) - offsets[page_of]
+    until = np.broadcast_to(at, length.shape)[page_of]
     last = rank == length[page_of] - 1
     step = np.diff(changed_at, append=np.nan)
     before = (
@@ -197,7 +198,7 @@ def _events(changed_at: FloatArray, offsets: IntArray, at: float) -> _Events:
         np.column_stack((before, earlier)),
         changed_at - changed_at[offsets[page_of]],
         np.where(last, 0.0, step),
-        np.where(last, np.maximum(at - changed_at, 0.0), 0.0),
+        np.where(last, np.maximum(until - changed_at, 0.0), 0.0),
         np.minimum(1.0, _PAGE_WEIGHT / np.maximum(length[page_of], 1)),
     )
 

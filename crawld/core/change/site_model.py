@@ -16,7 +16,7 @@ from crawld.core.change.scale import ScaleModel, fit_scale
 FIT_EVERY_S: Final = 6 * 3600.0
 """Pause between two fits of a site that is known for a day."""
 
-SAMPLE_PAGES, SAMPLE_NEWEST = 2000, 200
+SAMPLE_PAGES, SAMPLE_NEWEST = 2000, 1000
 """Sample that a site is fitted to: pages, and newest changes of a page."""
 
 MIN_INTERVALS: Final = 30
@@ -51,26 +51,34 @@ class SiteModel:
 
 
 def fit_site(
-    changed_at: npt.NDArray[np.float64], offsets: npt.NDArray[np.int64], *, at: float
+    changed_at: npt.NDArray[np.float64],
+    offsets: npt.NDArray[np.int64],
+    *,
+    at: float | npt.NDArray[np.float64],
 ) -> SiteModel:
     """Fit the models of a site to complete histories; arguments as in `scale.fit_scale`."""
     return SiteModel(fit_scale(changed_at, offsets, at=at), fit_hawkes(changed_at, offsets, at=at))
 
 
-def fit_sample(histories: Sequence[Sequence[float]], *, at: float) -> SiteModel | None:
+def fit_sample(
+    histories: Sequence[Sequence[float]], known_until: Sequence[float]
+) -> SiteModel | None:
     """Fit the models of a site to what is known of some of its pages; None if that is too little.
 
     Args:
-        histories: known changes of each page, in any order; one after `at` (the clock was set back)
-            counts as now.
-        at: now. A page counts as unchanged since its last known change: pages are visited the more
-            rarely the calmer they are, and what no visit has found yet is not known.
+        histories: known changes of each page, in any order.
+        known_until: until when they are complete, of each page: its last visit. A change after it
+            (the clock was set back) counts as then.
     """
-    pages = [np.unique(np.minimum(times, at)) for times in histories if len(times)]
+    pages, until = [], []
+    for times, at in zip(histories, known_until, strict=True):
+        if len(times):
+            pages.append(np.unique(np.minimum(times, at)))
+            until.append(at)
     if sum(len(times) - 1 for times in pages) < MIN_INTERVALS:
         return None
     offsets = np.cumsum([0, *map(len, pages)], dtype=np.int64)
-    return fit_site(np.concatenate(pages), offsets, at=at)
+    return fit_site(np.concatenate(pages), offsets, at=np.array(until))
 
 
 @cache

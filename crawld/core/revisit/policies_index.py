@@ -62,6 +62,9 @@ of it."""
 OVERDUE_S = 120.0
 """When a page is overdue for so long, the host cannot keep up: fresh time is all that counts."""
 
+MOST_MISSED = 0.5
+"""Where more of the changes go unreported, no report does not tell that a page is unchanged."""
+
 _NO_PAGES = hints.HintedPages()
 """The indirectly hinted pages of policies that never had one; there may be ten thousand."""
 
@@ -331,6 +334,19 @@ class IndexPolicy(PageSet):
                     self._queue.restore_new(slot)
                 else:
                     self._queue.push(slot)
+
+    def known_until(self, page: int, visited_at: float, now: float) -> float:
+        """Return until when all changes of a page are known, given those that its visits found.
+
+        That is the last visit. Where sources report most changes, a page without a report has not
+        changed since: to count it from its visit, which a change caused, would hide all calm.
+        """
+        slot = self._slots.find(page)
+        if self._coverage.missed_share > MOST_MISSED or slot == FREE:
+            return visited_at
+        if slot in self._hinted or slot in self._indirect or slot in self._late_hints:
+            return visited_at
+        return max(visited_at, now - self._coverage.lag_s)
 
     def due_at(self, now: float) -> float:
         """Return until when the page that is due first should be visited; ∞ if none changed."""

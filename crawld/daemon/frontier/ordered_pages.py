@@ -92,6 +92,12 @@ class OrderedPages:
             self._weights[page] = weight
             self._policy.set_weight(page, weight)
 
+    def known_until(self, page: int, visited_at: float, now: float) -> float:
+        """Return until when all changes of a page are known (`IndexPolicy.known_until`)."""
+        if isinstance(self._policy, IndexPolicy):
+            return self._policy.known_until(page, visited_at, now)
+        return visited_at
+
     def set_coverage(self, missed_share: float, lag_s: float) -> None:
         """Set which share of the changes has no hint, and the lag of hints in seconds."""
         if isinstance(self._policy, IndexPolicy):

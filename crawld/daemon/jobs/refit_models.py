@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from typing import Final
 
 import apsw
@@ -25,6 +24,7 @@ from crawld.core.change.section import group_pages
 from crawld.core.change.site_model import FIT_EVERY_S, SAMPLE_NEWEST, SAMPLE_PAGES, fit_sample
 from crawld.core.url import target_of
 from crawld.daemon.crawl.context import BackgroundWork, CrawlContext
+from crawld.daemon.frontier.host import HostState
 from crawld.daemon.pacing import Pace
 from crawld.store.changes import model
 from crawld.store.changes.model import BEFORE_FIRST, ModelRow, RefittedModel
@@ -124,21 +124,30 @@ class RefitModelsJob(BackgroundWork):
         hosts = [host for host in self._state.hosts.values() if site_id in host.pages]
         sampled = hosts[:: -(-len(hosts) // SAMPLE_HOSTS)] if hosts else []
         histories: list[list[float]] = []
+        until: list[float] = []
         for host in sampled:
-            histories += await self._database.read(
-                model.change_times,
+            found = await self._database.read(
+                model.known_changes,
                 host.host_id,
                 site_id,
                 pages=SAMPLE_PAGES // len(sampled),
                 newest=SAMPLE_NEWEST,
             )
-        at = self._clock.now()
-        fit = partial(fit_sample, histories, at=at)
-        fitted = await self._workers.run(fit, abandon_on_cancel=True)
+            histories += [page.times for page in found]
+            until += [self._known_until(host, site_id, page) for page in found]
+        fitted = await self._workers.run(fit_sample, histories, until, abandon_on_cancel=True)
         if fitted is None:
             return
+        at = self._clock.now()
         await self._database.write(model.put_site, site_id, at, fitted.as_dict())
         self._sites += 1
+
+    def _known_until(self, host: HostState, site_id: int, page: model.KnownChanges) -> float:
+        now, until = self._clock.now(), page.last_visit_at
+        if (pages := host.pages.get(site_id)) is not None:  # the site may have been removed since
+            until = pages.known_until(page.page_id, until, now)
+        # A wiki reports revisions before the visit. If the clock was set back, all this is later.
+        return min(max(until, *page.times[-1:]), now)
 
 
 def refit_slice(connection: apsw.Connection, after: tuple[int, int]) -> RefitSlice | None:

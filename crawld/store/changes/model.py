@@ -126,10 +126,18 @@ def section_prior(connection: apsw.Connection, host_id: int, name: str) -> Gamma
     return None if row is None else Gamma(*row)
 
 
-def change_times(
+class KnownChanges(NamedTuple):
+    """The known change times of a page, ascending, and its last visit."""
+
+    page_id: int
+    times: list[float]
+    last_visit_at: float
+
+
+def known_changes(
     connection: apsw.Connection, host_id: int, site_id: int, *, pages: int, newest: int
-) -> list[list[float]]:
-    """Return the known change times of some pages of a host, ascending, one list per page.
+) -> list[KnownChanges]:
+    """Return the known changes of some pages of a host.
 
     The order of URL hashes makes the pages a fair sample. Times are those of revisions with a new
     text, if a wiki reported them; else of the stored copies, starting with the first.
@@ -139,13 +147,19 @@ def change_times(
         newest: the most times of a page.
     """
     rows: list[Any] = connection.execute(
-        "SELECT page_id FROM page WHERE host_id = ? AND site_id = ? AND version_id IS NOT NULL"
+        "SELECT page_id, last_visit_at FROM page"
+        " WHERE host_id = ? AND site_id = ? AND version_id IS NOT NULL"
         " ORDER BY url_hash LIMIT ?",
         (host_id, site_id, pages),
     ).fetchall()
     return [
-        change.newest_times(connection, page_id, newest) or _copy_times(connection, page_id, newest)
-        for (page_id,) in rows
+        KnownChanges(
+            page_id,
+            change.newest_times(connection, page_id, newest)
+            or _copy_times(connection, page_id, newest),
+            visited_at,
+        )
+        for page_id, visited_at in rows
     ]
 
 

@@ -240,3 +240,24 @@ def test_a_policy_rebuilt_from_stored_models_ranks_hinted_pages_as_before_the_re
         picks.append([policy.select(NOW + 4 * DAY) for _ in range(12)])
     assert picks[0] == picks[1]
     assert picks[0] != sorted(picks[0])
+
+
+def test_changes_are_known_until_the_last_visit_and_to_now_where_none_would_go_unreported():
+    policy = IndexPolicy()
+    for page in (1, 2):
+        policy.add(page, 100.0)
+    assert policy.known_until(1, 100.0, 5_000.0) == 100.0
+    policy.set_coverage(0.6, 60.0)
+    assert policy.known_until(1, 100.0, 5_000.0) == 100.0
+    policy.set_coverage(0.5, 60.0)
+    policy.record_hint(2, 3_000.0)
+    assert policy.known_until(1, 100.0, 5_000.0) == 4_940.0
+    assert policy.known_until(1, 100.0, 130.0) == 100.0
+    assert policy.known_until(2, 100.0, 5_000.0) == 100.0  # stale since an unknown time
+    assert policy.known_until(9, 100.0, 5_000.0) == 100.0
+    # A page that is visited just now may be reported during the visit.
+    assert policy.select(4_000.0) == 2
+    policy.record_hint(2, 3_900.0)
+    assert policy.known_until(2, 100.0, 5_000.0) == 100.0
+    policy.record_visit(2, 4_000.0, None)
+    assert policy.known_until(2, 4_000.0, 5_000.0) == 4_940.0

@@ -148,13 +148,14 @@ def test_change_times_are_those_of_copies_without_a_history(connection, page_ids
     for at in (NOW + 3, NOW + 7):
         visits.record(connection, changed(page_ids[0], b"at %d" % at, at))
     place = (connection, record.host_id, record.site_id)
-    assert model.change_times(*place, pages=9, newest=5) == [[NOW + 3, NOW + 7]]
+    [found] = model.known_changes(*place, pages=9, newest=5)
+    assert found == (page_ids[0], [NOW + 3, NOW + 7], NOW + 7)
     connection.execute(
         "INSERT INTO change (page_id, changed_at, revision_id, source, kind) VALUES"
         " (?1, 5.0, 1, 'revision', NULL), (?1, 6.0, 2, 'revision', 'null')",
         (page_ids[0],),
     )
-    assert model.change_times(*place, pages=9, newest=5) == [[5.0]]
+    assert model.known_changes(*place, pages=9, newest=5)[0].times == [5.0]
 
 
 def test_unanalysed_copies_are_found_once(connection, page_ids):
