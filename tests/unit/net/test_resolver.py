@@ -283,8 +283,13 @@ def dns_answer(query, address, ttl_s):
     return response.to_wire()
 
 
+SILENT = -1
+
+
 class NameServers:
     """Name servers on one port, each with its response codes, in order; the last one stays.
+
+    One that has the code `SILENT` gets queries and answers none.
 
     Attributes:
         asked: the number of queries for an address of each server.
@@ -314,7 +319,10 @@ class NameServers:
                 codes = self.codes[server]
                 if response.question[0].rdtype == dns.rdatatype.A:
                     self.asked[server] += 1
-                    response.set_rcode(codes.pop(0) if len(codes) > 1 else codes[0])
+                    code = codes.pop(0) if len(codes) > 1 else codes[0]
+                    if code == SILENT:
+                        continue
+                    response.set_rcode(code)
                 await udp.sendto(response.to_wire(), peer)
 
 
@@ -334,6 +342,14 @@ async def test_name_servers_are_asked_in_turn(nursery, pauses):
     servers = await NameServers([dns.rcode.SERVFAIL], [dns.rcode.NOERROR]).start(nursery)
     assert await servers.lookup.look_up("a.test") == (("192.0.2.44",), 77.0)
     assert (servers.asked, pauses) == ([1, 1], [])
+
+
+async def test_a_silent_name_server_does_not_hide_the_next_one(nursery, autojump_clock):
+    servers = await NameServers([SILENT], [dns.rcode.NOERROR]).start(nursery)
+    started_at = trio.current_time()
+    assert await servers.lookup.look_up("a.test") == (("192.0.2.44",), 77.0)
+    assert servers.asked == [1, 1]
+    assert trio.current_time() - started_at < LOOKUP_S / 2
 
 
 async def test_name_servers_without_an_answer_are_asked_once_more(nursery, pauses):
