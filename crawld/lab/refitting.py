@@ -2,24 +2,26 @@
 
 The daemon's `estimate` job fits them every six hours to a sample of what is known, and gives them
 to the policy of each host. The function (`core/change/site_model.py`) and the sample are the same.
-While the known changes have grown by less than a twentieth the model is kept, which saves most of
-the fits.
+The rule that keeps a fit while little is new is the same, too.
 """
 
 from __future__ import annotations
 
 import math
-from typing import Final
 
 import numpy as np
 
 from crawld.core.change.model import PageModel
 from crawld.core.change.record import records_of
-from crawld.core.change.site_model import FIT_EVERY_S, SAMPLE_NEWEST, SAMPLE_PAGES, fit_sample
+from crawld.core.change.site_model import (
+    FIT_EVERY_S,
+    SAMPLE_NEWEST,
+    SAMPLE_PAGES,
+    LastFit,
+    fit_sample,
+)
 from crawld.core.revisit.policies_index import IndexPolicy
 from crawld.lab.scenario import Scenario
-
-_GROWTH: Final = 1.05
 
 
 class RepeatedFit:
@@ -38,7 +40,8 @@ class RepeatedFit:
         for page in range(scenario.pages):
             times = scenario.histories.page(page)
             self._known.append(times[times < scenario.start].tolist())
-        self._count = self._fitted = sum(map(len, self._known))
+        self._count = sum(map(len, self._known))
+        self._fitted = LastFit(self._count, scenario.start)
         # A site with more pages than the sample has: any of them, the same in each fit.
         rng = np.random.default_rng(scenario.seed)
         self._order: list[int] = rng.permutation(scenario.pages).tolist()
@@ -53,9 +56,9 @@ class RepeatedFit:
 
     def run_until(self, at: float) -> None:
         """Fit the models if it is time (Unix seconds) to."""
-        if at < self._next_at or self._count <= self._fitted * _GROWTH:
+        if at < self._next_at or not self._fitted.is_due(self._count, at):
             return
-        self._next_at, self._fitted = at + FIT_EVERY_S, self._count
+        self._next_at, self._fitted = at + FIT_EVERY_S, LastFit(self._count, at)
         known = [page for page in self._order if self._known[page]]
         chosen = sorted(known[:SAMPLE_PAGES])
         sample = [self._known[page][-SAMPLE_NEWEST:] for page in chosen]

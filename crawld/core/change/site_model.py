@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -11,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from crawld.core.change.hawkes import SHARED, Hawkes, fit_hawkes
+from crawld.core.change.record import MEMORY_S
 from crawld.core.change.scale import ScaleModel, fit_scale
 
 FIT_EVERY_S: Final = 6 * 3600.0
@@ -21,6 +23,22 @@ SAMPLE_PAGES, SAMPLE_NEWEST = 2000, 1000
 
 MIN_INTERVALS: Final = 30
 """Intervals between changes that a site needs for a model of its own."""
+
+_GROWTH: Final = 1.25
+"""A site is fitted again when so many times as many changes are known. With each twentieth more
+changes instead, articles, bursts and pages born all the time were .003 to .005 less fresh."""
+
+
+@dataclass(slots=True)
+class LastFit:
+    """When a site was fitted, to how many known changes."""
+
+    changes: int = 0
+    at: float = -math.inf
+
+    def is_due(self, changes: int, at: float) -> bool:
+        """Whether enough is new, or the fit as old as what the models remember."""
+        return changes > self.changes * _GROWTH or at - self.at > MEMORY_S
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -5,7 +5,8 @@ Models that changed, or have the former version, are written back, unless a visi
 meanwhile. A host larger than a
 slice is fitted slice by slice: thousands of pages give the same prior as all of them.
 
-Then the models of each site are fitted to a sample of its histories (`core/change/site_model.py`).
+Then the models of each site are fitted to a sample of its histories (`core/change/site_model.py`),
+if enough is new since the last fit.
 """
 
 from __future__ import annotations
@@ -21,7 +22,13 @@ from crawld.core.change.prior import Gamma
 from crawld.core.change.record import is_current, records_of, upgraded
 from crawld.core.change.refit import refit
 from crawld.core.change.section import group_pages
-from crawld.core.change.site_model import FIT_EVERY_S, SAMPLE_NEWEST, SAMPLE_PAGES, fit_sample
+from crawld.core.change.site_model import (
+    FIT_EVERY_S,
+    SAMPLE_NEWEST,
+    SAMPLE_PAGES,
+    LastFit,
+    fit_sample,
+)
 from crawld.core.url import target_of
 from crawld.daemon.crawl.context import BackgroundWork, CrawlContext
 from crawld.daemon.frontier.host import HostState
@@ -80,6 +87,7 @@ class RefitModelsJob(BackgroundWork):
         self._on_refitted = on_refitted
         self._pages = self._moved = self._sites = 0
         self._every_s = FIRST_S
+        self._fitted: dict[int, LastFit] = {}
 
     @property
     def every_s(self) -> float:
@@ -135,10 +143,13 @@ class RefitModelsJob(BackgroundWork):
             )
             histories += [page.times for page in found]
             until += [self._known_until(host, site_id, page) for page in found]
+        at, changes = self._clock.now(), sum(map(len, histories))
+        if not self._fitted.get(site_id, LastFit()).is_due(changes, at):
+            return
         fitted = await self._workers.run(fit_sample, histories, until, abandon_on_cancel=True)
         if fitted is None:
             return
-        at = self._clock.now()
+        self._fitted[site_id] = LastFit(changes, at)
         await self._database.write(model.put_site, site_id, at, fitted.as_dict())
         self._sites += 1
 

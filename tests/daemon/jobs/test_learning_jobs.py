@@ -138,3 +138,12 @@ async def test_a_page_detail_explains_model_and_next_visit(crawled, wall):
     assert "rests until then" in detail.next_visit_why
     crawled.state.hosts[record.host].paused = True
     assert next_visit(crawled, record) == (None, "its host is paused")
+
+
+async def test_a_site_is_fitted_again_when_enough_is_new(crawled, mirror, wall):
+    job = RefitModelsJob(crawled.context)
+    await rounds(crawled, wall, 12)
+    assert "1 sites" in await job.run()
+    assert "0 sites" in await job.run()
+    await rounds(crawled, wall, 12)
+    assert "1 sites" in await job.run()

@@ -48,7 +48,7 @@ def test_a_fit_knows_what_visits_found_until_the_last_visit_of_each_page():
     job.run_until(START + 1.0)
     assert policy.sites == []  # nothing is new
     known = [times[times < START].tolist() for times in case.histories.page_times]
-    found = [START + 3600.0 * hour for hour in range(1, 24)]
+    found = [START + 900.0 * quarter for quarter in range(1, 96)]
     at = START + DAY_S
     # The first visit finds all changes of the history, known ones too: they count once.
     visit(job, models, 3, known[3] + found, at)
@@ -65,15 +65,19 @@ def test_fits_wait_for_their_time_and_for_more_changes():
     policy.load(np.arange(10))
     job = RepeatedFit(policy, models, case)
     hours = np.arange(1.0, 24.0)
-    for page in range(4):
+    for page in range(10):
         visit(job, models, page, (START + hours * 3600.0).tolist(), START + DAY_S)
         job.run_until(START + DAY_S + page)
-    assert len(policy.sites) == 1  # the other three came too early
-    job.run_until(START + DAY_S + FIT_EVERY_S)
+    assert len(policy.sites) == 1  # the later ones came too early
+    job.run_until(START + DAY_S + FIT_EVERY_S + 10.0)
     assert len(policy.sites) == 2
     visit(job, models, 5, [START + 1.5 * DAY_S], START + 2 * DAY_S)
     job.run_until(START + 3 * DAY_S)
-    assert len(policy.sites) == 2  # one change more than 300
+    assert len(policy.sites) == 2  # one change more than 500
+    job.run_until(START + 170 * DAY_S)
+    assert len(policy.sites) == 2
+    job.run_until(START + 182 * DAY_S)
+    assert len(policy.sites) == 3
 
 
 def test_pages_without_a_visit_get_no_model():
@@ -82,6 +86,6 @@ def test_pages_without_a_visit_get_no_model():
     policy.load(np.arange(10))
     models[6] = type(models[6])()
     job = RepeatedFit(policy, models, case)
-    visit(job, models, 0, (START + np.arange(1.0, 40.0) * 900.0).tolist(), START + DAY_S)
+    visit(job, models, 0, (START + np.arange(1.0, 95.0) * 900.0).tolist(), START + DAY_S)
     job.run_until(START + DAY_S)
     assert policy.pages == [[0, 1, 2, 3, 4, 5, 7, 8, 9]]
