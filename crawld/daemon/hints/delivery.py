@@ -180,14 +180,15 @@ def _due_of_listings(row: OutstandingHint, listed: Mapping[tuple[int, float], in
     """Return until when a user of templates should be visited, by the first and last listing of it.
 
     Args:
-        listed: number of users by source and time of the listing.
+        listed: number of users by source and time of the listing; of a template that was listed
+            again since, those that still wait.
     """
-    dues = (
-        Due.of_user(at, users)
-        for at in (row.heard_at, row.last_at)
-        if (users := listed.get((row.hint_source_id, at), 0))
-    )
-    return min(dues, default=None)
+    first = listed.get((row.hint_source_id, row.heard_at), 0)
+    last = listed.get((row.hint_source_id, row.last_at), 0)
+    if not last:
+        return Due.of_user(row.heard_at, first) if first else None
+    # Of one template, listed twice, the last listing has all its users.
+    return min(Due.of_user(row.heard_at, max(first, last)), Due.of_user(row.last_at, last))
 
 
 def is_indirect(kind: str, trust: float) -> bool:

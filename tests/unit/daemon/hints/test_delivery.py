@@ -198,6 +198,23 @@ async def test_after_a_start_a_user_of_two_templates_is_due_with_that_of_few_use
 
 
 @on_autojump_clock
+async def test_after_a_start_the_last_users_of_a_large_template_wait_as_long_as_the_others():
+    known = KnownHost()
+    # The template was listed twice, and most of its users were visited between the listings.
+    known.listed = {(3, NOW - 600.0): 20, (3, NOW - 300.0): 200, (3, NOW - 10.0): 50}
+    known.outstanding = [
+        OutstandingHint(page, 1, 1, 3, NOW - 610.0, last_at, heard_at, 1)
+        for page, heard_at, last_at in (
+            (1, NOW - 600.0, NOW - 300.0),
+            (2, NOW - 10.0, NOW - 10.0),
+            (3, NOW - 300.0, NOW - 300.0),
+        )
+    ]
+    await known.delivery.restore()
+    assert [known.queue.take(NOW) for _ in range(3)] == [2, 1, 3]
+
+
+@on_autojump_clock
 async def test_guesses_have_no_due_time():
     known = KnownHost()
     source = row("gap", real=99)
