@@ -260,8 +260,8 @@ MUTANTS = (
     Mutant(
         "twins agree by their texts, whatever they embed",
         "crawld/daemon/jobs/replicas/twin_texts.py",
-        "_Digests(text, embedded_digest(*copy, origins))",
-        '_Digests(text, b"")',
+        "    return _Digests(text, embedded)\n",
+        '    return _Digests(text, b"")\n',
         ("tests/unit/daemon/jobs/replicas/test_twin_texts.py",),
     ),
     Mutant(

@@ -46,6 +46,24 @@ _NO_TEXT: Final = TwinComparison(PageVerdict.DIFFERS)
 _UNDECIDED: Final = TwinComparison(PageVerdict.UNKNOWN)
 
 
+class _Reading(NamedTuple):
+    """How the copies of a page and of its twin are read.
+
+    Attributes:
+        rules: noise rules of both pages and their hosts.
+        origins: those of both hosts.
+        text_only: whether the bodies are equal, so that nothing else can differ.
+    """
+
+    rules: tuple[bytes, ...]
+    origins: tuple[str, ...]
+    text_only: bool
+
+    def noise(self) -> VolatileRules:
+        """Return the rules that apply, joined."""
+        return VolatileRules.union(self.rules).confirmed()
+
+
 class _Digests(NamedTuple):
     """Digests of a copy: of its text, and of what it embeds."""
 
@@ -100,26 +118,26 @@ class TwinTexts(BackgroundWork):
         comparison = compare_twins(times, equal=equal)
         own = None
         if comparison.verdict is PageVerdict.AGREES or _may_agree(page, twin):
-            own = await self._digests_of(facts, page, page.version_id, origins)
+            reading = _Reading(facts.rules, origins, text_only=equal)
+            own = await self._digests_of(page, page.version_id, reading)
             others = dict.fromkeys((twin.version_id, facts.then_id))
             for version_id in others if own is not None else ():
                 if version_id is None or equal:
                     continue
-                equal = own == await self._digests_of(facts, twin, version_id, origins)
+                equal = own == await self._digests_of(twin, version_id, reading)
             comparison = compare_twins(times, equal=equal)
         if comparison.verdict is PageVerdict.AGREES and own is None:
             comparison = _NO_TEXT  # an empty page, or one that is too large, proves nothing
         return ComparedText(comparison, own.text if own is not None else None)
 
     async def _digests_of(
-        self, facts: TwinFacts, page: ShownPage, version_id: int, origins: tuple[str, ...]
+        self, page: ShownPage, version_id: int, reading: _Reading
     ) -> _Digests | None:
         """Return the digests of a copy; None: it has no text, or cannot be read."""
         size_bytes, digest = self._database.look_up(version.body_identity, version_id)
         if size_bytes > MAX_COPY_BYTES:
             return _Digests(digest, digest) if version_id == page.version_id else None
-        rules = VolatileRules.union(facts.rules).confirmed()
-        key = _text_key(version_id, digest, page.url, origins, rules)
+        key = _text_key(version_id, digest, page.url, reading)
         known = self._digests.get(key)
         if known is not None:
             self._digests.move_to_end(key)
@@ -131,7 +149,7 @@ class TwinTexts(BackgroundWork):
             if copy is None:
                 return None
             self.bodies_read += 1
-            identify = partial(_identify, copy, page.url, origins, rules)
+            identify = partial(_identify, copy, page.url, reading)
             found = await self._analyser.read_copy(
                 identify, copy.body, memory, url=page.url, weight=PARSE_WEIGHT
             )
@@ -142,23 +160,23 @@ class TwinTexts(BackgroundWork):
         return found
 
 
-def _text_key(
-    version_id: int, digest: bytes, url: str, origins: tuple[str, ...], rules: VolatileRules
-) -> bytes:
-    """Return a key of all that the digest of a copy's text depends on."""
-    applied = [(rule.key, rule.run) for rule in rules.rules]
-    known = f"{version_id} {digest.hex()} {url} {' '.join(origins)} {applied}"
+def _text_key(version_id: int, digest: bytes, url: str, reading: _Reading) -> bytes:
+    """Return a key of all that the digests of a copy depend on."""
+    applied = [(rule.key, rule.run) for rule in reading.noise().rules]
+    origins = " ".join(reading.origins)
+    known = f"{version_id} {digest.hex()} {url} {origins} {applied} {reading.text_only}"
     return xxhash.xxh3_128_digest(known.encode())
 
 
-def _identify(
-    copy: StoredCopy, url: str, origins: tuple[str, ...], rules: VolatileRules, body: bytes
-) -> _Digests | None:
+def _identify(copy: StoredCopy, url: str, reading: _Reading, body: bytes) -> _Digests | None:
     """Return the digests of a copy; None if there is memory for a part of its body only."""
     if len(body) < len(copy.body):
         return None
-    text = twin_digest(twin_text(read_blocks(*copy), url, origins, rules))
-    return None if text is None else _Digests(text, embedded_digest(*copy, origins))
+    text = twin_digest(twin_text(read_blocks(*copy), url, reading.origins, reading.noise()))
+    if text is None:
+        return None
+    embedded = b"" if reading.text_only else embedded_digest(*copy, reading.origins)
+    return _Digests(text, embedded)
 
 
 def _compare_redirect(page: ShownPage, canonical_host: str) -> TwinComparison:
