@@ -159,6 +159,19 @@ def test_a_label_of_a_template_gives_membership(model, watch):
     assert rows(watch.by_title["D"]) == ["membership", "left"]
 
 
+def test_a_page_that_left_is_a_user_of_its_templates(model, watch):
+    template = "Template:Storm middle"
+    model.pages["D"] = replace(member("d d d"), templates=[template])
+    watch.note("create", 1.0)
+    model.pages["D"].categories.clear()
+    watch.note("remove_category", 2.0)
+    model.templates[template].number = 7
+    watch.note("template_50", 3.0)
+    model.pages["D"].number = 8
+    watch.note("edit", 4.0)
+    assert rows(watch.by_title["D"]) == ["membership", "left", "fan_out_50", "left"]
+
+
 def test_a_file_is_compared_by_its_bytes():
     shown = Shown(digest=b"one")
     assert not shown.accepts(seen())

@@ -202,7 +202,9 @@ def _row(kind: str, before: Shown | None, shown: Shown, *, was_member: bool) -> 
     if shown.page == ABSENT:
         return "move" if is_move else "deletion"
     if not shown.required:
-        return "left"
+        # A page that left before may still be followed; then it is a user of templates as others.
+        was_outside = before is not None and not before.required
+        return _FAN_OUT.get(kind, "left") if was_outside else "left"
     if before is None or not before.required:
         return "move" if is_move and was_member else "membership"
     return "move" if is_move else _FAN_OUT.get(kind, "edit")
