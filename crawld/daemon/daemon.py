@@ -458,6 +458,7 @@ class Daemon:
         self._config = loaded.config
         self.notifier.config_changed()
         self._sites_or_wikis_changed()
+        self.jobs.run_soon(RefreshJob.name)
         await self.site_registry.add_seeds()
         log.info("reloaded", changed=changed)
         return changed

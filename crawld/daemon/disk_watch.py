@@ -15,7 +15,13 @@ from crawld.store.engine.database import Database
 log = structlog.get_logger(__name__)
 
 CHECK_S: Final = 10.0
-"""How often the free space of the disk is checked."""
+"""How often the free space of the disk is checked while it may run out soon."""
+
+MAX_CHECK_S: Final = 60.0
+"""Longest time between two checks."""
+
+FILLED_BYTES_PER_S: Final = 100_000_000
+"""A disk is taken to fill so fast at most: no check is needed before."""
 
 
 async def watch_writes(database: Database, schedule: Schedule) -> None:
@@ -44,4 +50,9 @@ async def watch_space(
         elif free_bytes >= least_bytes and paused:
             log.warning("disk_space_available", free_bytes=free_bytes)
             schedule.resume("disk_room")
-        await trio.sleep(CHECK_S)
+        await trio.sleep(check_pause_s(free_bytes - least_bytes))
+
+
+def check_pause_s(spare_bytes: int) -> float:
+    """Return the time until the next check, by the space until the crawl pauses."""
+    return min(max(spare_bytes / FILLED_BYTES_PER_S, CHECK_S), MAX_CHECK_S)

@@ -9,10 +9,12 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 from contextlib import nullcontext
-from typing import Concatenate, ParamSpec, TypeVar, TypeVarTuple
+from typing import Concatenate, ParamSpec, TypeVar, TypeVarTuple, cast
 
 import apsw
 import trio
+
+from crawld.universe.jumping_clock import JumpingClock
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -82,4 +84,5 @@ async def _wait(rng: random.Random) -> None:
     if rng.random() < 0.5:  # half of the time a step of the loop, which costs less than a jump
         await trio.lowlevel.checkpoint()
     else:
-        await trio.sleep(rng.expovariate(1.0 / MEAN_WAIT_S))
+        clock = cast("JumpingClock", trio.lowlevel.current_clock())
+        await clock.sleep(rng.expovariate(1.0 / MEAN_WAIT_S))

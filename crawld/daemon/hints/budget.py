@@ -44,8 +44,16 @@ log = structlog.get_logger(__name__)
 COVERAGE_EVERY_S: Final = 30.0
 """How often the coverage of sources is passed to policies."""
 
-MAX_AGE_S: Final = 3_600.0
-"""Longest age of an estimate, unless the source reported twice as many hints meanwhile."""
+FIRST_AGE_S: Final = 3_600.0
+"""Age at which a first estimate is repeated; before, if its source has reported many hints."""
+
+MAX_AGE_S: Final = 86_400.0
+"""An estimate that its repetition confirmed lasts twice as long, up to this age."""
+
+SAME_GAIN: Final = 0.005
+SAME_INTERVAL: Final = 1.25
+"""A repetition confirms an estimate whose gain differs by at most so much, and whose interval by at
+most this factor."""
 
 REST_FACTOR: Final = 9.0
 """Rest after each source, as a multiple of its work."""
@@ -88,6 +96,7 @@ class PollEstimate:
         hints: hints the source had reported by then.
         at: time of the estimate, trio's clock.
         slots_per_s: requests per second that the host permitted.
+        lasts_s: age at which it is repeated.
     """
 
     interval_s: float | None
@@ -95,15 +104,24 @@ class PollEstimate:
     hints: int
     at: float
     slots_per_s: float
+    lasts_s: float = FIRST_AGE_S
 
     def is_current(self, row: SourceRow, now: float, slots_per_s: float) -> bool:
         """Whether the estimate still holds: recent, with similar hints and request rate."""
         ratio = slots_per_s / self.slots_per_s
         return (
-            now - self.at < MAX_AGE_S
+            now - self.at < self.lasts_s
             and row.hint_count < 2 * self.hints + 10
             and 1.0 / MAX_RATE_CHANGE < ratio < MAX_RATE_CHANGE
         )
+
+    def confirmed_lasts_s(self, interval_s: float | None, gain: float) -> float:
+        """Return how long the repetition lasts that found an interval and a gain."""
+        if abs(gain - self.gain) > SAME_GAIN or (interval_s is None) != (self.interval_s is None):
+            return FIRST_AGE_S
+        ratio = (interval_s or 1.0) / (self.interval_s or 1.0)
+        is_same = 1.0 / SAME_INTERVAL < ratio < SAME_INTERVAL
+        return min(2.0 * self.lasts_s, MAX_AGE_S) if is_same else FIRST_AGE_S
 
 
 class PollBudget(BackgroundWork):
@@ -164,8 +182,12 @@ class PollBudget(BackgroundWork):
 
     async def run(self) -> None:
         """Update the coverage that policies assume and the estimates, until cancelled."""
+        rows: Sequence[SourceRow] = ()
+        commits = -1
         while True:
-            rows = await self._database.read(hint_source.list_sources)
+            if commits != self._database.commits:
+                commits = self._database.commits
+                rows = await self._database.read(hint_source.list_sources)
             by_host: dict[tuple[int, str], list[SourceRow]] = defaultdict(list)
             for row in rows:
                 for site_id in row.site_ids if row.told_until is not None else ():
@@ -193,7 +215,7 @@ class PollBudget(BackgroundWork):
         models = await self._database.read(
             allocation.batch, after=(host.host_id, -(2**63)), limit=SAMPLE_PAGES
         )
-        hints, lasted_s = row.hint_count - (known.hints if known else 0), MAX_AGE_S
+        hints, lasted_s = row.hint_count - (known.hints if known else 0), FIRST_AGE_S
         if known is not None:
             lasted_s = max(now - known.at, 1.0)
         beside = [source_quality(other) for other in all_rows if other is not row]
@@ -210,7 +232,8 @@ class PollBudget(BackgroundWork):
         found = await self._workers.run(_estimate, given, abandon_on_cancel=True)
         if found is not None:
             interval_s, gain = found
-            estimate = PollEstimate(interval_s, gain, row.hint_count, now, slots_per_s)
+            lasts_s = FIRST_AGE_S if known is None else known.confirmed_lasts_s(interval_s, gain)
+            estimate = PollEstimate(interval_s, gain, row.hint_count, now, slots_per_s, lasts_s)
             self._estimates[row.hint_source_id] = estimate
         await pace.rest()
 

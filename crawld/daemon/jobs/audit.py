@@ -44,7 +44,7 @@ log = structlog.get_logger(__name__)
 RUN_S: Final = 3_600.0
 """Longest run; it also ends the audits under way."""
 
-FIRST_COUNT_S, COUNT_S = 0.5, 60.0
+FIRST_COUNT_S, COUNT_S = 0.5, 300.0
 """How often pages and delays are counted: at first and later."""
 
 MIN_DELAY_S: Final = 1.0

@@ -23,6 +23,9 @@ from crawld.store.changes import allocation as allocation_rows
 
 EVERY_S: Final = 60.0
 
+IDLE_EVERY_S: Final = 600.0
+"""Pause while no site has a limit; a reload, which may bring one, runs the job at once."""
+
 MOST_PAGES: Final = 64
 """Most pages of a site that wait at once on a host: they are kept in a sorted row."""
 
@@ -31,11 +34,16 @@ class RefreshJob(BackgroundWork):
     """The `refresh` job."""
 
     name = "refresh"
-    every_s = EVERY_S
 
     def __init__(self, context: CrawlContext) -> None:
         super().__init__(context)
         self._overdue = 0
+
+    @property
+    def every_s(self) -> float:
+        """Pause between two runs: a long one where no site has a limit; see `Job.every_s`."""
+        limits = (site.config.max_revisit_s for site in self._state.sites.values())
+        return IDLE_EVERY_S if all(limit is None for limit in limits) else EVERY_S
 
     async def run(self) -> str:
         """Let overdue pages of all hosts be visited."""

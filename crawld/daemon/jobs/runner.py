@@ -37,9 +37,10 @@ START_STORED_S = 1.0
 """A run that takes longer is stored at its start: one that a kill interrupts begins again soon. A
 shorter one that is due begins again in any case."""
 
-SAME_STORED_S = 600.0
-"""A run with the result of the last one is stored at most so often, unless it was asked for: two
-syncs of the disk for each look at an idle mirror would keep the disk awake."""
+SHORT_STORED_S = 3_600.0
+"""Short runs that end alike are stored at most so often, unless they were asked for: two syncs of
+the disk for each look at an idle mirror would keep the disk awake. A restart repeats them at most
+so much sooner."""
 
 MAX_DETAIL_CHARS = 500
 
@@ -181,7 +182,8 @@ class JobRunner:
             )
             task.last = ended
             nursery.cancel_scope.cancel()
-        if is_asked or not is_same or began_at >= task.stored_at + SAME_STORED_S:
+        is_alike = known is not None and known.result == result and duration_s < START_STORED_S
+        if is_asked or not is_alike or began_at >= task.stored_at + SHORT_STORED_S:
             task.stored_at = began_at
             await self._database.write(job_rows.record_run, ended)
 

@@ -41,7 +41,10 @@ class SearchIndexJob(BackgroundWork):
             return "off"
         before = self._indexed
         pace = Pace(REST_FACTOR)
-        while (found := await self._database.read(search_index.next_copies)) is not None:
+        while self._database.look_up(search_index.any_new):
+            found = await self._database.read(search_index.next_copies)
+            if found is None:
+                break
             await self._database.write(search_index.apply, await self._words(found))
             self._indexed += len(found.copies)
             await pace.rest()

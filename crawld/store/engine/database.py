@@ -69,6 +69,8 @@ class Database:
         migrated: the migrations applied to an older file, one line each.
         opened_at: when (trio's clock) its lock was taken: no process that had it before runs any
             more.
+        commits: how often something was stored since then: whoever looks for new rows has nothing
+            to read while it stays.
     """
 
     def __init__(
@@ -85,6 +87,7 @@ class Database:
         self.warning = warning
         self.migrated: list[str] = []
         self.opened_at = trio.current_time() - held_s
+        self.commits = 0
         self._lock = lock
         self._writer: Writer | None = None
         self._commit: GroupCommit | None = None
@@ -384,6 +387,7 @@ class Database:
             await trio.sleep(CHECKPOINT_EVERY_S)
 
     def _committed(self) -> None:
+        self.commits += 1
         if self._log_bytes > CHECKPOINT_BYTES:
             self._long_log.set()
 

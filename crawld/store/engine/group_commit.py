@@ -128,6 +128,8 @@ class Writer:
             batch.results, batch.failures = await self.run(_run_guarded, batch.calls)
 
     async def _run_plain(self, batch: _Batch) -> list[object]:
+        if "loop" not in batch.places:
+            return await self.run(_run_transaction, batch.calls)
         await self.run(_execute, "BEGIN IMMEDIATE")
         try:
             results: list[object] = []
@@ -176,6 +178,18 @@ def _roll_back(connection: apsw.Connection) -> None:
     # SQLite has already rolled back after some of its errors
     if connection.in_transaction:
         connection.execute("ROLLBACK")
+
+
+def _run_transaction(connection: apsw.Connection, calls: list[Call]) -> list[object]:
+    """Run a whole batch in one call of a thread: each further one costs a hop there and back."""
+    _execute(connection, "BEGIN IMMEDIATE")
+    try:
+        results = _run_all(connection, calls)
+        _execute(connection, "COMMIT")
+    except BaseException:
+        _roll_back(connection)
+        raise
+    return results
 
 
 def _run_all(connection: apsw.Connection, calls: list[Call]) -> list[object]:

@@ -136,6 +136,14 @@ WHERE version.version_id > ?
 ORDER BY version.version_id LIMIT ?
 """
 
+_ANY: Final = "SELECT 1 FROM version WHERE version_id > ? LIMIT 1"
+
+
+def any_new(connection: apsw.Connection) -> bool:
+    """Whether there are copies that were not looked at; reads two rows by key."""
+    found = connection.execute(_ANY, (int(meta.get(connection, CURSOR) or 0),)).fetchone()
+    return found is not None
+
 
 def next_copies(connection: apsw.Connection, *, limit: int = SLICE_COPIES) -> CopySlice | None:
     """Return the next copies to index, None if there is no new copy; changes nothing."""

@@ -1,9 +1,11 @@
 """The refresh job: pages that were not visited for `max_revisit_s` come first."""
 
+from dataclasses import replace
+
 import pytest
 
 from crawld.core.politeness import DelayRules
-from crawld.daemon.jobs.refresh import EVERY_S, RefreshJob
+from crawld.daemon.jobs.refresh import EVERY_S, IDLE_EVERY_S, RefreshJob
 from tests.daemon.harness import make_site, until
 
 LONGEST_S = 7200.0
@@ -66,3 +68,13 @@ async def test_a_site_without_the_key_asks_for_no_visit(rested, mirror):
     start = mirror.make_start("http://a.test/", site={"max_revisit_s": None})
     await running.site_registry.adopt(start.config, start.seeds)
     assert await RefreshJob(running.context).run() == "0 pages are visited before others"
+
+
+async def test_the_job_looks_seldom_while_no_site_has_a_limit(rested):
+    running, _ = rested
+    job = RefreshJob(running.context)
+    assert job.every_s == EVERY_S
+    for site_id, site in list(running.state.sites.items()):
+        config = site.config.model_copy(update={"max_revisit_s": None})
+        running.state.sites[site_id] = replace(site, config=config)
+    assert job.every_s == IDLE_EVERY_S

@@ -14,7 +14,9 @@ from crawld.core.revisit.forecast import HintQuality
 from crawld.daemon.clock import Clock
 from crawld.daemon.crawl.context import CrawlContext
 from crawld.daemon.hints.budget import (
+    FIRST_AGE_S,
     IDLE_FACTOR,
+    MAX_AGE_S,
     MIN_SHARE,
     PollBudget,
     PollEstimate,
@@ -73,6 +75,31 @@ def estimate_input(**more):
         "min_s": 4.0,
     }
     return _EstimateInput(**{**values, **more})
+
+
+@pytest.mark.parametrize(
+    ("interval_s", "gain", "factor"),
+    [
+        (100.0, 0.2, 2.0),
+        (110.0, 0.203, 2.0),
+        (130.0, 0.2, None),
+        (75.0, 0.2, None),
+        (None, 0.2, None),
+        (100.0, 0.21, None),
+    ],
+)
+def test_an_estimate_that_is_confirmed_lasts_longer(interval_s, gain, factor):
+    known = PollEstimate(100.0, 0.2, 5, 0.0, 1.0, 2.0 * FIRST_AGE_S)
+    expected_s = FIRST_AGE_S if factor is None else factor * known.lasts_s
+    assert known.confirmed_lasts_s(interval_s, gain) == expected_s
+
+
+def test_an_estimate_without_a_gain_is_confirmed_up_to_a_longest_age():
+    known = PollEstimate(None, 0.0, 5, 0.0, 1.0, MAX_AGE_S)
+    assert known.confirmed_lasts_s(None, 0.0) == MAX_AGE_S
+    told = row(hint_count=5)
+    assert known.is_current(told, MAX_AGE_S - 1.0, 1.0)
+    assert not known.is_current(told, MAX_AGE_S + 1.0, 1.0)
 
 
 def test_a_quiet_wiki_is_polled_seldom_and_a_burst_often():

@@ -11,7 +11,7 @@ from crawld.daemon.clock import Clock
 from crawld.daemon.jobs.runner import (
     INTERRUPTED_S,
     JITTER_SHARE,
-    SAME_STORED_S,
+    SHORT_STORED_S,
     START_STORED_S,
     JobRunner,
 )
@@ -180,20 +180,15 @@ async def test_a_run_stored_in_the_future_does_not_lengthen_the_pause(
     assert job.runs[0] - began <= EVERY_S * (1 + JITTER_SHARE) + 1
 
 
-async def test_a_repeated_result_is_stored_now_and_then(start, database, autojump_clock):
-    class Idle(CountingJob):
-        async def run(self):
-            await super().run()
-            return "nothing"
-
-    job, changes = Idle(), []
+async def test_short_runs_that_end_alike_are_stored_now_and_then(start, database, autojump_clock):
+    job, changes = CountingJob(), []
     runner = start(job)
-    for count in range(1, 40):
+    for count in range(1, 80):
         await runs_of(job, count)
         found = await database.read(job_rows.last_run, "count")
         if found is not None and found.last_finished_at not in changes:
             changes.append(found.last_finished_at)
-    assert len(changes) == pytest.approx(39 * EVERY_S / SAME_STORED_S, abs=2)
+    assert len(changes) == pytest.approx(79 * EVERY_S / SHORT_STORED_S, abs=1)
     [state] = await runner.states()
     assert state.last.last_finished_at > changes[-1]  # operators see every run
 
@@ -207,6 +202,24 @@ async def test_a_long_run_is_stored_at_its_start(start, database, autojump_clock
         pass
     assert found.last_started_at is not None
     assert found.last_finished_at is None
+
+
+async def test_the_end_of_a_long_run_is_stored_although_it_is_that_of_the_last(
+    start, database, autojump_clock
+):
+    class Long(CountingJob):
+        async def run(self):
+            await super().run()
+            await trio.sleep(2.0 * START_STORED_S)
+            return "nothing"
+
+    job = Long()
+    start(job)
+    await runs_of(job, 4)
+    job.every_s = 1e6  # the fourth run is the last
+    await trio.sleep(5.0 * START_STORED_S)
+    found = await database.read(job_rows.last_run, "count")
+    assert found.last_finished_at > found.last_started_at > EPOCH_AT + 2.5 * EVERY_S
 
 
 async def test_run_soon_starts_a_job_now_or_once_more(start, autojump_clock):

@@ -75,6 +75,13 @@ async def test_without_a_writer_task_each_write_commits_itself(database):
     assert await database.read(meta.get, "a") == "x"
 
 
+async def test_commits_are_counted_and_reads_are_none(database):
+    before = database.commits
+    await database.write(put, "key")
+    await database.read(count)
+    assert database.commits == before + 1
+
+
 async def test_keyword_arguments_are_passed(database):
     await database.write(meta.put, key="a", value="b")
     assert await database.read(meta.get, key="a") == "b"
