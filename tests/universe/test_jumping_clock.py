@@ -40,7 +40,10 @@ def test_its_own_sleep_ends_in_order_with_deadlines_and_by_a_cancellation():
     clock, seen = JumpingClock(), []
 
     async def sleep(seconds, own):
-        await (clock.sleep(seconds) if own else trio.sleep(seconds))
+        if own:
+            await clock.sleep(seconds)
+        else:
+            await trio.sleep(seconds)
         seen.append(trio.current_time())
 
     async def run():
