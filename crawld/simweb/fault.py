@@ -57,6 +57,11 @@ def close_mid_body() -> Fault:
     return _cut(AbnormalEnd.CLOSE)
 
 
+def half_close_mid_body() -> Fault:
+    """Send half of the body, then end the server's direction, and keep the other one open."""
+    return _cut(AbnormalEnd.HALF_CLOSE)
+
+
 def close_unanswered(*, reset: bool = False) -> Fault:
     """Close (or reset) the connection without sending a byte."""
     end = AbnormalEnd.RESET if reset else AbnormalEnd.CLOSE

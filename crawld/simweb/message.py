@@ -19,11 +19,15 @@ _REASONS = {status.value: status.phrase for status in HTTPStatus}
 
 
 class AbnormalEnd(Enum):
-    """How a connection ends before its response is complete."""
+    """How a connection ends before or after its response; HALF_CLOSE ends the server's direction.
+
+    The server of one that hangs or is half-closed reads on until its client closes it.
+    """
 
     CLOSE = "close"
     RESET = "reset"
     HANG = "hang"
+    HALF_CLOSE = "half-close"
 
 
 Step = bytes | float | AbnormalEnd

@@ -316,7 +316,9 @@ class _Connection:
         return not response.close
 
     async def _end(self, end: AbnormalEnd) -> None:
-        if end is AbnormalEnd.HANG:
+        if end is AbnormalEnd.HALF_CLOSE and isinstance(self._stream, trio.abc.HalfCloseableStream):
+            await self._stream.send_eof()
+        if end in (AbnormalEnd.HANG, AbnormalEnd.HALF_CLOSE):
             # A silent server notices only by reading that its client has closed the connection.
             while await self._stream.receive_some(_RECEIVE_BYTES):
                 pass

@@ -20,7 +20,9 @@ from crawld.universe.beliefs import Memory, Told
 from crawld.universe.change_audit import Truth
 from crawld.universe.event_log import EventLog
 from crawld.universe.file_audit import LOST_S, NO_HOSTS, FileAudit
+from crawld.universe.file_rows import own_url
 from crawld.universe.findings import Findings
+from crawld.universe.freshness_audit import FreshnessAudit
 from crawld.universe.plan import (
     DAY_S,
     START_AT,
@@ -41,9 +43,6 @@ LONGEST_CRAWL_DELAY_S: Final = 90.0
 
 TURN_S: Final = 15.0
 """A turn that began before quiet hours may send its request so much later."""
-
-PROBE: Final = "/crawld-"
-"""In the URL of a page that cannot exist, which shows whether a host has soft 404s."""
 
 TOLERANCE_S: Final = 1e-6
 
@@ -85,6 +84,7 @@ class Auditor:
         found: the violations.
         requests: number of requests so far.
         file: checks the file between two lives.
+        freshness: checks the freshness that the daemon states.
     """
 
     def __init__(
@@ -99,6 +99,7 @@ class Auditor:
         self._log = log
         self.found = Findings(log)
         self.file = FileAudit(plan, self.found, hosts)
+        self.freshness = FreshnessAudit(plan, self.found, hosts)
         self.requests = 0
         self._delay_s = self._delay_before_s = plan.host_delay_s
         self._delay_since_s = 0.0
@@ -127,8 +128,6 @@ class Auditor:
         self._log.add("request", plan.name, request.target, address)
         self.file.asked(plan.name, request.target)
         where = f"{plan.name}{request.target}"
-        if PROBE in request.target:
-            self.file.probed(plan.name)
         self._check_delays(address, plan.name, facts, at_s, where)
         opens_s = min(facts.closed_until_s.values())
         if at_s < opens_s - TOLERANCE_S:
@@ -193,9 +192,17 @@ class Auditor:
             if answer.status == 200:
                 facts.robots.tell(at_s, answer.robots)
         elif answer.status in (200, 304) and not request.target.startswith(DOCUMENTS):
-            self.file.answered(plan, request.target, at_s, answer)
+            is_kept = self.file.answered(plan, request.target, at_s, answer)
+            if is_kept and answer.page is not None:
+                self.freshness.served(plan.name, answer.page, answer.revision)
         if answer.status not in (200, 304):
             facts.trouble_s = at_s
+
+    def set_aside(self, url: str) -> None:
+        """Note that the daemon asks for a page again once its host was probed for soft 404s."""
+        self.file.set_aside(url)
+        host, _, path = own_url(url).removeprefix("http://").partition("/")
+        self.freshness.set_aside(host, f"/{path}")
 
     def fence_crossed(self, address: str) -> None:
         """Note a connection to an address that is not public."""

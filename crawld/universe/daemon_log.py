@@ -10,11 +10,11 @@ from structlog.typing import EventDict, WrappedLogger
 
 
 @contextmanager
-def listened_log(listen: Callable[[str, str], None]) -> Iterator[None]:
-    """Pass the level and name of each logged event on, and print none."""
+def listened_log(listen: Callable[[str, str, EventDict], None]) -> Iterator[None]:
+    """Pass the level, name and facts of each logged event on, and print none."""
 
     def take(_: WrappedLogger, method: str, event: EventDict) -> EventDict:
-        listen("error" if method == "exception" else method, str(event["event"]))
+        listen("error" if method == "exception" else method, str(event["event"]), event)
         raise structlog.DropEvent
 
     before = structlog.get_config()

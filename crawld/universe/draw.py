@@ -78,7 +78,7 @@ def draw_plan(seed: int, days: float) -> UniversePlan:
         steps=drawing.steps(),
         requests=drawing.requests(delay_s),
         old_schema=rng.randint(1, len(migrations()) - 1) if rng.random() < 0.2 else 0,
-        min_revisit_s=rng.choice((0.0, 60.0, 600.0, 3_600.0)),
+        min_revisit_s=0.0 if drawing.is_busy else rng.choice((0.0, 60.0, 600.0, 3_600.0)),
         prune=rng.random() < 0.5,
         keep_versions=rng.choice((None, None, 1, 2)),
         quiet_minutes=drawing.quiet_minutes(),
@@ -116,11 +116,16 @@ def steady_plan(
 
 
 class _Drawing:
-    """Draws the parts of one plan; each part first draws whether it is there."""
+    """Draws the parts of one plan; each part first draws whether it is there.
+
+    Attributes:
+        is_busy: whether its hosts have few pages, which all change every few minutes.
+    """
 
     def __init__(self, rng: random.Random, duration_s: float, delay_s: float) -> None:
         self._rng = rng
         self._duration_s = duration_s
+        self._closings: list[FaultPeriod] = []
         self._kinds = [kind for kind in FaultKind if rng.random() < 0.25]
         self._has_names = rng.random() < 0.3
         self._has_events = rng.random() < 0.4
@@ -129,6 +134,7 @@ class _Drawing:
         self._has_noise = rng.random() < 0.2
         self._has_wikis = rng.random() < 0.25
         self._has_feeds = rng.random() < 0.25
+        self.is_busy = rng.random() < 0.25
         self._has_large = delay_s <= LARGE_DELAY_S and rng.random() < 0.3
 
     def _time_s(self) -> float:
@@ -159,7 +165,9 @@ class _Drawing:
 
     def _host(self, number: int) -> HostPlan:
         rng = self._rng
-        pages = rng.choice((rng.randint(2, 6), rng.randint(3, 60), rng.randint(60, 150)))
+        pages = rng.choice((rng.randint(1, 6), rng.randint(3, 60), rng.randint(60, 150)))
+        if self.is_busy:
+            pages = min(pages, 6)
         robots = tuple(
             RobotsEdition(from_s, rng.choice(FORBIDDEN), rng.choice((None, None, 10.0, 90.0)))
             for from_s in (0.0, *self._times_s(rng.choice((0, 0, 1, 3))))
@@ -173,8 +181,8 @@ class _Drawing:
             robots,
             faults,
             change_seed=rng.getrandbits(32),
-            changes_per_day=rng.choice((0.1, 2.0, 50.0, 500.0)),
-            events=self._events(pages) if self._has_events else (),
+            changes_per_day=500.0 if self.is_busy else rng.choice((0.1, 2.0, 50.0, 500.0)),
+            events=self._events(pages) if self._has_events and pages > 1 else (),
             etag=self._validator(),
             last_modified=self._validator(),
             sitemap=rng.random() < 0.4,
@@ -219,7 +227,10 @@ class _Drawing:
         rng, from_s = self._rng, self._time_s()
         until_s = from_s + rng.uniform(0.0, self._duration_s / 4)
         share, retry_after_s = rng.uniform(0.1, 1.0), rng.choice((20, 120, 900))
-        return FaultPeriod(kind, from_s, until_s, share, retry_after_s, rng.random() < 0.5)
+        drawn = FaultPeriod(kind, from_s, until_s, share, retry_after_s, rng.random() < 0.5)
+        if kind in (FaultKind.BUSY, FaultKind.TOO_MANY):
+            self._closings.append(drawn)
+        return drawn
 
     def _events(self, pages: int) -> tuple[PageFate, ...]:
         rng = self._rng
@@ -256,9 +267,14 @@ class _Drawing:
         return tuple(periods)
 
     def steps(self) -> tuple[ClockStep, ...]:
-        """Draw jumps of the wall clock."""
-        times_s = self._times_s(3) if self._rng.random() < 0.25 else []
-        return tuple(ClockStep(at_s, self._rng.choice(STEPS_S)) for at_s in times_s)
+        """Draw jumps of the wall clock; some while hosts are closed by a Retry-After."""
+        rng = self._rng
+        times_s = self._times_s(3) if rng.random() < 0.25 else []
+        if times_s and self._closings:
+            closed = rng.choice(self._closings)
+            last_s = min(closed.until_s + closed.retry_after_s, self._duration_s)
+            times_s = sorted((*times_s, rng.uniform(closed.from_s, last_s)))
+        return tuple(ClockStep(at_s, rng.choice(STEPS_S)) for at_s in times_s)
 
     def quiet_minutes(self) -> tuple[int, int] | None:
         """Draw quiet hours of the first day; every universe begins at midnight."""

@@ -84,6 +84,10 @@ class _Served:
         self.revisions[digest] = revision
         self._recent.append((sent_s, revision))
 
+    def set_aside(self) -> None:
+        if self._recent:
+            self._recent.pop()
+
     def settle(self, until_s: float) -> None:
         self.certain += [
             revision
@@ -108,31 +112,43 @@ class FileAudit:
         self._changes = ChangeAudit(plan, found, hosts)
         self.visits = 0
         self._asked: Counter[str] = Counter()
+        # Pages that were asked for and not answered yet; true: the answer will be set aside.
+        self._under_way: dict[str, bool] = {}
         self._answered: list[_Answered] = []
         self._served: defaultdict[str, _Served] = defaultdict(_Served)
         self._checked_version = 0
 
     def asked(self, host: str, target: str) -> None:
         """Note a request."""
-        self._asked[_url(host, target)] += 1
+        url = _url(host, target)
+        self._asked[url] += 1
+        self._under_way[url] = False
 
-    def answered(self, host: HostPlan, target: str, at_s: float, answer: SentAnswer) -> None:
-        """Note a whole answer of a page that was asked for at a time."""
+    def answered(self, host: HostPlan, target: str, at_s: float, answer: SentAnswer) -> bool:
+        """Note a whole answer of a page that was asked for at a time; false: it was set aside."""
         url, sent_s = _url(host.name, target), trio.current_time()
+        if self._under_way.pop(url, False):
+            return False
         self._answered.append(_Answered(at_s, sent_s, url))
         if answer.body is not None:
             self._served[url].add(_digest(answer.body), answer.revision, sent_s)
+        return True
 
-    def probed(self, host: str) -> None:
-        """Excuse the last answer of a host: it looked like an error page, and is asked again."""
-        prefix = _url(host, "/")
+    def set_aside(self, url: str) -> None:
+        """Excuse the last answer of a page: it looked like an error page, and is asked again."""
+        url = own_url(url)
+        if url in self._under_way:  # a server may notice later than its client that all was sent
+            self._under_way[url] = True
+            return
         for place in range(len(self._answered) - 1, -1, -1):
-            if self._answered[place].url.startswith(prefix):
+            if self._answered[place].url == url:
                 del self._answered[place]
+                self._served[url].set_aside()
                 return
 
     def forget(self, since_s: float) -> None:
         """Permit that the answers since a time are not in the file."""
+        self._under_way.clear()
         self._answered = [each for each in self._answered if each.sent_s < since_s]
         for served in self._served.values():
             served.settle(since_s)

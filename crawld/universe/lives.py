@@ -10,11 +10,11 @@ import json
 import random
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
-from typing import Final, NoReturn
+from typing import Any, Final, NoReturn
 
 import trio
 
@@ -22,6 +22,7 @@ from crawld.config.load import load
 from crawld.daemon.clock import Clock
 from crawld.daemon.daemon import Daemon
 from crawld.daemon.environment import Environment
+from crawld.daemon.jobs.present_freshness import SiteEstimate
 from crawld.daemon.run import run_daemon
 from crawld.daemon.start import Start
 from crawld.errors import OperatorError
@@ -59,11 +60,15 @@ CPU_CHECK_S: Final = 60.0
 MOST_RESTARTS: Final = 50
 """A fault of the disk ends sooner."""
 
+LEAST_ASK_S: Final = 900.0
+MOST_ASKS: Final = 50
+"""Least simulated seconds between two questions for the freshness, and how many there are."""
+
 PROGRESS_S: Final = 10.0
 """CPU time between two lines of progress."""
 
 MOST_WAIT_S: Final = 60.0
-"""Simulated seconds that a kill waits for operations of the disk."""
+"""Simulated seconds that the end of a life waits for operations of the disk."""
 
 RESTART_S: Final = 60.0
 """Simulated seconds until a daemon that failed is started again, as systemd does."""
@@ -158,6 +163,7 @@ class Lives:
         for end in (*self._plan.ends, last):
             path = await self._live_until(path, end)
             await trio.sleep(end.down_s)
+        self.auditor.freshness.check(trio.current_time())
 
     async def _live_until(self, path: Path, end: LifeEnd) -> Path:
         """Run daemons, each after the failure of the one before; return the next file."""
@@ -172,11 +178,13 @@ class Lives:
             await trio.sleep(RESTART_S)
         raise OperatorError("the daemon failed at every start", hint="see --events")
 
-    def daemon_logged(self, level: str, event: str) -> None:
+    def daemon_logged(self, level: str, event: str, facts: Mapping[str, Any]) -> None:
         """Note what the daemon logs while it is alive."""
         if self._is_alive:
             self._log.add("log", level, event)
             self.auditor.note_logged(level, event)
+            if event == "probe_wanted":
+                self.auditor.set_aside(facts["url"])
 
     async def _live(self, path: Path, end: LifeEnd) -> Path | None:
         """Run a daemon until the end of its life.
@@ -197,9 +205,11 @@ class Lives:
                 async with trio.open_nursery() as nursery:
                     nursery.start_soon(life.run)
                     nursery.start_soon(self._operate, life)
+                    nursery.start_soon(self._ask_freshness, life)
                     await trio.sleep_until(end.at_s)
                     self.auditor.check_starved(trio.current_time())
                     if end.kind is EndKind.STOP:
+                        await self._wait_operations(end)
                         self._log.add(end.kind.value)
                         await life.stop()
                         self._is_alive, left = False, path
@@ -215,6 +225,15 @@ class Lives:
                 self.auditor.left_open(network.left_open(), self._disk.open_files, names)
             network.cut()
         return left
+
+    async def _wait_operations(self, end: LifeEnd) -> None:
+        """Wait for the operations of the disk before a clean stop, for a time."""
+        if end.operations:
+            over = trio.Event()
+            self._disk.after_operations(end.operations, over.set)
+            with trio.move_on_after(MOST_WAIT_S):
+                await over.wait()
+            self._disk.forget_operations()
 
     async def _break(self, life: Life, end: LifeEnd) -> Path:
         """End a life by a kill or a power cut; return the file of the next."""
@@ -291,6 +310,16 @@ class Lives:
         if status == 200 and request.target == "/resume":
             self.auditor.pause_set(is_paused=False)
 
+    async def _ask_freshness(self, life: Life) -> None:
+        """Ask now and then how fresh the sites are, as a dashboard does."""
+        names = {host.name.partition(".")[0]: host.name for host in self._plan.hosts}
+        every_s = max(LEAST_ASK_S, self._plan.duration_s / MOST_ASKS)
+        while True:
+            await trio.sleep(every_s)
+            for site, stated in await life.freshness():
+                told = stated.now
+                self.auditor.freshness.told(names[site], stated.at, told.low, told.high)
+
     # --- files -------------------------------------------------------------------------------
 
     def _next_path(self) -> Path:
@@ -333,6 +362,16 @@ class Life:
             self._daemon = await nursery.start(run_daemon, self.start)
             self._changed.set()
         self._ended.set()
+
+    async def freshness(self) -> list[tuple[str, SiteEstimate]]:
+        """Return what the daemon states of its sites, by their names; nothing before its start."""
+        daemon = self._daemon
+        if daemon is None:
+            return []
+        known = await daemon.present_freshness.get()
+        daemon.present_freshness.forget_question()
+        sites = daemon.state.sites
+        return [(sites[each.site_id].name, each) for each in known if each.site_id in sites]
 
     async def stop(self) -> None:
         """Stop the daemon cleanly, once it has started."""

@@ -30,7 +30,8 @@ class FaultKind(StrEnum):
     RESET breaks the connection, RESET_AT_BYTE does so within the answer; STALL never answers,
     STALL_MID_BODY and CLOSE_MID_BODY stop half-way; DRIP sends little by little; BUSY answers 503,
     TOO_MANY 429 with Retry-After; BROKEN answers 500. LENGTH, GZIP and JUNK lie about the body.
-    LOOP redirects to itself, SOFT_404 has an error page with 200 for everything unknown. REFUSED
+    HALF_CLOSE ends the server's direction after a whole answer, HALF_CLOSE_MID_BODY half-way, and the
+    connection stays. LOOP redirects to itself, SOFT_404 has an error page with 200 for everything unknown. REFUSED
     and SILENT meet the connection: it is refused, or never completed.
     """
 
@@ -39,6 +40,8 @@ class FaultKind(StrEnum):
     STALL = "stall"
     STALL_MID_BODY = "stall-mid-body"
     CLOSE_MID_BODY = "close-mid-body"
+    HALF_CLOSE = "half-close"
+    HALF_CLOSE_MID_BODY = "half-close-mid-body"
     DRIP = "drip"
     BUSY = "busy"
     TOO_MANY = "too-many"
@@ -223,8 +226,8 @@ class LifeEnd:
     """The end of a life at `at_s`; the next life begins `down_s` after it has ended.
 
     Attributes:
-        operations: a kill or a power cut comes after so many more writes, truncations and syncs of
-            the disk: in the middle of a commit, a checkpoint or a migration.
+        operations: it comes after so many more writes, truncations and syncs of the disk: in the
+            middle of a commit, a checkpoint or a migration.
     """
 
     kind: EndKind

@@ -11,6 +11,7 @@ import random
 import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Final, Protocol
 
 from crawld.simweb import fault
@@ -51,6 +52,7 @@ _FAULTS: Final[dict[FaultKind, Fault]] = {
     FaultKind.STALL: fault.hang(),
     FaultKind.STALL_MID_BODY: fault.hang_mid_body(),
     FaultKind.CLOSE_MID_BODY: fault.close_mid_body(),
+    FaultKind.HALF_CLOSE_MID_BODY: fault.half_close_mid_body(),
     FaultKind.DRIP: fault.drip(200, 0.5),
     FaultKind.BROKEN: fault.status(500),
     FaultKind.LENGTH: fault.wrong_length(100),
@@ -64,10 +66,16 @@ _LENGTH: Final = re.compile(rb"Content-Length: \d+")
 DOCUMENTS: Final = (API_PATH, FEED_PATH, STREAM_PATH, "/robots.txt", "/sitemap")
 """Beginnings of what is no page, and has no visit."""
 
-OF_BODIES: Final = (
-    FaultKind.RESET_AT_BYTE,
+MID_BODY: Final = (
     FaultKind.STALL_MID_BODY,
     FaultKind.CLOSE_MID_BODY,
+    FaultKind.HALF_CLOSE_MID_BODY,
+)
+
+OF_BODIES: Final = (
+    *MID_BODY,
+    FaultKind.RESET_AT_BYTE,
+    FaultKind.HALF_CLOSE,
     FaultKind.DRIP,
     FaultKind.LENGTH,
     FaultKind.GZIP,
@@ -172,18 +180,23 @@ class SimulatedHost:
             answer = SentAnswer(response.status, robots, closed_s)
         else:
             response, answer = self._faulty(request, period.kind, robots)
-        return replace(response, wire=self._sent(request, response, answer))
+        wire = self._sent(request, response, answer)
+        if period is not None and period.kind is FaultKind.HALF_CLOSE:
+            wire = chain(wire, (AbnormalEnd.HALF_CLOSE,))
+        return replace(response, wire=wire)
 
     def _faulty(
         self, request: SimRequest, kind: FaultKind, robots: RobotsEdition
     ) -> tuple[SimResponse, SentAnswer]:
         right, answer = self._respond(request, robots)
+        if kind is FaultKind.HALF_CLOSE:
+            return right, answer
         if kind is FaultKind.RESET_AT_BYTE:
             wire = right.to_bytes()
             cut = self._rng.randrange(len(wire))
             return SimResponse(right.status, (wire[:cut], AbnormalEnd.RESET), close=True), answer
         response = _FAULTS[kind](request, lambda _: right)
-        if response.status == 304 and kind in (FaultKind.STALL_MID_BODY, FaultKind.CLOSE_MID_BODY):
+        if response.status == 304 and kind in MID_BODY:
             # It has no body to stop in.
             response = _FAULTS[FaultKind.STALL](request, lambda _: right)
         if kind in USELESS:

@@ -33,7 +33,7 @@ def _seeds_to_find(bug: Bug) -> int | None:
         copy = Path(folder) / "source"
         copy_source(ROOT, copy)
         bug.patch.apply(copy)
-        command = [sys.executable, "-m", "tests.bugs.hunt", str(SEEDS), *sorted(bug.invariants)]
+        command = [sys.executable, "-m", "tests.bugs.hunt", str(SEEDS), bug.patch.name]
         env = {**os.environ, "PYTHONPATH": str(copy), "PYTHONDONTWRITEBYTECODE": "1"}
         run = subprocess.run(
             command, cwd=copy, env=env, stdout=subprocess.PIPE, text=True, check=True

@@ -2,12 +2,14 @@
 
 One line for each seed with a violation, and a count at the end. With a file, one JSON line for each
 seed is appended, and seeds that it has with the same plan are not run again: an interrupted
-campaign goes on. Exit status 1 if a promise was broken, 2 for seeds that are no numbers.
+campaign goes on. Exit status 1 if a promise was broken, or the stated intervals of freshness hold
+the truth less often than they claim, 2 for seeds that are no numbers.
 """
 
 from __future__ import annotations
 
 import json
+import math
 import sys
 import tempfile
 import time
@@ -17,11 +19,15 @@ from pathlib import Path
 from typing import Any
 
 from crawld.universe.draw import campaign_days, draw_plan
+from crawld.universe.freshness_audit import CLAIMED_SHARE
 from crawld.universe.run_universe import run_universe
 from crawld.universe.scenario import plan_sha256
 
 MAX_CPU_S = 300.0
 """CPU time of one seed; one that takes longer is a finding, too."""
+
+LEAST_SEEDS, ERRORS = 30, 3.0
+"""From so many seeds on, a share of intervals below the claimed one by so many errors is short."""
 
 
 def run_seed(seed: int) -> dict[str, Any]:
@@ -69,14 +75,51 @@ def run_seeds(first: int, last: int, done: Path | None = None) -> Iterator[dict[
         yield row
 
 
+class FreshnessCount:
+    """How many stated intervals of freshness held the truth, over the seeds of a campaign."""
+
+    def __init__(self) -> None:
+        self._seeds: list[tuple[int, int]] = []
+        self._width = 0.0
+
+    def add(self, row: dict[str, Any]) -> None:
+        """Count the intervals of a seed."""
+        told = row.get("freshness")
+        if told is not None and told["claims"]:
+            self._seeds.append((told["claims"], told["covered"]))
+            self._width += told["claims"] * told["mean_width"]
+
+    def is_short(self) -> bool:
+        """Whether fewer intervals than claimed hold the truth, beyond chance.
+
+        The intervals of a seed depend on each other, seeds do not: the error is that of seeds.
+        """
+        claims = sum(each for each, _ in self._seeds)
+        if len(self._seeds) < LEAST_SEEDS:
+            return False
+        share = sum(covered for _, covered in self._seeds) / claims
+        error = math.sqrt(sum((k - share * n) ** 2 for n, k in self._seeds)) / claims
+        return share + ERRORS * error < CLAIMED_SHARE
+
+    def __str__(self) -> str:
+        claims, covered = (sum(each) for each in zip(*self._seeds, strict=True))
+        width = self._width / claims
+        return f"freshness: {covered} of {claims} intervals held the truth, mean width {width:.3f}"
+
+    def __bool__(self) -> bool:
+        return bool(self._seeds)
+
+
 def main(first: str, last: str, done: str | None = None) -> int:
     """Run the campaign and return the exit status."""
     if not (first.isdecimal() and last.isdecimal() and int(first) <= int(last)):
         print(f"seeds are numbers, the first not after the last: not {first}, {last}")
         return 2
     began_s, seeds, broken, visits = time.process_time(), 0, 0, 0
+    freshness = FreshnessCount()
     for row in run_seeds(int(first), int(last), None if done is None else Path(done)):
         seeds, visits = seeds + 1, visits + row["visits"]
+        freshness.add(row)
         found = row["violations"]
         broken += bool(found)
         for invariant in dict.fromkeys(each["invariant"] for each in found):
@@ -87,7 +130,9 @@ def main(first: str, last: str, done: str | None = None) -> int:
     print(
         f"{seeds} seeds, {broken} with violations, {visits} visits, {cpu_s / seeds:.1f} CPU s each"
     )
-    return 1 if broken else 0
+    if freshness:
+        print(freshness)
+    return 1 if broken or freshness.is_short() else 0
 
 
 if __name__ == "__main__":

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from ipaddress import ip_address
 from typing import Final, NamedTuple
 
+from crawld.universe.plan import FaultKind, UniversePlan
 from tests.mutants.mutant import Mutant
 
 
@@ -13,14 +16,70 @@ class Bug(NamedTuple):
     Attributes:
         patch: what is replaced in the copy.
         invariants: those of the auditor that may find it.
+        can_show: whether it can do anything in a plan; a seed of another plan is counted without
+            a run.
     """
 
     patch: Mutant
     invariants: frozenset[str]
+    can_show: Callable[[UniversePlan], bool]
 
 
-def _bug(name: str, module: str, old: str, new: str, *invariants: str) -> Bug:
-    return Bug(Mutant(name, module, old, new, ()), frozenset(invariants))
+def _always(_plan: UniversePlan) -> bool:
+    return True
+
+
+def _bug(
+    name: str,
+    module: str,
+    old: str,
+    new: str,
+    *invariants: str,
+    can_show: Callable[[UniversePlan], bool] = _always,
+) -> Bug:
+    return Bug(Mutant(name, module, old, new, ()), frozenset(invariants), can_show)
+
+
+def _lasts_a_day(plan: UniversePlan) -> bool:
+    return plan.days > 1.0
+
+
+def _deletes_copies(plan: UniversePlan) -> bool:
+    return plan.keep_versions is not None
+
+
+def _has_single_pages(plan: UniversePlan) -> bool:
+    """Whether a host has one page: only there nothing else is due while its visit is committed."""
+    return any(host.pages == 1 for host in plan.hosts)
+
+
+def _steps_while_closed(plan: UniversePlan) -> bool:
+    """Whether the clock goes forward while a host may be closed by a Retry-After."""
+    periods = [
+        fault
+        for host in plan.hosts
+        for fault in host.faults
+        if fault.kind in (FaultKind.BUSY, FaultKind.TOO_MANY)
+    ]
+    return any(
+        step.by_s > 0 and fault.from_s < step.at_s < fault.until_s + fault.retry_after_s
+        for step in plan.steps
+        for fault in periods
+    )
+
+
+def _names_private(plan: UniversePlan) -> bool:
+    names = [edition for host in plan.hosts for edition in host.names]
+    return any(each.fault is None and not ip_address(each.address).is_global for each in names)
+
+
+def _moves_between_addresses(plan: UniversePlan) -> bool:
+    """Whether a host moves, and another one is at its old address."""
+    at = {host.name: {each.address for each in host.names} for host in plan.hosts}
+    return any(
+        len(addresses) > 1 and any(addresses & at[other] for other in at if other != name)
+        for name, addresses in at.items()
+    )
 
 
 BUGS: Final = (
@@ -47,6 +106,7 @@ BUGS: Final = (
         "ROBOTS_MAX_AGE_S = 86_400\n",
         "ROBOTS_MAX_AGE_S = 864_000\n",
         "robots_expired",
+        can_show=_lasts_a_day,
     ),
     _bug(
         "an off-by-one in Retry-After",
@@ -61,6 +121,7 @@ BUGS: Final = (
         "        self._state.schedule.wake(responder.host.slot)\n        self.leases",
         "        self.leases",
         "host_starved",
+        can_show=_has_single_pages,
     ),
     _bug(
         "a version delta based on a purged body",
@@ -69,12 +130,13 @@ BUGS: Final = (
         "            return each\n",
         "file",
         "error_logged",
+        can_show=_deletes_copies,
     ),
     _bug(
         "a double visit after a cancelled turn",
         "crawld/daemon/visit/recorder.py",
-        "        self._waiting.append(entry)\n",
-        "        self._waiting += [entry, entry] if self._drains else [entry]\n",
+        "        self._drains += 1\n",
+        "        self._drains += 1\n        self._waiting += self._waiting[-1:]\n",
         "visit_invented",
         "visits_miscounted",
     ),
@@ -84,6 +146,7 @@ BUGS: Final = (
         "        rested_at = self._closed_until\n",
         "        rested_at = clock.to_monotonic(self.backoff.closed_until or 0.0)\n",
         "retry_after",
+        can_show=_steps_while_closed,
     ),
     _bug(
         "a connection kept to an address that its host has left",
@@ -91,6 +154,7 @@ BUGS: Final = (
         "                return address in await self._resolver.resolve(host)\n",
         "                return bool(await self._resolver.resolve(host))\n",
         "address_delay",
+        can_show=_moves_between_addresses,
     ),
     _bug(
         "an address of a private network reached",
@@ -98,5 +162,6 @@ BUGS: Final = (
         "    if allow_private or _is_public(parsed):\n",
         "    if allow_private or parsed.is_private or _is_public(parsed):\n",
         "address_fence",
+        can_show=_names_private,
     ),
 )

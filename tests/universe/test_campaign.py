@@ -2,6 +2,8 @@
 
 import json
 
+import pytest
+
 from crawld.universe.draw import campaign_days, draw_plan
 from crawld.universe.scenario import plan_sha256
 from tests.bugs import campaign
@@ -34,3 +36,16 @@ def test_a_broken_promise_is_told(tmp_path, monkeypatch, capsys):
 def test_seeds_are_numbers(capsys):
     assert campaign.main("x", "3") == 2
     assert "seeds are numbers" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(("covered", "short"), [(9, True), (10, False)])
+def test_intervals_that_hold_the_truth_too_seldom_are_told(covered, short, monkeypatch, capsys):
+    def of_seed(seed):
+        held = covered if seed % 2 else 10
+        return row(
+            seed, freshness={"claims": 10, "covered": held - seed % 3 // 2, "mean_width": 0.2}
+        )
+
+    monkeypatch.setattr(campaign, "run_seed", of_seed)
+    assert campaign.main("1", "60") == short
+    assert "intervals held the truth, mean width 0.200" in capsys.readouterr().out

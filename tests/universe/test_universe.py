@@ -16,6 +16,7 @@ from crawld.daemon.frontier import host as host_module
 from crawld.daemon.frontier.host import HostState
 from crawld.daemon.visit.recorder import Recorder
 from crawld.universe.draw import draw_plan
+from crawld.universe.memory_stream import MemoryStream
 from crawld.universe.plan import (
     ClockStep,
     EndKind,
@@ -106,6 +107,23 @@ def test_promises_hold_over_faults_and_ends(run):
     assert result.auditor.found.violations == []
     assert result.lives == 3
     assert result.visits > 10
+
+
+@pytest.mark.parametrize("kind", [FaultKind.HALF_CLOSE, FaultKind.HALF_CLOSE_MID_BODY])
+def test_connections_that_a_server_half_closes_are_used_no_more(run, kind):
+    half_closed = FaultPeriod(kind, 40.0, 100.0, 1.0, 0)
+    result = run(plan(faults=[half_closed], duration_s=300.0))
+    assert result.auditor.found.violations == []
+    # A whole answer is none the worse for it; half of one is a failure, after which hosts rest.
+    assert result.auditor.requests > (45 if kind is FaultKind.HALF_CLOSE else 12)
+
+
+def test_finds_a_connection_that_is_used_after_its_server_half_closed_it(run, monkeypatch):
+    half_closed = FaultPeriod(FaultKind.HALF_CLOSE, 40.0, 100.0, 1.0, 0)
+    planned = plan(faults=[half_closed], duration_s=300.0)
+    right = run(planned).auditor.requests
+    monkeypatch.setattr(MemoryStream, "is_readable", lambda _: False)
+    assert run(planned).auditor.requests < right
 
 
 def test_finds_a_delay_that_is_too_short(run, monkeypatch):

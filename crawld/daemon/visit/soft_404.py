@@ -93,6 +93,7 @@ class Soft404Check:
             if not suspect or len(self._suspects) >= MAX_SUSPECTS:
                 return visit
             self._suspects[origin] = page.url
+            log.debug("probe_wanted", url=page.url)
             return None
         is_plain = probe.sketch is None and probe.redirect_url is None
         if is_plain or not matches_probe(

@@ -7,7 +7,7 @@ import json
 import os
 import random
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -249,7 +249,7 @@ class _Run:
         for case in cases:
             result.cases[case.name] = CaseResult(case)
 
-    def logged(self, level: str, event: str) -> None:
+    def logged(self, level: str, event: str, _facts: Mapping[str, Any]) -> None:
         """Note what the daemon logs as an error."""
         if level in ("error", "critical"):
             self._result.errors.append(event)

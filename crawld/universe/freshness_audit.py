@@ -1,0 +1,90 @@
+"""Holds the freshness that the daemon states of its sites against the true one.
+
+An interval that claims to be right 19 times of 20 may miss, so one run breaks the promise only by
+missing most of the time; over many runs `tests/bugs/campaign.py` holds the share against the claim.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+from typing import Final
+
+from crawld.universe.change_audit import Truth
+from crawld.universe.findings import Findings
+from crawld.universe.plan import START_AT, FaultKind, HostPlan, UniversePlan
+from crawld.universe.simulated_host import USELESS
+
+CLAIMED_SHARE: Final = 0.95
+"""Share of the intervals that hold the truth, as the daemon's documentation says."""
+
+LEAST_CLAIMS: Final = 20
+LEAST_SHARE: Final = 0.5
+"""Of so many intervals at least this share holds the truth: those of a run depend on each other."""
+
+_MISLEADING: Final = (*USELESS, FaultKind.SOFT_404, FaultKind.LOOP)
+"""Faults after which the daemon may rightly hold a copy that is none of the site's pages."""
+
+
+class FreshnessAudit:
+    """Compares what is stated with what is true.
+
+    Attributes:
+        claims, covered: number of intervals, and of those that held the truth.
+        width: sum of their widths.
+    """
+
+    def __init__(self, plan: UniversePlan, found: Findings, hosts: Mapping[str, Truth]) -> None:
+        self._found = found
+        self._hosts = hosts
+        self._judged = {
+            host.name: host for host in plan.hosts if not plan.steps and _is_plain(host)
+        }
+        self._held: defaultdict[str, dict[int, int]] = defaultdict(dict)
+        self._before: dict[tuple[str, int], int] = {}
+        self.claims = self.covered = 0
+        self.width = 0.0
+
+    def served(self, host: str, page: int, revision: int) -> None:
+        """Note the revision of a page that the daemon holds from now on."""
+        held = self._held[host]
+        if page in held:
+            self._before[host, page] = held[page]
+        held[page] = revision
+
+    def set_aside(self, host: str, path: str) -> None:
+        """Note that the daemon did not keep what a page was served with last."""
+        truth = self._hosts.get(host)
+        page = None if truth is None else truth.page_at(path)
+        if page is not None and self._held[host].pop(page, None) is not None:
+            before = self._before.pop((host, page), None)
+            if before is not None:
+                self._held[host][page] = before
+
+    def told(self, host: str, at: float, low: float, high: float) -> None:
+        """Note the interval that the daemon states for the site of a host at a Unix time."""
+        held = self._held[host]
+        if host not in self._judged or not held:
+            return
+        truth, at_s = self._hosts[host], at - START_AT
+        fresh = sum(truth.revision(page, at_s) == number for page, number in held.items())
+        self.claims += 1
+        self.covered += low <= fresh / len(held) <= high
+        self.width += high - low
+
+    def check(self, at_s: float) -> None:
+        """Check at the end of a universe how often the truth was in the interval."""
+        if self.claims >= LEAST_CLAIMS and self.covered < LEAST_SHARE * self.claims:
+            what = f"the truth was in {self.covered} of {self.claims} intervals"
+            self._found.add("freshness_interval", at_s, what)
+
+    def as_json(self) -> dict[str, object]:
+        """Return the counts, and the mean width; null: nothing was stated."""
+        mean_width = self.width / self.claims if self.claims else None
+        return {"claims": self.claims, "covered": self.covered, "mean_width": mean_width}
+
+
+def _is_plain(host: HostPlan) -> bool:
+    """Whether a copy of the host's is fresh just while the revision is that of the page."""
+    faulty = any(each.kind in _MISLEADING for each in host.faults)
+    return host.is_honest() and not (host.noise or host.events or faulty)
