@@ -30,9 +30,9 @@ class FaultKind(StrEnum):
     RESET breaks the connection, RESET_AT_BYTE does so within the answer; STALL never answers,
     STALL_MID_BODY and CLOSE_MID_BODY stop half-way; DRIP sends little by little; BUSY answers 503,
     TOO_MANY 429 with Retry-After; BROKEN answers 500. LENGTH, GZIP and JUNK lie about the body.
-    HALF_CLOSE ends the server's direction after a whole answer, HALF_CLOSE_MID_BODY half-way, and the
-    connection stays. LOOP redirects to itself, SOFT_404 has an error page with 200 for everything unknown. REFUSED
-    and SILENT meet the connection: it is refused, or never completed.
+    HALF_CLOSE ends the server's direction after a whole answer, HALF_CLOSE_MID_BODY half-way, and
+    the connection stays. LOOP redirects to itself, SOFT_404 has an error page with 200 for
+    everything unknown. REFUSED and SILENT meet the connection: it is refused, or never completed.
     """
 
     RESET = "reset"
