@@ -209,6 +209,27 @@ MUTANTS = (
         ("tests/daemon/test_policies.py",),
     ),
     Mutant(
+        "a fit counts pages without hints as unchanged until now",
+        "crawld/core/revisit/policies_index.py",
+        "        if self._coverage.missed_share > MOST_MISSED or slot == FREE:\n",
+        "        if slot == FREE:\n",
+        ("tests/unit/core/revisit/test_policies_index.py",),
+    ),
+    Mutant(
+        "a fit takes all pages as known until the latest visit of any",
+        "crawld/core/change/site_model.py",
+        "at=np.array(until))\n",
+        "at=max(until))\n",
+        ("tests/unit/core/change/test_site_model.py", "tests/unit/lab/test_refitting.py"),
+    ),
+    Mutant(
+        "the repeated fit of the laboratory knows the scored period",
+        "crawld/lab/refitting.py",
+        "            self._known.append(times[times < scenario.start].tolist())\n",
+        "            self._known.append(times.tolist())\n",
+        ("tests/unit/lab/test_refitting.py",),
+    ),
+    Mutant(
         "the laboratory allocates by rates, not by intervals",
         "crawld/lab/allocating.py",
         "            follows=True,\n",
