@@ -11,6 +11,7 @@ from crawld.core.dust.rules import DustRule
 from crawld.core.dust.trial import HOLDS_FROM
 from crawld.core.url import target_of
 from crawld.daemon.api.schemas.dust import DustList
+from crawld.daemon.jobs.dust.trials import LEAST_VALIDATION
 from crawld.simweb.message import build_response
 from crawld.simweb.page_text import make_sentence
 from crawld.store.frontier import dust
@@ -142,6 +143,27 @@ async def test_duplicates_are_learnt_hidden_and_return_when_the_rule_is_wrong(wo
     assert w.rules("withdrawn") == [("drop", "zid", "", "article")]
     await w.learn()
     assert w.hidden() == {}
+
+
+async def test_a_rule_of_few_pairs_is_looked_at_before_its_first_hour_ends(world):
+    w = await world()
+    await until(lambda: w.visited() >= 60, what="pages enough for a trial, too few to be sure")
+    w.running.set_paused(paused=True)
+    await w.learn()
+    assert w.rules() == [("drop", "zid", "", "article")]
+    begun = w.running.clock.now()
+    # The trial of so small a host takes all visits for validation.
+    [(origin_id, asked)] = w.mirror.rows("SELECT origin_id, asked FROM dust_origin")
+    await w.running.database.write(dust.count_asked, origin_id, -asked)
+    w.site.sessions_count = True
+    w.running.set_paused(paused=False)
+    while w.rules() and w.running.clock.now() < begun + 3_000.0:
+        await until_done(w.running, 1.0)
+        await w.learn()
+    assert w.rules("withdrawn") == [("drop", "zid", "", "article")]
+    assert w.running.clock.now() < begun + 3_600.0
+    [(asked,)] = w.mirror.rows("SELECT asked FROM dust_origin")
+    assert 2 <= asked <= LEAST_VALIDATION
 
 
 async def test_a_site_that_wants_no_rules_has_none(world):
