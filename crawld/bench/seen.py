@@ -29,6 +29,7 @@ from crawld.bench.seen_structure import SeenContender, texts_of
 from crawld.bench.seen_veuni import REPOSITORIES, Veuni
 from crawld.bench.seen_web import Cycle, SeenWeb, SomeUrls
 from crawld.core.url import canonicalize
+from crawld.daemon.process import return_heap_memory
 from crawld.process_status import memory_mb
 
 SIZES: Final = (1_000_000, 10_000_000, 100_000_000)
@@ -196,7 +197,8 @@ def _canonicalise_us() -> float:
 
 
 def _reset_peak() -> None:
-    """Let the kernel measure the largest memory from here on."""
+    """Let the kernel measure the largest memory from here on, without what loading left free."""
+    return_heap_memory()
     Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
 
 
