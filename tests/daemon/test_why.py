@@ -493,7 +493,7 @@ allow_private = true
     assert f"{config}:17" in why_text(Why.model_validate(found))
     offline = await why_offline(mirror, web.url("/out/a"), capsys, config)
     assert offline["causes"][0]["place"] == {"file": str(config), "line": 17}
-    assert len(offline["not_known"]) == 3
+    assert not any("the defaults" in each for each in offline["not_known"])
     assert (await why(running, web.url()))["site"]["place"]["line"] == 12
     # A file that was edited since does not name a line with another rule.
     config.write_text(config.read_text().replace("prefix:/out/", "prefix:/else/"))

@@ -30,7 +30,7 @@ from crawld.universe.plan import (
 )
 from crawld.universe.run_universe import run_universe
 
-SEED, DAYS = 7, 0.003
+SEED, DAYS = 3, 0.003
 OPEN = RobotsEdition(0.0, "", None)
 BUSY = FaultPeriod(FaultKind.BUSY, 40.0, 45.0, share=1.0, retry_after_s=60)
 

@@ -205,16 +205,20 @@ class HintPoller(BackgroundWork):
     async def _poll_due(self, nursery: trio.Nursery) -> None:
         while True:
             self._rescheduled = trio.Event()
-            while self._heap and self._heap[0][0] <= trio.current_time():
-                _, name = heapq.heappop(self._heap)
-                host = self._hosts[name]
-                now = trio.current_time()
-                first = None if host.busy else host.next(now)
-                if first is not None and host.due_at(first) <= now:
-                    host.busy = True
-                    nursery.start_soon(self._poll, name, host, first)
+            self._start_due(nursery)
             with trio.move_on_at(self._heap[0][0] if self._heap else math.inf):
                 await self._rescheduled.wait()
+
+    def _start_due(self, nursery: trio.Nursery) -> None:
+        """Start the polls that are due. In the waiting loop a variable would hold a gone source."""
+        while self._heap and self._heap[0][0] <= trio.current_time():
+            _, name = heapq.heappop(self._heap)
+            host = self._hosts[name]
+            now = trio.current_time()
+            first = None if host.busy else host.next(now)
+            if first is not None and host.due_at(first) <= now:
+                host.busy = True
+                nursery.start_soon(self._poll, name, host, first)
 
     async def _poll(self, name: str, host: HostSources, polled: ScheduledSource) -> None:
         number, result = polled.source.row.hint_source_id, None

@@ -270,11 +270,14 @@ async def test_a_site_that_is_gone_keeps_no_sitemap_in_memory(server, daemon, mi
     site = {"sitemap_urls": [server.origin + "/map.xml"], "max_pages": 10}
     running = await daemon(server.origin + "/", site=site)
     await until(lambda: "/a" in visited(mirror), what="page of the sitemap")
+    await until(lambda: pause_s(mirror) > 60.0, what="the poll that finds nothing due")
     await open_sitemap(running, mirror, server)
     assert running.budget.bodies.used_bytes > 0
     running.state.sites.clear()
     running.hint_poller.find_soon()
-    await until(lambda: running.budget.bodies.used_bytes == 0, what="the end of the lease")
+    (host,) = running.hint_poller._hosts.values()
+    await until(lambda: not host.polled, what="the end of the source")
+    assert running.budget.bodies.used_bytes == 0
 
 
 async def test_a_sitemap_of_a_host_whose_pages_rest_is_asked_once_a_day(server, daemon, mirror):
