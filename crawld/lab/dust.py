@@ -17,7 +17,7 @@ from xxhash import xxh3_64_intdigest
 
 from crawld.core.dust.learning import AskedPair, ComparedPair, HostTrials
 from crawld.core.dust.likely import sections_of
-from crawld.core.dust.pace import GROWTH_SHARE
+from crawld.core.dust.pace import GROWTH_SHARE, VALIDATION_SHARE
 from crawld.core.dust.rules import DustRule, HostRules
 from crawld.core.dust.trial import MANY_CANONICALS, TrialEvidence, TrialResult, extra_fetches
 from crawld.core.dust.watch import (
@@ -36,9 +36,6 @@ GROWTH: Final = 1.0 + GROWTH_SHARE
 
 MOST_LEARNT: Final = 12_000
 """URLs read in one learning, the first that were found."""
-
-VALIDATION_SHARE: Final = 0.01
-"""Most fetches for validation, as a share of the linked URLs known so far; as in the daemon."""
 
 
 class DuplicateSite(Protocol):

@@ -7,8 +7,9 @@ import pytest
 
 from crawld.core.change.model import PageModel
 from crawld.universe.file_audit import FileAudit
-from crawld.universe.plan import HostPlan, NameEdition, RobotsEdition, UniversePlan
+from crawld.universe.plan import UniversePlan
 from crawld.universe.run_universe import run_universe
+from tests.universe.plans import plain_host
 
 
 @pytest.fixture
@@ -16,16 +17,7 @@ def broken(tmp_path):
     """Return a function that mirrors six pages for half an hour and tells what is wrong."""
 
     def run(changes_per_day=300.0):
-        host = HostPlan(
-            "a.test",
-            (NameEdition(0.0, "93.184.216.10"),),
-            6,
-            5,
-            (RobotsEdition(0.0, "", None),),
-            (),
-            change_seed=3,
-            changes_per_day=changes_per_day,
-        )
+        host = plain_host(6, change_seed=3, changes_per_day=changes_per_day)
         plan = UniversePlan(1, 0.02, 15.0, (host,), (), min_revisit_s=0.0)
         result = run_universe(plan, tmp_path)
         return {each.invariant for each in result.auditor.found.violations}

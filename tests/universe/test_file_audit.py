@@ -8,23 +8,13 @@ import pytest
 from crawld.universe.file_audit import FileAudit
 from crawld.universe.plan import (
     EndKind,
-    HostPlan,
     LifeEnd,
-    NameEdition,
-    RobotsEdition,
     UniversePlan,
 )
 from crawld.universe.run_universe import run_universe
+from tests.universe.plans import plain_host
 
-HOST = HostPlan(
-    "a.test",
-    (NameEdition(0.0, "93.184.216.10"),),
-    2,
-    5,
-    (RobotsEdition(0.0, "", None),),
-    (),
-    changes_per_day=50_000.0,
-)
+HOST = plain_host(2, changes_per_day=50_000.0)
 PAGE = "(SELECT page_id FROM version GROUP BY page_id ORDER BY count(*) DESC LIMIT 1)"
 NEWEST = f"SELECT version_id FROM version WHERE page_id = {PAGE} ORDER BY version_id DESC"
 

@@ -14,23 +14,12 @@ from crawld.universe.plan import (
     ClockStep,
     FaultKind,
     FaultPeriod,
-    HostPlan,
-    NameEdition,
-    RobotsEdition,
     UniversePlan,
 )
 from crawld.universe.run_universe import run_universe
+from tests.universe.plans import plain_host
 
-HOST = HostPlan(
-    "a.test",
-    (NameEdition(0.0, "93.184.216.10"),),
-    12,
-    5,
-    (RobotsEdition(0.0, "", None),),
-    (),
-    change_seed=3,
-    changes_per_day=20.0,
-)
+HOST = plain_host(12, change_seed=3, changes_per_day=20.0)
 
 
 class Truth:

@@ -3,7 +3,8 @@
 import trio
 
 from crawld.universe import run_universe as runs
-from crawld.universe.plan import HostPlan, NameEdition, RobotsEdition, UniversePlan
+from crawld.universe.plan import UniversePlan
+from tests.universe.plans import plain_host
 
 PASSES_PER_S = 1.5
 """Passes of the event loop of an idle daemon; half of them are the universe's own delays."""
@@ -21,12 +22,12 @@ class Passes(trio.abc.Instrument):
 
 
 def test_an_idle_daemon_sleeps(tmp_path, monkeypatch):
-    names = (NameEdition(0.0, "93.184.216.10"),)
-    host = HostPlan("a.test", names, 3, 5, (RobotsEdition(0.0, "", None),), ())
     passes, right = Passes(), trio.run
     monkeypatch.setattr(
         trio, "run", lambda *facts, **more: right(*facts, instruments=[passes], **more)
     )
-    result = runs.run_universe(UniversePlan(1, 7_800.0 / 86_400.0, 900.0, (host,), ()), tmp_path)
+    result = runs.run_universe(
+        UniversePlan(1, 7_800.0 / 86_400.0, 900.0, (plain_host(3),), ()), tmp_path
+    )
     assert result.visits > 3
     assert passes.count < 7_200.0 * PASSES_PER_S

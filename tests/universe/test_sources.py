@@ -4,14 +4,12 @@ import pytest
 
 from crawld.sources import mediawiki_history
 from crawld.universe.plan import (
-    HostPlan,
-    NameEdition,
     PageFate,
     PageFateKind,
-    RobotsEdition,
     UniversePlan,
 )
 from crawld.universe.run_universe import run_universe
+from tests.universe.plans import plain_host
 
 FATES = (
     PageFate(PageFateKind.DELETED, 3, 700.0),
@@ -21,9 +19,7 @@ FATES = (
 
 
 def host(**more):
-    names = (NameEdition(0.0, "93.184.216.10"),)
-    robots = (RobotsEdition(0.0, "", None),)
-    return HostPlan("a.test", names, 8, 5, robots, (), change_seed=3, changes_per_day=200.0, **more)
+    return plain_host(8, change_seed=3, changes_per_day=200.0, **more)
 
 
 @pytest.fixture

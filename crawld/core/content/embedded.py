@@ -13,7 +13,7 @@ Linear in the page.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from itertools import chain
 from typing import TYPE_CHECKING, Final
 
@@ -22,6 +22,7 @@ import xxhash
 from crawld.core.content import html, media
 from crawld.core.content.blocks import link_target
 from crawld.core.content.parse_limits import MAX_PARSE_BYTES
+from crawld.core.content.twin import own_origin
 
 if TYPE_CHECKING:
     from selectolax.lexbor import LexborNode
@@ -64,7 +65,7 @@ _PICTURE: Final = re.compile(r"url\(([^()]++)\)")
 _UNSEEN_INPUTS: Final = frozenset({"hidden", "password"})
 
 
-def embedded_digest(body: bytes, content_type: str | None, origins: Iterable[str]) -> bytes:
+def embedded_digest(body: bytes, content_type: str | None, origins: Collection[str]) -> bytes:
     """Return the digest of what a page embeds; pages that embed nothing have the same.
 
     Args:
@@ -76,10 +77,8 @@ def embedded_digest(body: bytes, content_type: str | None, origins: Iterable[str
     if media.sniff(content_type, body[: media.SNIFF_BYTES]) in (media.HTML, media.XHTML):
         text = media.decode(body[:MAX_PARSE_BYTES], media.charset_parameter(content_type)).text
         tree, _ = html.tree_of(text.encode("utf-8", "replace"))
+        own = own_origin(origins)
         names = [origin.partition("//")[2] for origin in origins]
-        own = re.compile(
-            rf"(?:https?:)?//(?:{'|'.join(map(re.escape, names))})(?![\w-]|[.:]\w)", re.IGNORECASE
-        )
         labels = {label for name in names for label in _WORD.findall(name)} | {"http", "https"}
         for node in tree.css(_SELECTOR)[:MAX_NODES]:
             parts: Iterable[str]

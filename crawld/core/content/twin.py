@@ -12,7 +12,7 @@ equal only if they differ in nothing but these addresses and this path. Time is 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from urllib.parse import unquote, urljoin
 
 from crawld.core.content.blocks import Blocks
@@ -38,7 +38,7 @@ _SCHEME = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]{0,31}+:")
 
 
 def twin_text(
-    blocks: Blocks, url: str, origins: Iterable[str], rules: VolatileRules | None = None
+    blocks: Blocks, url: str, origins: Collection[str], rules: VolatileRules | None = None
 ) -> str:
     """Return the comparable text of a page and its twin on another host.
 
@@ -49,15 +49,20 @@ def twin_text(
         rules: noise rules of both pages and both hosts, joined.
     """
     text = cleaned(blocks, rules and _believed(blocks, rules))
-    if names := "|".join(re.escape(origin.partition("//")[2]) for origin in origins):
-        # The name ends here: neither a longer name nor another port follows.
-        own = re.compile(rf"(?:https?:)?//(?:{names})(?![\w-]|[.:]\w)", re.IGNORECASE)
-        text = own.sub("", text)
+    if origins:
+        text = own_origin(origins).sub("", text)
     target = target_of(url)
     text = TARGET.sub(lambda match: _resolved(match[0][1:-1], target), text)
     for form in _forms(target):
         text = text.replace(form, OWN_PATH)
     return text
+
+
+def own_origin(origins: Iterable[str]) -> re.Pattern[str]:
+    """Return what matches an address of any of some origins, without its path."""
+    names = "|".join(re.escape(origin.partition("//")[2]) for origin in origins)
+    # The name ends here: neither a longer name nor another port follows.
+    return re.compile(rf"(?:https?:)?//(?:{names})(?![\w-]|[.:]\w)", re.IGNORECASE)
 
 
 def _believed(blocks: Blocks, rules: VolatileRules) -> VolatileRules:

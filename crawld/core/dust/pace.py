@@ -14,6 +14,9 @@ LONGEST_S: Final = 1_800.0
 GROWTH_SHARE: Final = 0.1
 """Growth of the visits of a host from one examination to the next."""
 
+VALIDATION_SHARE: Final = 0.01
+"""Most visits for validation, as a share of the URLs of a host that links name."""
+
 
 def pause_s(visits: int, new_visits: int, elapsed_s: float) -> float:
     """Return the time until a host is examined again, seconds.

@@ -141,13 +141,12 @@ _ANY: Final = "SELECT 1 FROM version WHERE version_id > ? LIMIT 1"
 
 def any_new(connection: apsw.Connection) -> bool:
     """Whether there are copies that were not looked at; reads two rows by key."""
-    found = connection.execute(_ANY, (int(meta.get(connection, CURSOR) or 0),)).fetchone()
-    return found is not None
+    return connection.execute(_ANY, (_cursor(connection),)).fetchone() is not None
 
 
 def next_copies(connection: apsw.Connection, *, limit: int = SLICE_COPIES) -> CopySlice | None:
     """Return the next copies to index, None if there is no new copy; changes nothing."""
-    after = int(meta.get(connection, CURSOR) or 0)
+    after = _cursor(connection)
     copies: list[CopyToIndex] = []
     up_to, left_bytes = after, SLICE_BYTES
     for version_id, page_id, body_id, size, content_type, title, url, wanted in connection.execute(
@@ -221,7 +220,11 @@ def apply(connection: apsw.Connection, work: IndexSlice) -> None:
 def count_pending(connection: apsw.Connection) -> int:
     """Return about how many copies are still to be examined."""
     newest: int = connection.execute("SELECT ifnull(max(version_id), 0) FROM version").get
-    return max(newest - int(meta.get(connection, CURSOR) or 0), 0)
+    return max(newest - _cursor(connection), 0)
+
+
+def _cursor(connection: apsw.Connection) -> int:
+    return int(meta.get(connection, CURSOR) or 0)
 
 
 def delete_page(connection: apsw.Connection, page_id: int) -> None:

@@ -8,6 +8,7 @@ from typing import Final
 
 from crawld.core.dust.learning import AskedPair, ComparedPair, HostTrials
 from crawld.core.dust.likely import sections_of
+from crawld.core.dust.pace import VALIDATION_SHARE
 from crawld.core.dust.rules import DustRule, HostRules
 from crawld.core.dust.trial import TrialEvidence, TrialResult, extra_fetches
 from crawld.core.dust.watch import first_score, visits_for_trials
@@ -31,9 +32,6 @@ COMPARED_AT_ONCE: Final = 60
 
 SAMPLE: Final = 16
 """Pages that show which blocks stand on many pages."""
-
-VALIDATION_SHARE: Final = 0.01
-"""Most visits that the crawl would not have made, as a share of the pages of the host."""
 
 LEAST_VALIDATION: Final = 10
 """Visits that a small host gets."""

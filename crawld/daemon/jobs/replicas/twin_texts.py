@@ -50,18 +50,14 @@ class _Reading(NamedTuple):
     """How the copies of a page and of its twin are read.
 
     Attributes:
-        rules: noise rules of both pages and their hosts.
+        rules: noise rules of both pages and their hosts, joined.
         origins: those of both hosts.
         text_only: whether the bodies are equal, so that nothing else can differ.
     """
 
-    rules: tuple[bytes, ...]
+    rules: VolatileRules
     origins: tuple[str, ...]
     text_only: bool
-
-    def noise(self) -> VolatileRules:
-        """Return the rules that apply, joined."""
-        return VolatileRules.union(self.rules).confirmed()
 
 
 class _Digests(NamedTuple):
@@ -118,7 +114,8 @@ class TwinTexts(BackgroundWork):
         comparison = compare_twins(times, equal=equal)
         own = None
         if comparison.verdict is PageVerdict.AGREES or _may_agree(page, twin):
-            reading = _Reading(facts.rules, origins, text_only=equal)
+            rules = VolatileRules.union(facts.rules).confirmed()
+            reading = _Reading(rules, origins, text_only=equal)
             own = await self._digests_of(page, page.version_id, reading)
             others = dict.fromkeys((twin.version_id, facts.then_id))
             for version_id in others if own is not None else ():
@@ -162,7 +159,7 @@ class TwinTexts(BackgroundWork):
 
 def _text_key(version_id: int, digest: bytes, url: str, reading: _Reading) -> bytes:
     """Return a key of all that the digests of a copy depend on."""
-    applied = [(rule.key, rule.run) for rule in reading.noise().rules]
+    applied = [(rule.key, rule.run) for rule in reading.rules.rules]
     origins = " ".join(reading.origins)
     known = f"{version_id} {digest.hex()} {url} {origins} {applied} {reading.text_only}"
     return xxhash.xxh3_128_digest(known.encode())
@@ -172,7 +169,7 @@ def _identify(copy: StoredCopy, url: str, reading: _Reading, body: bytes) -> _Di
     """Return the digests of a copy; None if there is memory for a part of its body only."""
     if len(body) < len(copy.body):
         return None
-    text = twin_digest(twin_text(read_blocks(*copy), url, reading.origins, reading.noise()))
+    text = twin_digest(twin_text(read_blocks(*copy), url, reading.origins, reading.rules))
     if text is None:
         return None
     embedded = b"" if reading.text_only else embedded_digest(*copy, reading.origins)

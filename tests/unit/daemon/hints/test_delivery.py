@@ -181,18 +181,21 @@ async def test_users_of_a_template_of_few_users_are_due_first():
     assert known.queue.take(NOW) == 3
 
 
+def users(changed_at, *listings):
+    """Return hints of pages 1, 2, ... by when each was listed first and last as a user."""
+    return [
+        OutstandingHint(page, 1, 1, 3, changed_at, last_at, first_at, 1)
+        for page, (first_at, last_at) in enumerate(listings, 1)
+    ]
+
+
 @on_autojump_clock
 async def test_after_a_start_a_user_of_two_templates_is_due_with_that_of_few_users():
     known = KnownHost()
     known.listed = {(3, NOW - 300.0): 200, (3, NOW - 10.0): 50, (3, NOW - 5.0): 5}
-    known.outstanding = [
-        OutstandingHint(page, 1, 1, 3, NOW - 310.0, last_at, heard_at, 1)
-        for page, heard_at, last_at in (
-            (1, NOW - 300.0, NOW - 300.0),
-            (2, NOW - 300.0, NOW - 10.0),
-            (3, NOW - 5.0, NOW - 5.0),
-        )
-    ]
+    known.outstanding = users(
+        NOW - 310.0, (NOW - 300.0, NOW - 300.0), (NOW - 300.0, NOW - 10.0), (NOW - 5.0, NOW - 5.0)
+    )
     await known.delivery.restore()
     assert [known.queue.take(NOW) for _ in range(3)] == [2, 3, 1]
 
@@ -202,14 +205,12 @@ async def test_after_a_start_the_last_users_of_a_large_template_wait_as_long_as_
     known = KnownHost()
     # The template was listed twice, and most of its users were visited between the listings.
     known.listed = {(3, NOW - 600.0): 20, (3, NOW - 300.0): 200, (3, NOW - 10.0): 50}
-    known.outstanding = [
-        OutstandingHint(page, 1, 1, 3, NOW - 610.0, last_at, heard_at, 1)
-        for page, heard_at, last_at in (
-            (1, NOW - 600.0, NOW - 300.0),
-            (2, NOW - 10.0, NOW - 10.0),
-            (3, NOW - 300.0, NOW - 300.0),
-        )
-    ]
+    known.outstanding = users(
+        NOW - 610.0,
+        (NOW - 600.0, NOW - 300.0),
+        (NOW - 10.0, NOW - 10.0),
+        (NOW - 300.0, NOW - 300.0),
+    )
     await known.delivery.restore()
     assert [known.queue.take(NOW) for _ in range(3)] == [2, 1, 3]
 
