@@ -51,6 +51,12 @@ MERGE_PAGES: Final = 500
 MAX_COUNTED: Final = 10_000
 """Matches of a query that are counted."""
 
+_IS_CURRENT: Final = "SELECT 1 FROM page WHERE page_id = ? AND version_id = ?"
+
+# FTS5 writes what it holds in memory to a segment at each savepoint, which SQLite opens for an
+# INSERT that reads rows, and at each page_id below the last.
+_PUT_WORDS: Final = "INSERT OR REPLACE INTO page_text (rowid, title, text) VALUES (?, ?, ?)"
+
 CURSOR: Final = "search_version"
 """Key in meta: the last version_id examined."""
 
@@ -208,12 +214,9 @@ def plan(connection: apsw.Connection, *, limit: int = SLICE_COPIES) -> IndexSlic
 
 def apply(connection: apsw.Connection, work: IndexSlice) -> None:
     """Store a slice of work and its cursor; a page that was purged meanwhile is skipped."""
-    for entry in work.entries:
-        connection.execute(
-            "INSERT OR REPLACE INTO page_text (rowid, title, text)"
-            " SELECT page_id, ?, ? FROM page WHERE page_id = ? AND version_id = ?",
-            (entry.title, entry.text, entry.page_id, entry.version_id),
-        )
+    for page_id, version_id, title, text in sorted(work.entries):
+        if connection.execute(_IS_CURRENT, (page_id, version_id)).get:
+            connection.execute(_PUT_WORDS, (page_id, title, text))
     meta.put(connection, CURSOR, str(work.up_to))
 
 

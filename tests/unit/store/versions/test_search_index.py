@@ -39,6 +39,26 @@ def test_new_copies_replace_old_ones(connection):
     assert titles(connection, "other") == ["T3"]
 
 
+def test_a_slice_is_one_segment_whatever_its_order(connection):
+    for number in range(12):
+        record(connection, f"{number + 1}", f"<p>before{number}")
+    with connection:
+        catch_up(connection, limit=12)
+    before = segments(connection)
+    for page_id in (5, 2, 9, 1, 12, 3, 8):
+        record(connection, f"{page_id}", f"<p>after{page_id}", at=NOW + 1)
+    with connection:
+        catch_up(connection, limit=12)
+    assert len(before) == 1
+    assert len(segments(connection) - before) == 1
+    assert len(search_index.find(connection, "after9")) == 1
+    assert search_index.find(connection, "before8") == []
+
+
+def segments(connection):
+    return {row[0] for row in connection.execute("SELECT segid FROM page_text_idx")}
+
+
 def test_reused_version_ids_are_examined_again(connection):
     record(connection, "1", "<p>stays")
     doomed = record(connection, "2", "<p>goes")
