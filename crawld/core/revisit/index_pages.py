@@ -5,7 +5,7 @@ scale, importance, change rate; and for pages with hints the time of the last ch
 excitement after it (`change/hawkes.py`), 24 bytes. Values of one page are read through memory
 views, which return a plain float in a third of the time of an array element.
 
-The visit value is that of `visit_value.py`, and more for waiting where the model needs it
+The visit value is that of `visit_value.py`, with the value of waiting that the pages need
 (`waiting_share.py`), times the importance; hints are not included.
 """
 
@@ -41,7 +41,6 @@ class IndexPages:
 
     Attributes:
         table: visit values by age, scale and time since the last visit.
-        more_for_waiting: added to the value for each second since the last visit, ≥ 0.
         visited_at, age, scale, weight: one element a slot; visited_at −inf = never visited.
         changed_at: time of the last known change, −inf = none. excitement: after it, by kernel.
         rate: changes per second.
@@ -49,7 +48,6 @@ class IndexPages:
 
     def __init__(self, table: VisitValueTable) -> None:
         self.table = table
-        self.more_for_waiting = 0.0
         self.visited_at = np.zeros(0)
         self.age = np.zeros(0, dtype=np.float32)
         self.scale = np.zeros(0, dtype=np.float32)
@@ -140,25 +138,14 @@ class IndexPages:
         since = at - self._visited_at[slot]
         if since < 0.0:
             since = 0.0
-        value = self.table.value(self._age[slot], self._scale[slot], since)
-        if self.more_for_waiting:
-            value += self.more_for_waiting * since
-        return value * self._weight[slot]
+        return self.table.value(self._age[slot], self._scale[slot], since) * self._weight[slot]
 
     def due(self, slot: int, level: float) -> float:
-        """Return a time until which the visit value of a page stays below a level.
-
-        The value is a sum of two: below a level while each is below half of it.
-        """
+        """Return a time until which the visit value of a page stays below a level."""
         weight = self._weight[slot]
         if weight <= 0.0:
             return math.inf
-        wanted = level / weight
-        if self.more_for_waiting:
-            wait = self.table.wait_s(self._age[slot], self._scale[slot], 0.5 * wanted)
-            wait = min(wait, 0.5 * wanted / self.more_for_waiting)
-        else:
-            wait = self.table.wait_s(self._age[slot], self._scale[slot], wanted)
+        wait = self.table.wait_s(self._age[slot], self._scale[slot], level / weight)
         return self._visited_at[slot] + wait
 
     # --- many pages -----------------------------------------------------------------------------
@@ -195,11 +182,7 @@ class IndexPages:
     def values(self, slots: Slots, at: float) -> Floats:
         """Return the values of visits now, seconds."""
         age, scale = self.ages_and_scales(slots)
-        since = self.since(slots, at)
-        value = self.table.values(age, scale, since)
-        if self.more_for_waiting:
-            value += self.more_for_waiting * since
-        return np.asarray(value * self.weight[slots])
+        return np.asarray(self.table.values(age, scale, self.since(slots, at)) * self.weight[slots])
 
     def dues(self, slots: Slots, level: float) -> Floats:
         """Return `due` of many pages."""
@@ -209,9 +192,5 @@ class IndexPages:
         age, scale = self.ages_and_scales(slots)
         with np.errstate(divide="ignore", over="ignore"):
             wanted = level / np.maximum(weight, 1e-30)
-            if self.more_for_waiting:
-                wait = self.table.waits_s(age, scale, 0.5 * wanted)
-                wait = np.minimum(wait, 0.5 * wanted / self.more_for_waiting)
-            else:
-                wait = self.table.waits_s(age, scale, wanted)
+            wait = self.table.waits_s(age, scale, wanted)
         return np.where(weight > 0.0, self.visited_at[slots] + wait, np.inf)

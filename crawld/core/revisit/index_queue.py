@@ -54,13 +54,18 @@ changes are regular, a value grows up to ten times as fast."""
 _PAUSE, _PAUSE_S = 1e-3, 1e-3
 """Least wait of a page near the level, which would otherwise be due again at once."""
 
+_FARTHEST = 1.0
+"""A page is rechecked when the time since its visit has grown by this share, at the latest."""
+
 _SLOWEST = 0.1
-"""A value grows at most with this power's inverse of the time since the visit, near the level."""
+"""Of many pages at once: a value grows at most with the inverse of this power of the time since the
+visit, near the level."""
 
 _NEAR = 0.99
-_ADMITTED, _MANY = 0.8, 160_000
-"""A page at this share of the level enters the shortlist instead of being rechecked soon; not with
-very many pages, of which too many are this close."""
+_ADMITTED, _ADMITTED_LATER, _MANY = 0.8, 0.95, 160_000
+"""A page at this share of the level enters the shortlist instead of being rechecked soon: at the
+second one when the shortlist is more than half full, and not with very many pages, of which too
+many are this close."""
 
 _REKEY_SHARE = 32
 _AT_ONCE = 65_536
@@ -109,7 +114,7 @@ class IndexQueue:
 
     def push_visited(self, slot: int) -> None:
         """Add a page that was visited just now."""
-        if self._level == 0.0:
+        if self._level == 0.0 and len(self._heap) <= _SMALL:
             self._shortlist.put(slot, 0.0)
         else:
             self.push(slot)
@@ -138,6 +143,9 @@ class IndexQueue:
     def revalue(self) -> None:
         """Value all waiting pages at the next pick, and find a new level."""
         self._refresh_at, self._level = -math.inf, 0.0
+        if len(self) > _SMALL:
+            slots = self._shortlist.take_all()
+            self._heap.add(slots, self._pages.dues(slots, self._level))
 
     # --- selection ------------------------------------------------------------------------------
 
@@ -170,7 +178,7 @@ class IndexQueue:
     def _promote_due(self, at: float) -> None:
         """Move due pages from the heap to the shortlist."""
         heap, pages = self._heap, self._pages
-        admitted = self._level * (_ADMITTED if len(self) <= _MANY else _NEAR)
+        admitted = self._level * self._admitted()
         for _ in range(_MAX_PROMOTED):
             slot = heap.first()
             if slot == ABSENT or heap.key(slot) > at:
@@ -183,6 +191,13 @@ class IndexQueue:
                 self._shortlist.put(slot, value)
         if len(self) > _SMALL and len(self._shortlist) > self._shortlist_size():
             self._raise_level(at)
+
+    def _admitted(self) -> float:
+        """Return the share of the level at which a page enters the shortlist."""
+        if len(self) > _MANY:
+            return _NEAR
+        is_filling = 2 * len(self._shortlist) <= self._shortlist_size()
+        return _ADMITTED if is_filling else _ADMITTED_LATER
 
     def _refresh(self, at: float) -> None:
         """Update the values of the shortlist, and set when that is due again."""
@@ -208,14 +223,17 @@ class IndexQueue:
     def _recheck_at(self, slot: int, value: float, at: float) -> float:
         """Return a time before which a page below the level stays below it.
 
-        The later of what the tables say and of a power: where the density of gaps falls, the value
-        grows with the square of the time since the visit, and where gaps are regular much faster.
+        The later of what the tables say, and of a time at which the value is below the level, found
+        by halving the time in which it would reach the level if it went on growing as it did.
         """
         due, since = self._pages.due(slot, self._level), at - self._pages.state(slot)[0]
         if value <= 0.0 or since <= 0.0:
             return max(due, at + _PAUSE_S)
-        grown = math.pow(self._level / value, _SLOWEST) - 1.0
-        return max(due, at + since * max(grown, _PAUSE))
+        step_s = since * min(self._level / value - 1.0, _FARTHEST)
+        least_s = max(since * _PAUSE, due - at)
+        while step_s > least_s and self._pages.value(slot, at + step_s) > self._level:
+            step_s *= 0.5
+        return at + max(step_s, least_s)
 
     def _recheck_times(self, slots: Slots, values: Floats, at: float) -> Floats:
         """Return `_recheck_at` of many pages."""

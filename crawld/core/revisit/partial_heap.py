@@ -90,6 +90,13 @@ class PartialHeap:
         self._count += int(waiting.sum())
         self._forget_order()
 
+    def add(self, slots: NDArray[np.int64], keys: NDArray[np.float64]) -> None:
+        """Add distinct slots that were in the queue before."""
+        waits = np.frombuffer(self._waits, dtype=np.uint8)
+        self._count += len(slots) - int(waits[slots].sum())
+        waits[slots] = 1
+        self.move(slots, keys)
+
     def move(self, slots: NDArray[np.int64], keys: NDArray[np.float64]) -> None:
         """Set the keys of distinct slots, whether they are in the queue or not."""
         np.frombuffer(self._key, dtype=np.float64)[slots] = keys

@@ -100,7 +100,7 @@ class IndexPolicy(PageSet):
         """
         self._model = model
         self._weights = model.scale.weights.tolist()
-        self._pages.table = value_table(model.scale)
+        self._pages.table = value_table(model.scale, self._share())
 
     def add(self, page: int, last_visit_at: float | None, weight: float = 1.0) -> None:
         """Add a page; a page that was never visited goes before all visited pages."""
@@ -289,12 +289,15 @@ class IndexPolicy(PageSet):
             self._weigh_waiting()
 
     def _weigh_waiting(self) -> None:
-        """Let waiting count as learned; where hints come, they tell what the model does not."""
-        hinted = self._coverage.missed_share < 1.0
-        more = 0.0 if hinted else self._waiting.share - ROUND_ROBIN_SHARE
-        if more != self._pages.more_for_waiting:
-            self._pages.more_for_waiting = more
+        """Let waiting count as learned."""
+        if (share := self._share()) != self._pages.table.share:
+            self._pages.table = value_table(self._model.scale, share)
             self._queue.revalue()
+
+    def _share(self) -> float:
+        """Return the value of waiting; where hints come, they tell what the model does not."""
+        hinted = self._coverage.missed_share < 1.0
+        return ROUND_ROBIN_SHARE if hinted else self._waiting.share
 
     def release(self, page: int) -> None:
         """Put a selected page back in its place."""

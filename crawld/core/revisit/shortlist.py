@@ -57,6 +57,12 @@ class Shortlist:
             self._place[moved] = place
         return True
 
+    def take_all(self) -> Slots:
+        """Remove all slots and return them."""
+        taken = self.slots.copy()
+        self._place.clear()
+        return taken
+
     def best(self) -> tuple[int, float]:
         """Return the slot of highest value and the value; (-1, −inf) if the list is empty."""
         if not self._place:

@@ -16,6 +16,7 @@ reported.
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Sequence
 from functools import lru_cache
@@ -42,7 +43,7 @@ _AGE_LEAST, _AGE_MOST = 1e-4, 4096.0
 _CELLS = 510
 _FIRST_AGE, _AGES_PER_LOG = float(AGES[1]), 1.0 / math.log(AGES[2] / AGES[1])
 _FIRST_WAIT, _WAITS_PER_LOG = float(WAITS[1]), 1.0 / math.log(WAITS[2] / WAITS[1])
-_VALUE_LEAST, _VALUE_MOST, _VALUES = 1e-9, 1e5, 224
+_VALUE_LEAST, _VALUE_MOST, _VALUES = 1e-9, 1e5, 672
 _ALIVE_LEAST = 1e-9
 _EARLY = 0.97
 """Waits are shortened by the table's error, so that a page is checked early rather than late."""
@@ -73,10 +74,13 @@ class VisitValueTable:
     Args:
         shape: distribution of gap / scale.
         share: value of a second of waiting.
+
+    Attributes:
+        share: as given.
     """
 
     def __init__(self, shape: Renewal, share: float = ROUND_ROBIN_SHARE) -> None:
-        self._share = share
+        self.share = share
         self._y = np.concatenate([[0.0], np.geomspace(_AGE_LEAST, _AGE_MOST, _CELLS + 1)])
         self._per_log = _CELLS / math.log(_AGE_MOST / _AGE_LEAST)
         self._alive = np.asarray(shape.survival(self._y), np.float64)
@@ -89,10 +93,19 @@ class VisitValueTable:
         self._index_rows: list[list[float]] = self._index.tolist()
         self._log_value = math.log(_VALUE_MOST / _VALUE_LEAST) / (_VALUES - 1)
         self._wait = self._tabulate()
-        self._wait_rows: list[list[float]] = self._wait.tolist()
+        # A view returns a plain float, and takes a quarter of the memory of a list of floats.
+        self._waits = self._wait.data
         cells = np.column_stack((self._y, self._alive, self._fall, self._area))
         self._cells: list[list[float]] = cells.tolist()
         self._end = float(self._alive[-1]), float(self._area[-1])
+
+    def with_share(self, share: float) -> VisitValueTable:
+        """Return the tables of the same shape with another value of a second of waiting."""
+        other = copy.copy(self)
+        other.share = share
+        other._wait = other._tabulate()
+        other._waits = other._wait.data
+        return other
 
     def values(self, age: Floats, scale_s: Floats, since_s: Floats) -> Floats:
         """Return the values of visits to pages now, seconds, increasing in `since_s`.
@@ -119,7 +132,7 @@ class VisitValueTable:
         at = int(place)
         begun = low[at] + into * (high[at] - low[at])
         ended = low[at + 1] + into * (high[at + 1] - low[at + 1])
-        return scale_s * (begun + (place - at) * (ended - begun) + self._share * x)
+        return scale_s * (begun + (place - at) * (ended - begun) + self.share * x)
 
     def expected_share(self, age: float, scale_s: float, since_s: float) -> float:
         """Return the share of τ that the last copy was fresh if the page changed since, else 0.
@@ -158,7 +171,7 @@ class VisitValueTable:
         begun = low + into * (high - low)
         low, high = self._index[row, at + 1], self._index[row + 1, at + 1]
         ended = low + into * (high - low)
-        return np.asarray(begun + between * (ended - begun) + self._share * x)
+        return np.asarray(begun + between * (ended - begun) + self.share * x)
 
     def changed(self, age: ArrayLike, scale_s: ArrayLike, since_s: ArrayLike) -> Floats:
         """Return the probability that pages changed since their last visit."""
@@ -174,8 +187,8 @@ class VisitValueTable:
         place = age / _FIRST_AGE
         row = int(place if place < 1.0 else 1.0 + math.log(place) * _AGES_PER_LOG)
         column = math.log(max(value_s / scale_s / _VALUE_LEAST, 1.0)) / self._log_value
-        waits = self._wait_rows[min(row, len(AGES) - 2)]
-        return waits[min(int(column), _VALUES - 1)] * scale_s
+        wait: float = self._waits[min(row, len(AGES) - 2), min(int(column), _VALUES - 1)]
+        return wait * scale_s
 
     def waits_s(self, age: Floats, scale_s: Floats, value_s: Floats) -> Floats:
         """Return `wait_s` of many pages."""
@@ -191,9 +204,9 @@ class VisitValueTable:
         # Values between two ages are means of theirs, so the earlier of the two waits is early.
         values = np.geomspace(_VALUE_LEAST, _VALUE_MOST, _VALUES)
         values[0] = 0.0
-        x = np.append(WAITS, _VALUE_MOST / self._share)
+        x = np.append(WAITS, _VALUE_MOST / self.share)
         index = np.column_stack((self._index, self._index[:, -1]))
-        waits = np.stack([np.interp(values, row, x) for row in index + self._share * x])
+        waits = np.stack([np.interp(values, row, x) for row in index + self.share * x])
         return np.asarray(_EARLY * np.minimum(waits[:-1], waits[1:]))
 
 
@@ -207,6 +220,8 @@ def _places(x: Floats, first: float, per_log: float, points: int) -> tuple[Slots
 
 
 @lru_cache(maxsize=64)
-def value_table(model: ScaleModel) -> VisitValueTable:
-    """Return the tables of a scale model, one object per model."""
-    return VisitValueTable(model.shape)
+def value_table(model: ScaleModel, share: float = ROUND_ROBIN_SHARE) -> VisitValueTable:
+    """Return the tables of a scale model, one object per model and value of waiting."""
+    if share == ROUND_ROBIN_SHARE:
+        return VisitValueTable(model.shape, share)
+    return value_table(model).with_share(share)

@@ -27,6 +27,9 @@ MEMORY_VISITS: Final = 1_000.0
 _PRIOR: Final = 10.0
 """Weight of the model that is right, in visits to pages that have half changed."""
 
+_LEAST_VISITS: Final = 250
+"""Visits between two changes of the share: where the model says nothing, the estimate wanders."""
+
 _STEP: Final = 0.75
 """Another share is chosen when the estimate is so many steps away; half a step would do, but each
 change makes the queue value its pages again."""
@@ -35,11 +38,12 @@ change makes the queue value its pages again."""
 class WaitingShare:
     """Learns the value of a second of waiting on one host."""
 
-    __slots__ = ("_index", "_x", "_xx", "_xy", "_y", "visits")
+    __slots__ = ("_index", "_unchanged", "_x", "_xx", "_xy", "_y", "visits")
 
     def __init__(self) -> None:
         self.visits = self._x = self._y = self._xx = self._xy = 0.0
         self._index = 0
+        self._unchanged = _LEAST_VISITS  # visits since the share changed
 
     @property
     def share(self) -> float:
@@ -59,11 +63,17 @@ class WaitingShare:
         self._y = self._y * kept + found
         self._xx = self._xx * kept + expected * expected
         self._xy = self._xy * kept + expected * found
+        self._unchanged += 1
+        if self._unchanged <= _LEAST_VISITS:
+            return False
         step = math.log2(max(self.estimate() / ROUND_ROBIN_SHARE, 1.0))
         if abs(step - self._index) < _STEP:
             return False
         before, self._index = self._index, round(min(step, len(SHARES) - 1.0))
-        return self._index != before
+        if self._index == before:
+            return False
+        self._unchanged = 0
+        return True
 
     def estimate(self) -> float:
         """Return b/a, at least `ROUND_ROBIN_SHARE`; ∞ if the model says nothing."""

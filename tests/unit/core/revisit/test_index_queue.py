@@ -1,6 +1,7 @@
 """The queue of the index policy with very many pages: bounded work per pick."""
 
 import numpy as np
+import pytest
 
 from crawld.core.change.site_model import default_site_model
 from crawld.core.revisit.index_pages import IndexPages
@@ -12,13 +13,18 @@ COUNT, AT_ONCE = 150_000, 16_384
 
 
 class Counting(VisitValueTable):
-    """Counts the pages valued in one call."""
+    """Counts the pages valued in one call, and those valued alone."""
 
     most = 0
+    alone = 0
 
     def values(self, age, scale_s, since_s):
         self.most = max(self.most, len(age))
         return super().values(age, scale_s, since_s)
+
+    def value(self, age, scale_s, since_s):
+        self.alone += 1
+        return super().value(age, scale_s, since_s)
 
 
 def queue_of(count):
@@ -46,10 +52,10 @@ def pick(pages, queue, at):
 
 
 def test_pages_are_checked_before_they_reach_the_level_whatever_waiting_is_worth():
-    pages, _, _ = queue_of(2_000)
+    pages, _, table = queue_of(2_000)
     slots = np.arange(2_000)
-    for more in (0.0, 0.1, 3.8):
-        pages.more_for_waiting = more
+    for share in (0.06, 0.2, 3.8):
+        pages.table = table.with_share(share)
         due = pages.dues(slots, 5e4)
         reached = [pages.value(slot, at) for slot, at in enumerate(due.tolist())]
         assert np.quantile(reached, 0.98) <= 5e4
@@ -58,15 +64,41 @@ def test_pages_are_checked_before_they_reach_the_level_whatever_waiting_is_worth
 
 
 def test_the_best_page_is_found_after_waiting_is_worth_more():
-    pages, queue, _ = queue_of(3_000)
+    pages, queue, table = queue_of(3_000)
     for k in range(200):
         pick(pages, queue, NOW + 60.0 * k)
-    pages.more_for_waiting = 0.9
+    pages.table = table.with_share(0.9)
     queue.revalue()
     for k in range(200, 400):
         at = NOW + 60.0 * k
         best = pages.values(np.arange(3_000), at).max()
         assert pick(pages, queue, at) >= 0.99 * best
+
+
+@pytest.mark.parametrize("share", [0.06, 0.96, 3.84])
+def test_a_pick_values_few_pages_one_by_one(share):
+    pages, queue, table = queue_of(3_000)
+    pages.table = counted = table.with_share(share)
+    for k in range(3_000):
+        pick(pages, queue, NOW + 120.0 * k)
+    counted.alone = 0
+    for k in range(3_000, 6_000):
+        pick(pages, queue, NOW + 120.0 * k)
+    assert counted.alone <= 4 * 3_000
+
+
+def test_a_new_value_of_waiting_empties_the_shortlist():
+    pages, queue, table = queue_of(3_000)
+    for k in range(600):
+        pick(pages, queue, NOW + 60.0 * k)
+    for k in range(600, 1_200):
+        if k % 100 == 0:
+            pages.table = table.with_share(3.84 if k % 200 else 0.96)
+            queue.revalue()
+        best = pages.values(np.arange(3_000), NOW + 60.0 * k).max()
+        assert pick(pages, queue, NOW + 60.0 * k) >= 0.99 * best
+        assert len(queue) == 3_000
+    assert pages.table.alone <= 4 * 600
 
 
 def test_no_pick_values_all_pages():

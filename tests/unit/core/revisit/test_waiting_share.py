@@ -41,6 +41,17 @@ def test_a_model_that_is_right_again_is_followed_again():
     assert waiting.share == ROUND_ROBIN_SHARE
 
 
+def test_the_share_changes_seldom_where_the_model_says_nothing():
+    waiting, rng = WaitingShare(), np.random.default_rng(6)
+    changed = [
+        visit
+        for visit in range(10_000)
+        if waiting.record(float(rng.uniform(0.3, 0.4)), float(rng.random() * (rng.random() < 0.4)))
+    ]
+    assert len(changed) > 1
+    assert np.diff(changed).min() > 250
+
+
 @given(st.lists(st.tuples(st.floats(0.0, 1.0), st.floats(0.0, 1.0)), max_size=60))
 def test_any_visits_give_a_share(visits):
     waiting = WaitingShare()
