@@ -22,6 +22,10 @@ from crawld.plugins import PolicyFactory
 _EMPTY: Final[Policy] = UniformPolicy()
 """The policy of queues without visited pages; one of their own would cost some KB a host."""
 
+LOADED_LATER: Final = 4_096
+"""Up to so many pages of the file are loaded when their policy is first used, in a millisecond: a
+start on ten thousand hosts need not load them all."""
+
 
 class OrderedPages:
     """The policy of a site on a host, with the models and weights of its pages.
@@ -31,19 +35,41 @@ class OrderedPages:
         factories: makes policies by name.
     """
 
-    __slots__ = ("_policy", "_policy_of", "_weights", "factories", "policy_name")
+    __slots__ = ("_known", "_made", "_policy_of", "_weights", "factories", "policy_name")
 
     def __init__(self, policy_name: str) -> None:
         self.policy_name = policy_name
         self.factories: Mapping[str, PolicyFactory] = FACTORIES
         self._policy_of = policy_name
-        self._policy: Policy = _EMPTY
+        self._made: Policy = _EMPTY
+        self._known: VisitedPages | None = None  # to be loaded by the policy
         self._weights: dict[int, float] = {}
+
+    @property
+    def _policy(self) -> Policy:
+        if self._known is not None:
+            known, self._known = self._known, None
+            self._own_policy().load(known.pages, known.last_visit_at, known.weights)
+        return self._made
+
+    @_policy.setter
+    def _policy(self, policy: Policy) -> None:
+        self._made = policy
 
     def _own_policy(self) -> Policy:
         if self._policy is _EMPTY:
             self._policy = self.factories[self._policy_of]()
         return self._policy
+
+    def _load(self, known: VisitedPages) -> None:
+        """Load visited pages of the file into a policy that has none."""
+        if len(known.pages) <= LOADED_LATER:
+            # Copies: views would hold the arrays of all hosts.
+            weights = None if known.weights is None else known.weights.copy()
+            known = VisitedPages(known.pages.copy(), known.last_visit_at.copy(), weights)
+            self._known = known
+        else:
+            self._own_policy().load(known.pages, known.last_visit_at, known.weights)
 
     def _keep_weights(self, known: VisitedPages) -> None:
         if known.weights is not None:
@@ -64,13 +90,18 @@ class OrderedPages:
 
     @property
     def _hint_counts(self) -> tuple[int, int]:
-        policy = self._policy
+        policy = self._made  # pages that are not loaded have no hints
         return policy.hint_counts if isinstance(policy, IndexPolicy) else (0, 0)
 
     def affected_due_at(self, now: float) -> float:
         """Return until when (Unix seconds) the first user of an edited template is due, or ∞."""
-        policy = self._policy
+        policy = self._made
         return policy.affected_due_at(now) if isinstance(policy, IndexPolicy) else math.inf
+
+    def _edited_due_at(self, now: float) -> float:
+        """Return until when (Unix seconds) the first edited page is due, or ∞."""
+        policy = self._made
+        return policy.due_at(now) if isinstance(policy, IndexPolicy) else math.inf
 
     def set_models(self, pages: npt.NDArray[np.int64], records: Records, site: SiteModel) -> None:
         """Pass change models to the policy.

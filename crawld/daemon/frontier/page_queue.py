@@ -111,7 +111,7 @@ class PageQueue(OrderedPages):
         last_visit_at = known.last_visit_at
         rested = int(np.searchsorted(last_visit_at, now - self._resting.rest_s, side="right"))
         weights = None if known.weights is None else known.weights[:rested]
-        self._own_policy().load(pages[:rested], last_visit_at[:rested], weights)
+        self._load(VisitedPages(pages[:rested], last_visit_at[:rested], weights))
         self._selectable += rested
         young = zip(pages[rested:].tolist(), last_visit_at[rested:].tolist(), strict=True)
         # After the clock was set back, a visit stored in the future rests no longer than others.
@@ -166,10 +166,8 @@ class PageQueue(OrderedPages):
 
     def _due_times(self, now: float) -> tuple[float, float, float, float]:
         """Return the first due times of `again`, `retries`, `policy`, new requisites; ∞: none."""
-        policy = self._policy
-        edited_at = policy.due_at(now) if isinstance(policy, IndexPolicy) else math.inf
         new_at = self.ahead.due_at(now) if self.requisites else math.inf
-        return self._again.due_at, self._retries.due_at(now), edited_at, new_at
+        return self._again.due_at, self._retries.due_at(now), self._edited_due_at(now), new_at
 
     def wanted_at(self, now: float) -> float | None:
         """Return when (Unix seconds) some page may be visited at the earliest; None: never."""

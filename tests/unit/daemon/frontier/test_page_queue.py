@@ -6,9 +6,11 @@ import numpy as np
 import pytest
 
 from crawld.core.revisit.due import RETRY_S, Due
-from crawld.core.revisit.policies import VisitObservation
+from crawld.core.revisit.policies import UniformPolicy, VisitObservation
 from crawld.daemon.frontier.look_ahead import LOOK_AHEAD
+from crawld.daemon.frontier.ordered_pages import LOADED_LATER
 from crawld.daemon.frontier.page_queue import PageQueue
+from crawld.daemon.frontier.rank import Rank
 from crawld.daemon.frontier.revisit_queue import VisitedPages
 
 NOW = 1_780_000_000.0
@@ -28,6 +30,29 @@ def make_queue(*, visited=0, share=0.5, rested_s=2 * REST_S, policy="uniform"):
 def take(queue, count, now=NOW):
     """Return the pages of the next turns; None for a turn without a page."""
     return [queue.take(now) for _ in range(count)]
+
+
+@pytest.mark.parametrize(("visited", "at_start"), [(LOADED_LATER, 0), (LOADED_LATER + 1, 1)])
+def test_a_start_makes_only_the_policies_of_large_hosts(visited, at_start):
+    made = []
+
+    def make():
+        made.append(UniformPolicy())
+        return made[-1]
+
+    queue = PageQueue(1, 1, "uniform", discovery_share=0.5, min_revisit_s=REST_S)
+    queue.factories = {"uniform": make}
+    numbers = np.arange(1, visited + 1, dtype=np.int64)
+    queue.load_visited(VisitedPages(numbers, NOW - 9e5 + numbers), NOW)
+    assert queue.wanted_at(NOW) == NOW
+    assert queue.rank is Rank.REVISIT
+    assert math.isinf(queue.due_at(NOW))
+    assert math.isinf(queue.affected_due_at(NOW))
+    assert not queue.has_stale
+    assert len(made) == at_start
+    assert take(queue, 2) == [1, 2]
+    assert len(queue.policy) == visited
+    assert len(made) == 1
 
 
 @pytest.mark.parametrize(
