@@ -110,7 +110,8 @@ class SeenContender:
         memory.keys = self.keys
         caps = Caps(packing=Packing(0, memory))
         with self.connection:
-            queues = len(verdicts.offer(self.connection, links, caps))
+            offered = verdicts.offer(self.connection, links, caps)
+            queues = sum(len(each.hosts) for each in offered)
             while seen.divide_some(self.connection):
                 pass
             for repository in seen.due(self.connection):

@@ -32,6 +32,7 @@ from crawld.store.frontier.frontier import Discovery
 from crawld.store.frontier.packed import Packing, Portion
 from crawld.store.frontier.packed_block import PackedPage
 from crawld.store.frontier.shared_entries import SharedEntries, SharedQueues
+from crawld.store.seen import seen
 from crawld.store.seen.key_memory import KeyMemory
 from crawld.store.seen.seen import SeenFile
 from crawld.store.versions import purge
@@ -135,6 +136,11 @@ class PackedMachine(RuleBasedStateMachine):
     def offer(self, keys, site_id, depth, kill):
         """Let links wait in the model."""
         self.links += [] if kill else [(key, site_id, depth) for key in keys]
+
+    @rule()
+    def divide(self):
+        """Keys of links are computed; the texts of those that were told are left behind."""
+        seen.divide_some(self.connection)
 
     @rule(kill=st.booleans())
     def settle(self, kill):

@@ -107,6 +107,8 @@ def names_port(texts: TextBlock) -> NDArray[np.bool_]:
 
     Those of one host may be in several repositories.
     """
+    if texts.octets.count(b":") == len(texts):  # one a URL, behind its scheme
+        return np.zeros(len(texts), bool)
     colons = np.flatnonzero(np.frombuffer(texts.octets, np.uint8) == _COLON)
     starts, ends = _hosts(texts)
     return np.searchsorted(colons, ends) > np.searchsorted(colons, starts)

@@ -95,16 +95,21 @@ class TextBlock:
 
     def select(self, positions: Positions) -> Self:
         """Return the block of the texts at some positions, in their order."""
-        lengths = self.lengths()[positions]
+        starts = self.starts[positions]
+        lengths = self.ends[positions] - starts
         groups = _by_length(lengths)
         if groups is None:
             return self.of_octets(self.take(positions))
         ends = np.cumsum(lengths)
-        from_, to = self.starts[positions], ends - lengths
+        to = ends - lengths
         selected = np.empty(int(ends[-1]), np.uint8)
         for length, of in groups:
-            _items(selected, length)[to[of]] = _items(self.octets, length)[from_[of]]
+            _items(selected, length)[to[of]] = _items(self.octets, length)[starts[of]]
         return type(self)(selected.tobytes(), to, ends)
+
+    def without(self, emptied: NDArray[np.bool_]) -> Self:
+        """Return the block with some texts empty; only `select` and `take` may read it."""
+        return type(self)(self.octets, self.starts, np.where(emptied, self.starts, self.ends))
 
     def part(self, start: int, end: int) -> Self:
         """Return the texts from position `start` to before `end`."""

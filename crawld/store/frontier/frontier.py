@@ -187,7 +187,8 @@ def discover_in_parts(
                 yield None
     call.count_requisites()
     if (links := call.waiting.links()) is not None:
-        call.new += verdicts.offer(connection, links, caps)
+        for queues in verdicts.offer(connection, links, caps):
+            call.new += queues.pages()
         while pending.is_full(connection):
             yield partial(_divide, connection)
     yield from refusal.record_in_parts(connection, call.refused)

@@ -7,9 +7,11 @@ from typing import Any, Final, NamedTuple
 
 import apsw
 
+from crawld.core.seen.place import place_of
 from crawld.store.frontier import packed, packed_block, packed_shared, page_counts, tombstone
 from crawld.store.frontier.packed_block import PackedPage, Queue
-from crawld.store.seen import pending
+from crawld.store.seen import pending, seen
+from crawld.store.seen.seen import SeenFile
 
 NewUrlOf = Callable[[int, str], str]
 """Returns the URL that a page of a site should have."""
@@ -92,5 +94,8 @@ def _rename(
     packed.forget(connection, list(former))
     told = [url for url in kept if url in changed]
     if told:
-        pending.put_found(connection, packed.told_links(queue, told))
+        place = place_of(queue.site_id, queue.depth)
+        told = seen.put_back(connection, SeenFile.of(connection), told, place)
+        if told:
+            pending.put_found(connection, packed.told_links(queue, told))
     return list(kept.values()), RenamedBlock(len(former), dropped)

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from crawld.core.page import PageState
 from crawld.core.seen.judge import Flags
-from crawld.core.seen.keys import by_repository
+from crawld.core.seen.keys import UrlKeys, by_repository
 from crawld.core.seen.place import MAX_SITE, NOWHERE, depths_of, sites_of
 from crawld.core.seen.run import Positions
 from crawld.core.seen.texts import TextBlock, decoded
@@ -93,35 +93,40 @@ class _Entries(NamedTuple):
         return _Entries(self.at[positions], self.sites[positions], self.depths[positions])
 
 
-def offer(connection: apsw.Connection, links: Links, caps: Caps) -> list[NewPage]:
-    """Let links wait for their verdict; return one page of each queue that has new ones already.
+def offer(connection: apsw.Connection, links: Links, caps: Caps) -> list[NewQueues]:
+    """Let links wait for their verdict; return the queues that have new pages already.
 
     While the keys of the file are in memory (`Packing.keys`) new URLs are packed at once.
     """
+    file = SeenFile.of(connection)
     memory = None if caps.packing is None else caps.packing.keys
-    new = np.zeros(0, np.int64) if memory is None else memory.take_new(connection, links.texts)
-    if not len(new):
-        seen.put(connection, SeenFile.of(connection), links)
+    if memory is None or memory.keys is None:
+        seen.put(connection, file, links)
         return []
+    keys = file.keys(links.texts)
+    new = memory.take_new(keys)
     accepted = _accepted(connection, links, new, caps)
-    links.facts["told"][new[accepted]] = True
-    waiting = np.ones(len(links), bool)
-    waiting[new[~accepted]] = False
-    added = _enter_new(connection, links, new[accepted])
-    if waiting.any():
-        seen.put(connection, SeenFile.of(connection), links.select(np.flatnonzero(waiting)))
-    return [page for queues in added for page in queues.pages()]
+    packed_now, refused = new[accepted], new[~accepted]
+    links.facts["told"][packed_now] = True
+    added = _enter_new(connection, links, packed_now, keys.take(packed_now))
+    if len(refused):
+        waiting = np.delete(np.arange(len(links)), refused)
+        links, keys = links.select(waiting), keys.take(waiting)
+    if len(links):
+        seen.put(connection, file, links, keys)
+    return added
 
 
 def settle(connection: apsw.Connection, repository: int, caps: Caps) -> Settled:
     """Give the links of a repository their verdict."""
     turn = seen.begin_turn(connection, repository, _retired(connection))
     verdicts, links = turn.verdicts, turn.waiting.links
-    untold, again = verdicts.new_told < 0, verdicts.before == NOWHERE
+    untold, found_by = verdicts.new_told < 0, _finders(turn)
+    again = found_by & (verdicts.before == NOWHERE)
     # New URLs that nobody was told of, and forgotten ones.
     at = np.concatenate([verdicts.new[untold], verdicts.changed_by[again]])
     accepted = _accepted(connection, links, at, caps)
-    new, changed = np.ones(len(untold), bool), np.ones(len(again), bool)
+    new, changed = np.ones(len(untold), bool), found_by.copy()
     first_again = int(untold.sum())
     new[untold], changed[again] = accepted[:first_again], accepted[first_again:]
     seen.end_turn(connection, turn, new=new, changed=changed)
@@ -133,6 +138,15 @@ def settle(connection: apsw.Connection, repository: int, caps: Caps) -> Settled:
     _count_on_sites(connection, found.sites)
     moved = _move(connection, turn)
     return Settled(len(links), (added, moved))
+
+
+def _finders(turn: RepositoryTurn) -> Flags:
+    """Return which changed places another link than one that was told has found.
+
+    What was told is packed where it was found: if the URL was forgotten since, it stays so.
+    """
+    told = turn.waiting.links.facts["told"]
+    return np.asarray(~told[turn.verdicts.changed_by])
 
 
 def settle_all(connection: apsw.Connection, caps: Caps) -> Settled:
@@ -226,16 +240,25 @@ class _Room:
 # --- entries of blocks ---------------------------------------------------------------------------
 
 
-def _enter_new(connection: apsw.Connection, links: Links, at: Positions) -> list[NewQueues]:
-    """Add and count the entries of new pages."""
-    facts = links.facts[at]
-    found = _Entries(at, facts["site"].astype(np.int64), facts["depth"].astype(np.int64))
-    _count_on_sites(connection, found.sites)
-    if len(set(facts["host"].tolist())) <= FEW_HOSTS:
-        return [_enter(connection, links, found)]
-    order, parts = by_repository(SeenFile.of(connection).keys(links.texts.select(at)))
+def _enter_new(
+    connection: apsw.Connection, links: Links, at: Positions, keys: UrlKeys
+) -> list[NewQueues]:
+    """Add and count the entries of new pages.
+
+    Args:
+        at: their links, ascending.
+        keys: of these.
+    """
+    if not len(at):
+        return []
+    facts = links.facts
+    sites, depths = facts["site"][at].astype(np.int64), facts["depth"][at].astype(np.int64)
+    _count_on_sites(connection, sites)
+    if len(set(facts["host"][at].tolist())) <= FEW_HOSTS:
+        return [_enter(connection, links, _Entries(at, sites, depths))]
+    order, parts = by_repository(keys)
     return [
-        _enter(connection, links, found.select(order[start:end]), repository)
+        _enter(connection, links, _Entries(at, sites, depths).select(order[start:end]), repository)
         for repository, start, end in parts
     ]
 
@@ -275,7 +298,7 @@ def _move(connection: apsw.Connection, turn: RepositoryTurn) -> NewQueues:
     verdicts, links = turn.verdicts, turn.waiting.links
     told = verdicts.new_told >= 0
     told[told] = verdicts.new_places[told] != links.places[verdicts.new_told[told]]
-    known = verdicts.before != NOWHERE
+    known = _finders(turn) & (verdicts.before != NOWHERE)
     at = np.concatenate([verdicts.new[told], verdicts.changed_by[known]])
     before = np.concatenate([links.places[verdicts.new_told[told]], verdicts.before[known]])
     after = np.concatenate([verdicts.new_places[told], verdicts.after[known]])

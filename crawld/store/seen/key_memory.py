@@ -14,8 +14,8 @@ import apsw
 import numpy as np
 
 from crawld.core.seen.key_set import KEY_BYTES, KeySet
+from crawld.core.seen.keys import UrlKeys
 from crawld.core.seen.run import Positions
-from crawld.core.seen.texts import TextBlock
 from crawld.store.seen import chunk, pending, seen
 from crawld.store.seen.seen import SeenFile
 
@@ -40,11 +40,10 @@ class KeyMemory:
         if urls * KEY_BYTES <= _ROOM * self._memory_bytes:
             self.keys = seen.load_keys(connection, SeenFile.of(connection))
 
-    def take_new(self, connection: apsw.Connection, texts: TextBlock) -> Positions:
-        """Return which URLs are certainly new, each once, and remember them."""
+    def take_new(self, keys: UrlKeys) -> Positions:
+        """Return which URLs are certainly new, each once in ascending order, and remember them."""
         if self.keys is None:
             return np.zeros(0, np.int64)
-        keys = SeenFile.of(connection).keys(texts)
         new = np.flatnonzero(self.keys.missing(keys))
         self.keys.add_missing(keys.take(new))
         if self.keys.octets > self._memory_bytes:

@@ -97,9 +97,14 @@ def take_found(connection: apsw.Connection) -> Links | None:
 
 
 def divide(connection: apsw.Connection, keys: UrlKeys, links: Links) -> None:
-    """Add links with their keys to what waits in their repositories."""
+    """Add links with their keys to what waits in their repositories.
+
+    Those that were told to be new leave their texts behind: these are packed already, and the keys
+    decide.
+    """
     order, parts = by_cluster(keys)
-    ordered, links = keys.take(order), links.select(order)
+    texts = links.texts.without(links.facts["told"])
+    ordered, links = keys.take(order), Links(links.facts, texts).select(order)
     for repository, start, end in parts:
         part = slice(start, end)
         put(

@@ -81,14 +81,20 @@ def divide_some(connection: apsw.Connection) -> bool:
     return True
 
 
-def put(connection: apsw.Connection, file: SeenFile, links: Links) -> None:
-    """Let links wait: few as they come, many divided at once."""
+def put(
+    connection: apsw.Connection, file: SeenFile, links: Links, keys: UrlKeys | None = None
+) -> None:
+    """Let links wait: few as they come, many divided at once.
+
+    Args:
+        keys: of the links; None: they are computed if they are needed.
+    """
     if len(links) < pending.MIN_DIVIDED:
         pending.put_found(connection, links)
         return
     while divide_some(connection):  # what came before keeps its place
         pass
-    pending.divide(connection, file.keys(links.texts), links)
+    pending.divide(connection, file.keys(links.texts) if keys is None else keys, links)
 
 
 def load_keys(connection: apsw.Connection, file: SeenFile) -> KeySet:
@@ -200,15 +206,25 @@ def places(connection: apsw.Connection, file: SeenFile, urls: Sequence[str]) -> 
 def told_place(connection: apsw.Connection, file: SeenFile, url: str) -> int:
     """Return the place of a URL that was told to be new and has no verdict yet; else `NOWHERE`."""
     text = encoded(url)
-    repository = int(file.keys(TextBlock.of([url])).repository[0])
+    waiting, of_url = _waiting_of(connection, file, url)
+    told = of_url[waiting.links.facts["told"][of_url]]
+    if len(told):
+        return int(waiting.links.places[told[0]])
     rows: list[Any] = connection.execute(_FOUND).fetchall()
-    waiting = pending.read(connection, repository).links
-    for links in (waiting, *(Links.unpack(frame, urls) for _, urls, frame in rows)):
+    for links in (Links.unpack(frame, urls) for _, urls, frame in rows):
         told = np.flatnonzero(links.facts["told"])
         for at, each in zip(told.tolist(), links.texts.take(told), strict=True):
             if each == text:
                 return int(links.places[at])
     return NOWHERE
+
+
+def _waiting_of(connection: apsw.Connection, file: SeenFile, url: str) -> tuple[Waiting, Positions]:
+    """Return the links that wait in the repository of a URL, and which of them are to it."""
+    keys = file.keys(TextBlock.of([url]))
+    waiting = pending.read(connection, int(keys.repository[0]))
+    is_same = (waiting.keys == keys.key[0]) & (waiting.checks == keys.check[0])
+    return waiting, np.flatnonzero(is_same)
 
 
 def forget(connection: apsw.Connection, file: SeenFile, urls: Sequence[str]) -> None:
@@ -227,10 +243,25 @@ def forget(connection: apsw.Connection, file: SeenFile, urls: Sequence[str]) -> 
         chunk.save(connection, repository, chunks, at, where, run)
 
 
+def put_back(
+    connection: apsw.Connection, file: SeenFile, urls: Sequence[str], place: int
+) -> list[str]:
+    """Give forgotten URLs a place; return those that had no verdict yet."""
+    unjudged: list[str] = []
+    for repository, keys, of in _by_repository(file, urls):
+        chunks = chunk.load(connection, repository, keys.key)
+        at = _positions(chunks.run, keys)
+        unjudged += [urls[each] for each in of[at < 0].tolist()]
+        at = np.unique(at[at >= 0])
+        at = at[chunks.run.places[at] == NOWHERE]
+        chunks.run.places[at] = place
+        chunk.save(connection, repository, chunks, at, at[:0], Run.empty(0))
+    return unjudged
+
+
 def erase_waiting(connection: apsw.Connection, file: SeenFile, url: str) -> None:
     """Remove the links to a URL that wait, with its text."""
     text = encoded(url)
-    repository = int(file.keys(TextBlock.of([url])).repository[0])
     rows: list[Any] = connection.execute(_FOUND).fetchall()
     for number, urls, frame in rows:
         links = Links.unpack(frame, urls)
@@ -240,10 +271,11 @@ def erase_waiting(connection: apsw.Connection, file: SeenFile, url: str) -> None
                 "UPDATE seen_found SET urls = ?, links = ? WHERE seen_found_id = ?",
                 (len(kept), links.select(kept).pack(), number),
             )
-    waiting = pending.read(connection, repository)
-    kept = _without(waiting.links, text)
-    if len(kept) < len(waiting.links):
+    waiting, of_url = _waiting_of(connection, file, url)
+    if len(of_url):
+        repository = int(file.keys(TextBlock.of([url])).repository[0])
         pending.take(connection, repository)
+        kept = np.delete(np.arange(len(waiting.keys)), of_url)
         rest = Waiting(waiting.keys[kept], waiting.checks[kept], waiting.links.select(kept))
         pending.put(connection, repository, rest)
 

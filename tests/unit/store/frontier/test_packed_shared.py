@@ -322,6 +322,20 @@ def test_pages_of_shared_blocks_are_renamed(connection):
     check(connection)
 
 
+def test_a_page_that_gets_a_forgotten_url_is_listed_once(connection):
+    discover(connection, [("one.example", "a")])
+    unpack(connection, "one.example")
+    purge.delete_page(connection, page.id_of(connection, "https://one.example/a"))
+    discover(connection, [("one.example", "A")])
+    block_id, _ = packed_urls.next_block(connection, 0, lambda _, url: url.lower())
+    packed_urls.rename_in(connection, block_id, lambda _, url: url.lower())
+    verdicts.settle_all(connection, CAPS)
+    discover(connection, [("one.example", "a")])
+    assert listed(connection) == ["https://one.example/a"]
+    assert unpack(connection, "one.example") == ["a"]
+    check(connection)
+
+
 @pytest.mark.parametrize("column", ["queues", "entries"])
 def test_a_damaged_block_is_an_error(connection, column):
     discover(connection, [("one.example", "a")])

@@ -13,7 +13,8 @@ URLS = [f"https://h{n % 7}.org/{n}" for n in range(100)]
 
 
 def new(memory, connection, urls):
-    return [urls[at] for at in memory.take_new(connection, TextBlock.of(urls))]
+    keys = SeenFile.of(connection).keys(TextBlock.of(urls))
+    return [urls[at] for at in memory.take_new(keys)]
 
 
 def test_answers_come_at_once_until_the_keys_fill_their_memory(connection):
