@@ -1,4 +1,8 @@
-"""The rules in force by which URLs of an origin show the same page, for admission."""
+"""The rules in force by which URLs of an origin show the same page, for admission.
+
+A URL that a rule replaces is no page. So that the visits for validation follow the URLs that links
+name, all of an origin with rules are counted by a sketch: its pages, and what was replaced.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +10,7 @@ from collections import deque
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
+from crawld.core.distinct_count import STANDARD_ERROR, DistinctCount
 from crawld.core.dust.rules import HostRules
 
 KEPT_URLS: Final = 200
@@ -26,10 +31,12 @@ class DustRules:
     def __init__(self) -> None:
         self._of: Mapping[str, HostRules] = {}
         self._replaced: dict[str, deque[ReplacedUrl]] = {}
+        self._named: dict[str, DistinctCount] = {}
 
     def set(self, rules: Mapping[str, HostRules]) -> None:
         """Replace all rules, by origin."""
         self._of = rules
+        self._named = {origin: count for origin, count in self._named.items() if origin in rules}
 
     def of(self, origin: str) -> HostRules | None:
         """Return the rules of an origin, None if it has none."""
@@ -45,7 +52,24 @@ class DustRules:
         if replaced is None:
             replaced = self._replaced[origin] = deque(maxlen=KEPT_URLS)
         replaced.append(ReplacedUrl(url, site_id, depth))
+        self._count_of(origin).add(url)
         return found.url
+
+    def count_pages(self, origin: str, urls: DistinctCount) -> None:
+        """Count URLs of pages of an origin that has rules."""
+        if origin in self._of:
+            self._count_of(origin).merge(urls)
+
+    def named_urls(self, origin: str) -> int:
+        """Return how many URLs of an origin are known to be named by links, rather too few.
+
+        0 without rules; after a start those that were replaced before are missing.
+        """
+        count = self._named.get(origin)
+        return 0 if count is None else int((1.0 - STANDARD_ERROR) * count.estimate())
+
+    def _count_of(self, origin: str) -> DistinctCount:
+        return self._named.setdefault(origin, DistinctCount())
 
     def take_replaced(self, origin: str) -> list[ReplacedUrl]:
         """Return the URLs replaced since the last call."""

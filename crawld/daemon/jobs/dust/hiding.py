@@ -11,6 +11,7 @@ from typing import Final
 
 import apsw
 
+from crawld.core.distinct_count import DistinctCount
 from crawld.core.dust.rules import DustRule, HostRules
 from crawld.core.dust.watch import looks_of, watch_pair
 from crawld.core.page import Outcome, PageState
@@ -19,7 +20,7 @@ from crawld.daemon.crawl.context import BackgroundWork, CrawlContext
 from crawld.daemon.frontier.dust_rules import ReplacedUrl
 from crawld.daemon.jobs.dust.asking import PageAsking
 from crawld.daemon.jobs.dust.page_texts import PageTexts, Sameness, shows_text
-from crawld.daemon.jobs.dust.trials import OriginTrials, visits_left
+from crawld.daemon.jobs.dust.trials import OriginTrials
 from crawld.daemon.pacing import LoopSlices, PacedReader, parts_of
 from crawld.store.frontier import dust, dust_page, frontier
 from crawld.store.frontier.dust import DustOrigin, DustRuleRow
@@ -91,7 +92,8 @@ class OriginHiding(BackgroundWork):
         for after in range(max(first - 1, seen), last, IDS_AT_ONCE):
             up_to = min(after + IDS_AT_ONCE, last)
             pages = await self._paced.read(dust_page.urls, origin.origin_id, after, up_to)
-            found = await self._workers.run(_to_hide, pages, rules, abandon_on_cancel=True)
+            found, urls = await self._workers.run(_to_hide, pages, rules, abandon_on_cancel=True)
+            self._state.admission.dust.count_pages(origin.origin, urls)
             for part in parts_of(found, WRITTEN_AT_ONCE):
                 await self._hide_some(origin, part)
         return last
@@ -161,7 +163,8 @@ class OriginHiding(BackgroundWork):
         in_force = {row.rule: row for row in rows if row.applies}
         due = [row for row in in_force.values() if row.look_at <= now]
         left = looks_of(
-            {rule: row.watched for rule, row in in_force.items()}, max(visits_left(origin), 0)
+            {rule: row.watched for rule, row in in_force.items()},
+            max(self._trials.visits_left(origin), 0),
         )
         left |= {row.rule: max(LOOKED_AT, left.get(row.rule, 0)) for row in due}
         if not any(left.values()):
@@ -310,15 +313,18 @@ class OriginHiding(BackgroundWork):
         return withdrawn
 
 
-def _to_hide(pages: Sequence[KnownUrl], rules: HostRules) -> list[tuple[KnownUrl, str]]:
-    """Return pages that rules hide, with the URL that stands for each; in a thread."""
-    found = []
+def _to_hide(
+    pages: Sequence[KnownUrl], rules: HostRules
+) -> tuple[list[tuple[KnownUrl, str]], DistinctCount]:
+    """Return pages to hide, with the URLs that stand for them, and all URLs; in a thread."""
+    found, urls = [], DistinctCount()
     for page in pages:
+        urls.add(page.url)
         unvisited = page.state is PageState.DISCOVERED and page.verdict in (None, "hidden")
         equal = page.state is PageState.VISITED and page.verdict == "equal"
         if (unvisited or equal) and (mapped := rules.apply(page.url)) is not None:
             found.append((page, mapped.url))
-    return found
+    return found, urls
 
 
 def _to_compare(pages: Sequence[KnownUrl], rules: HostRules) -> list[tuple[KnownUrl, str]]:

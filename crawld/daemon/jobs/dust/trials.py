@@ -68,7 +68,9 @@ class OriginTrials(BackgroundWork):
         await self._propose(origin, trials, urls)
         await self._database.write(dust.put_origin, origin.origin_id, sections, origin.pages, now)
         chrome = await self._host_chrome(origin, trials, urls)
-        left = visits_for_trials((row.watched for row in rows if row.applies), visits_left(origin))
+        left = visits_for_trials(
+            (row.watched for row in rows if row.applies), self.visits_left(origin)
+        )
         for _ in range(MOST_ROUNDS):
             asked = await self._workers.run(trials.choose, urls.is_visited, abandon_on_cancel=True)
             compared, spent = await self._compare(origin, trials, urls, asked, chrome, left)
@@ -130,6 +132,11 @@ class OriginTrials(BackgroundWork):
         rows = await self._database.read(dust.list_rules, origin.origin_id)
         trials.add(_compared_pairs(stored, rows))
         return sum(row.verdict != "asked" for row in stored), spent
+
+    def visits_left(self, origin: DustOrigin) -> int:
+        """Return how many visits for validation may be asked for of an origin."""
+        urls = max(origin.pages, self._state.admission.dust.named_urls(origin.origin))
+        return max(LEAST_VALIDATION, int(VALIDATION_SHARE * urls)) - origin.asked
 
     @staticmethod
     def _is_ready(asked: AskedPair, urls: OriginUrls) -> bool:
@@ -245,11 +252,6 @@ class OriginTrials(BackgroundWork):
                     dust.set_status, row.dust_rule_id, status, now, now + FIRST_LOOK_S
                 )
         return decided
-
-
-def visits_left(origin: DustOrigin) -> int:
-    """Return how many visits for validation may be asked for of an origin."""
-    return max(LEAST_VALIDATION, int(VALIDATION_SHARE * origin.pages)) - origin.asked
 
 
 def _distinct(trials: HostTrials, urls: OriginUrls) -> list[str]:

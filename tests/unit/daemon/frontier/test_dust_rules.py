@@ -1,0 +1,51 @@
+"""The URLs of an origin that links name, counted while rules replace most of them."""
+
+import pytest
+
+from crawld.core.distinct_count import DistinctCount
+from crawld.core.dust.rewrite import Rewrite, RewriteForm
+from crawld.core.dust.rules import DustRule, HostRules
+from crawld.daemon.frontier.dust_rules import DustRules
+
+ORIGIN = "https://a.test"
+SESSION = HostRules([DustRule(Rewrite(RewriteForm.DROP, "sid"), "item")], ["item"])
+
+
+def urls(numbers):
+    return [f"{ORIGIN}/item/{number % 50}?sid={number}" for number in numbers]
+
+
+@pytest.fixture
+def rules():
+    rules = DustRules()
+    rules.set({ORIGIN: SESSION})
+    return rules
+
+
+def replace(rules, numbers):
+    for url in urls(numbers):
+        assert rules.stand_in(url, ORIGIN, 1, 1) == url.partition("?")[0]
+
+
+def test_what_is_replaced_counts_once_with_the_pages(rules):
+    pages = DistinctCount()
+    for url in urls(range(1_000)):
+        pages.add(url)
+    rules.count_pages(ORIGIN, pages)
+    replace(rules, range(500, 2_000))
+    replace(rules, range(500, 2_000))
+    assert rules.named_urls(ORIGIN) == pytest.approx(2_000, rel=0.05)
+
+
+def test_other_urls_and_other_origins_do_not_count(rules):
+    replace(rules, range(300))
+    before = rules.named_urls(ORIGIN)
+    assert rules.stand_in(f"{ORIGIN}/other?sid=1", ORIGIN, 1, 1) is None
+    rules.count_pages("https://b.test", DistinctCount())
+    assert (rules.named_urls(ORIGIN), rules.named_urls("https://b.test")) == (before, 0)
+
+
+def test_nothing_is_counted_of_an_origin_that_lost_its_rules(rules):
+    replace(rules, range(300))
+    rules.set({})
+    assert rules.named_urls(ORIGIN) == 0
