@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -13,7 +11,9 @@ import typer
 from crawld.cli.lab_all import run_all
 from crawld.cli.lab_dust import dust
 from crawld.cli.lab_fit import fit
+from crawld.cli.lab_forecast import forecast
 from crawld.cli.lab_hostile import hostile
+from crawld.cli.lab_options import numbers, parse_date, parse_duration
 from crawld.cli.lab_output import period_text, progress, write_json
 from crawld.cli.lab_replicas import inlinks, prune, replicas, sampling
 from crawld.cli.lab_soak import soak
@@ -43,13 +43,12 @@ app.command()(modes)
 app.command()(curve)
 app.command()(classes)
 app.command()(shapes)
+app.command()(forecast)
 
 PluginConfig = Annotated[
     Path | None,
     typer.Option("--config", "-c", metavar="FILE", help="Config whose plug-ins are used."),
 ]
-
-_UNITS_S = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0, "w": 7 * 86_400.0, "y": 365 * 86_400.0}
 
 
 @app.command()
@@ -96,7 +95,7 @@ def simulate(
     from crawld.lab.scenario import scenario_of
 
     names = [name.strip() for name in policies.split(",") if name.strip()]
-    budgets = budgets_of(_numbers(budget), interval, _numbers(fractions))
+    budgets = budgets_of(numbers(budget), interval, numbers(fractions))
     scenario = scenario_of(
         read_histories(histories),
         start=None if begin is None else parse_date(begin),
@@ -236,45 +235,12 @@ def estimate(
         print("".join(f"{c:>24.4g}" if isinstance(c, float) else f"{c:>24}" for c in cells))
 
 
-def parse_date(text: str) -> float:
-    """Return the Unix seconds of an ISO 8601 date or time; UTC without an offset.
-
-    Raises:
-        OperatorError: the text is not a date.
-    """
-    try:
-        date = datetime.fromisoformat(text)
-    except ValueError as error:
-        raise OperatorError(f"{text!r} is not a date", hint="example: 2007-01-01") from error
-    return (date if date.tzinfo else date.replace(tzinfo=UTC)).timestamp()
-
-
-def parse_duration(text: str) -> float:
-    """Return the seconds of a duration such as 365d, 12h or 90m.
-
-    Raises:
-        OperatorError: the text is not a duration.
-    """
-    match = re.fullmatch(r"(\d+(?:\.\d+)?)([smhdwy])", text.strip())
-    if match is None or float(match[1]) <= 0:
-        raise OperatorError(f"{text!r} is not a duration", hint="examples: 365d, 12h, 90m, 30s")
-    return float(match[1]) * _UNITS_S[match[2]]
-
-
 def _truth(text: str) -> Literal["window", "next"]:
     if text == "window":
         return "window"
     if text == "next":
         return "next"
     raise OperatorError(f"unknown truth {text!r}", hint="--truth window or --truth next")
-
-
-def _numbers(text: str) -> list[float]:
-    try:
-        return [float(part) for part in text.split(",") if part.strip()]
-    except ValueError as error:
-        message = f"{text!r} is not a list of numbers"
-        raise OperatorError(message, hint="example: 0.1,0.3") from error
 
 
 def _rows(result: dict[str, object]) -> list[dict[str, object]]:

@@ -23,7 +23,7 @@ Recorded = Annotated[
 _POISSON_PAGES = 2_000
 
 
-def _show(rows: Rows, title: str, path: Path | None, **about: object) -> None:
+def show_rows(rows: Rows, title: str, path: Path | None, **about: object) -> None:
     """Print rows as a table, and write them."""
     table = Table(title=title)
     for name in rows[0]:
@@ -78,7 +78,7 @@ def modes(
                 "freshness": scored,
             }
         )
-    _show(rows, f"{len(pages)} pages, a cycle of {cycle:g} days", json_path, pages=len(pages))
+    show_rows(rows, f"{len(pages)} pages, a cycle of {cycle:g} days", json_path, pages=len(pages))
 
 
 @with_exit_code
@@ -92,7 +92,7 @@ def curve(
 
     five, price_days = lab.five_pages()
     rows = lab.curve(price_days)
-    _show(five, "Five pages, five visits a day", None)
+    show_rows(five, "Five pages, five visits a day", None)
     if plot is not None:
         from crawld.lab.plot import plot_lines
 
@@ -136,7 +136,7 @@ def classes(
     start = end - days * DAY_S
     pages = pages.select(pages.born_at() < start)
     rows = lab.compare(pages, start=start, end=end, seed=seed)
-    _show(rows, f"{len(pages)} pages without a history", json_path, pages=len(pages))
+    show_rows(rows, f"{len(pages)} pages without a history", json_path, pages=len(pages))
 
 
 @with_exit_code
@@ -161,4 +161,4 @@ def shapes(
         }
         for cell in compare(names, pages=pages, seeds=range(1, seeds + 1))
     ]
-    _show(rows, "Freshness, and INDEX minus the best of the others", json_path, pages=pages)
+    show_rows(rows, "Freshness, and INDEX minus the best of the others", json_path, pages=pages)

@@ -171,6 +171,17 @@ EXPERIMENTS: Final = (
         ("--policies", f"{_HINTED},relaxed,clairvoyant", "--hints", "lag=60", *_ALL),
         {"--budget": "0.1", "--policies": "index,relaxed,clairvoyant"},
     ),
+    Experiment(
+        "forecast",
+        "The freshness of a year, forecast before it, and what INDEX keeps in it",
+        "no publication",
+        (
+            *("forecast", "--histories", "{histories}", "--from", "{start}", "--past-changes", "3"),
+            *("--budget", "0.1,0.3", "--json", "{json}"),
+        ),
+        {"--budget": "0.3", "--pages": "100"},
+        ("hints", "visits a page and day", "changes", "simulated", "forecast", "Poisson"),
+    ),
     _simulation(
         "lossy-hints",
         "Hints 60 s late, a fifth of them missed and a fifth false",

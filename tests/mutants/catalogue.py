@@ -292,4 +292,32 @@ MUTANTS = (
         "    if len(noisy) <= len(blocks.texts):\n",
         ("tests/unit/core/content/test_twin.py",),
     ),
+    Mutant(
+        "forecasts take the changes of a page for a Poisson process",
+        "crawld/core/revisit/forecast.py",
+        "    result = _curves_of_model(rate, model)\n",
+        "    result = _curves_of_model(rate, type(model)(0.0, (0.0, 0.0, 0.0, 0.0)))\n",
+        ("tests/unit/lab/test_forecasting.py",),
+    ),
+    Mutant(
+        "changes have no changes of their own",
+        "crawld/core/change/quiet_time.py",
+        "        through = known + (weights * (1.0 - mean))[:, None] * reached\n",
+        "        through = 0.0 * known\n",
+        ("tests/unit/core/change/test_quiet_time.py",),
+    ),
+    Mutant(
+        "a page is unchanged with a constant rate",
+        _HAWKES,
+        "(math.exp(-before_s / tau_s) - math.exp(-now_s / tau_s))",
+        "(now_s - before_s) / tau_s",
+        _HAWKES_TESTS,
+    ),
+    Mutant(
+        "the laboratory forecasts a year with the changes of that year",
+        "crawld/lab/forecasting.py",
+        "times[times < scenario.start], scenario.start",
+        "times[times < scenario.end], scenario.end",
+        ("tests/unit/lab/test_forecasting.py",),
+    ),
 )

@@ -117,6 +117,9 @@ class Hawkes:
         return cls(base[0], weights)
 
 
+POISSON: Final = Hawkes(0.0, (0.0, 0.0, 0.0, 0.0))
+"""Changes that cause no others."""
+
 SHARED: Final = Hawkes(1.5e-7, (0.388, 0.092, 0.127, 0.403))
 """Fitted to 271 articles of an encyclopedia up to 2006, each with 50 changes in that year; for
 sites without a past."""
@@ -176,6 +179,19 @@ def excitement_of(model: PageModel) -> tuple[float, ...]:
         return 0.0, 0.0, *longer
     older = max(day - recent[2], 0.0) * math.exp(-_OLDER * (newest + before) / WINDOWS_S[0])
     return recent[0], recent[1] + older, *longer
+
+
+def unchanged_probability(model: PageModel, site: Hawkes, now: float) -> float:
+    """Return the probability that a page is unchanged since its last visit.
+
+    It is S(age now) / S(age at the visit), in the state of the page at its last known change.
+    """
+    before_s = model.known_age_s()
+    now_s = before_s + max(now - model.last_visit_at, 0.0)
+    hazard = site.base * (now_s - before_s)
+    for count, weight, tau_s in zip(excitement_of(model), site.weights, KERNELS_S, strict=True):
+        hazard += weight * count * (math.exp(-before_s / tau_s) - math.exp(-now_s / tau_s))
+    return math.exp(-hazard)
 
 
 def fit_hawkes(changed_at: Floats, offsets: Ints, *, at: float | Floats) -> Hawkes:

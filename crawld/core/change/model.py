@@ -161,7 +161,6 @@ class PageModel:
             "class_days": None if known is None else days[known],
             "class_interval_days": [days[first], days[last]],
             "class_probabilities": dict(zip(days, shares, strict=True)),
-            "unchanged_probability": math.exp(-self.rate * max(0.0, now - self.last_visit_at)),
             "recent_gaps_s": [gap for gap in self.gaps_s if gap > 0.0],
             "gap_histogram": list(self.bins),
             "last_modified_trusted": self.trusts_last_modified,

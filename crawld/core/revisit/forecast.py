@@ -1,7 +1,9 @@
-"""Forecasts the freshness that a request budget can maintain, from the histories of the pages.
+"""Forecasts the freshness that a request budget can maintain, from what is known of the pages.
 
 Everything follows from one function of a page, S(s) = Pr[no change within s of a random time]. It
-is computed from the gaps X: S(s) = E[(X − s)⁺] / E[X]. No renewal assumption is needed.
+is that of the self-exciting model by which reported pages are ranked (`change/quiet_time.py`), at
+the rate of the page. A page with a history has its own gaps X, too: S(s) = E[(X − s)⁺] / E[X]. The
+model then counts for `MODEL_GAPS` of them.
 
 1. With visits τ apart a page is fresh for a share (1/τ) ∫₀^τ S of the time.
 2. With hints, a page is visited once no change was reported for δ. It is fresh for a share S(δ) of
@@ -29,16 +31,29 @@ from typing import Final
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from crawld.core.change.hawkes import Hawkes
+from crawld.core.change.quiet_time import caused_changes, window_exposure_s
+
 Floats = NDArray[np.float64]
 
 GRID_S: Final = np.geomspace(1.0, 20 * 365 * 86_400.0, 180)
 """Grid of waits, seconds: 10 % apart, which costs less than .001 of freshness; from one second on,
 since a fast host can be polled that often."""
 
+MODEL_GAPS: Final = 10.0
+"""Gaps of a page's history that the model counts for. With 30, forecasts are up to .015 higher where
+pages have few changes; with none, up to .03 lower."""
+
+MIN_CHANGES: Final = 3
+"""A page with no more exact changes is described by its rate and the model of its site."""
+
+YEAR_S: Final = 365 * 86_400.0
+
 ROUNDS_MOST: Final = 16.0
 _STEPS = 32
 _PRICE_LEAST, _PRICE_MOST = 1e-3, 1e12
 _SHORT = 1e-9
+_RATE_LEAST = 1e-12
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,28 +190,62 @@ class SurvivalCurves:
 
 
 def survival_curves(
-    gaps_s: Sequence[ArrayLike | None], rates: ArrayLike, weights: ArrayLike | None = None
+    rates: ArrayLike,
+    weights: ArrayLike | None = None,
+    *,
+    model: Hawkes,
+    gaps_s: Sequence[ArrayLike | None] | None = None,
+    model_gaps: float = MODEL_GAPS,
 ) -> SurvivalCurves:
-    """Return the survival curves of pages.
+    """Return the survival curves of pages: those of the model, drawn to the gaps of their history.
 
     Args:
+        rates: changes per second of each page.
+        weights: importance; None: all 1.
+        model: of the site: how changes cause others. `POISSON`: they cause none.
         gaps_s: gaps between changes of each page, seconds, the current open one included; None if
             no history is known.
-        rates: changes per second of pages without a history, taken as Poisson; same length.
-        weights: importance; None: all 1.
+        model_gaps: how many gaps of a page the model counts for.
     """
-    rate = np.maximum(np.asarray(rates, np.float64), 1e-12)[:, None]
-    falling = np.exp(-rate * GRID_S)
-    survival, density = falling, rate * falling
-    integral = -np.expm1(-rate * GRID_S) / rate
-    age_integral = np.maximum(0.5 * GRID_S**2 - (GRID_S - integral) / rate, 0.0)
-    for page, gaps in enumerate(gaps_s):
-        if gaps is not None:
-            survival[page], density[page], integral[page], age_integral[page] = _curves_of_gaps(
-                np.asarray(gaps, np.float64)
-            )
+    rate = np.maximum(np.asarray(rates, np.float64), _RATE_LEAST)
+    result = _curves_of_model(rate, model)
+    for page, gaps in enumerate(gaps_s or ()):
+        if gaps is None:
+            continue
+        known = np.asarray(gaps, np.float64)
+        share = len(known) / (len(known) + model_gaps)
+        for table, own in zip(result, _curves_of_gaps(known), strict=True):
+            table[page] += share * (own - table[page])
     weight = np.ones(len(rate)) if weights is None else np.asarray(weights, np.float64)
-    return SurvivalCurves(survival, density, integral, age_integral, weight)
+    return SurvivalCurves(*result, weight)
+
+
+def _curves_of_model(rate: Floats, model: Hawkes) -> tuple[Floats, Floats, Floats, Floats]:
+    """Return S, −S′ and the two integrals on the grid, for pages of these rates."""
+    exposure = np.append(0.0, window_exposure_s(model, tuple(GRID_S.tolist())))
+    grid = np.append(0.0, GRID_S)
+    first = ((1.0 - caused_changes(model)) * rate)[:, None]
+    # Between two points of the grid the exposure is linear, so that S falls by a constant hazard.
+    step, fall = np.diff(grid), first * np.diff(exposure)
+    survival = np.exp(-first * exposure)
+    lasting = np.where(fall > _SHORT, -np.expm1(-fall) / np.maximum(fall, _SHORT), 1.0)
+    integral = np.cumsum(survival[:, :-1] * step * lasting, axis=1)
+    stale = np.maximum(GRID_S - integral, 0.0)
+    age = np.cumsum(0.5 * step * (stale + np.pad(stale[:, :-1], ((0, 0), (1, 0)))), axis=1)
+    density = first * np.gradient(exposure, grid)[1:] * survival[:, 1:]
+    return survival[:, 1:], density, integral, age
+
+
+def gaps_of_last_year(changed_at: ArrayLike, now: float) -> Floats | None:
+    """Return the gaps between changes of a page, seconds, the open one included.
+
+    Those of the last year, or all if that has no more than `MIN_CHANGES`; None if there are no more
+    at all.
+    """
+    known = np.unique(np.minimum(changed_at, now))
+    recent = known[known >= now - YEAR_S]
+    used = recent if len(recent) > MIN_CHANGES else known
+    return np.diff(used, append=now) if len(used) > MIN_CHANGES else None
 
 
 def _curves_of_gaps(gaps: Floats) -> tuple[Floats, Floats, Floats, Floats]:

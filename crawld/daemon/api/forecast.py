@@ -1,9 +1,10 @@
 """Forecast endpoint: freshness per request budget (`core/revisit/forecast`).
 
-The survival curves of pages come from the file: gaps between exact changes where a history is
-known, the rate of the change model elsewhere. If sources report more changes at present than these
-expect, all rates are raised to that. Each host has its own budget, what its delay and the rates it
-shares permit without a back-off; budgets are multiples of that. The computation runs in a thread.
+The survival curves of pages come from the self-exciting model of their site and the rates of their
+change models, drawn to the gaps between exact changes where a history is known. If sources report
+more changes at present than these expect, all rates are raised to that. Each host has its own
+budget, what its delay and the rates it shares permit without a back-off; budgets are multiples of
+that. The computation runs in a thread.
 """
 
 from __future__ import annotations
@@ -15,14 +16,17 @@ from typing import Annotated, Final, NamedTuple
 
 import numpy as np
 from fastapi import APIRouter, Query
-from numpy.typing import NDArray
 from starlette.exceptions import HTTPException
 
+from crawld.core.change.hawkes import Hawkes
 from crawld.core.change.record import DAY_S, RECORD_DTYPE, is_current
 from crawld.core.revisit.forecast import (
+    MIN_CHANGES,
+    YEAR_S,
     FreshnessForecast,
     HintQuality,
     SurvivalCurves,
+    gaps_of_last_year,
     least_budget,
     survival_curves,
 )
@@ -37,6 +41,7 @@ from crawld.daemon.api.schemas.forecast import (
     ForecastTarget,
 )
 from crawld.daemon.daemon import Daemon
+from crawld.daemon.site_models import read_site_model
 from crawld.store.changes import hint, hint_source, sample
 from crawld.store.changes.sample import PageSample
 
@@ -51,10 +56,6 @@ MAX_HOSTS: Final = 100
 DEFAULT_HINTS: Final = HintQuality(60.0)
 """Assumed where no source has a record yet: hints one minute late."""
 
-MIN_CHANGES: Final = 3
-"""A page with no more exact changes is described by its change model."""
-
-YEAR_S: Final = 365 * DAY_S
 _BUDGET_LEAST, _BUDGET_MOST = 1e-6, 1e6
 
 
@@ -94,12 +95,13 @@ class _PageSet:
 
 
 class _Pages(NamedTuple):
-    """A place, how many pages it has, a sample of them, and what their sources learnt."""
+    """A place, how many pages it has, a sample of them, and what their sources and site learnt."""
 
     place: _SiteOnHost
     pages: int
     rows: list[PageSample]
     sources: list[hint_source.SourceRow]
+    model: Hawkes
 
 
 class _Changes(NamedTuple):
@@ -149,7 +151,8 @@ async def forecast_of(daemon: Daemon, what: str | None, target: float | None = N
         own = [
             row for row in sources if row.host_id == place.host_id and place.site_id in row.site_ids
         ]
-        found.append(_Pages(place, count, rows, own))
+        site = await read_site_model(daemon.database, place.site_id)
+        found.append(_Pages(place, count, rows, own, site.hawkes))
     run = daemon.start.environment.workers.run
     found_forecast = await run(
         _forecast,
@@ -274,20 +277,15 @@ def _mean_rate(row: PageSample) -> float:
     return _rate(row.record)
 
 
-def _curves_of(rows: Sequence[PageSample], now: float, factor: float) -> tuple[SurvivalCurves, int]:
-    gaps = [_gaps(row.change_times, now) for row in rows]
+def _curves_of(
+    rows: Sequence[PageSample], model: Hawkes, now: float, factor: float
+) -> tuple[SurvivalCurves, int]:
+    gaps = [gaps_of_last_year(row.change_times, now) for row in rows]
     rates = [factor * _rate(row.record) for row in rows]
     shortened = [None if each is None else each / factor for each in gaps]
-    curves = survival_curves(shortened, rates, [row.importance for row in rows])
+    weights = [row.importance for row in rows]
+    curves = survival_curves(rates, weights, model=model, gaps_s=shortened)
     return curves, sum(each is not None for each in gaps)
-
-
-def _gaps(times: Sequence[float], now: float) -> NDArray[np.float64] | None:
-    """Return the gaps of the last year, or of all changes if too few, including the open one."""
-    known = np.unique(np.minimum(times, now))
-    recent = known[known >= now - YEAR_S]
-    used = recent if len(recent) > MIN_CHANGES else known
-    return np.diff(used, append=now) if len(used) > MIN_CHANGES else None
 
 
 def _rate(record: bytes | None) -> float:
@@ -318,7 +316,7 @@ def _forecast(
     hosts, exact, learnt = [], 0, 0
     for each in found:
         factor = changes[each.place.host_id].factor
-        curves, with_history = _curves_of(each.rows, now, factor)
+        curves, with_history = _curves_of(each.rows, each.model, now, factor)
         exact += with_history
         learnt += sum(_is_learnt(row.record) for row in each.rows)
         hosts.append(_PageSet(curves, each.pages, each.place, _combined_hints(each.sources)))

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from crawld.config.model import Config
 from crawld.core.change.classes import DAY_S, PAGE_CLASSES, RateClasses
+from crawld.core.change.hawkes import Hawkes, unchanged_probability
 from crawld.core.change.model import PageModel
 from crawld.core.content.volatile import VolatileRules
 from crawld.core.page import PageState
@@ -65,16 +66,24 @@ def rate_classes(config: Config) -> RateClasses:
 
 
 def model_status(
-    record: PageRecord, now: float, classes: RateClasses = PAGE_CLASSES
+    record: PageRecord, site: Hawkes, now: float, classes: RateClasses = PAGE_CLASSES
 ) -> status.ModelStatus | None:
-    """Return the change model of a page in words; None if it has none."""
+    """Return the change model of a page in words; None if it has none.
+
+    Args:
+        site: how changes of its site cause others.
+    """
     if record.model is None:
         return None
     try:
         model = PageModel.from_bytes(record.model)
     except ValueError:
         return None
-    known = {"text": change_words(model), "has_evidence": has_evidence(model)}
+    known = {
+        "text": change_words(model),
+        "has_evidence": has_evidence(model),
+        "unchanged_probability": unchanged_probability(model, site, now),
+    }
     return status.ModelStatus.model_validate(model.explain(now, classes) | known)
 
 

@@ -18,6 +18,7 @@ from crawld.daemon.api.schemas.page_profiles import SectionProfile
 from crawld.daemon.api.schemas.url_pattern import UrlPatternStatus
 from crawld.daemon.daemon import Daemon
 from crawld.daemon.jobs.runner import JobState
+from crawld.daemon.site_models import read_site_model
 from crawld.store import visit as visit_rows
 from crawld.store.frontier import host as host_rows
 from crawld.store.frontier import refusal
@@ -186,7 +187,10 @@ async def page_detail(daemon: Daemon, record: PageRecord) -> status.PageDetail:
         next_visit_at=next_visit.at,
         next_visit_why=next_visit.why,
         model=page_views.model_status(
-            record, daemon.clock.now(), page_views.rate_classes(daemon.config)
+            record,
+            (await read_site_model(daemon.database, record.site_id)).hawkes,
+            daemon.clock.now(),
+            page_views.rate_classes(daemon.config),
         ),
         noise=await page_views.noise_status(daemon, record),
         validators=page_views.validator_status(record),

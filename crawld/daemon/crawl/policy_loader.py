@@ -25,7 +25,8 @@ from crawld.daemon.crawl.context import BackgroundWork, CrawlContext
 from crawld.daemon.frontier.page_queue import PageQueue
 from crawld.daemon.frontier.revisit_queue import VisitedPages
 from crawld.daemon.pacing import Pace
-from crawld.store.changes import allocation, model
+from crawld.daemon.site_models import read_site_model
+from crawld.store.changes import allocation
 from crawld.store.changes.allocation import WeightedModel
 from crawld.store.changes.model import BEFORE_FIRST
 
@@ -151,16 +152,10 @@ class PolicyLoader(BackgroundWork):
 
     async def _site_models(self) -> dict[int, SiteModel]:
         """Return the fitted models of each site, one object a site: its tables are shared."""
-        found = {}
-        for site_id in list(self._state.sites):
-            stored = await self._database.read(model.site_of, site_id)
-            if stored is None:
-                continue
-            try:
-                found[site_id] = SiteModel.from_dict(stored)
-            except ValueError as error:
-                log.warning("site_models_unreadable", site=site_id, why=str(error))
-        return found
+        return {
+            site_id: await read_site_model(self._database, site_id)
+            for site_id in list(self._state.sites)
+        }
 
 
 def _load(pages: PageQueue, models: ModelSlice, site: SiteModel) -> None:

@@ -30,11 +30,13 @@ import numpy as np
 import structlog
 import trio
 
+from crawld.core.change.hawkes import Hawkes
 from crawld.core.change.record import is_current, records_of
 from crawld.core.revisit.forecast import HintQuality, SurvivalCurves, survival_curves
 from crawld.core.revisit.polling import plan_polls
 from crawld.daemon.crawl.context import BackgroundWork, CrawlContext
 from crawld.daemon.pacing import Pace
+from crawld.daemon.site_models import read_site_model
 from crawld.store.changes import allocation, hint, hint_source
 from crawld.store.changes.allocation import WeightedModel
 from crawld.store.changes.hint_source import SourceRow
@@ -221,6 +223,7 @@ class PollBudget(BackgroundWork):
         beside = [source_quality(other) for other in all_rows if other is not row]
         given = _EstimateInput(
             models=[each for each in models if each.host_id == host.host_id],
+            model=(await read_site_model(self._database, row.site_ids[0])).hawkes,
             covered=covered,
             slots_per_s=slots_per_s,
             hints_per_s=hints / lasted_s,
@@ -259,6 +262,7 @@ def source_quality(row: SourceRow, *, beyond_polls: bool = False) -> HintQuality
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _EstimateInput:
     models: Sequence[WeightedModel]
+    model: Hawkes
     covered: int
     slots_per_s: float
     hints_per_s: float
@@ -270,7 +274,7 @@ class _EstimateInput:
 
 def _estimate(given: _EstimateInput) -> tuple[float | None, float] | None:
     """Return the best interval and the gain, None if too few models are known; runs in a thread."""
-    pages = _sample(given.models, given.hints_per_s / max(given.covered, 1))
+    pages = _sample(given)
     if pages is None:
         return None
     found = plan_polls(
@@ -285,12 +289,14 @@ def _estimate(given: _EstimateInput) -> tuple[float | None, float] | None:
     return found.interval_s, found.gain
 
 
-def _sample(models: Sequence[WeightedModel], hints_per_s: float) -> SurvivalCurves | None:
+def _sample(given: _EstimateInput) -> SurvivalCurves | None:
     """Return the survival curves of some pages, scaled up if recent hints exceed their rates."""
-    held = [each for each in models if is_current(each.record)]
+    held = [each for each in given.models if is_current(each.record)]
+    hints_per_s = given.hints_per_s / max(given.covered, 1)
     if len(held) < MIN_MODELS:
         return None
     records = records_of(each.record for each in held)
     rates = np.maximum(records["rate"].astype(np.float64), 1e-12)
     rates *= max(hints_per_s / float(rates.mean()), 1.0)
-    return survival_curves([None] * len(held), rates, [each.importance for each in held])
+    weights = [each.importance for each in held]
+    return survival_curves(rates, weights, model=given.model)

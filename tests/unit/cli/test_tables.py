@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from crawld.cli import hints, jobs, quarantine, retention, status_table, tables
+from crawld.core.change.hawkes import SHARED, unchanged_probability
 from crawld.core.change.history import Observation
 from crawld.core.change.model import PageModel
 from crawld.core.page import Outcome, PageState
@@ -38,7 +39,11 @@ def status(**more):
 
 
 def explained(model, at):
-    known = {"text": change_words(model), "has_evidence": has_evidence(model)}
+    known = {
+        "text": change_words(model),
+        "has_evidence": has_evidence(model),
+        "unchanged_probability": unchanged_probability(model, SHARED, at),
+    }
     return models.ModelStatus.model_validate(model.explain(at) | known)
 
 

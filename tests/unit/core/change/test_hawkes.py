@@ -14,6 +14,7 @@ from crawld.core.change.hawkes import (
     excitements,
     excitements_of,
     fit_hawkes,
+    unchanged_probability,
 )
 from crawld.core.change.model import PageModel
 from crawld.core.change.record import records_of
@@ -129,6 +130,19 @@ def test_a_page_without_known_changes_has_no_excitement():
     model = PageModel()
     model.observe_changes(times, NOW + DAY)
     assert excitement_of(model)[0] == pytest.approx(1.0 + np.exp(-1.0))
+
+
+def test_a_page_is_unchanged_since_its_visit_with_the_survival_between_both_ages():
+    model = PageModel()
+    model.observe_changes([NOW, NOW + 3 * DAY, NOW + 3 * DAY + 900.0], NOW + 4 * DAY)
+    excitement = np.array(excitement_of(model))[:, None]
+    seen_s = DAY - 900.0
+    for later_s in (0.0, 600.0, DAY, 90 * DAY):
+        ages = np.array([seen_s + later_s]), np.array([seen_s])
+        now, then = (TRUE.survival(excitement, age)[0] for age in ages)
+        found = unchanged_probability(model, TRUE, NOW + 4 * DAY + later_s)
+        assert found == pytest.approx(now / then)
+    assert unchanged_probability(model, TRUE, NOW) == 1.0
 
 
 def test_a_stored_model_of_another_version_is_refused():

@@ -190,7 +190,6 @@ def test_explain_gives_plain_and_complete_values():
     assert low < shown["change_rate_per_day"] < high
     assert sum(shown["class_probabilities"].values()) == pytest.approx(1.0)
     assert shown["class_days"] in (3.0, 10.0)
-    assert 0.0 < shown["unchanged_probability"] < 1.0
     assert shown["last_modified_trusted"] is True
 
 

@@ -6,6 +6,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
+from crawld.core.change.hawkes import POISSON
 from crawld.core.revisit.forecast import GRID_S, HintQuality, least_budget, survival_curves
 from crawld.core.revisit.freshness import Order, mean_age, mean_freshness
 
@@ -13,7 +14,7 @@ DAY = 86_400.0
 
 
 def equal_pages(count=20, rate=1 / DAY):
-    return survival_curves([None] * count, np.full(count, rate))
+    return survival_curves(np.full(count, rate), model=POISSON)
 
 
 @pytest.mark.parametrize("visits_per_change", [0.2, 0.6, 1.0, 3.0, 10.0])
@@ -31,7 +32,8 @@ def test_equal_poisson_pages_are_visited_equally(visits_per_change):
 def test_exact_gaps_agree_with_a_count_over_the_history():
     rng = np.random.default_rng(0)
     changes = np.sort(rng.uniform(0, 100 * DAY, 40) ** 2 / (100 * DAY))
-    pages = survival_curves([np.diff(changes, prepend=0.0, append=100 * DAY)], [1.0])
+    gaps_s = np.diff(changes, prepend=0.0, append=100 * DAY)
+    pages = survival_curves([1.0], model=POISSON, gaps_s=[gaps_s], model_gaps=0.0)
     starts = np.linspace(0, 100 * DAY, 400_001)[:-1]
     following = np.append(changes, 100 * DAY)[np.searchsorted(changes, starts, side="right")]
     for index in (60, 90, 110):
@@ -53,7 +55,7 @@ def test_with_enough_visits_hints_lose_only_the_lag():
 
 
 def test_better_hints_give_more_freshness():
-    pages = survival_curves([None] * 40, np.geomspace(0.01, 10, 40) / DAY)
+    pages = survival_curves(np.geomspace(0.01, 10, 40) / DAY, model=POISSON)
     held = [
         pages.forecast(20 / DAY, hints).freshness
         for hints in (
@@ -71,7 +73,7 @@ def test_better_hints_give_more_freshness():
 
 
 def test_more_visits_give_more_freshness():
-    pages = survival_curves([None] * 30, np.geomspace(0.01, 10, 30) / DAY)
+    pages = survival_curves(np.geomspace(0.01, 10, 30) / DAY, model=POISSON)
     budgets = np.geomspace(0.1, 1000, 25) / DAY
     for hints in (None, HintQuality(60.0), HintQuality(600.0, 0.2, 0.8)):
         held = [pages.forecast(budget, hints) for budget in budgets]
@@ -82,13 +84,13 @@ def test_more_visits_give_more_freshness():
 
 def test_important_pages_are_kept_fresher():
     rates = [1 / DAY] * 2
-    pages = survival_curves([None] * 2, rates, [10.0, 1.0])
-    alone = survival_curves([None] * 2, rates)
+    pages = survival_curves(rates, [10.0, 1.0], model=POISSON)
+    alone = survival_curves(rates, model=POISSON)
     assert pages.forecast(1 / DAY).freshness > alone.forecast(1 / DAY).freshness
 
 
 def test_least_budget_just_reaches_its_target():
-    pages = survival_curves([None] * 30, np.geomspace(0.01, 10, 30) / DAY)
+    pages = survival_curves(np.geomspace(0.01, 10, 30) / DAY, model=POISSON)
 
     def budget(target, hints=None, most=1e3):
         def freshness_of(visits_per_s):
@@ -102,4 +104,4 @@ def test_least_budget_just_reaches_its_target():
 
 
 def test_no_pages_are_fully_fresh():
-    assert survival_curves([], []).forecast(1.0).freshness == 1.0
+    assert survival_curves([], model=POISSON).forecast(1.0).freshness == 1.0

@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 
+from crawld.core.change.hawkes import POISSON
 from crawld.core.change.reliability import Reliability
 from crawld.core.revisit.forecast import HintQuality, survival_curves
 from crawld.core.revisit.polling import SHARE_MOST, combine_quality, hint_quality, plan_polls
@@ -13,7 +14,7 @@ DAY = 86_400.0
 
 
 def pages(count=100, rate=1 / DAY):
-    return survival_curves([None] * count, np.full(count, rate))
+    return survival_curves(np.full(count, rate), model=POISSON)
 
 
 def test_the_planned_interval_is_the_best():
@@ -83,4 +84,4 @@ def test_hint_quality_comes_from_the_reliability():
 
 
 def test_no_pages_are_not_polled():
-    assert plan_polls(survival_curves([], []), 1.0, HintQuality(5.0)).interval_s is None
+    assert plan_polls(survival_curves([], model=POISSON), 1.0, HintQuality(5.0)).interval_s is None

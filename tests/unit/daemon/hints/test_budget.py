@@ -7,6 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from crawld.config.model import Config, JobsConfig
+from crawld.core.change.hawkes import SHARED
 from crawld.core.change.history import Observation
 from crawld.core.change.model import PageModel
 from crawld.core.change.reliability import Reliability
@@ -66,6 +67,7 @@ def models(count=30, every_s=30 * DAY_S):
 def estimate_input(**more):
     values = {
         "models": models(),
+        "model": SHARED,
         "covered": 500,
         "slots_per_s": 1.0,
         "hints_per_s": 0.0,
