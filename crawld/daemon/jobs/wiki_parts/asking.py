@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Final, TypeAlias
 
+import tenacity
 import trio
 
 from crawld.core.politeness import MAX_RETRY_AFTER_S
@@ -72,15 +72,37 @@ class AskOnce:
 
 
 async def ask_patiently(ask: Ask, parameters: Parameters) -> ApiResponse | ApiTrouble:
-    """Ask until the wiki answers, or refuses the request, or does neither for a long time."""
+    """Ask until the wiki answers, or refuses the request, or does neither for a long time.
+
+    Each request waits for a turn of its host, and comes no earlier than the wiki has asked for. If
+    that is after `RETRY_S`, the trouble is returned at once.
+    """
     last: ApiResponse | ApiTrouble = ApiTrouble(TroubleKind.HELD, "no turn of the host was free")
-    with trio.move_on_after(RETRY_S):
-        for attempt in itertools.count(1):
-            last = await ask(parameters)
-            if isinstance(last, ApiResponse) or last.trouble in REFUSALS:
-                break
-            await trio.sleep(min(max(last.pause_s(attempt), 1.0), MAX_RETRY_AFTER_S))
+    until = trio.current_time() + RETRY_S
+    attempts = tenacity.AsyncRetrying(
+        retry=tenacity.retry_if_result(_may_be_answered),
+        wait=_pause_s,
+        stop=lambda state: trio.current_time() + state.upcoming_sleep > until,
+        retry_error_callback=lambda _: None,
+        sleep=trio.sleep,
+    )
+    with trio.move_on_at(until):
+        async for attempt in attempts:
+            with attempt:
+                last = await ask(parameters)
+            attempt.retry_state.set_result(last)
     return last
+
+
+def _may_be_answered(response: ApiResponse | ApiTrouble) -> bool:
+    return isinstance(response, ApiTrouble) and response.trouble not in REFUSALS
+
+
+def _pause_s(state: tenacity.RetryCallState) -> float:
+    """Return the pause after a trouble: what the wiki asked for, or a growing one."""
+    trouble = state.outcome.result() if state.outcome else None
+    assert isinstance(trouble, ApiTrouble)
+    return min(max(trouble.pause_s(state.attempt_number), 1.0), MAX_RETRY_AFTER_S)
 
 
 async def resolve_titles(ask: Ask, titles: Sequence[str]) -> dict[str, TitleAnswer] | ApiTrouble:

@@ -1,5 +1,7 @@
 """Questions to a wiki that fails for some time."""
 
+from itertools import pairwise
+
 import pytest
 import trio
 
@@ -34,13 +36,42 @@ async def test_a_lagging_wiki_is_asked_again_with_growing_pauses(autojump_clock)
     assert trio.current_time() - began_at == 5.0 + 10.0 + 20.0 + 40.0
 
 
-@pytest.mark.parametrize("trouble", [LAGGED, CLOSED])
-async def test_a_wiki_that_does_not_answer_is_left_for_the_next_run(autojump_clock, trouble):
-    ask, asked = answering(trouble)
+async def test_a_wiki_that_does_not_answer_is_left_for_the_next_run(autojump_clock):
+    ask, asked = answering(LAGGED)
     began_at = trio.current_time()
-    assert await ask_patiently(ask, {}) is trouble
-    assert trio.current_time() - began_at == RETRY_S
+    assert await ask_patiently(ask, {}) is LAGGED
+    assert RETRY_S - LAG_PAUSE_S <= trio.current_time() - began_at <= RETRY_S
     assert len(asked) <= RETRY_S / LAG_PAUSE_S + 4
+
+
+async def test_a_pause_that_outlasts_the_budget_is_not_waited_for(autojump_clock):
+    ask, asked = answering(CLOSED)
+    began_at = trio.current_time()
+    assert await ask_patiently(ask, {}) is CLOSED
+    assert (len(asked), trio.current_time() - began_at) == (1, 0.0)
+
+
+@pytest.mark.parametrize("asked_s", [90.0, 700.0])
+async def test_no_request_comes_before_the_wiki_has_asked_for(autojump_clock, asked_s):
+    busy = ApiTrouble(TroubleKind.RATE_LIMITED, "429", asked_s)
+    at = []
+
+    async def ask(parameters):
+        at.append(trio.current_time())
+        return ANSWER if len(at) == 3 else busy
+
+    assert await ask_patiently(ask, {}) is ANSWER
+    assert all(later - earlier >= asked_s for earlier, later in pairwise(at))
+
+
+async def test_a_question_that_never_gets_a_turn_is_held(autojump_clock):
+    async def ask(parameters):
+        await trio.sleep_forever()
+
+    began_at = trio.current_time()
+    response = await ask_patiently(ask, {})
+    assert response.trouble is TroubleKind.HELD
+    assert trio.current_time() - began_at == RETRY_S
 
 
 async def test_a_refused_question_is_not_repeated():
