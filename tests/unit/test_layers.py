@@ -58,7 +58,7 @@ ROOM_LAYERS = {
         ("analysis_memory", "analysis_time", "freeze_watch", "memory_keeper"),
         ("analyser",),
         ("quarantine",),
-        ("frontier", "disk_watch", "freshness_reader"),
+        ("frontier", "disk_watch", "freshness_reader", "site_models"),
         ("fetch",),
         ("visit",),
         ("crawl",),
