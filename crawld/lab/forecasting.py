@@ -38,7 +38,7 @@ Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class PagesAtStart:
     """What is known of the pages at the start of the year.
 
     Attributes:
@@ -50,7 +50,7 @@ class Known:
     gaps_s: list[Floats | None]
     site: Hawkes
 
-    def at(self, changes_per_s: float) -> Known:
+    def at(self, changes_per_s: float) -> PagesAtStart:
         """Return what would be known if all pages together changed so often."""
         rates = self.rates * (changes_per_s / float(self.rates.sum()))
         known = [page for page, gaps in enumerate(self.gaps_s) if gaps is not None]
@@ -60,7 +60,7 @@ class Known:
         return replace(self, rates=rates, gaps_s=gaps)
 
 
-CURVES: Final[dict[str, Callable[[Known], SurvivalCurves]]] = {
+CURVES: Final[dict[str, Callable[[PagesAtStart], SurvivalCurves]]] = {
     "forecast": lambda known: survival_curves(known.rates, model=known.site, gaps_s=known.gaps_s),
     "model alone": lambda known: survival_curves(known.rates, model=known.site),
     "shared model": lambda known: survival_curves(known.rates, model=SHARED),
@@ -97,14 +97,14 @@ def held_out(
     return Scenario(histories.select(pages), start, start + YEAR_S, seed)
 
 
-def known_at_start(scenario: Scenario) -> Known:
+def known_at_start(scenario: Scenario) -> PagesAtStart:
     """Return what a daemon knows that has read all histories up to the start."""
     records = records_of(model.to_bytes() for model in scenario.past_models())
     gaps = []
     for page in range(scenario.pages):
         times = scenario.histories.page(page)
         gaps.append(gaps_of_last_year(times[times < scenario.start], scenario.start))
-    return Known(records["rate"].astype(np.float64), gaps, scenario.past_site().hawkes)
+    return PagesAtStart(records["rate"].astype(np.float64), gaps, scenario.past_site().hawkes)
 
 
 def compare(
