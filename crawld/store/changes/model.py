@@ -127,7 +127,7 @@ def section_prior(connection: apsw.Connection, host_id: int, name: str) -> Gamma
 
 
 class KnownChanges(NamedTuple):
-    """The known change times of a page, ascending, and its last visit."""
+    """The known change times of a page, ascending, and its last visit; 0: none at its URL yet."""
 
     page_id: int
     times: list[float]
@@ -147,7 +147,7 @@ def known_changes(
         newest: the most times of a page.
     """
     rows: list[Any] = connection.execute(
-        "SELECT page_id, last_visit_at FROM page"
+        "SELECT page_id, coalesce(last_visit_at, 0.0) FROM page"
         " WHERE host_id = ? AND site_id = ? AND version_id IS NOT NULL"
         " ORDER BY url_hash LIMIT ?",
         (host_id, site_id, pages),

@@ -158,6 +158,14 @@ def test_change_times_are_those_of_copies_without_a_history(connection, page_ids
     assert model.known_changes(*place, pages=9, newest=5)[0].times == [5.0]
 
 
+def test_a_page_with_the_history_of_its_former_url_may_have_no_visit_yet(connection, page_ids):
+    record = page.for_visit(connection, page_ids[0])
+    visits.record(connection, changed(page_ids[0], b"text", NOW + 3))
+    connection.execute("UPDATE page SET last_visit_at = NULL WHERE page_id = ?", (page_ids[0],))
+    place = (connection, record.host_id, record.site_id)
+    assert model.known_changes(*place, pages=9, newest=5) == [(page_ids[0], [NOW + 3], 0.0)]
+
+
 def test_unanalysed_copies_are_found_once(connection, page_ids):
     visits.record(connection, changed(page_ids[0], b"first", NOW))
     visits.record(connection, changed(page_ids[1], b"read", NOW, sketch=SKETCH))
