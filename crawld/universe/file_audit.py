@@ -193,12 +193,13 @@ class FileAudit:
         self._check_counts(connection, at_s, counts)
 
     def _takes(self, times: _Times, answered: _Answered) -> bool:
-        """Whether there is a visit about then, by the clock before or after a step at the time."""
-        offsets = {
-            self._plan.wall(when_s) - when_s
-            for when_s in (answered.asked_s - SAME_VISIT_S, answered.asked_s + SAME_VISIT_S)
-        }
-        return any(times.take(answered.asked_s + offset) for offset in sorted(offsets))
+        """Whether there is a visit about then, by the clock before or after a step about then."""
+        at_s = answered.asked_s
+        steps_s = [step.at_s for step in self._plan.steps if abs(step.at_s - at_s) <= SAME_VISIT_S]
+        # First by the clock of the request: other visits may be about the times of other clocks.
+        when_s = (at_s, at_s - SAME_VISIT_S, *steps_s)
+        offsets = dict.fromkeys(self._plan.wall(each) - each for each in when_s)
+        return any(times.take(at_s + offset) for offset in offsets)
 
     def _check_counts(
         self, connection: apsw.Connection, at_s: float, visits: Mapping[str, int]

@@ -7,6 +7,7 @@ import pytest
 
 from crawld.universe.file_audit import FileAudit
 from crawld.universe.plan import (
+    ClockStep,
     EndKind,
     LifeEnd,
     UniversePlan,
@@ -23,7 +24,7 @@ NEWEST = f"SELECT version_id FROM version WHERE page_id = {PAGE} ORDER BY versio
 def broken_after(tmp_path, monkeypatch):
     """Return a function that runs a universe, changes the file before a check, and tells."""
 
-    def run(*statements, check=1, ends=()):
+    def run(*statements, check=1, ends=(), steps=()):
         right, checks = FileAudit.check, iter(range(1, 9))
 
         def tampered(audit, path):
@@ -34,7 +35,9 @@ def broken_after(tmp_path, monkeypatch):
             right(audit, path)
 
         monkeypatch.setattr(FileAudit, "check", tampered)
-        plan = UniversePlan(1, 300.0 / 86_400.0, 5.0, (HOST,), tuple(ends), min_revisit_s=0.0)
+        plan = UniversePlan(
+            1, 300.0 / 86_400.0, 5.0, (HOST,), tuple(ends), min_revisit_s=0.0, steps=steps
+        )
         result = run_universe(plan, tmp_path)
         return {each.invariant for each in result.auditor.found.violations}
 
@@ -45,6 +48,11 @@ def test_a_file_as_the_daemon_leaves_it_has_no_violation(broken_after):
     assert (
         broken_after("PRAGMA user_version", ends=[LifeEnd(EndKind.POWER_CUT, 200.0, 0.0)]) == set()
     )
+
+
+def test_visits_between_two_steps_of_the_clock_are_found_by_its_time_then(broken_after):
+    steps = (ClockStep(100.0, -3_600.0), ClockStep(180.0, 86_400.0))
+    assert broken_after("PRAGMA user_version", steps=steps) == set()
 
 
 @pytest.mark.parametrize(
