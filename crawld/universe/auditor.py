@@ -194,7 +194,7 @@ class Auditor:
         elif answer.status in (200, 304) and not request.target.startswith(DOCUMENTS):
             is_kept = self.file.answered(plan, request.target, at_s, answer)
             if is_kept and answer.page is not None:
-                self.freshness.served(plan.name, answer.page, answer.revision)
+                self.freshness.served(plan.name, answer.page, answer.revision, at_s)
         if answer.status not in (200, 304):
             facts.trouble_s = at_s
 

@@ -22,6 +22,9 @@ LEAST_CLAIMS: Final = 20
 LEAST_SHARE: Final = 0.5
 """Of so many intervals at least this share holds the truth: those of a run depend on each other."""
 
+COPIES_KEPT: Final = 5
+"""Copies of a page that are remembered; a statement is seldom older than a visit."""
+
 _MISLEADING: Final = (*USELESS, FaultKind.SOFT_404, FaultKind.LOOP)
 """Faults after which the daemon may rightly hold a copy that is none of the site's pages."""
 
@@ -40,33 +43,43 @@ class FreshnessAudit:
         self._judged = {
             host.name: host for host in plan.hosts if not plan.steps and _is_plain(host)
         }
-        self._held: defaultdict[str, dict[int, int]] = defaultdict(dict)
-        self._before: dict[tuple[str, int], int] = {}
+        # The newest copies of each page, oldest first: when each was served, and its revision.
+        self._held: defaultdict[str, defaultdict[int, list[tuple[float, int]]]]
+        self._held = defaultdict(lambda: defaultdict(list))
+        self._told_at: defaultdict[str, float] = defaultdict(float)
         self.claims = self.covered = 0
         self.width = 0.0
 
-    def served(self, host: str, page: int, revision: int) -> None:
+    def served(self, host: str, page: int, revision: int, at_s: float) -> None:
         """Note the revision of a page that the daemon holds from now on."""
-        held = self._held[host]
-        if page in held:
-            self._before[host, page] = held[page]
-        held[page] = revision
+        copies = self._held[host][page]
+        copies.append((at_s, revision))
+        del copies[:-COPIES_KEPT]
 
     def set_aside(self, host: str, path: str) -> None:
         """Note that the daemon did not keep what a page was served with last."""
         truth = self._hosts.get(host)
         page = None if truth is None else truth.page_at(path)
-        if page is not None and self._held[host].pop(page, None) is not None:
-            before = self._before.pop((host, page), None)
-            if before is not None:
-                self._held[host][page] = before
+        if page is not None and self._held[host][page]:
+            self._held[host][page].pop()
 
     def told(self, host: str, at: float, low: float, high: float) -> None:
-        """Note the interval that the daemon states for the site of a host at a Unix time."""
-        held = self._held[host]
-        if host not in self._judged or not held:
+        """Note the interval that the daemon states for the site of a host at a Unix time.
+
+        A statement of a time is judged by the copies of that time, and once.
+        """
+        at_s = at - START_AT
+        if host not in self._judged or at <= self._told_at[host]:
             return
-        truth, at_s = self._hosts[host], at - START_AT
+        held = {
+            page: revisions[-1]
+            for page, copies in self._held[host].items()
+            if (revisions := [revision for since_s, revision in copies if since_s <= at_s])
+        }
+        if not held:
+            return
+        self._told_at[host] = at
+        truth = self._hosts[host]
         fresh = sum(truth.revision(page, at_s) == number for page, number in held.items())
         self.claims += 1
         self.covered += low <= fresh / len(held) <= high

@@ -22,7 +22,7 @@ from crawld.config.load import load
 from crawld.daemon.clock import Clock
 from crawld.daemon.daemon import Daemon
 from crawld.daemon.environment import Environment
-from crawld.daemon.jobs.present_freshness import SiteEstimate
+from crawld.daemon.jobs.present_freshness import KEPT_EVERY_S, SiteEstimate
 from crawld.daemon.run import run_daemon
 from crawld.daemon.start import Start
 from crawld.errors import OperatorError
@@ -316,6 +316,8 @@ class Lives:
         every_s = max(LEAST_ASK_S, self._plan.duration_s / MOST_ASKS)
         while True:
             await trio.sleep(every_s)
+            await life.freshness()  # the answer is an old one, and asks for a new one
+            await trio.sleep(KEPT_EVERY_S)
             for site, stated in await life.freshness():
                 told = stated.now
                 self.auditor.freshness.told(names[site], stated.at, told.low, told.high)

@@ -27,6 +27,8 @@ _RESIDUAL_LIVES = """    later, lives = np.geomspace(60.0, 1e8, 400), []
     earlier, latest = lives
 """
 _BELIEF_TESTS = ("tests/unit/core/revisit/test_hint_belief.py",)
+_QUIET = "crawld/core/revisit/quiet_copies.py"
+_NOW_TESTS = ("tests/unit/core/revisit/test_freshness_now.py",)
 _DIFFERENCE_TESTS = ("tests/unit/core/content/test_difference.py",)
 _BOTH_DIRECTIONS = """    return max(
         one_way(left, right, block_bytes, max_steps), one_way(right, left, block_bytes, max_steps)
@@ -319,5 +321,54 @@ MUTANTS = (
         "times[times < scenario.start], scenario.start",
         "times[times < scenario.end], scenario.end",
         ("tests/unit/lab/test_forecasting.py",),
+    ),
+    Mutant(
+        "changes of a long span count as if all were made at its end",
+        "crawld/core/change/arrivals.py",
+        "count * recent_s / span_s",
+        "count",
+        ("tests/unit/core/change/test_arrivals.py",),
+    ),
+    Mutant(
+        "a quiet page keeps the rate that it had before it was silent",
+        _QUIET,
+        "(exposure_s + reported_share * self.covered_s)",
+        "exposure_s",
+        _NOW_TESTS,
+    ),
+    Mutant(
+        "the models are right from the first minute on",
+        _QUIET,
+        "prior = new * _NEW_EXCESS_WEIGHTS + (1.0 - new) * _EXCESS_WEIGHTS",
+        "prior = _EXCESS_WEIGHTS",
+        _NOW_TESTS,
+    ),
+    Mutant(
+        "copies that differ vary together as copies alike",
+        "crawld/core/revisit/freshness_now.py",
+        "/ alike if alike > 0.0 else 1.0",
+        "/ alike if alike < 0.0 else 1.0",
+        _NOW_TESTS,
+    ),
+    Mutant(
+        "a burst lasts as long as nothing is reported",
+        "crawld/core/revisit/freshness_now.py",
+        "bursts = max(self._site.unreported_s / CHANGE_S, 1e-9)",
+        "bursts = 1e-9",
+        _NOW_TESTS,
+    ),
+    Mutant(
+        "pages that were put up together have all changed then",
+        "crawld/core/change/shared_dates.py",
+        "    shared = only & (",
+        "    shared = ~only & (",
+        ("tests/unit/core/change/test_shared_dates.py",),
+    ),
+    Mutant(
+        "a host's rate is what its first minutes show",
+        "crawld/core/change/prior.py",
+        "_UNKNOWN = Gamma(0.1, 0.1 * 30.0 * 86_400.0)",
+        "_UNKNOWN = Gamma(0.1, 60.0)",
+        ("tests/unit/core/change/test_rate.py",),
     ),
 )

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from math import exp, lgamma, log
+from math import exp, expm1, lgamma, log
 from typing import Any, Final
 
 RECENT_S: Final = 300.0
@@ -41,23 +41,35 @@ class Arrivals:
     Attributes:
         recent, recent_s: events and exposure, decayed with `RECENT_S`.
         long, long_s: the same, decayed with `LONG_S`.
+        untimed: events of a span whose end is not known yet.
     """
 
     recent: float = 0.0
     recent_s: float = 0.0
     long: float = 0.0
     long_s: float = 0.0
+    untimed: float = 0.0
 
     def add(self, count: float, span_s: float) -> None:
-        """Add events of a span of time, and decay the old evidence; `span_s` >= 0."""
-        if self.is_known and span_s > 0.0:
+        """Add events of a span of time, at any times in it, and decay the old evidence.
+
+        Args:
+            span_s: 0: more events of the same span follow; all count from its end on.
+        """
+        count, self.untimed = self.untimed + count, 0.0
+        if span_s <= 0.0:
+            self.untimed = count
+            return
+        if self.is_known:
             kept = 1.0 - self._change_probability(count, span_s)
             self.recent, self.recent_s = kept * self.recent, kept * self.recent_s
         recent, long = exp(-span_s / RECENT_S), exp(-span_s / LONG_S)
-        self.recent = self.recent * recent + count
-        self.recent_s = self.recent_s * recent + RECENT_S * (1.0 - recent)
-        self.long = self.long * long + count
-        self.long_s = self.long_s * long + LONG_S * (1.0 - long)
+        recent_s, long_s = RECENT_S * -expm1(-span_s / RECENT_S), LONG_S * -expm1(-span_s / LONG_S)
+        # Events of a long span have decayed as its exposure has.
+        self.recent = self.recent * recent + count * recent_s / span_s
+        self.recent_s = self.recent_s * recent + recent_s
+        self.long = self.long * long + count * long_s / span_s
+        self.long_s = self.long_s * long + long_s
 
     @property
     def is_known(self) -> bool:
@@ -77,6 +89,10 @@ class Arrivals:
         long = (self.long + _PRIOR_COUNT) / (self.long_s + PRIOR_S)
         return self.recent + PRIOR_S * long, self.recent_s + PRIOR_S
 
+    def posterior_of_day(self) -> tuple[float, float]:
+        """Return the same of the mean rate of the last day."""
+        return self.long + _PRIOR_COUNT, self.long_s + PRIOR_S
+
     def _change_probability(self, count: float, span_s: float) -> float:
         """Return how likely the rate has changed, by the events of a span of time."""
         before = min(1.0 - exp(-span_s / CHANGE_S), 0.5)
@@ -93,7 +109,8 @@ class Arrivals:
     def from_dict(cls, values: Mapping[str, Any]) -> Arrivals:
         """Return the value of `as_dict`; KeyError, TypeError or ValueError for other values."""
         names = ("recent", "recent_s", "long", "long_s")
-        return cls(*(float(values[name]) for name in names))
+        known = {name: float(values[name]) for name in names}
+        return cls(**known, untimed=float(values.get("untimed", 0.0)))
 
 
 def _log_predictive(count: float, span_s: float, shape: float, exposure_s: float) -> float:

@@ -70,6 +70,10 @@ _BORROWED_PAGES = 3.0
 """A group is fitted with this many additional average pages, so that a single page does not define
 it."""
 
+_UNKNOWN = Gamma(0.1, 0.1 * 30.0 * 86_400.0)
+"""Evidence of one more page of each group, with the rate of unknown pages: visits that are minutes
+apart must not make a host look lively, or still."""
+
 _SHAPE_BOUNDS = (0.05, 20.0)
 """Bounds of a fitted shape: a page can override the prior, but the prior always has some weight."""
 
@@ -100,7 +104,12 @@ def fit_prior(
         return GammaPriors(
             np.full(count, DEFAULT_PRIOR.shape), np.full(count, DEFAULT_PRIOR.exposure_s)
         )
-    fit = _PriorFit.begin(changes[seen], exposure_s[seen], group_of[seen], count)
+    fit = _PriorFit.begin(
+        np.concatenate((changes[seen], np.full(count, _UNKNOWN.shape))),
+        np.concatenate((exposure_s[seen], np.full(count, _UNKNOWN.exposure_s))),
+        np.concatenate((group_of[seen], np.arange(count))),
+        count,
+    )
     for _ in range(steps):
         fit = fit.step()
     return GammaPriors(fit.shape, fit.exposure_s)
@@ -121,10 +130,8 @@ class _PriorFit:
     def begin(
         cls, changes: FloatArray, exposure_s: FloatArray, group_of: IntArray, count: int
     ) -> _PriorFit:
-        # All groups start at the common mean, with the shape of an exponential. The half change
-        # keeps the rate above 0 if no page changed.
-        exposure = float(exposure_s.sum())
-        mean = (float(changes.sum()) + 0.5) / exposure
+        # All groups start at the common mean, with the shape of an exponential.
+        mean = float(changes.sum()) / float(exposure_s.sum())
         pages_in = np.bincount(group_of, minlength=count).astype(np.float64)
         return cls(
             changes, exposure_s, group_of, pages_in, np.ones(count), np.full(count, 1.0 / mean)

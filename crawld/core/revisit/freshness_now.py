@@ -9,8 +9,8 @@ What is known of a copy decides its stratum:
 3. *Unreported*: a change since the sources reported last. Their number follows from the rate of
    reports in the last minutes; a template may have been edited too.
 4. *Unnoticed*: a change that no source reports, found by a visit only. Its probability follows from
-   the change model of the page and the share of changes that the sources miss. Audits of pages
-   without a hint correct it by a factor, and by a share that the model does not explain.
+   the change model of the page and the share of changes that the sources miss; visits to pages
+   without a hint correct it (`quiet_copies.py`).
 
 Each part has a distribution, since rates, shares and sizes are known with error only. Their sum is
 drawn `DRAWS` times with a fixed seed: the estimate is the mean, the interval a predictive one of
@@ -18,7 +18,7 @@ the present share, not of a mean over time (`likely_interval.py`).
 "Modelled" is the mean without the correction by audits.
 
 Source: composition of Beta-binomial and Gamma-Poisson predictive distributions (Gelman et al.,
-Bayesian Data Analysis, chapter 2); the correction is Bayes' rule on a grid.
+Bayesian Data Analysis, chapter 2).
 """
 
 from __future__ import annotations
@@ -31,9 +31,16 @@ from typing import Final, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from crawld.core.change.arrivals import RECENT_S, Arrivals
+from crawld.core.change.arrivals import CHANGE_S, RECENT_S, Arrivals
 from crawld.core.change.reliability import HintGroup
 from crawld.core.revisit.likely_interval import likely_interval
+from crawld.core.revisit.quiet_copies import (
+    EXCESSES,
+    FACTORS,
+    QuietCopies,
+    between_factors,
+    correction,
+)
 from crawld.core.revisit.quiet_visits import QuietVisits
 
 Floats = NDArray[np.float64]
@@ -48,22 +55,12 @@ MAX_TEMPLATES_DRAWN: Final = 8
 HALF_COPY: Final = 0.5
 """Correction for continuity at each end of the interval, in copies."""
 
-# A change or so has another reason than a source's silence: one alone, found in a short time, must
-# not mean that a part of the copies is stale.
-_ODD_CHANGES = 0.15
 # Pages of a visible edit nearly all change; of another one, few do for reasons of their own. The
 # pages visited first are not typical of the rest: they waited longest, and other edits hit them.
 _VISIBLE, _INVISIBLE = (39.0, 1.0), (1.0, 9.0)
 _FIRST_WEIGHT = 0.5
 # Kinds of wikis: how likely each is, and the share of the edits of templates that are visible.
 _WIKIS = ((0.98, 0.99), (0.02, 0.5))
-_FACTORS = np.array([0.25, 0.5, 1.0, 2.0, 4.0])
-_FACTOR_WEIGHTS = np.array([0.05, 0.2, 0.5, 0.2, 0.05])
-# Mostly the model explains what audits find; else a source is silent, and any share is possible.
-_EXCESSES = np.array([0.0, 0.003, 0.01, 0.02, 0.04, 0.08, 0.15, 0.25, 0.4, 0.6, 0.8, 0.95])
-_EXCESS_WEIGHTS = np.array(
-    [0.86, 0.05, 0.03, 0.02, 0.012, 0.008, 0.006, 0.004, 0.003, 0.003, 0.002, 0.002]
-)
 
 
 class ShareEvidence(NamedTuple):
@@ -90,24 +87,6 @@ class ReportedCopies:
 
     copies: int
     real: ShareEvidence
-
-
-@dataclass(frozen=True, slots=True)
-class QuietCopies:
-    """Sampled copies without a hint; arrays of shape (copies,).
-
-    Attributes:
-        rate: changes per second by the models.
-        covered_s: time after the last visit that the sources have reported, seconds.
-        open_s: time after the last visit that they have not reported yet, seconds.
-    """
-
-    rate: Floats
-    covered_s: Floats
-    open_s: Floats
-
-    def __len__(self) -> int:
-        return len(self.rate)
 
 
 class EditedTemplate(NamedTuple):
@@ -253,6 +232,16 @@ class _Draws:
         self._site = site
         self._rng = np.random.default_rng(_SEED)
         self._left = float(len(site.quiet))
+        has_source = not math.isinf(site.unreported_s)
+        self._missed_share = site.missed.mean if has_source else 1.0
+        self._quiet = site.quiet.after_silence(1.0 - self._missed_share)
+        exposure_s = site.quiet.covered_s if has_source else site.quiet.open_s
+        self._excesses = EXCESSES / max(float(exposure_s.sum()) / max(self._left, 1.0), 1.0)
+        weight = correction(site.visits, self._excesses, self._missed_share)
+        cells = self._rng.choice(weight.size, DRAWS, p=weight.ravel())
+        # Of a site: the factor of the models' rates (with parts of the way to the next one).
+        self._factor, self._excess = np.divmod(cells, len(EXCESSES))
+        self._part = self._rng.random(DRAWS)
         chances, shares = zip(*site.fan_out.visible(), strict=True)
         self._visible = self._rng.choice(np.array(shares), DRAWS, p=chances)
         self.reported = self._reported()
@@ -339,20 +328,33 @@ class _Draws:
     def _unreported(self) -> Floats:
         """Return stale copies that no source has had the time to report."""
         site, rng = self._site, self._rng
-        if np.isinf(site.unreported_s) or not len(site.quiet):
+        if math.isinf(site.unreported_s) or not len(site.quiet):
             return np.zeros(DRAWS)
-        rate = float(site.quiet.rate.sum())
+        # The models tell which pages change, the reports how many do at present.
+        rate = float(self._quiet.rate.sum())
         if site.arrivals.is_known:
-            shape, exposure_s = site.arrivals.posterior()
             # Copies that wait for a template's edit are edited as often, and stale already.
             fresh = len(site.quiet) / (len(site.quiet) + site.fan_out.copies)
-            seen = rng.gamma(shape, 1.0 / exposure_s, DRAWS) * site.part * fresh
+            factor = self._report_rate() * site.part * fresh / max(rate, 1e-300)
         else:
-            seen = np.full(DRAWS, rate)
-        # The models tell which pages change, the reports how many do at present.
-        expected = _interpolated(site.quiet.rate, site.quiet.open_s, seen / max(rate, 1e-300))
+            factor = between_factors(FACTORS, self._factor, self._part)
+        expected = _interpolated(self._quiet, factor)
         stale = self._among_fresh(np.minimum(rng.poisson(expected), self._left), self.fan_out)
         return stale + self._among_fresh(self._unreported_templates(), self.fan_out + stale)
+
+    def _report_rate(self) -> Floats:
+        """Return the rate of reports, 1/s, in the time that is not reported yet.
+
+        A burst ends: after that, changes come as often as in the last day.
+        """
+        arrivals, rng = self._site.arrivals, self._rng
+        shape, exposure_s = arrivals.posterior()
+        now = rng.gamma(shape, 1.0 / exposure_s, DRAWS)
+        shape, exposure_s = arrivals.posterior_of_day()
+        later = rng.gamma(shape, 1.0 / exposure_s, DRAWS)
+        bursts = max(self._site.unreported_s / CHANGE_S, 1e-9)
+        share = -math.expm1(-bursts) / bursts
+        return np.asarray(share * now + (1.0 - share) * later)
 
     def _unreported_templates(self) -> Floats:
         fan_out, rng = self._site.fan_out, self._rng
@@ -381,50 +383,38 @@ class _Draws:
 
     def _unnoticed(self) -> tuple[Floats, float]:
         """Return stale copies whose change no source reports, and their number by the models."""
-        quiet, rng = self._site.quiet, self._rng
+        quiet, rng = self._quiet, self._rng
         if not len(quiet):
             return np.zeros(DRAWS), 0.0
-        if np.isinf(self._site.unreported_s):
+        if math.isinf(self._site.unreported_s):
             exposure_s, changes = quiet.open_s, quiet.rate * quiet.open_s
         else:
             exposure_s = quiet.covered_s
             # What is reported more often than the models expect is missed more often, too.
             lively_s = exposure_s + (self._burst() - 1.0) * np.minimum(exposure_s, RECENT_S)
-            changes = self._site.missed.mean * quiet.rate * lively_s
-        excesses = _EXCESSES / max(float(exposure_s.mean()), 1.0)
-        shares = np.array(
-            [
-                [
-                    float(-np.expm1(-factor * changes - excess * exposure_s).mean())
-                    for excess in excesses
-                ]
-                for factor in _FACTORS
-            ]
-        )
-        weight = self._correction(excesses).ravel()
-        share = shares.ravel()[rng.choice(weight.size, DRAWS, p=weight)]
-        stale = rng.binomial(len(quiet), share).astype(np.float64)
+            changes = self._missed_share * quiet.rate * lively_s
+        unchanged = np.array([quiet.unchanged(factor * changes) for factor in FACTORS])
+        shares = 1.0 - unchanged @ np.exp(-np.outer(exposure_s, self._excesses)) / len(quiet)
+        share = between_factors(shares, self._factor, self._part[:, None])
+        share = np.clip(np.take_along_axis(share, self._excess[:, None], 1)[:, 0], 0.0, 1.0)
+        mean = len(quiet) * share
+        # Copies that differ vary less together than as many alike.
+        typical = 1.0 - unchanged[int(np.median(self._factor))]
+        alike = float(typical.mean() * (1.0 - typical.mean()))
+        part = float((typical * (1.0 - typical)).mean()) / alike if alike > 0.0 else 1.0
+        stale = np.rint(mean + math.sqrt(part) * (rng.binomial(len(quiet), share) - mean))
         taken = self.fan_out + self.unreported
-        return self._among_fresh(stale, taken), float(shares[_FACTORS == 1.0, 0][0]) * len(quiet)
+        modelled = 1.0 - float(quiet.unchanged(changes).mean())
+        return self._among_fresh(stale, taken), modelled * len(quiet)
 
     def _burst(self) -> float:
         """Return how much oftener changes are reported at present than the models expect, >= 1."""
         site = self._site
-        rate = float(site.quiet.rate.sum()) / site.part
+        rate = float(self._quiet.rate.sum()) / site.part
         if not site.arrivals.is_known or rate <= 0.0:
             return 1.0
         shape, exposure_s = site.arrivals.posterior()
         return max(shape / exposure_s / rate, 1.0)
-
-    def _correction(self, excesses: Floats) -> Floats:
-        """Return the probability of each factor and excess rate (1/s), by what visits found."""
-        visits = self._site.visits
-        missed_share = 1.0 if np.isinf(self._site.unreported_s) else self._site.missed.mean
-        explained = _FACTORS[:, None] * missed_share * visits.expected
-        mean = explained + excesses * visits.exposure_s + _ODD_CHANGES
-        likelihood = visits.stale * np.log(mean) - mean
-        weight = np.outer(_FACTOR_WEIGHTS, _EXCESS_WEIGHTS) * np.exp(likelihood - likelihood.max())
-        return np.asarray(weight / weight.sum())
 
 
 def _visible_probability(group: HintGroup, before: Floats) -> Floats:
@@ -447,8 +437,9 @@ def _likelihood(group: HintGroup, yes: float, no: float) -> float:
     return max(math.exp(given - prior), 1e-60)
 
 
-def _interpolated(rate: Floats, exposure_s: Floats, factor: Floats) -> Floats:
-    """Return the expected number of changed pages at factors of their rates."""
+def _interpolated(quiet: QuietCopies, factor: Floats) -> Floats:
+    """Return how many copies are expected to have changed since the reports, by factors."""
     at = np.geomspace(max(float(factor.min()), 1e-12), max(float(factor.max()), 2e-12), 24)
-    changed = [float(-np.expm1(-each * rate * exposure_s).sum()) for each in at]
+    expected = quiet.rate * quiet.open_s
+    changed = [float((1.0 - quiet.unchanged(each * expected)).sum()) for each in at]
     return np.asarray(np.interp(factor, at, changed))

@@ -33,7 +33,7 @@ class QuietVisits:
 
         Args:
             changed: whether it found a change.
-            expected: changes that its model expected, reported or not.
+            expected: probability of a change by its model, reported or not.
             exposure_s: time since the visit before, seconds.
         """
         self.count += 1.0

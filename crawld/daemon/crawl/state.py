@@ -51,9 +51,6 @@ from crawld.store.visit import VisitRecord
 FEW_PAGES: Final = 64
 """New pages of a visit that are queued at once, in about a millisecond."""
 
-MAX_EXPECTED: Final = 1.0 - 1e-9
-"""Largest probability of a change that is converted to an expected number of changes."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CrawlSettings:
@@ -160,9 +157,8 @@ class CrawlState:
         if judged is None or judged.changed is None:
             return
         known = self.quiet_visits.setdefault(site_id, QuietVisits())
-        expected = -math.log1p(-min(judged.expected, MAX_EXPECTED))
         exposure_s = max(visit.visited_at - judged.before_at, 0.0)
-        known.add(changed=judged.changed, expected=expected, exposure_s=exposure_s)
+        known.add(changed=judged.changed, expected=judged.expected, exposure_s=exposure_s)
         if not judged.sources:
             known.stale += judged.changed  # no source will report it
 

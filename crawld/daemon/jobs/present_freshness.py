@@ -17,6 +17,7 @@ import apsw
 import numpy as np
 import trio
 
+from crawld.core.change.arrivals import Arrivals
 from crawld.core.change.prior import DEFAULT_PRIOR
 from crawld.core.change.reliability import HintGroup, Reliability
 from crawld.core.page import Outcome
@@ -25,19 +26,19 @@ from crawld.core.revisit.freshness_now import (
     FanOut,
     Floats,
     FreshnessNow,
-    QuietCopies,
     ReportedCopies,
     ShareEvidence,
     SiteEvidence,
     estimate_freshness,
 )
+from crawld.core.revisit.quiet_copies import QuietCopies
 from crawld.core.revisit.quiet_visits import QuietVisits
 from crawld.core.revisit.template_sizes import LikelySizes
 from crawld.daemon.crawl.context import BackgroundWork, CrawlContext
 from crawld.sources.mediawiki_changes import PendingTemplates
 from crawld.store.changes import fan_out, freshness, hint, hint_source, template_use
 from crawld.store.changes.fan_out import ListedTemplate
-from crawld.store.changes.freshness import CopyHint, CopySample, SampledCopy
+from crawld.store.changes.freshness import CopyHint, CopyRate, CopySample, SampledCopy
 from crawld.store.changes.hint_source import SourceRow
 from crawld.store.changes.template_use import Survey
 
@@ -56,11 +57,16 @@ MAX_SITES: Final = 50
 REST_FACTOR: Final = 20.0
 """Rest after an estimate, as a multiple of the time it took."""
 
+RECENT_CHANGES: Final = "recent_changes"
+"""Kind of the sources that tell changes in their order."""
+
 LISTING_S: Final = 60.0
 """Visits so long before the pages of a template are listed may have come after its edit."""
 
 _AMBIGUOUS: Final = ShareEvidence(0.5, 1.5)
 """A change dated before the last visit and after it: that visit has probably seen it."""
+
+_UNKNOWN_RATE: Final = CopyRate(DEFAULT_PRIOR.mean, DEFAULT_PRIOR.shape)
 
 _GONE: Final = (Outcome.GONE, Outcome.SOFT_GONE)
 
@@ -211,7 +217,9 @@ def _evidence(site: _Stored, covering: set[int], now: float) -> SiteEvidence:
     reporting = [
         row for row in site.sources if row.hint_source_id in covering and row.told_until is not None
     ]
-    told_until = max((row.told_until or 0.0 for row in reporting), default=-math.inf)
+    newest = max(reporting, key=lambda row: row.told_until or 0.0, default=None)
+    told_until = -math.inf if newest is None else newest.told_until or 0.0
+    told_until = max(told_until, min(_told_in_order(site, reporting), now))
     gone, quiet = 0, []
     by_source: Counter[int] = Counter()
     by_listing: Counter[tuple[int, float]] = Counter()
@@ -230,25 +238,42 @@ def _evidence(site: _Stored, covering: set[int], now: float) -> SiteEvidence:
     visited_at = np.array([copy.visited_at for copy in quiet])
     since_s = np.array([max(now - copy.visited_at, 0.0) for copy in quiet])
     covered_s = np.array([max(told_until - copy.visited_at, 0.0) for copy in quiet])
-    rates = [copy.rate or DEFAULT_PRIOR.mean for copy in quiet]
+    rates = [copy.rate or _UNKNOWN_RATE for copy in quiet]
     return SiteEvidence(
         copies=max(site.sample.copies, 1),
         covered_copies=site.covered_copies,
         known_stale=gone,
-        quiet=QuietCopies(np.array(rates), covered_s, np.maximum(since_s - covered_s, 0.0)),
+        quiet=QuietCopies(
+            np.array([rate.per_s for rate in rates]),
+            np.array([rate.changes for rate in rates]),
+            covered_s,
+            np.maximum(since_s - covered_s, 0.0),
+        ),
         reported=[
             ReportedCopies(copies, _real(known.get(number))) for number, copies in by_source.items()
         ],
         missed=_missed([known[row.hint_source_id] for row in reporting]),
         unreported_s=max(now - told_until, 0.0),
-        arrivals=max(
-            (known[row.hint_source_id].arrivals for row in reporting),
-            key=lambda arrivals: arrivals.recent,
-            default=Reliability().arrivals,
-        ),
+        # The reports of another source are of a time before, and of another span.
+        arrivals=Arrivals() if newest is None else known[newest.hint_source_id].arrivals,
         fan_out=_fan_out(site, known, by_listing, visited_at, now),
         visits=site.visits,
     )
+
+
+def _told_in_order(site: _Stored, reporting: Sequence[SourceRow]) -> float:
+    """Return until when a wiki's recent changes are read that are not read to their end yet.
+
+    They come in their order: after an outage, all before the newest that was read is known.
+    """
+    ordered = {row.hint_source_id for row in reporting if row.kind == RECENT_CHANGES}
+    read = (
+        each.last_at
+        for copy in site.sample.sampled
+        for each in copy.hints
+        if each.hint_source_id in ordered
+    )
+    return max(read, default=-math.inf)
 
 
 def _newest_hint(copy: SampledCopy, kinds: Mapping[int, str]) -> CopyHint | None:

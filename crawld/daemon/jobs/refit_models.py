@@ -22,6 +22,7 @@ from crawld.core.change.prior import Gamma
 from crawld.core.change.record import is_current, records_of, upgraded
 from crawld.core.change.refit import refit
 from crawld.core.change.section import group_pages
+from crawld.core.change.shared_dates import without_shared_dates
 from crawld.core.change.site_model import (
     FIT_EVERY_S,
     SAMPLE_NEWEST,
@@ -185,15 +186,17 @@ def _refit_rows(
     rows: list[ModelRow],
 ) -> tuple[list[RefittedModel], list[tuple[int, Gamma]], list[tuple[int, str, Gamma]]]:
     before = records_of(upgraded(row.record) for row in rows)
+    hosts, groups = np.unique([row.host_id for row in rows], return_inverse=True)
+    dated = without_shared_dates(before, groups)
     sections = group_pages((row.host_id, target_of(row.url)) for row in rows)
     number = {section: index for index, section in enumerate(dict.fromkeys(sections))}
-    fitted = refit(before, groups=np.array([number[section] for section in sections]))
+    fitted = refit(dated, groups=np.array([number[section] for section in sections]))
     after = fitted.records
-    hosts, groups = np.unique([row.host_id for row in rows], return_inverse=True)
     # New pages of small sections start from the prior of the whole host: the rest of the host, as
     # a group, may be only a page or two.
-    of_hosts = refit(before, groups=groups).priors
+    of_hosts = refit(dated, groups=groups).priors
     moved = np.array([not is_current(row.record) for row in rows])
+    moved |= after["exact_changes"] != before["exact_changes"]
     for name in ("rate", "prior_shape", "prior_exposure_s"):
         moved |= np.abs(after[name] - before[name]) > MIN_CHANGE * np.abs(before[name])
     models = [

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import struct
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
 import apsw
@@ -26,7 +26,11 @@ BLOCKS, BLOCK_PAGES = 512, 8
 LEAST_SAMPLE: Final = 200
 """A site with a smaller share of the blocks is sampled from its first copies."""
 
-_RATE_AT: Final = RECORD_DTYPE.fields["rate"][1]  # type: ignore[index]
+_CHANGES_AT: Final = RECORD_DTYPE.fields["exact_changes"][1]  # type: ignore[index]
+_PRIOR_AT: Final = RECORD_DTYPE.fields["prior_shape"][1]  # type: ignore[index]
+_RATE: Final = struct.Struct("<d8xdf4xf")
+"""Exact and censored changes, shape of the prior, and the rate, without what is between them."""
+
 _HELD: Final = "page.state = 'visited' AND page.version_id IS NOT NULL AND page.requisite = 0"
 
 # A copy that is marked as removed or as outside of its part, or withheld, is not shown as the page.
@@ -41,7 +45,8 @@ _CURRENT: Final = (
 )
 _COPY: Final = f"""json_array(
     page.last_visit_at, page.last_outcome, page.site_id = ?1,
-    CASE WHEN {_CURRENT} THEN hex(substr(record, {_RATE_AT + 1}, 4)) END,
+    CASE WHEN {_CURRENT} THEN
+        hex(substr(record, {_CHANGES_AT + 1}, 24) || substr(record, {_PRIOR_AT + 1}, 12)) END,
     json((SELECT json_group_array(json_array(hint_source_id, first_at, last_at, heard_at))
         FROM hint WHERE hint.page_id = page.page_id))
 )"""
@@ -87,8 +92,15 @@ class CopyHint(NamedTuple):
     heard_at: float
 
 
+class CopyRate(NamedTuple):
+    """Changes of a page per second by its model, and how many, seen or assumed, are behind it."""
+
+    per_s: float
+    changes: float
+
+
 class SampledCopy(NamedTuple):
-    """A copy: its last visit, changes per second by its model (None: no model), and its hints.
+    """A copy: its last visit, the rate of its changes (None: no model), and its hints.
 
     Attributes:
         is_own: whether the page is not one of another site, which shares it.
@@ -97,7 +109,7 @@ class SampledCopy(NamedTuple):
     visited_at: float
     outcome: str | None
     is_own: bool
-    rate: float | None
+    rate: CopyRate | None
     hints: tuple[CopyHint, ...]
 
 
@@ -139,12 +151,23 @@ def _copies(text: str) -> list[SampledCopy]:
             visited_at,
             outcome,
             bool(is_own),
-            None if rate is None else struct.unpack("<f", bytes.fromhex(rate))[0],
+            None if rate is None else _rate(rate),
             tuple(CopyHint(*hint) for hint in hints),
         )
         for visited_at, outcome, is_own, rate, hints in json.loads(text)
         if visited_at is not None
     ]
+
+
+def _rate(packed: str) -> CopyRate:
+    exact, censored, assumed, per_s = _RATE.unpack(bytes.fromhex(packed))
+    return CopyRate(per_s, exact + censored + assumed)
+
+
+def forget_quiet_visits(connection: apsw.Connection, site_ids: Sequence[int]) -> None:
+    """Forget what visits found at sites that have their first source: it reports from now on."""
+    sql = "DELETE FROM quiet_visit WHERE site_id IN (SELECT value FROM json_each(?))"
+    connection.execute(sql, (json.dumps(list(site_ids)),))
 
 
 def add_quiet_visits(connection: apsw.Connection, by_site: Mapping[int, QuietVisits]) -> None:

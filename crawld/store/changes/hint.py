@@ -24,7 +24,7 @@ from typing import Final, NamedTuple
 import apsw
 
 from crawld.core.change.reliability import Reliability
-from crawld.store.changes import hint_source, untold
+from crawld.store.changes import freshness, hint_source, untold
 
 FAN_OUT: Final = "fan_out"
 """Kind of the sources that report pages because something that they include was edited."""
@@ -186,6 +186,8 @@ def accept(
     if result.told_until is not None:
         settled_until = min(result.told_until, result.settled_until or math.inf)
         missed = untold.settle(connection, hint_source_id, settled_until)
+        if source.told_until is None:
+            freshness.forget_quiet_visits(connection, source.site_ids)
     evidence = load_reliability(source.evidence)
     for lag_s in late:
         evidence.learn_visit(1, changed=True)
@@ -193,11 +195,12 @@ def accept(
     evidence.missing.add(missed, 0.0)
     if result.cause is not None:
         evidence.arrivals.add(1.0, max(result.at - (source.last_poll_at or source.found_at), 0.0))
-    elif source.kind != FAN_OUT:
-        # A page is newly stale if it was not reported already.
+    elif source.kind != FAN_OUT and source.told_until is not None:
+        # A page is newly stale if it was not reported already. The first report of a source has
+        # the changes of a time that nobody knows.
         known = (each for each in found if each.is_later and not each.rests)
         new_pages = sum(each.told_at is None for each in known)
-        told_s = (result.told_until or 0.0) - (source.told_until or math.inf)
+        told_s = (result.told_until or 0.0) - source.told_until
         evidence.arrivals.add(new_pages + len(late), max(told_s, 0.0))
     cursor, next_poll_at = result.cursor, result.next_poll_at
     if source.cursor != result.cursor_before:

@@ -1,6 +1,7 @@
 """The present rate of reports: a burst is noticed at once, chance is none."""
 
 import math
+from dataclasses import replace
 
 import pytest
 
@@ -41,3 +42,22 @@ def test_any_report_leaves_a_possible_rate(count, span_s):
     arrivals.add(count, span_s)
     assert math.isfinite(rate(arrivals))
     assert rate(arrivals) > 0.0
+
+
+@pytest.mark.parametrize("span_s", [1.0, 60.0, 240.0, 3_600.0])
+def test_the_rate_does_not_depend_on_how_often_a_source_is_read(span_s):
+    # The changes of a long span were not all made at its end.
+    assert rate(seen(*[0.05 * span_s] * 400, span_s=span_s)) == pytest.approx(0.05, rel=0.05)
+
+
+def test_parts_of_one_report_are_those_of_its_span():
+    parts = Arrivals()
+    for _ in range(100):
+        parts.add(2.0, 60.0)
+    whole = replace(parts)
+    whole.add(5.0, 600.0)
+    for count, span_s in ((1.0, 0.0), (3.0, 0.0), (1.0, 600.0)):
+        parts.add(count, span_s)
+        assert rate(parts) < 0.04
+    assert parts == whole
+    assert Arrivals.from_dict(parts.as_dict()) == parts

@@ -203,3 +203,15 @@ def test_special_functions_against_tabled_values():
     assert gamma_cdf(gamma_quantile(0.001, 300.0), 300.0) == pytest.approx(0.001, rel=1e-6)
     with pytest.raises(ValueError, match="probability"):
         gamma_quantile(1.0, 2.0)
+
+
+@pytest.mark.parametrize("pages", [1, 10, 100])
+def test_minutes_without_a_change_say_little_about_a_host(pages):
+    """The first visits of a new mirror are a minute apart: no rate follows from that."""
+    fitted = fit_prior(np.zeros(pages), np.full(pages, 60.0))[0]
+    assert fitted.mean == pytest.approx(DEFAULT_PRIOR.mean, rel=0.2)
+
+
+def test_a_day_of_changes_is_believed():
+    fitted = fit_prior(np.full(50, 4.0), np.full(50, DAY_S))[0]
+    assert fitted.mean * DAY_S == pytest.approx(4.0, rel=0.1)

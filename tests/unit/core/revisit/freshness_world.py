@@ -206,8 +206,7 @@ class World:
         if changed and not page.hints and self.settings.hints:
             self._untold[place] = self.now
         if not page.hints:
-            changes = page.model.rate * interval_s
-            self._quiet_visits.add(changed=changed, expected=changes, exposure_s=interval_s)
+            self._quiet_visits.add(changed=changed, expected=expected, exposure_s=interval_s)
             self._quiet_visits.stale += changed and not self.settings.hints
             self._quiet_visits.decay()
         page.model.update(Observation(self.now, changed=changed, interval_s=interval_s))
@@ -232,7 +231,10 @@ class World:
         return SiteEvidence(
             copies=len(self._pages),
             quiet=QuietCopies(
-                np.array([page.model.rate for page in quiet]), covered, since - covered
+                np.array([page.model.rate for page in quiet]),
+                np.array([page.model.posterior().shape for page in quiet]),
+                covered,
+                since - covered,
             ),
             reported=[
                 ReportedCopies(by_edit, ShareEvidence(edits.recent.yes, edits.recent.no)),

@@ -119,12 +119,13 @@ def test_a_pooled_figure_of_the_past_would_not_cover():
 def replace_quiet(evidence, count):
     """Return that many quiet copies, each like the mean one."""
     quiet = evidence.quiet
-    means = (float(each.mean()) for each in (quiet.rate, quiet.covered_s, quiet.open_s))
+    each = (quiet.rate, quiet.changes, quiet.covered_s, quiet.open_s)
+    means = (float(values.mean()) for values in each)
     return QuietCopies(*(np.full(count, mean) for mean in means))
 
 
-def quiet(count, *, rate=1e-9, covered_s=100.0, open_s=1.0):
-    return QuietCopies(*(np.full(count, each) for each in (rate, covered_s, open_s)))
+def quiet(count, *, rate=1e-9, changes=10.0, covered_s=100.0, open_s=1.0):
+    return QuietCopies(*(np.full(count, each) for each in (rate, changes, covered_s, open_s)))
 
 
 def site(**more):
@@ -326,3 +327,66 @@ def test_a_sample_widens_the_interval():
     )
     assert part.high - part.low > 2.0 * (whole.high - whole.low)
     assert part.reported == pytest.approx(1_000 * whole.reported)
+
+
+def test_a_mirror_without_visits_and_sources_knows_little():
+    blank = quiet(10, rate=4e-7, changes=0.5, open_s=600.0)
+    new = site(copies=10, quiet=blank, unreported_s=np.inf)
+    found = estimate_freshness(new)
+    assert found.high == 1.0
+    assert found.low < 0.75
+    # Visits after as long a time as the copies are old tell how it is.
+    seen = QuietVisits(count=40, stale=0.0, expected=0.01, exposure_s=40 * 600.0)
+    assert estimate_freshness(replace(new, visits=seen)).low > 0.85
+
+
+def test_models_that_expect_far_too_much_are_corrected():
+    lively = quiet(100, rate=1e-3, open_s=1_000.0)
+    seen = QuietVisits(count=100, stale=2.0, expected=60.0, exposure_s=1e5)
+    found = estimate_freshness(site(quiet=lively, unreported_s=np.inf, visits=seen))
+    assert found.low > 0.9
+    assert found.modelled < 0.5
+
+
+def test_copies_that_differ_vary_less_together_than_copies_alike():
+    rate = np.where(np.arange(100) < 30, 1.0, 1e-9)  # a part changes always, the rest never
+    differing = QuietCopies(rate, *np.full((3, 100), 1_000.0))
+    seen = QuietVisits(count=2_000, stale=600.0, expected=600.0, exposure_s=2e6)
+    alike = quiet(100, rate=0.3567e-3, changes=1_000.0, covered_s=0.0, open_s=1_000.0)
+    widths = [
+        found.high - found.low
+        for each in (differing, alike)
+        if (found := estimate_freshness(site(quiet=each, unreported_s=np.inf, visits=seen)))
+    ]
+    assert widths[0] < 0.7 * widths[1]
+
+
+def test_a_page_that_was_not_reported_for_long_is_one_of_the_still_ones():
+    """Of pages with few known changes, those without a report lately change seldom."""
+    rate, changes = 1e-4, 0.5
+    silent, new = (
+        estimate_freshness(
+            site(
+                quiet=quiet(100, rate=rate, changes=changes, covered_s=covered_s, open_s=2_000.0),
+                unreported_s=2_000.0,
+            )
+        ).unreported
+        for covered_s in (100_000.0, 10.0)
+    )
+    assert silent < 0.2 * new
+
+
+def test_a_burst_does_not_last_for_a_long_time_without_reports():
+    burst = Arrivals()
+    for _ in range(2_000):
+        burst.add(0.0, 60.0)
+    for _ in range(6):
+        burst.add(10.0, 60.0)
+    at_once, later = (
+        estimate_freshness(
+            site(arrivals=burst, unreported_s=open_s, quiet=quiet(1_000, open_s=open_s))
+        ).unreported
+        for open_s in (60.0, 36_000.0)
+    )
+    assert at_once > 5.0
+    assert later < 60.0 * at_once  # of 600 times as long

@@ -3,6 +3,7 @@
 import pytest
 import trio
 
+from crawld.core.change.reliability import Reliability
 from crawld.core.revisit.freshness_now import EditedTemplate
 from crawld.core.revisit.quiet_visits import QuietVisits
 from crawld.daemon.crawl.context import CrawlContext
@@ -17,8 +18,10 @@ from crawld.daemon.jobs.present_freshness import (
 from crawld.sources.mediawiki_changes import PendingTemplates
 from crawld.store.changes import hint
 from crawld.store.changes.fan_out import ListedTemplate
-from crawld.store.changes.freshness import CopyHint, CopySample, SampledCopy
+from crawld.store.changes.freshness import CopyHint, CopyRate, CopySample, SampledCopy
 from crawld.store.changes.hint_source import SourceRow
+
+STILL = CopyRate(1e-9, 10.0)
 
 
 class Counting(PresentFreshness):
@@ -89,7 +92,7 @@ async def test_estimates_go_on_for_a_while_and_end_when_nobody_asks(nursery, aut
 def test_a_page_of_two_sites_counts_once_among_those_that_a_source_covers():
     # Ten pages of one site, five of them another site's, too: the source covers ten.
     now = 1_000.0
-    own, shared = (SampledCopy(1.0, "changed", is_own, 1e-9, ()) for is_own in (True, False))
+    own, shared = (SampledCopy(1.0, "changed", is_own, STILL, ()) for is_own in (True, False))
     source = SourceRow(**dict.fromkeys(SourceRow._fields))._replace(
         hint_source_id=7, kind=hint.FAN_OUT, hint_count=0, site_ids=(1, 2)
     )
@@ -115,10 +118,10 @@ def test_a_template_that_was_listed_can_change_only_what_was_copied_since():
     now, listed_at, number = 1_000.0, 500.0, 7
     waiting = CopyHint(number, 450.0, 450.0, listed_at)
     copies = [
-        *([SampledCopy(100.0, "changed", True, 1e-9, ())] * 30),  # no pages of it
-        *([SampledCopy(900.0, "changed", True, 1e-9, ())] * 10),
-        *([SampledCopy(100.0, "changed", True, 1e-9, (waiting,))] * 20),
-        *([SampledCopy(100.0, "changed", True, 1e-9, (waiting._replace(heard_at=300.0),))] * 5),
+        *([SampledCopy(100.0, "changed", True, STILL, ())] * 30),  # no pages of it
+        *([SampledCopy(900.0, "changed", True, STILL, ())] * 10),
+        *([SampledCopy(100.0, "changed", True, STILL, (waiting,))] * 20),
+        *([SampledCopy(100.0, "changed", True, STILL, (waiting._replace(heard_at=300.0),))] * 5),
     ]
     source = SourceRow(**dict.fromkeys(SourceRow._fields))._replace(
         hint_source_id=number, kind=hint.FAN_OUT, hint_count=1, site_ids=(1,), evidence=None
@@ -133,3 +136,42 @@ def test_a_template_that_was_listed_can_change_only_what_was_copied_since():
     )
     [known] = present_freshness._evidence(stored, set(), now).fan_out.listed
     assert known == EditedTemplate(pages=28.0, older=10, waiting=20, among=5 + 10)
+
+
+def reporting(kind, number, told_until, *counts):
+    known = Reliability()
+    for count in counts:
+        known.arrivals.add(count, 60.0)
+    return SourceRow(**dict.fromkeys(SourceRow._fields))._replace(
+        hint_source_id=number,
+        kind=kind,
+        hint_count=1,
+        site_ids=(1,),
+        told_until=told_until,
+        evidence=hint.dump_reliability(known),
+    )
+
+
+def evidence_of(copies, *sources, now=1_000.0):
+    sample = CopySample(len(copies), list(copies))
+    stored = present_freshness._Stored(1, sample, QuietVisits(), sources, {}, {})
+    covering = {each.hint_source_id for each in sources}
+    return present_freshness._evidence(stored, covering, now)
+
+
+def test_the_rate_of_reports_is_that_of_the_source_that_reported_last():
+    quick, slow = reporting("probe", 1, 900.0, 0.0), reporting("recent_changes", 2, 990.0, 3.0)
+    for sources in ((quick, slow), (slow, quick)):
+        found = evidence_of([SampledCopy(800.0, "changed", True, STILL, ())], *sources)
+        assert found.unreported_s == 10.0
+        assert found.arrivals.long > 2.9
+
+
+@pytest.mark.parametrize(("kind", "unreported_s"), [("recent_changes", 100.0), ("sitemap", 700.0)])
+def test_recent_changes_that_are_read_in_part_are_known_up_to_there(kind, unreported_s):
+    reported = SampledCopy(200.0, "changed", True, STILL, (CopyHint(1, 400.0, 900.0, 950.0),))
+    quiet = SampledCopy(200.0, "changed", True, STILL, ())
+    found = evidence_of([reported, quiet], reporting(kind, 1, 300.0, 1.0))
+    assert found.unreported_s == unreported_s
+    assert found.quiet.open_s.tolist() == [unreported_s]
+    assert found.quiet.covered_s.tolist() == [800.0 - unreported_s]

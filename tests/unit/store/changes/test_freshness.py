@@ -112,14 +112,14 @@ def test_a_copy_comes_with_its_rate_and_its_hints(connection):
     page, _ = frontier.discover(connection, [found("a"), found("b")])
     connection.execute("UPDATE page SET state = 'visited', version_id = 1, last_visit_at = 5.0")
     connection.execute("UPDATE site SET pages_visited = 2")
-    known = PageModel()
+    known = PageModel(exact_changes=2.0, exact_exposure_s=700.0, changed=1.0, rate=3e-6)
     model.put(connection, page.page_id, known.to_bytes())
     source = hint_source.ensure(connection, 1, 1, "recent_changes", "https://a.test/api", NOW)
     connection.execute(
         "INSERT INTO hint VALUES (?, ?, 6.0, 7.0, 8.0, 1)", (page.page_id, source.hint_source_id)
     )
     with_hint, without = freshness.sample_copies(connection, 1).sampled
-    assert with_hint.rate == pytest.approx(known.rate)
+    assert with_hint.rate == pytest.approx((3e-6, 2.0 + 1.0 + known.prior.shape))
     assert with_hint.hints == ((source.hint_source_id, 6.0, 7.0, 8.0),)
     assert (without.rate, without.hints, without.visited_at) == (None, (), 5.0)
 

@@ -4,6 +4,7 @@ from dataclasses import replace
 import pytest
 
 from crawld.core.page import Outcome
+from crawld.core.revisit.quiet_visits import QuietVisits
 from crawld.store import visit
 from crawld.store.changes import fan_out, freshness, hint, hint_answer, hint_source
 from crawld.store.changes.hint import PageHint, PollResult, UrlHint
@@ -284,6 +285,29 @@ def test_reports_of_fresh_copies_arrive_at_a_rate(connection, pages, source):
     arrivals = hint.load_reliability(stored(connection, source).evidence).arrivals
     assert arrivals.long == pytest.approx(2.0, abs=0.01)  # the first was reported twice
     assert arrivals.long_s == pytest.approx(120.0, rel=0.01)
+
+
+def test_what_visits_found_before_a_source_reported_is_not_what_it_misses(
+    connection, pages, source
+):
+    freshness.add_quiet_visits(connection, {1: QuietVisits(9.0, 4.0, 2.0, 900.0)})
+    take(connection, source)
+    assert freshness.quiet_visits(connection, 1).count == 9.0
+    take(connection, source, told_until=NOW)
+    assert freshness.quiet_visits(connection, 1) == QuietVisits()
+    freshness.add_quiet_visits(connection, {1: QuietVisits(9.0, 4.0, 2.0, 900.0)})
+    take(connection, source, at=NOW + 60, told_until=NOW + 60)
+    assert freshness.quiet_visits(connection, 1).count == 9.0
+
+
+def test_the_first_report_of_a_source_tells_no_rate(connection, pages, source):
+    a, b, _ = pages
+    take(connection, source, (a, NOW - 20, NOW - 20))
+    take(connection, source, (b, NOW - 9, NOW - 9), told_until=NOW)
+    assert not hint.load_reliability(stored(connection, source).evidence).arrivals.is_known
+    take(connection, source, at=NOW + 60, told_until=NOW + 60)
+    arrivals = hint.load_reliability(stored(connection, source).evidence).arrivals
+    assert arrivals.long == 0.0
 
 
 def due_again(connection, templates, now):
