@@ -69,9 +69,12 @@ the requests wait for a poll that takes them along does not count: they cost no 
 PATIENCE_S: Final = 5.0
 """How long edited pages come before a request that no poll took along."""
 
+LISTING_WAIT_S: Final = 6.0
+"""How long the listing of a category that differs waits for a poll that takes it along, while
+copies are known to be stale: new members are to be copied in time."""
+
 LISTING_PATIENCE_S: Final = 2.0
-"""How long edited pages come before the listing of a category that differs. It waits for no poll:
-the sizes did already, and new members are to be copied in time."""
+"""How long edited pages come before a listing that no poll took along."""
 
 EVENTS_LOOK_S, EVENTS_LOOKS = 0.5, 20
 """How often and for how long a check waits for what the wiki reported until its sizes came: who
@@ -209,7 +212,7 @@ class WikiCategoriesJob(BackgroundWork):
         at_once = partial(self._client.ask, api, due=True, urgency=Urgency.CAUSED)
         # Sizes are asked for often and agree as a rule.
         sizing = AskOnce(partial(at_once, patience_s=PATIENCE_S, waits_s=SHARED_WAIT_S))
-        listing = AskOnce(partial(at_once, patience_s=LISTING_PATIENCE_S, waits_s=0.0))
+        listing = AskOnce(partial(at_once, patience_s=LISTING_PATIENCE_S, waits_s=LISTING_WAIT_S))
         sizes = await _ask_sizes(sizing, followed, self._checks[row.wiki_id])
         if isinstance(sizes, ApiTrouble):
             return sizes, sizing.sent
