@@ -48,8 +48,9 @@ _MAX_PROMOTED = 64
 daemon."""
 
 _REFRESH_SHARE = 1e-3
-"""The shortlist is refreshed when the least time since a visit in it has grown by this share: where
-changes are regular, a value grows up to ten times as fast."""
+"""The shortlist is refreshed when the time since the visit has grown by this share for one of the
+best, or by as much as another needs to reach the best: where changes are regular, a value grows up
+to ten times as fast."""
 
 _PAUSE, _PAUSE_S = 1e-3, 1e-3
 """Least wait of a page near the level, which would otherwise be due again at once."""
@@ -204,9 +205,11 @@ class IndexQueue:
         slots = self._shortlist.slots
         if len(slots) == 0:
             return
-        self._shortlist.values[:] = self._pages.values(slots, at)
-        least = at - float(self._pages.visited_at[slots].max())
-        self._refresh_at = at + _REFRESH_SHARE * max(least, 0.0)
+        self._shortlist.values[:] = values = self._pages.values(slots, at)
+        since = np.maximum(at - self._pages.visited_at[slots], 0.0)
+        # A page visited just now is far from the best, and need not be looked at before it is near.
+        grown = (values.max() / np.maximum(values, 1e-300)) ** _SLOWEST - 1.0
+        self._refresh_at = at + float((since * np.maximum(grown, _REFRESH_SHARE)).min())
 
     def _raise_level(self, at: float) -> None:
         """Raise the level to the best values of a full shortlist; return the rest to the heap."""

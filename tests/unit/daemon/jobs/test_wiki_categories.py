@@ -14,6 +14,7 @@ from crawld.daemon.jobs.wiki_parts.asking import SHARED_WAIT_S, AskOnce
 from crawld.daemon.jobs.wiki_parts.categories import (
     CHECKS_S,
     EVENTS_LOOK_S,
+    LISTING_WAIT_S,
     REST_FACTOR,
     WikiCategoriesJob,
 )
@@ -71,10 +72,10 @@ class Job(WikiCategoriesJob):
 
 
 @on_autojump_clock
-async def test_sizes_wait_for_a_poll_and_a_category_that_differs_for_none():
+async def test_sizes_wait_for_a_poll_and_a_category_that_differs_for_the_next_one():
     job = Job(["Category:Rivers"])
     await job.run()
-    assert [each[1:] for each in job.asked] == [(True, SHARED_WAIT_S), (False, 0.0)]
+    assert [each[1:] for each in job.asked] == [(True, SHARED_WAIT_S), (False, LISTING_WAIT_S)]
     # The wiki reports the edit of a template: polls take them along before what is only doubted,
     # and after what may explain a difference.
     assert set(job.urgencies) == {Urgency.CAUSED}
