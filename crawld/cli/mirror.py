@@ -32,6 +32,7 @@ from crawld.config.site import SiteConfig
 from crawld.core.display import count_text, duration_text, plural, size_text
 from crawld.core.words import FAILURE_WORDS, label, outcome_counts
 from crawld.daemon.daemon import Daemon
+from crawld.daemon.process import return_heap_memory
 from crawld.daemon.run import run_daemon
 from crawld.daemon.start import Start
 from crawld.errors import EXIT_INCOMPLETE, EXIT_OK, StoreError
@@ -66,6 +67,7 @@ async def _mirror(start: Start, as_json: bool) -> int:
     counts = await read_summary(db, site, began_at)
     content = start.config.content
     leave = partial(leave_one_file, db, index=content.search, analyse=content.analyse)
+    return_heap_memory()
     trouble = await trio.to_thread.run_sync(leave if start.once else partial(leave_one_file, db))
     summary = summary_json(daemon, counts, resting, trio.current_time() - began_s)
     summary["limits"] = limits_met(site, counts)

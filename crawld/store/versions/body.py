@@ -86,7 +86,7 @@ def encode(content: bytes, content_digest: bytes | None = None) -> EncodedBody:
         content_digest: its digest, if the caller has it already.
     """
     key = digest(content) if content_digest is None else content_digest
-    packed = _compressor(len(content)).compress(content)
+    packed = _compress(_compressor(len(content)), content)
     if not saves(len(packed), len(content)):
         return EncodedBody(key, IDENTITY, len(content), content)
     return EncodedBody(key, ZSTD, len(content), packed)
@@ -107,7 +107,13 @@ def encode_delta(content: bytes, base: bytes) -> bytes:
     )
     dictionary = _dictionary(base) if base else None
     compressor = zstandard.ZstdCompressor(dict_data=dictionary, compression_params=parameters)
-    return compressor.compress(content)
+    return _compress(compressor, content)
+
+
+def _compress(compressor: zstandard.ZstdCompressor, content: bytes) -> bytes:
+    # The bytes that zstandard returns hold the memory of the largest frame there could be: some
+    # hundred bodies wait for a commit.
+    return memoryview(compressor.compress(content)).tobytes()
 
 
 def decode(encoding: str, size_bytes: int, data: bytes, base: bytes | None = None) -> bytes:

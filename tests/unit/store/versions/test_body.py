@@ -1,5 +1,6 @@
 import os
 import threading
+import tracemalloc
 
 import apsw
 import pytest
@@ -19,6 +20,20 @@ def test_text_is_compressed_and_noise_is_not():
     assert (text.encoding, noise.encoding) == ("zstd", "identity")
     assert len(text.data) < text.size_bytes / 10
     assert len(noise.data) == noise.size_bytes
+
+
+def test_a_packed_body_holds_little_more_memory_than_its_bytes():
+    content = b"<p>page</p>" * 3000 + os.urandom(2000)
+    base = content + b"more"
+    body.encode(content), body.encode_delta(content, base)  # makes the compressors
+    tracemalloc.start()
+    try:
+        held = [body.encode(content).data for _ in range(20)]
+        held += [body.encode_delta(content, base) for _ in range(20)]
+        taken_bytes, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert taken_bytes < 1.5 * sum(map(len, held)) + 200 * len(held)
 
 
 def test_equal_bodies_are_stored_once(connection):
