@@ -36,7 +36,6 @@ class DustRules:
     def set(self, rules: Mapping[str, HostRules]) -> None:
         """Replace all rules, by origin."""
         self._of = rules
-        self._named = {origin: count for origin, count in self._named.items() if origin in rules}
 
     def of(self, origin: str) -> HostRules | None:
         """Return the rules of an origin, None if it has none."""
@@ -56,14 +55,13 @@ class DustRules:
         return found.url
 
     def count_pages(self, origin: str, urls: DistinctCount) -> None:
-        """Count URLs of pages of an origin that has rules."""
-        if origin in self._of:
-            self._count_of(origin).merge(urls)
+        """Count URLs of pages of an origin."""
+        self._count_of(origin).merge(urls)
 
     def named_urls(self, origin: str) -> int:
         """Return how many URLs of an origin are known to be named by links, rather too few.
 
-        0 without rules; after a start those that were replaced before are missing.
+        0 before the first rule; after a start those that were replaced before are missing.
         """
         count = self._named.get(origin)
         return 0 if count is None else int((1.0 - STANDARD_ERROR) * count.estimate())

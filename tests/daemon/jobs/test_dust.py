@@ -29,19 +29,21 @@ class SessionWeb:
         counted: articles of which it does in any case.
     """
 
-    def __init__(self, articles=24, sessions=5):
+    def __init__(self, articles=24, sessions=5, late=0):
         self.hosts = (HOST,)
         self.sessions_count = False
         self.counted = frozenset()
         plain = [f"/article/{number}" for number in range(articles)]
+        early = articles - late
         self.links = [
-            *plain,
+            *plain[:early],
             *(
                 f"{one}?zid={at:x}{number:04x}f"
                 for at in range(sessions)
                 for number, one in enumerate(plain)
             ),
             *(f"{one}?tab={tab}" for one in plain for tab in "ab"),
+            *plain[early:],
         ]
 
     def text_of(self, target):
@@ -102,8 +104,8 @@ class World:
 
 @pytest.fixture
 def world(serve, paused_daemon, mirror, wall):
-    async def start(**tables):
-        site = SessionWeb()
+    async def start(*, site=None, **tables):
+        site = site or SessionWeb()
         web = await serve(site, clock=wall)
         tables = {
             "jobs": {"audit_share": 0.0},
@@ -164,6 +166,21 @@ async def test_a_rule_of_few_pairs_is_looked_at_before_its_first_hour_ends(world
     assert w.running.clock.now() < begun + 3_600.0
     [(asked,)] = w.mirror.rows("SELECT asked FROM dust_origin")
     assert 2 <= asked <= LEAST_VALIDATION
+
+
+async def test_looks_do_not_pay_for_the_first_visits_of_the_pages_that_stand(world):
+    w = await world(site=SessionWeb(articles=40, late=12))
+    await until(lambda: w.visited() >= 75, what="pages enough for a trial")
+    w.running.set_paused(paused=True)
+    await w.learn()
+    assert w.rules() == [("drop", "zid", "", "article")]
+    [(origin_id, asked)] = w.mirror.rows("SELECT origin_id, asked FROM dust_origin")
+    await w.running.database.write(dust.count_asked, origin_id, -asked)
+    assert set(w.hidden().values()) - set(w.web.targets(HOST))
+    await w.learn()
+    looks = "SELECT count(*) FROM dust_page WHERE verdict = 'asked' AND tries = 1"
+    assert w.mirror.rows(looks)[0][0] >= 5
+    assert w.mirror.rows("SELECT asked FROM dust_origin")[0][0] <= LEAST_VALIDATION
 
 
 async def test_a_site_that_wants_no_rules_has_none(world):

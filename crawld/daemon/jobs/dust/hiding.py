@@ -77,6 +77,18 @@ class OriginHiding(BackgroundWork):
         self._asking = asking
         self._trials = trials
         self._compared_up_to: dict[int, int] = {}
+        self._counted_up_to: dict[int, int] = {}
+
+    async def count_urls(self, origin: DustOrigin) -> None:
+        """Count the URLs of new pages of an origin with rules, before trials take visits."""
+        first, last = await self._database.read(dust_page.page_range, origin.host_id)
+        counted = self._counted_up_to.get(origin.origin_id, 0)
+        for after in range(max(first - 1, counted), last, IDS_AT_ONCE):
+            up_to = min(after + IDS_AT_ONCE, last)
+            pages = await self._paced.read(dust_page.urls, origin.origin_id, after, up_to)
+            urls = await self._workers.run(_distinct_urls, pages, abandon_on_cancel=True)
+            self._state.admission.dust.count_pages(origin.origin, urls)
+        self._counted_up_to[origin.origin_id] = last
 
     # --- hiding ----------------------------------------------------------------------------------
 
@@ -92,8 +104,7 @@ class OriginHiding(BackgroundWork):
         for after in range(max(first - 1, seen), last, IDS_AT_ONCE):
             up_to = min(after + IDS_AT_ONCE, last)
             pages = await self._paced.read(dust_page.urls, origin.origin_id, after, up_to)
-            found, urls = await self._workers.run(_to_hide, pages, rules, abandon_on_cancel=True)
-            self._state.admission.dust.count_pages(origin.origin, urls)
+            found = await self._workers.run(_to_hide, pages, rules, abandon_on_cancel=True)
             for part in parts_of(found, WRITTEN_AT_ONCE):
                 await self._hide_some(origin, part)
         return last
@@ -180,7 +191,7 @@ class OriginHiding(BackgroundWork):
             twin = self._database.look_up(dust_page.seen_page, f"{origin.origin}{row.canonical}")
             if twin is not None and (twin.last_visit_at or 0.0) < now - TWIN_S:
                 self._asking.visit(origin.host, twin)
-                twins += 1
+                twins += twin.last_visit_at is not None  # a first visit is one of the crawl
         await self._database.write(dust.count_asked, origin.origin_id, len(asked) + twins)
         for one in due:
             pause_s = min(max(now - one.since, SHORTEST_LOOK_S), LONGEST_LOOK_S)
@@ -313,18 +324,23 @@ class OriginHiding(BackgroundWork):
         return withdrawn
 
 
-def _to_hide(
-    pages: Sequence[KnownUrl], rules: HostRules
-) -> tuple[list[tuple[KnownUrl, str]], DistinctCount]:
-    """Return pages to hide, with the URLs that stand for them, and all URLs; in a thread."""
-    found, urls = [], DistinctCount()
+def _to_hide(pages: Sequence[KnownUrl], rules: HostRules) -> list[tuple[KnownUrl, str]]:
+    """Return pages that rules hide, with the URL that stands for each; in a thread."""
+    found = []
     for page in pages:
-        urls.add(page.url)
         unvisited = page.state is PageState.DISCOVERED and page.verdict in (None, "hidden")
         equal = page.state is PageState.VISITED and page.verdict == "equal"
         if (unvisited or equal) and (mapped := rules.apply(page.url)) is not None:
             found.append((page, mapped.url))
-    return found, urls
+    return found
+
+
+def _distinct_urls(pages: Sequence[KnownUrl]) -> DistinctCount:
+    """Return the sketch of the URLs of some pages; in a thread."""
+    urls = DistinctCount()
+    for page in pages:
+        urls.add(page.url)
+    return urls
 
 
 def _to_compare(pages: Sequence[KnownUrl], rules: HostRules) -> list[tuple[KnownUrl, str]]:

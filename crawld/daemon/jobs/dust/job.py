@@ -117,6 +117,7 @@ class DustJob(BackgroundWork):
         rows = await self._database.read(dust.list_rules, origin.origin_id)
         before = HostRules((row.rule for row in rows if row.applies), origin.sections)
         if before:
+            await self._hiding.count_urls(origin)
             await self._hiding.compare_visited(origin, before)
         await self._hiding.settle(origin, rows, before)
         rows = await self._database.read(dust.list_rules, origin.origin_id)
