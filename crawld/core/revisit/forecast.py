@@ -41,8 +41,8 @@ GRID_S: Final = np.geomspace(1.0, 20 * 365 * 86_400.0, 180)
 since a fast host can be polled that often."""
 
 MODEL_GAPS: Final = 10.0
-"""Gaps of a page's history that the model counts for. With 30, forecasts are up to .015 higher where
-pages have few changes; with none, up to .03 lower."""
+"""Gaps of a page's history that the model counts for. With 30, forecasts are up to .015 higher
+where pages have few changes; with none, up to .03 lower."""
 
 MIN_CHANGES: Final = 3
 """A page with no more exact changes is described by its rate and the model of its site."""
