@@ -17,14 +17,16 @@ def replicas(
     *,
     web: Annotated[str, typer.Option(help="easy, standard, hard; comma-separated.")] = "standard",
     seeds: Annotated[int, typer.Option(min=1, help="Webs per kind, seeds 0, 1, …")] = 5,
+    hosts: Annotated[int, typer.Option(min=1_000, help="Number of hosts.")] = 21_500,
     json_out: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Detect the replicas of simulated webs of 21,500 hosts; print Markdown tables."""
+    """Detect the replicas of simulated webs; print Markdown tables."""
     from crawld.lab.replica_tables import as_markdown, report
-    from crawld.simweb.replica_parameters import WEBS
+    from crawld.simweb.replica_parameters import WEBS, scale_web
 
     names = chosen_names(web, WEBS, "web")
-    tables = [report(WEBS[name], range(seeds), print_progress) for name in names]
+    webs = [scale_web(WEBS[name], hosts) for name in names]
+    tables = [report(web, range(seeds), print_progress) for web in webs]
     if json_out:
         print(json.dumps(tables, indent=1))
     else:

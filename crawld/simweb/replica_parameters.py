@@ -93,19 +93,22 @@ class WebParameters:
 
 
 def scale_web(
-    parameters: WebParameters, hosts: int, replicated: float, pages: float | None = None
+    parameters: WebParameters,
+    hosts: int,
+    replicated: float | None = None,
+    pages: float | None = None,
 ) -> WebParameters:
     """Return parameters for another number of hosts; counts of look-alikes scale with it.
 
     Args:
         parameters: source of all other values.
         hosts: total number of hosts.
-        replicated: approximate share of hosts that are copies or have copies.
+        replicated: approximate share of hosts that are copies or have copies; None keeps it.
         pages: median number of pages fetched per host; None keeps it.
     """
     in_groups = sum(parameters.groups[cause] * size for cause, size in _HOSTS_PER_GROUP.items())
-    share = hosts * replicated / in_groups
     scale = hosts / parameters.hosts
+    share = scale if replicated is None else hosts * replicated / in_groups
 
     def of(count: int) -> int:
         return max(1, round(count * scale))

@@ -225,6 +225,11 @@ def test_delayed_idles_where_merge_visits_ahead_of_time():
     assert visits["delayed"] < visits["merge"]
 
 
+def test_ideal_times_are_as_many_as_the_budget():
+    case = scenario_of(from_times({"a": [START - 1e6, START + 1e5]}), start=START, duration_s=3e6)
+    assert run(case, Task("unpolite", 40 * DAY_S / 3e6))["visits"] == 40
+
+
 def test_pages_born_inside_the_period_count_from_birth():
     times = {"old": [START - 1e6, START + 1e5], "new": [START + 20 * DAY_S]}
     case = scenario_of(from_times(times), start=START, duration_s=40 * DAY_S)

@@ -75,6 +75,15 @@ def test_a_list_left_out_removes_no_pairs_when_it_exceeds_the_cap():
     assert len(index.candidates().keys) == 0
 
 
+def test_a_list_left_out_does_not_hold_up_one_with_nearly_the_same_key():
+    lists, key = InvertedLists(), 2**60
+    crowd = np.full(5, key, np.uint64)
+    _, _, dropped = lists.add(np.arange(5), crowd, 1)
+    assert dropped == 10
+    gained, _, _ = lists.add(np.array([0, 1]), np.full(2, key + 1, np.uint64), 1)
+    assert len(gained) == 1
+
+
 def test_an_error_page_under_many_paths_is_ignored():
     broken = [(0, path, 7) for path in range(10, 16)]
     whole = [(1, 20, 7), (1, 21, 8)]

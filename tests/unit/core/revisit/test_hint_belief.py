@@ -148,3 +148,14 @@ def test_the_shared_model_expects_bursts():
         model=SHARED,
     )
     assert 30 * value_of(belief, NOW + 60.0) < value_of(belief, NOW + DAY)
+
+
+def test_a_second_hint_of_the_same_change_leaves_the_doubt_that_both_are_false():
+    before = hinted(NOW - DAY, NOW, trust=0.4)
+    assert before.earlier > 0.05
+    after = hinted(NOW - DAY, NOW, NOW + 30.0, trust=0.4)
+    doubt = 0.6 * (before.known + before.earlier)
+    assert after.latest == pytest.approx(1.0 - doubt)
+    assert sum(after[1:4]) == pytest.approx(1.0)
+    grown = np.array(after.excitement) - before.excitement
+    assert grown == pytest.approx(0.4 * (before.known + before.earlier))

@@ -163,3 +163,8 @@ def test_pages_without_a_frequency_have_the_mean_of_the_others():
     held.load(np.arange(100), np.zeros(100))
     held.set_frequencies(np.arange(99), np.full(99, 1e-6))
     assert 5 <= visit_slots(held, 2000).count(99) <= 40
+
+
+@pytest.mark.parametrize(("frequency", "picks"), [([0.0, 0.0], 5), ([], 5), ([1.0], 0)])
+def test_a_schedule_without_visits_is_empty(frequency, picks):
+    assert len(merge_schedule(np.arange(len(frequency)), frequency, picks)) == 0

@@ -107,3 +107,14 @@ def test_the_oldest_visit_is_not_selected_for_its_age():
 def test_the_most_certain_change_is_not_selected_for_its_certainty():
     # It has surely changed, and will change again within the hour.
     assert selected((slow(0.05), 1 * DAY_S, 0.0), (slow(5), 1 * DAY_S, 0.0)) == 1
+
+
+def test_the_release_of_a_page_that_is_not_held_changes_nothing():
+    policy = GreedyPolicy(conditional=True)
+    policy.load(np.arange(3), np.array([np.nan, NOW - 3 * DAY_S, NOW - 9 * DAY_S]))
+    policy.release(0)
+    assert policy.select(NOW) == 0
+    policy.record_visit(0, NOW, None)
+    assert policy.select(NOW) == 2
+    policy.release(77)
+    assert policy.select(NOW) == 1
