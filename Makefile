@@ -11,7 +11,7 @@ DEV     = $(VENV)/.installed-dev
 # The tests start hundreds of programs: each would compile its modules anew, 2 seconds of work.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: run test lint format bench torture fuzz soak storm dust mutants bugs campaign peers clean
+.PHONY: run test lint format bench torture fuzz soak storm dust mutants mutation bugs campaign peers clean
 
 # `make run`                             live demo: a changing site on loopback and its mirror
 # `make run SEED=URL CONTACT=you@host`   a polite mirror of a real site, kept in $(DB)
@@ -78,6 +78,14 @@ ifdef MODULE
 else
 	$(BIN)/python -m tests.mutants $(ARGS)
 endif
+
+# a random sample of the small faults of all these modules, each on the short tests that reach it
+# `make mutation SAMPLE=160 DRAW=1 MOST_S=2`
+SAMPLE ?= 160
+DRAW   ?= 1
+MOST_S ?= 2
+mutation: $(DEV)
+	CI=true $(BIN)/python -m tests.mutants.sample $(SAMPLE) $(DRAW) $(MOST_S)
 
 # bugs of ten kinds, each planted in a copy: after how many seeds of the universe it is found
 bugs: $(DEV)

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.mutants import sample
 from tests.mutants.catalogue import MUTANTS
 from tests.mutants.mutant import Mutant, copy_source
 from tests.mutants.score import lines, scores
@@ -51,3 +52,34 @@ def test_the_score_is_the_share_of_found_faults_that_were_tried(tmp_path):
     (folder / "price.py.meta").write_text(json.dumps({"exit_code_by_key": codes}))
     (folder / "heap.py.meta").write_text(json.dumps({"exit_code_by_key": {"g": None}}))
     assert list(lines(scores(tmp_path))) == ["crawld.core.price\t3 found, 2 missed\t60%"]
+
+
+def test_a_sample_is_drawn_from_all_faults_and_counts_those_that_no_short_test_reaches(tmp_path):
+    folder = tmp_path / "crawld" / "core" / "change"
+    folder.mkdir(parents=True)
+    codes = {f"crawld.core.change.rate.x_{name}__mutmut_{n}": 1 for name in "ab" for n in range(9)}
+    survivor = "crawld.core.change.rate.x_a__mutmut_0"
+    (folder / "rate.py.meta").write_text(
+        json.dumps({"exit_code_by_key": codes | {survivor: 0, "crawld.lab.plot.x_c__mutmut_1": 0}})
+    )
+    stats = tmp_path / "stats.json"
+    reaching = {"crawld.core.change.rate.x_a": ["short", "long"], "crawld.lab.plot.x_c": ["long"]}
+    reaching["crawld.core.change.rate.x_b"] = ["short"]
+    seconds = {"short": 0.1, "long": 9.0}
+    stats.write_text(
+        json.dumps({"tests_by_mangled_function_name": reaching, "duration_by_test": seconds})
+    )
+    sample.keep_short_tests(stats, 2.0)
+    faults = sample.all_faults(tmp_path)
+    chosen = sample.draw(faults, 100, 1)
+    assert (len(chosen), chosen) == (19, sorted(faults))
+    assert sample.draw(faults, 5, 1) == sample.draw(faults, 5, 1) != sample.draw(faults, 5, 2)
+    reached = sample.reached_functions(stats)
+    tried = {name for name in chosen if sample.function_of(name) in reached}
+    assert sample.lines(chosen, faults, tried) == [
+        f"survived\t{survivor}",
+        "no tests\tcrawld.lab.plot.x_c__mutmut_1",
+        "crawld.core.change\t17 found, 1 missed",
+        "crawld.lab\t0 found, 1 missed",
+        "17 of 19 found: 89% ± 14%",
+    ]
