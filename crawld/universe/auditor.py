@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from itertools import chain
 from typing import Final
 
@@ -23,6 +23,7 @@ from crawld.universe.file_audit import LOST_S, NO_HOSTS, FileAudit
 from crawld.universe.file_rows import own_url
 from crawld.universe.findings import Findings
 from crawld.universe.freshness_audit import FreshnessAudit
+from crawld.universe.idle_audit import IdleAudit
 from crawld.universe.plan import (
     DAY_S,
     START_AT,
@@ -100,6 +101,8 @@ class Auditor:
         self.found = Findings(log)
         self.file = FileAudit(plan, self.found, hosts)
         self.freshness = FreshnessAudit(plan, self.found, hosts)
+        self._idle = IdleAudit(plan, self.found)
+        self._answers_left, self._then = 0, _nothing
         self.requests = 0
         self._delay_s = self._delay_before_s = plan.host_delay_s
         self._delay_since_s = 0.0
@@ -129,6 +132,7 @@ class Auditor:
         self.file.asked(plan.name, request.target)
         where = f"{plan.name}{request.target}"
         self._check_delays(address, plan.name, facts, at_s, where)
+        self._check_idle(plan.name, facts, at_s)
         opens_s = min(facts.closed_until_s.values())
         if at_s < opens_s - TOLERANCE_S:
             self.found.add("retry_after", at_s, f"{where}: closed until {opens_s:.3f}")
@@ -155,6 +159,13 @@ class Auditor:
             least_s = self._least_delay_s(other, last_s, before_s) / ADDRESS_SHARE
             if (gap_s := at_s - before_s) < least_s - TOLERANCE_S:
                 self.found.add("address_delay", at_s, f"{where}: {gap_s:.3f} s at {address}")
+
+    def _check_idle(self, host: str, facts: _HostFacts, at_s: float) -> None:
+        """Check how long a host that may be asked was not."""
+        delays_s = [robots.crawl_delay_s or 0.0 for robots in facts.robots.values()]
+        delay_s = max(self._delay_s, self._delay_before_s, *delays_s)
+        since_s = math.inf if self._is_paused else self._idle_since_s
+        self._idle.asked(host, at_s, delay_s=delay_s, idle_since_s=since_s)
 
     def _least_delay_s(self, host: str, *since_s: float | None) -> float:
         """Return the delay of a host in force, or before it since some earlier time."""
@@ -191,12 +202,25 @@ class Auditor:
         if request.target == "/robots.txt":
             if answer.status == 200:
                 facts.robots.tell(at_s, answer.robots)
-        elif answer.status in (200, 304) and not request.target.startswith(DOCUMENTS):
+        elif not request.target.startswith(DOCUMENTS):
+            is_whole = answer.status in (200, 304) and answer.page is not None
+            self._idle.answered(plan.name, request.target, at_s, is_whole=is_whole)
+        if answer.status in (200, 304) and not request.target.startswith(DOCUMENTS):
             is_kept = self.file.answered(plan, request.target, at_s, answer)
             if is_kept and answer.page is not None:
                 self.freshness.served(plan.name, answer.page, answer.revision, at_s)
+            self._count_answer()
         if answer.status not in (200, 304):
             facts.trouble_s = at_s
+
+    def after_answers(self, count: int, then: Callable[[], None]) -> None:
+        """Call a function once, when the last of so many pages was sent."""
+        self._answers_left, self._then = count, then
+
+    def _count_answer(self) -> None:
+        self._answers_left -= 1
+        if self._answers_left == 0:
+            self._then()
 
     def set_aside(self, url: str) -> None:
         """Note that the daemon asks for a page again once its host was probed for soft 404s."""
@@ -251,6 +275,7 @@ class Auditor:
         Answers of the last `LOST_S` seconds need not be in the file.
         """
         self._check_lines()
+        self._idle.forget()
         since_s = at_s - LOST_S
         self.file.forget(since_s)
         for facts in self._hosts.values():
@@ -259,6 +284,8 @@ class Auditor:
 
     def check_starved(self, at_s: float) -> None:
         """Check at the end of a life that each host had its requests while nothing was wrong."""
+        for host in self._plan.hosts:
+            self._check_idle(host.name, self._hosts[host.name], at_s)
         if self._is_paused or self._plan.disk or self._plan.quiet_minutes is not None:
             return
         longest_s = max(self._plan.min_revisit_s, self._delay_s, LONGEST_CRAWL_DELAY_S)
@@ -314,6 +341,10 @@ class Auditor:
 
     def _disk_excuses(self, at_s: float) -> bool:
         return any(each.from_s <= at_s <= each.until_s + DISK_TAIL_S for each in self._plan.disk)
+
+
+def _nothing() -> None:
+    pass
 
 
 def _forbids(robots: RobotsEdition, target: str) -> bool:

@@ -43,6 +43,9 @@ LARGE_DELAY_S: Final = 15.0
 LARGE_BYTES: Final = 120_000
 """At so short a delay, pages of this size reach the lowest limit of bytes that there can be."""
 
+LONGEST_COMMIT_S: Final = 0.3
+"""Nearly all visits are committed so soon after their answer."""
+
 CAMPAIGN_DAYS: Final = (0.02, 0.02, 0.02, 0.02, 0.1, 0.1, 1.2)
 """Days of the seeds of a campaign: rules of a day need more than one."""
 
@@ -245,15 +248,16 @@ class _Drawing:
         times_s = sorted(
             rng.uniform(0.02, 0.98) * self._duration_s for _ in range(rng.choice((0, 1, 2, 4)))
         )
-        return tuple(
-            LifeEnd(
-                rng.choice(list(EndKind)),
-                at_s,
-                rng.choice((0.0, 1.0, 100.0)),
-                operations=rng.choice((0, rng.randint(1, 8), rng.randint(1, 200))),
-            )
-            for at_s in times_s
-        )
+        return tuple(self._end(at_s) for at_s in times_s)
+
+    def _end(self, at_s: float) -> LifeEnd:
+        rng = self._rng
+        kind, down_s = rng.choice(list(EndKind)), rng.choice((0.0, 1.0, 100.0))
+        if rng.random() < 0.3:
+            later_s = rng.uniform(0.0, LONGEST_COMMIT_S)
+            return LifeEnd(kind, at_s, down_s, answers=rng.randint(1, 5), later_s=later_s)
+        operations = rng.choice((0, rng.randint(1, 8), rng.randint(1, 200)))
+        return LifeEnd(kind, at_s, down_s, operations=operations)
 
     def disk(self) -> tuple[DiskPeriod, ...]:
         """Draw periods of a faulty disk."""

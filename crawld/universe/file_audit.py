@@ -18,6 +18,7 @@ import trio
 from crawld.errors import CrawldError
 from crawld.store.doctor import examine
 from crawld.store.engine.connection import open_connection
+from crawld.store.versions import body
 from crawld.store.versions.version import read_body
 from crawld.universe.change_audit import ChangeAudit, Truth
 from crawld.universe.file_rows import own_url, rows_of
@@ -162,6 +163,8 @@ class FileAudit:
             with closing(open_connection(path, read_only=True)) as connection:
                 self._check_visits(connection, at_s)
                 self._check_copies(connection, at_s)
+                if (left := body.unused(connection)) > 0:
+                    self._found.add("bodies_left", at_s, f"{left} bodies have no version")
                 self._changes.check(connection, at_s)
         except (CrawldError, apsw.Error) as error:
             self._found.add("file", at_s, f"{type(error).__name__}: {error}")
@@ -247,8 +250,8 @@ class FileAudit:
 
     def _revision(self, connection: apsw.Connection, url: str, version_id: int) -> int | None:
         """Return which revision a copy is; None: none that was served."""
-        body = read_body(connection, version_id)
-        return None if body is None else self._served[url].revisions.get(_digest(body))
+        content = read_body(connection, version_id)
+        return None if content is None else self._served[url].revisions.get(_digest(content))
 
 
 def _url(host: str, target: str) -> str:

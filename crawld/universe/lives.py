@@ -209,7 +209,7 @@ class Lives:
                     await trio.sleep_until(end.at_s)
                     self.auditor.check_starved(trio.current_time())
                     if end.kind is EndKind.STOP:
-                        await self._wait_operations(end)
+                        await self._wait_for(end, then=_nothing)
                         self._log.add(end.kind.value)
                         await life.stop()
                         self._is_alive, left = False, path
@@ -226,33 +226,37 @@ class Lives:
             network.cut()
         return left
 
-    async def _wait_operations(self, end: LifeEnd) -> None:
-        """Wait for the operations of the disk before a clean stop, for a time."""
-        if end.operations:
-            over = trio.Event()
-            self._disk.after_operations(end.operations, over.set)
-            with trio.move_on_after(MOST_WAIT_S):
+    async def _wait_for(self, end: LifeEnd, *, then: Callable[[], None]) -> None:
+        """Wait for what the end of a life comes after, for a time; call a function within it."""
+        over = trio.Event()
+
+        def now() -> None:
+            then()
+            over.set()
+
+        # A cut cancels this task, too.
+        with trio.move_on_after(MOST_WAIT_S, shield=True):
+            if end.operations:
+                self._disk.after_operations(end.operations, now)
                 await over.wait()
-            self._disk.forget_operations()
+            elif end.answers:
+                self.auditor.after_answers(end.answers, over.set)
+                await over.wait()
+                await trio.sleep(end.later_s)
+        self._disk.forget_operations()
 
     async def _break(self, life: Life, end: LifeEnd) -> Path:
         """End a life by a kill or a power cut; return the file of the next."""
         left: list[Path] = []
-        broken = trio.Event()
 
         def now() -> None:
             self._log.add(end.kind.value)
             self._is_alive = False
             left.append(self._copy(life.start.config.daemon.db, end.kind))
             life.network.cut()
-            broken.set()
 
-        if end.operations:
-            self._disk.after_operations(end.operations, now)
-            with trio.move_on_after(MOST_WAIT_S, shield=True):  # the cut cancels this task, too
-                await broken.wait()
+        await self._wait_for(end, then=now)
         if not left:
-            self._disk.forget_operations()
             now()
         return left[0]
 
@@ -466,6 +470,10 @@ def _first(errors: BaseExceptionGroup[Exception]) -> str:
         error = error.exceptions[0]
     place = traceback.extract_tb(error.__traceback__)[-1]
     return f"{type(error).__name__}: {error} at {Path(place.filename).name}:{place.lineno}"
+
+
+def _nothing() -> None:
+    pass
 
 
 def _true_time() -> float:

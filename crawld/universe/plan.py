@@ -228,12 +228,16 @@ class LifeEnd:
     Attributes:
         operations: it comes after so many more writes, truncations and syncs of the disk: in the
             middle of a commit, a checkpoint or a migration.
+        answers: it comes when so many more pages were sent, and their visits are not committed.
+        later_s: how long after the last of them.
     """
 
     kind: EndKind
     at_s: float
     down_s: float
     operations: int = 0
+    answers: int = 0
+    later_s: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

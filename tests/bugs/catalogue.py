@@ -6,7 +6,7 @@ from collections.abc import Callable
 from ipaddress import ip_address
 from typing import Final, NamedTuple
 
-from crawld.universe.plan import FaultKind, UniversePlan
+from crawld.universe.plan import EndKind, FaultKind, UniversePlan
 from tests.mutants.mutant import Mutant
 
 
@@ -51,6 +51,11 @@ def _deletes_copies(plan: UniversePlan) -> bool:
 def _has_single_pages(plan: UniversePlan) -> bool:
     """Whether a host has one page: only there nothing else is due while its visit is committed."""
     return any(host.pages == 1 for host in plan.hosts)
+
+
+def _stops_with_visits_under_way(plan: UniversePlan) -> bool:
+    """Whether a clean stop comes just after an answer, before its visit is committed."""
+    return any(end.kind is EndKind.STOP and end.answers for end in plan.ends)
 
 
 def _steps_while_closed(plan: UniversePlan) -> bool:
@@ -121,6 +126,7 @@ BUGS: Final = (
         "        self._state.schedule.wake(responder.host.slot)\n        self.leases",
         "        self.leases",
         "host_starved",
+        "slot_idle",
         can_show=_has_single_pages,
     ),
     _bug(
@@ -130,6 +136,7 @@ BUGS: Final = (
         "            return each\n",
         "file",
         "error_logged",
+        "bodies_left",
         can_show=_deletes_copies,
     ),
     _bug(
@@ -139,6 +146,7 @@ BUGS: Final = (
         "        self._drains += 1\n        self._waiting += self._waiting[-1:]\n",
         "visit_invented",
         "visits_miscounted",
+        can_show=_stops_with_visits_under_way,
     ),
     _bug(
         "a clock step that frees all hosts",

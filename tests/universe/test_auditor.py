@@ -315,3 +315,18 @@ def test_a_new_process_need_not_know_of_the_bytes_before():
             await case.ask(number * 10.0, wire_bytes=1_000)
 
     assert broken(story, max_bytes_per_s=200) == []
+
+
+def test_the_end_of_a_life_may_come_after_so_many_pages():
+    ended = []
+
+    async def story(case):
+        case.auditor.after_answers(2, lambda: ended.append(trio.current_time()))
+        await case.ask(10.0)
+        await case.ask(20.0, "/robots.txt")
+        await case.ask(30.0, status=404)
+        for at_s in (40.0, 50.0):
+            await case.ask(at_s)
+
+    assert broken(story) == []
+    assert ended == [40.0]

@@ -4,8 +4,14 @@ from contextlib import closing
 
 import apsw
 import pytest
+import trio
 
+from crawld.store.engine import migrate
+from crawld.universe.auditor import Auditor
+from crawld.universe.event_log import EventLog
 from crawld.universe.file_audit import FileAudit
+from crawld.universe.findings import Findings
+from crawld.universe.lives import Lives
 from crawld.universe.plan import (
     ClockStep,
     EndKind,
@@ -13,6 +19,7 @@ from crawld.universe.plan import (
     UniversePlan,
 )
 from crawld.universe.run_universe import run_universe
+from crawld.universe.simulated_host import SentAnswer
 from tests.universe.plans import plain_host
 
 HOST = plain_host(2, changes_per_day=50_000.0)
@@ -90,6 +97,13 @@ def test_visits_between_two_steps_of_the_clock_are_found_by_its_time_then(broken
         ([f"DELETE FROM version WHERE page_id = {PAGE}"], "copy_lost"),
         ([f"DELETE FROM version WHERE version_id IN ({NEWEST} LIMIT 5)"], "copy_old"),
         (["UPDATE page SET state = 'discovered' WHERE last_visit_at IS NOT NULL"], "file"),
+        (
+            [
+                "INSERT INTO body (body_id, digest, encoding, size_bytes, data)"
+                " SELECT max(body_id) + 1, x'00', encoding, size_bytes, data FROM body"
+            ],
+            "bodies_left",
+        ),
     ],
 )
 def test_a_change_of_the_file_is_found(broken_after, statements, invariant):
@@ -101,3 +115,53 @@ def test_a_copy_that_is_replaced_by_an_older_one_is_found(broken_after):
     older = f"DELETE FROM version WHERE version_id IN ({NEWEST} LIMIT 9)"
     found = broken_after("PRAGMA foreign_keys = OFF", older, check=2, ends=ends)
     assert "copy_replaced" in found
+
+
+ASKED, ANSWERED, ASIDE, OTHER = "asked", "answered", "set aside", "another page is set aside"
+
+
+@pytest.mark.parametrize(
+    ("events", "lost"),
+    [
+        ([ASKED, ANSWERED], 1),
+        ([ASKED, ANSWERED, ASIDE], 0),
+        # A server may notice after its client that all was sent.
+        ([ASKED, ASIDE, ANSWERED], 0),
+        ([ASKED, ANSWERED, ASKED, ANSWERED, ASIDE], 1),
+        ([ASKED, ANSWERED, ASIDE, ASKED, ANSWERED], 1),
+        ([ASKED, ANSWERED, OTHER], 1),
+    ],
+)
+def test_only_the_last_answer_of_a_page_that_waits_for_a_probe_is_excused(tmp_path, events, lost):
+    path = tmp_path / "mirror.db"
+    migrate.migrate(path)
+    audit = FileAudit(UniversePlan(1, 1.0, 5.0, (HOST,), ()), Findings(EventLog()))
+    does = {
+        ASKED: lambda: audit.asked("a.test", "/x"),
+        ANSWERED: lambda: audit.answered(HOST, "/x", 1.0, SentAnswer(200, HOST.robots[0])),
+        ASIDE: lambda: audit.set_aside("http://a.test/x"),
+        OTHER: lambda: audit.set_aside("http://a.test/y"),
+    }
+
+    async def happen():
+        for event in events:
+            does[event]()
+        audit.check(path)
+        found = [each.invariant for each in audit._found.violations]
+        assert found == ["visit_lost"] * lost
+
+    trio.run(happen)
+
+
+def test_the_daemon_tells_which_page_waits_for_a_probe(tmp_path, monkeypatch):
+    told = []
+    monkeypatch.setattr(Auditor, "set_aside", lambda _, url: told.append(url))
+    lives = Lives(UniversePlan(1, 1.0, 5.0, (HOST,), ()), tmp_path, EventLog())
+
+    async def log():
+        for is_alive, event in ((True, "probe_wanted"), (True, "probed"), (False, "probe_wanted")):
+            lives._is_alive = is_alive
+            lives.daemon_logged("debug", event, {"url": f"http://a.test/{len(told)}"})
+
+    trio.run(log)
+    assert told == ["http://a.test/0"]

@@ -277,3 +277,10 @@ def _read_data(connection: apsw.Connection, body_id: int) -> bytes:
     with connection.blob_open("main", "body", "data", body_id, False) as blob:
         data: bytes = blob.read()
     return data
+
+
+def unused(connection: apsw.Connection) -> int:
+    """Return the number of bodies that no version has; a delta may still need one of them."""
+    sql = "SELECT count(*) FROM body WHERE body_id NOT IN (SELECT body_id FROM version)"
+    count: int = connection.execute(sql).get
+    return count
