@@ -156,7 +156,8 @@ def test_only_the_last_answer_of_a_page_that_waits_for_a_probe_is_excused(tmp_pa
 def test_the_daemon_tells_which_page_waits_for_a_probe(tmp_path, monkeypatch):
     told = []
     monkeypatch.setattr(Auditor, "set_aside", lambda _, url: told.append(url))
-    lives = Lives(UniversePlan(1, 1.0, 5.0, (HOST,), ()), tmp_path, EventLog())
+    plan = UniversePlan(1, 1.0, 5.0, (HOST,), ())
+    lives = Lives(plan, tmp_path, EventLog(), lambda line: None)
 
     async def log():
         for is_alive, event in ((True, "probe_wanted"), (True, "probed"), (False, "probe_wanted")):
