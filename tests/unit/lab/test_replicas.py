@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from crawld.lab import replica_tables
+from crawld.lab import replica_tables, replicas
 from crawld.lab.replicas import (
     CROWD_SIZES,
     accuracy,
@@ -16,7 +16,7 @@ from crawld.lab.replicas import (
     run_trial,
     url_reduction,
 )
-from crawld.simweb.replica_parameters import STANDARD, Cause
+from crawld.simweb.replica_parameters import STANDARD, Cause, scale_web
 
 SMALL = replace(
     STANDARD,
@@ -96,3 +96,16 @@ def test_tables_as_markdown(trial):
     text = replica_tables.as_markdown(replica_tables.report(SMALL, [7], lambda _: None))
     assert "| auc_pnu |" in text
     assert "k = 10,000" in text
+
+
+def test_pairs_that_are_measured_in_parts_are_the_same(monkeypatch):
+    web = scale_web(STANDARD, 300, pages=10)
+    _, whole, truth = replicas.prepare(web, 3)
+    assert len(whole.candidates.keys) > 150
+    monkeypatch.setattr(replicas, "_MEASURED_AT_ONCE", 50)
+    _, parts, same = replicas.prepare(web, 3)
+    assert np.array_equal(parts.candidates.keys, whole.candidates.keys)
+    assert np.array_equal(parts.candidates.values, whole.candidates.values)
+    for part, column in zip(parts.candidates.content, whole.candidates.content, strict=True):
+        assert np.array_equal(part, column)
+    assert np.array_equal(same, truth)

@@ -38,6 +38,9 @@ def test_parameters_are_scaled_to_hosts_and_replicas():
     assert parameters.hosts == 3_000
     assert (make_web(parameters, 1).group >= 0).mean() == pytest.approx(0.3, abs=0.05)
     assert scale_web(STANDARD, 3_000, 0.0).groups == dict.fromkeys(STANDARD.groups, 0)
+    assert scale_web(STANDARD, STANDARD.hosts) == STANDARD
+    double = scale_web(STANDARD, 2 * STANDARD.hosts)
+    assert double.groups == {cause: 2 * count for cause, count in STANDARD.groups.items()}
 
 
 def test_every_page_is_reachable_from_the_root(hosts):
