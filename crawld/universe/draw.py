@@ -129,7 +129,9 @@ class _Drawing:
         self._rng = rng
         self._duration_s = duration_s
         self._closings: list[FaultPeriod] = []
-        self._kinds = [kind for kind in FaultKind if rng.random() < 0.25]
+        # What only a healthy host shows is not seen if all hosts have some fault.
+        is_healthy = rng.random() < 0.2
+        self._kinds = [kind for kind in FaultKind if not is_healthy and rng.random() < 0.25]
         self._has_names = rng.random() < 0.3
         self._has_events = rng.random() < 0.4
         self._has_liars = rng.random() < 0.3
@@ -168,7 +170,7 @@ class _Drawing:
 
     def _host(self, number: int) -> HostPlan:
         rng = self._rng
-        pages = rng.choice((rng.randint(1, 6), rng.randint(3, 60), rng.randint(60, 150)))
+        pages = rng.choice((1, rng.randint(2, 6), rng.randint(3, 60), rng.randint(60, 150)))
         if self.is_busy:
             pages = min(pages, 6)
         robots = tuple(

@@ -60,8 +60,9 @@ class IdleAudit:
 
 def _is_free(plan: UniversePlan, host: HostPlan) -> bool:
     addresses = Counter(each.address for other in plan.hosts for each in other.names)
+    has_replica = sum(other.site_seed == host.site_seed for other in plan.hosts) > 1
     return not (
-        plan.prune
+        (plan.prune and has_replica)
         or plan.disk
         or plan.steps
         or plan.quiet_minutes

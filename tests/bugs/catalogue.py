@@ -49,8 +49,8 @@ def _deletes_copies(plan: UniversePlan) -> bool:
 
 
 def _has_single_pages(plan: UniversePlan) -> bool:
-    """Whether a host has one page: only there nothing else is due while its visit is committed."""
-    return any(host.pages == 1 for host in plan.hosts)
+    """Whether a healthy host has one page: nothing else is due while its visit is committed."""
+    return any(host.pages == 1 and not host.faults for host in plan.hosts)
 
 
 def _stops_with_visits_under_way(plan: UniversePlan) -> bool:

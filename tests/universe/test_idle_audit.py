@@ -14,12 +14,20 @@ from crawld.universe.plan import (
     FaultKind,
     FaultPeriod,
     GroupPlan,
+    NameEdition,
     RobotsEdition,
     UniversePlan,
 )
 from tests.universe.plans import plain_host
 
 HOST = plain_host(5)
+
+
+def replica():
+    """Return a host with the same pages, at another address."""
+    return replace(HOST, name="b.test", names=(NameEdition(0.0, "93.184.216.11"),))
+
+
 REVISIT_S, DELAY_S = 600.0, 10.0
 
 
@@ -47,6 +55,7 @@ def test_a_page_that_may_be_visited_again_is():
     assert violations(waits_s=LONG_S - 2.0) == 0
     assert violations(waits_s=DELAY_S + IDLE_S + 1.0, min_revisit_s=0.0) == 1
     assert violations(waits_s=DELAY_S + IDLE_S - 1.0, min_revisit_s=0.0) == 0
+    assert violations(waits_s=LONG_S, hosts=(replica(),)) == 1
 
 
 def test_a_daemon_that_began_later_is_not_blamed():
@@ -67,7 +76,7 @@ def test_what_shows_no_page_is_not_asked_for_again():
         {"group": GroupPlan(("a.test",), None, 30.0)},
         {"quiet_minutes": (3, 9)},
         {"max_requests_per_s": 0.1},
-        {"prune": True},
+        {"prune": True, "hosts": (replica(),)},
     ],
 )
 def test_a_host_that_something_may_hold_back_is_not_judged(more):
