@@ -384,7 +384,12 @@ def test_a_burst_does_not_last_for_a_long_time_without_reports():
         burst.add(10.0, 60.0)
     at_once, later = (
         estimate_freshness(
-            site(arrivals=burst, unreported_s=open_s, quiet=quiet(1_000, open_s=open_s))
+            site(
+                copies=1_000,
+                arrivals=burst,
+                unreported_s=open_s,
+                quiet=quiet(1_000, open_s=open_s),
+            )
         ).unreported
         for open_s in (60.0, 36_000.0)
     )
