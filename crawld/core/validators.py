@@ -88,6 +88,7 @@ class Exchange:
 
     Attributes:
         at: time of the response, Unix seconds.
+        took_s: time from the request to the last byte of the response, seconds.
         held: validators of the copy; empty at a first visit.
         fresh: whether a later text may have the Last-Modified of the copy, through no fault of the
             server.
@@ -108,6 +109,7 @@ class Exchange:
     age: str | None = None
     check: bool = False
     fresh: bool = False
+    took_s: float = 0.0
 
 
 @dataclass(slots=True)
@@ -281,8 +283,10 @@ class ValidatorTrust:
         age_s = _age_s(exchange.age)
         if sent_at is None or age_s is None:
             return
-        # Truncated to the second, a Date is on average half a second early.
-        self.skews.append(sent_at + 0.5 + age_s - exchange.at)
+        # Truncated to the second, a Date is on average half a second early. It was written at any
+        # time from the request to the last byte: a slow response shows no skew.
+        latest_s = sent_at + 0.5 + age_s - exchange.at
+        self.skews.append(min(max(latest_s, 0.0), latest_s + exchange.took_s))
         del self.skews[:-SKEW_SAMPLES]
 
     def _check_last_modified(self, exchange: Exchange) -> None:

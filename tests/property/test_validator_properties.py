@@ -3,6 +3,7 @@
 import math
 from email.utils import formatdate
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -143,6 +144,18 @@ def test_the_clock_skew_ignores_outliers(skew_s, outliers, latency_s):
         date=formatdate(at + skew_s, usegmt=True),
     )
     assert abs(trust.changed_at(answer) - modified_at) <= 3.0
+
+
+@pytest.mark.parametrize(("skew_s", "seen_s"), [(0.0, 0.0), (3_600.0, 3_600.0), (-60.0, -53.0)])
+def test_a_response_that_comes_slowly_has_no_skew(skew_s, seen_s):
+    """Its Date is of any time from the request to the last byte."""
+    trust = ValidatorTrust()
+    for number in range(9):
+        at = 1_600_000_000.0 + 60.0 * number
+        date = formatdate(at - 7.0 + skew_s, usegmt=True)
+        trust.observe(Exchange(at=at, received=Validators(), date=date, took_s=7.0))
+    assert abs(trust.skew_s - seen_s) <= 7.5
+    assert trust.skew_s == 0.0 or skew_s
 
 
 def test_a_cache_that_repeats_an_old_date_with_its_age_has_no_skew():

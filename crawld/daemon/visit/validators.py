@@ -149,6 +149,7 @@ class OriginValidators:
             age=response.header("age"),
             check=mode.check,
             fresh=_is_fresh(page, trust),
+            took_s=response.duration_s,
         )
         before = (trust.sends_etag, trust.sends_last_modified)
         trust.observe(exchange)
