@@ -30,19 +30,23 @@ class SessionWeb:
     """
 
     def __init__(self, articles=24, sessions=5, late=0):
+        """Create the site; `late` articles, and most session ids beside them, are linked last."""
         self.hosts = (HOST,)
         self.sessions_count = False
         self.counted = frozenset()
         plain = [f"/article/{number}" for number in range(articles)]
         early = articles - late
+        with_sessions = [
+            f"{one}?zid={at:x}{number:04x}f"
+            for at in range(sessions)
+            for number, one in enumerate(plain)
+        ]
+        first = articles if late else len(with_sessions)
         self.links = [
             *plain[:early],
-            *(
-                f"{one}?zid={at:x}{number:04x}f"
-                for at in range(sessions)
-                for number, one in enumerate(plain)
-            ),
+            *with_sessions[:first],
             *(f"{one}?tab={tab}" for one in plain for tab in "ab"),
+            *with_sessions[first:],
             *plain[early:],
         ]
 
@@ -181,6 +185,16 @@ async def test_looks_do_not_pay_for_the_first_visits_of_the_pages_that_stand(wor
     looks = "SELECT count(*) FROM dust_page WHERE verdict = 'asked' AND tries = 1"
     assert w.mirror.rows(looks)[0][0] >= 5
     assert w.mirror.rows("SELECT asked FROM dust_origin")[0][0] <= LEAST_VALIDATION
+
+    rows = w.mirror.rows(looks.replace("count(*)", "page_id"))
+    urls = dict(w.mirror.rows("SELECT page_id, url FROM page"))
+    looked_at = {target_of(urls[page_id]) for (page_id,) in rows}
+    before = len(w.web.targets(HOST))
+    w.running.set_paused(paused=False)
+    await until(lambda: looked_at <= set(w.web.targets(HOST)), what="the looks")
+    # Most others were found before most of them.
+    last = max(w.web.targets(HOST).index(target) for target in looked_at)
+    assert last < before + 50
 
 
 async def test_a_site_that_wants_no_rules_has_none(world):

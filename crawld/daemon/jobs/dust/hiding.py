@@ -188,6 +188,9 @@ class OriginHiding(BackgroundWork):
         await self._asking.resume(origin.host_id, origin.host, [row.page_id for row in chosen])
         twins = 0
         for row in asked:
+            page = self._database.look_up(dust_page.seen_page, row.url)
+            if page is not None:
+                self._asking.visit(origin.host, page)  # else it waits behind all other new pages
             twin = self._database.look_up(dust_page.seen_page, f"{origin.origin}{row.canonical}")
             if twin is not None and (twin.last_visit_at or 0.0) < now - TWIN_S:
                 self._asking.visit(origin.host, twin)
