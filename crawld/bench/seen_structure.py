@@ -120,6 +120,16 @@ class SeenContender:
         self._checkpoint()
         return queues
 
+    def settle_all(self) -> None:
+        """Give every link that waits its verdict."""
+        with self.connection:
+            verdicts.settle_all(self.connection, Caps())
+        self._checkpoint()
+
+    def may_wait(self, urls: int) -> bool:
+        """Return whether so many more links may wait without a turn of a repository."""
+        return self.waiting() + urls <= seen.WAITING_SHARE * self.known()
+
     def drop_waiting_texts(self) -> None:
         """Let only the keys of URLs wait."""
         with self.connection:
