@@ -10,10 +10,11 @@ while it works, so that its rests take no time. The storm limit is off: the firs
 compares and prunes all there is.
 
 Prints JSON: CPU seconds, without the event loop's own turns, of the first run, of one without news,
-and of the costliest after 3,000 visits (`first_run_cpu_s`, `idle_run_cpu_s`, `later_run_cpu_s`); the longest step of the event loop
-in each (`_hold_ms`), and its longest transaction, without the waits for the disk
-(`_writer_hold_ms`); and CPU seconds to plan groups of 2,000 hosts: each linked to the next
-(`chained_plan_s`), and all declaring one of them to be the original (`declared_plan_s`).
+and of the costliest after 3,000 visits (`first_run_cpu_s`, `idle_run_cpu_s`, `later_run_cpu_s`);
+the longest step of the event loop in each (`_hold_ms`), and its longest transaction, without the
+waits for the disk (`_writer_hold_ms`); and CPU seconds to plan groups of 2,000 hosts: each linked
+to the next (`chained_plan_s`), and all declaring one of them to be the original
+(`declared_plan_s`).
 """
 
 from __future__ import annotations

@@ -108,8 +108,8 @@ class World:
 
 @pytest.fixture
 def world(serve, paused_daemon, mirror, wall):
-    async def start(*, site=None, **tables):
-        site = site or SessionWeb()
+    async def start(shown=None, **tables):
+        site = shown or SessionWeb()
         web = await serve(site, clock=wall)
         tables = {
             "jobs": {"audit_share": 0.0},
@@ -173,7 +173,7 @@ async def test_a_rule_of_few_pairs_is_looked_at_before_its_first_hour_ends(world
 
 
 async def test_looks_do_not_pay_for_the_first_visits_of_the_pages_that_stand(world):
-    w = await world(site=SessionWeb(articles=40, late=12))
+    w = await world(SessionWeb(articles=40, late=12))
     await until(lambda: w.visited() >= 75, what="pages enough for a trial")
     w.running.set_paused(paused=True)
     await w.learn()
