@@ -148,6 +148,8 @@ class PresentFreshness(BackgroundWork):
     def forget_question(self) -> None:
         """Make no more estimates until somebody asks again: the question came from the start."""
         self._asked_at = -math.inf
+        if self._asked.is_set():  # while an estimate is made
+            self._asked = trio.Event()
 
     async def store_visits(self) -> None:
         """Store the evidence of the visits since the last call."""

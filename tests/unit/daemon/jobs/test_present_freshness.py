@@ -77,6 +77,21 @@ async def test_a_question_during_an_estimate_makes_no_second_one(nursery, autoju
     assert slow.made == 1
 
 
+async def test_a_question_that_is_forgotten_while_an_estimate_is_made_is_none(
+    nursery, autojump_clock
+):
+    slow = Counting(takes_s=0.5)
+    nursery.start_soon(slow.run)
+    await trio.sleep(0.1)
+    await slow.get()
+    slow.forget_question()
+    await trio.sleep(KEPT_S / 2.0)
+    assert slow.made == 1
+    await slow.get()
+    await trio.sleep(1.0)
+    assert slow.made == 2
+
+
 async def test_estimates_go_on_for_a_while_and_end_when_nobody_asks(nursery, autojump_clock):
     quick = Counting()
     nursery.start_soon(quick.run)
