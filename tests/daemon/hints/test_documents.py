@@ -253,6 +253,7 @@ async def test_a_large_sitemap_is_packed_while_its_entries_are_reported(server, 
     site = {"sitemap_urls": [server.origin + "/map.xml"], "max_pages": 10}
     running = await daemon(server.origin + "/", site=site)
     await until(lambda: "/a" in visited(mirror), what="page of the sitemap")
+    await until(lambda: pause_s(mirror) > 60.0, what="the poll that finds nothing due")
     source = await open_sitemap(running, mirror, server)
     held_bytes = running.budget.bodies.used_bytes
     assert held_bytes == len(source._open_file.document.body)
