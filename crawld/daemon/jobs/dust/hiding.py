@@ -6,7 +6,7 @@ never visited, or was compared and is equal. One that was seen to differ is neve
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from typing import Final
 
 import apsw
@@ -79,13 +79,19 @@ class OriginHiding(BackgroundWork):
         self._compared_up_to: dict[int, int] = {}
         self._counted_up_to: dict[int, int] = {}
 
+    async def _read_pages(
+        self, origin: DustOrigin, after: int, last: int
+    ) -> AsyncIterator[list[KnownUrl]]:
+        """Yield the pages of an origin beyond a page_id, up to the last, some at a time."""
+        for begin in range(after, last, IDS_AT_ONCE):
+            up_to = min(begin + IDS_AT_ONCE, last)
+            yield await self._paced.read(dust_page.urls, origin.origin_id, begin, up_to)
+
     async def count_urls(self, origin: DustOrigin) -> None:
         """Count the URLs of new pages of an origin with rules, before trials take visits."""
         first, last = await self._database.read(dust_page.page_range, origin.host_id)
         counted = self._counted_up_to.get(origin.origin_id, 0)
-        for after in range(max(first - 1, counted), last, IDS_AT_ONCE):
-            up_to = min(after + IDS_AT_ONCE, last)
-            pages = await self._paced.read(dust_page.urls, origin.origin_id, after, up_to)
+        async for pages in self._read_pages(origin, max(first - 1, counted), last):
             urls = await self._workers.run(_distinct_urls, pages, abandon_on_cancel=True)
             self._state.admission.dust.count_pages(origin.origin, urls)
         self._counted_up_to[origin.origin_id] = last
@@ -101,9 +107,7 @@ class OriginHiding(BackgroundWork):
             seen: last page_id that these rules have seen; 0: they are new.
         """
         first, last = await self._database.read(dust_page.page_range, origin.host_id)
-        for after in range(max(first - 1, seen), last, IDS_AT_ONCE):
-            up_to = min(after + IDS_AT_ONCE, last)
-            pages = await self._paced.read(dust_page.urls, origin.origin_id, after, up_to)
+        async for pages in self._read_pages(origin, max(first - 1, seen), last):
             found = await self._workers.run(_to_hide, pages, rules, abandon_on_cancel=True)
             for part in parts_of(found, WRITTEN_AT_ONCE):
                 await self._hide_some(origin, part)
