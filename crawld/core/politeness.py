@@ -9,9 +9,11 @@ All times are Unix seconds, UTC, given by the caller. The rules, in order:
 3. A Retry-After closes the host until its time, instead of raising the level: the server has said
    when to return. The level rises as well if a success stands between two such responses less than
    `QUIET_PERIOD_S` apart, because then our rate is too high for the server.
-4. Decay: a success at least `QUIET_PERIOD_S` after the last trouble (or the last step down) halves
-   the delay. Time alone lowers nothing: a host that fails every six hours must not be visited
-   faster in between.
+4. Decay: a success takes off a level for each `QUIET_PERIOD_S` since the last trouble (or the last
+   success that did so), but at most half of the levels, rounded up. Right after an outage of hours
+   few requests were sent, and steps of one level would take as long as the outage; a server that
+   only answers slow requests is found at one of its levels, not above them all. Time alone lowers
+   nothing: a host that fails every hour must not be visited faster in between.
 5. Stored times are clamped at start (`clamp_restored`). A clock jump neither reopens a closed host
    (a closing time in the future is kept) nor closes it for long (at most the longest Retry-After).
 
@@ -34,17 +36,17 @@ DAY_S = 86_400
 MAX_RETRY_AFTER_S = 7.0 * DAY_S
 """Longest closing that one Retry-After can cause."""
 
-MAX_BACKOFF_DELAY_S = 6 * 3_600.0
-"""Longest delay that back-off alone causes: four requests a day to a host that is down."""
+MAX_BACKOFF_DELAY_S = 3_600.0
+"""Longest delay that back-off alone causes: 24 requests a day to a host that is down."""
 
 BACKOFF_FLOOR_S = 1.0
 """Doubling starts here if the configured delay is shorter (it may be 0)."""
 
-MAX_LEVEL = 15
+MAX_LEVEL = 12
 """First level at which even `BACKOFF_FLOOR_S` has doubled past `MAX_BACKOFF_DELAY_S`."""
 
 QUIET_PERIOD_S = 60.0
-"""Time without trouble before a success lowers the back-off by one level."""
+"""Time without trouble before a success lowers the back-off."""
 
 ADDRESS_SHARE = 10
 """The default delay of an address is its host's delay divided by this."""
@@ -128,7 +130,7 @@ class Backoff:
 
     Attributes:
         level: doublings of the delay, 0 to `MAX_LEVEL`.
-        at: time of the last trouble or the last step down; None = never.
+        at: time of the last trouble, or of the last success that lowered the level; None = never.
         closed_until: no request before this time (Retry-After); None = open.
     """
 
@@ -158,15 +160,17 @@ class Backoff:
         return recent and self.closed_until is None
 
     def after_success(self, now: float) -> Backoff:
-        """Return the back-off after a success: one level less after a quiet period."""
+        """Return the back-off after a success: fewer levels after a quiet period."""
         closed_until = self.closed_until
         if closed_until is not None and closed_until <= now:
             closed_until = None
-        if self.at is not None and now - self.at < QUIET_PERIOD_S:
+        quiet_s = math.inf if self.at is None else now - self.at
+        if quiet_s < QUIET_PERIOD_S:
             return replace(self, closed_until=closed_until)
         if self.level <= 1:
             return NO_BACKOFF if closed_until is None else Backoff(0, None, closed_until)
-        return Backoff(self.level - 1, now, closed_until)
+        fewer = int(min(quiet_s / QUIET_PERIOD_S, (self.level + 1) // 2))
+        return Backoff(self.level - fewer, now, closed_until)
 
     def delay_s(self, base_delay_s: float) -> float:
         """Return the delay at this level, seconds."""

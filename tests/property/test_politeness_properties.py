@@ -55,13 +55,15 @@ def test_trouble_never_opens_a_host_sooner(before, now, base, retry_after_s):
         assert after.open_at(now) <= now + MAX_RETRY_AFTER_S
 
 
-@given(BACKOFFS, INSTANTS)
-def test_quiet_successes_lower_the_back_off_one_step_each(backoff, now):
+@given(BACKOFFS, INSTANTS, st.integers(1, 100))
+def test_quiet_successes_lower_the_back_off_by_half_at_most(backoff, now, quiet_periods):
     backoff = clamp_restored(backoff, now)
-    for _ in range(backoff.level):
-        now += QUIET_PERIOD_S + 1
+    while backoff.level:
+        now += quiet_periods * QUIET_PERIOD_S + 1
         forgiven = backoff.after_success(now)
-        assert forgiven.level == backoff.level - 1
+        fewer = backoff.level - forgiven.level
+        assert 1 <= fewer <= max(1.0, (backoff.level + 1) / 2)
+        assert backoff.at is None or fewer <= (now - backoff.at) / QUIET_PERIOD_S
         assert forgiven.after_success(now + 1).level == forgiven.level
         backoff = forgiven
     assert backoff.level == 0

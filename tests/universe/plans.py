@@ -3,7 +3,7 @@
 from crawld.universe.plan import HostPlan, NameEdition, RobotsEdition
 
 
-def plain_host(pages, **more):
-    """Return a host without faults, whose robots.txt permits everything, at one address."""
+def plain_host(pages, faults=(), **more):
+    """Return a host whose robots.txt permits everything, at one address."""
     names, robots = (NameEdition(0.0, "93.184.216.10"),), (RobotsEdition(0.0, "", None),)
-    return HostPlan("a.test", names, pages, 5, robots, (), **more)
+    return HostPlan("a.test", names, pages, 5, robots, faults, **more)

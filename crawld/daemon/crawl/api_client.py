@@ -354,7 +354,16 @@ class ApiClient(BackgroundWork):
             fetched = await self._crawl.fetcher.fetch_document(site, self._request(host, site, url))
         self._asked_at[host.slot.host] = trio.current_time()
         self._connectivity.observe_response(host.slot.host, fetched)
-        host.rest_from(fetched.arrived_at)
+        try:
+            return await self._judge(api, host, fetched, url)
+        finally:
+            # A success lowers the back-off first: the delay that begins now is that after it.
+            host.rest_from(fetched.arrived_at)
+
+    async def _judge(
+        self, api: Api, host: HostState, fetched: FetchResponse | FetchFailure, url: str
+    ) -> ApiResponse | ApiTrouble:
+        """Read a response, and let it raise or lower the back-off of the host."""
         response = await self._parse(fetched, url)
         if isinstance(response, ApiTrouble):
             log.warning(

@@ -45,7 +45,7 @@ LARGE_BYTES = 64 * 1024
 RETRY_FIRST_S = 60.0
 """First pause before a failed robots.txt is fetched again; it doubles."""
 
-RETRY_MAX_S = 6 * 3600.0
+RETRY_MAX_S = 3_600.0
 
 LINE_TAGS = 3
 """A line of robots.txt takes as long as so many tags of a page."""

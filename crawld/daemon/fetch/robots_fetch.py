@@ -117,4 +117,6 @@ class RobotsFetch:
             host.record_trouble(now, wait_s)
             update = host.update(now, response.last.address)
             await self._database.write(host_rows.record_request, host.host_id, update)
+        elif response.verdict is not RobotsVerdict.CLOSED:
+            host.record_success(now)
         host.rest_from(response.arrived_at)

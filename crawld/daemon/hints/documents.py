@@ -199,8 +199,11 @@ class DocumentFetcher(BackgroundWork):
                 site, self._request(wanted, host, site, url)
             )
             self._connectivity.observe_response(host.slot.host, fetched)
-            host.rest_from(fetched.arrived_at)
-            return await self._record_response(host, fetched)
+            try:
+                return await self._record_response(host, fetched)
+            finally:
+                # A success lowers the back-off first: the delay that begins now is that after it.
+                host.rest_from(fetched.arrived_at)
 
     @asynccontextmanager
     async def _slot(

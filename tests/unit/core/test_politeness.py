@@ -38,8 +38,8 @@ HOUR = 3_600
         (15.0, None, None, 1, 30.0),
         (15.0, None, None, 4, 240.0),
         (15.0, 30.0, None, 2, 120.0),
-        (15.0, None, None, 15, MAX_BACKOFF_DELAY_S),
-        (1e5, None, None, 15, 1e5),
+        (15.0, None, None, 12, MAX_BACKOFF_DELAY_S),
+        (1e5, None, None, 12, 1e5),
         (0.0, None, None, 0, 0.0),
         (0.0, None, None, 3, 8.0),
     ],
@@ -72,15 +72,39 @@ def test_trouble_doubles_the_delay_and_quiet_lowers_it_step_by_step():
         delays.append(backoff.delay_s(15.0))
     assert delays[:4] == [30.0, 60.0, 120.0, 240.0]
     assert delays[-1] == MAX_BACKOFF_DELAY_S
-    assert backoff.level == 11  # 15 s * 2^11 is the first past six hours: no level is wasted
+    assert backoff.level == 8  # 15 s * 2^8 is the first past an hour: no level is wasted
 
     at = NOW + 13
     assert backoff.after_success(at + QUIET_PERIOD_S - 1) == backoff
-    for level in range(10, -1, -1):
+    for level in range(7, -1, -1):
         at += QUIET_PERIOD_S
         backoff = backoff.after_success(at)
         assert backoff.level == level
     assert backoff.after_success(at) is NO_BACKOFF
+
+
+def test_the_host_of_a_long_outage_is_visited_as_before_within_minutes():
+    backoff, now = NO_BACKOFF, NOW
+    while now < NOW + 3.3 * HOUR:  # each request is refused
+        backoff = backoff.after_trouble(now, 60.0)
+        now += backoff.delay_s(60.0)
+    assert backoff.delay_s(60.0) == MAX_BACKOFF_DELAY_S
+    answered_at = now
+    while backoff.level:
+        backoff = backoff.after_success(now)
+        now += backoff.delay_s(60.0)
+    assert now - answered_at <= 15 * 60.0
+
+
+def test_a_server_that_answers_only_slow_requests_is_not_asked_much_faster():
+    """It answers when the last request was 10 s before, else with 429 and no Retry-After."""
+    backoff, now, last, answers = NO_BACKOFF, NOW, NOW, []
+    for _ in range(2_000):
+        now += backoff.delay_s(1.0)
+        answers.append(now - last >= 10.0)
+        backoff = backoff.after_success(now) if answers[-1] else backoff.after_trouble(now, 1.0)
+        last = now
+    assert sum(answers[1_000:]) >= 600
 
 
 def test_waiting_alone_does_not_lower_the_back_off():
@@ -152,7 +176,7 @@ def test_a_success_does_not_reopen_a_closed_host():
         (Backoff(1, math.nan, math.nan), Backoff(1, NOW, NOW + MAX_RETRY_AFTER_S)),
         (Backoff(1, math.inf, math.inf), Backoff(1, NOW, NOW + MAX_RETRY_AFTER_S)),
         (Backoff(-4), Backoff(0)),
-        (Backoff(10**6, NOW), Backoff(15, NOW)),
+        (Backoff(10**6, NOW), Backoff(12, NOW)),
     ],
 )
 def test_clamp_restored(stored, expected):

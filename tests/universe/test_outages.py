@@ -1,0 +1,36 @@
+"""After an outage of its server, a mirror is soon as busy as before."""
+
+from itertools import pairwise
+
+import pytest
+
+from crawld.core.politeness import MAX_BACKOFF_DELAY_S
+from crawld.universe.plan import FaultKind, FaultPeriod, UniversePlan
+from crawld.universe.run_universe import run_universe
+from tests.universe.plans import plain_host
+
+HOUR_S = 3_600.0
+ENDS_S = 2.5 * HOUR_S
+RECOVERY_S = 600.0
+"""Longest pause after the first answer: half of the doublings of an hour's delay."""
+
+
+def answers(events):
+    """Return the times of the answers in an event log."""
+    return [float(line.split()[0]) for line in events.splitlines() if " answer " in line]
+
+
+@pytest.mark.parametrize(("source", "seed"), [("wiki", 1), ("wiki", 3), ("sitemap", 1)])
+def test_a_host_whose_connections_were_refused_for_hours(tmp_path, source, seed):
+    refused = FaultPeriod(FaultKind.REFUSED, 0.2 * HOUR_S, ENDS_S, 1.0, 0)
+    host = plain_host(60, changes_per_day=20.0, faults=(refused,), **{source: True})
+    plan = UniversePlan(seed, 4.5 / 24, 60.0, (host,), ())
+    path = tmp_path / "events.txt"
+    with path.open("w") as events:
+        result = run_universe(plan, tmp_path, event_file=events)
+    assert result.auditor.found.violations == []
+    after_s = [each for each in answers(path.read_text()) if each > ENDS_S]
+    assert after_s[0] <= ENDS_S + MAX_BACKOFF_DELAY_S + 60.0
+    assert max(b - a for a, b in pairwise(after_s)) <= RECOVERY_S
+    busy_s = [each for each in after_s if each > after_s[0] + RECOVERY_S]
+    assert len(busy_s) >= (plan.duration_s - busy_s[0]) / 60.0 - 5
