@@ -194,6 +194,7 @@ class FetchResponse:
         sent_at: when the request was sent (trio clock).
         arrived_at: when the server had the request (trio clock): the time of the complete response
             header, or before it an observation of `ArrivalWatch`.
+        ended_at: when its last byte came (trio clock).
         duration_s: from the call to the last byte.
         certificate: host names on the peer's certificate; empty without TLS.
         cut: whether the body was cut at a limit, or only its first bytes were asked for.
@@ -211,6 +212,7 @@ class FetchResponse:
     address: str
     sent_at: float
     arrived_at: float
+    ended_at: float
     duration_s: float
     certificate: tuple[str, ...] = ()
     cut: bool = False

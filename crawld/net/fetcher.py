@@ -292,7 +292,7 @@ class Fetcher:
         finally:
             await self._release(transport, stream, keep=whole and request.keep_alive)
         extensions = response.extensions
-        status = response.status_code
+        status, ended_at = response.status_code, trio.current_time()
         if body.is_rest or body.is_start:
             status, headers = 200, whole_headers(headers, len(content))
         return FetchResponse(
@@ -305,7 +305,8 @@ class Fetcher:
             address=transport.wire.address,
             sent_at=progress.started_at if progress.sent_at is None else progress.sent_at,
             arrived_at=arrived_at,
-            duration_s=trio.current_time() - progress.started_at,
+            ended_at=ended_at,
+            duration_s=ended_at - progress.started_at,
             certificate=transport.wire.certificate,
             cut=body.is_part,
             received_bytes=progress.received_bytes,

@@ -50,6 +50,7 @@ from crawld.daemon.visit.soft_404 import Soft404Check
 from crawld.daemon.visit.validators import RequestMode
 from crawld.memory import MemoryLease
 from crawld.net.exchange import FetchFailure, FetchResponse
+from crawld.sources.mediawiki_timing import latest_arrival
 from crawld.store.engine.database import Database
 from crawld.store.frontier import host as host_rows
 from crawld.store.frontier.host import HostUpdate
@@ -327,7 +328,7 @@ class Visitor:
                 log.info("host_retry_after", host=host.slot.host, rest_s=visit.retry_after_s)
         else:
             host.record_success(visit.at)
-        host.rest_from(visit.response.arrived_at)
+        host.rest_from(_arrived_at(visit.response))
 
     async def set_aside(self, host: HostState, visit: Visit) -> None:
         """Rest a host after a response that is not recorded as a visit."""
@@ -404,6 +405,14 @@ class Visitor:
             return partial(self._state.enter_all, new, soon=soon)
         self._state.enter_pages(new, soon=soon)
         return None
+
+
+def _arrived_at(response: FetchResponse | FetchFailure) -> float:
+    """Return when the server had a request, at the latest: as observed, or as its page proves."""
+    if isinstance(response, FetchFailure):
+        return response.arrived_at
+    proven_at = latest_arrival(response.body, response.header, response.sent_at, response.ended_at)
+    return min(response.arrived_at, response.arrived_at if proven_at is None else proven_at)
 
 
 def _record_lease(visit: Visit, record: VisitRecord) -> MemoryLease | None:

@@ -68,6 +68,7 @@ def response(status=200, body=HTML, headers=(), content_type="text/html; charset
         address="192.0.2.1",
         sent_at=1.0,
         arrived_at=2.0,
+        ended_at=2.0,
         duration_s=1.5,
     )
 

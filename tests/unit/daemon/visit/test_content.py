@@ -19,6 +19,7 @@ def make_response(body):
         address="192.0.2.1",
         sent_at=0.0,
         arrived_at=0.0,
+        ended_at=0.0,
         duration_s=0.0,
     )
 

@@ -34,6 +34,7 @@ def make_response(body, content_type="text/html"):
         address="192.0.2.1",
         sent_at=0.0,
         arrived_at=0.0,
+        ended_at=0.0,
         duration_s=0.0,
     )
 
