@@ -133,7 +133,7 @@ class ApiClient(BackgroundWork):
                 or while copies are stale and a poll comes in that time. 0: it goes along only if
                 such a request comes before its own turn; None: never.
             urgency: which of the questions that wait goes first.
-            takes_along: whether it takes one along, as polls do: these come before other requests,
+            takes_along: whether it takes them along, as polls do: these come before other requests,
                 and edited pages before them for `POLL_PATIENCE_TURNS`.
             due_for_s: how long such a poll has been due.
             unless: ends the wait of a request that was not sent; the result is `HELD`.
@@ -218,7 +218,7 @@ class ApiClient(BackgroundWork):
             return None
         if robots.names_agent and not robots.allowed(self._url(api, parameters)):
             return ApiTrouble(TroubleKind.FORBIDDEN, "robots.txt names crawld and forbids it")
-        # Rules for crawld are checked for each request, so none takes another along.
+        # Rules for crawld are checked for each request, so none takes others along.
         takes_along = takes_along and not robots.names_agent
         return await self._send(api, host, site, parameters, takes_along=takes_along)
 
@@ -292,7 +292,7 @@ class ApiClient(BackgroundWork):
             if until.is_set():
                 return
 
-    # --- two queries in one request --------------------------------------------------------------
+    # --- several queries in one request ----------------------------------------------------------
 
     async def _wait_shared(
         self,
@@ -328,22 +328,20 @@ class ApiClient(BackgroundWork):
         *,
         takes_along: bool,
     ) -> ApiResponse | ApiTrouble | None:
-        """Send a request, which may take a question along; return its response.
+        """Send a request, which may take questions along; return its response.
 
-        None: the wiki refused it, perhaps because of the question, which is now asked alone.
+        None: the wiki refused it, perhaps because of a question; they are now asked alone.
         """
-        joined, question = parameters, None
-        if takes_along:
-            joined, question = self._questions.join(api.url, parameters)
-        if question is None:
+        joined = self._questions.join(api.url, parameters) if takes_along else None
+        if joined is None or not joined.questions:
             return await self._ask_now(api, host, site, self._url(api, parameters))
         try:
-            response = await self._ask_now(api, host, site, self._url(api, joined))
+            response = await self._ask_now(api, host, site, self._url(api, joined.parameters))
             if isinstance(response, ApiResponse):
-                return question.answer(response, parameters)
+                return joined.answer(response)
             return None if response.trouble in REFUSALS else response
         finally:
-            question.ended.set()
+            joined.end()
 
     # --- one request ---------------------------------------------------------------------------
 

@@ -1,7 +1,7 @@
-"""Questions to wikis that wait for a poll of the recent changes, which takes one along.
+"""Questions to wikis that wait for a poll of the recent changes, which takes them along.
 
 While copies are known to be stale, each turn of the host counts. A poll comes every few seconds,
-and its request may name the titles of a question too, the category that is listed, or the page
+and its request may name the titles of questions too, the category that is listed, or the page
 whose history is read.
 """
 
@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 from enum import IntEnum
+from urllib.parse import urlencode
 
 import trio
 
-from crawld.sources.mediawiki_api import ApiResponse, Parameters
+from crawld.sources.mediawiki_api import MAX_QUERY_LENGTH, ApiResponse, Parameters
 from crawld.sources.mediawiki_joint import is_whole, join_queries, part_of
 
 
@@ -47,15 +48,40 @@ class WaitingQuestion:
         self.response: ApiResponse | None = None
         self.ended = trio.Event()
 
-    def answer(self, response: ApiResponse, parameters: Parameters) -> ApiResponse:
-        """Take its part of a joint response, if that is told apart; return the part of the query.
 
-        Args:
-            parameters: of the query that took it along.
-        """
-        if is_whole(response, parameters, self.parameters):
-            self.response = part_of(response, self.parameters)
-        return part_of(response, parameters)
+class JoinedQuery:
+    """A query with the questions that it takes along.
+
+    Attributes:
+        parameters: of all of them together.
+        questions: those that it takes along.
+    """
+
+    def __init__(self, parameters: Parameters) -> None:
+        self._own = self.parameters = parameters
+        self.questions: list[WaitingQuestion] = []
+
+    def take(self, question: WaitingQuestion) -> bool:
+        """Take a question along if it may be asked with the others; return whether it is."""
+        joined = join_queries(self.parameters, question.parameters)
+        if joined is None or (self.questions and len(urlencode(joined)) > MAX_QUERY_LENGTH):
+            return False
+        self.parameters = joined
+        self.questions.append(question)
+        return True
+
+    def answer(self, response: ApiResponse) -> ApiResponse:
+        """Give each question its part of a response, if they are told apart; return the rest."""
+        taken = [each.parameters for each in self.questions]
+        if is_whole(response, self._own, *taken):
+            for question in self.questions:
+                question.response = part_of(response, question.parameters)
+        return part_of(response, self._own)
+
+    def end(self) -> None:
+        """End the wait of the questions; those without a response have to be asked alone."""
+        for question in self.questions:
+            question.ended.set()
 
 
 class WaitingQuestions:
@@ -77,11 +103,8 @@ class WaitingQuestions:
             self._waiting[url].remove(question)
         return waits
 
-    def join(self, url: str, parameters: Parameters) -> tuple[Parameters, WaitingQuestion | None]:
-        """Return a query joined with the first question that may be asked with it."""
-        for question in self._waiting[url]:
-            joined = join_queries(parameters, question.parameters)
-            if joined is not None:
-                self._waiting[url].remove(question)
-                return joined, question
-        return parameters, None
+    def join(self, url: str, parameters: Parameters) -> JoinedQuery:
+        """Return a query joined with the questions that may be asked with it, the first first."""
+        joined = JoinedQuery(parameters)
+        self._waiting[url] = [each for each in self._waiting[url] if not joined.take(each)]
+        return joined

@@ -1,4 +1,4 @@
-"""A question to a wiki goes along with the next poll of its recent changes."""
+"""Questions to a wiki go along with the next poll of its recent changes."""
 
 import math
 from contextlib import asynccontextmanager
@@ -25,6 +25,7 @@ API = Api((1,), "https://wiki.test/w/api.php")
 CHANGES = changes_query(ChangesCursor(at=1_780_000_000.0), 1_780_000_000.0)
 QUESTION = pages_query(["Category:A"], titles=["X", "Y"])
 PAGES = [{"title": "X", "pageid": 1}]
+WALK = {"generator": "categorymembers", "gcmtitle": "Category:A", "prop": "info"}
 
 
 class Client(ApiClient):
@@ -120,7 +121,8 @@ class BusyHost:
 
 @on_autojump_clock
 async def test_histories_go_along_with_polls_while_copies_are_stale():
-    client = Client([ApiResponse({"pages": PAGES}, None) for _ in range(3)])
+    pages = [[{"title": "X", "pageid": number}] for number in (1, 2, 3)]
+    client = Client([ApiResponse({"pages": rows}, None) for rows in pages])
     client._asked_at["wiki.test"] = trio.current_time()
     client._crawl.wanted_at = lambda slot: None
     found = []
@@ -139,7 +141,7 @@ async def test_histories_go_along_with_polls_while_copies_are_stale():
             await trio.sleep(5.0)
             await client.poll()
     assert trio.current_time() - began_at == 15.0
-    assert [each.query["pages"] for each in found] == [PAGES] * 3
+    assert [each.query["pages"] for each in found] == pages
     assert [asked["pageids"] for asked in client.asked] == [["1"], ["2"], ["3"]]
 
 
@@ -200,23 +202,68 @@ async def test_a_question_waits_for_a_poll_that_is_under_way():
 
 
 @on_autojump_clock
+async def test_a_poll_takes_all_questions_along_that_can_be_asked_together():
+    pages = [{"title": title, "pageid": 1} for title in ("X", "Z", "New")]
+    client = Client([ApiResponse({"pages": pages}, None)])
+    found = []
+
+    async def ask(title):
+        query = pages_query(["Category:A"], titles=[title])
+        found.append((title, (await client.question(query)).query["pages"]))
+
+    async with trio.open_nursery() as nursery:
+        for title in ("X", "New"):
+            nursery.start_soon(ask, title)
+        await trio.sleep(1.0)
+        await client.poll()
+    assert sorted(found) == [("New", pages[2:]), ("X", pages[:1])]
+    assert sorted(client.asked[0]["titles"][0].split("|")) == ["New", "X"]
+
+
+@on_autojump_clock
+async def test_questions_that_a_poll_took_along_in_vain_are_all_asked_alone():
+    client = Client([ApiResponse({"pages": PAGES}, {"zzcontinue": "3", "continue": "||"})])
+    found = []
+
+    async def ask(title):
+        found.append(await client.question(pages_query(["Category:A"], titles=[title])))
+
+    async with trio.open_nursery() as nursery:
+        for title in ("X", "Y"):
+            nursery.start_soon(ask, title)
+        await trio.sleep(1.0)
+        await client.poll()
+    assert found == [None, None]
+
+
+@on_autojump_clock
+async def test_a_poll_takes_no_more_questions_along_than_a_request_may_be_long():
+    client = Client([ApiResponse({"pages": PAGES}, None) for _ in range(2)])
+    long_titles = [[f"{number} {'x' * 3_000}"] for number in range(2)]
+    async with trio.open_nursery() as nursery:
+        for titles in long_titles:
+            nursery.start_soon(client.question, pages_query(["Category:A"], titles=titles))
+        for _ in range(2):
+            await trio.sleep(1.0)
+            await client.poll()
+    assert sorted(each["titles"] for each in client.asked) == long_titles
+
+
+@on_autojump_clock
 async def test_questions_about_reports_go_along_first_and_histories_last():
-    client = Client([ApiResponse({"pages": PAGES}, None) for _ in range(4)])
+    client = Client([ApiResponse({"pages": PAGES}, None) for _ in range(3)])
     history = WaitingQuestion(history_query(7, None), Urgency.UNMISSED, trio.current_time())
     client._questions.put(API.url, history)
-    second = pages_query(["Category:A"], titles=["Z"])
     reported = pages_query(["Category:A"], titles=["New"])
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(client.question)
-        await trio.sleep(0.5)
-        nursery.start_soon(client.question, second)
+        nursery.start_soon(client.question, WALK)
         await trio.sleep(0.5)
         nursery.start_soon(client.question, reported, Urgency.REPORTED)
-        for _ in range(4):
+        for _ in range(3):
             await trio.sleep(0.5)
             await client.poll()
-    asked = [each.get("titles") or each["pageids"] for each in client.asked]
-    assert asked == [["New"], ["X|Y"], ["Z"], ["7"]]
+    asked = [each.get("titles") or each.get("pageids", ["walk"]) for each in client.asked]
+    assert asked == [["New"], ["walk"], ["7"]]
 
 
 class LendingClient(Client):
@@ -340,13 +387,13 @@ async def test_a_question_that_is_withdrawn_costs_no_request_unless_a_poll_has_i
 @on_autojump_clock
 async def test_a_question_that_waits_for_its_own_turn_keeps_its_place():
     client = LendingClient([ApiResponse({"pages": PAGES}, None)] * 2, turn_in_s=50.0)
-    newer = pages_query(["Category:A"], titles=["Z"])
     async with trio.open_nursery() as nursery:
         nursery.start_soon(partial(client.ask, API, QUESTION, due=True, waits_s=2.0))
         await trio.sleep(1.0)
-        nursery.start_soon(partial(client.ask, API, newer, due=True, waits_s=8.0))
+        nursery.start_soon(partial(client.ask, API, WALK, due=True, waits_s=8.0))
         await trio.sleep(2.0)
         for _ in range(2):
             await client.poll()
             await trio.sleep(1.0)
-    assert [each["titles"] for each in client.asked] == [["X|Y"], ["Z"]]
+    assert [each.get("titles") for each in client.asked] == [["X|Y"], None]
+    assert "generator" in client.asked[1]
