@@ -8,8 +8,8 @@ still polled now and then, since it may improve.
 A poll of a wiki is one cheap request that shows all its edits and deletions. A wiki is therefore
 polled every `min_poll_s`, within the share, whatever the models expect: nothing that waits on its
 host is better than to know what a reader sees wrong. It is polled somewhat less often while copies
-are known to be stale and the last poll told nothing new. Only while the host is mirrored for the
-first time the models decide.
+are known to be stale and the last poll told nothing new. A poll takes the turn nearest to its time.
+Only while the host is mirrored for the first time the models decide.
 
 During a burst of any source the interval shrinks at once: the next poll comes when about
 `NEW_HINTS_AIM` more changes are expected, even if the models expect fewer.
@@ -81,6 +81,9 @@ CALM_FACTOR: Final = 1.6
 times less often: its turns go to the visits, and a deletion is still seen within 10 s at the
 default `min_poll_s`."""
 
+NEAREST_TURN: Final = 0.5
+"""A poll is due this part of a turn early: it waits for the next turn, on average as long again."""
+
 NEW_HINTS_AIM: Final = 2.0
 """Changes of known pages that one poll should return at most."""
 
@@ -139,10 +142,13 @@ class PollBudget(BackgroundWork):
 
     def min_pause_s(self, host_name: str, requests: int) -> float:
         """Return the shortest pause after so many requests that keeps to the share of polls."""
-        host = self._state.hosts.get(host_name)
-        delay_s = self._state.rates.turn_every_s(host) if host else 0.0
         share = max(self._config().jobs.poll_share, MIN_SHARE)
-        return max(requests * delay_s / share, MIN_PAUSE_S)
+        return max(requests * self._turn_s(host_name) / share, MIN_PAUSE_S)
+
+    def _turn_s(self, host_name: str) -> float:
+        """Return the time between two turns of a host, seconds."""
+        host = self._state.hosts.get(host_name)
+        return self._state.rates.turn_every_s(host) if host else 0.0
 
     def pause_s(
         self, row: SourceRow, host_name: str, requests: int, *, new_hints: int, since_s: float
@@ -157,8 +163,9 @@ class PollBudget(BackgroundWork):
         min_s = self.min_pause_s(host_name, requests)
         if row.kind in PROMPT_KINDS and not self._is_filling(host_name):
             pause_s = max(min_s, self._config().jobs.min_poll_s)
-            is_calm = not new_hints and self.has_stale(host_name)
-            return CALM_FACTOR * pause_s if is_calm else pause_s
+            if not new_hints and self.has_stale(host_name):
+                pause_s *= CALM_FACTOR
+            return max(pause_s - NEAREST_TURN * self._turn_s(host_name), min_s)
         estimate = self._estimates.get(row.hint_source_id)
         if estimate is None:
             return min_s
