@@ -91,7 +91,7 @@ class PageQueue(OrderedPages):
         super().__init__(policy_name)
         self.ahead = LookAhead()
         self._left_out: set[int] = set()
-        self._in_flight: set[int] = set()
+        self._in_flight: dict[int, float] = {}  # until when each was to be visited
         self._since_read: dict[int, float] = {}
         self._hints: dict[int, LateHint] = {}
         self._idle_until = -math.inf
@@ -212,7 +212,7 @@ class PageQueue(OrderedPages):
             if page is None:  # new requisites have turns of their own
                 return None if self.requisites else self.take_new()
             self._selectable -= 1
-        self._in_flight.add(page)
+        self._in_flight[page] = math.inf
         return page
 
     def select(self, now: float) -> int | None:
@@ -222,7 +222,7 @@ class PageQueue(OrderedPages):
             return None
         page = self._select(now)
         if page is not None:
-            self._in_flight.add(page)
+            self._in_flight[page] = math.inf
         return page
 
     def _wake_rested(self, now: float) -> None:
@@ -250,11 +250,11 @@ class PageQueue(OrderedPages):
 
     def _take_revisit(self, now: float) -> int | None:
         again_at, retry_at, edited_at, _ = self._due_times(now)
-        page = None
+        page, due_at = None, math.inf
         if again_at < math.inf and again_at <= min(retry_at, edited_at):
-            page = self._again.take()
+            page, due_at = self._again.take(), again_at
         elif retry_at < math.inf and retry_at <= edited_at:
-            page = self._retries.take_due()
+            page, due_at = self._retries.take_due(), retry_at
         elif edited_at == math.inf:
             page = self._retries.take(now)
             if page is None and self._again and not self._hint_counts[1]:
@@ -262,7 +262,7 @@ class PageQueue(OrderedPages):
         if page is None and self._selectable and not self._idles(now):
             page = self._select(now)
         if page is not None:
-            self._in_flight.add(page)
+            self._in_flight[page] = due_at
             self._balance = min(self._balance + self._discovery_share, 1.0)
         return page
 
@@ -280,7 +280,7 @@ class PageQueue(OrderedPages):
 
     def put_back(self, page: int) -> None:
         """Put back a page that was taken and not requested."""
-        self._in_flight.discard(page)
+        self._in_flight.pop(page, None)
         if page in self.ahead.held:
             self.ahead.put_back(page)
         elif page in self._policy:
@@ -306,7 +306,7 @@ class PageQueue(OrderedPages):
         """
         if weight != 1.0:
             self._weights[page] = weight
-        self._in_flight.discard(page)
+        self._in_flight.pop(page, None)
         self._resting.add(now, page, observation)
         late = self._hints.pop(page, None)
         if late is not None and late.changed_at > (now if asked_at is None else asked_at):
@@ -316,7 +316,7 @@ class PageQueue(OrderedPages):
 
     def visit_again(self, page: int) -> None:
         """Put back a page for the next turn, to learn its noise."""
-        self._in_flight.discard(page)
+        self._in_flight.pop(page, None)
         self._again.add(page, AT_ONCE)
 
     def visit_until(self, page: int, due_at: float) -> None:
@@ -345,10 +345,11 @@ class PageQueue(OrderedPages):
         # A hint of a later change, which came during the visit, says that it is back.
         late = self._hints.get(page)
         is_back = late is not None and late.changed_at > gone_at
-        due_at = math.inf
-        policy = self._policy
-        if isinstance(policy, IndexPolicy) and gone_at == math.inf:
-            due_at = policy.due_at_of(page)
+        due_at, policy = math.inf, self._policy
+        if gone_at == math.inf:
+            due_at = self._in_flight.get(page, math.inf)
+            if isinstance(policy, IndexPolicy):
+                due_at = min(due_at, policy.due_at_of(page))
         self.drop(page)
         if is_back and self.requisites and late is not None and late.due is not None:
             self._retries.add(page, 0.0)
@@ -394,7 +395,7 @@ class PageQueue(OrderedPages):
     @property
     def under_way(self) -> set[int]:
         """Pages whose visits are under way, or not yet committed."""
-        return self._in_flight | self.first_visits
+        return self._in_flight.keys() | self.first_visits
 
     def out_of_policy(self) -> set[int]:
         """Return visited pages that the policy may not select now, or not yet again."""
@@ -402,7 +403,7 @@ class PageQueue(OrderedPages):
 
     def drop(self, page: int) -> None:
         """Remove a page: it was excluded, or visited by a one-off mirror."""
-        self._in_flight.discard(page)
+        self._in_flight.pop(page, None)
         self._hints.pop(page, None)
         self._policy.remove(page)
 
@@ -478,7 +479,7 @@ class PageQueue(OrderedPages):
         former = self._policy
         policy = self.factories[self.policy_name]()
         self._keep_weights(known)
-        out = self._in_flight.union(self._again, self._resting)
+        out = {*self._in_flight, *self._again, *self._resting}
         stays = former.contains_many(known.pages) & ~np.isin(known.pages, list(out))
         weights = None if known.weights is None else known.weights[stays]
         policy.load(known.pages[stays], known.last_visit_at[stays], weights)

@@ -341,3 +341,22 @@ async def test_an_edited_page_whose_visit_fails_keeps_its_due_time(edited_after_
     assert queue.wanted_at(NOW) == NOW
     assert turns(host, 1, at=NOW + 29.0) == [13]
     assert turns(host, 3, at=NOW + 30.0)[0] == 7
+
+
+@pytest.mark.parametrize("waited_for_a_retry", [False, True])
+@on_autojump_clock
+async def test_a_page_that_another_one_replaced_keeps_its_due_time_when_its_visit_fails(
+    waited_for_a_retry,
+):
+    host = make_host()
+    queue = host.pages[1]
+    queue.visit_until(7, AT_ONCE)
+    assert host.take(NOW, {1}) == (queue, 7)
+    if waited_for_a_retry:
+        queue.retry(7, NOW + 10.0)
+        assert host.take(NOW + 10.0, {1}) == (queue, 7)
+    queue.retry(7, NOW + 30.0)
+    for page in (11, 12):
+        queue.add_hint(page, NOW + 8.0, 0.9, due=Due.by(NOW + 25.0))
+    assert turns(host, 1, at=NOW + 29.0) == [11]
+    assert turns(host, 1, at=NOW + 30.0) == [7]
