@@ -22,7 +22,7 @@ from enum import StrEnum
 from typing import Final
 from urllib.parse import urlencode
 
-from crawld.core.politeness import parse_retry_after
+from crawld.core.politeness import MAX_BACKOFF_DELAY_S, parse_retry_after
 from crawld.sources.json_text import read_json
 from crawld.sources.mediawiki_rows import timestamp_of
 
@@ -155,7 +155,7 @@ class ApiTrouble:
         """Return the pause before the next request, seconds, after `count` troubles in a row."""
         grown = _FIRST_PAUSE_S[self.trouble] * 2.0 ** min(max(count - 1, 0), 20)
         if self.retry_after_s is None:
-            return min(grown, MAX_PAUSE_S)
+            return min(grown, MAX_BACKOFF_DELAY_S if self.is_host_trouble else MAX_PAUSE_S)
         # A server that says when to return is not asked much later than that.
         most_s = TOLD_PAUSE_S if self.is_host_trouble else MAX_PAUSE_S
         most_s = LAG_PAUSE_S if self.trouble is TroubleKind.LAGGED else most_s

@@ -49,6 +49,9 @@ LONGEST_COMMIT_S: Final = 0.3
 CAMPAIGN_DAYS: Final = (0.02, 0.02, 0.02, 0.02, 0.1, 0.1, 1.2)
 """Days of the seeds of a campaign: rules of a day need more than one."""
 
+LEAST_GAP_DAYS: Final = 0.1
+"""Days of a universe that is long enough for the outage of a wiki, and what follows."""
+
 FORBIDDEN: Final = ("", "", "/wiki/B", "/wiki/S", "/wiki/T")
 """Prefixes that editions of robots.txt disallow; each covers some pages, an empty one none."""
 
@@ -75,7 +78,7 @@ def draw_plan(seed: int, days: float) -> UniversePlan:
         seed,
         days,
         delay_s,
-        drawing.hosts(),
+        _with_gaps(drawing.hosts(), random.Random(f"gaps of {seed}"), days),
         drawing.ends(),
         disk=drawing.disk(),
         steps=drawing.steps(),
@@ -116,6 +119,23 @@ def steady_plan(
         for number in range(sites)
     )
     return UniversePlan(seed, days, host_delay_s, hosts, ())
+
+
+def _with_gaps(
+    hosts: tuple[HostPlan, ...], rng: random.Random, days: float
+) -> tuple[HostPlan, ...]:
+    """Let some wikis forget their changes while they cannot be reached."""
+    if days < LEAST_GAP_DAYS:
+        return hosts
+    return tuple(_with_gap(host, rng, days * DAY_S) if host.wiki else host for host in hosts)
+
+
+def _with_gap(host: HostPlan, rng: random.Random, duration_s: float) -> HostPlan:
+    if rng.random() < 0.5:
+        return host
+    from_s, lasts_s = rng.uniform(0.2, 0.5) * duration_s, rng.uniform(0.05, 0.3) * duration_s
+    outage = FaultPeriod(FaultKind.REFUSED, from_s, from_s + lasts_s, 1.0, 0)
+    return replace(host, faults=(*host.faults, outage), keeps_changes_s=lasts_s / 2)
 
 
 class _Drawing:

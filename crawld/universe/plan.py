@@ -172,6 +172,7 @@ class HostPlan:
         noise: whether every response differs in what has no meaning.
         feed: whether it has a feed of its newest changes. stream: whether it has a stream of them.
         wiki: whether it is a MediaWiki with an API; then no page moves.
+        keeps_changes_s: how long it lists a recent change; None: for ever.
     """
 
     name: str
@@ -192,6 +193,7 @@ class HostPlan:
     feed: bool = False
     stream: bool = False
     wiki: bool = False
+    keeps_changes_s: float | None = None
 
     def robots_at(self, at_s: float) -> RobotsEdition:
         """Return the robots.txt of a time."""

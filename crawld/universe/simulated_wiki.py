@@ -116,7 +116,9 @@ class SimulatedWiki:
         return rows[first : first + most]
 
     def _edits(self, since: float, now: float) -> Iterator[tuple[float, Row]]:
-        """Yield the edits and creations since a time (Unix seconds), each with its time."""
+        """Yield the listed edits and creations since a time (Unix seconds), with their times."""
+        if self._plan.keeps_changes_s is not None:
+            since = max(since, now - self._plan.keeps_changes_s)
         for page, title in self._titles.items():
             changes = self._site.changes_of(page)
             last = changes.changes_until(now)

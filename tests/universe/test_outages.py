@@ -34,3 +34,24 @@ def test_a_host_whose_connections_were_refused_for_hours(tmp_path, source, seed)
     assert max(b - a for a, b in pairwise(after_s)) <= RECOVERY_S
     busy_s = [each for each in after_s if each > after_s[0] + RECOVERY_S]
     assert len(busy_s) >= (plan.duration_s - busy_s[0]) / 60.0 - 5
+
+
+def is_probe(line):
+    return (
+        " request " in line and "titles=" in line and "curtimestamp" in line and "list=" not in line
+    )
+
+
+def test_a_wiki_that_forgot_its_changes_during_an_outage_is_probed(tmp_path):
+    refused = FaultPeriod(FaultKind.REFUSED, 1.0 * HOUR_S, ENDS_S, 1.0, 0)
+    wiki = {"wiki": True, "keeps_changes_s": 600.0}
+    host = plain_host(40, changes_per_day=10.0, change_seed=4, faults=(refused,), **wiki)
+    plan = UniversePlan(1, 5.0 / 24, 60.0, (host,), ())
+    path = tmp_path / "events.txt"
+    with path.open("w") as events:
+        result = run_universe(plan, tmp_path, event_file=events)
+    assert result.auditor.found.violations == []
+    lines = path.read_text().splitlines()
+    found_at = next(float(line.split()[0]) for line in lines if "wiki_changes_gap" in line)
+    probed_s = [float(line.split()[0]) for line in lines if is_probe(line)]
+    assert any(found_at < each < found_at + 1_800.0 for each in probed_s)

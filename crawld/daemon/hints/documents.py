@@ -279,15 +279,18 @@ class DocumentFetcher(BackgroundWork):
         retry_after_s = parse_retry_after(after, now, sent) if after else None
         failed = isinstance(fetched, FetchFailure)
         local = isinstance(fetched, FetchFailure) and fetched.local_fault
-        if local or not (failed or fetched.status in _BACK_OFF_STATUSES):
-            host.record_success(now)
-        else:
+        of_host = not local and (failed or fetched.status in _BACK_OFF_STATUSES)
+        if of_host:
             await self._state.back_off(host, retry_after_s, fetched.address)
+        else:
+            host.record_success(now)
         if isinstance(fetched, FetchFailure):
-            return PollTrouble(str(fetched.failure), fetched.detail[:200], retry_after_s)
+            detail = fetched.detail[:200]
+            return PollTrouble(str(fetched.failure), detail, retry_after_s, of_host=of_host)
         if fetched.status >= 400:
             pause_s = retry_after_s or (86_400.0 if fetched.status in (401, 403, 410) else None)
-            return PollTrouble(f"status_{fetched.status}", fetched.reason[:200], pause_s)
+            detail = fetched.reason[:200]
+            return PollTrouble(f"status_{fetched.status}", detail, pause_s, of_host=of_host)
         return fetched
 
     def _document(

@@ -49,6 +49,7 @@ class ScheduledSource:
             None: it does not wait.
         listed: the template whose users it lists next, when it was put off last; None: it had none.
         asked: whether its last poll sent a request.
+        is_priced: whether `next_at` follows from what its last poll cost.
     """
 
     def __init__(self, source: Source, next_at: float, allowed_at: float) -> None:
@@ -58,6 +59,7 @@ class ScheduledSource:
         self.put_off_at: float | None = None
         self.listed: str | None = None
         self.asked = False
+        self.is_priced = False
 
     @property
     def is_first(self) -> bool:
@@ -72,15 +74,17 @@ class HostSources:
         paid_at: when (trio's clock) the requests of past polls have used up their share; sources
             other than the recent changes wait for it.
         floor_at: when they wait no longer, where the recent changes alone use up the share.
+        price_s: seconds of its share that a request took when it was looked at last; 0: not yet.
     """
 
-    __slots__ = ("busy", "floor_at", "paid_at", "polled")
+    __slots__ = ("busy", "floor_at", "paid_at", "polled", "price_s")
 
     def __init__(self) -> None:
         self.polled: dict[int, ScheduledSource] = {}
         self.busy = False
         self.paid_at = -math.inf
         self.floor_at = math.inf
+        self.price_s = 0.0
 
     def due_at(self, each: ScheduledSource) -> float:
         """Return when (trio's clock) a source is polled at the earliest."""
@@ -100,6 +104,27 @@ class HostSources:
         self.paid_at = max(self.paid_at, now) + price_s
         if not polled.is_first or math.isinf(self.floor_at):
             self.floor_at = now + FLOOR_FACTOR * price_s
+
+    def relax(self, now: float, price_s: float) -> bool:
+        """Take the present price of a request; return whether waits are shorter by it.
+
+        In a back-off a request may take hours of its share. When the back-off ends, what was paid
+        by its delay must not keep the sources from being polled.
+        """
+        ratio = price_s / self.price_s if self.price_s else 1.0
+        self.price_s = price_s
+        if ratio >= 1.0:
+            return False
+
+        def sooner(at: float) -> float:
+            return now + (at - now) * ratio if at > now else at
+
+        self.paid_at, self.floor_at = sooner(self.paid_at), sooner(self.floor_at)
+        for each in self.polled.values():
+            each.allowed_at = sooner(each.allowed_at)
+            if each.is_priced:
+                each.next_at = sooner(each.next_at)
+        return True
 
     def first_at(self) -> float:
         """Return when (trio's clock) the recent changes are due, −∞ if none are polled here."""

@@ -24,6 +24,7 @@ import apsw
 import structlog
 import trio
 
+from crawld.core.politeness import MAX_BACKOFF_DELAY_S
 from crawld.core.url import split_url, url_hash
 from crawld.core.url_parameters import with_sorted_query
 from crawld.daemon.crawl.context import BackgroundWork, CrawlContext
@@ -51,9 +52,13 @@ FIND_EVERY_S: Final = 600.0
 
 FIRST_PAUSE_S: Final = 60.0
 MAX_PAUSE_S: Final = 86_400.0
-"""Back-off after a failure: the first, doubled with each failure in a row, and the longest."""
+"""Back-off after a failure: the first, doubled with each failure in a row, and the longest. While
+the whole host fails, it is that of the host at most."""
 
 MIN_HELD_PAUSE_S: Final = 1.0
+
+SLOWED_LOOK_S: Final = 60.0
+"""How often hosts in back-off are looked at: their sources wait less when it has fallen."""
 
 STORED_AT_ONCE: Final = 2_000
 """Hints or pages stored in one transaction."""
@@ -89,6 +94,7 @@ class HintPoller(BackgroundWork):
         self._found: dict[Finder, Sequence[Source | Stream]] = {}
         self._hosts: dict[str, HostSources] = {}
         self._heap: list[tuple[float, str]] = []
+        self._slowed: set[str] = set()
         self._streams: dict[int, _StreamTask] = {}
         self._rescheduled = trio.Event()
         self._find_requested = trio.Event()
@@ -196,8 +202,11 @@ class HintPoller(BackgroundWork):
     def _push(self, name: str) -> None:
         host = self._hosts[name]
         state = self._state.hosts.get(name)
+        host.relax(trio.current_time(), self.budget.min_pause_s(name, 1))
         if state is not None:
             state.poll_at = host.first_at()
+            if state.backoff.level:
+                self._slowed.add(name)
         if not host.busy and (first := host.next(trio.current_time())) is not None:
             heapq.heappush(self._heap, (host.due_at(first), name))
             self._rescheduled.set()
@@ -205,9 +214,21 @@ class HintPoller(BackgroundWork):
     async def _poll_due(self, nursery: trio.Nursery) -> None:
         while True:
             self._rescheduled = trio.Event()
+            self._look_at_slowed()
             self._start_due(nursery)
-            with trio.move_on_at(self._heap[0][0] if self._heap else math.inf):
+            look_at = trio.current_time() + SLOWED_LOOK_S if self._slowed else math.inf
+            with trio.move_on_at(min(self._heap[0][0] if self._heap else math.inf, look_at)):
                 await self._rescheduled.wait()
+
+    def _look_at_slowed(self) -> None:
+        """Poll the sources sooner whose host has a shorter back-off than before."""
+        now = trio.current_time()
+        for name in tuple(self._slowed):
+            state = self._state.hosts.get(name)
+            if self._hosts[name].relax(now, self.budget.min_pause_s(name, 1)):
+                self._push(name)
+            if state is None or not state.backoff.level:
+                self._slowed.discard(name)
 
     def _start_due(self, nursery: trio.Nursery) -> None:
         """Start the polls that are due. In the waiting loop a variable would hold a gone source."""
@@ -245,6 +266,7 @@ class HintPoller(BackgroundWork):
         if result is not None:
             min_pause_s = self.budget.min_pause_s(name, result.requests)
             polled.allowed_at = polled_at + min_pause_s
+            polled.is_priced = isinstance(result, Poll) and result.wait_s is None
             if not (isinstance(result, PollTrouble) and result.trouble == HELD):
                 polled.asked = result.requests > 0
             if result.requests:
@@ -272,7 +294,8 @@ class HintPoller(BackgroundWork):
             held_s = HELD_PAUSE_S if pause_s is None else max(pause_s, MIN_HELD_PAUSE_S)
             return min(held_s, MAX_PAUSE_S)
         if pause_s is None:
-            pause_s = min(FIRST_PAUSE_S * 2.0 ** min(row.trouble_count, 20), MAX_PAUSE_S)
+            most_s = MAX_BACKOFF_DELAY_S if result.of_host else MAX_PAUSE_S
+            pause_s = min(FIRST_PAUSE_S * 2.0 ** min(row.trouble_count, 20), most_s)
         at = self._clock.now()
         log.warning(
             "hint_poll_trouble",

@@ -96,6 +96,7 @@ class PollTrouble:
         detail: short text for the operator.
         pause_s: pause before the next poll; None: a back-off that doubles with each failure.
         limit: most values per request that the server accepts, if it stated one.
+        of_host: whether the whole host is in trouble, not only the source.
     """
 
     trouble: str
@@ -103,6 +104,7 @@ class PollTrouble:
     pause_s: float | None = None
     requests: int = 1
     limit: int | None = None
+    of_host: bool = False
 
 
 HELD: Final = "held"

@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from crawld.core.politeness import MAX_BACKOFF_DELAY_S
 from crawld.sources.mediawiki_api import (
     LAG_PAUSE_S,
     MAX_PAUSE_S,
@@ -178,6 +179,7 @@ def test_pauses_double_and_are_at_least_retry_after():
     overloaded = read(HTML, 503, retry_after="3")
     assert [overloaded.pause_s(count) for count in (1, 5, 50)] == [TOLD_PAUSE_S] * 3
     assert read(HTML, 503).pause_s(2) == 120.0
+    assert read(HTML, 503).pause_s(50) == MAX_BACKOFF_DELAY_S
     assert read(HTML, 503, retry_after="172800").pause_s(1) == 172_800
 
 

@@ -58,6 +58,23 @@ def test_recent_changes_come_first_of_all_that_is_due():
     assert host.next(1.5).source.row.kind == "fan_out"
 
 
+def test_what_a_back_off_made_dear_is_cheap_when_it_ends():
+    host, now = HostSources(), 100.0
+    host.relax(now, 1_000 * PRICE_S)
+    probe, listing = add(host, 1, "probe", 0.0), add(host, 2, "fan_out", now + 600.0)
+    host.pay(probe, now, 1_000 * PRICE_S)
+    probe.allowed_at = probe.next_at = host.paid_at
+    probe.is_priced = True
+    assert not host.relax(now, 1_000 * PRICE_S)
+    assert host.due_at(probe) == now + 1_000 * PRICE_S
+    assert host.relax(now, PRICE_S)
+    assert probe.allowed_at == probe.next_at == host.paid_at == now + PRICE_S
+    assert host.floor_at == now + FLOOR_FACTOR * PRICE_S
+    assert listing.next_at == now + 600.0  # it waits for something else
+    assert not host.relax(now, 1_000 * PRICE_S)
+    assert host.due_at(probe) == now + PRICE_S
+
+
 def test_all_sources_of_a_host_share_one_budget_and_recent_changes_keep_their_pace():
     host = HostSources()
     for number, kind in enumerate(("recent_changes", "fan_out", "probe")):
