@@ -27,12 +27,13 @@ from crawld.universe.idle_audit import IdleAudit
 from crawld.universe.plan import (
     DAY_S,
     START_AT,
+    FaultPeriod,
     HostPlan,
     RobotsEdition,
     UniversePlan,
 )
 from crawld.universe.rate_audit import RateAudit
-from crawld.universe.simulated_host import DOCUMENTS, SentAnswer
+from crawld.universe.simulated_host import CONNECTING, DOCUMENTS, SentAnswer
 
 ROBOTS_LIFE_S: Final = DAY_S
 """RFC 9309, section 2.4."""
@@ -294,7 +295,7 @@ class Auditor:
         most_s = STARVED_S + STARVED_TURNS * longest_s
         for host in self._plan.hosts:
             facts = self._hosts[host.name]
-            bad_s = [fault.until_s for fault in host.faults if fault.from_s <= at_s]
+            bad_s = [fault.until_s for fault in self._faults_met(host) if fault.from_s <= at_s]
             bad_s += [each.from_s for each in host.robots if each.from_s <= at_s]
             bad_s += [each.from_s for each in host.names if each.from_s <= at_s]
             trouble_s = min(at_s, max([facts.trouble_s, *bad_s], default=0.0))
@@ -304,6 +305,18 @@ class Auditor:
             if host.is_reachable(at_s) and at_s - since_s > most_s:
                 what = f"{host.name} had no request since {since_s:.0f}"
                 self.found.add("host_starved", at_s, what)
+
+    def _faults_met(self, host: HostPlan) -> list[FaultPeriod]:
+        """Return its own faults, and those of connections to its addresses: others share them."""
+        addresses = {each.address for each in host.names}
+        beside = [
+            fault
+            for other in self._plan.hosts
+            if addresses & {each.address for each in other.names}
+            for fault in other.faults
+            if fault.kind in CONNECTING
+        ]
+        return [*host.faults, *beside]
 
     def note_logged(self, level: str, event: str) -> None:
         """Note a line that the daemon has logged: only a faulty disk excuses an error."""

@@ -23,6 +23,8 @@ from crawld.universe.plan import (
     ClockStep,
     DiskFault,
     DiskPeriod,
+    FaultKind,
+    FaultPeriod,
     GroupPlan,
     HostPlan,
     NameEdition,
@@ -276,6 +278,22 @@ def test_a_host_that_can_be_reached_does_not_starve(edition, found):
 
     async def run():
         await trio.sleep(2_000.0)
+        auditor.check_starved(trio.current_time())
+
+    trio.run(run, clock=JumpingClock())
+    assert [each.invariant for each in auditor.found.violations] == found
+
+
+@pytest.mark.parametrize(("kind", "found"), [("refused", []), ("busy", ["host_starved"])])
+def test_a_host_is_not_starved_by_connections_refused_at_its_address(kind, found):
+    faults = (FaultPeriod(FaultKind(kind), 1_000.0, 2_000.0, 1.0, 0),)
+    names = (NameEdition(0.0, "93.184.216.10"),)
+    hosts = replace(A, names=names), replace(B, names=names, faults=faults)
+    plan = UniversePlan(1, 1.0, 10.0, hosts, (), min_revisit_s=0.0)
+    auditor = Auditor(plan, EventLog())
+
+    async def run():
+        await trio.sleep(2_500.0)
         auditor.check_starved(trio.current_time())
 
     trio.run(run, clock=JumpingClock())

@@ -29,7 +29,7 @@ SLICE_S: Final = 0.002
 RESTORED_AT_ONCE: Final = 4_096
 """Outstanding hints read in one query."""
 
-INDIRECT_KINDS: Final = frozenset({"fan_out", "gap"})
+INDIRECT_KINDS: Final = frozenset({hint.FAN_OUT, hint.GAP})
 """Kinds of sources that name pages which may have changed: their pages come after those that
 another source reports as edited."""
 

@@ -69,7 +69,7 @@ class GapCursor:
 class GapSource:
     """Reports the possibly stale pages of a site on a host after a gap."""
 
-    kind = "gap"
+    kind = hint.GAP
     is_free = True
 
     def __init__(self, row: SourceRow, database: Database, clock: Clock) -> None:

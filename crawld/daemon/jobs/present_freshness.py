@@ -222,15 +222,16 @@ def _evidence(site: _Stored, covering: set[int], now: float) -> SiteEvidence:
     newest = max(reporting, key=lambda row: row.told_until or 0.0, default=None)
     told_until = -math.inf if newest is None else newest.told_until or 0.0
     told_until = max(told_until, min(_told_in_order(site, reporting), now))
-    gone, quiet = 0, []
+    gone, quiet, unheard_s = 0, [], []
     by_source: Counter[int] = Counter()
     by_listing: Counter[tuple[int, float]] = Counter()
     for copy in site.sample.sampled:
         named = _newest_hint(copy, kinds)
         if copy.outcome in _GONE:
             gone += 1
-        elif named is None:
+        elif named is None or kinds.get(named.hint_source_id) == hint.GAP:
             quiet.append(copy)
+            unheard_s.append(_within_gap_s(copy, named))
         elif named.first_at <= copy.visited_at:
             by_source[0] += 1
         elif kinds.get(named.hint_source_id) == hint.FAN_OUT:
@@ -240,6 +241,7 @@ def _evidence(site: _Stored, covering: set[int], now: float) -> SiteEvidence:
     visited_at = np.array([copy.visited_at for copy in quiet])
     since_s = np.array([max(now - copy.visited_at, 0.0) for copy in quiet])
     covered_s = np.array([max(told_until - copy.visited_at, 0.0) for copy in quiet])
+    covered_s = np.maximum(covered_s - np.array(unheard_s), 0.0)
     rates = [copy.rate or _UNKNOWN_RATE for copy in quiet]
     return SiteEvidence(
         copies=max(site.sample.copies, 1),
@@ -278,12 +280,18 @@ def _told_in_order(site: _Stored, reporting: Sequence[SourceRow]) -> float:
     return max(read, default=-math.inf)
 
 
+def _within_gap_s(copy: SampledCopy, gap: CopyHint | None) -> float:
+    """Return for how long after the visit of a copy its sources may have missed changes."""
+    return 0.0 if gap is None else gap.last_at - max(gap.first_at, copy.visited_at)
+
+
 def _newest_hint(copy: SampledCopy, kinds: Mapping[int, str]) -> CopyHint | None:
-    """Return the hint that says most about a copy: an edit rather than a template's."""
+    """Return the hint that says most about a copy: an edit rather than a template's, or a gap."""
     since = [each for each in copy.hints if each.last_at > copy.visited_at]
     return max(
         since,
         key=lambda each: (
+            kinds.get(each.hint_source_id) != hint.GAP,
             each.first_at > copy.visited_at,
             kinds.get(each.hint_source_id) != hint.FAN_OUT,
             each.last_at,

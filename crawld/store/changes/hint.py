@@ -29,6 +29,9 @@ from crawld.store.changes import freshness, hint_source, untold
 FAN_OUT: Final = "fan_out"
 """Kind of the sources that report pages because something that they include was edited."""
 
+GAP: Final = "gap"
+"""Kind of the sources that report all pages of a time in which others may have missed changes."""
+
 RENDER_S: Final = 45.0
 """A wiki renders the users of an edited template in the background. A visit so soon after the edit
 that finds no change, or one of an edit before, says nothing: the page is visited again when this

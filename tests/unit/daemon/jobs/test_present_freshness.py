@@ -190,3 +190,20 @@ def test_recent_changes_that_are_read_in_part_are_known_up_to_there(kind, unrepo
     assert found.unreported_s == unreported_s
     assert found.quiet.open_s.tolist() == [unreported_s]
     assert found.quiet.covered_s.tolist() == [800.0 - unreported_s]
+
+
+def test_a_copy_of_a_gap_is_one_whose_changes_nobody_reported_then():
+    feed = reporting("feed", 1, 1_000.0, 1.0)
+    gap = SourceRow(**dict.fromkeys(SourceRow._fields))._replace(
+        hint_source_id=2, kind=hint.GAP, hint_count=3, site_ids=(1,)
+    )
+    missed = CopyHint(2, 400.0, 700.0, 750.0)
+    copies = [
+        SampledCopy(200.0, "changed", True, STILL, hints)
+        for hints in ((), (missed,), (missed, CopyHint(1, 900.0, 900.0, 950.0)))
+    ]
+    copies.append(SampledCopy(600.0, "changed", True, STILL, (missed,)))
+    found = evidence_of(copies, feed, gap)
+    assert found.quiet.covered_s.tolist() == [800.0, 500.0, 300.0]
+    assert found.quiet.open_s.tolist() == [0.0, 300.0, 100.0]
+    assert [each.copies for each in found.reported] == [1]
