@@ -5,6 +5,8 @@ from itertools import pairwise
 import pytest
 
 from crawld.core.politeness import MAX_BACKOFF_DELAY_S
+from crawld.core.revisit.polling import plan_polls
+from crawld.daemon.hints import budget
 from crawld.universe.plan import FaultKind, FaultPeriod, UniversePlan
 from crawld.universe.run_universe import run_universe
 from tests.universe.plans import plain_host
@@ -55,3 +57,18 @@ def test_a_wiki_that_forgot_its_changes_during_an_outage_is_probed(tmp_path):
     found_at = next(float(line.split()[0]) for line in lines if "wiki_changes_gap" in line)
     probed_s = [float(line.split()[0]) for line in lines if is_probe(line)]
     assert any(found_at < each < found_at + 1_800.0 for each in probed_s)
+
+
+def test_how_often_to_poll_is_not_planned_anew_by_a_back_off(tmp_path, monkeypatch):
+    plans = []
+
+    def counted(*args, **more):
+        plans.append(args)
+        return plan_polls(*args, **more)
+
+    monkeypatch.setattr(budget, "plan_polls", counted)
+    limited = FaultPeriod(FaultKind.TOO_MANY, 0.0, 6.0 * HOUR_S, 0.3, 0)
+    host = plain_host(30, changes_per_day=5.0, faults=(limited,), wiki=True)
+    run_universe(UniversePlan(1, 4.0 / 24, 30.0, (host,), ()), tmp_path)
+    # One, then one whenever the sample of pages has grown or an estimate is old.
+    assert 0 < len(plans) < 20

@@ -142,8 +142,12 @@ class PollBudget(BackgroundWork):
 
     def min_pause_s(self, host_name: str, requests: int) -> float:
         """Return the shortest pause after so many requests that keeps to the share of polls."""
+        return self._paid_s(self._turn_s(host_name), requests)
+
+    def _paid_s(self, turn_s: float, requests: int) -> float:
+        """Return in which time so many requests are the share of polls; `turn_s`: of one turn."""
         share = max(self._config().jobs.poll_share, MIN_SHARE)
-        return max(requests * self._turn_s(host_name) / share, MIN_PAUSE_S)
+        return max(requests * turn_s / share, MIN_PAUSE_S)
 
     def _turn_s(self, host_name: str) -> float:
         """Return the time between two turns of a host, seconds."""
@@ -218,7 +222,9 @@ class PollBudget(BackgroundWork):
         if host is None or not row.poll_count:
             return
         covered = sum(len(host.pages[key].policy) for key in row.site_ids if key in host.pages)
-        slots_per_s = 1.0 / max(self._state.rates.turn_every_s(host), 0.01)
+        # A back-off passes: how often to poll beside it follows from the usual rate.
+        turn_s = self._state.rates.usual_turn_every_s(host)
+        slots_per_s = 1.0 / turn_s
         if known and known.is_current(row, now, slots_per_s):
             return
         models = await self._database.read(
@@ -237,7 +243,7 @@ class PollBudget(BackgroundWork):
             source=source_quality(row, beyond_polls=True),
             requests=max(row.request_count / row.poll_count, 0.1),
             beside=min(beside, key=lambda quality: quality.missed_share, default=None),
-            min_s=self.min_pause_s(row.host, 1),
+            min_s=self._paid_s(turn_s, 1),
         )
         found = await self._workers.run(_estimate, given, abandon_on_cancel=True)
         if found is not None:
