@@ -37,7 +37,8 @@ from crawld.bench.result import Metrics
 from crawld.bench.writer_holds import WriterHolds
 from crawld.core.replica.canonical import HostProfile
 from crawld.core.replica.verdict import PairEvidence
-from crawld.daemon.jobs.replicas.plan import PlanInput, plan
+from crawld.daemon.jobs.replicas.plan import PlanInput
+from crawld.daemon.jobs.replicas.planner import plan
 from crawld.daemon.process import switch_threads_often, tune_collector
 from crawld.simweb.replica_parameters import STANDARD, scale_web
 from crawld.simweb.replica_web import ReplicaWeb, make_web

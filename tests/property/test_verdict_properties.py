@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -15,8 +16,10 @@ from crawld.core.replica.verdict import (
     pages_to_probe,
     shares_pages,
 )
-from crawld.daemon.jobs.replicas.plan import PlanInput, linked_pairs, plan
+from crawld.daemon.jobs.replicas.plan import PlanInput
+from crawld.daemon.jobs.replicas.planner import Planner, linked_pairs, plan
 from crawld.daemon.jobs.replicas.storm import StormLimit
+from crawld.store.replica.replica import ReplicaRow
 
 counts = st.tuples(st.integers(0, 80), st.integers(0, 80), st.integers(0, 80)).map(sorted)
 
@@ -105,3 +108,104 @@ def test_a_host_rests_only_under_a_host_of_its_owner_with_which_it_shares_pages(
     for one, other in links:
         if owner_of(NAMES[one]) == owner_of(NAMES[other]) and not {one, other} & preferred:
             assert one in resting or other in resting
+
+
+hosts = st.integers(0, 5)
+pairs = st.tuples(hosts, hosts).filter(lambda pair: pair[0] < pair[1])
+
+
+def row_of(host, canonical, status="pruned", reason="https", agreeing=40):
+    names = NAMES[host], NAMES[canonical]
+    kept = ReplicaRow(
+        host, names[0], canonical, names[1], status, reason, 0.0, 0.0, 0, 0.0, 0, 0, None, 0
+    )
+    return kept._replace(twins=40, agreeing=agreeing, differing=40 - agreeing)
+
+
+@st.composite
+def plan_inputs(draw):
+    """Draw what a plan is made from, over six hosts of three owners."""
+    equal = draw(st.dictionaries(pairs, st.sampled_from((0, 20, 40)), max_size=6))
+    rows = [
+        row_of(host, canonical, status, reason, agreeing)
+        for (host, canonical), (status, reason, agreeing) in draw(st.dictionaries(
+            pairs,
+            st.tuples(st.sampled_from(("pruned", "partly", "held", "withdrawn")),
+                      st.sampled_from(("https", "more inlinks")),
+                      st.sampled_from((2, 30, 40))),
+            max_size=3)).items()
+    ]  # fmt: skip
+    inlinks = draw(st.lists(st.sampled_from((0, 9)), min_size=6, max_size=6))
+    return PlanInput(
+        evidence={
+            (one, other): replace(SURE, names=(NAMES[one], NAMES[other]), equal=count)
+            for (one, other), count in equal.items()
+        },
+        operator_words=draw(
+            st.dictionaries(pairs, st.sampled_from(("confirmed", "rejected")), max_size=1)
+        ),
+        replicas=list({row.host_id: row for row in rows}.values()),
+        profiles={at: HostProfile(name=NAMES[at], inlinks=inlinks[at]) for at in range(6)},
+        hosts=10,
+        crowded=draw(st.sampled_from(((), ("a.com",)))),
+        limit=StormLimit(share=None),
+    )
+
+
+PARTS = ("evidence", "operator_words", "replicas", "profiles", "crowded")
+
+
+@given(plan_inputs(), st.lists(st.tuples(st.sampled_from(PARTS), plan_inputs()), max_size=4))
+def test_a_plan_does_not_depend_on_the_plans_before_it(step, changes):
+    planner = Planner()
+    for part, other in (("evidence", step), *changes):
+        step = replace(step, **{part: getattr(other, part)})
+        found = planner.plan(step)
+        assert found == plan(step)
+        before = planner.decided
+        assert planner.plan(step) == found
+        assert planner.decided == before, "nothing moved, so nothing is decided again"
+        assert not planner.is_overdue(step)
+
+
+def two_groups():
+    """Return the input of a plan of two groups; in each the first host has most inlinks."""
+    names = (*NAMES[:8], "x.farm.com", "y.farm.com")
+    return PlanInput(
+        evidence={
+            pair: replace(SURE, names=(names[pair[0]], names[pair[1]]))
+            for pair in ((0, 2), (2, 3), (0, 3), (8, 9))
+        },
+        operator_words={},
+        replicas=(),
+        profiles={
+            at: HostProfile(name=name, inlinks=9 * (at in (0, 8))) for at, name in enumerate(names)
+        },
+        hosts=10,
+        limit=StormLimit(share=None),
+    )
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_whatever_moves_in_a_group_it_is_decided_again(part):
+    before = two_groups()
+    after = {
+        "evidence": {pair: one for pair, one in before.evidence.items() if pair != (0, 3)},
+        "operator_words": {(0, 3): "rejected"},
+        "replicas": [row_of(0, 2)],
+        "profiles": dict(before.profiles) | {3: HostProfile(name=NAMES[3], preferred=True)},
+        "crowded": ("farm.com",),
+    }
+    moved = replace(before, **{part: after[part]})
+    planner = Planner()
+    assert planner.plan(before) != planner.plan(moved)
+    assert planner.plan(moved) == plan(moved)
+
+
+def test_only_the_groups_that_moved_are_decided_again():
+    before, planner = two_groups(), Planner()
+    planner.plan(before)
+    assert planner.decided == 2
+    evidence = before.evidence | {(8, 9): replace(before.evidence[8, 9], equal=30)}
+    planner.plan(replace(before, evidence=evidence))
+    assert planner.decided == 3

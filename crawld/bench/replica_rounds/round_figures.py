@@ -9,6 +9,7 @@ from typing import Final
 
 import numpy as np
 
+from crawld.bench.replica_rounds.found_copies import DeferredWaits, FoundCopies
 from crawld.bench.replica_rounds.page_truth import PageTruth
 from crawld.bench.replica_rounds.rounds_web import decidable_groups
 from crawld.bench.replica_rounds.simulated_crawl import NEVER_DAY, REVISIT_DAYS, SimulatedCrawl
@@ -30,6 +31,7 @@ _CHANGING: Final = ("diverging_copies", "latest", "turning_copier", "large_sites
 _RETURN_SHARE: Final = 0.1
 _DECILE_PAIRS: Final = 50
 _SETTLED_DAYS: Final = 8.0
+_IN_TIME_DAYS: Final = 2.0
 _NOT_YET: Final = 99.0
 
 Verdict = tuple[int, int]
@@ -71,6 +73,8 @@ class RoundFigures:
         reversals: how often a verdict on two hosts ended.
         saved: requests by group of copies.
         unsaved: requests for pages of copies that an oracle would not have made, by cause.
+        copies: which copies rested, by what is different on their pages.
+        waits: how long deferred pages wait for their first visit.
     """
 
     web: LookalikeWeb
@@ -88,6 +92,8 @@ class RoundFigures:
     reversals: Counter[frozenset[int]] = field(default_factory=Counter)
     saved: dict[tuple[int, ...], SavedVisits] = field(default_factory=dict)
     unsaved: UnsavedRequests = field(default_factory=UnsavedRequests)
+    copies: FoundCopies = field(init=False)
+    waits: DeferredWaits = field(default_factory=DeferredWaits)
     _active: set[Verdict] = field(default_factory=set)
     _known: dict[tuple[int, int, float], bool] = field(default_factory=dict)
     _last_day: float = 0.0
@@ -97,6 +103,7 @@ class RoundFigures:
 
     def __post_init__(self) -> None:
         self._groups = decidable_groups(self.web)
+        self.copies = FoundCopies(self.web, self._groups)
         self._visits_before = self.crawl.visits.copy()
         for host in self.web.hosts:
             days = host.pages.own_from
@@ -151,6 +158,9 @@ class RoundFigures:
         by_host: dict[int, list[int]] = defaultdict(list)
         for index in resting:
             by_host[int(self.crawl.host_of[index])].append(index)
+        self.copies.note(twins, by_host)
+        unvisited = (index for index in resting if not self._is_visited(index))
+        self.waits.note(day, unvisited, self._is_visited)
         for host, indexes in by_host.items():
             to = twins.get(host)
             if to is None:
@@ -178,6 +188,9 @@ class RoundFigures:
                 self.deferred.update(rest.tolist())
                 now = self.truth.differs(host, to, rest - first, np.full(len(rest), day))
                 self.deferred_differing.update(rest[now].tolist())
+
+    def _is_visited(self, index: int) -> bool:
+        return bool(self.crawl.visited_day[index] > NEVER_DAY)
 
     def _note_returns(self, day: float, resting: set[int]) -> None:
         for host, since, pages in self._turned:
@@ -255,12 +268,16 @@ class RoundFigures:
             "deferred_pages": float(len(self.deferred)),
             "deferred_differing_pages": float(len(self.deferred_differing)),
             "deferred_differing_share": len(self.deferred_differing) / max(1, len(self.deferred)),
+            "deferred_wait_days_max": self.waits.longest_days,
+            **self.copies.figures(),
             "attacks": float(len(attacked)),
             "hijacks_won": float(len(self.hijacked & attacked)),
             "reversals_max": float(max(unprovoked, default=0)),
             "reversed_pairs": float(len(unprovoked)),
             "diverged": float(len(waited)),
             "page_back_days_max": max(waited, default=0.0),
+            "returning_sections": float(len(asked)),
+            "sections_back_in_time": float(sum(days <= _IN_TIME_DAYS for days in asked)),
             "section_back_days_median": float(np.median(asked)) if asked else 0.0,
             "section_back_days_max": max(asked, default=0.0),
             "savable_requests": sum(one.savable for one in self.saved.values()),

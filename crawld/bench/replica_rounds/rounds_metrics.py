@@ -25,6 +25,7 @@ from typing import Final
 import structlog
 
 from crawld.bench.process import Child, program_error, run_child
+from crawld.bench.replica_rounds.found_copies import FOUND_NAMES
 from crawld.bench.replica_rounds.round_figures import unsaved_name
 from crawld.bench.replica_rounds.rounds_web import rounds_web
 from crawld.bench.replica_rounds.run_rounds import RoundsScenario, run_rounds
@@ -60,7 +61,7 @@ _TOLD_EVERY_S: Final = 15.0
 _ADDED: Final = (
     *("resting_differing_pages", "declared", "wrong_verdicts", "deferred_pages"),
     *("deferred_differing_pages", "attacks", "hijacks_won", "reversed_pairs", "diverged"),
-    "savable_requests",
+    *("savable_requests", "returning_sections", "sections_back_in_time", *FOUND_NAMES),
     *(unsaved_name(cause) for cause in UnsavedCause),
 )
 _BEST_IS_MORE: Final = ("requests_saved_share",)

@@ -5,6 +5,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
+from crawld.bench.replica_rounds.found_copies import DeferredWaits, FoundCopies
 from crawld.bench.replica_rounds.page_truth import PageTruth
 from crawld.bench.replica_rounds.page_visits import PageVisits
 from crawld.bench.replica_rounds.round_figures import RoundFigures, unsaved_name
@@ -64,6 +65,33 @@ def test_requests_are_counted_under_what_was_known_before_them():
     ledger.add([5, 21], [0, 3], [1.25, 3.0], 0.25)
     assert (ledger.counts[UnsavedCause.HELD], ledger.counts[UnsavedCause.UNRELATED]) == (2.0, 3.0)
     assert ledger.counts[UnsavedCause.KEPT] == 1.0
+
+
+def test_a_copy_is_found_once_it_rests_under_its_own_group():
+    web = make_lookalike_web(LookalikeParameters(hosts=60, kinds=("mirrors",)), 3)
+    groups = decidable_groups(web)
+    linking = {name: [group for group in groups
+                      if any(getattr(web.hosts[host].decoration, name) for host in group)]
+               for name in ("absolute_links", "date", "counter")}  # fmt: skip
+    assert all(linking.values())
+    found = FoundCopies(web, groups)
+    none = found.figures()
+    assert none["links_copies"] == sum(len(group) - 1 for group in linking["absolute_links"])
+    assert none["links_copies_found"] == none["dates_copies_found"] == 0.0
+    first, outside = linking["date"][0], groups.index(linking["date"][0]) - 1
+    found.note({first[1]: groups[outside][0]}, [first[1]])
+    found.note({first[1]: first[0]}, [])
+    assert found.figures() == none
+    found.note(dict.fromkeys(first[1:], first[0]), first[1:])
+    assert found.figures()["dates_copies_found"] == len(first) - 1
+
+
+def test_a_deferred_page_waits_until_its_first_visit():
+    waits, visited = DeferredWaits(), set()
+    for day, deferred in ((0.0, {1, 2}), (10.0, {2}), (30.0, {2}), (45.0, set())):
+        visited |= {1} if day == 10.0 else set()
+        waits.note(day, deferred, visited.__contains__)
+    assert waits.longest_days == 45.0, "the second was never visited, though it rests no more"
 
 
 def test_no_page_rests_that_differed_when_last_compared(rounds):

@@ -21,7 +21,8 @@ from crawld.daemon.jobs.replicas.copies import CopyReader
 from crawld.daemon.jobs.replicas.decision import Decision
 from crawld.daemon.jobs.replicas.judged import JudgedPair
 from crawld.daemon.jobs.replicas.ledger import PairLedger
-from crawld.daemon.jobs.replicas.plan import PlanInput, is_overdue, plan
+from crawld.daemon.jobs.replicas.plan import PlanInput
+from crawld.daemon.jobs.replicas.planner import Planner
 from crawld.daemon.jobs.replicas.profiles import HostProfiles
 from crawld.daemon.jobs.replicas.resting import REST_FACTOR
 from crawld.daemon.jobs.replicas.sampling import ReplicaSampling
@@ -59,6 +60,7 @@ class ReplicasJob(BackgroundWork):
         self._sampling = ReplicaSampling(context, leases)
         self._cursors: Cursors | None = None
         self._copies = CopyReader(self._paced, context.analyser.marks)
+        self._planner = Planner()
         self._ledger = PairLedger(context.database, context.workers)
         self._profiles = HostProfiles(context, self._search, self._paced)
         self._asked: dict[Pair, PairEvidence] = {}
@@ -87,8 +89,8 @@ class ReplicasJob(BackgroundWork):
         await self._sampling.check(rows)
         rows = await self._database.read(replica.list_replicas)
         known = replace(known, replicas=rows)
-        if await self._workers.run(is_overdue, known, abandon_on_cancel=True):
-            planned = await self._workers.run(plan, known, abandon_on_cancel=True)
+        if await self._workers.run(self._planner.is_overdue, known, abandon_on_cancel=True):
+            planned = await self._workers.run(self._planner.plan, known, abandon_on_cancel=True)
             await self._apply(planned, rows, self._clock.now())
             await self._sampling.check(await self._database.read(replica.list_replicas))
             rows = await self._database.read(replica.list_replicas)
@@ -168,7 +170,7 @@ class ReplicasJob(BackgroundWork):
             ),
         )
         await self._ledger.put(fresh, kept, now)
-        planned = await self._workers.run(plan, known, abandon_on_cancel=True)
+        planned = await self._workers.run(self._planner.plan, known, abandon_on_cancel=True)
         await self._apply(planned, rows, now)
         if released:
             await self._database.write(replica.allow_all, allowed=False)

@@ -27,7 +27,6 @@ from crawld.core.replica.canonical import (
 from crawld.core.replica.verdict import (
     HostAgreement,
     PairEvidence,
-    connected_groups,
     declared_by,
     is_replica,
     is_worth_a_question,
@@ -36,7 +35,7 @@ from crawld.core.replica.verdict import (
     shares_pages,
 )
 from crawld.daemon.jobs.replicas.decision import Decision
-from crawld.daemon.jobs.replicas.storm import StormLimit, limit_pruning
+from crawld.daemon.jobs.replicas.storm import StormLimit
 from crawld.store.replica.pair import Pair, Word, ordered_pair
 from crawld.store.replica.replica import RESTING, ReplicaRow, Status
 
@@ -66,19 +65,18 @@ class PlanInput:
     limit: StormLimit = field(default_factory=StormLimit)
 
 
-def linked_pairs(given: PlanInput) -> dict[Pair, bool]:
-    """Return the pairs that share pages, and whether one host of each is a replica of the other."""
-    rows = {_pair(row): row for row in given.replicas if row.status != "withdrawn"}
-    found: dict[Pair, bool] = {}
-    for pair in sorted({*given.evidence, *rows, *given.operator_words}):
-        word = given.operator_words.get(pair)
-        if word == "confirmed":
-            found[pair] = True
-        elif word is None:
-            same = _verdict(given, pair, rows.get(pair))
-            if same is not None:
-                found[pair] = same
-    return found
+def link_of(given: PlanInput, pair: Pair, row: ReplicaRow | None) -> bool | None:
+    """Return whether one host of a pair is a replica of the other; None: they share no pages.
+
+    Args:
+        given: of it only what is known of the pair counts.
+        pair: the hosts.
+        row: what is stored of one as a replica of the other, unless that was withdrawn.
+    """
+    word = given.operator_words.get(pair)
+    if word is not None:
+        return True if word == "confirmed" else None
+    return _verdict(given, pair, row)
 
 
 def _verdict(given: PlanInput, pair: Pair, row: ReplicaRow | None) -> bool | None:
@@ -115,18 +113,18 @@ def agreement_of(row: ReplicaRow) -> HostAgreement | None:
     return HostAgreement(size, row.agreeing, row.differing, root)
 
 
-def is_overdue(given: PlanInput) -> bool:
+def is_row_overdue(given: PlanInput, row: ReplicaRow) -> bool:
     """Whether comparisons since the last plan change the status of a host."""
-    return any(
-        _status(given, row) != row.status
-        for row in given.replicas
-        if row.status in RESTING and _pair(row) not in given.operator_words
+    return (
+        row.status in RESTING
+        and pair_of(row) not in given.operator_words
+        and _status(given, row) != row.status
     )
 
 
 def _status(given: PlanInput, row: ReplicaRow) -> Status | None:
     """Return the status of a host by its comparisons; None if it shares no pages any more."""
-    pair = _pair(row)
+    pair = pair_of(row)
     same = _verdict(given, pair, row)
     if same is None:
         return None
@@ -136,44 +134,7 @@ def _status(given: PlanInput, row: ReplicaRow) -> Status | None:
     return "pruned" if same and may else "partly"
 
 
-def plan(given: PlanInput) -> list[Decision]:
-    """Return a decision on each host of which pages rest, and on each that waits for the operator.
-
-    Hosts of which pages rested and that share none any more are withdrawn.
-    """
-    links = linked_pairs(given)
-    neighbors: dict[int, list[int]] = {}
-    for one, other in links:
-        neighbors.setdefault(one, []).append(other)
-        neighbors.setdefault(other, []).append(one)
-    rows = {row.host_id: row for row in given.replicas}
-    kept = {row.canonical_id for row in given.replicas if row.status in RESTING}
-    part = replace(
-        given,
-        profiles=dict(given.profiles)
-        | {host: replace(given.profiles[host], kept=True) for host in kept & neighbors.keys()},
-    )
-    decisions = [
-        decision
-        for group in connected_groups(links)
-        for decision in _decide_group(group, links, neighbors, rows, part)
-    ]
-    decided = {decision.host_id for decision in decisions}
-    decisions += [each for each in _withdrawals(links, given) if each.host_id not in decided]
-    confirmed = {
-        host for pair in links if given.operator_words.get(pair) == "confirmed" for host in pair
-    }
-    return limit_pruning(
-        decisions,
-        confirmed,
-        given.replicas,
-        {host: profile.name for host, profile in given.profiles.items()},
-        given.hosts,
-        given.limit,
-    )
-
-
-def _decide_group(
+def decide_group(
     hosts: Sequence[int],
     links: Mapping[Pair, bool],
     neighbors: Mapping[int, Sequence[int]],
@@ -245,11 +206,11 @@ def _may_rest(
     )
 
 
-def _withdrawals(links: Mapping[Pair, bool], given: PlanInput) -> list[Decision]:
+def withdrawals(links: Mapping[Pair, bool], given: PlanInput) -> list[Decision]:
     """Withdraw hosts whose pages were compared and differ; their old texts must not count again."""
     found = []
     for row in given.replicas:
-        pair, agreement = _pair(row), agreement_of(row)
+        pair, agreement = pair_of(row), agreement_of(row)
         if (
             row.status in RESTING
             and agreement
@@ -267,9 +228,10 @@ def _asks(pair: Pair, row: ReplicaRow | None, given: PlanInput) -> bool:
     evidence = given.evidence.get(pair)
     if evidence is None:
         return False
-    was_asked = row is not None and row.status == "held" and _pair(row) == pair
+    was_asked = row is not None and row.status == "held" and pair_of(row) == pair
     return is_worth_a_question(evidence) or (was_asked and may_be_replica(evidence))
 
 
-def _pair(row: ReplicaRow) -> Pair:
+def pair_of(row: ReplicaRow) -> Pair:
+    """Return a replica and its canonical host as a pair."""
     return ordered_pair(row.host_id, row.canonical_id)

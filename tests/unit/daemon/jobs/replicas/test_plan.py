@@ -7,7 +7,8 @@ import pytest
 from crawld.core.replica.canonical import HostProfile
 from crawld.core.replica.verdict import PairEvidence
 from crawld.daemon.jobs.replicas.decision import Decision
-from crawld.daemon.jobs.replicas.plan import PlanInput, is_overdue, linked_pairs, plan
+from crawld.daemon.jobs.replicas.plan import PlanInput
+from crawld.daemon.jobs.replicas.planner import Planner, linked_pairs, plan
 from crawld.daemon.jobs.replicas.storm import StormLimit
 from crawld.store.replica.replica import RESTING, ReplicaRow
 from tests.unit.steps import assert_linear
@@ -63,7 +64,7 @@ def test_a_host_is_declared_only_after_its_pages_were_compared():
                              (agreement(12, 28), "partly")):  # fmt: skip
         known = replace(what, replicas=[row(1, 0, "partly", **compared)])
         assert decided(known) == {1: (0, status)}
-        assert is_overdue(known) is (status == "pruned")
+        assert Planner().is_overdue(known) is (status == "pruned")
 
 
 def test_the_word_of_a_host_is_compared_with_its_pages():
@@ -108,7 +109,7 @@ def test_one_statistic_withdraws_in_two_steps():
     def after(agreeing, differing, root=None):
         known = replace(what, replicas=[row(1, 0, **agreement(agreeing, differing, root))])
         statuses = [each.status for each in plan(known)]
-        assert is_overdue(known) is (statuses != ["pruned"])
+        assert Planner().is_overdue(known) is (statuses != ["pruned"])
         return statuses
 
     assert after(32, 8) == ["pruned"]
@@ -148,7 +149,7 @@ def test_without_a_clear_victory_a_host_is_not_declared():
     ):
         what = known(inlinks, row(1, 0, before, **whole))
         assert decided(what) == {1: (0, after)}
-        assert is_overdue(what) is (before != after)
+        assert Planner().is_overdue(what) is (before != after)
     assert decided(known((3, 5), row(1, 0, "partly", **whole))) == {1: (0, "partly")}
 
 
@@ -360,4 +361,4 @@ def test_a_host_of_which_most_was_never_visited_is_not_declared():
     ):
         found = what(before, agreeing, unvisited)
         assert decided(found) == {1: (0, after)}
-        assert is_overdue(found) is (before != after)
+        assert Planner().is_overdue(found) is (before != after)
