@@ -54,7 +54,7 @@ class FoundCopies:
 
     def figures(self) -> dict[str, float]:
         """Return how many copies there are of groups with each difference, and how many rested."""
-        found = {}
+        found: dict[str, float] = {}
         for name, has in _DIFFERENCES.items():
             groups = [
                 group

@@ -123,7 +123,7 @@ class RoundFigures:
         """
         self._note_verdicts(day, verdicts)
         self._note_resting(day, twins, resting)
-        self._note_returns(day, resting)
+        self.note_returns(day, resting)
         self._note_savings(day)
 
     def _note_verdicts(self, day: float, verdicts: Sequence[Verdict]) -> None:
@@ -192,7 +192,8 @@ class RoundFigures:
     def _is_visited(self, index: int) -> bool:
         return bool(self.crawl.visited_day[index] > NEVER_DAY)
 
-    def _note_returns(self, day: float, resting: set[int]) -> None:
+    def note_returns(self, day: float, resting: set[int]) -> None:
+        """Note which pages and sections that differ rest no more; more often than a step."""
         for host, since, pages in self._turned:
             first, end = int(self.crawl.first_page[host]), int(self.crawl.first_page[host + 1])
             all_resting = [index for index in range(first, end) if index in resting]

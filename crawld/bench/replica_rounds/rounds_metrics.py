@@ -76,6 +76,7 @@ class RoundsRun:
         coverage: share of the groups of the web of look-alikes that were crawled before; the
             older webs have their own.
         kinds: names of the only kinds in it; empty: all.
+        groups: of each kind; 0: as many as usual among so many hosts.
     """
 
     web: str
@@ -86,6 +87,7 @@ class RoundsRun:
     kinds: tuple[str, ...] = ()
     step_days: float = 0.5
     follow_ups: int = 5
+    groups: int = 0
 
     @property
     def title(self) -> str:
@@ -96,7 +98,7 @@ class RoundsRun:
     def make(self) -> LookalikeWeb:
         """Make the web."""
         if self.web == "lookalike":
-            sized = LookalikeParameters(self.hosts, self.coverage, tuple(self.kinds))
+            sized = LookalikeParameters(self.hosts, self.coverage, tuple(self.kinds), self.groups)
             return make_lookalike_web(sized, self.seed)
         scaled = scale_web(WEBS[self.web], self.hosts, _REPLICATED, _PAGES)
         return rounds_web(make_web(scaled, self.seed))

@@ -98,9 +98,10 @@ async def _run(
                 watched = {*twins, *twins.values()}
                 await crawl.step(resting, requested.take(), watched, soon=True)
                 told = await job.run()
+                resting, twins, declared = await _state(database, names)
+                figures.note_returns(crawl.day, set(crawl.indexes(resting)))
             resting, twins, declared = await _state(database, names)
-            indexes = {crawl.index_of[page_id] for page_id in resting}
-            figures.note(crawl.day, declared, twins, indexes)
+            figures.note(crawl.day, declared, twins, set(crawl.indexes(resting)))
             await _note_standings(database, names, crawl, figures, twins)
             progress(f"day {crawl.day:.1f}: {told}; {len(resting)} pages rest")
             await crawl.step(resting, requested.take(), {*twins, *twins.values()})

@@ -159,9 +159,9 @@ class SimulatedCrawl:
         self._turn += not soon
         self.day = self.day + SOON_DAYS if soon else self._turn * self.step_days
         rests = np.zeros(len(self.host_of), dtype=bool)
-        rests[self._indexes(resting)] = True
+        rests[self.indexes(resting)] = True
         wanted = np.zeros(len(self.host_of), dtype=bool)
-        wanted[self._indexes(requested)] = True
+        wanted[self.indexes(requested)] = True
         wanted |= self._rested & ~rests
         seen = self.visited_day > NEVER_DAY
         due = wanted
@@ -185,7 +185,8 @@ class SimulatedCrawl:
                 records += [record] if record is not None else []
         await self._store(records)
 
-    def _indexes(self, page_ids: Collection[int]) -> list[int]:
+    def indexes(self, page_ids: Collection[int]) -> list[int]:
+        """Return the indexes of pages of the web."""
         return [self.index_of[page_id] for page_id in page_ids if page_id in self.index_of]
 
     def _found(self, unvisited: Flags) -> Flags:

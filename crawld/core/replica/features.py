@@ -54,7 +54,12 @@ RESEMBLES = 0.5
 
 
 AGREES = 0.8
-"""From this resemblance on, two texts that differ agree for the classifier's validation."""
+"""From this resemblance on, two texts that differ agree for the classifier's validation ..."""
+
+MOST_EQUAL = 1
+"""... if no more texts of both hosts are equal. A date or a counter is on all pages of a host, so
+that none is equal; where many are, the others differ by what they say: prices of another country.
+"""
 
 SAMPLE_MASKS = (15, 3, 1)
 """Bits of a path's key that are 0 in a sample: a 16th, a quarter and half of the paths."""
@@ -119,7 +124,8 @@ class SharedContent(NamedTuple):
         rare_equal: how many of those are equal.
         root: whether the texts of their root pages are equal or resemble: 1 or 0; -1: not
             compared.
-        agreeing: compared paths where the texts are equal or resemble by `AGREES` ...
+        agreeing: compared paths where the texts are equal, or resemble by `AGREES` if at most
+            `MOST_EQUAL` are equal ...
         telling: ... and the sum of these by the number of hosts whose texts resemble them.
         sampled: of the compared paths, how many are in each of the nested samples `SAMPLE_MASKS`,
             shape (pairs, samples).
@@ -368,7 +374,8 @@ class HostFeatures:
         is_root = compared & self.is_root[at]
         root[pair[is_root]] = (equal | (resembles >= RESEMBLES))[is_root]
 
-        agrees = equal | (resembles >= AGREES)
+        few_equal = np.bincount(pair[equal], minlength=len(one)) <= MOST_EQUAL
+        agrees = equal | ((resembles >= AGREES) & few_equal[pair])
         samples = [(self.path[at] & np.uint64(mask)) == 0 for mask in SAMPLE_MASKS]
 
         def count(which: NDArray[np.bool_]) -> Ids:

@@ -80,11 +80,13 @@ class LookalikeParameters:
         hosts: its number of hosts; groups are whole, so a few more are possible.
         coverage: probability that all pages of a group's hosts were visited on day 0.
         kinds: names of the only kinds and attacks in it; empty: all.
+        groups: of each kind; 0: as many as usual among so many hosts.
     """
 
     hosts: int = 4_000
     coverage: float = 1.0
     kinds: tuple[str, ...] = ()
+    groups: int = 0
 
 
 FULL = LookalikeParameters()
@@ -124,7 +126,7 @@ def make_lookalike_web(parameters: LookalikeParameters, seed: int) -> LookalikeW
     scale = parameters.hosts / 1_000
     for make, per_thousand in _groups_per_thousand().items():
         if not parameters.kinds or make.__name__ in parameters.kinds:
-            for _ in range(max(1, round(per_thousand * scale))):
+            for _ in range(parameters.groups or max(1, round(per_thousand * scale))):
                 make(draft.family(make.__name__))
     while len(draft.hosts) < parameters.hosts:
         editions.plain(draft.family("plain"))

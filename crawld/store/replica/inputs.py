@@ -112,7 +112,10 @@ def hosts(connection: apsw.Connection) -> list[SourceHost]:
         "SELECT host_id, host, address, added_at, preferred, certificate, pages_discovered"
         " FROM host WHERE visit_count > 0 ORDER BY host_id"
     )
-    return [SourceHost(*row)._replace(preferred=bool(row[4])) for row in rows]
+    return [
+        SourceHost(host_id, host, address, added_at, bool(preferred), certificate, unvisited)
+        for host_id, host, address, added_at, preferred, certificate, unvisited in rows
+    ]
 
 
 def host_names(connection: apsw.Connection, host_ids: Collection[int]) -> dict[int, str]:

@@ -29,7 +29,7 @@ from crawld.daemon.jobs.replicas.sampling import ReplicaSampling
 from crawld.daemon.jobs.replicas.search import ReplicaSearch, SearchResult, same_path_redirects
 from crawld.daemon.jobs.replicas.storm import StormLimit
 from crawld.daemon.jobs.runner import JITTER_SHARE
-from crawld.daemon.pacing import PacedReader, parts_of
+from crawld.daemon.pacing import LoopSlices, PacedReader, parts_of
 from crawld.store.replica import inputs, replica
 from crawld.store.replica import pages as replica_pages
 from crawld.store.replica.inputs import Cursors, SourceHost
@@ -42,7 +42,7 @@ SLICE: Final = 2_000
 """Pages read in one query."""
 
 DECISIONS_AT_ONCE: Final = 50
-"""Decisions logged and written at once; lines of the log take some 40 µs each."""
+"""Decisions written at once."""
 
 REQUESTED_PAIRS: Final = 500
 """Pairs whose pages are requested in one run."""
@@ -186,9 +186,11 @@ class ReplicasJob(BackgroundWork):
             await self._database.write(replica.drop_replica, row.host_id)
             log.info("replica_dropped", host=row.host, canonical=row.canonical_host)
         look_at = now + self._config().replicas.first_sample_s
+        slices = LoopSlices()
         for part in parts_of(news.changed, DECISIONS_AT_ONCE):
             for decision, row_before in part:
                 _log_status(decision, row_before)
+                await slices.pause()
             await self._database.write(_put_decisions, [each for each, _ in part], now, look_at)
 
     async def _request_visits(self, found: SearchResult, rows: list[ReplicaRow]) -> None:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from math import isnan
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from crawld.core.replica.features import ALL, HostFeatures, PairFeatures
+from crawld.core.replica.features import ALL, HostFeatures, PairFeatures, SharedContent
 from crawld.core.replica.hosts import Ids, pair_hosts
 from crawld.core.replica.owners import without_port
 from crawld.core.replica.vectors import Floats
@@ -94,28 +95,27 @@ def judge_pairs(
     if probability is not None:
         worth |= listed & (probability >= PROBED_PROBABILITY)
     found = []
-    for at in np.flatnonzero(worth).tolist():
-        a, b = int(measured.keys[at]) >> 32, int(measured.keys[at]) & 0xFFFFFFFF
-        one, other = hosts[a], hosts[b]
+    for known in _columns(measure, measured, probability, np.flatnonzero(worth)):
+        one, other = hosts[known.one], hosts[known.other]
         there, back = (one.host_id, other.host_id), (other.host_id, one.host_id)
         redirects, canonicals = ((kind.get(there, 0), kind.get(back, 0)) for kind in declared)
         evidence = PairEvidence(
             names=(one.host, other.host),
-            pages=(int(measure.pages[a]), int(measure.pages[b])),
-            common=int(content.common[at]),
-            compared=int(content.compared[at]),
-            equal=int(content.equal[at]),
-            weight=round(float(content.weight[at]), 3),
-            partial=round(float(content.partial[at]), 3),
-            rare=(int(content.rare[at]), int(content.rare_equal[at])),
-            root=None if content.root[at] < 0 else bool(content.root[at]),
+            pages=(known.one_pages, known.other_pages),
+            common=known.common,
+            compared=known.compared,
+            equal=known.equal,
+            weight=known.weight,
+            partial=known.partial,
+            rare=(known.rare, known.rare_equal),
+            root=None if known.root < 0 else bool(known.root),
             redirects=redirects,
             canonicals=canonicals,
             same_address=one.address is not None and one.address == other.address,
-            same_certificate=bool(values[at, _CERTIFICATE]),
-            probability=_known(probability, at),
+            same_certificate=bool(known.values[_CERTIFICATE]),
+            probability=None if isnan(known.probability) else known.probability,
         )
-        features = dict(zip(_NAMES, values[at].round(4).tolist(), strict=True))
+        features = dict(zip(_NAMES, known.values, strict=True))
         found.append(JudgedPair.of(there, evidence, features))
     return found
 
@@ -133,8 +133,42 @@ def _of_one_domain(hosts: Sequence[SourceHost], keys: Ids) -> list[bool]:
     ]
 
 
-def _known(probability: Floats | None, at: int) -> float | None:
-    """Return the probability of a pair; None where nothing is known."""
-    if probability is None or np.isnan(probability[at]):
-        return None
-    return round(float(probability[at]), 3)
+class _Columns(NamedTuple):
+    """The numbers of a pair, as Python's; see `PairFeatures` and `PairEvidence`.
+
+    Attributes:
+        one, other: indexes of the hosts.
+        probability: NaN where nothing is known.
+    """
+
+    one: int
+    other: int
+    one_pages: int
+    other_pages: int
+    common: int
+    compared: int
+    equal: int
+    weight: float
+    partial: float
+    rare: int
+    rare_equal: int
+    root: int
+    probability: float
+    values: list[float]
+
+
+def _columns(
+    measure: HostFeatures, measured: PairFeatures, probability: Floats | None, at: Ids
+) -> Iterator[_Columns]:
+    """Yield the numbers of some pairs; converted together, which takes a fifth of the time."""
+    one, other = pair_hosts(measured.keys[at])
+    content = SharedContent._make(column[at] for column in measured.content)
+    known = np.full(len(at), np.nan) if probability is None else probability[at]
+    columns = (
+        *(one, other, measure.pages[one], measure.pages[other]),
+        *(content.common, content.compared, content.equal),
+        *(content.weight.round(3), content.partial.round(3)),
+        *(content.rare, content.rare_equal, content.root, known.round(3)),
+        measured.values[at].round(4),
+    )
+    return map(_Columns._make, zip(*(column.tolist() for column in columns), strict=True))

@@ -7,8 +7,11 @@ from dataclasses import fields
 from operator import attrgetter
 from typing import Final
 
+import apsw
+
 from crawld.core.replica.verdict import PairEvidence, level_of
 from crawld.daemon.jobs.replicas.judged import JudgedPair
+from crawld.daemon.pacing import parts_of
 from crawld.store.engine.database import Database
 from crawld.store.replica import pair as replica_pair
 from crawld.store.replica.pair import Pair, PairRow, Word
@@ -37,12 +40,13 @@ class PairLedger:
     async def load(self) -> Mapping[Pair, PairEvidence]:
         """Return the stored evidence; reads all of it once, later only what others may write."""
         if self._evidence is None:
-            rows = await self._database.read(replica_pair.list_pairs)
-            self._evidence = {(row.one_id, row.other_id): row.evidence for row in rows}
-        else:
-            rows = await self._database.read(replica_pair.list_pairs, decided=True)
-            for row in rows:
-                self._evidence.setdefault((row.one_id, row.other_id), row.evidence)
+            # There may be many thousands: no part of this runs on the event loop.
+            evidence, self.words = await self._database.read(_all_pairs)
+            self._evidence = evidence
+            return evidence
+        rows = await self._database.read(replica_pair.list_pairs, decided=True)
+        for row in rows:
+            self._evidence.setdefault((row.one_id, row.other_id), row.evidence)
         self.words = {(row.one_id, row.other_id): row.word for row in rows if row.word}
         return self._evidence
 
@@ -59,14 +63,23 @@ class PairLedger:
         rows, gone = await self._workers.run(
             _changes, stored, judged, {*kept, *self.words}, now, abandon_on_cancel=True
         )
-        for begin in range(0, len(rows), SLICE):
-            await self._database.write(replica_pair.put_pairs, rows[begin : begin + SLICE])
-        for begin in range(0, len(gone), SLICE):
-            await self._database.write(replica_pair.forget_pairs, gone[begin : begin + SLICE])
-        stored.update({(row.one_id, row.other_id): row.evidence for row in rows})
-        for pair in gone:
-            del stored[pair]
+        for part in parts_of(rows, SLICE):
+            await self._database.write(replica_pair.put_pairs, part)
+            stored.update({(row.one_id, row.other_id): row.evidence for row in part})
+        for pairs in parts_of(gone, SLICE):
+            await self._database.write(replica_pair.forget_pairs, pairs)
+            for pair in pairs:
+                del stored[pair]
         return len(rows) + len(gone)
+
+
+def _all_pairs(
+    connection: apsw.Connection,
+) -> tuple[dict[Pair, PairEvidence], dict[Pair, Word]]:
+    """Return the evidence on all stored pairs, and the operator's words; on a reader's thread."""
+    rows = replica_pair.list_pairs(connection)
+    evidence = {(row.one_id, row.other_id): row.evidence for row in rows}
+    return evidence, {(row.one_id, row.other_id): row.word for row in rows if row.word}
 
 
 def _changes(

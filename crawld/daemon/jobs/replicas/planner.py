@@ -7,6 +7,7 @@ so that its last decisions hold until one of these moves.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -100,7 +101,7 @@ class Planner:
         self,
         given: PlanInput,
         links: Mapping[Pair, bool],
-        moved: Collection[int],
+        moved: AbstractSet[int],
         last: _Planned | None,
     ) -> dict[tuple[int, ...], Sequence[Decision]]:
         neighbors: dict[int, list[int]] = {}
@@ -110,7 +111,7 @@ class Planner:
         rows = {row.host_id: row for row in given.replicas}
         found: dict[tuple[int, ...], Sequence[Decision]] = {}
         for group in connected_groups(links):
-            known = last.groups.get(group) if last and not moved.intersection(group) else None
+            known = last.groups.get(group) if last and moved.isdisjoint(group) else None
             if known is None:
                 self.decided += 1
                 known = decide_group(group, links, neighbors, rows, given)

@@ -26,16 +26,13 @@ class _Partners(NamedTuple):
 
     Attributes:
         unknown: hosts of which the pages are not summarized yet.
+        named: all hosts in pairs, and those on which links to them were found.
     """
 
     of: dict[int, set[int]]
     linking: dict[int, frozenset[int]]
     unknown: list[int]
-
-    @property
-    def named(self) -> set[int]:
-        """All these hosts."""
-        return set(self.of).union(*self.linking.values())
+    named: set[int]
 
 
 class HostProfiles(BackgroundWork):
@@ -87,7 +84,7 @@ class HostProfiles(BackgroundWork):
             for host in hosts
             if host.host_id in of and host.host_id not in self._summaries
         ]
-        return _Partners(of, linking, unknown)
+        return _Partners(of, linking, unknown, set(of).union(*linking.values()))
 
     def _profiles(
         self, hosts: Sequence[SourceHost], partners: _Partners, names: Mapping[int, str]

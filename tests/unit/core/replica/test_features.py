@@ -202,6 +202,28 @@ def test_texts_that_differ_by_the_targets_of_links_are_equal_and_others_agree_in
     assert content.root.tolist() == [1]
 
 
+def test_pages_that_resemble_agree_only_where_hardly_any_is_equal():
+    """What a host adds to its pages is on all of them; shops of one owner differ on most."""
+    same, dated = bytes(range(1, 129)), bytes([99] * 2 + list(range(3, 129)))
+
+    def agreeing(equal, alike):
+        texts = [list(range(1, 1 + equal + alike))] * 2
+        texts[1] = [text + 100 * (at >= equal) for at, text in enumerate(texts[0])]
+        sketches = [
+            [one[:5] + bytes([at + 1]) + one[6:] for at in range(equal + alike)]
+            for one in (same, dated)
+        ]
+        hosts = sketched(texts, sketches)
+        content = HostFeatures.of(hosts).pairs(pair_keys(np.array([0]), np.array([1]))).content
+        assert content.compared.tolist() == [equal + alike]
+        assert (content.sample_agreeing <= content.agreeing[:, None]).all()
+        return content.agreeing.tolist()[0]
+
+    assert agreeing(0, 12) == 12
+    assert agreeing(1, 12) == 13
+    assert agreeing(3, 12) == 3
+
+
 def test_texts_that_resemble_those_of_many_hosts_prove_little():
     """Parked names: one page each, with the name in it, so that no two texts are equal."""
     count, none = 12, np.zeros(0, dtype=np.int64)
