@@ -119,6 +119,7 @@ class Auditor:
             for host in plan.hosts
         }
         self._idle_since_s = 0.0
+        self._stalled_s = math.inf
         self._is_paused = False
         self._lines = self._requests_before = 0
         self._born_s = 0.0
@@ -273,11 +274,13 @@ class Auditor:
     def life_ended(self, at_s: float) -> None:
         """Take into account that the daemon has forgotten what it had not yet committed.
 
-        Answers of the last `LOST_S` seconds need not be in the file.
+        Answers of the last `LOST_S` seconds need not be in the file; nor those since the disk has
+        refused all commits, as the daemon has said.
         """
         self._check_lines()
         self._idle.forget()
-        since_s = at_s - LOST_S
+        since_s = min(at_s, self._stalled_s) - LOST_S
+        self._stalled_s = math.inf
         self.file.forget(since_s)
         for facts in self._hosts.values():
             facts.robots.forget(since_s)
@@ -322,6 +325,9 @@ class Auditor:
         """Note a line that the daemon has logged: only a faulty disk excuses an error."""
         self._lines += level != "debug"
         at_s = trio.current_time()
+        if event in ("store_stalled", "store_recovered"):
+            stalled = event == "store_stalled" and self._disk_excuses(at_s)
+            self._stalled_s = at_s if stalled else math.inf
         if level in ("error", "critical") and not self._disk_excuses(at_s):
             self.found.add("error_logged", at_s, event)
 

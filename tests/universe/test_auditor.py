@@ -176,6 +176,25 @@ def test_a_kill_excuses_only_the_last_answers(killed_s, count):
     assert broken(story) == ["retry_after"] * count
 
 
+@pytest.mark.parametrize(
+    ("logged", "count"),
+    [(("store_stalled",), 0), (("store_stalled", "store_recovered"), 1), ((), 1)],
+)
+def test_a_kill_excuses_the_answers_since_a_faulty_disk_refuses_commits(logged, count):
+    disk = (DiskPeriod(DiskFault.FAILING, 5.0, 60.0),)
+
+    async def story(case):
+        await close(case)
+        await trio.sleep_until(11.0)
+        for event in logged:
+            case.auditor.note_logged("error", event)
+        case.auditor.life_ended(30.0)
+        await case.ask(40.0)
+
+    assert broken(story, disk=disk) == ["retry_after"] * count
+    assert "retry_after" in broken(story)
+
+
 def test_nothing_is_asked_in_quiet_hours_by_the_clock_of_the_daemon():
     async def story(case):
         await case.ask(TURN_S + 59.0)
