@@ -79,13 +79,13 @@ WITH look AS (
 )
 SELECT pair.page_id, pair.visited_at, NULL, 'visit', url,
        CASE WHEN pair.outcome = 'gone' THEN 'deletion' WHEN pair.outcome = 'moved' THEN 'move'
-       WHEN before = 'gone' THEN 'restoration' END,
+       WHEN before IN ('gone', 'moved') THEN 'restoration' END,
        size_bytes, seen_at, visit_id, pair.version_id, difference
 FROM pair CROSS JOIN page USING (page_id)
 LEFT JOIN version ON version.version_id = pair.version_id LEFT JOIN body USING (body_id)
 WHERE before IS NOT NULL AND (?1 IS NULL OR pair.visited_at >= ?1)
 AND CASE pair.outcome WHEN 'changed' THEN 1 WHEN 'gone' THEN before <> 'gone'
-    WHEN 'moved' THEN before <> 'moved' ELSE before = 'gone' END
+    WHEN 'moved' THEN before <> 'moved' ELSE before IN ('gone', 'moved') END
 ORDER BY pair.page_id, pair.visited_at, visit_id
 """
 """Changes between two looks at a page: a first look finds a new page, which is no change."""

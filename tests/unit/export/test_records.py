@@ -82,8 +82,9 @@ def test_a_page_that_goes_moves_or_comes_back_has_changed(mirror, tmp_path):
     mirror.visit(f"{H}/", Outcome.CHANGED, b"two")
     for _ in range(2):
         mirror.visit(f"{H}/", Outcome.MOVED, status=301, redirect_url=f"{H}/b")
+    mirror.visit(f"{H}/", Outcome.CHANGED, b"two")
     kinds = [row["kind"] for row in changes(mirror, tmp_path)]
-    assert kinds == ["deletion", "restoration", "deletion", "restoration", "move"]
+    assert kinds == ["deletion", "restoration", "deletion", "restoration", "move", "restoration"]
 
 
 def test_copies_without_a_visit_are_looks_too(mirror, tmp_path):
