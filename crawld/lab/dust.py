@@ -21,10 +21,10 @@ from crawld.core.dust.pace import GROWTH_SHARE, VALIDATION_SHARE
 from crawld.core.dust.rules import DustRule, HostRules
 from crawld.core.dust.trial import MANY_CANONICALS, TrialEvidence, TrialResult, extra_fetches
 from crawld.core.dust.watch import (
+    VisitShares,
     WatchedRule,
     first_score,
     looks_of,
-    visits_for_trials,
     watch_pair,
 )
 
@@ -146,7 +146,7 @@ def simulate_dust(site: DuplicateSite, seed: int, learnt_after: float = 0.02) ->
         flags.append(plain.fetch(target))
     begin = int(learnt_after * len(flags))
     crawl, trials, validation, fetches, after = _Crawl(site), HostTrials(HostRules()), 0, 0, 0
-    watch = _Watch()
+    watch, shares = _Watch(), VisitShares()
     learn_at = float(FIRST_LEARNT)
     while (target := crawl.next()) is not None:
         duplicate = crawl.fetch(target)
@@ -157,11 +157,14 @@ def simulate_dust(site: DuplicateSite, seed: int, learnt_after: float = 0.02) ->
         learn_at = GROWTH * fetches
         if not trials.rules.sections:
             trials.rules = HostRules(sections=sections_of(crawl.known))
-        left = int(VALIDATION_SHARE * crawl.linked) - validation
-        in_force = watch.in_force(trials.rules).values()
-        validation += _learn(crawl, trials, seed, visits_for_trials(in_force, left))
+        visits = int(VALIDATION_SHARE * crawl.linked)
+        shares.grow(visits, watch.in_force(trials.rules).values())
+        spent, has_all = _learn(crawl, trials, seed, shares.for_trials(visits - validation))
+        validation += spent
         watch.compare(crawl, trials)
-        left = int(VALIDATION_SHARE * crawl.linked) - validation
+        visits = int(VALIDATION_SHARE * crawl.linked)
+        shares.grow(visits, watch.in_force(trials.rules).values())
+        left = shares.for_looks(visits - validation, trials_go_on=not has_all)
         validation += watch.look(crawl, trials, seed, left)
         crawl.set_rules(trials.rules)
     found = crawl.hidden.items()
@@ -247,16 +250,21 @@ class _Watch:
             trials.rules = HostRules(trials.rules.rules - lost, trials.rules.sections)
 
 
-def _learn(crawl: _Crawl, trials: HostTrials, seed: int, budget: int) -> int:
-    """Run trials until they need more fetches than are left; return the fetches made."""
+def _learn(crawl: _Crawl, trials: HostTrials, seed: int, budget: int) -> tuple[int, bool]:
+    """Run trials until they need more fetches than are left.
+
+    Returns:
+        the fetches made, and whether they were all that trials want.
+    """
     spent = 0
     targets = list(islice(crawl.known, MOST_LEARNT))
     trials.propose(targets, seed)
     while asked := trials.choose(crawl.visited.__contains__):
-        compared = []
+        compared, has_all = [], True
         for one in asked:
             extra = extra_fetches(one.pair, crawl.visited.__contains__)
             if spent + extra > budget:
+                has_all = False
                 continue
             for each in (one.pair.target, one.pair.canonical):
                 if each not in crawl.visited:
@@ -267,8 +275,8 @@ def _learn(crawl: _Crawl, trials: HostTrials, seed: int, budget: int) -> int:
         if any(result is TrialResult.HOLDS for result in trials.decide().values()):
             trials.propose(targets, seed)
         elif not compared:
-            break
-    return spent
+            return spent, has_all
+    return spent, True
 
 
 def _compare(asked: AskedPair, visited: Mapping[str, str]) -> ComparedPair:

@@ -7,7 +7,7 @@ from tests.peer.dust_nginx import run
 
 
 def test_rules_are_learnt_on_a_real_server_and_merge_nothing_else(tmp_path):
-    found = run(tmp_path, pages=40, growth=1.5)
+    found = run(tmp_path, pages=40)
     assert found.wrong == []
     assert found.missed == []
     assert found.validation <= max(10, found.urls // 100)

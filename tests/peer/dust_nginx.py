@@ -23,6 +23,7 @@ from http.client import HTTPConnection
 from pathlib import Path
 from typing import Final
 
+from crawld.core.dust.pace import next_after
 from crawld.core.url import target_of
 from crawld.simweb.page_text import make_sentence
 from tests.e2e.daemon_config import query_rows, site, start_daemon
@@ -158,7 +159,8 @@ class CauseSite:
         elif cause < 9:
             session = f"/{rng.getrandbits(40):010x}4f{path}"
             title = "/" + path[1:].title()
-            path = (session, path + "/", title, f"{path}%23top", f"/{path}")[cause - 4]
+            doubled = "//".join(path.rsplit("/", 1))  # at the root it would name a host
+            path = (session, path + "/", title, f"{path}%23top", doubled)[cause - 4]
         return f"{path}?{'&'.join(items)}" if items else path
 
 
@@ -223,10 +225,12 @@ class Truth:
         self._connection.close()
 
 
-def mirror_site(
-    crawld: Crawld, nginx: Nginx, growth: float, note: Callable[[str], None]
-) -> NginxFigures:
-    """Mirror the site to its end, with runs of the job as its visits grow; return the figures."""
+def mirror_site(crawld: Crawld, nginx: Nginx, note: Callable[[str], None]) -> NginxFigures:
+    """Mirror the site to its end; return the figures.
+
+    The crawl makes many more visits a second than a polite one, so the job runs by visits and not
+    by the clock, after as many as its own plan waits for at any rate (`crawld/core/dust/pace.py`).
+    """
     start_daemon(
         crawld,
         site(nginx.url(), name="causes", max_depth=99),
@@ -240,12 +244,13 @@ def mirror_site(
     while True:
         crawld.wait_until(lambda _, at=learn_at: _visits(crawld) >= at or not _waiting(crawld))
         crawld.post("/pause", {})
-        _run_job(crawld)
-        note(f"{_visits(crawld)} visits, {_waiting(crawld)} wait, {_rules(crawld)} rules")
+        asked = _run_job(crawld)
+        visits = _visits(crawld)
+        note(f"{visits} visits, {_waiting(crawld)} wait, {_rules(crawld)} rules, {asked} asked for")
         crawld.post("/resume", {})
         if not _waiting(crawld):
             break
-        learn_at = growth * _visits(crawld)
+        learn_at = visits + next_after(visits, asked)
     crawld.wait_until(lambda _: not _waiting(crawld))
     crawld.terminate()
     return _figures(crawld, nginx)
@@ -268,11 +273,16 @@ def _rules(crawld: Crawld) -> int:
     return int(query_rows(crawld, sql)[0][0])
 
 
-def _run_job(crawld: Crawld) -> None:
-    ended = "SELECT last_finished_at FROM job WHERE name = 'dust' AND last_finished_at > ?"
+def _run_job(crawld: Crawld) -> int:
+    """Run the job; return how many visits it asks for."""
+    ended = "SELECT detail FROM job WHERE name = 'dust' AND last_finished_at > ?"
     [(before,)] = query_rows(crawld, "SELECT unixepoch('subsec')")
     crawld.post("/jobs/dust/run")
     crawld.wait_until(lambda _: query_rows(crawld, ended, before))
+    [(detail,)] = query_rows(crawld, ended, before)
+    asked = re.search(r"([0-9]+) visits asked for", detail)
+    assert asked is not None, detail
+    return int(asked[1])
 
 
 def _figures(crawld: Crawld, nginx: Nginx) -> NginxFigures:
@@ -321,7 +331,6 @@ def run(
     pages: int,
     seed: int = 0,
     *,
-    growth: float = 1.1,
     note: Callable[[str], None] = lambda line: None,
 ) -> NginxFigures:
     """Serve a site of about so many pages, mirror it, and return the figures."""
@@ -329,7 +338,7 @@ def run(
     CauseSite(tree, pages, seed).write()
     served = with_nginx_config({"127.0.0.1": CONFIG.format(tree=tree)}, folder / "nginx")
     with served as nginx, with_crawld(folder / "crawld") as crawld:
-        return mirror_site(crawld, nginx, growth, note)
+        return mirror_site(crawld, nginx, note)
 
 
 def main() -> None:

@@ -9,7 +9,7 @@ decide    rules that hold, and rewrites that fail
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
@@ -23,6 +23,7 @@ from crawld.core.dust.trial import (
     choose_pairs,
     judge_trial,
     pairs_of,
+    promise,
     repeated_texts,
 )
 
@@ -36,12 +37,14 @@ class ComparedPair(NamedTuple):
     Attributes:
         digest: of the main text of both pages; None: they differ; empty: they are not compared
             yet, or prove nothing.
+        waits: whether they are not compared yet.
     """
 
     rule: DustRule
     canonical: str
     value: str
     digest: bytes | None
+    waits: bool = False
 
 
 class AskedPair(NamedTuple):
@@ -107,6 +110,8 @@ class HostTrials:
             rivals = (whole.rewrite,)
         elif rewrite.form in (RewriteForm.SLASH, RewriteForm.UNSLASH):
             rivals = (Rewrite(RewriteForm.SLASH), Rewrite(RewriteForm.UNSLASH))
+        elif rewrite.form is RewriteForm.REPLACE and self._is_replaced(rule):
+            return False
         tried = self.open | self.rules.rules
         if any(DustRule(rival, section) in tried for rival in rivals):
             return False
@@ -114,26 +119,45 @@ class HostTrials:
         seen = {pair.canonical for pair in pairs if pair.canonical_known}
         return sum(n + (one in seen) >= 2 for one, n in members.items()) >= LEAST_SUPPORT
 
+    def _is_replaced(self, rule: DustRule) -> bool:
+        """Whether the same two segments were tried, in the other order or in another case."""
+        tried = self.open | self.rules.rules | self.refused
+        return any(_segments(other) == _segments(rule) for other in tried)
+
     def _was_mostly_equal(self, rule: DustRule) -> bool:
         """Whether a rule that failed is wrong for few URLs: then no value alone decides."""
         found = self.evidence().get(rule, TrialEvidence())
         return found.equal > found.differing
 
     def choose(self, is_visited: Callable[[str], bool]) -> list[AskedPair]:
-        """Return the next pairs to compare, those first of which most depends.
+        """Return the next pairs to compare, those first that promise most.
 
         Args:
             is_visited: whether a target was visited.
         """
         compared: dict[DustRule, dict[str, str]] = defaultdict(dict)
+        waiting: Counter[DustRule] = Counter()
         for one in self.compared:
             compared[one.rule][one.canonical] = one.value
+            waiting[one.rule] += one.waits
         return [
             AskedPair(rule, pair)
-            for rule, pairs in sorted(self._pairs.items(), key=lambda one: (-len(one[1]), one[0]))
-            if rule in self.open
-            for pair in choose_pairs(pairs, compared[rule], is_visited)
+            for rule in self._by_promise()
+            for pair in choose_pairs(
+                self._pairs[rule], compared[rule], is_visited, waiting=waiting[rule]
+            )
         ]
+
+    def _by_promise(self) -> list[DustRule]:
+        """Return the trials that have pairs, those first that promise most."""
+        evidence = self.evidence()
+        of_rewrite = by_rewrite(evidence)
+        promised = {
+            rule: promise(rule.rewrite, len(self._pairs[rule]), own, of_rewrite[rule.rewrite] - own)
+            for rule in self.open & self._pairs.keys()
+            for own in [evidence.get(rule, TrialEvidence())]
+        }
+        return sorted(promised, key=lambda rule: (-promised[rule], rule))
 
     def add(self, pairs: Iterable[ComparedPair]) -> None:
         """Add comparisons."""
@@ -155,14 +179,11 @@ class HostTrials:
     def decide(self) -> dict[DustRule, TrialResult]:
         """End the trials that are decided; return their results."""
         evidence = self.evidence()
-        by_rewrite: dict[Rewrite, TrialEvidence] = defaultdict(TrialEvidence)
-        for rule, one in evidence.items():
-            by_rewrite[rule.rewrite] += one
+        of_rewrite = by_rewrite(evidence)
         decided: dict[DustRule, TrialResult] = {}
         for rule in self.open:
-            own, whole = evidence.get(rule, TrialEvidence()), by_rewrite[rule.rewrite]
-            others = TrialEvidence(whole.equal - own.equal, whole.differing - own.differing)
-            result = judge_trial(own, others)
+            own = evidence.get(rule, TrialEvidence())
+            result = judge_trial(own, of_rewrite[rule.rewrite] - own)
             if result is not TrialResult.OPEN:
                 decided[rule] = result
         self.open.difference_update(decided)
@@ -170,3 +191,23 @@ class HostTrials:
         self.refused |= decided.keys() - holds
         self.rules = HostRules(self.rules.rules | holds, self.rules.sections)
         return decided
+
+
+def by_rewrite(evidence: Mapping[DustRule, TrialEvidence]) -> dict[Rewrite, TrialEvidence]:
+    """Return the evidence of all sections together; nothing of rewrites without any."""
+    found: dict[Rewrite, TrialEvidence] = defaultdict(TrialEvidence)
+    for rule, one in evidence.items():
+        found[rule.rewrite] += one
+    return found
+
+
+def _segments(rule: DustRule) -> tuple[frozenset[str], str] | None:
+    """Return which two segments a rule takes for one, whatever their order and case, and where.
+
+    None: it replaces no segment.
+    """
+    rewrite, section = rule
+    if rewrite.form is not RewriteForm.REPLACE:
+        return None
+    pair = frozenset({rewrite.name.lower(), rewrite.value.lower()})
+    return pair, "" if section.lower() in pair else section

@@ -3,10 +3,9 @@
 A trial separates rules from rewrites that are wrong for a fifth of their URLs. What is wrong for
 one URL in twenty is found afterwards, by the pairs that take no visit (URLs that were visited
 before the rule, whose canonical URL is visited now), and by looks: hidden pages that are visited
-again. Looks take what trials leave of the visits for validation until `SURE_PAIRS` pairs of a rule
-were compared: one that is wrong for one URL in twelve passes them with probability .002. So that
-there is something left, trials take a part only while a rule in force is not sure. Each pair adds
-to a capped score; two differences in a short time withdraw a rule.
+again. Looks take a part of the visits for validation, and what trials do not want, until
+`SURE_PAIRS` pairs of a rule were compared: one that is wrong for one URL in twelve passes them with
+probability .002. Each pair adds to a capped score; two differences in a short time withdraw a rule.
 
 A pair may use several rules. All count it, but a difference lowers the scores of suspects alone:
 the rule with the largest share of differing pairs, and those with at least half that share, since
@@ -37,8 +36,8 @@ SURE_PAIRS: Final = 100
 SUSPECT_SHARE: Final = 0.5
 """Of the largest share of differing pairs, from which on a rule is a suspect, too."""
 
-TRIALS_SHARE: Final = 0.7
-"""Part of the visits left that trials may take while a rule in force is not sure."""
+LOOKS_SHARE: Final = 0.3
+"""Part of the visits for validation that are kept for looks while a rule in force is not sure."""
 
 EQUAL_STEP: Final = log((1.0 - WATCHED_GOOD_SHARE) / (1.0 - WATCHED_BAD_SHARE))
 DIFFERING_STEP: Final = log(WATCHED_GOOD_SHARE / WATCHED_BAD_SHARE)
@@ -77,17 +76,50 @@ def first_score(differing: int) -> float:
     return max(EQUAL_STEP, HOLDS_FROM + differing * DIFFERING_STEP)
 
 
-def visits_for_trials(rules: Iterable[WatchedRule], visits: int) -> int:
-    """Return how many of the visits for validation that are left trials may take.
+class VisitShares:
+    """The visits for validation of an origin, divided between trials and looks.
 
-    Args:
-        rules: in force.
-        visits: that are left.
+    A few visits at a time are divided as many together: a part of one is kept until it is whole.
 
-    >>> visits_for_trials([], 10), visits_for_trials([WatchedRule(equal=20)], 10)
-    (10, 7)
+    >>> shares = VisitShares()
+    >>> shares.grow(100, [])
+    >>> shares.grow(104, [WatchedRule(equal=20)])
+    >>> shares.for_trials(6), shares.for_looks(3, trials_go_on=True)
+    (5, 1)
     """
-    return int(TRIALS_SHARE * visits) if any(one.wanted_pairs for one in rules) else visits
+
+    def __init__(self) -> None:
+        self._all: int | None = None
+        self._kept = 0.0
+
+    def grow(self, visits: int, rules: Iterable[WatchedRule]) -> None:
+        """Divide visits that came since the last call.
+
+        Args:
+            visits: for validation so far, those made included.
+            rules: in force.
+        """
+        before = visits if self._all is None else self._all
+        came, self._all = max(visits - before, 0), visits
+        if any(one.wanted_pairs for one in rules):
+            self._kept += LOOKS_SHARE * came
+        else:
+            self._kept = 0.0
+
+    def for_trials(self, left: int) -> int:
+        """Return how many of the visits that are left trials may take."""
+        return max(left - int(self._kept), 0)
+
+    def for_looks(self, left: int, *, trials_go_on: bool) -> int:
+        """Return how many of them looks may take, which are no more kept.
+
+        Args:
+            left: by the trials.
+            trials_go_on: whether they will want more.
+        """
+        looks = max(min(left, int(self._kept)) if trials_go_on else left, 0)
+        self._kept = max(self._kept - looks, 0.0)
+        return looks
 
 
 def looks_of(rules: Mapping[RuleKey, WatchedRule], visits: int) -> dict[RuleKey, int]:

@@ -20,7 +20,7 @@ from crawld.daemon.crawl.context import BackgroundWork, CrawlContext
 from crawld.daemon.frontier.dust_rules import ReplacedUrl
 from crawld.daemon.jobs.dust.asking import PageAsking
 from crawld.daemon.jobs.dust.page_texts import PageTexts, Sameness, shows_text
-from crawld.daemon.jobs.dust.trials import OriginTrials
+from crawld.daemon.jobs.dust.trials import TWIN_S, OriginTrials
 from crawld.daemon.pacing import LoopSlices, PacedReader, parts_of
 from crawld.store.frontier import dust, dust_page, frontier
 from crawld.store.frontier.dust import DustOrigin, DustRuleRow
@@ -57,9 +57,6 @@ LOOKED_AT: Final = 3
 SHORTEST_LOOK_S: Final = 3_600.0
 LONGEST_LOOK_S: Final = 7 * 86_400.0
 """Times between two looks at the pages of a rule; they grow with the age of the rule."""
-
-TWIN_S: Final = 1_800.0
-"""A page that stands for others and was visited so lately is not visited for a look at them."""
 
 SAMPLED: Final = 200
 """Hidden pages from which those to look at are drawn."""
@@ -179,7 +176,7 @@ class OriginHiding(BackgroundWork):
         due = [row for row in in_force.values() if row.look_at <= now]
         left = looks_of(
             {rule: row.watched for rule, row in in_force.items()},
-            max(self._trials.visits_left(origin), 0),
+            self._trials.looks_left(origin, rows),
         )
         left |= {row.rule: max(LOOKED_AT, left.get(row.rule, 0)) for row in due}
         if not any(left.values()):
@@ -262,27 +259,35 @@ class OriginHiding(BackgroundWork):
     async def settle(
         self, origin: DustOrigin, rows: Sequence[DustRuleRow], rules: HostRules
     ) -> bool:
-        """Compare the pages that were asked for and visited; return whether a rule is withdrawn."""
+        """Compare the pages that were asked for and visited; return whether a rule is withdrawn.
+
+        Pairs of open trials wait for these, which know more of the blocks that many pages have.
+        """
         asked = await self._database.read(
             dust_page.of_verdict, origin.origin_id, "asked", MOST_SETTLED
         )
         scores = {row.rule: row for row in rows if row.applies}
+        in_trials = {row.dust_rule_id for row in rows if row.status == "trial" and not row.applies}
+        chromes: dict[int | None, frozenset[int]] = {}
         now = self._clock.now()
         for row in asked:
-            page = self._database.look_up(dust_page.seen_page, row.url)
-            url = f"{origin.origin}{row.canonical}"
-            twin = self._database.look_up(dust_page.seen_page, url)
-            since = row.at if row.tries else 0.0
-            if page is None or twin is None or now - row.at > ASKED_S:
+            if now - row.at > ASKED_S:
                 await self._database.write(dust_page.drop, [row.page_id])
                 continue
-            if (page.last_visit_at or -1.0) < since:
+            found = self._trials.visited_pair(origin, row)
+            if found is None or row.dust_rule_id in in_trials:
                 continue
-            if (twin.last_visit_at or -1.0) < since - TWIN_S:
-                continue
-            chrome = await self._trials.chrome_of_rows(origin, row.dust_rule_id)
+            page, twin = found
+            if row.dust_rule_id not in chromes:
+                chromes[row.dust_rule_id] = await self._trials.chrome_of_rows(
+                    origin, row.dust_rule_id
+                )
             judged = self._trials.judged(
-                origin, row, page, twin, await self._texts.compare(page, twin, chrome)
+                origin,
+                row,
+                page,
+                twin,
+                await self._texts.compare(page, twin, chromes[row.dust_rule_id]),
             )
             mapped = rules.apply(row.url)
             is_hidden = judged.verdict == Sameness.EQUAL.value and mapped is not None

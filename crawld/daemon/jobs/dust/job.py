@@ -80,16 +80,20 @@ class DustJob(BackgroundWork):
             return "skipped in a one-off mirror"
         await self._database.write(dust.drop_refused, self._clock.now() - RETRY_S)
         origins = await self._database.read(dust.list_origins, LEAST_PAGES)
+        asked = 0
         for origin in self._plan.due(origins):
             await self._examine(origin)
             self._texts.forget()
-            self._plan.examined(origin)
+            visits = self._trials.take_asked()
+            self._plan.examined(origin, visits)
+            asked += visits
         self._plan.end_run(origins)
         await self.load()
         await self._count(len(origins))
         return (
             f"{self._counts['origins']} origins, {self._counts['rules']} rules,"
-            f" {self._counts['trials']} trials, {self._counts['hidden']} pages hidden"
+            f" {self._counts['trials']} trials, {self._counts['hidden']} pages hidden,"
+            f" {asked} visits asked for"
         )
 
     async def _count(self, origins: int) -> None:

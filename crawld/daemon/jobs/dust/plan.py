@@ -34,14 +34,19 @@ class OriginPlan:
             return list(origins)
         return [one for one in origins if self._due_at.get(one.origin_id, 0.0) <= now]
 
-    def examined(self, origin: DustOrigin) -> None:
-        """Plan the next examination of an origin."""
+    def examined(self, origin: DustOrigin, asked: int) -> None:
+        """Plan the next examination of an origin.
+
+        Args:
+            origin: as it was examined.
+            asked: visits that the examination asked for.
+        """
         now = self._clock.monotonic()
         last_at, visits = self._last.get(origin.origin_id, (now, 0))
         self._last[origin.origin_id] = now, origin.visits
         wait_s = SHORTEST_S
         if last_at < now:
-            wait_s = pause_s(origin.visits, origin.visits - visits, now - last_at)
+            wait_s = pause_s(origin.visits, origin.visits - visits, now - last_at, asked)
         self._due_at[origin.origin_id] = now + _EARLIEST * wait_s
 
     def end_run(self, origins: Iterable[DustOrigin]) -> None:

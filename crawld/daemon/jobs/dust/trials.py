@@ -11,7 +11,7 @@ from crawld.core.dust.likely import sections_of
 from crawld.core.dust.pace import VALIDATION_SHARE
 from crawld.core.dust.rules import DustRule, HostRules
 from crawld.core.dust.trial import TrialEvidence, TrialResult, extra_fetches
-from crawld.core.dust.watch import first_score, visits_for_trials
+from crawld.core.dust.watch import VisitShares, first_score
 from crawld.core.url import target_of
 from crawld.daemon.crawl.context import BackgroundWork, CrawlContext
 from crawld.daemon.jobs.dust.asking import PageAsking
@@ -36,6 +36,9 @@ SAMPLE: Final = 16
 LEAST_VALIDATION: Final = 10
 """Visits that a small host gets."""
 
+TWIN_S: Final = 1_800.0
+"""A page that stands for others and was visited so lately is not visited for a look at them."""
+
 MAX_APART_S: Final = 3_600.0
 """Visits further apart may see two states of one page: what differs then is compared again."""
 
@@ -50,6 +53,15 @@ class OriginTrials(BackgroundWork):
         super().__init__(context)
         self._texts = texts
         self._asking = asking
+        self._shares: dict[int, VisitShares] = defaultdict(VisitShares)
+        self._wanting: set[int] = set()
+        self._asked: set[int] = set()
+
+    def take_asked(self) -> int:
+        """Return how many pages trials have asked for since the last call."""
+        asked = len(self._asked)
+        self._asked.clear()
+        return asked
 
     async def run(
         self, origin: DustOrigin, rows: Sequence[DustRuleRow], urls: OriginUrls
@@ -68,9 +80,9 @@ class OriginTrials(BackgroundWork):
         await self._propose(origin, trials, urls)
         await self._database.write(dust.put_origin, origin.origin_id, sections, origin.pages, now)
         chrome = await self._host_chrome(origin, trials, urls)
-        left = visits_for_trials(
-            (row.watched for row in rows if row.applies), self.visits_left(origin)
-        )
+        await self._answer(origin, trials, rows, pairs, chrome)
+        left = self._shares_of(origin, rows).for_trials(self.visits_left(origin))
+        self._wanting.discard(origin.origin_id)
         for _ in range(MOST_ROUNDS):
             asked = await self._workers.run(trials.choose, urls.is_visited, abandon_on_cancel=True)
             compared, spent = await self._compare(origin, trials, urls, asked, chrome, left)
@@ -89,6 +101,51 @@ class OriginTrials(BackgroundWork):
         await self._database.write(
             dust.add_trials, origin.origin_id, sorted(trials.open), self._clock.now()
         )
+
+    async def _answer(
+        self,
+        origin: DustOrigin,
+        trials: HostTrials,
+        rules: Sequence[DustRuleRow],
+        pairs: Sequence[DustPageRow],
+        host_chrome: frozenset[int],
+    ) -> None:
+        """Compare the pairs of open trials whose visits were asked for and were made."""
+        is_open = {row.dust_rule_id for row in rules if row.rule in trials.open}
+        by_rule: dict[int, list[DustPageRow]] = defaultdict(list)
+        for row in pairs:
+            if row.dust_rule_id in is_open:
+                by_rule[row.dust_rule_id].append(row)
+        answers: dict[int, DustPageRow] = {}
+        for of_rule in by_rule.values():
+            ready = [
+                (row, *found)
+                for row in of_rule
+                if row.verdict == "asked" and (found := self.visited_pair(origin, row)) is not None
+            ]
+            if not ready:
+                continue
+            chrome = host_chrome | await self._own_chrome(
+                origin, [target_of(row.url) for row in of_rule]
+            )
+            for row, page, canonical in ready:
+                compared = await self._texts.compare(page, canonical, chrome)
+                answers[row.page_id] = self.judged(origin, row, page, canonical, compared)
+        await self._database.write(dust_page.put, origin.origin_id, list(answers.values()))
+        trials.compared = _compared_pairs([answers.get(row.page_id, row) for row in pairs], rules)
+
+    def visited_pair(
+        self, origin: DustOrigin, row: DustPageRow
+    ) -> tuple[SeenPage, SeenPage] | None:
+        """Return both pages of a row once they were visited as it asked, else None."""
+        page = self._database.look_up(dust_page.seen_page, row.url)
+        canonical = self._database.look_up(dust_page.seen_page, f"{origin.origin}{row.canonical}")
+        since = row.at if row.tries else 0.0
+        if page is None or canonical is None or (page.last_visit_at or -1.0) < since:
+            return None
+        if (canonical.last_visit_at or -1.0) < since - TWIN_S:
+            return None
+        return page, canonical
 
     async def _compare(
         self,
@@ -118,9 +175,12 @@ class OriginTrials(BackgroundWork):
         spent = 0
         for rule, some in by_rule.items():
             ready = [one for one in some if self._is_ready(one, urls)]
-            chrome = host_chrome | await self._own_chrome(origin, ready)
+            targets = [one.pair.target for one in ready]
+            chrome = host_chrome | await self._own_chrome(origin, targets)
             for asked_pair in some[:COMPARED_AT_ONCE]:
                 extra = extra_fetches(asked_pair.pair, urls.is_visited)
+                if extra:
+                    self._wanting.add(origin.origin_id)
                 if extra and spent + extra > left:
                     continue
                 row = await self._settle(origin, numbers[rule], asked_pair, urls, chrome)
@@ -135,8 +195,27 @@ class OriginTrials(BackgroundWork):
 
     def visits_left(self, origin: DustOrigin) -> int:
         """Return how many visits for validation may be asked for of an origin."""
+        return self._visits_so_far(origin) - origin.asked
+
+    def looks_left(self, origin: DustOrigin, rules: Sequence[DustRuleRow]) -> int:
+        """Return how many of them looks at hidden pages may take.
+
+        Args:
+            rules: those of the origin.
+        """
+        trials_go_on = origin.origin_id in self._wanting
+        shares = self._shares_of(origin, rules)
+        return shares.for_looks(self.visits_left(origin), trials_go_on=trials_go_on)
+
+    def _shares_of(self, origin: DustOrigin, rules: Sequence[DustRuleRow]) -> VisitShares:
+        shares = self._shares[origin.origin_id]
+        shares.grow(self._visits_so_far(origin), (row.watched for row in rules if row.applies))
+        return shares
+
+    def _visits_so_far(self, origin: DustOrigin) -> int:
+        """Return the visits for validation of an origin, those made included."""
         urls = max(origin.pages, self._state.admission.dust.named_urls(origin.origin))
-        return max(LEAST_VALIDATION, int(VALIDATION_SHARE * urls)) - origin.asked
+        return max(LEAST_VALIDATION, int(VALIDATION_SHARE * urls))
 
     @staticmethod
     def _is_ready(asked: AskedPair, urls: OriginUrls) -> bool:
@@ -149,11 +228,9 @@ class OriginTrials(BackgroundWork):
         sample = await self._workers.run(_distinct, trials, urls, abandon_on_cancel=True)
         return await self._texts.chrome(self._seen(origin, sample))
 
-    async def _own_chrome(self, origin: DustOrigin, pairs: Sequence[AskedPair]) -> frozenset[int]:
+    async def _own_chrome(self, origin: DustOrigin, targets: Sequence[str]) -> frozenset[int]:
         """Return the blocks that stand on many of the pages that a rule would hide."""
-        return await self._texts.chrome(
-            self._seen(origin, [one.pair.target for one in pairs[:SAMPLE]])
-        )
+        return await self._texts.chrome(self._seen(origin, targets[:SAMPLE]))
 
     async def chrome_of_rows(self, origin: DustOrigin, dust_rule_id: int | None) -> frozenset[int]:
         """Return the blocks that stand on many pages that were compared and equal.
@@ -206,6 +283,7 @@ class OriginTrials(BackgroundWork):
             for one in (page, canonical):
                 if one.last_visit_at is None:
                     self._asking.visit(origin.host, one)
+                    self._asked.add(one.page_id)
             return row
         return self.judged(
             origin, row, page, canonical, await self._texts.compare(page, canonical, chrome)
@@ -280,6 +358,7 @@ def _compared_pairs(
             row.canonical,
             row.value,
             row.digest if row.verdict in ("equal", "differs") else b"",
+            waits=row.verdict == "asked",
         )
         for row in rows
         if row.dust_rule_id is not None and (rule := by_number.get(row.dust_rule_id)) is not None

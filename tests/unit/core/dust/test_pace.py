@@ -1,7 +1,7 @@
 import doctest
 
 from crawld.core.dust import pace
-from crawld.core.dust.pace import LONGEST_S, SHORTEST_S, pause_s
+from crawld.core.dust.pace import ANSWERED_SHARE, LONGEST_S, SHORTEST_S, pause_s
 
 
 def test_a_fast_crawl_is_examined_many_times_before_two_hundredths_of_it():
@@ -16,6 +16,13 @@ def test_a_fast_crawl_is_examined_many_times_before_two_hundredths_of_it():
 def test_a_host_that_stands_still_is_examined_rarely():
     assert pause_s(1_000_000, 0, 600.0) == LONGEST_S
     assert pause_s(1_000_000, 600, 600.0) == LONGEST_S
+
+
+def test_what_was_asked_for_is_read_when_it_was_visited():
+    assert pause_s(2_000, 300, 300.0, asked=100) == 100.0
+    assert pause_s(2_000, 300, 300.0, asked=1) == 2_000 * ANSWERED_SHARE
+    assert pause_s(2_000, 300, 300.0, asked=4_000) == pause_s(2_000, 300, 300.0)
+    assert pause_s(2_000, 0, 300.0, asked=40) == LONGEST_S
 
 
 def test_examples():

@@ -137,3 +137,44 @@ def test_what_differs_sometimes_is_refused(share):
 
     run(trials, text_of)
     assert not trials.rules
+
+
+def test_two_segments_are_tried_in_one_order_and_one_case_only():
+    numbers = range(60)
+    targets = [f"/{name}/{n}" for name in ("print", "article", "Article") for n in numbers]
+    _, proposed = trials_of(targets)
+    replaced = [one for one in proposed if one.rewrite.form is RewriteForm.REPLACE]
+    pairs = [{one.rewrite.name, one.rewrite.value} for one in replaced]
+    assert pairs.count({"print", "article"}) + pairs.count({"print", "Article"}) == 1
+
+
+def test_two_segments_that_differ_are_not_tried_the_other_way_round():
+    targets = [f"/{name}/{n}" for name in ("brief", "article") for n in range(60)]
+    trials, proposed = trials_of(targets)
+    assert [one.rewrite.form for one in proposed].count(RewriteForm.REPLACE) == 1
+    run(trials, lambda target: target)
+    assert trials.propose(targets, 1) == []
+
+
+def test_visits_go_to_the_trial_that_promises_most():
+    few = [f"/a/{n}?few=1" for n in range(8)] + [f"/a/{n}" for n in range(8)]
+    trials, _ = trials_of(SESSION + few)
+    is_new = SESSION[0:180].__contains__
+    first = trials.choose(lambda target: not is_new(target))
+    assert first[0].rule.rewrite.name == "sid"
+    # Another one that needs one pair more is worth more now.
+    [other] = [rule for rule in trials.open if rule.rewrite.name == "few"]
+    trials.add(ComparedPair(other, f"/b/{n}", "", str(n).encode()) for n in range(21))
+    assert trials.choose(lambda target: target.startswith("/b"))[0].rule == other
+
+
+def test_what_was_asked_for_is_awaited_before_more_is_asked():
+    trials, _ = trials_of(SESSION)
+    visited = {f"/a/{n}" for n in range(60)}.__contains__
+    first = trials.choose(visited)
+    assert len(first) == 1
+    [(rule, pair)] = first
+    trials.add([ComparedPair(rule, pair.canonical, pair.value, b"", waits=True)])
+    assert trials.choose(visited) == []
+    trials.compared = [ComparedPair(rule, pair.canonical, pair.value, b"text")]
+    assert len(trials.choose(visited)) == 1

@@ -5,13 +5,14 @@ import pytest
 from crawld.core.dust import watch
 from crawld.core.dust.trial import HOLDS_FROM
 from crawld.core.dust.watch import (
+    LOOKS_SHARE,
     SURE_PAIRS,
     WATCHED_BAD_SHARE,
     WATCHED_GOOD_SHARE,
+    VisitShares,
     WatchedRule,
     first_score,
     looks_of,
-    visits_for_trials,
     watch_pair,
 )
 
@@ -92,11 +93,33 @@ def test_unsure_rules_share_the_visits_that_trials_left():
     assert looks_of(rules, 0) == {"few": 0, "some": 0}
 
 
-def test_trials_leave_visits_while_a_rule_is_not_sure():
-    sure, unsure = WatchedRule(equal=SURE_PAIRS), WatchedRule(equal=20)
-    assert visits_for_trials([sure, unsure], 100) == 70
-    assert visits_for_trials([sure], 100) == 100
-    assert visits_for_trials([unsure], -3) <= 0
+def test_looks_get_their_share_of_visits_that_come_one_by_one():
+    """Divided one by one and rounded, one of the two got all of them."""
+    shares, unsure, trials, looks = VisitShares(), [WatchedRule(equal=20)], 0, 0
+    shares.grow(50, unsure)
+    for visits in range(51, 151):
+        shares.grow(visits, unsure)
+        trials += shares.for_trials(visits - 50 - trials - looks)
+        looks += shares.for_looks(visits - 50 - trials - looks, trials_go_on=True)
+    assert trials + looks == 100
+    assert looks == pytest.approx(100 * LOOKS_SHARE, abs=1)
+
+
+def test_trials_get_all_visits_before_a_rule_and_when_all_rules_are_sure():
+    shares = VisitShares()
+    for visits, rules in ((50, []), (80, []), (100, [WatchedRule(equal=SURE_PAIRS)])):
+        shares.grow(visits, rules)
+        assert shares.for_trials(30) == 30
+    assert shares.for_trials(-3) == 0
+
+
+def test_looks_get_what_trials_do_not_want():
+    shares = VisitShares()
+    shares.grow(100, [])
+    shares.grow(110, [WatchedRule(equal=20)])
+    assert shares.for_trials(10) == 7
+    assert shares.for_looks(10, trials_go_on=False) == 10
+    assert shares.for_trials(10) == 10
 
 
 def test_a_rule_with_a_difference_is_looked_at_first():
