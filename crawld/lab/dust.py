@@ -258,7 +258,8 @@ def _learn(crawl: _Crawl, trials: HostTrials, seed: int, budget: int) -> tuple[i
     """
     spent = 0
     targets = list(islice(crawl.known, MOST_LEARNT))
-    trials.propose(targets, seed)
+    is_known = crawl.known.__contains__
+    trials.propose(targets, seed, is_known)
     while asked := trials.choose(crawl.visited.__contains__):
         compared, has_all = [], True
         for one in asked:
@@ -273,7 +274,7 @@ def _learn(crawl: _Crawl, trials: HostTrials, seed: int, budget: int) -> tuple[i
             compared.append(_compare(one, crawl.visited))
         trials.add(compared)
         if any(result is TrialResult.HOLDS for result in trials.decide().values()):
-            trials.propose(targets, seed)
+            trials.propose(targets, seed, is_known)
         elif not compared:
             return spent, has_all
     return spent, True

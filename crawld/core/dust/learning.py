@@ -71,12 +71,18 @@ class HostTrials:
     compared: list[ComparedPair] = field(default_factory=list)
     _pairs: dict[DustRule, list[Pair]] = field(default_factory=dict)
 
-    def propose(self, targets: Collection[str], seed: int) -> list[DustRule]:
-        """Read the URLs of the host; return the new trials.
+    def propose(
+        self,
+        targets: Collection[str],
+        seed: int,
+        is_known: Callable[[str], bool] = lambda target: False,
+    ) -> list[DustRule]:
+        """Read URLs of the host; return the new trials.
 
         Args:
-            targets: paths and queries of the URLs of the host.
+            targets: paths and queries of the URLs that are searched.
             seed: of the order in which pairs are drawn.
+            is_known: whether a target beside them is one of a URL of the host, too.
         """
         apply = self.rules.apply_to_target
         standing = {target: found[0] if (found := apply(target)) else target for target in targets}
@@ -84,7 +90,7 @@ class HostTrials:
         self._pairs.clear()
         proposed: list[DustRule] = []
         for likely in likely_rewrites(standing.values()):
-            by_section = pairs_of(likely.rewrite, likely.changed, known, self.rules, seed)
+            by_section = pairs_of(likely.rewrite, likely.changed, known, self.rules, seed, is_known)
             for section, pairs in sorted(by_section.items()):
                 rule = DustRule(likely.rewrite, section)
                 if rule in self.rules.rules or rule in self.refused:

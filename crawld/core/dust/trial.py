@@ -162,16 +162,22 @@ class Pair(NamedTuple):
 
 
 def pairs_of(
-    rewrite: Rewrite, changed: Iterable[str], known: Collection[str], rules: HostRules, seed: int
+    rewrite: Rewrite,
+    changed: Iterable[str],
+    known: Collection[str],
+    rules: HostRules,
+    seed: int,
+    is_known: Callable[[str], bool],
 ) -> dict[str, list[Pair]]:
     """Return pairs of a rewrite by section, in an order drawn by the seed.
 
     Args:
         rewrite: on trial.
         changed: targets that it changes; those that are not known are left out.
-        known: all targets of the host that stand for themselves.
+        known: all targets that were searched and stand for themselves.
         rules: that hold.
         seed: of the order.
+        is_known: whether another target is one of a URL of the host.
     """
     tried = rules.with_rewrite(rewrite)
     drawn = nsmallest(
@@ -188,7 +194,8 @@ def pairs_of(
         section = next((rule.section for rule in used if rule.rewrite == rewrite), None)
         if section is not None:
             value = values_of(rewrite.name, target) if rewrite.form is RewriteForm.DROP else ""
-            pairs[section].append(Pair(target, canonical, section, value, canonical in known))
+            there = canonical in known or is_known(canonical)
+            pairs[section].append(Pair(target, canonical, section, value, there))
     return dict(pairs)
 
 

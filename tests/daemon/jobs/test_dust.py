@@ -63,6 +63,30 @@ class SessionWeb:
         return build_response(request, 200, f"<html><body>{text}</body></html>".encode())
 
 
+class PrintWeb(SessionWeb):
+    """Articles with a menu, and their print views without it, which are linked last."""
+
+    def __init__(self, articles=60):
+        """Create the site."""
+        super().__init__()
+        views = ("article", "news", "print")
+        self.links = [f"/{view}/{number}" for view in views for number in range(articles)]
+        self.links.insert(0, f"/article/{articles}")  # the more frequent one stands
+
+    def text_of(self, target):
+        """Return what decides the text of a target."""
+        return target.replace("/print/", "/article/")
+
+    def handle(self, request):
+        seed = zlib.crc32(self.text_of(request.target).encode())
+        text = "".join(f"<p>{make_sentence(seed, at)}</p>" for at in range(4))
+        if not request.target.startswith("/print/"):
+            text = f"<p>{make_sentence(1, 1)}</p>{text}"
+        links = self.links if request.target == "/" else ()
+        text += "".join(f'<a href="{link}">more</a> ' for link in links)
+        return build_response(request, 200, f"<html><body>{text}</body></html>".encode())
+
+
 class World:
     """A daemon on the site."""
 
@@ -195,6 +219,20 @@ async def test_looks_do_not_pay_for_the_first_visits_of_the_pages_that_stand(wor
     # Most others were found before most of them.
     last = max(w.web.targets(HOST).index(target) for target in looked_at)
     assert last < before + 50
+
+
+async def test_what_a_trial_asked_for_is_compared_without_the_menus_of_the_host(world):
+    w = await world(PrintWeb())
+    await until(lambda: w.visited() >= 75, what="articles, and no print view")
+    w.running.set_paused(paused=True)
+    await w.learn()
+    assert ("replace", "print", "article", "article") in w.rules("trial")
+    assert w.mirror.rows("SELECT count(*) FROM dust_page WHERE verdict = 'asked'") != [(0,)]
+    w.running.set_paused(paused=False)
+    await until_done(w.running, 1.0)
+    await w.learn()
+    # The first pair was compared before any other pair told which blocks are a menu.
+    assert w.rules() == [("replace", "print", "article", "article")]
 
 
 async def test_a_site_that_wants_no_rules_has_none(world):

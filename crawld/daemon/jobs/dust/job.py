@@ -15,7 +15,7 @@ from crawld.core.dust.rules import DustRule, HostRules
 from crawld.daemon.crawl.context import BackgroundWork, CrawlContext
 from crawld.daemon.jobs.dust.asking import PageAsking
 from crawld.daemon.jobs.dust.hiding import IDS_AT_ONCE, OriginHiding
-from crawld.daemon.jobs.dust.origin_urls import MOST_URLS, OriginUrls
+from crawld.daemon.jobs.dust.origin_urls import MOST_READ, OriginUrls
 from crawld.daemon.jobs.dust.page_texts import PageTexts
 from crawld.daemon.jobs.dust.plan import OriginPlan
 from crawld.daemon.jobs.dust.trials import OriginTrials
@@ -158,6 +158,6 @@ class DustJob(BackgroundWork):
         for after in range(first - 1, last, IDS_AT_ONCE):
             up_to = min(after + IDS_AT_ONCE, last)
             pages += await self._paced.read(dust_page.urls, origin.origin_id, after, up_to)
-            if len(pages) >= MOST_URLS:
+            if len(pages) >= MOST_READ:
                 break
-        return await self._workers.run(OriginUrls, pages[:MOST_URLS], abandon_on_cancel=True)
+        return await self._workers.run(OriginUrls, pages, abandon_on_cancel=True)

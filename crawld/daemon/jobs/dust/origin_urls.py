@@ -1,8 +1,12 @@
-"""The URLs of an origin as the job reads them: those that trials draw on."""
+"""The URLs of an origin as the job reads them.
+
+The first ones are searched for likely rewrites; what stands for them may have been found later.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import islice
 from typing import Final
 
 from crawld.core.page import PageState
@@ -10,7 +14,10 @@ from crawld.core.url import target_of
 from crawld.store.frontier.dust_page import KnownUrl
 
 MOST_URLS: Final = 12_000
-"""URLs of an origin that are read for trials, the first that were found."""
+"""URLs of an origin that are searched for likely rewrites, the first that were found."""
+
+MOST_READ: Final = 100_000
+"""URLs of an origin that are read: 30 MB."""
 
 
 class OriginUrls:
@@ -22,6 +29,10 @@ class OriginUrls:
             for page in pages
             if page.state in (PageState.DISCOVERED, PageState.VISITED, PageState.SUSPENDED)
         }
+
+    def searched(self) -> list[str]:
+        """Return the targets that are searched for likely rewrites."""
+        return list(islice(self.by_target, MOST_URLS))
 
     def is_visited(self, target: str) -> bool:
         """Whether the page of a target was visited, and what it shows is known."""

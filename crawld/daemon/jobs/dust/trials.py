@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
+from functools import partial
 from typing import Final
 
 from crawld.core.dust.learning import AskedPair, ComparedPair, HostTrials
@@ -67,7 +68,7 @@ class OriginTrials(BackgroundWork):
         self, origin: DustOrigin, rows: Sequence[DustRuleRow], urls: OriginUrls
     ) -> HostRules:
         """Go on with the trials of an origin; return the rules that are applied afterwards."""
-        sections = origin.sections or tuple(sections_of(urls.by_target))
+        sections = origin.sections or tuple(sections_of(urls.searched()))
         applied = HostRules((row.rule for row in rows if row.applies), sections)
         pairs = await self._database.read(dust_page.of_trials, origin.origin_id, MOST_PAIRS)
         trials = HostTrials(
@@ -95,9 +96,8 @@ class OriginTrials(BackgroundWork):
         return trials.rules
 
     async def _propose(self, origin: DustOrigin, trials: HostTrials, urls: OriginUrls) -> None:
-        await self._workers.run(
-            trials.propose, list(urls.by_target), origin.origin_id, abandon_on_cancel=True
-        )
+        propose = partial(trials.propose, is_known=urls.by_target.__contains__)
+        await self._workers.run(propose, urls.searched(), origin.origin_id, abandon_on_cancel=True)
         await self._database.write(
             dust.add_trials, origin.origin_id, sorted(trials.open), self._clock.now()
         )
@@ -339,7 +339,7 @@ def _distinct(trials: HostTrials, urls: OriginUrls) -> list[str]:
     """
     tried = HostRules(trials.rules.rules | trials.open, trials.rules.sections)
     by_page: dict[str, str] = {}
-    for target in urls.by_target:
+    for target in urls.searched():
         if urls.is_visited(target):
             found = tried.apply_to_target(target)
             by_page.setdefault(target if found is None else found[0], target)

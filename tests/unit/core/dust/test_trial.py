@@ -13,6 +13,7 @@ from crawld.core.dust.trial import (
     SECTION_PAIRS,
     TrialEvidence,
     TrialResult,
+    extra_fetches,
     judge_trial,
 )
 
@@ -150,10 +151,11 @@ def test_two_segments_are_tried_in_one_order_and_one_case_only():
 
 def test_two_segments_that_differ_are_not_tried_the_other_way_round():
     targets = [f"/{name}/{n}" for name in ("brief", "article") for n in range(60)]
-    trials, proposed = trials_of(targets)
-    assert [one.rewrite.form for one in proposed].count(RewriteForm.REPLACE) == 1
+    trials, proposed = trials_of([*targets, "/article/60"])
+    assert [one.rewrite[:2] for one in proposed] == [(RewriteForm.REPLACE, "brief")]
     run(trials, lambda target: target)
-    assert trials.propose(targets, 1) == []
+    # The other segment is the more frequent one now.
+    assert trials.propose([*targets, "/brief/61"], 1) == []
 
 
 def test_visits_go_to_the_trial_that_promises_most():
@@ -178,3 +180,13 @@ def test_what_was_asked_for_is_awaited_before_more_is_asked():
     assert trials.choose(visited) == []
     trials.compared = [ComparedPair(rule, pair.canonical, pair.value, b"text")]
     assert len(trials.choose(visited)) == 1
+
+
+def test_what_stands_and_was_not_searched_takes_no_visit_of_its_own():
+    searched = SESSION[:180]
+    trials = HostTrials(HostRules(sections=sections_of(searched)))
+    trials.propose(searched, 1, set(SESSION).__contains__)
+    visited = set(searched).__contains__
+    assert [extra_fetches(one.pair, visited) for one in trials.choose(visited)] == [0] * 6
+    trials.propose(searched, 1)
+    assert [extra_fetches(one.pair, visited) for one in trials.choose(visited)] == [1]
