@@ -127,5 +127,19 @@ def test_a_rule_with_a_difference_is_looked_at_first():
     assert list(looks_of(rules, 1).items()) == [("doubtful", 1), ("few", 0)]
 
 
+def test_a_rule_with_a_difference_is_looked_at_until_it_is_forgotten():
+    [doubtful] = watch_pair([WatchedRule(equal=SURE_PAIRS)], equal=False)
+    assert looks_of({"sure": WatchedRule(equal=20), "doubtful": doubtful}, 30) == {
+        "doubtful": 30,
+        "sure": 0,
+    }
+    wanted = doubtful.wanted_pairs
+    assert 50 < wanted < 100
+    for _ in range(wanted):
+        assert doubtful.wanted_pairs
+        [doubtful] = watch_pair([doubtful], equal=True)
+    assert not doubtful.wanted_pairs
+
+
 def test_a_rule_of_which_many_pairs_were_compared_takes_no_visits():
     assert looks_of({"sure": WatchedRule(equal=SURE_PAIRS)}, 1_000) == {}
