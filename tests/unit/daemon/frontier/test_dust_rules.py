@@ -49,3 +49,14 @@ def test_urls_stay_counted_while_an_origin_has_no_rule(rules):
     before = rules.named_urls(ORIGIN)
     rules.set({})
     assert rules.named_urls(ORIGIN) == before > 250
+
+
+def test_few_origins_get_more_visits_than_their_urls_allow():
+    over = 0
+    for number in range(100):
+        rules, pages = DustRules(), DistinctCount()
+        for at in range(1_500):
+            pages.add(f"http://h{number}.test/{at}")
+        rules.count_pages(ORIGIN, pages)
+        over += rules.named_urls(ORIGIN) > 1_500
+    assert over <= 5
