@@ -81,9 +81,9 @@ def detect_trap(url: str, limits: TrapLimits, now: float) -> str | None:
     # Most URLs repeat nothing, and comparing with a set is cheap.
     if len(set(segments)) < len(segments) and (_repeats(segments, most) or _cycles(segments, most)):
         return "repetition"
-    if len(set(pairs)) < len(pairs) and max(Counter(pairs).values()) > most:
+    if pairs and len(set(pairs)) < len(pairs) and max(Counter(pairs).values()) > most:
         return "repetition"
-    if _far_path_date(path, limits, now) or _far_query_date(pairs, limits, now):
+    if _far_path_date(path, limits, now) or (pairs and _far_query_date(pairs, limits, now)):
         return "calendar"
     return None
 

@@ -1,7 +1,7 @@
 """Crawls a simulated site of duplicate URLs with and without rules, and counts what rules save.
 
-The crawl is breadth-first. Rules are learnt from the URLs found so far each time their number has
-grown by a share, by the same code as in the daemon; rules in force are compared on by pairs that
+The crawl is breadth-first. Rules are learnt from the URLs found so far after as many fetches as the
+daemon would wait for, by the same code; rules in force are compared on by pairs that
 were visited anyway, and by looks at hidden URLs. Only the measures use the truth.
 """
 
@@ -17,7 +17,7 @@ from xxhash import xxh3_64_intdigest
 
 from crawld.core.dust.learning import AskedPair, ComparedPair, HostTrials
 from crawld.core.dust.likely import sections_of
-from crawld.core.dust.pace import GROWTH_SHARE, VALIDATION_SHARE
+from crawld.core.dust.pace import VALIDATION_SHARE, next_after
 from crawld.core.dust.rules import DustRule, HostRules
 from crawld.core.dust.trial import MANY_CANONICALS, TrialEvidence, TrialResult, extra_fetches
 from crawld.core.dust.watch import (
@@ -25,14 +25,12 @@ from crawld.core.dust.watch import (
     WatchedRule,
     first_score,
     looks_of,
+    suspects_of,
     watch_pair,
 )
 
 FIRST_LEARNT: Final = 100
 """Fetches before the first learning."""
-
-GROWTH: Final = 1.0 + GROWTH_SHARE
-"""Growth of the fetches from one learning to the next; as in the daemon."""
 
 MOST_LEARNT: Final = 12_000
 """URLs read in one learning, the first that were found."""
@@ -147,14 +145,13 @@ def simulate_dust(site: DuplicateSite, seed: int, learnt_after: float = 0.02) ->
     begin = int(learnt_after * len(flags))
     crawl, trials, validation, fetches, after = _Crawl(site), HostTrials(HostRules()), 0, 0, 0
     watch, shares = _Watch(), VisitShares()
-    learn_at = float(FIRST_LEARNT)
+    learn_at = FIRST_LEARNT
     while (target := crawl.next()) is not None:
         duplicate = crawl.fetch(target)
         fetches += 1
         after += duplicate and fetches > begin
         if fetches < learn_at:
             continue
-        learn_at = GROWTH * fetches
         if not trials.rules.sections:
             trials.rules = HostRules(sections=sections_of(crawl.known))
         visits = int(VALIDATION_SHARE * crawl.linked)
@@ -166,6 +163,7 @@ def simulate_dust(site: DuplicateSite, seed: int, learnt_after: float = 0.02) ->
         shares.grow(visits, watch.in_force(trials.rules).values())
         left = shares.for_looks(visits - validation, trials_go_on=not has_all)
         validation += watch.look(crawl, trials, seed, left)
+        learn_at = fetches + next_after(fetches, spent)
         crawl.set_rules(trials.rules)
     found = crawl.hidden.items()
     return DustFigures(
@@ -212,12 +210,16 @@ class _Watch:
 
     def look(self, crawl: _Crawl, trials: HostTrials, seed: int, visits: int) -> int:
         """Visit hidden URLs of rules that are not sure; return how many."""
-        left = looks_of(self.in_force(trials.rules), visits)
-        spent = 0
-        for target in sorted(crawl.hidden, key=lambda one: xxh3_64_intdigest(one.encode(), seed)):
-            mapped = trials.rules.apply_to_target(target)
-            if mapped is None or mapped[0] not in crawl.visited:
-                continue
+        in_force = self.in_force(trials.rules)
+        left, suspects, spent = looks_of(in_force, visits), suspects_of(in_force), 0
+        found = [
+            (target, mapped)
+            for target in crawl.hidden
+            if (mapped := trials.rules.apply_to_target(target)) and mapped[0] in crawl.visited
+        ]
+        found.sort(key=lambda one: xxh3_64_intdigest(one[0].encode(), seed))
+        found.sort(key=lambda one: len(suspects.intersection(one[1][1])) > 1)
+        for target, mapped in found:
             if not any(left.get(rule, 0) > 0 for rule in mapped[1]):
                 continue
             for rule in mapped[1]:

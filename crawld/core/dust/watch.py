@@ -139,14 +139,25 @@ def looks_of(rules: Mapping[RuleKey, WatchedRule], visits: int) -> dict[RuleKey,
     left = visits
     unsure = [key for key, one in rules.items() if one.wanted_pairs]
     unsure.sort(key=lambda key: -rules[key].wanted_pairs)
-    doubtful = [key for key in unsure if rules[key].differing]
+    suspects = suspects_of(rules)
     looks: dict[RuleKey, int] = {}
-    for group in (doubtful, [key for key in unsure if not rules[key].differing]):
+    for group in (
+        [key for key in unsure if key in suspects],
+        [key for key in unsure if key not in suspects],
+    ):
         for at, key in enumerate(group):
             share = min(rules[key].wanted_pairs, -(-left // (len(group) - at)))
             looks[key] = share
             left -= share
     return looks
+
+
+def suspects_of(rules: Mapping[RuleKey, WatchedRule]) -> frozenset[RuleKey]:
+    """Return the rules of which a pair differed that is not forgotten.
+
+    Pages that use one of them alone are looked at first: they tell which one is wrong.
+    """
+    return frozenset(key for key, one in rules.items() if one.differing and one.wanted_pairs)
 
 
 def watch_pair(rules: Collection[WatchedRule], *, equal: bool) -> list[WatchedRule]:

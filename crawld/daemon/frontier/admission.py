@@ -76,6 +76,11 @@ class RecentUrls(Generic[Key]):
     def __contains__(self, key: Key) -> bool:
         return key in self._young or key in self._old
 
+    def has_either(self, one: Key, other: Key) -> bool:
+        """Return whether one of two keys is in the set: one call of two, for each link."""
+        young, old = self._young, self._old
+        return one in young or one in old or other in young or other in old
+
     def add(self, key: Key) -> None:
         """Add a key; the older generation is dropped when the younger is full."""
         self._young.add(key)
@@ -109,6 +114,10 @@ class Admitted:
     found: list[Discovery] = field(default_factory=list)
     refusals: list[Refusal] = field(default_factory=list)
     _hosts: set[str] = field(default_factory=set)
+
+    def has(self, host: str) -> bool:
+        """Return whether the page has added URLs of a host."""
+        return host in self._hosts
 
     def takes(self, host: str) -> bool:
         """Count a host; return whether the page may add URLs of it."""
@@ -167,7 +176,7 @@ class Admission:
                     continue
                 hashed = url_hash(url)
                 key = hashed ^ site.site_id
-                if (key in recent or key ^ too_deep in recent) and not source.seed:
+                if recent.has_either(key, key ^ too_deep) and not source.seed:
                     if key in recent:
                         named_again.add(name)
                     continue
@@ -242,6 +251,8 @@ class Admission:
         robots = self._known_robots(parsed.origin)
         if robots is not None and not robots.allowed(url):
             return "robots"
+        if admitted.has(parsed.host):
+            return None
         if not self._domain_hosts.takes(parsed.host):
             return DOMAIN_FULL
         return None if admitted.takes(parsed.host) else TOO_MANY_HOSTS

@@ -13,7 +13,7 @@ import apsw
 
 from crawld.core.distinct_count import DistinctCount
 from crawld.core.dust.rules import DustRule, HostRules
-from crawld.core.dust.watch import looks_of, watch_pair
+from crawld.core.dust.watch import looks_of, suspects_of, watch_pair
 from crawld.core.page import Outcome, PageState
 from crawld.core.url import target_of
 from crawld.daemon.crawl.context import BackgroundWork, CrawlContext
@@ -174,14 +174,12 @@ class OriginHiding(BackgroundWork):
         now = self._clock.now()
         in_force = {row.rule: row for row in rows if row.applies}
         due = [row for row in in_force.values() if row.look_at <= now]
-        left = looks_of(
-            {rule: row.watched for rule, row in in_force.items()},
-            self._trials.looks_left(origin, rows),
-        )
+        watched = {rule: row.watched for rule, row in in_force.items()}
+        left = looks_of(watched, self._trials.looks_left(origin, rows))
         left |= {row.rule: max(LOOKED_AT, left.get(row.rule, 0)) for row in due}
         if not any(left.values()):
             return
-        chosen = await self._choose(origin, rules, left)
+        chosen = await self._choose(origin, rules, left, suspects_of(watched))
         asked = [
             row._replace(verdict="asked", at=now, dust_rule_id=None, tries=1) for row in chosen
         ]
@@ -202,22 +200,31 @@ class OriginHiding(BackgroundWork):
             await self._database.write(dust.look_again, one.dust_rule_id, now + pause_s)
 
     async def _choose(
-        self, origin: DustOrigin, rules: HostRules, left: dict[DustRule, int]
+        self,
+        origin: DustOrigin,
+        rules: HostRules,
+        left: dict[DustRule, int],
+        suspects: frozenset[DustRule],
     ) -> list[DustPageRow]:
         """Draw hidden pages to look at.
 
         Args:
             left: how many of each rule are wanted; changed.
+            suspects: rules of which a page is to use one alone, if there is such a page.
         """
         first, last = await self._database.read(dust_page.page_range, origin.host_id)
         start = self._rng.randint(first - 1, max(first - 1, last))
         found = await self._database.read(dust_page.hidden, origin.origin_id, start, SAMPLED)
         found += await self._database.read(dust_page.hidden, origin.origin_id, 0, SAMPLED)
         self._rng.shuffle(found)
+        pages = [
+            (row, () if mapped is None else mapped.used)
+            for row in found
+            for mapped in [rules.apply(row.url)]
+        ]
+        pages.sort(key=lambda page: len(suspects.intersection(page[1])) > 1)
         chosen: dict[int, DustPageRow] = {}
-        for row in found:
-            mapped = rules.apply(row.url)
-            used = () if mapped is None else mapped.used
+        for row, used in pages:
             if row.page_id not in chosen and any(left.get(rule, 0) > 0 for rule in used):
                 chosen[row.page_id] = row
                 for rule in used:
