@@ -1,7 +1,7 @@
 """Crawls a simulated site of duplicate URLs with and without rules, and counts what rules save.
 
-The crawl is breadth-first. Rules are learnt from the URLs found so far after as many fetches as the
-daemon would wait for, by the same code; rules in force are compared on by pairs that
+The crawl is breadth-first. Rules are learnt from the URLs found so far each time their number has
+grown by a share, by the same code as in the daemon; rules in force are compared on by pairs that
 were visited anyway, and by looks at hidden URLs. Only the measures use the truth.
 """
 
@@ -17,7 +17,7 @@ from xxhash import xxh3_64_intdigest
 
 from crawld.core.dust.learning import AskedPair, ComparedPair, HostTrials
 from crawld.core.dust.likely import sections_of
-from crawld.core.dust.pace import VALIDATION_SHARE, next_after
+from crawld.core.dust.pace import GROWTH_SHARE, VALIDATION_SHARE
 from crawld.core.dust.rules import DustRule, HostRules
 from crawld.core.dust.trial import MANY_CANONICALS, TrialEvidence, TrialResult, extra_fetches
 from crawld.core.dust.watch import (
@@ -31,6 +31,9 @@ from crawld.core.dust.watch import (
 
 FIRST_LEARNT: Final = 100
 """Fetches before the first learning."""
+
+GROWTH: Final = 1.0 + GROWTH_SHARE
+"""Growth of the fetches from one learning to the next; the daemon does it sooner if pairs wait."""
 
 MOST_LEARNT: Final = 12_000
 """URLs read in one learning, the first that were found."""
@@ -145,13 +148,14 @@ def simulate_dust(site: DuplicateSite, seed: int, learnt_after: float = 0.02) ->
     begin = int(learnt_after * len(flags))
     crawl, trials, validation, fetches, after = _Crawl(site), HostTrials(HostRules()), 0, 0, 0
     watch, shares = _Watch(), VisitShares()
-    learn_at = FIRST_LEARNT
+    learn_at = float(FIRST_LEARNT)
     while (target := crawl.next()) is not None:
         duplicate = crawl.fetch(target)
         fetches += 1
         after += duplicate and fetches > begin
         if fetches < learn_at:
             continue
+        learn_at = GROWTH * fetches
         if not trials.rules.sections:
             trials.rules = HostRules(sections=sections_of(crawl.known))
         visits = int(VALIDATION_SHARE * crawl.linked)
@@ -163,7 +167,6 @@ def simulate_dust(site: DuplicateSite, seed: int, learnt_after: float = 0.02) ->
         shares.grow(visits, watch.in_force(trials.rules).values())
         left = shares.for_looks(visits - validation, trials_go_on=not has_all)
         validation += watch.look(crawl, trials, seed, left)
-        learn_at = fetches + next_after(fetches, spent)
         crawl.set_rules(trials.rules)
     found = crawl.hidden.items()
     return DustFigures(

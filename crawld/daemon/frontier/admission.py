@@ -194,11 +194,17 @@ class Admission:
         source: Referrer,
         now: float,
         admitted: Admitted,
+        *,
+        named: bool = True,
     ) -> str | None:
-        """Append a URL to `found` or `refusals`; return the reason of a refusal."""
+        """Append a URL to `found` or `refusals`; return the reason of a refusal.
+
+        Args:
+            named: whether the source names it; False: it stands for one that the source names.
+        """
         parsed = split_url(url)
         if not source.seed:
-            same = self.dust.stand_in(url, parsed.origin, site.site_id, source.depth)
+            same = self.dust.stand_in(url, parsed.origin, site.site_id, source.depth, named=named)
             if same is not None:
                 self._judge_once(site, same, source, now, admitted)
                 return REPLACED
@@ -240,10 +246,10 @@ class Admission:
         """Judge a URL that stands for another one, unless it was judged lately."""
         hashed = url_hash(url)
         key = hashed ^ site.site_id
-        if key not in self._recent and self._judge(site, url, hashed, source, now, admitted) in (
-            None,
-            REPLACED,
-        ):
+        if key in self._recent:
+            return
+        reason = self._judge(site, url, hashed, source, now, admitted, named=False)
+        if reason in (None, REPLACED):
             self._recent.add(key)
 
     def _limit(self, url: str, parsed: Url, admitted: Admitted) -> str | None:

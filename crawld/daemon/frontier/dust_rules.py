@@ -1,7 +1,8 @@
 """The rules in force by which URLs of an origin show the same page, for admission.
 
-A URL that a rule replaces is no page. So that the visits for validation follow the URLs that links
-name, all of an origin with rules are counted by a sketch: its pages, and what was replaced.
+A URL that a rule replaces is no page, and a page that stands for others may be named by no link. So
+that the visits for validation follow the URLs that links name, those of an origin with rules are
+counted by a sketch: its pages when the first rule came, and what links named since.
 """
 
 from __future__ import annotations
@@ -41,21 +42,30 @@ class DustRules:
         """Return the rules of an origin, None if it has none."""
         return self._of.get(origin)
 
-    def stand_in(self, url: str, origin: str, site_id: int, depth: int) -> str | None:
-        """Return the URL that stands for a URL of an origin; None: it stands for itself."""
+    def stand_in(
+        self, url: str, origin: str, site_id: int, depth: int, *, named: bool = True
+    ) -> str | None:
+        """Return the URL that stands for a URL of an origin; None: it stands for itself.
+
+        Args:
+            named: whether a link names it; False: it stands for one that does.
+        """
         rules = self._of.get(origin)
-        found = rules.apply(url) if rules is not None else None
+        if rules is None:
+            return None
+        if named:
+            self._count_of(origin).add(url)
+        found = rules.apply(url)
         if found is None:
             return None
         replaced = self._replaced.get(origin)
         if replaced is None:
             replaced = self._replaced[origin] = deque(maxlen=KEPT_URLS)
         replaced.append(ReplacedUrl(url, site_id, depth))
-        self._count_of(origin).add(url)
         return found.url
 
     def count_pages(self, origin: str, urls: DistinctCount) -> None:
-        """Count URLs of pages of an origin."""
+        """Count URLs of pages of an origin, all of which links have named."""
         self._count_of(origin).merge(urls)
 
     def named_urls(self, origin: str) -> int:

@@ -74,7 +74,7 @@ class OriginHiding(BackgroundWork):
         self._asking = asking
         self._trials = trials
         self._compared_up_to: dict[int, int] = {}
-        self._counted_up_to: dict[int, int] = {}
+        self._counted: set[int] = set()
 
     async def _read_pages(
         self, origin: DustOrigin, after: int, last: int
@@ -85,13 +85,14 @@ class OriginHiding(BackgroundWork):
             yield await self._paced.read(dust_page.urls, origin.origin_id, begin, up_to)
 
     async def count_urls(self, origin: DustOrigin) -> None:
-        """Count the URLs of new pages of an origin with rules, before trials take visits."""
+        """Count the URLs of the pages of an origin once, before its first rule is in force."""
+        if origin.origin_id in self._counted:
+            return
+        self._counted.add(origin.origin_id)
         first, last = await self._database.read(dust_page.page_range, origin.host_id)
-        counted = self._counted_up_to.get(origin.origin_id, 0)
-        async for pages in self._read_pages(origin, max(first - 1, counted), last):
+        async for pages in self._read_pages(origin, first - 1, last):
             urls = await self._workers.run(_distinct_urls, pages, abandon_on_cancel=True)
             self._state.admission.dust.count_pages(origin.origin, urls)
-        self._counted_up_to[origin.origin_id] = last
 
     # --- hiding ----------------------------------------------------------------------------------
 

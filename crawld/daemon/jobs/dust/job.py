@@ -121,7 +121,7 @@ class DustJob(BackgroundWork):
         rows = await self._database.read(dust.list_rules, origin.origin_id)
         before = HostRules((row.rule for row in rows if row.applies), origin.sections)
         if before:
-            await self._hiding.count_urls(origin)
+            await self._hiding.count_urls(origin)  # the daemon has started with rules
             await self._hiding.compare_visited(origin, before)
         await self._hiding.settle(origin, rows, before)
         rows = await self._database.read(dust.list_rules, origin.origin_id)
@@ -140,6 +140,8 @@ class DustJob(BackgroundWork):
         if rules.rules != before.rules:
             log.info("dust_rules_changed", origin=origin.origin, rules=len(rules.rules))
         replaced = self._state.admission.dust.take_replaced(origin.origin)
+        if rules:
+            await self._hiding.count_urls(origin)
         await self.load()
         is_new = self._in_force.get(origin.origin_id) != rules.rules
         if is_new:

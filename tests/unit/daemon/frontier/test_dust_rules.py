@@ -37,11 +37,16 @@ def test_what_is_replaced_counts_once_with_the_pages(rules):
     assert rules.named_urls(ORIGIN) == pytest.approx(1_935, rel=0.05)
 
 
-def test_other_urls_and_other_origins_do_not_count(rules):
+def test_what_stands_for_others_does_not_count_unless_a_link_names_it(rules):
     replace(rules, range(300))
     before = rules.named_urls(ORIGIN)
-    assert rules.stand_in(f"{ORIGIN}/other?sid=1", ORIGIN, 1, 1) is None
+    others = [f"{ORIGIN}/item/{number}" for number in range(50)]
+    for url in others:
+        assert rules.stand_in(url, ORIGIN, 1, 1, named=False) is None
     assert (rules.named_urls(ORIGIN), rules.named_urls("https://b.test")) == (before, 0)
+    for url in others:
+        assert rules.stand_in(url, ORIGIN, 1, 1) is None
+    assert rules.named_urls(ORIGIN) == pytest.approx(before + 50, rel=0.05)
 
 
 def test_urls_stay_counted_while_an_origin_has_no_rule(rules):
