@@ -3,6 +3,8 @@
 import pytest
 import trio
 
+from crawld.core.dust.rewrite import Rewrite, RewriteForm
+from crawld.core.dust.rules import DustRule, HostRules
 from crawld.core.robots import Robots
 from crawld.core.url import canonicalize
 from crawld.daemon.frontier.admission import (
@@ -225,3 +227,15 @@ async def test_rules_that_change_during_an_admission_leave_no_old_decisions(admi
     assert len(refused.refusals) == len(urls)
     admitted = await admission.admit(new, urls, Referrer(7, 1), NOW)
     assert [each.url for each in admitted.found] == urls
+
+
+async def test_urls_that_links_name_are_counted_and_not_what_stands_for_them(admission):
+    origin = HOME.rstrip("/")
+    rule = DustRule(Rewrite(RewriteForm.DROP, "sid"), "")
+    admission.dust.set({origin: HostRules([rule])})
+    site = make_site(seeds=[HOME])
+    found, _ = await admit(admission, site, *(f"/page/{n}?sid=a{n}" for n in range(400)))
+    assert found == [f"{HOME}page/{n}" for n in range(400)]
+    assert admission.dust.named_urls(origin) == pytest.approx(387, rel=0.05)
+    await admit(admission, site, *(f"/other/{n}" for n in range(400)))
+    assert admission.dust.named_urls(origin) == pytest.approx(774, rel=0.05)
