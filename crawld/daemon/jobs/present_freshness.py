@@ -57,6 +57,11 @@ MAX_SITES: Final = 50
 REST_FACTOR: Final = 20.0
 """Rest after an estimate, as a multiple of the time it took."""
 
+USUAL_S, MOST_LONGER = 0.05, 2.0
+"""Time that the first estimate takes, and how many times longer than the one before an estimate is
+believed to take: one that is made while a daemon starts waits for others, and 25 s are long for a
+figure that is wrong by all users of a template."""
+
 RECENT_CHANGES: Final = "recent_changes"
 """Kind of the sources that tell changes in their order."""
 
@@ -109,6 +114,7 @@ class PresentFreshness(BackgroundWork):
         super().__init__(context)
         self._known: list[SiteEstimate] = []
         self._fresh_until = -math.inf
+        self._usual_s = USUAL_S
         self._asked = trio.Event()
         self._asked_at = -math.inf
         self._done = trio.Event()
@@ -132,7 +138,8 @@ class PresentFreshness(BackgroundWork):
         began_at = trio.current_time()
         self._known = await self._estimate()
         took_s = trio.current_time() - began_at
-        self._fresh_until = began_at + max(MAX_AGE_S, REST_FACTOR * took_s)
+        self._usual_s = min(took_s, MOST_LONGER * max(self._usual_s, USUAL_S))
+        self._fresh_until = began_at + max(MAX_AGE_S, REST_FACTOR * self._usual_s)
         self._done.set()
         self._done = trio.Event()
 

@@ -44,7 +44,7 @@ async def test_an_answer_does_not_wait_for_a_slow_estimate(nursery, autojump_clo
     began_at = trio.current_time()
     assert await slow.get() == []
     assert trio.current_time() - began_at == WAIT_S
-    await trio.sleep(10.0)
+    await trio.sleep(5.5)
     assert await slow.get() == [1]
     await trio.sleep(200.0)
     assert await slow.get() != [1]
@@ -66,6 +66,28 @@ async def test_answers_share_an_estimate_for_a_while(nursery, autojump_clock):
     assert await quick.get() == [1]
     await trio.sleep(0.2 * MAX_AGE_S)
     assert await quick.get() == [2]
+
+
+async def test_an_estimate_that_waited_while_the_daemon_started_is_not_kept_for_long(
+    nursery, autojump_clock
+):
+    late = Counting(takes_s=1.5)
+    nursery.start_soon(late.run)
+    assert await late.get() == []
+    late.takes_s = 0.01
+    await trio.sleep(4.0)
+    [number] = await late.get()
+    assert number > 1
+
+
+async def test_estimates_that_take_long_are_rare(nursery, autojump_clock):
+    slow = Counting(takes_s=1.5)
+    nursery.start_soon(slow.run)
+    await slow.get()
+    await trio.sleep(100.0)
+    made = slow.made
+    await trio.sleep(300.0)
+    assert 9 <= slow.made - made <= 11
 
 
 async def test_a_question_during_an_estimate_makes_no_second_one(nursery, autojump_clock):
