@@ -274,6 +274,8 @@ class ApiClient(BackgroundWork):
         """
         until = trio.Event() if until is None else until
         asked_at = self._asked_at.get(host.slot.host)
+        if asked_at is None and idle:  # after a start, as after a request
+            asked_at = trio.current_time()
         while asked_at is not None:
             share = self._config().jobs.backfill_share
             now, delay_s = trio.current_time(), self._state.rates.turn_every_s(host)

@@ -70,6 +70,17 @@ async def test_histories_wait_while_copies_are_stale_except_for_a_floor():
     assert await waited_s(client, host, idle=True) == pytest.approx(DELAY_S / IDLE_FLOOR)
 
 
+@pytest.mark.parametrize(("stale", "least_s"), [(True, DELAY_S / IDLE_FLOOR), (False, 0.0)])
+@on_autojump_clock
+async def test_the_first_history_after_a_start_waits_as_others_do(stale, least_s):
+    host = Host()
+    host.stale = stale
+    client = make_client(host, wanted_at=None)
+    client._asked_at.clear()
+    assert await waited_s(client, host, idle=True) == pytest.approx(least_s)
+    assert await waited_s(client, host, idle=False) == 0.0
+
+
 @on_autojump_clock
 async def test_histories_go_on_when_the_last_stale_copy_is_replaced():
     host = Host()
