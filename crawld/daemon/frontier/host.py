@@ -196,6 +196,10 @@ class HostState:
         """Start the host's delay at a time of trio's clock."""
         self.slot.rest_from(from_time, self.delay_s())
 
+    def asked_at(self) -> float:
+        """Return when (trio's clock) it had the last request, as its delay counts."""
+        return self.slot.next_at - self.delay_s()
+
     def open_at(self, clock: Clock) -> float:
         """Return when (trio clock) its pages may have a turn."""
         return max(self.shut_until, self.rested_at(clock))

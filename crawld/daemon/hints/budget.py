@@ -8,8 +8,8 @@ still polled now and then, since it may improve.
 A poll of a wiki is one cheap request that shows all its edits and deletions. A wiki is therefore
 polled every `min_poll_s`, within the share, whatever the models expect: nothing that waits on its
 host is better than to know what a reader sees wrong. It is polled somewhat less often while copies
-are known to be stale and the last poll told nothing new. A poll takes the turn nearest to its time.
-Only while the host is mirrored for the first time the models decide.
+are known to be stale and the last poll told nothing new. Only while the host is mirrored for the
+first time the models decide.
 
 During a burst of any source the interval shrinks at once: the next poll comes when about
 `NEW_HINTS_AIM` more changes are expected, even if the models expect fewer.
@@ -81,9 +81,6 @@ CALM_FACTOR: Final = 1.6
 times less often: its turns go to the visits, and a deletion is still seen within 10 s at the
 default `min_poll_s`."""
 
-NEAREST_TURN: Final = 0.5
-"""A poll is due this part of a turn early: it waits for the next turn, on average as long again."""
-
 NEW_HINTS_AIM: Final = 2.0
 """Changes of known pages that one poll should return at most."""
 
@@ -154,6 +151,15 @@ class PollBudget(BackgroundWork):
         host = self._state.hosts.get(host_name)
         return self._state.rates.turn_every_s(host) if host else 0.0
 
+    def asked_at(self, host_name: str, since: float) -> float:
+        """Return when (trio's clock) a host had the last request of a poll that began at `since`.
+
+        The pause counts from then: else a poll that is due with a turn would miss it by the time of
+        its response, and take the next one.
+        """
+        host, now = self._state.hosts.get(host_name), trio.current_time()
+        return now if host is None else min(max(host.asked_at(), since), now)
+
     def pause_s(
         self, row: SourceRow, host_name: str, requests: int, *, new_hints: int, since_s: float
     ) -> float:
@@ -167,9 +173,8 @@ class PollBudget(BackgroundWork):
         min_s = self.min_pause_s(host_name, requests)
         if row.kind in PROMPT_KINDS and not self._is_filling(host_name):
             pause_s = max(min_s, self._config().jobs.min_poll_s)
-            if not new_hints and self.has_stale(host_name):
-                pause_s *= CALM_FACTOR
-            return max(pause_s - NEAREST_TURN * self._turn_s(host_name), min_s)
+            is_calm = not new_hints and self.has_stale(host_name)
+            return CALM_FACTOR * pause_s if is_calm else pause_s
         estimate = self._estimates.get(row.hint_source_id)
         if estimate is None:
             return min_s

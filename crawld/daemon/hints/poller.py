@@ -253,7 +253,7 @@ class HintPoller(BackgroundWork):
                 pause_s = wait_s
             else:
                 result = await polled.source.poll(row)
-                polled_at = trio.current_time()
+                polled_at = self.budget.asked_at(name, polled_at)
                 pause_s = await self._accept_result(polled.source, row, result)
         except Exception:  # a failing source must not stop the others
             log.exception("hint_poll_failed", source=number, kind=polled.source.row.kind)

@@ -151,6 +151,26 @@ async def test_a_poll_continues_from_the_last_cursor(start_sources, mirror):
     assert row_of(mirror)["poll_count"] == 2
 
 
+async def test_the_pause_after_a_poll_counts_from_its_request(start_sources):
+    made = []
+
+    def polled(row, web):
+        made.append(SlowSource(row, Poll(at=1.0, cursor="polled", wait_s=900.0)))
+        return made[0]
+
+    daemon, _, _ = await start_sources(polled)
+    await made[0].begun.wait()
+    daemon.set_paused(paused=True)
+    await until(lambda: not daemon.crawl.schedule.on_turn, what="no turn under way")
+    asked_at = trio.current_time()
+    daemon.state.hosts["a.test"].rest_from(asked_at)
+    await until(lambda: trio.current_time() > asked_at, what="the response")
+    made[0].may_end.set()
+    [source] = daemon.hint_poller._hosts["a.test"].polled.values()
+    await until(lambda: source.asked, what="the end of the poll")
+    assert source.next_at == pytest.approx(asked_at + 900.0, rel=0.0, abs=1e-6)
+
+
 async def test_a_cursor_updated_during_a_poll_is_polled_after_it(start_sources):
     slow = []
 

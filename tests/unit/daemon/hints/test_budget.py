@@ -181,23 +181,17 @@ def test_a_source_without_gain_is_polled_seldom():
 @pytest.mark.parametrize("interval_s", [None, 2.0, 900.0])
 def test_a_wiki_is_polled_at_one_pace_once_it_is_mirrored(interval_s):
     known = budget(PollEstimate(interval_s, 0.0, 0, 0.0, 1.0), filling=False)
-    # Half a turn early: the poll waits for the next turn.
-    assert pause_s(known) == 4.5
-    assert pause_s(known, new_hints=40, since_s=10.0) == 4.5
+    assert pause_s(known) == 5.0
+    assert pause_s(known, new_hints=40, since_s=10.0) == 5.0
     assert pause_s(known, kind="feed") == max(4.0, interval_s or 4.0 * IDLE_FACTOR)
     slow = budget(PollEstimate(interval_s, 0.0, 0, 0.0, 1.0), delay_s=15.0, filling=False)
     assert pause_s(slow) == 60.0
 
 
 def test_a_wiki_is_polled_less_often_while_stale_pages_wait_and_nothing_new_is_told():
-    assert pause_s(budget(filling=False, stale=True)) == 7.5
-    assert pause_s(budget(filling=False, stale=True), new_hints=1) == 4.5
-    assert pause_s(budget(filling=False)) == 4.5
-
-
-def test_a_poll_comes_no_earlier_than_its_share_permits():
-    assert pause_s(budget(filling=False, share=0.2)) == 5.0
-    assert pause_s(budget(filling=False, delay_s=0.1)) == 4.95
+    assert pause_s(budget(filling=False, stale=True)) == 8.0
+    assert pause_s(budget(filling=False, stale=True), new_hints=1) == 5.0
+    assert pause_s(budget(filling=False)) == 5.0
 
 
 def test_a_wiki_is_polled_as_often_as_it_pays_while_most_pages_have_no_copy():
