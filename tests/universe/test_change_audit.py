@@ -6,6 +6,7 @@ import apsw
 import pytest
 
 from crawld.core.change.model import PageModel
+from crawld.simweb.site import ValidatorBehavior
 from crawld.universe.file_audit import FileAudit
 from crawld.universe.plan import UniversePlan
 from crawld.universe.run_universe import run_universe
@@ -16,8 +17,8 @@ from tests.universe.plans import plain_host
 def broken(tmp_path):
     """Return a function that mirrors six pages for half an hour and tells what is wrong."""
 
-    def run(changes_per_day=300.0):
-        host = plain_host(6, change_seed=3, changes_per_day=changes_per_day)
+    def run(changes_per_day=300.0, **more):
+        host = plain_host(6, change_seed=3, changes_per_day=changes_per_day, **more)
         plan = UniversePlan(1, 0.02, 15.0, (host,), (), min_revisit_s=0.0)
         result = run_universe(plan, tmp_path)
         return {each.invariant for each in result.auditor.found.violations}
@@ -48,7 +49,9 @@ def test_finds_a_change_at_a_wrong_time(broken, monkeypatch):
     assert "change_time" in broken()
 
 
-def test_finds_a_change_that_never_happened(broken, monkeypatch):
+# A server that says "not modified" of all pages hides since when they differ.
+@pytest.mark.parametrize("etag", [ValidatorBehavior.RIGHT, ValidatorBehavior.FROZEN])
+def test_finds_a_change_that_never_happened(broken, monkeypatch, etag):
     right = FileAudit.check
 
     def tampered(audit, path):
@@ -57,4 +60,5 @@ def test_finds_a_change_that_never_happened(broken, monkeypatch):
         right(audit, path)
 
     monkeypatch.setattr(FileAudit, "check", tampered)
-    assert "change_invented" in broken(changes_per_day=0.1)
+    is_found = "change_invented" in broken(changes_per_day=0.1, etag=etag)
+    assert is_found == (etag is ValidatorBehavior.RIGHT)
