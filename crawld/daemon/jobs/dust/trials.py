@@ -84,16 +84,24 @@ class OriginTrials(BackgroundWork):
         await self._answer(origin, trials, rows, pairs, chrome)
         left = self._shares_of(origin, rows).for_trials(self.visits_left(origin))
         self._wanting.discard(origin.origin_id)
+        if any(pair.waits and pair.rule in trials.open for pair in trials.compared):
+            self._wanting.add(origin.origin_id)  # their next step
+        await self._conclude(origin, trials, urls)  # before more is asked for
         for _ in range(MOST_ROUNDS):
             asked = await self._workers.run(trials.choose, urls.is_visited, abandon_on_cancel=True)
             compared, spent = await self._compare(origin, trials, urls, asked, chrome, left)
             left -= spent
-            decided = await self._decide(origin, trials)
-            if any(result is TrialResult.HOLDS for result in decided.values()):
-                await self._propose(origin, trials, urls)
-            elif not compared:
+            if not await self._conclude(origin, trials, urls) and not compared:
                 break
         return trials.rules
+
+    async def _conclude(self, origin: DustOrigin, trials: HostTrials, urls: OriginUrls) -> bool:
+        """End trials that are decided; return whether a rule holds: others may be likely now."""
+        decided = await self._decide(origin, trials)
+        holds = any(result is TrialResult.HOLDS for result in decided.values())
+        if holds:
+            await self._propose(origin, trials, urls)
+        return holds
 
     async def _propose(self, origin: DustOrigin, trials: HostTrials, urls: OriginUrls) -> None:
         propose = partial(trials.propose, is_known=urls.by_target.__contains__)
