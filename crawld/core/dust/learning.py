@@ -87,20 +87,22 @@ class HostTrials:
         apply = self.rules.apply_to_target
         standing = {target: found[0] if (found := apply(target)) else target for target in targets}
         known = {target for target, stands in standing.items() if stands == target}
-        self._pairs.clear()
+        likely = {
+            DustRule(one.rewrite, section): pairs
+            for one in likely_rewrites(standing.values())
+            for section, pairs in sorted(
+                pairs_of(one.rewrite, one.changed, known, self.rules, seed, is_known).items()
+            )
+        }
+        # A trial whose rewrite is likely no more, since another rule holds, goes on no more.
+        self._pairs = {rule: pairs for rule, pairs in likely.items() if rule in self.open}
         proposed: list[DustRule] = []
-        for likely in likely_rewrites(standing.values()):
-            by_section = pairs_of(likely.rewrite, likely.changed, known, self.rules, seed, is_known)
-            for section, pairs in sorted(by_section.items()):
-                rule = DustRule(likely.rewrite, section)
-                if rule in self.rules.rules or rule in self.refused:
-                    continue
-                if rule not in self.open and not self._is_wanted(rule, pairs):
-                    continue
+        for rule, pairs in likely.items():
+            known_rule = rule in self.open | self.rules.rules | self.refused
+            if not known_rule and self._is_wanted(rule, pairs):
                 self._pairs[rule] = pairs
-                if rule not in self.open:
-                    self.open.add(rule)
-                    proposed.append(rule)
+                self.open.add(rule)
+                proposed.append(rule)
         return proposed
 
     def _is_wanted(self, rule: DustRule, pairs: Collection[Pair]) -> bool:
@@ -118,7 +120,7 @@ class HostTrials:
             rivals = (Rewrite(RewriteForm.SLASH), Rewrite(RewriteForm.UNSLASH))
         elif rewrite.form is RewriteForm.REPLACE and self._is_replaced(rule):
             return False
-        tried = self.open | self.rules.rules
+        tried = self._pairs.keys() | self.rules.rules
         if any(DustRule(rival, section) in tried for rival in rivals):
             return False
         members = Counter(pair.canonical for pair in pairs)
@@ -127,7 +129,7 @@ class HostTrials:
 
     def _is_replaced(self, rule: DustRule) -> bool:
         """Whether the same two segments were tried, in the other order or in another case."""
-        tried = self.open | self.rules.rules | self.refused
+        tried = self._pairs.keys() | self.rules.rules | self.refused
         return any(_segments(other) == _segments(rule) for other in tried)
 
     def _was_mostly_equal(self, rule: DustRule) -> bool:

@@ -149,6 +149,19 @@ def test_two_segments_are_tried_in_one_order_and_one_case_only():
     assert pairs.count({"print", "article"}) + pairs.count({"print", "Article"}) == 1
 
 
+def test_a_trial_of_a_case_that_is_gone_blocks_no_other():
+    """The case of `/Article/` was in use when the trial began; since then `lower` holds."""
+    numbers = range(60)
+    targets = [f"/{name}/{n}" for name in ("print", "article", "Article") for n in numbers]
+    sections = sections_of(targets)
+    lower = DustRule(Rewrite(RewriteForm.LOWER), "article")
+    of_the_past = DustRule(Rewrite(RewriteForm.REPLACE, "print", "Article"), "Article")
+    trials = HostTrials(HostRules([lower], sections), {of_the_past})
+    proposed = trials.propose(targets, 1)
+    segments = [one.rewrite[1:] for one in proposed if one.rewrite.form is RewriteForm.REPLACE]
+    assert segments in ([("print", "article")], [("article", "print")])
+
+
 def test_two_segments_that_differ_are_not_tried_the_other_way_round():
     targets = [f"/{name}/{n}" for name in ("brief", "article") for n in range(60)]
     trials, proposed = trials_of([*targets, "/article/60"])
