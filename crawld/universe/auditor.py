@@ -74,7 +74,7 @@ class _HostFacts:
     def __init__(self) -> None:
         self.last_at_s: float | None = None
         self.robots: Memory[RobotsEdition] = Memory()
-        self.robots_asked_s = 0.0
+        self.robots_asked_s = self.robots_younger_s = 0.0
         self.closed_until_s = Memory(Told(0.0, 0.0))
         self.trouble_s = -math.inf
 
@@ -142,7 +142,7 @@ class Auditor:
         for rate in self._rates[plan.name]:
             rate.asked(at_s, where)
         if request.target == "/robots.txt":
-            facts.robots_asked_s = at_s
+            facts.robots_asked_s, facts.robots_younger_s = at_s, 0.0
         else:
             self._check_robots(facts, at_s, where, request.target)
         facts.last_at_s = at_s
@@ -189,7 +189,9 @@ class Auditor:
             self.found.add("robots_unknown", at_s, f"{where}: robots.txt was never answered")
         elif all(_forbids(told.value, target) for told in beliefs):
             self.found.add("robots_forbids", at_s, where)
-        elif at_s - max(beliefs[-1].at_s, facts.robots_asked_s) > ROBOTS_LIFE_S:
+        elif at_s - max(beliefs[-1].at_s, facts.robots_asked_s) > (
+            ROBOTS_LIFE_S + facts.robots_younger_s
+        ):
             what = f"{where}: robots.txt was not asked for within a day"
             self.found.add("robots_expired", at_s, what)
 
@@ -267,6 +269,10 @@ class Auditor:
         for rate in chain.from_iterable(self._rates.values()):
             rate.life_began()
         for facts in self._hosts.values():
+            # A new process has the clock only: if it was set back, robots.txt is younger by it.
+            asked_s = facts.robots_asked_s
+            steps = [each for each in self._plan.steps if asked_s <= each.at_s <= self._born_s]
+            facts.robots_younger_s = sum(max(-each.by_s, 0.0) for each in steps)
             told_s = facts.closed_until_s.beliefs[-1].at_s
             if any(told_s <= step.at_s <= trio.current_time() for step in self._plan.steps):
                 facts.closed_until_s.doubt(0.0)

@@ -128,6 +128,20 @@ def test_pages_need_a_robots_txt_of_the_last_day():
     assert broken(story) == ["robots_unknown", "robots_expired"]
 
 
+@pytest.mark.parametrize(("restarts_s", "found"), [(50.0, []), (10.0, ["robots_expired"])])
+def test_a_clock_set_back_before_a_restart_makes_robots_txt_younger(restarts_s, found):
+    async def story(case):
+        for _ in range(2):  # once, however often it is restarted
+            await trio.sleep_until(restarts_s)
+            case.auditor.life_began()
+        await case.ask(ROBOTS_LIFE_S + 90.0)
+        await case.ask(ROBOTS_LIFE_S + 100.0 + 1.0)
+
+    steps = (ClockStep(20.0, -100.0),)
+    assert broken(story, steps=steps)[-1:] == ["robots_expired"]
+    assert broken(story, steps=steps)[:-1] == found
+
+
 async def close(case):
     """Let host a be closed from 10 s to 70 s."""
     await case.ask(10.0, status=503, retry_after_s=60)

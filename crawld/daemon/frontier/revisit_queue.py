@@ -75,7 +75,8 @@ class RevisitQueue:
     """Pages of one host and site that rest after a visit, the earliest visit first.
 
     A reliable hint ends a rest. Hints are looked up when the host has its next turn, for all pages
-    at once, since ten thousand may come between two turns.
+    at once, since ten thousand may come between two turns. If the clock is set back, a rest becomes
+    twice as long at most.
 
     Attributes:
         rest_s: how long a page rests.
@@ -120,16 +121,24 @@ class RevisitQueue:
 
     def until(self, now: float) -> float | None:
         """Return when (Unix seconds) the first rest is over; None: nothing rests."""
+        self._begin_anew(now)
         if not self._heap:
             return None
         return now if self._hints else self._heap[0][0] + self.rest_s
 
     def take_rested(self, now: float) -> Iterable[RestingPage]:
         """Remove and return the pages whose rest is over."""
+        self._begin_anew(now)
         over = self._take_hinted() if self._hints else []
         while self._heap and self._heap[0][0] + self.rest_s <= now:
             over.append(heapq.heappop(self._heap))
         return over
+
+    def _begin_anew(self, now: float) -> None:
+        """Let pages rest from now on if all visits are later: the clock was set back since."""
+        if self._heap and self._heap[0][0] > now:
+            self._heap = [(now, page, observation) for _, page, observation in self._heap]
+            heapq.heapify(self._heap)
 
     def _take_hinted(self) -> list[RestingPage]:
         hints, self._hints = self._hints or {}, None

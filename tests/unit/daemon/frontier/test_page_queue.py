@@ -98,6 +98,17 @@ def test_a_page_rests_after_its_visit():
     assert queue.take(NOW + REST_S) == 1
 
 
+def test_a_clock_that_is_set_back_does_not_prolong_a_rest_by_a_day():
+    queue = make_queue(visited=2)
+    for page in (queue.take(NOW), queue.take(NOW)):
+        queue.visited(page, NOW, CHANGED)
+    set_back = NOW - 86_400.0
+    assert queue.take(set_back) is None
+    assert queue.wanted_at(set_back) == set_back + REST_S
+    assert queue.take(set_back + REST_S - 1.0) is None
+    assert {queue.take(set_back + REST_S) for _ in range(2)} == {1, 2}
+
+
 def test_a_reliable_hint_ends_the_rest_of_its_page():
     queue = make_queue(visited=3)
     take(queue, 3)
