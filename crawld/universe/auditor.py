@@ -59,6 +59,9 @@ LINES_AN_HOUR: Final = 60
 TEMPORARY: Final = ("-wal", "-shm", "-journal", ".tmp", ".part", ".marks")
 """Ends of the names of files that a clean stop removes."""
 
+SOFT_404_PROBE: Final = "/crawld-"
+"""In the path of what was never there: the answer, if it is a text after all, is no page."""
+
 STARVED_S: Final = 600.0
 STARVED_TURNS: Final = 3.0
 """A host with which nothing is wrong has a request in this time and that of so many turns."""
@@ -209,7 +212,8 @@ class Auditor:
         elif not request.target.startswith(DOCUMENTS):
             is_whole = answer.status in (200, 304) and answer.page is not None
             self._idle.answered(plan.name, request.target, at_s, is_whole=is_whole)
-        if answer.status in (200, 304) and not request.target.startswith(DOCUMENTS):
+        is_document = request.target.startswith(DOCUMENTS) or SOFT_404_PROBE in request.target
+        if answer.status in (200, 304) and not is_document:
             is_kept = self.file.answered(plan, request.target, at_s, answer)
             if is_kept and answer.page is not None:
                 self.freshness.served(plan.name, answer.page, answer.revision, at_s)

@@ -1,5 +1,7 @@
 """Pages that are gone although the server returns 200, and hosts that lose many pages at once."""
 
+import trio
+
 from crawld.core.page import GONE_GRACE_S
 from crawld.simweb.fault import soft_404
 from crawld.simweb.message import build_error_response, build_response
@@ -7,6 +9,7 @@ from tests.daemon.control_client import get
 from tests.daemon.harness import make_site, until
 
 DAY_S = 86_400.0
+RETRY_AFTER_S = 3_600
 
 
 def missing(request, ordinary):
@@ -15,6 +18,10 @@ def missing(request, ordinary):
 
 def softly_missing(request, ordinary):
     return soft_404()(request, lambda each: build_error_response(each, 404))
+
+
+def busy(request, ordinary):
+    return build_response(request, 429, b"busy", extra=f"Retry-After: {RETRY_AFTER_S}\r\n")
 
 
 def redirect_home(request, ordinary):
@@ -73,6 +80,18 @@ async def test_a_page_replaced_by_an_error_text_with_200_keeps_its_copy(
         "SELECT count(*) FROM version JOIN page USING (page_id) WHERE url LIKE ?", f"%{path}"
     )
     assert copies == 1
+
+
+async def test_a_retry_after_of_a_probe_closes_the_host(serve, daemon, mirror, wall):
+    running, web, simulated, faults = await mirror_site(serve, daemon, mirror, 6)
+    path = path_of(simulated, 3)
+    faults[path], faults[f"{path.rpartition('/')[0]}/crawld-"] = softly_missing, busy
+    wall.shift_s += 1.1 * DAY_S
+    await running.crawl.schedule.wake_all()
+    await until(lambda: any("crawld-" in target for target in web.targets()), what="the probe")
+    [host] = running.crawl.state.hosts.values()
+    await until(lambda: host.backoff.closed_until is not None, what="the host to be closed")
+    assert host.rested_at(running.clock) > trio.current_time() + RETRY_AFTER_S / 2
 
 
 async def test_a_page_that_redirects_home_like_missing_pages_is_gone(serve, daemon, mirror, wall):

@@ -231,6 +231,16 @@ def test_all_hosts_share_the_total_rate():
     assert set(found) == {"total_rate"}
 
 
+def test_a_text_in_answer_to_a_probe_is_no_page_that_must_be_kept():
+    async def run():
+        case = Case()
+        await case.ask(10.0, "/docs/crawld-0a1b")
+        await case.ask(20.0, "/docs/a")
+        return [each.url for each in case.auditor.file._answered]
+
+    assert trio.run(run, clock=JumpingClock()) == ["http://a.test/docs/a"]
+
+
 def test_nothing_private_is_reached():
     async def story(case):
         case.auditor.fence_crossed("127.0.0.1")

@@ -18,6 +18,7 @@ import trio
 from crawld.core.content.analysis import analyse
 from crawld.core.outcome import REDIRECT_STATUSES, Judgement
 from crawld.core.page import Outcome, PageState
+from crawld.core.politeness import parse_retry_after
 from crawld.core.robots import Robots
 from crawld.core.soft_404 import (
     PROBE_MAX_AGE_S,
@@ -152,9 +153,11 @@ class Soft404Check:
         )
         response = await self._fetcher.fetch_document(site, request)
         self._connectivity.observe_response(host.slot.host, response)
-        now = self._clock.now()
+        now, is_ours = self._clock.now(), self._connectivity.is_our_fault(response)
+        if not is_ours:
+            _back_off(host, response, now)
         host.rest_from(response.arrived_at)
-        if self._connectivity.is_our_fault(response):
+        if is_ours:
             return
         self._suspects.pop(origin, None)
         update = host.update(None if response.sent_at is None else now, response.address)
@@ -194,6 +197,14 @@ class Soft404Check:
                 analyse, body, content_type, url=url, bodies=(body,)
             )
         return analysis.sketch
+
+
+def _back_off(host: HostState, response: FetchResponse | FetchFailure, now: float) -> None:
+    """Slow a host down, or close it, that is in trouble or asks for it: as after a page."""
+    failed = isinstance(response, FetchFailure) and not response.local_fault
+    if failed or response.status in (429, 503):
+        told, sent = response.header("retry-after"), response.header("date")
+        host.record_trouble(now, parse_retry_after(told, now, sent) if told else None)
 
 
 def _is_suspect(visit: Visit) -> bool:
