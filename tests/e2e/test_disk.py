@@ -74,8 +74,8 @@ def test_a_full_disk_pauses_the_crawl_until_there_is_room(simweb, crawld, disk):
     start_and_drain(crawld, web)
     ballast = fill_disk(disk)
     crawld.post("/resume", {})
-    status = crawld.wait_until(lambda status: status["stalled"])
-    assert "disk" in status["pauses"]
+    # Commits fail first; the watcher of the disk pauses the crawl in its next step.
+    status = crawld.wait_until(lambda status: "disk" in status["pauses"])
     assert "full" in status["stalled"]
     reported = {each["visit_id"]: each["visited_at"] for each in crawld.get("/log?limit=1000")}
     assert not crawld.process.exits_within(1.0)
