@@ -14,6 +14,7 @@ from functools import lru_cache
 from pydantic import SecretStr
 
 from crawld.core.page import Failure
+from crawld.core.politeness import parse_retry_after
 from crawld.core.value_type import value_type
 from crawld.memory import MemoryLease
 
@@ -263,3 +264,12 @@ class FetchFailure:
     def header(self, name: str) -> str | None:
         """Return the value of a header, as `header_value` does; None if absent."""
         return header_value(self.headers, name)
+
+
+def retry_after_s(response: FetchResponse | FetchFailure, now: float) -> float | None:
+    """Return the seconds of a Retry-After from `now` (Unix seconds); None: it names none.
+
+    A date is one of the server's clock: see `politeness.parse_retry_after`.
+    """
+    value = response.header("retry-after")
+    return parse_retry_after(value, now, response.header("date")) if value else None

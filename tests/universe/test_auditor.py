@@ -70,6 +70,18 @@ class Case:
         return [violation.invariant for violation in self.auditor.found.violations]
 
 
+def broken_without_requests(for_s, hosts):
+    """Return what the auditor finds at the end of a life in which no host had a request."""
+    auditor = Auditor(UniversePlan(1, 1.0, 10.0, hosts, (), min_revisit_s=0.0), EventLog())
+
+    async def run():
+        await trio.sleep(for_s)
+        auditor.check_starved(trio.current_time())
+
+    trio.run(run, clock=JumpingClock())
+    return [each.invariant for each in auditor.found.violations]
+
+
 def broken(story, **more):
     """Return what the auditor has found at the end of a story, an async function of a case."""
 
@@ -316,15 +328,7 @@ def test_the_log_of_the_file_stays_short(wal_bytes, count):
 )
 def test_a_host_that_can_be_reached_does_not_starve(edition, found):
     hosts = (replace(A, names=(edition,)),)
-    plan = UniversePlan(1, 1.0, 10.0, hosts, (), min_revisit_s=0.0)
-    auditor = Auditor(plan, EventLog())
-
-    async def run():
-        await trio.sleep(2_000.0)
-        auditor.check_starved(trio.current_time())
-
-    trio.run(run, clock=JumpingClock())
-    assert [each.invariant for each in auditor.found.violations] == found
+    assert broken_without_requests(2_000.0, hosts) == found
 
 
 @pytest.mark.parametrize(("kind", "found"), [("refused", []), ("busy", ["host_starved"])])
@@ -332,15 +336,7 @@ def test_a_host_is_not_starved_by_connections_refused_at_its_address(kind, found
     faults = (FaultPeriod(FaultKind(kind), 1_000.0, 2_000.0, 1.0, 0),)
     names = (NameEdition(0.0, "93.184.216.10"),)
     hosts = replace(A, names=names), replace(B, names=names, faults=faults)
-    plan = UniversePlan(1, 1.0, 10.0, hosts, (), min_revisit_s=0.0)
-    auditor = Auditor(plan, EventLog())
-
-    async def run():
-        await trio.sleep(2_500.0)
-        auditor.check_starved(trio.current_time())
-
-    trio.run(run, clock=JumpingClock())
-    assert [each.invariant for each in auditor.found.violations] == found
+    assert broken_without_requests(2_500.0, hosts) == found
 
 
 def test_hosts_of_a_group_share_its_rate_and_have_its_delay():

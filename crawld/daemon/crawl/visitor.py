@@ -412,7 +412,7 @@ def _arrived_at(response: FetchResponse | FetchFailure) -> float:
     if isinstance(response, FetchFailure):
         return response.arrived_at
     proven_at = latest_arrival(response.body, response.header, response.sent_at, response.ended_at)
-    return min(response.arrived_at, response.arrived_at if proven_at is None else proven_at)
+    return response.arrived_at if proven_at is None else min(response.arrived_at, proven_at)
 
 
 def _record_lease(visit: Visit, record: VisitRecord) -> MemoryLease | None:

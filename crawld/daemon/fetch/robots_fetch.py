@@ -8,7 +8,6 @@ from contextlib import AsyncExitStack
 
 import trio
 
-from crawld.core.politeness import parse_retry_after
 from crawld.core.robots import RobotsVerdict
 from crawld.core.url import split_url
 from crawld.daemon.clock import Clock
@@ -17,7 +16,7 @@ from crawld.daemon.frontier.host import HostState
 from crawld.daemon.frontier.site import ActiveSite
 from crawld.daemon.schedule.connectivity import Connectivity
 from crawld.daemon.schedule.schedule import Schedule
-from crawld.net.exchange import FetchFailure, FetchResponse
+from crawld.net.exchange import FetchFailure, FetchResponse, retry_after_s
 from crawld.net.robots import RobotsResponse
 from crawld.store.engine.database import Database
 from crawld.store.frontier import host as host_rows
@@ -110,11 +109,9 @@ class RobotsFetch:
 
     async def _rest(self, host: HostState, response: RobotsResponse) -> None:
         """Let a host rest after robots.txt; a Retry-After counts as for pages."""
-        retry_after = response.last.header("retry-after")
-        now = self._clock.now()
-        if response.verdict is RobotsVerdict.CLOSED and retry_after is not None:
-            wait_s = parse_retry_after(retry_after, now, response.last.header("date"))
-            host.record_trouble(now, wait_s)
+        now, is_told = self._clock.now(), response.last.header("retry-after") is not None
+        if response.verdict is RobotsVerdict.CLOSED and is_told:
+            host.record_trouble(now, retry_after_s(response.last, now))
             update = host.update(now, response.last.address)
             await self._database.write(host_rows.record_request, host.host_id, update)
         elif response.verdict is not RobotsVerdict.CLOSED:

@@ -19,7 +19,6 @@ import structlog
 import trio
 
 from crawld.core.outcome import REDIRECT_STATUSES
-from crawld.core.politeness import parse_retry_after
 from crawld.core.robots import Robots
 from crawld.core.url import canonicalize, split_url
 from crawld.daemon.crawl.context import BackgroundWork, CrawlContext
@@ -40,6 +39,7 @@ from crawld.net.exchange import (
     Headers,
     Receive,
     Sink,
+    retry_after_s,
 )
 
 log = structlog.get_logger(__name__)
@@ -274,21 +274,19 @@ class DocumentFetcher(BackgroundWork):
         self, host: HostState, fetched: FetchResponse | FetchFailure
     ) -> FetchResponse | FetchFailure | PollTrouble:
         now = self._clock.now()
-        after = fetched.header("retry-after")
-        sent = fetched.header("date")
-        retry_after_s = parse_retry_after(after, now, sent) if after else None
+        told_s = retry_after_s(fetched, now)
         failed = isinstance(fetched, FetchFailure)
         local = isinstance(fetched, FetchFailure) and fetched.local_fault
         of_host = not local and (failed or fetched.status in _BACK_OFF_STATUSES)
         if of_host:
-            await self._state.back_off(host, retry_after_s, fetched.address)
+            await self._state.back_off(host, told_s, fetched.address)
         else:
             host.record_success(now)
         if isinstance(fetched, FetchFailure):
             detail = fetched.detail[:200]
-            return PollTrouble(str(fetched.failure), detail, retry_after_s, of_host=of_host)
+            return PollTrouble(str(fetched.failure), detail, told_s, of_host=of_host)
         if fetched.status >= 400:
-            pause_s = retry_after_s or (86_400.0 if fetched.status in (401, 403, 410) else None)
+            pause_s = told_s or (86_400.0 if fetched.status in (401, 403, 410) else None)
             detail = fetched.reason[:200]
             return PollTrouble(f"status_{fetched.status}", detail, pause_s, of_host=of_host)
         return fetched

@@ -104,7 +104,7 @@ class HintPoller(BackgroundWork):
 
     async def run(self) -> None:
         """Deliver the stored hints, then find sources and poll them until cancelled."""
-        self._hosts, self._heap, self._streams = {}, [], {}
+        self._hosts, self._heap, self._streams, self._slowed = {}, [], {}, set()
         if not self._is_restored:
             await self.restore()
         self._is_restored = False  # for the next run, after a failure
@@ -212,12 +212,15 @@ class HintPoller(BackgroundWork):
             self._rescheduled.set()
 
     async def _poll_due(self, nursery: trio.Nursery) -> None:
+        look_at = -math.inf
         while True:
             self._rescheduled = trio.Event()
-            self._look_at_slowed()
+            if trio.current_time() >= look_at:
+                self._look_at_slowed()
+                look_at = trio.current_time() + SLOWED_LOOK_S
             self._start_due(nursery)
-            look_at = trio.current_time() + SLOWED_LOOK_S if self._slowed else math.inf
-            with trio.move_on_at(min(self._heap[0][0] if self._heap else math.inf, look_at)):
+            until = self._heap[0][0] if self._heap else math.inf
+            with trio.move_on_at(min(until, look_at) if self._slowed else until):
                 await self._rescheduled.wait()
 
     def _look_at_slowed(self) -> None:

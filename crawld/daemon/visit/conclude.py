@@ -19,7 +19,7 @@ from crawld.core.outcome import (
     retry_wait_s,
 )
 from crawld.core.page import Failure, Grace, Outcome, PageState, next_state
-from crawld.core.politeness import parse_http_date, parse_retry_after
+from crawld.core.politeness import parse_http_date
 from crawld.core.url import canonicalize, resolve, split_url
 from crawld.core.value_type import value_type
 from crawld.daemon.analyser import Analyser
@@ -37,7 +37,7 @@ from crawld.daemon.visit.content import (
 from crawld.daemon.visit.response_hooks import ResponseHooks
 from crawld.daemon.visit.validators import UNCONDITIONAL, RequestMode
 from crawld.errors import InvalidUrlError
-from crawld.net.exchange import FetchFailure, FetchResponse
+from crawld.net.exchange import FetchFailure, FetchResponse, retry_after_s
 from crawld.plugin_host.response_stage import NO_VERDICT, JoinedVerdict
 from crawld.store.frontier.page import PageRecord
 from crawld.store.frontier.refusal import Refusal
@@ -144,9 +144,7 @@ class Visit:
     @property
     def retry_after_s(self) -> float | None:
         """Seconds of Retry-After, None without that field."""
-        value = self.response.header("retry-after")
-        sent = self.response.header("date")
-        return parse_retry_after(value, self.at, sent) if value else None
+        return retry_after_s(self.response, self.at)
 
     @property
     def retry_at(self) -> float | None:

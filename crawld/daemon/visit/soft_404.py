@@ -18,7 +18,6 @@ import trio
 from crawld.core.content.analysis import analyse
 from crawld.core.outcome import REDIRECT_STATUSES, Judgement
 from crawld.core.page import Outcome, PageState
-from crawld.core.politeness import parse_retry_after
 from crawld.core.robots import Robots
 from crawld.core.soft_404 import (
     PROBE_MAX_AGE_S,
@@ -37,7 +36,7 @@ from crawld.daemon.frontier.site import ActiveSite
 from crawld.daemon.schedule.connectivity import Connectivity
 from crawld.daemon.visit.conclude import Visit
 from crawld.errors import InvalidUrlError
-from crawld.net.exchange import FetchFailure, FetchRequest, FetchResponse
+from crawld.net.exchange import FetchFailure, FetchRequest, FetchResponse, retry_after_s
 from crawld.store.engine.database import Database
 from crawld.store.frontier import host as host_rows
 from crawld.store.frontier import redirect
@@ -203,8 +202,7 @@ def _back_off(host: HostState, response: FetchResponse | FetchFailure, now: floa
     """Slow a host down, or close it, that is in trouble or asks for it: as after a page."""
     failed = isinstance(response, FetchFailure) and not response.local_fault
     if failed or response.status in (429, 503):
-        told, sent = response.header("retry-after"), response.header("date")
-        host.record_trouble(now, parse_retry_after(told, now, sent) if told else None)
+        host.record_trouble(now, retry_after_s(response, now))
 
 
 def _is_suspect(visit: Visit) -> bool:

@@ -6,6 +6,7 @@ import pytest
 import trio
 from trio.testing import wait_all_tasks_blocked
 
+from crawld.daemon.hints.poller import HintPoller
 from crawld.daemon.hints.source import HELD, Hint, Poll, PollTrouble
 from crawld.daemon.run import run_daemon
 from crawld.store.changes import hint, hint_source
@@ -396,3 +397,15 @@ async def test_the_turn_at_the_end_of_a_retry_after_is_left_to_the_poll(start_so
     await until(lambda: len(source.polls) == 2, what="a poll of a host that is closed")
     host = daemon.state.hosts["a.test"]
     await until(lambda: host.poll_at > trio.current_time() + 400.0, what="the time of the next")
+
+
+async def test_hosts_in_back_off_are_forgotten_when_the_poller_runs_again(start_sources):
+    daemon, _, _ = await start_sources(lambda row, web: FakeSource(row))
+    poller = HintPoller(daemon.context, ())
+    for _ in range(2):  # the second run follows a failure of the first
+        poller._slowed.add("gone.test")
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(poller.run)
+            await until(lambda: not poller._slowed, what="a new run")
+            await wait_all_tasks_blocked(0.01)
+            nursery.cancel_scope.cancel()
