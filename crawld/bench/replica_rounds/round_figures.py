@@ -9,6 +9,7 @@ from typing import Final
 
 import numpy as np
 
+from crawld.bench.replica_rounds.diverged_copies import DivergedCopies
 from crawld.bench.replica_rounds.found_copies import DeferredWaits, FoundCopies
 from crawld.bench.replica_rounds.page_truth import PageTruth
 from crawld.bench.replica_rounds.rounds_web import decidable_groups
@@ -28,11 +29,7 @@ _COUNTED: Final = 10
 _CHANGING: Final = ("diverging_copies", "latest", "turning_copier", "large_sites", "moves")
 """Kinds whose truth changes: their verdicts may change too."""
 
-_RETURN_SHARE: Final = 0.1
 _DECILE_PAIRS: Final = 50
-_SETTLED_DAYS: Final = 8.0
-_IN_TIME_DAYS: Final = 2.0
-_NOT_YET: Final = 99.0
 
 Verdict = tuple[int, int]
 """A host that is declared a replica, and its canonical host, by their numbers in the web."""
@@ -68,8 +65,7 @@ class RoundFigures:
         declared: all verdicts.
         hijacked: victims of which a page rested under an attacker.
         deferred: pages that were deferred, and which of them differed then.
-        returned: days after which no page of a copy rested that had begun to differ.
-        section_returned: days after which no page of its section rested.
+        diverged: copies that begin to differ.
         reversals: how often a verdict on two hosts ended.
         saved: requests by group of copies.
         unsaved: requests for pages of copies that an oracle would not have made, by cause.
@@ -86,9 +82,7 @@ class RoundFigures:
     hijacked: set[int] = field(default_factory=set)
     deferred: set[int] = field(default_factory=set)
     deferred_differing: set[int] = field(default_factory=set)
-    returned: dict[int, float] = field(default_factory=dict)
-    section_returned: dict[int, float] = field(default_factory=dict)
-    rested_before: set[int] = field(default_factory=set)
+    diverged: DivergedCopies = field(init=False)
     reversals: Counter[frozenset[int]] = field(default_factory=Counter)
     saved: dict[tuple[int, ...], SavedVisits] = field(default_factory=dict)
     unsaved: UnsavedRequests = field(default_factory=UnsavedRequests)
@@ -96,20 +90,14 @@ class RoundFigures:
     waits: DeferredWaits = field(default_factory=DeferredWaits)
     _active: set[Verdict] = field(default_factory=set)
     _known: dict[tuple[int, int, float], bool] = field(default_factory=dict)
-    _last_day: float = 0.0
     _visits_before: Ids = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     _groups: list[tuple[int, ...]] = field(default_factory=list)
-    _turned: list[tuple[int, float, Ids]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self._groups = decidable_groups(self.web)
         self.copies = FoundCopies(self.web, self._groups)
         self._visits_before = self.crawl.visits.copy()
-        for host in self.web.hosts:
-            days = host.pages.own_from
-            turned = np.flatnonzero((days > 0) & (days < 50))
-            if len(turned) and host.kind in ("diverging_copies", "large_sites"):
-                self._turned.append((host.number, float(days[turned].min()), turned))
+        self.diverged = DivergedCopies(self.web, self.crawl)
 
     def note(
         self, day: float, verdicts: Sequence[Verdict], twins: dict[int, int], resting: set[int]
@@ -123,7 +111,7 @@ class RoundFigures:
         """
         self._note_verdicts(day, verdicts)
         self._note_resting(day, twins, resting)
-        self.note_returns(day, resting)
+        self.diverged.note_resting(day, resting)
         self._note_savings(day)
 
     def _note_verdicts(self, day: float, verdicts: Sequence[Verdict]) -> None:
@@ -192,35 +180,6 @@ class RoundFigures:
     def _is_visited(self, index: int) -> bool:
         return bool(self.crawl.visited_day[index] > NEVER_DAY)
 
-    def note_returns(self, day: float, resting: set[int]) -> None:
-        """Note which pages and sections that differ rest no more; more often than a step."""
-        for host, since, pages in self._turned:
-            first, end = int(self.crawl.first_page[host]), int(self.crawl.first_page[host + 1])
-            all_resting = [index for index in range(first, end) if index in resting]
-            self._last_day = day
-            if day < since:
-                if len(all_resting) > (end - first) / 2:
-                    self.rested_before.add(host)
-                else:
-                    self.rested_before.discard(host)
-                continue
-            if host not in self.rested_before:
-                continue
-            turned = set((pages + first).tolist())
-            if host not in self.returned and not turned.intersection(all_resting):
-                self.returned[host] = day - since
-            # Hosts with few pages are one section.
-            about = self.web.hosts[host].pages
-            prefixes = {about.paths[at].split("/")[1] for at in pages.tolist()}
-            one = end - first < 150
-            inside = [
-                at for at, path in enumerate(about.paths) if one or path.split("/")[1] in prefixes
-            ]
-            if len(pages) < _RETURN_SHARE * len(inside) or host in self.section_returned:
-                continue
-            if not {first + at for at in inside}.intersection(all_resting):
-                self.section_returned[host] = day - since
-
     def _note_savings(self, day: float) -> None:
         made = self.crawl.visits - self._visits_before
         self._visits_before = self.crawl.visits.copy()
@@ -253,12 +212,6 @@ class RoundFigures:
             if not any(self.web.hosts[one].kind in _CHANGING for one in pair)
         ]
         attacked = {host.victim for host in self.web.hosts if host.victim >= 0}
-        waited = [
-            self.returned.get(host, _NOT_YET)
-            for host, since, _ in self._turned
-            if host in self.rested_before and self._is_settled(since)
-        ]
-        asked = self._returning_sections()
         return {
             "resting_differing_pages": float(len(self.differing)),
             "declared": float(len(self.declared)),
@@ -275,12 +228,7 @@ class RoundFigures:
             "hijacks_won": float(len(self.hijacked & attacked)),
             "reversals_max": float(max(unprovoked, default=0)),
             "reversed_pairs": float(len(unprovoked)),
-            "diverged": float(len(waited)),
-            "page_back_days_max": max(waited, default=0.0),
-            "returning_sections": float(len(asked)),
-            "sections_back_in_time": float(sum(days <= _IN_TIME_DAYS for days in asked)),
-            "section_back_days_median": float(np.median(asked)) if asked else 0.0,
-            "section_back_days_max": max(asked, default=0.0),
+            **self.diverged.figures(),
             "savable_requests": sum(one.savable for one in self.saved.values()),
             **{unsaved_name(cause): self.unsaved.counts[cause] for cause in UnsavedCause},
         }
@@ -288,22 +236,6 @@ class RoundFigures:
     def _saved_share(self) -> float:
         savable = sum(one.savable for one in self.saved.values())
         return sum(one.slots - one.made for one in self.saved.values()) / max(1.0, savable)
-
-    def _is_settled(self, since: float) -> bool:
-        """Whether enough time has passed since a change to judge what became of it."""
-        return since + _SETTLED_DAYS < self._last_day
-
-    def _returning_sections(self) -> list[float]:
-        found = []
-        for host, since, pages in self._turned:
-            about = self.web.hosts[host].pages
-            prefixes = {about.paths[at].split("/")[1] for at in pages.tolist()}
-            inside = sum(path.split("/")[1] in prefixes for path in about.paths)
-            size = inside if len(about) >= 150 else len(about)
-            is_known = host in self.rested_before and self._is_settled(since)
-            if is_known and len(pages) >= _RETURN_SHARE * size:
-                found.append(self.section_returned.get(host, _NOT_YET))
-        return found
 
     def _calibration_error(self, pairs: Sequence[tuple[int, int, float | None]]) -> float:
         said: dict[int, list[tuple[float, bool]]] = defaultdict(list)

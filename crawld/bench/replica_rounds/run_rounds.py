@@ -23,6 +23,7 @@ from crawld.store.engine.database import Database
 from crawld.store.replica import inputs, replica, survey
 from crawld.store.replica import pair as replica_pair
 from crawld.store.replica.replica import RESTING
+from crawld.store.replica.survey import TwinStanding
 
 AFTER_VISITS_S: Final = 1_800.0
 """Time from the visits of a step to the job, before the visits of the next, an hour later."""
@@ -99,7 +100,9 @@ async def _run(
                 await crawl.step(resting, requested.take(), watched, soon=True)
                 told = await job.run()
                 resting, twins, declared = await _state(database, names)
-                figures.note_returns(crawl.day, set(crawl.indexes(resting)))
+                figures.diverged.note_resting(crawl.day, set(crawl.indexes(resting)))
+                if figures.diverged.awaits(crawl.day):
+                    figures.diverged.note_known(crawl.day, await _standings(database, crawl))
             resting, twins, declared = await _state(database, names)
             figures.note(crawl.day, declared, twins, set(crawl.indexes(resting)))
             await _note_standings(database, names, crawl, figures, twins)
@@ -123,13 +126,16 @@ async def _note_standings(
     twins: Mapping[int, int],
 ) -> None:
     """Tell the figures what is stored, under which the next visits are counted."""
-    found = await database.read(survey.twin_standings)
+    found = await _standings(database, crawl)
     rows = await database.read(replica.list_replicas)
-    figures.unsaved.note(
-        {crawl.index_of[page_id]: one for page_id, one in found.items()},
-        {names[row.host]: row.status for row in rows},
-        twins,
-    )
+    figures.diverged.note_known(crawl.day, found)
+    figures.unsaved.note(found, {names[row.host]: row.status for row in rows}, twins)
+
+
+async def _standings(database: Database, crawl: SimulatedCrawl) -> dict[int, TwinStanding]:
+    """Return what is stored of the compared pages, by their indexes."""
+    found = await database.read(survey.twin_standings)
+    return {crawl.index_of[page_id]: one for page_id, one in found.items()}
 
 
 async def _state(

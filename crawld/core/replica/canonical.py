@@ -11,7 +11,9 @@ with which it shares pages itself: nothing follows from the pages of a third hos
 A host rests without the operator's word only under a host of its own owner, or under one that it
 declares itself. What a copier shows or declares can retire the copier only. If the names differ by
 more than service labels, the domain might give names to anybody after all: then the host to keep
-must be linked to from clearly more registrable domains, or neither from any.
+must be linked to from clearly more registrable domains, or neither from any. But the site of a
+domain is its owner's, who gave all its names, even where anybody may have one: a host that shows
+it, its root page included (below a path, a user's pages may be), rests under it.
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ from dataclasses import dataclass
 from math import log
 from statistics import median
 
-from crawld.core.replica.owners import is_side_name, owner_of, site_name
+from crawld.core.replica.owners import is_side_name, is_site_of_domain, owner_of, site_name
 from crawld.core.replica.verdict import PairEvidence
 
 _DAY_S = 86_400.0
@@ -129,6 +131,7 @@ def may_rest_under(
     copy_declares: bool,
     rests: bool = False,
     pages_only: bool = False,
+    shows_site: bool = False,
     crowded: Collection[str] = (),
     margin: int = MORE_INLINKS,
 ) -> bool:
@@ -138,6 +141,7 @@ def may_rest_under(
         copy_declares: whether the host itself declares the other to be the original.
         rests: whether it rests there now; it stays until its own inlinks are clearly more.
         pages_only: whether only pages rest whose texts agree; the host is no replica.
+        shows_site: whether its root page agrees with that of the other, too.
         crowded: registrable domains that give names to anybody (`crowded_domains`).
         margin: by how many the inlinks of `kept` must exceed those of `copy` if only pages rest.
     """
@@ -145,11 +149,12 @@ def may_rest_under(
         return False
     if kept.preferred or copy_declares:
         return True
-    if owner_of(copy.name, crowded) != owner_of(kept.name, crowded):
+    gave_name = shows_site and is_site_of_domain(kept.name, copy.name)
+    if not gave_name and owner_of(copy.name, crowded) != owner_of(kept.name, crowded):
         return False
     if site_name(copy.name) == site_name(kept.name):
         return True
-    if rests:
+    if rests or gave_name:
         return not _is_known_better(copy, kept)
     if pages_only and kept.inlinks >= max(copy.inlinks + margin, LEAST_KNOWN):
         return True

@@ -101,6 +101,20 @@ def crowded_domains(names: Iterable[str]) -> frozenset[str]:
     return frozenset(domain for domain, count in counts.items() if count > CROWDED)
 
 
+def is_site_of_domain(name: str, other: str) -> bool:
+    """Whether a host is the site of the registrable domain of another, whose name it gave.
+
+    Not the service labels but `www`: on a platform, a user may have one as a name.
+
+    >>> is_site_of_domain("www.a.com", "b.a.com"), is_site_of_domain("web2.a.com", "b.a.com")
+    (True, False)
+    """
+    if is_address(other):
+        return False
+    domain = registrable_domain(without_port(other))
+    return name.removeprefix("www.") == domain and is_listed_suffix(domain)
+
+
 def inlink_domains(sources: Iterable[str], but: Iterable[str]) -> int:
     """Return how many registrable domains link to a host, without those of some names.
 

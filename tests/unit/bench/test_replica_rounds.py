@@ -5,6 +5,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
+from crawld.bench.replica_rounds.diverged_copies import DivergedCopies
 from crawld.bench.replica_rounds.found_copies import DeferredWaits, FoundCopies
 from crawld.bench.replica_rounds.page_truth import PageTruth
 from crawld.bench.replica_rounds.page_visits import PageVisits
@@ -84,6 +85,40 @@ def test_a_copy_is_found_once_it_rests_under_its_own_group():
     assert found.figures() == none
     found.note(dict.fromkeys(first[1:], first[0]), first[1:])
     assert found.figures()["dates_copies_found"] == len(first) - 1
+
+
+def test_a_copy_that_begins_to_differ_is_seen_before_its_section_is_back():
+    web = make_lookalike_web(LookalikeParameters(0, kinds=("diverging_copies",), groups=9), 3)
+    noted = DivergedCopies(web, SimulatedCrawl(web, None, step_days=1.0))
+    asked = sorted((one for one in noted.copies if one.returns), key=lambda one: one.since)
+    copy = next(one for one in asked if one.turned < one.section)
+    busy = next(one for one in asked if one is not copy)
+    noted.copies[:] = [copy, busy]  # of the other no page rests before it differs
+    noted.note_resting(copy.since - 0.5, copy.section)
+    noted.note_resting(busy.since - 0.5, copy.section)
+    agrees = TwinStanding(PageVerdict.AGREES, rests=True, is_released=False, turns=0)
+    differs = agrees._replace(verdict=PageVerdict.DIFFERS)
+    noted.note_known(copy.since - 0.1, dict.fromkeys(copy.turned, differs))
+    noted.note_known(copy.since + 0.5, dict.fromkeys(copy.section, agrees))
+    assert not noted.awaits(copy.since - 0.1)
+    assert noted.awaits(copy.since + 0.5)
+    noted.note_known(copy.since + 1.0, {min(copy.turned): differs})
+    noted.note_known(copy.since + 1.5, {max(copy.turned): differs})
+    assert not noted.awaits(copy.since + 1.5)
+    noted.note_resting(copy.since + 2.0, copy.section - copy.turned)
+    noted.note_resting(copy.since + 3.0, frozenset())
+    noted.note_resting(99.0, copy.section)
+    assert noted.figures() == pytest.approx({
+        "diverged": 1.0, "page_back_days_max": 2.0, "returning_sections": 1.0,
+        "sections_back_in_time": 0.0, "section_back_days_median": 3.0,
+        "section_back_days_max": 3.0, "section_seen_days_median": 1.0,
+        "section_seen_days_max": 1.0, "section_back_after_seen_days_max": 2.0,
+    })  # fmt: skip
+    copy.section_back = 2.0
+    assert noted.figures()["sections_back_in_time"] == 1.0
+    copy.seen = copy.section_back = None
+    assert noted.figures()["section_back_days_max"] == noted.figures()["section_seen_days_max"]
+    assert noted.figures()["section_seen_days_max"] == 99.0
 
 
 def test_a_deferred_page_waits_until_its_first_visit():

@@ -177,6 +177,7 @@ def decide_group(
                 copy_declares=is_declared,
                 rests=rests,
                 pages_only=True,
+                shows_site=_shows_site(given, pair, row, kept),
                 crowded=given.crowded,
             ):
                 names = [profiles[host].name for host in declared[kept]]
@@ -202,8 +203,23 @@ def _may_rest(
         given.profiles[kept],
         copy_declares=copy_declares,
         rests=is_pruned,
+        shows_site=_shows_site(given, ordered_pair(copy, kept), row, kept),
         crowded=given.crowded,
     )
+
+
+def _shows_site(given: PlanInput, pair: Pair, row: ReplicaRow | None, kept: int) -> bool:
+    """Whether a host shows the site of the one to keep, its root page included.
+
+    Of a declared host the verdict says so, which has its own thresholds.
+    """
+    if row is not None and row.canonical_id == kept and row.status in RESTING:
+        if row.status == "pruned":
+            return True
+        if row.root is not None:
+            return bool(row.root)
+    evidence = given.evidence.get(pair)
+    return evidence is not None and evidence.root is True
 
 
 def withdrawals(links: Mapping[Pair, bool], given: PlanInput) -> list[Decision]:

@@ -98,6 +98,40 @@ def test_a_copy_never_retires_its_victim():
                           crowded=crowded)  # fmt: skip
 
 
+def test_a_host_rests_under_the_site_of_its_crowded_domain():
+    """Who has the domain gave all of its names; its root page shows whose site it is."""
+    crowded = {"farm.com"}
+
+    def may(kept, copy="word.farm.com", *, inlinks=(0, 12), shows_site=True, **more):
+        return may_rest_under(
+            HostProfile(name=copy, inlinks=inlinks[0]),
+            HostProfile(name=kept, inlinks=inlinks[1]),
+            copy_declares=False,
+            crowded=crowded,
+            shows_site=shows_site,
+            **more,
+        )
+
+    assert may("farm.com")
+    assert may("www.farm.com")
+    assert may("farm.com", "deep.word.farm.com")
+    assert may("farm.com", inlinks=(5, 5))
+    assert may("farm.com", rests=True)
+    # Anybody may have any other name, and a path of the site of the domain.
+    for thief in ("copy.farm.com", "www2.farm.com", "beta.farm.com", "www.copy.farm.com"):
+        assert not may(thief, pages_only=True)
+    assert not may("farm.com:8080")
+    assert not may("farm.com", shows_site=False)
+    assert not may("farm.com", shows_site=False, pages_only=True, rests=True)
+    # A name that is clearly known better is not given up, resting or not.
+    assert not may("farm.com", inlinks=(9, 1))
+    assert not may("farm.com", inlinks=(9, 1), rests=True)
+    # Below a top-level domain that the list does not know, nobody knows what the domain is.
+    assert not may("farm.test", "word.farm.test")
+    assert not may("10.0.0.1", "10.0.0.1:8080.farm.com")
+    assert not may("blogspot.com", "word.blogspot.com")
+
+
 def test_the_last_tie_is_broken_by_the_alphabet():
     hosts = profiles(b_com={}, a_com={})
     assert kept(hosts) == 1

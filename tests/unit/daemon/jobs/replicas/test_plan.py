@@ -224,6 +224,30 @@ def test_a_domain_that_gives_names_to_anybody_has_many_owners():
     assert decided(replace(what, crowded={"farm.com"})) == {1: (0, "held")}
 
 
+def test_mirrors_of_a_crowded_domain_rest_under_its_site():
+    names = ("farm.com", "one.farm.com", "two.farm.com")
+    copies = {(0, 1): pair("", ""), (0, 2): pair("", ""), (1, 2): pair("", "")}
+    copies = {key: replace(one, root=True) for key, one in copies.items()}
+    what = replace(plan_input(names, copies), crowded={"farm.com"})
+    assert decided(what) == {1: (0, "partly"), 2: (0, "partly")}
+    # Page by page the root decides, until a host is declared: then its verdict does.
+    for root, before, status in (
+        (True, "partly", "pruned"),
+        (None, "partly", "pruned"),
+        (False, "partly", "held"),
+        (False, "pruned", "pruned"),
+    ):
+        rows = [row(at, 0, before, **agreement(40, 0, root)) for at in (1, 2)]
+        assert decided(replace(what, replicas=rows)) == {1: (0, status), 2: (0, status)}
+    # A user of the platform, whose pages are below a path of its site or at a name of it.
+    for root in (False, None):
+        other_root = {key: replace(one, root=root) for key, one in copies.items()}
+        users = replace(what, evidence=plan_input(names, other_root).evidence)
+        assert {status for _, status in decided(users).values()} <= {"held"}
+    no_site = plan_input(names[1:], {(0, 1): copies[1, 2]})
+    assert decided(replace(no_site, crowded={"farm.com"})) == {1: (0, "held")}
+
+
 def test_an_owners_hosts_are_pruned_beside_a_foreign_host():
     names = ("a.com", "www.a.com", "b.net")
     every = {(0, 1): pair("", ""), (0, 2): pair("", ""), (1, 2): pair("", "")}
