@@ -69,12 +69,13 @@ def close_unanswered(*, reset: bool = False) -> Fault:
 
 
 def drip(chunk_bytes: int, every_s: float) -> Fault:
-    """Send the normal response in small chunks."""
+    """Send the normal response in small chunks, with a pause between two."""
 
     def steps(wire: bytes) -> Iterator[Step]:
         for start in range(0, len(wire), chunk_bytes):
+            if start:
+                yield every_s
             yield wire[start : start + chunk_bytes]
-            yield every_s
 
     def fault(request: SimRequest, handler: Handler) -> SimResponse:
         response = handler(request)

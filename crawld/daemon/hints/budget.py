@@ -7,9 +7,9 @@ still polled now and then, since it may improve.
 
 A poll of a wiki is one cheap request that shows all its edits and deletions. A wiki is therefore
 polled every `min_poll_s`, within the share, whatever the models expect: nothing that waits on its
-host is better than to know what a reader sees wrong. It is polled somewhat less often while copies
-are known to be stale and the last poll told nothing new. Only while the host is mirrored for the
-first time the models decide.
+host is better than to know what a reader sees wrong. It is polled less often, the longer it tells
+nothing new while copies are known to be stale. Only while the host is mirrored for the first time
+the models decide.
 
 During a burst of any source the interval shrinks at once: the next poll comes when about
 `NEW_HINTS_AIM` more changes are expected, even if the models expect fewer.
@@ -76,10 +76,12 @@ IDLE_FACTOR: Final = 20.0
 PROMPT_KINDS: Final = frozenset({"recent_changes", "probe"})
 """Kinds of sources whose poll reports the changes of a whole wiki, or of a small one."""
 
-CALM_FACTOR: Final = 1.6
-"""While something is known to be stale and the last poll told nothing new, a wiki is polled so many
-times less often: its turns go to the visits, and a deletion is still seen within 10 s at the
-default `min_poll_s`."""
+CALM_FACTORS: Final = (1.6, 3.0)
+CALM_SHARE: Final = 0.75
+"""While something is known to be stale and the last poll told nothing new, the pause of a wiki is
+this share of the time since its last news, within these multiples of the usual one: its turns go to
+the visits. At the default `min_poll_s` a deletion is still seen within 10 s, after a long silence
+within 15 s."""
 
 NEW_HINTS_AIM: Final = 2.0
 """Changes of known pages that one poll should return at most."""
@@ -173,8 +175,9 @@ class PollBudget(BackgroundWork):
         min_s = self.min_pause_s(host_name, requests)
         if row.kind in PROMPT_KINDS and not self._is_filling(host_name):
             pause_s = max(min_s, self._config().jobs.min_poll_s)
-            is_calm = not new_hints and self.has_stale(host_name)
-            return CALM_FACTOR * pause_s if is_calm else pause_s
+            if new_hints or not self.has_stale(host_name):
+                return pause_s
+            return calm_pause_s(pause_s, self._quiet_s(host_name))
         estimate = self._estimates.get(row.hint_source_id)
         if estimate is None:
             return min_s
@@ -182,6 +185,12 @@ class PollBudget(BackgroundWork):
         if new_hints:
             best_s = min(best_s, NEW_HINTS_AIM * since_s / new_hints)
         return max(min_s, best_s)
+
+    def _quiet_s(self, host_name: str) -> float:
+        """Return for how long no page of a host was reported; 0: none was since the start."""
+        host = self._state.hosts.get(host_name)
+        hinted_at = -math.inf if host is None else host.hinted_at
+        return trio.current_time() - hinted_at if hinted_at > -math.inf else 0.0
 
     def _is_filling(self, host_name: str) -> bool:
         """Whether a host is mirrored for the first time: many of its pages have no copy yet."""
@@ -257,6 +266,16 @@ class PollBudget(BackgroundWork):
             estimate = PollEstimate(interval_s, gain, row.hint_count, now, slots_per_s, lasts_s)
             self._estimates[row.hint_source_id] = estimate
         await pace.rest()
+
+
+def calm_pause_s(pause_s: float, quiet_s: float) -> float:
+    """Return the pause of a wiki that told nothing new for some time while copies are stale.
+
+    Args:
+        pause_s: the usual pause, seconds, > 0.
+    """
+    least, most = CALM_FACTORS
+    return min(max(CALM_SHARE * quiet_s, least * pause_s), most * pause_s)
 
 
 def coverage(rows: Sequence[SourceRow]) -> tuple[float, float]:

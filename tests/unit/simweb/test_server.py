@@ -18,6 +18,7 @@ from crawld.simweb.change_process import periodic_process
 from crawld.simweb.demo import make_sites
 from crawld.simweb.graph import SiteGraph
 from crawld.simweb.ledger import Ledger
+from crawld.simweb.message import SimRequest, SimResponse
 from crawld.simweb.server import PRECISION_S, SimWeb
 from crawld.simweb.site import SimSite
 
@@ -201,6 +202,13 @@ async def test_faults_that_cut_the_response(nursery):
         assert b"Content-Length: %d\r\n" % (len(whole) + by) in received
         assert received.endswith(whole)
     assert (await answer_of(nursery, fault.slow(0.0)))[1].endswith(whole)
+
+
+def test_a_response_in_small_chunks_pauses_between_them_only():
+    request = SimRequest("GET", "/", {}, "one.test", "http://one.test", NOW, 0)
+    response = SimResponse(200, bytes(250))
+    steps = list(fault.drip(100, 5.0)(request, lambda _: response).wire)
+    assert [5.0 if step == 5.0 else len(step) for step in steps] == [100, 5.0, 100, 5.0, 50]
 
 
 async def test_a_gzip_bomb_is_small_on_the_wire(nursery):

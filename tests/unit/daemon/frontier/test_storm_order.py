@@ -19,7 +19,7 @@ from crawld.daemon.crawl.api_client import POLL_PATIENCE_TURNS
 from crawld.daemon.frontier.host import HostState
 from crawld.daemon.frontier.page_queue import PageQueue
 from crawld.daemon.frontier.revisit_queue import VisitedPages
-from crawld.daemon.hints.budget import CALM_FACTOR
+from crawld.daemon.hints.budget import calm_pause_s
 from crawld.daemon.schedule.slots import HostSlot
 from tests.peer.storm.schedule import make_schedule
 from tests.unit.daemon.fake_hosts import on_autojump_clock
@@ -78,6 +78,7 @@ class Storm:
             images.load_retry(image, NOW + DAY_S)
         self.host.requisites[1] = images
         self.unreported = []
+        self.told_at = 0
 
     def queue_of(self, page):
         return self.host.pages[1 + (page - 1) % len(SITES)]
@@ -114,8 +115,10 @@ class Storm:
                 hints["due"] = self.due_of(what, at, unix)
                 self.queue_of(page).add_hint(page, NOW + at, 0.9, **hints)
         self.unreported.clear()
-        is_calm = not is_new and self.host.has_stale(set(SITES))
-        return round(POLL_S * CALM_FACTOR) if is_calm else POLL_S
+        self.told_at = now if is_new else self.told_at
+        if is_new or not self.host.has_stale(set(SITES)):
+            return POLL_S
+        return round(calm_pause_s(POLL_S, now - self.told_at))
 
     def due_of(self, what, at, reported_at):
         if what == "edit":

@@ -1,10 +1,12 @@
 """Poll intervals, and the coverage of several sources."""
 
 import json
+import math
 from dataclasses import dataclass
 from types import SimpleNamespace
 
 import pytest
+import trio
 
 from crawld.config.model import Config, JobsConfig
 from crawld.core.change.hawkes import SHARED
@@ -29,7 +31,7 @@ from crawld.daemon.hints.budget import (
 from crawld.store.changes.allocation import WeightedModel
 from crawld.store.changes.hint_source import SourceRow
 from crawld.workers import THREADS
-from tests.unit.daemon.fake_hosts import NoSharedRates
+from tests.unit.daemon.fake_hosts import NoSharedRates, on_autojump_clock
 
 NOW = 1_790_000_000.0
 DAY_S = 86_400.0
@@ -136,6 +138,7 @@ class Host:
     delay: float
     filling: bool
     stale: bool
+    hinted_at: float
 
     def delay_s(self):
         return self.delay
@@ -147,10 +150,12 @@ class Host:
         return self.stale
 
 
-def budget(estimate=None, *, share=0.25, delay_s=1.0, filling=True, stale=False):
+def budget(
+    estimate=None, *, share=0.25, delay_s=1.0, filling=True, stale=False, hinted_at=-math.inf
+):
     config = Config(jobs=JobsConfig(poll_share=share))
     state = SimpleNamespace(
-        hosts={"a.test": Host(delay_s, filling, stale)},
+        hosts={"a.test": Host(delay_s, filling, stale, hinted_at)},
         active=frozenset(),
         rates=NoSharedRates(),
     )
@@ -192,6 +197,19 @@ def test_a_wiki_is_polled_less_often_while_stale_pages_wait_and_nothing_new_is_t
     assert pause_s(budget(filling=False, stale=True)) == 8.0
     assert pause_s(budget(filling=False, stale=True), new_hints=1) == 5.0
     assert pause_s(budget(filling=False)) == 5.0
+
+
+@on_autojump_clock
+async def test_the_longer_it_is_silent_while_stale_pages_wait_the_less_often_a_wiki_is_polled():
+    told_at = trio.current_time()
+    pauses = []
+    while trio.current_time() < told_at + 100.0:
+        pauses.append(pause_s(budget(filling=False, stale=True, hinted_at=told_at)))
+        await trio.sleep(pauses[-1])
+    assert pauses[0] == 8.0
+    assert pauses == sorted(pauses)
+    assert pauses[-2:] == [15.0, 15.0]
+    assert len(pauses) == 8
 
 
 def test_a_wiki_is_polled_as_often_as_it_pays_while_most_pages_have_no_copy():
