@@ -187,7 +187,8 @@ def _no_host_resolved(daemon: Daemon, hosts: Sequence[HostStatus]) -> bool:
     looked_up_s = LOOKUP_S + max((host.delay_s or 0.0 for host in hosts), default=0.0)
     if not hosts or daemon.clock.now() - daemon.started_at < looked_up_s:
         return False
-    return all(daemon.state.hosts[host.host].slot.address is None for host in hosts)
+    known = (daemon.state.hosts.get(host.host) for host in hosts)
+    return all(host is None or host.slot.address is None for host in known)
 
 
 def mirror_view(progress: CrawlProgress, rates: RateMeter, title: str) -> RenderableType:

@@ -28,6 +28,7 @@ from crawld.daemon.analyser import Analyser
 from crawld.daemon.crawl.api_client import ApiClient
 from crawld.daemon.crawl.context import CrawlContext
 from crawld.daemon.crawl.growth_keeper import GrowthKeeper
+from crawld.daemon.crawl.host_loader import HostLoader
 from crawld.daemon.crawl.link_verdicts import LinkVerdicts
 from crawld.daemon.crawl.loop import Crawl
 from crawld.daemon.crawl.page_profiles import PageProfiles
@@ -186,6 +187,7 @@ class Daemon:
         )
         self._growth_keeper = GrowthKeeper(self.state.growth, database)
         self._link_verdicts = LinkVerdicts(self.state, database)
+        self._host_loader = HostLoader(self.state, database)
         self.freshness = FreshnessReader(database, clock)
         self.context = CrawlContext(
             *(self.state, database, clock, workers, self.analyser, rng),
@@ -332,6 +334,7 @@ class Daemon:
             )
             nursery.start_soon(supervise, "growth_keeper", self._growth_keeper.run)
             nursery.start_soon(supervise, "link_verdicts", self._link_verdicts.run)
+            nursery.start_soon(supervise, "host_loader", self._host_loader.run)
             if not self.clock.is_simulated:
                 nursery.start_soon(self.stall_meter.beat)
             nursery.start_soon(self._tidy)

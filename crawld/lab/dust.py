@@ -15,7 +15,13 @@ from typing import Final, Protocol
 
 from xxhash import xxh3_64_intdigest
 
-from crawld.core.dust.learning import AskedPair, ComparedPair, HostTrials
+from crawld.core.dust.learning import (
+    AskedPair,
+    ComparedPair,
+    ContestedUrls,
+    HostTrials,
+    contested_urls,
+)
 from crawld.core.dust.likely import sections_of
 from crawld.core.dust.pace import GROWTH_SHARE, VALIDATION_SHARE
 from crawld.core.dust.rules import DustRule, HostRules
@@ -191,6 +197,7 @@ class _Watch:
         self.withdrawn: set[DustRule] = set()
         self._scores: dict[DustRule, WatchedRule] = {}
         self._compared: set[str] = set()
+        self._looked: set[tuple[DustRule, str]] = set()
         self._under: dict[str, set[str]] = defaultdict(set)
 
     def in_force(self, rules: HostRules) -> dict[DustRule, WatchedRule]:
@@ -203,7 +210,7 @@ class _Watch:
         for rule in trials.rules.rules - self._scores.keys():
             found = evidence.get(rule, TrialEvidence())
             self._scores[rule] = WatchedRule(
-                found.equal, found.differing, first_score(found.differing)
+                found.equal + found.repeated, found.differing, first_score(found.differing)
             )
         for target in [one for one in crawl.visited if one not in self._compared]:
             mapped = trials.rules.apply_to_target(target)
@@ -215,6 +222,8 @@ class _Watch:
         """Visit hidden URLs of rules that are not sure; return how many."""
         in_force = self.in_force(trials.rules)
         left, suspects, spent = looks_of(in_force, visits), suspects_of(in_force), 0
+        contested = contested_urls(trials.compared)
+        self._looked.update((one.rule, one.canonical) for one in trials.compared)
         found = [
             (target, mapped)
             for target in crawl.hidden
@@ -222,17 +231,32 @@ class _Watch:
         ]
         found.sort(key=lambda one: xxh3_64_intdigest(one[0].encode(), seed))
         found.sort(key=lambda one: len(suspects.intersection(one[1][1])) > 1)
+        found.sort(key=lambda one: not self._doubted(contested, *one[1]))
         for target, mapped in found:
-            if not any(left.get(rule, 0) > 0 for rule in mapped[1]):
+            if spent >= visits:
+                break
+            is_doubted = self._doubted(contested, *mapped)
+            if not is_doubted and not any(left.get(rule, 0) > 0 for rule in mapped[1]):
                 continue
             for rule in mapped[1]:
                 left[rule] = left.get(rule, 0) - 1
+                self._looked.add((rule, mapped[0]))
             crawl.fetch(target)
             del crawl.hidden[target]
             self._compared.add(target)
             self._count(crawl, trials, target, mapped)
             spent += 1
         return spent
+
+    def _doubted(
+        self, contested: ContestedUrls, canonical: str, used: tuple[DustRule, ...]
+    ) -> set[DustRule]:
+        """Return the rules that hide URLs of a contested page, and were not looked at there."""
+        return {
+            rule
+            for rule in used
+            if canonical in contested.of(rule) and (rule, canonical) not in self._looked
+        }
 
     def _count(
         self,

@@ -29,7 +29,7 @@ async def running(serve, daemon, mirror, request):
     await until(
         lambda: mirror.rows("SELECT count(*) FROM model") == [(12,)], what="models of all pages"
     )
-    found.state.set_host_paused("a.test", paused=True)
+    found.state.set_host_paused(1, "a.test", paused=True)
     await until(lambda: not found.crawl.schedule.on_turn, what="no turn under way")
     await found.crawl.recorder.drain()
 

@@ -110,7 +110,7 @@ async def merge_daemon(serve, daemon, mirror, wall):
     running = await daemon(web.url(), schedule={"policy": "merge", **REVISITING})
     count = "SELECT count(*) FROM model"
     await until(lambda: mirror.rows(count) == [(120,)], what="models of all pages")
-    running.state.set_host_paused("a.test", paused=True)
+    running.state.set_host_paused(1, "a.test", paused=True)
     await until(lambda: not running.crawl.schedule.on_turn, what="no turn under way")
     await running.crawl.recorder.drain()
     wall.shift_s += 3600.0
@@ -209,7 +209,7 @@ class TestAllocate:
         await until(lambda: mirror.rows(count) == [(20,)], what="models of all pages")
         queue = await first_queue(running)
         await until(lambda: len(queue.policy) == 20, what="all pages in the policy")
-        running.state.set_host_paused("a.test", paused=True)
+        running.state.set_host_paused(1, "a.test", paused=True)
         await until(lambda: not running.crawl.schedule.on_turn, what="no turn under way")
         await running.crawl.recorder.drain()
         now = running.clock.now() + 1e6

@@ -54,6 +54,35 @@ class AskedPair(NamedTuple):
     pair: Pair
 
 
+class ContestedUrls:
+    """Canonical URLs whose pages differ by a parameter, by its name and the section.
+
+    A parameter that decides on few pages is irrelevant on most, whatever its value: pairs of these
+    tell apart a value that is the default from one that has met none of the few.
+    """
+
+    def __init__(self, differing: Iterable[tuple[DustRule, str]]) -> None:
+        """Read the rules and canonical URLs of pairs that differ."""
+        self._urls: dict[tuple[str, str], set[str]] = defaultdict(set)
+        for rule, canonical in differing:
+            if rule.rewrite.form in _OF_PARAMETER:
+                self._urls[rule.rewrite.name, rule.section].add(canonical)
+
+    def of(self, rule: DustRule) -> Collection[str]:
+        """Return those of the parameter of a rule."""
+        if rule.rewrite.form not in _OF_PARAMETER:
+            return ()
+        return self._urls.get((rule.rewrite.name, rule.section), ())
+
+
+_OF_PARAMETER: Final = frozenset({RewriteForm.DROP, RewriteForm.VALUE})
+
+
+def contested_urls(compared: Iterable[ComparedPair]) -> ContestedUrls:
+    """Return the canonical URLs of pairs that differ."""
+    return ContestedUrls((one.rule, one.canonical) for one in compared if one.digest is None)
+
+
 @dataclass(slots=True)
 class HostTrials:
     """The trials of a host.
@@ -148,11 +177,16 @@ class HostTrials:
         for one in self.compared:
             compared[one.rule][one.canonical] = one.value
             waiting[one.rule] += one.waits
+        contested = contested_urls(self.compared)
         return [
             AskedPair(rule, pair)
             for rule in self._by_promise()
             for pair in choose_pairs(
-                self._pairs[rule], compared[rule], is_visited, waiting=waiting[rule]
+                self._pairs[rule],
+                compared[rule],
+                is_visited,
+                waiting=waiting[rule],
+                contested=contested.of(rule),
             )
         ]
 
@@ -172,7 +206,7 @@ class HostTrials:
         self.compared.extend(pairs)
 
     def evidence(self) -> dict[DustRule, TrialEvidence]:
-        """Return what the pairs of each trial say; texts on many pages say nothing."""
+        """Return what the pairs of each trial say."""
         repeated = repeated_texts(
             (one.digest, one.canonical) for one in self.compared if one.digest
         )
@@ -180,7 +214,9 @@ class HostTrials:
         for one in self.compared:
             if one.digest is None:
                 found[one.rule] += TrialEvidence(differing=1)
-            elif one.digest and one.digest not in repeated:
+            elif one.digest in repeated:
+                found[one.rule] += TrialEvidence(repeated=1)
+            elif one.digest:
                 found[one.rule] += TrialEvidence(equal=1)
         return dict(found)
 

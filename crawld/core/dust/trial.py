@@ -9,6 +9,11 @@ are wrong for `GOOD_SHARE` or less. A rewrite that is wrong for `BAD_SHARE` pass
 anywhere: then `SECTION_PAIRS` pairs of its own are enough, so that a rewrite that is wrong for half
 of a section passes with probability 2 ** -SECTION_PAIRS at most, in that section.
 
+A text that stands under many canonical URLs, such as an error page or a login, proves nothing
+about a rewrite. But where other sections prove it, and nothing differs anywhere, as many pairs of
+such texts as the test asks for are enough: a session id means nothing in the section of the login
+either, and its URLs are without end.
+
 A rule that holds is tested on (`watch`).
 
 Source: Wald 1945, "Sequential tests of statistical hypotheses".
@@ -87,16 +92,30 @@ class TrialResult(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class TrialEvidence:
-    """Pairs of a trial that were compared."""
+    """Pairs of a trial that were compared.
+
+    Attributes:
+        equal: whose text stands under few canonical URLs.
+        repeated: equal pairs of another text: they prove nothing alone.
+    """
 
     equal: int = 0
     differing: int = 0
+    repeated: int = 0
 
     def __add__(self, other: TrialEvidence) -> TrialEvidence:
-        return TrialEvidence(self.equal + other.equal, self.differing + other.differing)
+        return TrialEvidence(
+            self.equal + other.equal,
+            self.differing + other.differing,
+            self.repeated + other.repeated,
+        )
 
     def __sub__(self, other: TrialEvidence) -> TrialEvidence:
-        return TrialEvidence(self.equal - other.equal, self.differing - other.differing)
+        return TrialEvidence(
+            self.equal - other.equal,
+            self.differing - other.differing,
+            self.repeated - other.repeated,
+        )
 
     @property
     def score(self) -> float:
@@ -111,8 +130,12 @@ def judge_trial(own: TrialEvidence, others: TrialEvidence) -> TrialResult:
     if own.score <= FAILS_TO:
         return TrialResult.FAILS
     both = own + others
-    enough = own.equal >= SECTION_PAIRS and both.score >= HOLDS_FROM
-    return TrialResult.HOLDS if enough and not both.differing else TrialResult.OPEN
+    if both.differing:
+        return TrialResult.OPEN
+    proved = own.equal >= SECTION_PAIRS and both.score >= HOLDS_FROM
+    shown = TrialEvidence(own.equal + own.repeated).score >= HOLDS_FROM
+    enough = proved or (shown and others.score >= HOLDS_FROM)
+    return TrialResult.HOLDS if enough else TrialResult.OPEN
 
 
 def promise(rewrite: Rewrite, urls: int, own: TrialEvidence, others: TrialEvidence) -> float:
@@ -205,10 +228,12 @@ def choose_pairs(
     is_visited: Callable[[str], bool],
     *,
     waiting: int = 0,
+    contested: Collection[str] = (),
 ) -> list[Pair]:
     """Return the next pairs to compare: each of another canonical URL, few of one value.
 
-    Pairs that take no fetch beside those of the crawl come first. Pairs that take one more are
+    Pairs of contested canonical URLs come first: they are the most likely to differ. Of the others,
+    pairs that take no fetch beside those of the crawl come first. Pairs that take one more are
     returned as long as those before them agreed: one, one more, two, four. Beside known canonical
     URLs some are taken that nobody has named, since the rule would apply to both.
 
@@ -217,12 +242,14 @@ def choose_pairs(
         compared: canonical targets of the pairs compared before, to their values.
         is_visited: whether a target was visited.
         waiting: those of them whose visits were asked for and are not compared yet.
+        contested: canonical URLs whose pages differ by another value of the parameter on trial.
     """
     values = Counter(compared.values())
     used = set(compared)
-    queues: dict[bool, list[tuple[int, int, Pair]]] = {True: [], False: []}
+    queues: dict[bool, list[tuple[bool, int, int, Pair]]] = {True: [], False: []}
     for at, pair in enumerate(pairs):
-        queues[pair.canonical_known].append((extra_fetches(pair, is_visited), at, pair))
+        order = pair.canonical not in contested, extra_fetches(pair, is_visited), at
+        queues[pair.canonical_known].append((*order, pair))
     ordered = {known: [pair for *_, pair in sorted(queue)] for known, queue in queues.items()}
     chosen: list[Pair] = []
     paid = max(1, min(PAID_PAIRS, len(compared) - waiting)) - waiting

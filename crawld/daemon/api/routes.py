@@ -218,7 +218,7 @@ async def _set_paused(daemon: Daemon, form: schemas.TargetForm, *, paused: bool)
     elif form.host is not None:
         row = await known_host(daemon, form.host)
         await daemon.database.write(host_rows.set_paused, row.host, paused)
-        daemon.state.set_host_paused(row.host, paused=paused)
+        daemon.state.set_host_paused(row.host_id, row.host, paused=paused)
         done = f"host {row.host} {word}"
     else:
         daemon.set_paused(paused=paused)

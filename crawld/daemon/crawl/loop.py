@@ -183,6 +183,7 @@ class Crawl:
         a failure, and the page waits until the next start.
         """
         host = self.state.hosts[slot.host]
+        self.state.known_hosts.asked(slot.host)
         try:
             await self._turn(host)
         except Exception as error:
@@ -284,6 +285,8 @@ class Crawl:
         """
         latest = trio.current_time() + within_s
         changes, slices = self.schedule.changes, LoopSlices()
+        if self.state.known_hosts.after is not None:
+            return False
         if self._is_busy() or not self._is_idle(self._busy_host, latest, within_s):
             return False
         for part in parts_of(list(self.state.hosts.values())):

@@ -16,6 +16,7 @@ import numpy as np
 from crawld.core.politeness import Backoff
 from crawld.core.revisit.due import RETRY_S
 from crawld.daemon.clock import Clock
+from crawld.daemon.crawl.known_hosts import MOST_NEW
 from crawld.daemon.crawl.state import CrawlState
 from crawld.daemon.frontier.host import HostState
 from crawld.daemon.frontier.revisit_queue import VisitedPages
@@ -30,12 +31,16 @@ REPORTED_S: Final = 120.0
 
 async def restore_hosts(state: CrawlState, database: Database, clock: Clock) -> None:
     """Load an empty state, whose sites are set, from the file."""
-    hosts = await _restore_slots(state, database, clock)
-    await _restore_waiting(state, database, hosts)
+    hosts, left_after = await _restore_slots(state, database, clock)
+    await _restore_waiting(state, database, hosts, some=left_after is not None)
     if not state.settings.once:
         _restore_revisits(state, await database.read(load.load_revisits), hosts, clock.now())
     await _restore_retries(state, database, hosts, clock.now())
     _first_waits(state, hosts, database.opened_at)
+    if left_after is not None:
+        delays = [site.rules.host_delay_s for site in state.sites.values()]
+        state.known_hosts.first_at = database.opened_at + max(delays, default=0.0)
+        state.known_hosts.leave_after(left_after)
     if hosts:
         await state.rates.restore(database.opened_at)
     await state.schedule.wake_all()
@@ -43,9 +48,11 @@ async def restore_hosts(state: CrawlState, database: Database, clock: Clock) -> 
 
 async def _restore_slots(
     state: CrawlState, database: Database, clock: Clock
-) -> dict[int, HostState]:
+) -> tuple[dict[int, HostState], int | None]:
+    """Return the hosts by number, and after which number new hosts stay in the file, if any do."""
     hosts = {}
-    for row in await database.read(load.load_hosts):
+    found = await database.read(load.load_hosts, MOST_NEW)
+    for row in found.hosts:
         host = state.enter_host(row.host_id, row.host)
         # The longest delay of all sites holds until the host has pages again.
         host.apply_rules([site.rules for site in state.sites.values()])
@@ -53,14 +60,18 @@ async def _restore_slots(
         host.restore(Backoff(row.backoff_level, row.backoff_at, row.closed_until), clock)
         host.crawl_delay_s = row.crawl_delay_s
         state.set_vanishing(row.host, row.vanishing_since)
+        if row.last_fetch_at is not None:
+            state.known_hosts.asked(row.host)
         hosts[row.host_id] = host
-    return hosts
+    return hosts, found.left_after
 
 
 async def _restore_waiting(
-    state: CrawlState, database: Database, hosts: dict[int, HostState]
+    state: CrawlState, database: Database, hosts: dict[int, HostState], *, some: bool
 ) -> None:
-    for requisites, host_id, site_id in await database.read(load.load_waiting):
+    """Tell queues of pages in the file; `some`: other hosts are there, too."""
+    wanted = sorted(hosts) if some else None
+    for requisites, host_id, site_id in await database.read(load.load_waiting, wanted):
         if site_id in state.sites:
             state.pages_of(hosts[host_id], site_id, requisites=requisites).ahead.more = True
 

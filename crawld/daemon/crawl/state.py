@@ -20,6 +20,7 @@ from crawld.core.revisit.registry import FACTORIES
 from crawld.core.url import split_url
 from crawld.core.url_growth import UrlGrowth
 from crawld.daemon.clock import Clock
+from crawld.daemon.crawl.known_hosts import KnownHosts
 from crawld.daemon.crawl.shared_rates import SharedRates
 from crawld.daemon.fetch.metered_fetcher import TrafficMeter
 from crawld.daemon.fetch.page_forms import PageForms
@@ -100,6 +101,8 @@ class CrawlState:
         schedule: the slots of all hosts.
         sites: the operator's sites by number.
         active: numbers of the sites that may be visited now: not paused, within their quota.
+        hosts: those in memory, by name.
+        known_hosts: these, and those that stay in the file.
         groups: hosts that share limits.
         caps: the most pages that sites and hosts may have.
         seen_keys: keys of the packed pages, while they fit into memory.
@@ -137,8 +140,11 @@ class CrawlState:
         self.caps = Caps()
         self.seen_keys = KeyMemory(settings.keys_bytes)
         self.wiki_scope = WikiScope()
-        self._domain_hosts = DomainHosts(self.hosts)
-        self.growth = UrlGrowth(self.hosts)
+        self.known_hosts = KnownHosts(
+            self.hosts, lambda name: database.look_up(host_rows.is_known, name)
+        )
+        self._domain_hosts = DomainHosts(self.known_hosts)
+        self.growth = UrlGrowth(self.known_hosts)
         self.admission = Admission(known_robots, self.wiki_scope, self._domain_hosts, self.growth)
         self.page_forms = PageForms(self.wiki_scope, known_robots)
         self.spellings = AskedSpellings(known_robots)
@@ -206,6 +212,7 @@ class CrawlState:
             for key, site in self.sites.items()
             if not (site.paused or self.traffic.is_over_quota(site))
         }
+        self.known_hosts.retry_skipped()
 
     def follow_seed(self, site: ActiveSite, target: str) -> None:
         """Add the host that a seed redirects to, if it is in the seed's domain, to its site."""
@@ -255,11 +262,18 @@ class CrawlState:
         host = self.hosts.get(name)
         if host is None:
             slot = self.schedule.host(name, first_wait_s=first_wait_s)
+            # A killed process may have asked a host that is loaded later.
+            slot.next_at = max(slot.next_at, self.known_hosts.first_at)
             host = self.hosts[name] = HostState(host_id, slot)
-            self._domain_hosts.add(name)
+            self.known_hosts.entered(name, host)
+            self._count_host(host_id, name)
             host.group = group_of(self.groups, slot)
             self.rates.apply(host, ())
         return host
+
+    def _count_host(self, host_id: int, name: str) -> None:
+        if self.known_hosts.count_once(host_id):
+            self._domain_hosts.add(name)
 
     async def ensure_host(self, name: str, site_id: int) -> HostState:
         """Return the state of a host; a new one follows the politeness rules of a site."""
@@ -282,11 +296,11 @@ class CrawlState:
         update = host.update(now, address)
         await self._database.write(host_rows.record_request, host.host_id, update)
 
-    def set_host_paused(self, name: str, *, paused: bool) -> None:
-        """Pause or resume a host."""
-        if (host := self.hosts.get(name)) is not None:
-            host.paused = paused
-            self.schedule.wake(host.slot)
+    def set_host_paused(self, host_id: int, name: str, *, paused: bool) -> None:
+        """Pause or resume a host, which is in memory from then on."""
+        host = self.enter_host(host_id, name)
+        host.paused = paused
+        self.schedule.wake(host.slot)
 
     def set_vanishing(self, name: str, at: float | None) -> None:
         """Note that pages of a host disappear in masses; None: they do not."""
@@ -349,6 +363,8 @@ class CrawlState:
             first = [page for page in held if page.requisite]
             new = [*(page for page in held if not page.requisite), *reversed(first)]
         for page in new:
+            if self._stays_in_file(page):
+                continue
             host, queue = self._queue_of(page)
             if page.page_id == PACKED:
                 queue.ahead.note_more()
@@ -375,7 +391,8 @@ class CrawlState:
         pages_of: dict[tuple[HostState, PageQueue], list[int]] = {}
         for part in parts_of(new):
             for page in part:
-                pages_of.setdefault(self._queue_of(page), []).append(page.page_id)
+                if not self._stays_in_file(page):
+                    pages_of.setdefault(self._queue_of(page), []).append(page.page_id)
             await slices.pause()
         for some in parts_of(list(pages_of.items())):
             for (host, queue), pages in some:
@@ -395,6 +412,14 @@ class CrawlState:
             pages = {page.page_id: page.visited for page in resumed if page.site_id == site_id}
             self.pages_of(host, site_id).resume(pages)
         self.schedule.wake(host.slot)
+
+    def _stays_in_file(self, page: NewPage) -> bool:
+        """Whether a new page waits there with its host, since too many hosts are in memory."""
+        host = split_url(page.url).host
+        if not self.known_hosts.leaves(page.host_id, host):
+            return False
+        self._count_host(page.host_id, host)
+        return True
 
     def _queue_of(self, page: NewPage) -> tuple[HostState, PageQueue]:
         host = self.enter_host(page.host_id, split_url(page.url).host)

@@ -114,6 +114,17 @@ class HostSlot:
         self.share = 1.0
         self.tickets: list[Ticket] = []  # rarely more than one: a deque costs 600 bytes a host
 
+    @property
+    def is_waiting(self) -> bool:
+        """Whether it wants a turn, or has one."""
+        return (
+            self.entry_at < math.inf
+            or self.locating
+            or self.queued
+            or self.gate is not None
+            or self.turn is not None
+        )
+
     def rest_from(self, from_time: float, delay_s: float) -> None:
         """Start the delay of the host, and of the address of its turn, at a time of trio's clock.
 

@@ -6,6 +6,7 @@ seen to differ keeps its row, and is never hidden again.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Sequence
 from typing import Any, Final, NamedTuple
 
@@ -124,6 +125,21 @@ def of_verdict(
 def of_trials(connection: apsw.Connection, origin_id: int, limit: int) -> list[DustPageRow]:
     """Return the pages that were compared, or are asked for, in trials."""
     return [DustPageRow(*row) for row in connection.execute(_COMPARED, (origin_id, limit))]
+
+
+_OF_CANONICALS: Final = """
+SELECT page_id, url, canonical, verdict, at, dust_rule_id, value, dust_page.digest, tries
+FROM dust_page JOIN page USING (page_id)
+WHERE dust_page.origin_id = ? AND canonical IN (SELECT value FROM json_each(?)) ORDER BY page_id
+"""
+
+
+def of_canonicals(
+    connection: apsw.Connection, origin_id: int, canonicals: Sequence[str]
+) -> list[DustPageRow]:
+    """Return all pages of an origin for which one of some targets stands."""
+    rows = connection.execute(_OF_CANONICALS, (origin_id, json.dumps(canonicals)))
+    return [DustPageRow(*row) for row in rows]
 
 
 def of_url(connection: apsw.Connection, url: str) -> DustPageRow | None:

@@ -26,6 +26,13 @@ def ensure(connection: apsw.Connection, host: str, at: float) -> int:
     return connection.last_insert_rowid()
 
 
+def is_known(connection: apsw.Connection, host: str) -> bool:
+    """Return whether a host has a row."""
+    return bool(
+        connection.execute("SELECT EXISTS (SELECT 1 FROM host WHERE host = ?)", (host,)).get
+    )
+
+
 def ensure_origin(connection: apsw.Connection, host_id: int, origin: str) -> int:
     """Return the origin_id of an origin; add the origin if it is new."""
     known = connection.execute("SELECT origin_id FROM origin WHERE origin = ?", (origin,)).get

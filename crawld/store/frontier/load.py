@@ -6,9 +6,11 @@ per host; none reads the rows of pages.
 
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import chain, islice
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import apsw
 import numpy as np
@@ -71,14 +73,39 @@ class Revisits:
     last_visit_at: npt.NDArray[np.float64]
 
 
-def load_hosts(connection: apsw.Connection) -> list[StoredHost]:
-    """Return every host."""
-    rows = connection.execute(
-        "SELECT host_id, host, address, paused, last_fetch_at, backoff_level, backoff_at,"
-        " closed_until, page_count, pages_discovered, vanishing_since,"
-        " (SELECT max(crawl_delay_s) FROM origin WHERE origin.host_id = host.host_id) FROM host"
-    )
-    return [StoredHost(*row)._replace(paused=bool(row[3])) for row in rows]
+class FirstHosts(NamedTuple):
+    """Hosts to restore, in the order of their numbers.
+
+    Attributes:
+        left_after: new hosts of greater numbers are left out; None: these are all hosts.
+    """
+
+    hosts: list[StoredHost]
+    left_after: int | None
+
+
+_HOSTS: Final = """
+SELECT host_id, host, address, paused, last_fetch_at, backoff_level, backoff_at,
+  closed_until, page_count, pages_discovered, vanishing_since,
+  (SELECT max(crawl_delay_s) FROM origin WHERE origin.host_id = host.host_id)
+FROM host
+"""
+
+_IS_NEW: Final = """
+last_fetch_at IS NULL AND NOT paused AND backoff_level = 0 AND backoff_at IS NULL
+  AND closed_until IS NULL AND vanishing_since IS NULL AND page_count = pages_discovered
+"""
+
+
+def load_hosts(connection: apsw.Connection, most_new: int) -> FirstHosts:
+    """Return the hosts, of those that were never asked the first `most_new`."""
+    sql = f"{_HOSTS} WHERE {_IS_NEW} ORDER BY host_id LIMIT ?"
+    new: list[Any] = connection.execute(sql, (most_new + 1,)).fetchall()
+    left_after = new[most_new - 1][0] if len(new) > most_new else None
+    rows = new[:most_new] + connection.execute(f"{_HOSTS} WHERE NOT ({_IS_NEW})").fetchall()
+    rows.sort()
+    hosts = [StoredHost(*row)._replace(paused=bool(row[3])) for row in rows]
+    return FirstHosts(hosts, left_after)
 
 
 class UnvisitedQueue(NamedTuple):
@@ -89,25 +116,49 @@ class UnvisitedQueue(NamedTuple):
     site_id: int
 
 
-_NEXT_WAITING = """
-SELECT requisite, host_id, site_id FROM page
-WHERE state = 'discovered' AND (requisite, host_id, site_id) > (?, ?, ?)
-ORDER BY requisite, host_id, site_id LIMIT 1
+_NEXT_WAITING: Final = """
+SELECT host_id, site_id FROM page
+WHERE state = 'discovered' AND requisite = ?3 AND (host_id, site_id) > (?1, ?2)
+ORDER BY host_id, site_id LIMIT 1
 """
 
 
-def load_waiting(connection: apsw.Connection) -> list[UnvisitedQueue]:
+def load_waiting(
+    connection: apsw.Connection, host_ids: Sequence[int] | None = None
+) -> list[UnvisitedQueue]:
     """Return the (host, site) pairs with pages that were never visited.
 
     Reads one index entry per pair and table, however many unvisited pages there are.
+
+    Args:
+        host_ids: the hosts, ascending; None: all.
     """
     found: list[UnvisitedQueue] = []
-    last: tuple[int, int, int] = (0, -1, -1)
-    while (row := connection.execute(_NEXT_WAITING, last).fetchone()) is not None:
-        last = row
-        found.append(UnvisitedQueue(bool(row[0]), row[1], row[2]))
-    of_packed = [UnvisitedQueue(False, *each) for each in packed.queues(connection)]
+    for requisites in (False, True):
+        values = (requisites,)
+        pairs = packed.pairs_in_order(connection, _NEXT_WAITING, host_ids, values)
+        found += [UnvisitedQueue(requisites, *pair) for pair in pairs]
+    of_packed = [UnvisitedQueue(False, *each) for each in packed.queues(connection, host_ids)]
     return list(dict.fromkeys([*found, *of_packed]))
+
+
+class WaitingHost(NamedTuple):
+    """A host, and its queues of pages that were never visited."""
+
+    host_id: int
+    host: str
+    waiting: list[UnvisitedQueue]
+
+
+def next_hosts(connection: apsw.Connection, after: int, limit: int) -> list[WaitingHost]:
+    """Return the next hosts beyond a host_id, asked or not."""
+    rows: list[Any] = connection.execute(
+        "SELECT host_id, host FROM host WHERE host_id > ? ORDER BY host_id LIMIT ?", (after, limit)
+    ).fetchall()
+    waiting: dict[int, list[UnvisitedQueue]] = defaultdict(list)
+    for each in load_waiting(connection, [host_id for host_id, _ in rows]):
+        waiting[each.host_id].append(each)
+    return [WaitingHost(host_id, host, waiting.get(host_id, [])) for host_id, host in rows]
 
 
 def load_revisits(connection: apsw.Connection) -> Revisits:

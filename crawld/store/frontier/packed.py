@@ -21,7 +21,8 @@ What is known is exact but for collisions: see `crawld.core.seen.keys`.
 from __future__ import annotations
 
 import array
-from collections.abc import Callable, Sequence
+from bisect import bisect_left
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
@@ -295,22 +296,50 @@ def count_before(connection: apsw.Connection, host_id: int, site_id: int, depth:
 
 
 _NEXT_QUEUE: Final = """
-SELECT host_id, site_id FROM packed_block WHERE (host_id, site_id) > (?, ?)
+SELECT host_id, site_id FROM packed_block WHERE (host_id, site_id) > (?1, ?2)
 ORDER BY host_id, site_id LIMIT 1
 """
 
 
-def queues(connection: apsw.Connection) -> list[tuple[int, int]]:
+def queues(
+    connection: apsw.Connection, host_ids: Sequence[int] | None = None
+) -> list[tuple[int, int]]:
     """Return (host_id, site_id) of all queues with packed pages.
 
-    It takes one look into the index for each, and the lists of queues of all shared blocks.
+    It takes one look into the index for each, and the lists of queues of all shared blocks that may
+    have any.
+
+    Args:
+        host_ids: the hosts, ascending; None: all.
     """
-    found: list[tuple[int, int]] = []
-    last = (-1, -1)
-    while (row := connection.execute(_NEXT_QUEUE, last).fetchone()) is not None:
-        last = (row[0], row[1])
-        found.append(last)
-    return list(dict.fromkeys([*found, *packed_shared.sites_of_hosts(connection)]))
+    found = pairs_in_order(connection, _NEXT_QUEUE, host_ids)
+    return list(dict.fromkeys([*found, *packed_shared.sites_of_hosts(connection, host_ids)]))
+
+
+def pairs_in_order(
+    connection: apsw.Connection,
+    sql: str,
+    host_ids: Sequence[int] | None,
+    values: tuple[int, ...] = (),
+) -> Iterator[tuple[int, int]]:
+    """Yield the (host_id, site_id) of an index, with one look into it for each.
+
+    Args:
+        sql: selects the next one after two numbers.
+        host_ids: the hosts, ascending: those between them are leapt over; None: all.
+        values: further bindings.
+    """
+    host_id, site_id = -1, -1
+    while (row := connection.execute(sql, (host_id, site_id, *values)).fetchone()) is not None:
+        host_id, site_id = row
+        if host_ids is not None:
+            at = bisect_left(host_ids, host_id)
+            if at == len(host_ids):
+                return
+            if host_ids[at] != host_id:
+                host_id, site_id = host_ids[at], -1
+                continue
+        yield host_id, site_id
 
 
 _ROWS: Final = """

@@ -430,12 +430,34 @@ def block_ids(connection: apsw.Connection, first: int) -> Iterator[int]:
         yield block_id
 
 
-def sites_of_hosts(connection: apsw.Connection) -> list[tuple[int, int]]:
-    """Return (host_id, site_id) of all queues of shared blocks, each once."""
+_BLOCKS_BETWEEN: Final = """
+SELECT shared_block_id FROM shared_run CROSS JOIN shared_block USING (run)
+WHERE first_host <= ?2 AND first_host >= ifnull((
+  SELECT max(first_host) FROM shared_block AS before
+  WHERE before.run = shared_run.run AND before.first_host <= ?1), ?1)
+"""
+
+
+def sites_of_hosts(
+    connection: apsw.Connection, host_ids: Sequence[int] | None = None
+) -> list[tuple[int, int]]:
+    """Return (host_id, site_id) of queues of shared blocks, each once.
+
+    Args:
+        host_ids: the hosts, ascending; None: all.
+    """
+    if host_ids is None:
+        blocks = list(block_ids(connection, FIRST_ID))
+    else:
+        bounds = (host_ids[0], host_ids[-1]) if host_ids else (0, -1)
+        blocks = [block_id for (block_id,) in connection.execute(_BLOCKS_BETWEEN, bounds)]
+    wanted = None if host_ids is None else np.array(host_ids, np.int64)
     pairs = [np.zeros((0, 2), np.int64)]
-    for block_id in block_ids(connection, FIRST_ID):
+    for block_id in blocks:
         queues = _all_queues(connection, block_id)
         left = ~np.isin(queues.hosts, _drawn(connection, block_id))
+        if wanted is not None:
+            left &= np.isin(queues.hosts, wanted)
         pairs.append(np.stack([queues.hosts[left], queues.sites[left]], axis=1))
     columns = np.concatenate(pairs)
     columns = columns[np.lexsort((columns[:, 1], columns[:, 0]))]

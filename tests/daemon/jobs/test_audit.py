@@ -76,7 +76,7 @@ async def test_an_unreachable_site_counts_as_unknown(serve, daemon, mirror, audi
     web = await serve(make_site(pages=5))
     running = await daemon(web.url())
     await until(lambda: running.crawl.visitor.counts["changed"] == 5, what="visits")
-    running.state.set_host_paused("a.test", paused=True)
+    running.state.set_host_paused(1, "a.test", paused=True)
     auditing(running)
     await until(lambda: audits(mirror)[2] > 3, what="audits that told nothing")
 

@@ -14,7 +14,8 @@ from crawld.daemon.api.schemas.dust import DustList
 from crawld.daemon.jobs.dust.trials import LEAST_VALIDATION
 from crawld.simweb.message import build_response
 from crawld.simweb.page_text import make_sentence
-from crawld.store.frontier import dust
+from crawld.store.frontier import dust, dust_page
+from crawld.store.frontier.dust_page import DustPageRow
 from tests.daemon.harness import run_job, until, until_done
 
 HOST = "a.test"
@@ -85,6 +86,20 @@ class PrintWeb(SessionWeb):
         links = self.links if request.target == "/" else ()
         text += "".join(f'<a href="{link}">more</a> ' for link in links)
         return build_response(request, 200, f"<html><body>{text}</body></html>".encode())
+
+
+class VariantWeb(SessionWeb):
+    """Articles of which few have variants; the first variants are linked last."""
+
+    def __init__(self, articles=60):
+        """Create the site."""
+        super().__init__()
+        plain = [f"/article/{number}" for number in range(articles)]
+        self.links = [*plain, *(f"{one}?variant={at}" for at in (2, 1) for one in plain)]
+
+    def text_of(self, target):
+        """Return what decides the text of a target."""
+        return target if target.startswith("/article/7?") else target.partition("?")[0]
 
 
 class World:
@@ -219,6 +234,38 @@ async def test_looks_do_not_pay_for_the_first_visits_of_the_pages_that_stand(wor
     # Most others were found before most of them.
     last = max(w.web.targets(HOST).index(target) for target in looked_at)
     assert last < before + 50
+
+
+async def test_the_first_look_is_where_another_value_of_the_parameter_differs(world):
+    w = await world(VariantWeb())
+    await until(lambda: w.visited() >= 75, what="articles, and some second variants")
+    w.running.set_paused(paused=True)
+    await w.running.crawl.recorder.drain()
+    first, second = (
+        DustRule(Rewrite(RewriteForm.VALUE, "variant", value), "article") for value in "12"
+    )
+    database, now = w.running.database, w.running.clock.now()
+    [(origin_id,)] = w.mirror.rows("SELECT origin_id FROM origin")
+    await database.write(dust.put_origin, origin_id, ["article"], 10_000, now)
+    await database.write(dust.add_trials, origin_id, [first, second], now)
+    rows = await database.read(dust.list_rules, origin_id)
+    numbers = {row.rule: row.dust_rule_id for row in rows}
+    await database.write(dust.put_evidence, numbers[first], 22, 0, HOLDS_FROM)
+    await database.write(dust.set_status, numbers[first], "holds", now, now + DAY_S)
+    await database.write(dust.set_status, numbers[second], "refused", now, 0.0)
+    seen = await database.read(dust_page.seen_page, w.web.url("/article/7?variant=2", HOST))
+    differs = (seen.page_id, seen.url, "/article/7", "differs", now, numbers[second], "", None, 0)
+    await database.write(dust_page.put, origin_id, [DustPageRow(*differs)])
+    await database.write(dust.count_asked, origin_id, LEAST_VALIDATION - 1)  # one visit is left
+    await w.learn()
+    looks = "SELECT url FROM dust_page JOIN page USING (page_id) WHERE verdict = 'asked'"
+    assert len(w.hidden()) > 40
+    assert [target_of(url) for (url,) in w.mirror.rows(looks)] == ["/article/7?variant=1"]
+    w.running.set_paused(paused=False)
+    await until_done(w.running, 1.0)
+    await w.learn()
+    assert "/article/7?variant=1" not in w.hidden()
+    assert w.wrong() == []
 
 
 async def test_what_a_trial_asked_for_is_compared_without_the_menus_of_the_host(world):

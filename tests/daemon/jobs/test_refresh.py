@@ -23,7 +23,7 @@ async def rested(serve, daemon, mirror, wall):
     )
     count = "SELECT count(*) FROM model"
     await until(lambda: mirror.rows(count) == [(20,)], what="models of all pages")
-    running.state.set_host_paused("a.test", paused=True)
+    running.state.set_host_paused(1, "a.test", paused=True)
     await until(lambda: not running.crawl.schedule.on_turn, what="no turn under way")
     await running.crawl.recorder.drain()
     wall.shift_s += 3600.0

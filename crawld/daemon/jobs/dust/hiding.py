@@ -12,6 +12,7 @@ from typing import Final
 import apsw
 
 from crawld.core.distinct_count import DistinctCount
+from crawld.core.dust.learning import ContestedUrls
 from crawld.core.dust.rules import DustRule, HostRules
 from crawld.core.dust.watch import looks_of, suspects_of, watch_pair
 from crawld.core.page import Outcome, PageState
@@ -20,7 +21,7 @@ from crawld.daemon.crawl.context import BackgroundWork, CrawlContext
 from crawld.daemon.frontier.dust_rules import ReplacedUrl
 from crawld.daemon.jobs.dust.asking import PageAsking
 from crawld.daemon.jobs.dust.page_texts import PageTexts, Sameness, shows_text
-from crawld.daemon.jobs.dust.trials import TWIN_S, OriginTrials
+from crawld.daemon.jobs.dust.trials import MOST_PAIRS, TWIN_S, OriginTrials
 from crawld.daemon.pacing import LoopSlices, PacedReader, parts_of
 from crawld.store.frontier import dust, dust_page, frontier
 from crawld.store.frontier.dust import DustOrigin, DustRuleRow
@@ -57,6 +58,9 @@ LOOKED_AT: Final = 3
 SHORTEST_LOOK_S: Final = 3_600.0
 LONGEST_LOOK_S: Final = 7 * 86_400.0
 """Times between two looks at the pages of a rule; they grow with the age of the rule."""
+
+MOST_CONTESTED: Final = 200
+"""Contested URLs under which hidden pages are searched."""
 
 SAMPLED: Final = 200
 """Hidden pages from which those to look at are drawn."""
@@ -169,23 +173,28 @@ class OriginHiding(BackgroundWork):
     async def look(self, origin: DustOrigin, rows: Sequence[DustRuleRow], rules: HostRules) -> None:
         """Let some hidden pages be visited again, with their twins.
 
-        Rules of which few pairs were compared take what their trials left of the visits; each rule
-        has some looks on a schedule.
+        First those that are the most likely to differ. Then rules of which few pairs were compared
+        take what their trials left of the visits; each rule has some looks on a schedule.
         """
         now = self._clock.now()
         in_force = {row.rule: row for row in rows if row.applies}
         due = [row for row in in_force.values() if row.look_at <= now]
         watched = {rule: row.watched for rule, row in in_force.items()}
-        left = looks_of(watched, self._trials.looks_left(origin, rows))
+        visits = self._trials.looks_left(origin, rows)
+        doubted = (await self._doubted(origin, rows, rules))[:visits]
+        left = looks_of(watched, visits - len(doubted))
         left |= {row.rule: max(LOOKED_AT, left.get(row.rule, 0)) for row in due}
-        if not any(left.values()):
+        if not doubted and not any(left.values()):
             return
-        chosen = await self._choose(origin, rules, left, suspects_of(watched))
+        chosen = {row.page_id: row for row in doubted}
+        for row in await self._choose(origin, rules, left, suspects_of(watched)):
+            chosen.setdefault(row.page_id, row)
         asked = [
-            row._replace(verdict="asked", at=now, dust_rule_id=None, tries=1) for row in chosen
+            row._replace(verdict="asked", at=now, dust_rule_id=None, tries=1)
+            for row in chosen.values()
         ]
         await self._database.write(dust_page.put, origin.origin_id, asked)
-        await self._asking.resume(origin.host_id, origin.host, [row.page_id for row in chosen])
+        await self._asking.resume(origin.host_id, origin.host, list(chosen))
         twins = 0
         for row in asked:
             page = self._database.look_up(dust_page.seen_page, row.url)
@@ -199,6 +208,37 @@ class OriginHiding(BackgroundWork):
         for one in due:
             pause_s = min(max(now - one.since, SHORTEST_LOOK_S), LONGEST_LOOK_S)
             await self._database.write(dust.look_again, one.dust_rule_id, now + pause_s)
+
+    async def _doubted(
+        self, origin: DustOrigin, rows: Sequence[DustRuleRow], rules: HostRules
+    ) -> list[DustPageRow]:
+        """Return hidden pages that stand under contested URLs, one for each of these and rule."""
+        by_number = {row.dust_rule_id: row.rule for row in rows}
+        differing = await self._database.read(
+            dust_page.of_verdict, origin.origin_id, "differs", MOST_PAIRS
+        )
+        contested = ContestedUrls(
+            (by_number[row.dust_rule_id], row.canonical)
+            for row in differing
+            if row.dust_rule_id in by_number
+        )
+        targets = {url for row in rows if row.applies for url in contested.of(row.rule)}
+        if not targets:
+            return []
+        there = await self._database.read(
+            dust_page.of_canonicals, origin.origin_id, sorted(targets)[:MOST_CONTESTED]
+        )
+        there.sort(key=lambda row: row.verdict == "hidden")  # what was looked at comes first
+        looked: set[tuple[DustRule, str]] = set()
+        found = []
+        for row in there:
+            mapped = rules.apply(row.url)
+            used = () if mapped is None else mapped.used
+            doubts = {(rule, row.canonical) for rule in used if row.canonical in contested.of(rule)}
+            if row.verdict == "hidden" and doubts - looked:
+                found.append(row)
+            looked |= doubts
+        return found
 
     async def _choose(
         self,

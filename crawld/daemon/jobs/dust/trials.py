@@ -328,9 +328,10 @@ class OriginTrials(BackgroundWork):
             result = decided.get(row.rule)
             holds = result is TrialResult.HOLDS
             score = first_score(own.differing) if holds else own.score
-            if (own.equal, own.differing) != (row.equal, row.differing) or result is not None:
+            equal = own.equal + own.repeated if holds else own.equal
+            if (equal, own.differing) != (row.equal, row.differing) or result is not None:
                 await self._database.write(
-                    dust.put_evidence, row.dust_rule_id, own.equal, own.differing, score
+                    dust.put_evidence, row.dust_rule_id, equal, own.differing, score
                 )
             if result is not None:
                 status: RuleStatus = "holds" if holds else "refused"

@@ -10,6 +10,7 @@ from crawld.core.dust.rules import DustRule, HostRules
 from crawld.core.dust.trial import (
     BAD_SHARE,
     FALSE_RULE,
+    HOLDS_FROM,
     SECTION_PAIRS,
     TrialEvidence,
     TrialResult,
@@ -53,6 +54,18 @@ def test_a_section_borrows_evidence_only_while_nothing_differs():
         is TrialResult.OPEN
     )
     assert judge_trial(TrialEvidence(differing=1), NOTHING) is TrialResult.FAILS
+
+
+def test_repeated_texts_are_enough_where_other_sections_prove_a_rewrite():
+    proved = TrialEvidence(equal=22)
+    own = TrialEvidence(repeated=22)
+    assert proved.score >= HOLDS_FROM > TrialEvidence(equal=21).score
+    assert judge_trial(own, NOTHING) is TrialResult.OPEN
+    assert judge_trial(own, TrialEvidence(equal=21, repeated=99)) is TrialResult.OPEN
+    assert judge_trial(own, proved) is TrialResult.HOLDS
+    assert judge_trial(TrialEvidence(repeated=21), proved) is TrialResult.OPEN
+    assert judge_trial(own, TrialEvidence(equal=200, differing=1)) is TrialResult.OPEN
+    assert judge_trial(own + TrialEvidence(differing=1), proved) is not TrialResult.HOLDS
 
 
 def test_examples():
@@ -109,6 +122,27 @@ def test_one_text_for_all_urls_proves_nothing():
     trials, _ = trials_of(SESSION)
     run(trials, lambda target: "please log in")
     assert not trials.rules
+
+
+def test_a_session_id_is_learnt_in_the_section_of_the_login_too():
+    targets = [*SESSION, *(target.replace("/a/", "/members/") for target in SESSION)]
+    trials, _ = trials_of(targets)
+    run(trials, lambda target: "log in" if "members" in target else target.partition("?")[0])
+    dropped = Rewrite(RewriteForm.DROP, "sid")
+    assert trials.rules.rules == {DustRule(dropped, "a"), DustRule(dropped, "members")}
+
+
+def test_a_value_is_tried_first_where_another_value_of_its_parameter_differs():
+    urls = [f"/a/{n}?variant={k}" for n in range(200) for k in (1, 2)]
+    trials, _ = trials_of([*urls, *(f"/a/{n}" for n in range(200))])
+    other = DustRule(Rewrite(RewriteForm.VALUE, "variant", "2"), "a")
+    rule = DustRule(Rewrite(RewriteForm.VALUE, "variant", "1"), "a")
+    trials.add([ComparedPair(other, f"/a/{n}", "", None) for n in (17, 170)])
+    first = [one.pair.canonical for one in trials.choose(lambda target: True) if one.rule == rule]
+    assert set(first[:2]) == {"/a/17", "/a/170"}
+    visited = {target for n in (17, 170) for target in (f"/a/{n}", f"/a/{n}?variant=2")}
+    paid = [one.pair for one in trials.choose(visited.__contains__) if one.rule == rule]
+    assert paid[0].canonical in ("/a/17", "/a/170")
 
 
 def test_few_values_are_tried_one_by_one():

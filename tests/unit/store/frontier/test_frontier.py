@@ -167,14 +167,14 @@ def test_a_start_loads_hosts_unvisited_and_visited_pages(connection):
     assert revisits.last_visit_at.tolist() == [NOW + 1, NOW + 2, NOW]
     assert load.load_retries(connection) == [(new[4].page_id, 2, other, NOW + 9, False)]
     assert load.load_waiting(connection) == [(False, 1, 1)]
-    first, second = load.load_hosts(connection)
+    first, second = load.load_hosts(connection, 9).hosts
     assert (first.host, first.page_count, first.discovered) == ("example.org", 4, 1)
     assert (second.host, second.address) == ("second.example", "192.0.2.1")
     assert second.last_fetch_at == NOW
 
 
 def test_an_empty_file_starts_empty(connection):
-    assert load.load_hosts(connection) == []
+    assert load.load_hosts(connection, 9).hosts == []
     assert load.load_waiting(connection) == []
     assert load.load_revisits(connection).page_ids.tolist() == []
 

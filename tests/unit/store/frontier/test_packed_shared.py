@@ -94,6 +94,34 @@ def test_many_hosts_share_blocks(connection):
     check(connection)
 
 
+def test_hosts_are_read_a_few_at_a_time(connection):
+    discover(connection, [(host, "a") for host in HOSTS])
+    discover(connection, [(host, "b") for host in HOSTS[10:30]])
+    unpack(connection, HOSTS[20])  # rows and blocks of its own
+    discover(connection, [(HOSTS[20], name) for name in "cd"])
+    hosts = load.load_hosts(connection, 99)
+    ids = [each.host_id for each in hosts.hosts]
+    assert (ids, hosts.left_after) == (sorted(ids), None)
+    assert len(ids) == len(HOSTS)
+    few = load.load_hosts(connection, 7)
+    assert ([each.host_id for each in few.hosts], few.left_after) == (ids[:7], ids[6])
+    host_rows.record_request(connection, ids[30], host_rows.HostUpdate(last_fetch_at=NOW))
+    assert [each.host_id for each in load.load_hosts(connection, 7).hosts] == [*ids[:7], ids[30]]
+
+    waiting = load.load_waiting(connection)
+    wanted = [ids[2], ids[20], ids[39]]
+    assert load.load_waiting(connection, wanted) == [
+        each for each in waiting if each.host_id in wanted
+    ]
+    assert load.load_waiting(connection, []) == []
+    found_hosts, after = [], 0
+    while part := load.next_hosts(connection, after, 7):
+        found_hosts += part
+        after = part[-1].host_id
+    assert [each.host_id for each in found_hosts] == ids
+    assert sorted(queue for each in found_hosts for queue in each.waiting) == sorted(waiting)
+
+
 def test_a_page_that_moves_in_shared_blocks_is_counted_once(connection):
     discover(connection, [("one.example", "a", 3), ("two.example", "b", 3)])
     discover(connection, [("one.example", "a", 2)])

@@ -53,7 +53,7 @@ def test_robots_belong_to_the_origin(connection, robots):
     assert host.origin_robots(connection, "https://example.org") is None
     assert host.record_robots(connection, "https://example.org", robots)
     assert host.origin_robots(connection, "https://example.org") == robots
-    assert load.load_hosts(connection)[0].crawl_delay_s == robots.crawl_delay_s
+    assert load.load_hosts(connection, 9).hosts[0].crawl_delay_s == robots.crawl_delay_s
     assert not host.record_robots(connection, "https://unknown.example", robots)
     assert host.list_origins(connection, 1) == [(1, "https://example.org")]
 

@@ -106,7 +106,7 @@ def test_a_vanishing_host_is_stored_and_cleared(connection):
     held = unlike(ids[0], Outcome.GONE, NOW + 5, vanishing=True, grace=Grace(3, NOW))
     visit.record(connection, held)
     visit.record(connection, unlike(ids[0], Outcome.GONE, NOW + 9, vanishing=True))
-    assert [host.vanishing_since for host in load.load_hosts(connection)] == [NOW + 5]
+    assert [host.vanishing_since for host in load.load_hosts(connection, 9).hosts] == [NOW + 5]
     assert pages.for_visit(connection, ids[0]).state is PageState.VISITED
     visit.record(connection, unlike(ids[0], Outcome.GONE, NOW + 19, vanishing=False))
-    assert [host.vanishing_since for host in load.load_hosts(connection)] == [None]
+    assert [host.vanishing_since for host in load.load_hosts(connection, 9).hosts] == [None]
