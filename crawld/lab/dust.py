@@ -7,7 +7,7 @@ were visited anyway, and by looks at hidden URLs. Only the measures use the trut
 
 from __future__ import annotations
 
-from collections import defaultdict, deque
+from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import islice
@@ -25,7 +25,7 @@ from crawld.core.dust.learning import (
 from crawld.core.dust.likely import sections_of
 from crawld.core.dust.pace import GROWTH_SHARE, VALIDATION_SHARE
 from crawld.core.dust.rules import DustRule, HostRules
-from crawld.core.dust.trial import MANY_CANONICALS, TrialEvidence, TrialResult, extra_fetches
+from crawld.core.dust.trial import TrialEvidence, TrialResult, extra_fetches
 from crawld.core.dust.watch import (
     VisitShares,
     WatchedRule,
@@ -198,7 +198,6 @@ class _Watch:
         self._scores: dict[DustRule, WatchedRule] = {}
         self._compared: set[str] = set()
         self._looked: set[tuple[DustRule, str]] = set()
-        self._under: dict[str, set[str]] = defaultdict(set)
 
     def in_force(self, rules: HostRules) -> dict[DustRule, WatchedRule]:
         """Return what the pairs of the rules in force say."""
@@ -267,9 +266,6 @@ class _Watch:
     ) -> None:
         canonical, used = mapped
         own, theirs = crawl.visited[target], crawl.visited[canonical]
-        self._under[theirs].add(canonical)
-        if own == theirs and len(self._under[theirs]) >= MANY_CANONICALS:
-            return
         watched = watch_pair([self._scores[rule] for rule in used], equal=own == theirs)
         self._scores.update(zip(used, watched, strict=True))
         lost = {rule for rule in used if self._scores[rule].is_withdrawn}
