@@ -197,7 +197,8 @@ class _Watch:
         self.withdrawn: set[DustRule] = set()
         self._scores: dict[DustRule, WatchedRule] = {}
         self._compared: set[str] = set()
-        self._looked: set[tuple[DustRule, str]] = set()
+        self._agreed: set[tuple[DustRule, str]] = set()
+        self._contested = ContestedUrls(())
 
     def in_force(self, rules: HostRules) -> dict[DustRule, WatchedRule]:
         """Return what the pairs of the rules in force say."""
@@ -205,6 +206,7 @@ class _Watch:
 
     def compare(self, crawl: _Crawl, trials: HostTrials) -> None:
         """Compare visited URLs with the visited URLs that stand for them; withdraw rules."""
+        self._contested = contested_urls(trials.compared)
         evidence = trials.evidence()
         for rule in trials.rules.rules - self._scores.keys():
             found = evidence.get(rule, TrialEvidence())
@@ -221,8 +223,8 @@ class _Watch:
         """Visit hidden URLs of rules that are not sure; return how many."""
         in_force = self.in_force(trials.rules)
         left, suspects, spent = looks_of(in_force, visits), suspects_of(in_force), 0
-        contested = contested_urls(trials.compared)
-        self._looked.update((one.rule, one.canonical) for one in trials.compared)
+        contested = self._contested
+        self._agreed.update((one.rule, one.canonical) for one in trials.compared if one.digest)
         found = [
             (target, mapped)
             for target in crawl.hidden
@@ -239,7 +241,6 @@ class _Watch:
                 continue
             for rule in mapped[1]:
                 left[rule] = left.get(rule, 0) - 1
-                self._looked.add((rule, mapped[0]))
             crawl.fetch(target)
             del crawl.hidden[target]
             self._compared.add(target)
@@ -250,11 +251,11 @@ class _Watch:
     def _doubted(
         self, contested: ContestedUrls, canonical: str, used: tuple[DustRule, ...]
     ) -> set[DustRule]:
-        """Return the rules that hide URLs of a contested page, and were not looked at there."""
+        """Return the rules that hide URLs of a contested page, and did not agree there yet."""
         return {
             rule
             for rule in used
-            if canonical in contested.of(rule) and (rule, canonical) not in self._looked
+            if canonical in contested.of(rule) and (rule, canonical) not in self._agreed
         }
 
     def _count(
@@ -265,8 +266,14 @@ class _Watch:
         mapped: tuple[str, tuple[DustRule, ...]],
     ) -> None:
         canonical, used = mapped
-        own, theirs = crawl.visited[target], crawl.visited[canonical]
-        watched = watch_pair([self._scores[rule] for rule in used], equal=own == theirs)
+        equal = crawl.visited[target] == crawl.visited[canonical]
+        if equal:
+            self._agreed.update((rule, canonical) for rule in used)
+        watched = watch_pair(
+            [self._scores[rule] for rule in used],
+            equal=equal,
+            doubted=self._contested.by(used, canonical),
+        )
         self._scores.update(zip(used, watched, strict=True))
         lost = {rule for rule in used if self._scores[rule].is_withdrawn}
         if lost:

@@ -74,6 +74,10 @@ class ContestedUrls:
             return ()
         return self._urls.get((rule.rewrite.name, rule.section), ())
 
+    def by(self, rules: Iterable[DustRule], canonical: str) -> list[bool]:
+        """Return which rules drop a parameter that contests a canonical URL."""
+        return [canonical in self.of(rule) for rule in rules]
+
 
 _OF_PARAMETER: Final = frozenset({RewriteForm.DROP, RewriteForm.VALUE})
 

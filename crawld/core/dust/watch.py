@@ -9,14 +9,15 @@ probability .002. Each pair adds to a capped score; two differences in a short t
 
 A pair may use several rules. All count it, but a difference lowers the scores of suspects alone:
 the rule with the largest share of differing pairs, and those with at least half that share, since
-nothing tells which of them is wrong.
+nothing tells which of them is wrong. If the text of the page is known to change with a parameter
+(`learning.ContestedUrls`), the rules of this parameter are the suspects.
 
 Source: Page 1954, "Continuous inspection schemes".
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from math import ceil, log
 from typing import Final, NamedTuple, TypeVar
 
@@ -160,12 +161,22 @@ def suspects_of(rules: Mapping[RuleKey, WatchedRule]) -> frozenset[RuleKey]:
     return frozenset(key for key, one in rules.items() if one.differing and one.wanted_pairs)
 
 
-def watch_pair(rules: Collection[WatchedRule], *, equal: bool) -> list[WatchedRule]:
+def watch_pair(
+    rules: Collection[WatchedRule], *, equal: bool, doubted: Sequence[bool] = ()
+) -> list[WatchedRule]:
     """Return the rules that a pair used, in their order, after the pair was compared.
+
+    Args:
+        rules: that the pair used.
+        equal: whether its pages are equal.
+        doubted: which of the rules drop a parameter with which the text of the page changes.
 
     >>> new, old = WatchedRule(equal=20), WatchedRule(equal=90)
     >>> [round(one.score, 2) for one in watch_pair([new, old], equal=False)]
     [1.34, 4.55]
+    >>> more = watch_pair([new, old], equal=False, doubted=[False, True])
+    >>> [round(one.score, 2) for one in more]
+    [4.55, 1.34]
     """
     if equal:
         return [
@@ -173,13 +184,10 @@ def watch_pair(rules: Collection[WatchedRule], *, equal: bool) -> list[WatchedRu
             for one in rules
         ]
     least = SUSPECT_SHARE * max(map(_suspicion, rules), default=0.0)
+    suspected = doubted if any(doubted) else [_suspicion(one) >= least for one in rules]
     return [
-        WatchedRule(
-            one.equal,
-            one.differing + 1,
-            one.score + (DIFFERING_STEP if _suspicion(one) >= least else 0.0),
-        )
-        for one in rules
+        WatchedRule(one.equal, one.differing + 1, one.score + DIFFERING_STEP * is_suspected)
+        for one, is_suspected in zip(rules, suspected, strict=True)
     ]
 
 

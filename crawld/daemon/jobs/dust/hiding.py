@@ -209,35 +209,43 @@ class OriginHiding(BackgroundWork):
             pause_s = min(max(now - one.since, SHORTEST_LOOK_S), LONGEST_LOOK_S)
             await self._database.write(dust.look_again, one.dust_rule_id, now + pause_s)
 
-    async def _doubted(
-        self, origin: DustOrigin, rows: Sequence[DustRuleRow], rules: HostRules
-    ) -> list[DustPageRow]:
-        """Return hidden pages that stand under contested URLs, one for each of these and rule."""
+    async def _contested(self, origin: DustOrigin, rows: Sequence[DustRuleRow]) -> ContestedUrls:
+        """Return the URLs whose pages were seen to change with a parameter."""
         by_number = {row.dust_rule_id: row.rule for row in rows}
         differing = await self._database.read(
             dust_page.of_verdict, origin.origin_id, "differs", MOST_PAIRS
         )
-        contested = ContestedUrls(
+        return ContestedUrls(
             (by_number[row.dust_rule_id], row.canonical)
             for row in differing
             if row.dust_rule_id in by_number
         )
+
+    async def _doubted(
+        self, origin: DustOrigin, rows: Sequence[DustRuleRow], rules: HostRules
+    ) -> list[DustPageRow]:
+        """Return hidden pages that stand under contested URLs, one for each of these and rule.
+
+        None where the pages of the rule agreed.
+        """
+        contested = await self._contested(origin, rows)
         targets = {url for row in rows if row.applies for url in contested.of(row.rule)}
         if not targets:
             return []
         there = await self._database.read(
             dust_page.of_canonicals, origin.origin_id, sorted(targets)[:MOST_CONTESTED]
         )
-        there.sort(key=lambda row: row.verdict == "hidden")  # what was looked at comes first
-        looked: set[tuple[DustRule, str]] = set()
+        there.sort(key=lambda row: row.verdict == "hidden")  # what was compared comes first
+        agreed: set[tuple[DustRule, str]] = set()
         found = []
         for row in there:
             mapped = rules.apply(row.url)
             used = () if mapped is None else mapped.used
             doubts = {(rule, row.canonical) for rule in used if row.canonical in contested.of(rule)}
-            if row.verdict == "hidden" and doubts - looked:
+            if row.verdict == "hidden" and doubts - agreed:
                 found.append(row)
-            looked |= doubts
+            if row.verdict != Sameness.DIFFERS.value:
+                agreed |= doubts
         return found
 
     async def _choose(
@@ -317,6 +325,7 @@ class OriginHiding(BackgroundWork):
         scores = {row.rule: row for row in rows if row.applies}
         in_trials = {row.dust_rule_id for row in rows if row.status == "trial" and not row.applies}
         chromes: dict[int | None, frozenset[int]] = {}
+        contested: ContestedUrls | None = None
         now = self._clock.now()
         for row in asked:
             if now - row.at > ASKED_S:
@@ -343,17 +352,25 @@ class OriginHiding(BackgroundWork):
                 _hide if is_hidden else dust_page.put, origin.origin_id, [judged]
             )
             if row.dust_rule_id is None and mapped is not None:
-                self._score(scores, mapped.used, judged.verdict)
+                contested = contested or await self._contested(origin, rows)
+                doubted = contested.by(mapped.used, row.canonical)
+                self._score(scores, mapped.used, judged.verdict, doubted)
         return await self._store_scores(rows, scores)
 
     @staticmethod
-    def _score(scores: dict[DustRule, DustRuleRow], used: Sequence[DustRule], verdict: str) -> None:
+    def _score(
+        scores: dict[DustRule, DustRuleRow],
+        used: Sequence[DustRule],
+        verdict: str,
+        doubted: Sequence[bool],
+    ) -> None:
         if verdict not in (Sameness.EQUAL.value, Sameness.DIFFERS.value):
             return
         known = [scores[rule] for rule in used if rule in scores]
         watched = watch_pair(
             [row.watched for row in known],
             equal=verdict == Sameness.EQUAL.value,
+            doubted=[doubt for rule, doubt in zip(used, doubted, strict=True) if rule in scores],
         )
         for row, after in zip(known, watched, strict=True):
             scores[row.rule] = row._replace(**after._asdict())

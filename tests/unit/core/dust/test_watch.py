@@ -3,6 +3,9 @@ import doctest
 import pytest
 
 from crawld.core.dust import watch
+from crawld.core.dust.learning import ContestedUrls
+from crawld.core.dust.rewrite import Rewrite, RewriteForm
+from crawld.core.dust.rules import DustRule
 from crawld.core.dust.trial import HOLDS_FROM
 from crawld.core.dust.watch import (
     LOOKS_SHARE,
@@ -143,3 +146,19 @@ def test_a_rule_with_a_difference_is_looked_at_until_it_is_forgotten():
 
 def test_a_rule_of_which_many_pairs_were_compared_takes_no_visits():
     assert looks_of({"sure": WatchedRule(equal=SURE_PAIRS)}, 1_000) == {}
+
+
+def test_a_difference_where_a_parameter_counts_is_that_of_its_rule():
+    by_variant = DustRule(Rewrite(RewriteForm.VALUE, "variant", "1"), "item")
+    other = DustRule(Rewrite(RewriteForm.VALUE, "variant", "2"), "item")
+    sort = DustRule(Rewrite(RewriteForm.SORT), "item")
+    contested = ContestedUrls([(other, "/item/12"), (sort, "/item/24")])
+    assert contested.by([by_variant, sort], "/item/12") == [True, False]
+    assert contested.by([by_variant, sort], "/item/24") == [False, False]
+    assert contested.by([by_variant._replace(section="list")], "/item/12") == [False]
+    # The rule that is older, and right, is not withdrawn with the one that is wrong.
+    rules = [WatchedRule(equal=40), WatchedRule(equal=25)]
+    for _ in range(2):
+        doubted = contested.by([by_variant, sort], "/item/12")
+        rules = watch_pair(rules, equal=False, doubted=doubted)
+    assert [one.is_withdrawn for one in rules] == [True, False]
