@@ -21,7 +21,7 @@ ANSWERED_SHARE: Final = 0.03
 """The same where visits were asked for: an examination costs as much as some twenty visits."""
 
 VALIDATION_SHARE: Final = 0.01
-"""Most visits for validation, as a share of the URLs of a host that links name."""
+"""Most visits for validation: a share of the URLs of a host that links name, or of its visits."""
 
 
 def next_after(visits: int, asked: int) -> int:

@@ -268,6 +268,27 @@ async def test_the_first_look_is_where_another_value_of_the_parameter_differs(wo
     assert w.wrong() == []
 
 
+async def test_a_small_host_gets_more_looks_as_its_pages_are_visited_again(world):
+    w = await world()
+    await until(lambda: w.visited() >= 60, what="pages enough for a trial, too few to be sure")
+    w.running.set_paused(paused=True)
+    await w.learn()
+    assert w.rules() == [("drop", "zid", "", "article")]
+    [(origin_id, asked)] = w.mirror.rows("SELECT origin_id, asked FROM dust_origin")
+    left = LEAST_VALIDATION - asked
+    await w.running.database.write(dust.count_asked, origin_id, left)
+    looks = "SELECT count(*) FROM dust_page WHERE verdict = 'asked' AND tries = 1"
+    [(before,)] = w.mirror.rows(looks)
+    await w.learn()
+    assert w.mirror.rows(looks) == [(before,)]
+    more = 100 * (LEAST_VALIDATION + 20)
+    await w.running.database.write(
+        lambda connection: connection.execute("UPDATE host SET visit_count = ?", (more,))
+    )
+    await w.learn()
+    assert before + 5 <= w.mirror.rows(looks)[0][0] <= before + 20
+
+
 async def test_what_a_trial_asked_for_is_compared_without_the_menus_of_the_host(world):
     w = await world(PrintWeb())
     await until(lambda: w.visited() >= 75, what="articles, and no print view")

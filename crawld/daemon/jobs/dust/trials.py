@@ -221,9 +221,15 @@ class OriginTrials(BackgroundWork):
         return shares
 
     def _visits_so_far(self, origin: DustOrigin) -> int:
-        """Return the visits for validation of an origin, those made included."""
-        urls = max(origin.pages, self._state.admission.dust.named_urls(origin.origin))
-        return max(LEAST_VALIDATION, int(VALIDATION_SHARE * urls))
+        """Return the visits for validation of an origin, those made included.
+
+        A host whose pages are visited again and again gets more, so that a rule that is wrong for
+        few URLs is found there some day, however small the host is.
+        """
+        named = self._state.admission.dust.named_urls(origin.origin)
+        return max(
+            LEAST_VALIDATION, int(VALIDATION_SHARE * max(origin.pages, named, origin.visits))
+        )
 
     @staticmethod
     def _is_ready(asked: AskedPair, urls: OriginUrls) -> bool:
