@@ -363,9 +363,9 @@ class CrawlState:
             first = [page for page in held if page.requisite]
             new = [*(page for page in held if not page.requisite), *reversed(first)]
         for page in new:
-            if self._stays_in_file(page):
+            if (found := self._queue_of(page)) is None:
                 continue
-            host, queue = self._queue_of(page)
+            host, queue = found
             if page.page_id == PACKED:
                 queue.ahead.note_more()
             elif page.was_visited:
@@ -391,8 +391,8 @@ class CrawlState:
         pages_of: dict[tuple[HostState, PageQueue], list[int]] = {}
         for part in parts_of(new):
             for page in part:
-                if not self._stays_in_file(page):
-                    pages_of.setdefault(self._queue_of(page), []).append(page.page_id)
+                if (found := self._queue_of(page)) is not None:
+                    pages_of.setdefault(found, []).append(page.page_id)
             await slices.pause()
         for some in parts_of(list(pages_of.items())):
             for (host, queue), pages in some:
@@ -413,16 +413,13 @@ class CrawlState:
             self.pages_of(host, site_id).resume(pages)
         self.schedule.wake(host.slot)
 
-    def _stays_in_file(self, page: NewPage) -> bool:
-        """Whether a new page waits there with its host, since too many hosts are in memory."""
-        host = split_url(page.url).host
-        if not self.known_hosts.leaves(page.host_id, host):
-            return False
-        self._count_host(page.host_id, host)
-        return True
-
-    def _queue_of(self, page: NewPage) -> tuple[HostState, PageQueue]:
-        host = self.enter_host(page.host_id, split_url(page.url).host)
+    def _queue_of(self, page: NewPage) -> tuple[HostState, PageQueue] | None:
+        """Return where a new page is queued; None: it waits in the file with its host."""
+        name = split_url(page.url).host
+        if self.known_hosts.leaves(page.host_id, name):
+            self._count_host(page.host_id, name)
+            return None
+        host = self.enter_host(page.host_id, name)
         return host, self.pages_of(host, page.site_id, requisites=page.requisite)
 
     def in_scope(self, page: PageRecord, site: ActiveSite) -> bool:

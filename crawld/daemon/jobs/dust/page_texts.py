@@ -32,13 +32,15 @@ PARSE_WEIGHT: Final = 12
 REST_FACTOR: Final = 2.0
 """Rest after each copy, as a multiple of its work."""
 
-_ABSENT: Final = frozenset({Outcome.MOVED, Outcome.GONE, Outcome.SOFT_GONE})
+_GONE: Final = frozenset({Outcome.GONE, Outcome.SOFT_GONE})
+_ABSENT: Final = _GONE | {Outcome.MOVED}
 
 
 class Sameness(StrEnum):
     """How two pages compare.
 
-    `NOTHING`: their texts are too short to prove anything. `UNKNOWN`: a later visit decides.
+    `NOTHING`: their texts are too short to prove anything, or there are none. `UNKNOWN`: a later
+    visit decides.
     """
 
     EQUAL = "equal"
@@ -76,8 +78,10 @@ class PageTexts(BackgroundWork):
         """Return whether a page shows the same as the one that would stand for it.
 
         A redirect to that page is the word of the server. A page that is absent has no text, so
-        that nothing stands for it.
+        that nothing stands for it. That both are absent proves nothing: dead links have all forms.
         """
+        if page.last_outcome in _GONE and canonical.last_outcome in _GONE:
+            return Compared(Sameness.NOTHING)
         if not shows_text(canonical):
             absent = canonical.last_outcome in _ABSENT
             return Compared(Sameness.DIFFERS if absent else Sameness.UNKNOWN)
