@@ -12,6 +12,7 @@ from crawld.store.frontier import frontier, verdicts
 from crawld.store.frontier.caps import Caps
 from crawld.store.frontier.frontier import Discovery
 from crawld.store.frontier.packed import Packing
+from tests.daemon.control_client import post
 from tests.daemon.harness import until
 
 HOSTS = [f"h{number}.test" for number in range(90)]
@@ -110,6 +111,11 @@ async def test_hosts_of_a_paused_site_do_not_keep_others_in_the_file(
     )
     assert not any("/x" in web.targets(host) for host in HOSTS[:60])
     assert len(running.state.hosts) < len(HOSTS)
+    await post(running, "/resume", site="s")
+    await until(
+        lambda: all("/x" in web.targets(host) for host in HOSTS[:60]),
+        what="the hosts of the site that is active again",
+    )
 
 
 def test_a_host_stays_in_the_file_if_its_number_is_not_reached():

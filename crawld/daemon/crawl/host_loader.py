@@ -35,11 +35,13 @@ class HostLoader:
     async def load_some(self) -> None:
         """Load hosts until none is left in the file, or no more may be in memory."""
         known = self._state.known_hosts
-        while known.after is not None and known.room() >= READ_AT_ONCE:
+        while (after := known.after) is not None and known.room() >= READ_AT_ONCE:
             known.is_loading = True
             try:
-                found = await self._database.read(load.next_hosts, known.after, READ_AT_ONCE)
-                known.loaded_up_to(found[-1].host_id if len(found) == READ_AT_ONCE else None)
+                found = await self._database.read(load.next_hosts, after, READ_AT_ONCE)
+                if known.after == after:  # else those that were skipped come again
+                    is_all = len(found) < READ_AT_ONCE
+                    known.loaded_up_to(None if is_all else found[-1].host_id)
                 await self._enter(found)
             finally:
                 known.is_loading = False
@@ -52,20 +54,17 @@ class HostLoader:
             await slices.pause()
 
     def _enter_host(self, found: WaitingHost) -> None:
-        """Let a host have the queues of its never-visited pages; a host without any is not known.
+        """Let a host have the queues of its never-visited pages.
 
         One that is in memory for another reason does not know its pages yet.
         """
         state = self._state
-        wanted = [each for each in found.waiting if each.site_id in state.sites]
-        if not wanted:
-            return
-        if found.host not in state.hosts and not any(
-            each.site_id in state.active for each in wanted
-        ):
-            state.known_hosts.skip(found.host_id)
+        is_active = any(each.site_id in state.active for each in found.waiting)
+        if found.host not in state.hosts and not is_active:
+            if found.waiting:
+                state.known_hosts.skip(found.host_id)
             return
         host = state.enter_host(found.host_id, found.host)
-        for each in wanted:
+        for each in (each for each in found.waiting if each.site_id in state.sites):
             state.pages_of(host, each.site_id, requisites=each.requisites).ahead.note_more()
         state.schedule.wake(host.slot)

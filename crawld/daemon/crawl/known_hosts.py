@@ -5,8 +5,8 @@ others stay in the file, and are loaded in the order of their numbers as turns a
 before them (`host_loader.py`). Hosts that were asked are always in memory. Files with fewer hosts
 than that are loaded whole.
 
-Invariant: a host that is not in memory and has never-visited pages of a site in force has a number
-above `after`, or was skipped since all its sites were inactive.
+Invariant: a host that is not in memory and has never-visited pages has a number above `after`, or
+was skipped since all its sites were inactive.
 """
 
 from __future__ import annotations

@@ -207,12 +207,14 @@ class CrawlState:
 
     def update_active(self) -> None:
         """Recompute the active sites."""
+        before = self.active
         self.active = {
             key
             for key, site in self.sites.items()
             if not (site.paused or self.traffic.is_over_quota(site))
         }
-        self.known_hosts.retry_skipped()
+        if self.active - before:
+            self.known_hosts.retry_skipped()
 
     def follow_seed(self, site: ActiveSite, target: str) -> None:
         """Add the host that a seed redirects to, if it is in the seed's domain, to its site."""
