@@ -54,11 +54,14 @@ class KeySet:
         ordered = keys[order]
         starts = np.flatnonzero(begins_of(ordered))
         unique, first = ordered[starts], np.minimum.reduceat(order, starts)
-        new = ~_contains(self._keys[repository], unique)
-        new &= ~_contains(self._recent[repository], unique)
         found = np.zeros(len(keys), bool)
-        found[first[new]] = True
+        found[first[self._absent(repository, unique)]] = True
         return found
+
+    def _absent(self, repository: int, keys: Keys) -> NDArray[np.int64]:
+        """Return which keys, in ascending order, are not here; most are among the large array."""
+        absent = np.flatnonzero(~_contains(self._keys[repository], keys))
+        return absent[~_contains(self._recent[repository], keys[absent])]
 
     def load(self, repository: int, ordered: Keys) -> None:
         """Set the keys of a repository, which are in ascending order."""
@@ -80,8 +83,7 @@ class KeySet:
     def add_to(self, repository: int, keys: Keys) -> None:
         """Add keys of one repository; those that are in it stay."""
         new = distinct(keys)
-        new = new[~_contains(self._keys[repository], new)]
-        self._insert(repository, new[~_contains(self._recent[repository], new)])
+        self._insert(repository, new[self._absent(repository, new)])
 
     def _insert(self, repository: int, new: Keys) -> None:
         if not len(new):

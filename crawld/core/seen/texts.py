@@ -111,6 +111,13 @@ class TextBlock:
         """Return the block with some texts empty; only `select` and `take` may read it."""
         return type(self)(self.octets, self.starts, np.where(emptied, self.starts, self.ends))
 
+    def picked(self, positions: Positions) -> Self:
+        """Return the texts at ascending positions, without a copy.
+
+        The bytes of the others stay: only `select`, `take`, `part` and `decoded` may read it.
+        """
+        return type(self)(self.octets, self.starts[positions], self.ends[positions])
+
     def part(self, start: int, end: int) -> Self:
         """Return the texts from position `start` to before `end`."""
         if start == end:

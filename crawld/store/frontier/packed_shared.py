@@ -28,7 +28,13 @@ from crawld.core.seen.keys import names_port
 from crawld.core.seen.texts import TextBlock
 from crawld.store.frontier import packed_block, page_counts
 from crawld.store.frontier.packed_block import PackedPage, Queue
-from crawld.store.frontier.shared_entries import SharedEntries, SharedQueues, begins_of
+from crawld.store.frontier.shared_entries import (
+    LEVEL,
+    SHORT_LIVED_LEVEL,
+    SharedEntries,
+    SharedQueues,
+    begins_of,
+)
 from crawld.store.seen.seen import SeenFile
 
 SHARED_PAGES: Final = 1_024
@@ -41,6 +47,9 @@ FAN_IN: Final = 4
 
 MAX_RUN: Final = 1 << 18
 """Larger runs are merged no more: a merge takes a second and 100 MB at most."""
+
+SHORT_LIVED: Final = MAX_RUN // FAN_IN**2
+"""Runs below this size are merged soon: their text is compressed in little time, not well."""
 
 FIRST_ID: Final = 1 << 39
 """Shared blocks are numbered from here on, those of one queue below."""
@@ -139,9 +148,10 @@ def _put_run(connection: apsw.Connection, repository: int, entries: SharedEntrie
     cuts = begins[np.minimum(np.searchsorted(begins, wanted), len(begins) - 1)]
     bounds = np.unique([0, *cuts.tolist(), len(entries)]).tolist()
     rows = []
+    level = SHORT_LIVED_LEVEL if len(entries) < SHORT_LIVED else LEVEL
     for start, end in pairwise(bounds):
         part = entries.part(start, end)
-        rows.append((block_id, run, int(part.hosts[0]), part.queues().pack(), part.frame()))
+        rows.append((block_id, run, int(part.hosts[0]), part.queues().pack(), part.frame(level)))
         block_id += 1
     connection.executemany(
         "INSERT INTO shared_block (shared_block_id, run, first_host, queues, entries)"

@@ -20,6 +20,7 @@ from crawld.errors import CorruptDatabaseError
 from crawld.store.frontier.packed_block import Columns, Queue, compressor, unpack
 
 LEVEL: Final = 3
+SHORT_LIVED_LEVEL: Final = 1
 
 _NUMBER: Final = np.dtype("<i8")
 _QUEUE_COLUMNS: Final = 4
@@ -91,9 +92,9 @@ class SharedEntries:
         counts = np.diff(begins, append=len(self))
         return SharedQueues(self.hosts[begins], self.sites[begins], self.depths[begins], counts)
 
-    def frame(self) -> bytes:
+    def frame(self, level: int = LEVEL) -> bytes:
         """Return the entries without their queues, as a frame."""
-        return self.columns.frame(compressor(LEVEL))
+        return self.columns.frame(compressor(level))
 
 
 @dataclass(frozen=True, slots=True)

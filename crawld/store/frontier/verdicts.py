@@ -290,7 +290,7 @@ def _enter(
     else:
         packed_shared.add(connection, repository, found)
     begins = begins_of(hosts, sites)
-    return NewQueues(hosts[begins], sites[begins], depths[begins], chosen.texts.select(begins))
+    return NewQueues(hosts[begins], sites[begins], depths[begins], chosen.texts.picked(begins))
 
 
 def _move(connection: apsw.Connection, turn: RepositoryTurn) -> NewQueues:

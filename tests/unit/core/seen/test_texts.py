@@ -33,6 +33,17 @@ def test_a_part_is_a_slice(given_texts, data):
     assert TextBlock.unpack(part.pack(), len(part)).decoded() == given_texts[start:end]
 
 
+@given(given_texts=TEXTS, data=st.data())
+def test_picked_texts_are_those_of_a_list(given_texts, data):
+    at = sorted(data.draw(st.sets(st.integers(0, len(given_texts) - 1), min_size=1)))
+    picked = TextBlock.of(given_texts).picked(np.array(at, np.int64))
+    wanted = [given_texts[each] for each in at]
+    assert picked.decoded() == wanted
+    start = data.draw(st.integers(0, len(at) - 1))
+    assert picked.part(start, len(at)).decoded() == wanted[start:]
+    assert picked.select(np.arange(len(at))).pack() == TextBlock.of(wanted).pack()
+
+
 @given(text=st.text() | st.just("\ud800"))
 def test_any_text_can_be_encoded(text):
     assert decoded(encoded(text)) == text
