@@ -6,6 +6,8 @@ import pytest
 
 from crawld.daemon.crawl import host_loader, known_hosts, restore
 from crawld.daemon.crawl.known_hosts import KnownHosts
+from crawld.daemon.frontier.host import HostState
+from crawld.daemon.schedule.slots import HostSlot
 from crawld.simweb.message import build_response
 from crawld.store.engine.connection import open_connection
 from crawld.store.frontier import frontier, verdicts
@@ -134,6 +136,22 @@ def test_a_host_stays_in_the_file_if_its_number_is_not_reached():
     known.is_loading = False
     known.loaded_up_to(None)
     assert not known.leaves(11, "far.test")
+
+
+def test_hosts_behind_one_address_leave_room_for_others():
+    known = KnownHosts({}, lambda name: False)
+    slots = [HostSlot(f"h{number}.test", 0.0) for number in range(40)]
+    for slot in slots:
+        known.entered(slot.host, HostState(1, slot))
+    assert known.room() == known_hosts.MOST_NEW - 10  # they want nothing
+    for slot in slots[:20]:
+        slot.queued = True
+    assert known.room() == known_hosts.MOST_NEW - 10
+    for slot in slots[20:]:
+        slot.entry_at = 5.0
+    assert known.room() == known_hosts.MOST_NEW - 25
+    known.asked(slots[39].host)
+    assert known.room() == known_hosts.MOST_NEW - 24
 
 
 def test_a_host_is_counted_for_its_domain_once():

@@ -104,7 +104,11 @@ class KnownHosts:
         self._new.pop(name, None)
 
     def room(self) -> int:
-        """Return how many more hosts may be loaded: those that want no turn count a quarter."""
+        """Return how many more hosts may be loaded.
+
+        Those that want no turn count a quarter, and those that wait for others of their address:
+        a farm of hosts at one address must not keep all others in the file.
+        """
         waiting = sum(host.slot.is_waiting for host in self._new.values())
         return MOST_NEW - waiting - (len(self._new) - waiting) // 4
 

@@ -116,11 +116,10 @@ class HostSlot:
 
     @property
     def is_waiting(self) -> bool:
-        """Whether it wants a turn, or has one."""
+        """Whether it wants a turn, or has one, and no other hosts of its address come first."""
         return (
             self.entry_at < math.inf
             or self.locating
-            or self.queued
             or self.gate is not None
             or self.turn is not None
         )
