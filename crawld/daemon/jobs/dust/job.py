@@ -15,6 +15,7 @@ from crawld.core.dust.rules import DustRule, HostRules
 from crawld.daemon.crawl.context import BackgroundWork, CrawlContext
 from crawld.daemon.jobs.dust.asking import PageAsking
 from crawld.daemon.jobs.dust.hiding import IDS_AT_ONCE, OriginHiding
+from crawld.daemon.jobs.dust.looking import OriginLooks
 from crawld.daemon.jobs.dust.origin_urls import MOST_READ, OriginUrls
 from crawld.daemon.jobs.dust.page_texts import PageTexts
 from crawld.daemon.jobs.dust.plan import OriginPlan
@@ -49,7 +50,8 @@ class DustJob(BackgroundWork):
         self._texts = PageTexts(context)
         self._asking = PageAsking(context)
         self._trials = OriginTrials(context, self._texts, self._asking)
-        self._hiding = OriginHiding(context, self._texts, self._asking, self._trials)
+        self._hiding = OriginHiding(context, self._asking)
+        self._looks = OriginLooks(context, self._texts, self._asking, self._trials)
         self._plan = OriginPlan(context.clock)
         self._in_force: dict[int, frozenset[DustRule]] = {}
         self._seen: dict[int, int] = {}
@@ -122,8 +124,8 @@ class DustJob(BackgroundWork):
         before = HostRules((row.rule for row in rows if row.applies), origin.sections)
         if before:
             await self._hiding.count_urls(origin)  # the daemon has started with rules
-            await self._hiding.compare_visited(origin, before)
-        await self._hiding.settle(origin, rows, before)
+            await self._looks.compare_visited(origin, before)
+        await self._looks.settle(origin, rows, before)
         rows = await self._database.read(dust.list_rules, origin.origin_id)
         rules = HostRules((row.rule for row in rows if row.applies), origin.sections)
         has_grown = origin.pages >= GROWTH * origin.read_pages
@@ -151,7 +153,7 @@ class DustJob(BackgroundWork):
             await self._hiding.keep_replaced(origin, rules, replaced)
             seen = 0 if is_new else self._seen.get(origin.origin_id, 0)
             self._seen[origin.origin_id] = await self._hiding.hide(origin, rules, seen)
-            await self._hiding.look(origin, rows, rules)
+            await self._looks.look(origin, rows, rules)
         self._in_force[origin.origin_id] = rules.rules
 
     async def _read_urls(self, origin: DustOrigin) -> OriginUrls:
