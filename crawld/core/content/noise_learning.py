@@ -4,10 +4,10 @@ Two readings of a page are compared. For each difference the narrowest possible 
 (`volatile.VolatileRule`) is proposed, and every known rule is re-evaluated by whether its blocks
 differed.
 
-Evidence: (a) a *pair*, two readings one host delay apart: any difference is volatile at once,
-because nobody edits that fast. (b) Two visits: a difference four times in a row is volatile (five
-if whole blocks would be left out). A rule whose blocks differ in less than a quarter of its
-observations no longer holds.
+Evidence: (a) a *pair*, two readings one host delay apart: if that is short, any difference is
+volatile at once, because nobody edits that fast; else a difference twice in a row is. (b) Two
+visits: a difference four times in a row is volatile (five if whole blocks would be left out). A
+rule whose blocks differ in less than a quarter of its observations no longer holds.
 
 Rules of a *host* are learned from all its pages. They hold if at least three pages differed again,
 at once after an earlier difference, in four of five observations: that all pages differ once shows
@@ -83,11 +83,14 @@ class ReadingPair:
         indices = BlockIndex(old), index
         return cls(old, new, indices, tuple(_proposals(old, new, *indices)[:MAX_PROPOSALS]))
 
-    def learn(self, known: VolatileRules, *, pair: bool = False) -> VolatileRules:
+    def learn(self, known: VolatileRules, *, pair: int = 0) -> VolatileRules:
         """Return the rules of the page after this comparison.
 
         Call it for every reading with a body, even an equal one: unchanged blocks are evidence too.
-        The readings of a `pair` are one host delay apart, so that no edit lies between.
+
+        Args:
+            pair: if the readings are a pair, how many differences in a row prove that a block is
+                volatile: 1 if no edit can lie between; else 0.
         """
         rules = []
         for before in self._candidates(known):
@@ -95,7 +98,7 @@ class ReadingPair:
             if differs:
                 rule = replace(rule, pages=1)
             if _is_kept(rule):
-                rules.append(_confirm(rule, pair=pair and differs))
+                rules.append(_confirm(rule, pair=pair if differs else 0))
         return _best_rules(rules, self.new, self._indices[1], MAX_RULES)
 
     def learn_host(
@@ -104,7 +107,7 @@ class ReadingPair:
         *,
         page_key: int,
         own: VolatileRules,
-        pair: bool = False,
+        pair: int = 0,
         reported: bool = False,
     ) -> VolatileRules:
         """Return the rules of the host after this comparison of one of its pages.
@@ -112,7 +115,7 @@ class ReadingPair:
         Args:
             page_key: any number that identifies the page on its host.
             own: rules of the page before this comparison: which blocks differed the last time.
-            pair: whether the readings are one host delay apart.
+            pair: see `learn`.
             reported: whether a source reports the changes of the page.
         """
         page_bit = 1 << (crc32(str(page_key).encode()) & 15)
@@ -123,7 +126,9 @@ class ReadingPair:
             # A change that is rare but the same on all pages may only mask numbers: a new slogan in
             # its own container is an edit.
             alike = not reported and rule.cover == Cover.WORDING
-            if differs and (pair or rule.key in again or (alike and rule.repeats > before.repeats)):
+            if differs and (
+                pair == 1 or rule.key in again or (alike and rule.repeats > before.repeats)
+            ):
                 rule = replace(rule, pages=rule.pages | page_bit)
             elif differs:  # an edit, for all we know
                 rule = replace(rule, seen=before.seen, differed=before.differed)
@@ -183,9 +188,9 @@ def _observe(
     return replace(evidence, change_hash=change, repeats=min(repeats, 255)), True
 
 
-def _confirm(rule: VolatileRule, *, pair: bool) -> VolatileRule:
+def _confirm(rule: VolatileRule, *, pair: int) -> VolatileRule:
     needed = STREAK_TO_MASK if rule.cover <= Cover.NUMBERS else STREAK_TO_LEAVE_OUT
-    proven = rule.streak >= (1 if pair else needed)
+    proven = rule.streak >= (pair or needed)
     return replace(rule, confirmed=proven or (rule.confirmed and rule.differed * 4 >= rule.seen))
 
 

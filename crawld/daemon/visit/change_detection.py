@@ -6,10 +6,9 @@
         weighted difference < threshold ────▶ unchanged
         else ───────────────────────────────▶ changed
 
-Noise is learnt from every two readings (`core/content/noise_learning.py`), best
-from a *pair*: a page fetched again one host delay later, since nobody edits that fast. A pair is
-judged by the rules it proves, other visits by the rules known before. Pairs are
-few (`pairs.py`).
+Noise is learnt from every two readings (`core/content/noise_learning.py`), best from a *pair*: a
+page fetched again one host delay later, since hardly anybody edits that fast. A pair is judged by
+the rules it proves, other visits by the rules known before. Pairs are few (`pairs.py`).
 
 A first copy has nothing to be compared with. Its cleaned digest and sketch are stored with the
 visit while the token bucket allows, since the first crawl of a site must be fast; otherwise the
@@ -133,7 +132,7 @@ class ChangeDetector:
             template=VolatileRules.from_bytes(self.template(page.host_id).rules),
             page_id=page.page_id,
             threshold=site.config.change_threshold,
-            pair=mode.pair and not mode.hinted,
+            pair=0 if mode.hinted else mode.pair,
             expected=mode.hinted or mode.from_replica,
             reported=mode.reported,
             certain=mode.certain,

@@ -78,7 +78,8 @@ class ComparisonBasis:
         rules: the page's noise rules so far.
         template: those of its host.
         threshold: weighted difference from which the page counts as changed.
-        pair: whether both bodies were fetched one host delay apart.
+        pair: if both bodies were fetched one host delay apart, how many differences in a row prove
+            noise; else 0.
         expected: whether a hint made the visit, or a replica answered it: no evidence of noise.
         reported: whether a source reports the changes of the page.
         certain: whether a wiki reported the change: whatever differs is one.
@@ -90,7 +91,7 @@ class ComparisonBasis:
     template: VolatileRules
     page_id: int
     threshold: float = 0.0
-    pair: bool = False
+    pair: int = 0
     expected: bool = False
     reported: bool = False
     certain: bool = False

@@ -15,7 +15,7 @@ from crawld.daemon.frontier.site import ActiveSite
 from crawld.daemon.visit.change_detection import ChangeDetector
 from crawld.daemon.visit.comparison import BodyComparison
 from crawld.daemon.visit.conclude import Visit
-from crawld.daemon.visit.pairs import is_pair, wants_pair
+from crawld.daemon.visit.pairs import proof_of_pair, wants_pair
 from crawld.daemon.visit.record import VisitFeedback, streak_after
 from crawld.daemon.visit.validators import NO_EVIDENCE, OriginValidators, RequestMode
 from crawld.net.exchange import FetchFailure, FetchResponse
@@ -54,6 +54,7 @@ class VisitLearning:
         self.validators = OriginValidators(check_share=check_share)
         self._database = database
         self._pairs: set[int] = set()
+        self._repeated: set[int] = set()
 
     def request_mode(
         self, page: PageRecord, now: float, delay_s: float, *, covered: bool = False
@@ -64,10 +65,10 @@ class VisitLearning:
             delay_s: delay of its host.
             covered: whether hint sources report its changes.
         """
-        pair = page.page_id in self._pairs
-        self._pairs.discard(page.page_id)
         # A second fetch that comes too late is a visit like any other.
-        mode = self.validators.request_mode(page, pair=pair and is_pair(page, now, delay_s))
+        pair = proof_of_pair(page, now, delay_s) if page.page_id in self._pairs else 0
+        self._pairs.discard(page.page_id)
+        mode = self.validators.request_mode(page, pair=pair)
         if not covered:
             return mode
         reporter = self._database.look_up(hint.reporter_of, page.page_id)
@@ -99,16 +100,23 @@ class VisitLearning:
             # A pair that differs shows noise that no rule covers yet, not a lying validator.
             same = None if pair and not visit.same else visit.same
             validators = self.validators.learn(page, visit.mode, response, visit.at, same=same)
-        again = self._wants_pair(visit)
+        is_third = page.page_id in self._repeated
+        self._repeated.discard(page.page_id)
+        again = self._wants_pair(visit, is_third=is_third)
         if again:
             self._pairs.add(page.page_id)
+            if pair:
+                self._repeated.add(page.page_id)
         confirming = again and visit.first_copy
         template = self.detector.update_template(page, visit.comparison, confirming=confirming)
         return VisitFeedback(validators=validators, template=template, again=again)
 
-    def _wants_pair(self, visit: Visit) -> bool:
-        if visit.judgement.outcome is not Outcome.CHANGED or visit.mode.pair or visit.mode.hinted:
+    def _wants_pair(self, visit: Visit, *, is_third: bool) -> bool:
+        """Whether a page is to be fetched again at once, also after a pair that proves nothing."""
+        if visit.judgement.outcome is not Outcome.CHANGED or visit.mode.hinted:
             return False
+        if visit.mode.pair:
+            return visit.mode.pair > 1 and not is_third
         if visit.page.requisite or visit.mode.from_replica or not visit.readable or visit.variant:
             return False
         return wants_pair(

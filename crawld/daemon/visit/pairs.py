@@ -1,7 +1,7 @@
 """Which pages are fetched a second time one host delay later, to learn their noise.
 
 Pairs are few: the first pages of each host, then pages that changed at 3, 12, 48 … visits in a row,
-and one changed visit in 64.
+and one changed visit in 64. Where an edit may lie between the two, they are fetched a third time.
 """
 
 from __future__ import annotations
@@ -16,6 +16,9 @@ SAMPLE_ONE_IN = 64
 
 PAIR_S = 60.0
 """Two fetches at most this (or four host delays) apart are a pair."""
+
+PROMPT_S = 30.0
+"""Nobody edits between two fetches at most this apart: one difference proves noise."""
 
 
 def wants_pair(page: PageRecord, template: Template, *, streak: int, confirm_pages: int) -> bool:
@@ -39,7 +42,12 @@ def _chance(page: PageRecord) -> int:
     return crc32(f"{page.visit_count} {page.page_id}".encode()) % SAMPLE_ONE_IN
 
 
-def is_pair(page: PageRecord, now: float, delay_s: float) -> bool:
-    """Whether a page was visited so recently that no edit lies between."""
+def proof_of_pair(page: PageRecord, now: float, delay_s: float) -> int:
+    """Return how many differences in a row prove noise if a page is fetched again now.
+
+    0: the last visit is no pair with this one.
+    """
     before = page.last_visit_at
-    return before is not None and 0.0 <= now - before <= max(PAIR_S, 4.0 * delay_s)
+    if before is None or not 0.0 <= now - before <= max(PAIR_S, 4.0 * delay_s):
+        return 0
+    return 1 if now - before <= PROMPT_S else 2

@@ -32,7 +32,8 @@ class RequestMode:
 
     Attributes:
         check: whether they are left out on purpose, to test the trust in the server.
-        pair: whether the copy held was fetched one host delay ago.
+        pair: if the copy held was fetched one host delay ago, how many differences in a row prove
+            noise; else 0.
         variant: whether the copy held has another form: nothing is compared with it.
         reported: whether hint sources report the changes of the page.
         hinted: whether a hint says that the page changed; a difference is then no evidence of
@@ -43,7 +44,7 @@ class RequestMode:
 
     sent: Validators = NO_VALIDATORS
     check: bool = False
-    pair: bool = False
+    pair: int = 0
     variant: bool = False
     reported: bool = False
     hinted: bool = False
@@ -61,7 +62,7 @@ class RequestMode:
 
     def as_variant(self) -> RequestMode:
         """Return the mode of a request in another form than that of the copy held."""
-        return replace(self, sent=NO_VALIDATORS, check=False, pair=False, variant=True)
+        return replace(self, sent=NO_VALIDATORS, check=False, pair=0, variant=True)
 
 
 UNCONDITIONAL = RequestMode()
@@ -99,11 +100,11 @@ class OriginValidators:
         self.check_share = check_share
         self._evidence: OrderedDict[int, _OriginEvidence] = OrderedDict()
 
-    def request_mode(self, page: PageRecord, *, pair: bool) -> RequestMode:
+    def request_mode(self, page: PageRecord, *, pair: int) -> RequestMode:
         """Return how to request a page.
 
         Args:
-            pair: whether the copy held was fetched one host delay ago, so that a body is wanted.
+            pair: see `RequestMode`; of a pair a body is wanted.
         """
         if page.version_id is None or pair:
             return RequestMode(pair=pair)

@@ -82,6 +82,17 @@ def test_a_pair_confirms_at_once_and_masks_numbers_only():
     assert difference_of(old, blocks(STABLE + "<p>Seen 11 times</p>")[0], rules) > 0
 
 
+def test_a_pair_with_time_for_an_edit_confirms_at_its_second_difference():
+    readings = blocks(*(f"{STABLE}<p>Viewed {n} times</p>" for n in range(4)))
+    rules = ReadingPair.of(readings[0], readings[1]).learn(VolatileRules(), pair=2)
+    assert difference_of(readings[1], readings[2], rules) > 0
+    again = ReadingPair.of(readings[1], readings[2]).learn(rules, pair=2)
+    assert difference_of(readings[2], readings[3], again) == 0
+    stayed = ReadingPair.of(readings[1], readings[1]).learn(rules, pair=2)
+    edited = ReadingPair.of(readings[1], readings[2]).learn(stayed, pair=2)
+    assert difference_of(readings[2], readings[3], edited) > 0
+
+
 def test_visits_confirm_only_what_differs_every_time():
     rules = VolatileRules()
     readings = blocks(*(f"{STABLE}<p>Viewed {n} times</p>" for n in range(6)))

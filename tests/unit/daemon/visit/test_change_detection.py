@@ -10,7 +10,7 @@ from crawld.core.content.volatile import VolatileRules
 from crawld.core.page import Outcome
 from crawld.daemon.visit.change_detection import rules_before
 from crawld.daemon.visit.comparison import ComparisonBasis, compare, learn_unchanged
-from crawld.daemon.visit.pairs import is_pair, wants_pair
+from crawld.daemon.visit.pairs import proof_of_pair, wants_pair
 from crawld.daemon.visit.spare_time import MAX_SPARE_S, SPARE_SHARE, TokenBucket, is_quick
 from crawld.simweb.article import make_article
 from crawld.store.changes.volatile import Template
@@ -87,6 +87,19 @@ def test_a_pair_proves_noise_at_once_and_edits_still_count():
     assert compare(later, HTML, make_basis(old, rules=rules)).same
     edited = page(TEXT.replace("banks", "shores", 1), "<p>Viewed 4711 times</p>")
     assert not compare(edited, HTML, make_basis(old, rules=rules)).same
+
+
+def test_an_edit_within_a_slow_pair_is_no_noise_and_later_ones_are_seen():
+    old, new, next_, last = (page(TEXT, f"<p>Score {n} points</p>") for n in (10, 11, 12, 13))
+    edit = compare(new, HTML, make_basis(old, pair=2))
+    assert not edit.same
+    rules = VolatileRules.from_bytes(edit.rules)
+    assert not compare(next_, HTML, make_basis(new, rules=rules)).same
+    # A counter differs in the third fetch, too.
+    counter = compare(next_, HTML, make_basis(new, rules=rules, pair=2))
+    assert counter.same
+    rules = VolatileRules.from_bytes(counter.rules)
+    assert compare(last, HTML, make_basis(new, rules=rules)).same
 
 
 def test_what_a_wiki_reports_is_a_change_whatever_the_rules_say():
@@ -184,11 +197,12 @@ def test_pages_that_always_change_want_a_pair_ever_less_often():
 
 def test_a_pair_is_close_in_time():
     record = make_record(last_visit_at=1000.0)
-    assert is_pair(record, 1015.0, delay_s=15.0)
-    assert is_pair(record, 1000.0 + 4 * 60, delay_s=60.0)
-    assert not is_pair(record, 1000.0 + 61, delay_s=1.0)
-    assert not is_pair(record, 999.0, delay_s=15.0)
-    assert not is_pair(make_record(last_visit_at=None), 1000.0, delay_s=15.0)
+    assert proof_of_pair(record, 1015.0, delay_s=15.0) == 1
+    assert proof_of_pair(record, 1000.0 + 60, delay_s=60.0) == 2
+    assert proof_of_pair(record, 1000.0 + 4 * 60, delay_s=60.0) == 2
+    assert proof_of_pair(record, 1000.0 + 61, delay_s=1.0) == 0
+    assert proof_of_pair(record, 999.0, delay_s=15.0) == 0
+    assert proof_of_pair(make_record(last_visit_at=None), 1000.0, delay_s=15.0) == 0
 
 
 # --- time for first copies ---

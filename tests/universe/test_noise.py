@@ -1,0 +1,23 @@
+"""What changes by itself is told apart from edits, also where pages can be fetched only slowly."""
+
+from itertools import groupby
+
+import pytest
+
+from crawld.universe.plan import UniversePlan
+from crawld.universe.run_universe import run_universe
+from tests.universe.plans import plain_host
+
+
+@pytest.mark.parametrize(("delay_s", "fetches"), [(15.0, 2), (60.0, 3)])
+def test_a_page_is_fetched_again_until_a_difference_proves_noise(tmp_path, delay_s, fetches):
+    host = plain_host(3, changes_per_day=0.01, noise=True)
+    plan = UniversePlan(1, 0.02, delay_s, (host,), ())
+    path = tmp_path / "events.txt"
+    with path.open("w") as events:
+        result = run_universe(plan, tmp_path, event_file=events)
+    assert result.auditor.found.violations == []
+    lines = [line.split() for line in path.read_text().splitlines() if " request a.test " in line]
+    asked = [words[3] for words in lines if words[3] == "/" or words[3].startswith("/wiki/")]
+    in_a_row = [len(list(group)) for _, group in groupby(asked)]
+    assert in_a_row[:3] == [fetches] * 3
