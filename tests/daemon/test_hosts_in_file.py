@@ -115,6 +115,7 @@ async def test_hosts_of_a_paused_site_do_not_keep_others_in_the_file(
     )
     assert not any("/x" in web.targets(host) for host in HOSTS[:60])
     assert len(running.state.hosts) < len(HOSTS)
+    assert running.state.known_hosts.first_at >= running.database.opened_at
     await post(running, "/resume", site="s")
     await until(
         lambda: all("/x" in web.targets(host) for host in HOSTS[:60]),

@@ -89,6 +89,13 @@ async def test_a_crawl_whose_hosts_are_woken_meanwhile_is_not_done(many_hosts, m
     assert not await crawl.is_done(1.0)
 
 
+async def test_a_host_that_is_loaded_later_waits_as_those_of_the_start_do(many_hosts):
+    known_hosts = many_hosts.state.known_hosts
+    known_hosts.first_at = trio.current_time() + 900.0
+    host = many_hosts.state.enter_host(10 + HOSTS, "late.test")
+    assert host.slot.next_at == known_hosts.first_at
+
+
 async def test_many_sites_are_adopted_in_few_transactions(paused_daemon, mirror, monkeypatch):
     running = await paused_daemon("http://a.test/")
     await until(lambda: running.site_registry.seeded)
