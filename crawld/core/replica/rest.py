@@ -26,7 +26,6 @@ from crawld.core.replica.sections import (
     SectionState,
     SectionTree,
     Standing,
-    in_order,
 )
 
 _DAY_S: Final = 86_400.0
@@ -129,7 +128,7 @@ def returns(section: Section) -> bool:
     """Whether so many pages of a section began to differ that the whole section returns.
 
     Either that share of the pages that agreed once is known to differ, or Wald's test between
-    `_SETTLED_SHARE` and `RETURNED_SHARE` shows it on the pages that were compared again lately.
+    `_SETTLED_SHARE` and `RETURNED_SHARE` shows it on the pages compared since the first began.
     """
     known = section.fallen >= RETURNED_SHARE * (section.agreeing + section.fallen)
     shown = _evidence_of_turning(section) >= log((1.0 - _MISSED) / _DOUBT)
@@ -140,9 +139,8 @@ def returns(section: Section) -> bool:
 
 def _evidence_of_turning(section: Section) -> float:
     """Return the logarithm of the likelihood ratio: the share that turned is large, or small."""
-    stayed = section.rechecked - section.turned
     more = section.turned * log(RETURNED_SHARE / _SETTLED_SHARE)
-    return more + stayed * log((1.0 - RETURNED_SHARE) / (1.0 - _SETTLED_SHARE))
+    return more + section.stayed * log((1.0 - RETURNED_SHARE) / (1.0 - _SETTLED_SHARE))
 
 
 def _has_recovered(section: Section) -> bool:
@@ -160,7 +158,7 @@ def _pages_to_recheck(section: Section) -> tuple[int, ...]:
     settled = log(_MISSED / (1.0 - _DOUBT))
     each = log((1.0 - _SETTLED_SHARE) / (1.0 - RETURNED_SHARE))
     left = max(0, ceil((_evidence_of_turning(section) - settled) / each))
-    return tuple(page_id for page_id, _ in in_order(section.resting)[:left])
+    return section.to_recheck(left)
 
 
 def _pages_to_ask(section: Section) -> tuple[tuple[int, ...], int | None]:

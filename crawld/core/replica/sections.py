@@ -10,16 +10,18 @@ Source: samples by lowest hash: Cohen and Kaplan 2007, "Summarizing data using b
 from __future__ import annotations
 
 import heapq
+from collections import Counter
 from collections.abc import Container, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeVar
 
 import xxhash
 
 from crawld.core.replica.bound import differing_bound
 
 _DAY_S: Final = 86_400.0
+_HOUR_S: Final = 3_600.0
 
 LEAST_SECTION: Final = 50
 """A section with fewer pages joins its parent: to know it, most of it would have to be sampled."""
@@ -94,6 +96,11 @@ NEW_SECTION: Final = SectionState()
 Drawn = tuple[int, int, Standing]
 """A page of a sample: negated rank, page_id, standing."""
 
+ComparedAgain = tuple[int, int, int]
+"""A page that was compared again: negated rank, page_id, hours since then."""
+
+_Ranked = TypeVar("_Ranked", Drawn, ComparedAgain)
+
 
 @dataclass(slots=True)
 class Section:
@@ -102,11 +109,13 @@ class Section:
     Attributes:
         size: pages whose twin has a copy.
         fallen: differing pages that agreed once.
-        rechecked: pages that agreed and were compared again within `ALARM_S`.
-        turned: of these, the pages that differ now.
+        turned: pages that began to differ within `ALARM_S`.
+        turned_hours: hours since the first of them did; -1: there are none.
+        again: pages that agreed when compared again within `ALARM_S`, by hours since then.
         sample: the pages of lowest rank: (negated rank, page_id, standing), a heap.
         resting: agreeing pages that were not compared again within `ALARM_S`, those of lowest rank:
             (negated rank, page_id, standing), a heap.
+        compared_again: the pages of `again`, those of lowest rank, a heap.
     """
 
     prefix: str
@@ -115,15 +124,36 @@ class Section:
     agreeing: int = 0
     differing: int = 0
     fallen: int = 0
-    rechecked: int = 0
     turned: int = 0
+    turned_hours: int = -1
+    again: Counter[int] = field(default_factory=Counter)
     sample: list[Drawn] = field(default_factory=list)
     resting: list[Drawn] = field(default_factory=list)
+    compared_again: list[ComparedAgain] = field(default_factory=list)
 
     @property
     def compared(self) -> int:
         """Pages that were compared."""
         return self.agreeing + self.differing
+
+    @property
+    def stayed(self) -> int:
+        """Pages that agreed when compared again since the first page turned.
+
+        Those compared before may have begun to differ since.
+        """
+        return sum(many for hours, many in self.again.items() if hours <= self._known_hours)
+
+    @property
+    def _known_hours(self) -> int:
+        # Pages that were visited together may be compared in two runs.
+        return self.turned_hours + 1
+
+    def to_recheck(self, count: int) -> tuple[int, ...]:
+        """Return agreeing pages of which nothing is known since the first page turned, by rank."""
+        before = [one for one in self.compared_again if one[2] > self._known_hours]
+        ranked = sorted((one[:2] for one in (*self.resting, *before)), reverse=True)
+        return tuple(page_id for _, page_id in ranked[:count])
 
     def drawn(self) -> list[tuple[int, Standing]]:
         """Return page_id and standing of the sample, in the order in which it is drawn."""
@@ -193,14 +223,20 @@ class SectionTree:
         since = max(self._now - ALARM_S, returned_at)
         if standing is Standing.DIFFERS:
             node.fallen += page.turned_at > 0.0
-            node.turned += page.turned_at > since
-            node.rechecked += page.turned_at > since
+            if page.turned_at > since:
+                node.turned += 1
+                node.turned_hours = max(node.turned_hours, self._hours_since(page.turned_at))
         elif standing is Standing.AGREES:
+            rank = rank_of(page.page_id, self._salt + int(self._now // ALARM_S))
             if page.agreed_in_a_row > 1 and page.compared_at > since:
-                node.rechecked += 1
+                hours = self._hours_since(page.compared_at)
+                node.again[hours] += 1
+                keep_lowest(node.compared_again, (-rank, page.page_id, hours))
             else:
-                rank = rank_of(page.page_id, self._salt + int(self._now // ALARM_S))
                 keep_lowest(node.resting, (-rank, page.page_id, standing))
+
+    def _hours_since(self, at: float) -> int:
+        return int(max(0.0, self._now - at) // _HOUR_S)
 
     def state_of(self, prefix: str) -> SectionState:
         """Return the stored state of a section; a new section has that of its parent."""
@@ -269,12 +305,15 @@ def _join(parent: Section, child: Section) -> None:
     parent.unvisited += child.unvisited
     parent.agreeing += child.agreeing
     parent.differing += child.differing
-    parent.rechecked += child.rechecked
+    parent.again.update(child.again)
     parent.turned += child.turned
+    parent.turned_hours = max(parent.turned_hours, child.turned_hours)
     parent.fallen += child.fallen
     for kept, more in ((parent.sample, child.sample), (parent.resting, child.resting)):
         for one in more:
             keep_lowest(kept, one)
+    for again in child.compared_again:
+        keep_lowest(parent.compared_again, again)
 
 
 def rank_of(page_id: int, salt: int) -> int:
@@ -291,7 +330,7 @@ def _drawn_last(one: Drawn) -> tuple[int, int]:
     return one[:2]
 
 
-def keep_lowest(sample: list[Drawn], one: Drawn) -> None:
+def keep_lowest(sample: list[_Ranked], one: _Ranked) -> None:
     """Add a page to a sample if it is one of the `SAMPLE_LIMIT` pages of lowest rank."""
     # Ranks are distinct for distinct pages, so that standings are never compared.
     if len(sample) < SAMPLE_LIMIT:

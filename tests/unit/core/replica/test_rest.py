@@ -178,6 +178,24 @@ def test_a_page_that_turned_has_others_compared_at_once():
     assert decide_section(whole((100, AGREES)), NEW_SECTION, NOW).recheck == ()
 
 
+def test_what_was_compared_before_the_first_page_turned_is_compared_again():
+    """It may have begun to differ since: nothing but what came after tells of the section now."""
+    before = {**RECHECKED, "compared_at": NOW - 1.5 * DAY_S}
+    same_run = {**RECHECKED, "compared_at": NOW - DAY_S - 300.0}
+    small = decide_section(whole((1, TURNED), (20, before), (10, AGREES)), NEW_SECTION, NOW)
+    assert set(small.recheck) == set(range(1, 31))
+    known = decide_section(whole((1, TURNED), (20, same_run), (10, AGREES)), NEW_SECTION, NOW)
+    assert set(known.recheck) == set(range(21, 31))
+    groups = ((2, TURNED), (40, before), (188, AGREES))
+    assert decide_section(whole(*groups), NEW_SECTION, NOW).has_returned
+    first = {**TURNED, "turned_at": NOW - 2 * DAY_S}  # before them, so that they count
+    assert not decide_section(whole((1, first), *groups[1:]), NEW_SECTION, NOW).has_returned
+    found = pages((1, TURNED), (20, before), (20, AGREES), prefix="/docs/")
+    assert len(decide_section(tree(found).sections()["/"], NEW_SECTION, NOW).recheck) == 40
+    many = decide_section(whole((1, TURNED), (900, before), (99, AGREES)), NEW_SECTION, NOW)
+    assert len(many.recheck) == 46
+
+
 def test_a_returned_section_stays_until_it_recovers_and_longer_each_time():
     first = decide_section(whole((5, TURNED), (45, AGREES)), NEW_SECTION, NOW).state
     assert (first.returned, first.returned_at, first.returns) == (True, NOW, 1)
