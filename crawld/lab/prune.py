@@ -18,8 +18,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from crawld.core.replica.features import HostFeatures
+from crawld.core.replica.groups import connected_groups
 from crawld.core.replica.hosts import NO_SIGNATURE, Ids, pair_hosts
-from crawld.core.replica.verdict import connected_groups
 from crawld.core.revisit.freshness import Order, mean_freshness
 from crawld.lab.replica_capacity import ReplicaCapacity, replica_capacity
 from crawld.lab.replicas import judged_candidates, run_trial

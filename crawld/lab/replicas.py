@@ -18,6 +18,7 @@ from crawld.core.replica.baselines import area_under_roc, normpaths
 from crawld.core.replica.candidates import find_candidates
 from crawld.core.replica.em import TrainingVectors, initial_rules, run_em
 from crawld.core.replica.features import ALL, FIVE, Feature, HostFeatures, PairFeatures
+from crawld.core.replica.groups import connected_groups
 from crawld.core.replica.hosts import Ids, pair_hosts
 from crawld.core.replica.lac import DistinctVectors, supervised_scores
 from crawld.core.replica.learning import (
@@ -35,7 +36,6 @@ from crawld.core.replica.verdict import (
     PROBED_EQUAL,
     PROBED_PROBABILITY,
     PairEvidence,
-    connected_groups,
     looks_like_replica,
     may_be_replica,
 )

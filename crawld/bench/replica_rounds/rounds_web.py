@@ -11,8 +11,8 @@ from dataclasses import replace
 
 import numpy as np
 
+from crawld.core.replica.groups import connected_groups
 from crawld.core.replica.hosts import Ids
-from crawld.core.replica.verdict import connected_groups
 from crawld.core.url import private_suffix
 from crawld.simweb.lookalike.host import NO_GROUP, PLAIN, LookalikeHost
 from crawld.simweb.lookalike.pages import SitePages

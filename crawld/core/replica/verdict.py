@@ -17,7 +17,7 @@ in part, or quote another. A score proves nothing.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Final, NamedTuple
@@ -151,6 +151,12 @@ class HostAgreement(NamedTuple):
         """
         compared = self.agreeing + self.differing
         return self.agreeing / compared - self._penalty if compared else 1.0
+
+    @property
+    def is_shown(self) -> bool:
+        """Whether several pages agree, or all of a small host were compared, or none could be."""
+        compared = self.agreeing + self.differing
+        return self.agreeing >= LEAST_AGREEING or compared in (0, self.size)
 
     @property
     def _penalty(self) -> float:
@@ -309,7 +315,7 @@ def is_replica(evidence: PairEvidence, agreement: HostAgreement, *, declared: bo
     """
     if evidence.is_declared:
         least = WITHDRAWN_SHARE if declared else DECLARED_SHARE
-        return agreement.seen_share >= least
+        return agreement.seen_share >= least and (declared or agreement.is_shown)
     least = WITHDRAWN_RARITY if declared else DECLARED_RARITY
     return _agrees(evidence, agreement, declared=declared) and _is_of_few_hosts(evidence, least)
 
@@ -451,25 +457,6 @@ def _doubts(evidence: PairEvidence) -> list[str]:
             f"{more} more shared paths with equal texts would show that one may copy the other"
         )
     return words
-
-
-def connected_groups(pairs: Iterable[tuple[int, int]]) -> list[tuple[int, ...]]:
-    """Return the groups of hosts that are connected by pairs, each in ascending order."""
-    root: dict[int, int] = {}
-
-    def find(host: int) -> int:
-        while root.setdefault(host, host) != host:
-            root[host] = root[root[host]]
-            host = root[host]
-        return host
-
-    for one, other in pairs:
-        low, high = sorted((find(one), find(other)))
-        root[high] = low
-    members: dict[int, list[int]] = {}
-    for host in root:
-        members.setdefault(find(host), []).append(host)
-    return [tuple(sorted(members[at])) for at in sorted(members)]
 
 
 def pointing_hosts(evidence: Mapping[tuple[int, int], PairEvidence]) -> set[int]:

@@ -12,7 +12,8 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from crawld.core.replica.canonical import HostProfile
-from crawld.core.replica.verdict import PairEvidence, connected_groups
+from crawld.core.replica.groups import connected_groups
+from crawld.core.replica.verdict import PairEvidence
 from crawld.daemon.jobs.replicas.decision import Decision
 from crawld.daemon.jobs.replicas.plan import (
     PlanInput,

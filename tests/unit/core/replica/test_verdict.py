@@ -5,13 +5,13 @@ from math import log
 
 import pytest
 
+from crawld.core.replica.groups import connected_groups
 from crawld.core.replica.verdict import (
     DECLARED_SHARE,
     WITHDRAWN_SHARE,
     HostAgreement,
     PairEvidence,
     VerdictLevel,
-    connected_groups,
     declared_by,
     is_contradicted,
     is_replica,

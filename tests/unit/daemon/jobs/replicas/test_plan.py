@@ -217,6 +217,20 @@ def test_different_owners_are_held_unless_confirmed():
     assert decided(replace(some, replicas=[row(1, 0, "held")])) == {1: (0, "held")}
 
 
+def test_the_word_of_a_host_needs_several_pages_that_agree():
+    """Most pages of a host may name another as canonical, of which few pages were visited yet."""
+    declared = {(0, 1): pair("", "", pages=(4, 15), common=1, compared=1, equal=1,
+                             canonicals=(0, 11))}  # fmt: skip
+    what = plan_input(("site.com", "copy.net"), declared)
+    for agreeing, unvisited, status in ((1, 26, "partly"), (5, 26, "partly"), (6, 26, "pruned"),
+                                        (3, 0, "pruned")):  # fmt: skip
+        known = {"twins": agreeing, "agreeing": agreeing, "unvisited": unvisited}
+        assert decided(replace(what, replicas=[row(1, 0, "partly", **known)])) == {1: (0, status)}
+    # What is declared stays so: pages may be lost from a site.
+    known = {"twins": 4, "agreeing": 4, "unvisited": 9}
+    assert decided(replace(what, replicas=[row(1, 0, **known)])) == {1: (0, "pruned")}
+
+
 def test_a_domain_that_gives_names_to_anybody_has_many_owners():
     names = ("one.farm.com", "two.farm.com")
     what = plan_input(names, {(0, 1): pair("", "")})
