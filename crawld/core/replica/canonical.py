@@ -23,6 +23,7 @@ from dataclasses import dataclass
 from math import log
 from statistics import median
 
+from crawld.core.replica.bound import lower_bound
 from crawld.core.replica.owners import is_side_name, is_site_of_domain, owner_of, site_name
 from crawld.core.replica.verdict import PairEvidence
 
@@ -56,8 +57,8 @@ class HostProfile:
     Attributes:
         preferred: chosen by the operator (`crawlctl replicas prefer` or the config).
         kept: whether it is kept now; other properties may change without moving the choice.
-        agreement: median share of the pages that agree with each of the other names of its site; 0:
-            its group has several sites, or nothing is measured.
+        agreement: median share, at its lower bound, of the pages of each of the other names of its
+            site that agree with it; 0: its group has several sites, or nothing is measured.
         https: whether it is fetched by https.
         first_seen_at: Unix seconds.
         inlinks: registrable domains that link to it, without those of its group.
@@ -108,7 +109,9 @@ def agreement_with_others(
 ) -> dict[int, float]:
     """Return the `HostProfile.agreement` of the hosts of a group; none if it has several sites.
 
-    Nor of two hosts: each agrees with the other alike.
+    Nor of two hosts: these are ordered by what else is known. The share is that of the pages of
+    another name that could rest under it: a name of which few pages are known is not kept by
+    chance.
 
     Args:
         names: of the hosts.
@@ -119,8 +122,9 @@ def agreement_with_others(
     shares: dict[int, list[float]] = {}
     for pair, known in evidence.items():
         if known.compared >= LEAST_COMPARED:
-            for host in pair:
-                shares.setdefault(host, []).append(known.alike / known.compared)
+            for side, host in enumerate(pair):
+                others = max(known.compared, known.pages[1 - side])
+                shares.setdefault(host, []).append(lower_bound(known.alike, others))
     return {host: median(some) for host, some in shares.items()}
 
 

@@ -330,7 +330,8 @@ def _agrees(evidence: PairEvidence, agreement: HostAgreement, *, declared: bool)
     if agreement.agreeing < LEAST_AGREEING or agreement.share_bound < least:
         return False
     return declared or (
-        evidence.rarity * agreement.agreeing >= LEAST_WEIGHT
+        (evidence.alike >= 1.0 or not evidence.compared)  # not by redirects alone
+        and evidence.rarity * agreement.agreeing >= LEAST_WEIGHT
         and _covers(evidence, LEAST_COVERAGE)
         and _rare_pages_agree(evidence)
     )

@@ -2,7 +2,14 @@
 
 from itertools import permutations
 
-from crawld.core.replica.canonical import HostProfile, may_rest_under, order_to_keep, why_kept
+from crawld.core.replica.canonical import (
+    HostProfile,
+    agreement_with_others,
+    may_rest_under,
+    order_to_keep,
+    why_kept,
+)
+from crawld.core.replica.verdict import PairEvidence
 
 DAY_S = 86_400.0
 
@@ -130,6 +137,30 @@ def test_a_host_rests_under_the_site_of_its_crowded_domain():
     assert not may("farm.test", "word.farm.test")
     assert not may("10.0.0.1", "10.0.0.1:8080.farm.com")
     assert not may("blogspot.com", "word.blogspot.com")
+
+
+def test_names_of_a_site_agree_by_what_is_known_of_many_pages():
+    """Under a name with seven pages, seven of the 23 of another can rest, though all agree."""
+    names = dict(enumerate(("www1.a.com", "www2.a.com", "www3.a.com", "www4.a.com")))
+    known = {(0, 1): (23, 20), (0, 2): (23, 20), (1, 2): (23, 20)}  # the fourth is little known
+    known |= {(at, 3): (7, 7) for at in range(3)}
+    shown = agreement_with_others(names, evidence_of(names, known))
+    assert shown[3] < 0.2 < 0.7 < shown[0]
+    assert shown[0] == shown[1] == shown[2]
+    known |= {(at, 3): (23, 8) for at in range(3)}  # stale
+    stale = agreement_with_others(names, evidence_of(names, known))
+    assert stale[3] < 0.4 < stale[0]
+    known |= {(at, 3): (5, 5) for at in range(3)}
+    assert 3 not in agreement_with_others(names, evidence_of(names, known))
+
+
+def evidence_of(names, known):
+    """Return evidence by pair of hosts, from how many pages were compared and are equal."""
+    return {
+        pair: PairEvidence(names=(names[pair[0]], names[pair[1]]), pages=(23, max(7, compared)),
+                           common=compared, compared=compared, equal=equal)
+        for pair, (compared, equal) in known.items()
+    }  # fmt: skip
 
 
 def test_the_last_tie_is_broken_by_the_alphabet():

@@ -189,6 +189,16 @@ def test_www_is_declared_sooner():
     assert not is_replica(WWW, HostAgreement(50, 18, 32), declared=True)
 
 
+def test_redirects_declare_no_name_of_which_every_text_differs():
+    half = replace(WWW, pages=(23, 14), common=12, compared=2, equal=0, weight=0.0, rare=(2, 0),
+                   redirects=(12, 0))  # fmt: skip
+    agreement = HostAgreement(22, 12, 10, True)
+    assert not is_replica(half, agreement, declared=False)
+    assert is_replica(replace(half, equal=1, weight=1.0), agreement, declared=False)
+    assert is_replica(replace(half, compared=0), agreement, declared=False)
+    assert shares_pages(half)
+
+
 def test_editions_are_no_replicas_however_equal():
     pair = replace(PAIR, names=("v1.docs.a.com", "v2.docs.a.com"), equal=44)
     assert not is_replica(pair, HostAgreement(44, 44, 0, True), declared=True)
