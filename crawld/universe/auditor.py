@@ -34,6 +34,7 @@ from crawld.universe.plan import (
 )
 from crawld.universe.rate_audit import RateAudit
 from crawld.universe.simulated_host import CONNECTING, DOCUMENTS, SentAnswer
+from crawld.universe.wiki_audit import check_wikis
 
 ROBOTS_LIFE_S: Final = DAY_S
 """RFC 9309, section 2.4."""
@@ -103,6 +104,7 @@ class Auditor:
         self._plan = plan
         self._log = log
         self.found = Findings(log)
+        self._truths = hosts
         self.file = FileAudit(plan, self.found, hosts)
         self.freshness = FreshnessAudit(plan, self.found, hosts)
         self._idle = IdleAudit(plan, self.found)
@@ -295,6 +297,11 @@ class Auditor:
         for facts in self._hosts.values():
             facts.robots.forget(since_s)
             facts.closed_until_s.forget(since_s)
+
+    def universe_ended(self, at_s: float) -> None:
+        """Check at the end of a universe what is true of all of it."""
+        self.freshness.check(at_s)
+        check_wikis(self._plan, self.found, self._truths, self.freshness.copies(), at_s)
 
     def check_starved(self, at_s: float) -> None:
         """Check at the end of a life that each host had its requests while nothing was wrong."""

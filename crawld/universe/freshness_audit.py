@@ -63,6 +63,10 @@ class FreshnessAudit:
         if page is not None and self._held[host][page]:
             self._held[host][page].pop()
 
+    def copies(self) -> dict[str, Mapping[int, list[tuple[float, int]]]]:
+        """Return the newest copies of each page, oldest first, of the hosts that are judged."""
+        return {host: self._held[host] for host in self._judged}
+
     def told(self, host: str, at: float, low: float, high: float) -> None:
         """Note the interval that the daemon states for the site of a host at a Unix time.
 

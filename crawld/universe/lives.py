@@ -163,7 +163,7 @@ class Lives:
         for end in (*self._plan.ends, last):
             path = await self._live_until(path, end)
             await trio.sleep(end.down_s)
-        self.auditor.freshness.check(trio.current_time())
+        self.auditor.universe_ended(trio.current_time())
 
     async def _live_until(self, path: Path, end: LifeEnd) -> Path:
         """Run daemons, each after the failure of the one before; return the next file."""

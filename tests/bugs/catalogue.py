@@ -78,6 +78,11 @@ def _names_private(plan: UniversePlan) -> bool:
     return any(each.fault is None and not ip_address(each.address).is_global for each in names)
 
 
+def _forgets_changes(plan: UniversePlan) -> bool:
+    """Whether a wiki has forgotten some changes when its outage ends."""
+    return any(host.keeps_changes_s is not None for host in plan.hosts)
+
+
 def _moves_between_addresses(plan: UniversePlan) -> bool:
     """Whether a host moves, and another one is at its old address."""
     at = {host.name: {each.address for each in host.names} for host in plan.hosts}
@@ -163,6 +168,14 @@ BUGS: Final = (
         "                return bool(await self._resolver.resolve(host))\n",
         "address_delay",
         can_show=_moves_between_addresses,
+    ),
+    _bug(
+        "a hint dropped at a gap",
+        "crawld/daemon/hints/wikis.py",
+        "            cursor_updates.append((number, progress.to_json()))\n",
+        "            progress.to_json()\n",
+        "change_unseen",
+        can_show=_forgets_changes,
     ),
     _bug(
         "an address of a private network reached",
