@@ -41,7 +41,7 @@ class RepeatedFit:
             times = scenario.histories.page(page)
             self._known.append(times[times < scenario.start].tolist())
         self._count = sum(map(len, self._known))
-        self._fitted = LastFit(self._count, scenario.start)
+        self._fitted = LastFit(self._count, scenario.start, self._count)
         # A site with more pages than the sample has: any of them, the same in each fit.
         rng = np.random.default_rng(scenario.seed)
         self._order: list[int] = rng.permutation(scenario.pages).tolist()
@@ -56,9 +56,13 @@ class RepeatedFit:
 
     def run_until(self, at: float) -> None:
         """Fit the models if it is time (Unix seconds) to."""
-        if at < self._next_at or not self._fitted.is_due(self._count, at):
+        if at < self._next_at:
             return
-        self._next_at, self._fitted = at + FIT_EVERY_S, LastFit(self._count, at)
+        of_both = self._fitted.is_due(self._count, at)
+        if not of_both and not self._fitted.is_hawkes_due(self._count):
+            return
+        self._next_at = at + FIT_EVERY_S
+        self._fitted = self._fitted.followed_by(self._count, at, of_both=of_both)
         known = [page for page in self._order if self._known[page]]
         chosen = sorted(known[:SAMPLE_PAGES])
         sample = [self._known[page][-SAMPLE_NEWEST:] for page in chosen]
@@ -67,7 +71,8 @@ class RepeatedFit:
             self._policy.known_until(page, visited, at)
             for page, visited in zip(chosen, visited_at, strict=True)
         ]
-        model = fit_sample(sample, until)
+        kept = None if of_both else self._policy.site_model.scale
+        model = fit_sample(sample, until, scale=kept)
         if model is None:
             return
         self._policy.set_site_model(model)

@@ -1,10 +1,20 @@
-"""How much a second of waiting is worth, learned from what visits find.
+"""How much a second of waiting is worth, learned from what visits buy.
 
-A visit τ after the last one has a value W by the model (`visit_value.py`), and finds a value V: how
-long the copy was fresh, if the page changed since, else 0. If the model is right, V is W on
-average. It is wrong where one cause changes many pages: a robot edits half a wiki, and the pages
-where a visit has found that look lively. So V/τ is fitted by b + a W/τ over the visits of a host.
-W + (b/a) τ is then in the order of the best prediction; with a large share it is round robin.
+A visit τ after the last one has a value W by the model (`visit_value.py`). What it buys is known at
+the next visit: the share V of the time until then that its copy was fresh, if the page had changed
+before, else 0. V is fitted by b + a W/τ over the visits of a host. If the model is right, b is 0,
+and a between 1 and 2 as of Poisson pages. It is wrong
+
+- where one cause changes many pages: a robot edits half a wiki, and the pages where a visit has
+  found that look lively;
+- where pages are lively when they are young: what is known of a page is as of its last visit, and
+  weeks later it is taken for as lively.
+
+In both cases visits after a long wait buy more than the model says. W + (b/a) τ is then in the
+order of the best prediction; with a large share it is round robin.
+
+What the *former* copy gave has the same mean where pages keep their pace. Where they calm down it
+is little, and confirms the model that does not see it.
 
 Only shares of `SHARES` are returned, since with another share all pages are valued again.
 
@@ -55,7 +65,7 @@ class WaitingShare:
 
         Args:
             expected: W/τ by the model, in [0, 1].
-            found: V/τ, in [0, 1].
+            found: V, in [0, 1].
         """
         kept = 1.0 - 1.0 / MEMORY_VISITS
         self.visits = self.visits * kept + 1.0

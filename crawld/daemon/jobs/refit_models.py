@@ -6,13 +6,14 @@ meanwhile. A host larger than a
 slice is fitted slice by slice: thousands of pages give the same prior as all of them.
 
 Then the models of each site are fitted to a sample of its histories (`core/change/site_model.py`),
-if enough is new since the last fit.
+if enough is new since the last fit; the self-exciting one more often than the other.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 import apsw
@@ -34,6 +35,7 @@ from crawld.core.url import target_of
 from crawld.daemon.crawl.context import BackgroundWork, CrawlContext
 from crawld.daemon.frontier.host import HostState
 from crawld.daemon.pacing import Pace
+from crawld.daemon.site_models import read_site_model
 from crawld.store.changes import model
 from crawld.store.changes.model import BEFORE_FIRST, ModelRow, RefittedModel
 
@@ -145,12 +147,16 @@ class RefitModelsJob(BackgroundWork):
             histories += [page.times for page in found]
             until += [self._known_until(host, site_id, page) for page in found]
         at, changes = self._clock.now(), sum(map(len, histories))
-        if not self._fitted.get(site_id, LastFit()).is_due(changes, at):
+        last = self._fitted.get(site_id, LastFit())
+        of_both = last.is_due(changes, at)
+        if not of_both and not last.is_hawkes_due(changes):
             return
-        fitted = await self._workers.run(fit_sample, histories, until, abandon_on_cancel=True)
+        kept = None if of_both else (await read_site_model(self._database, site_id)).scale
+        fit = partial(fit_sample, histories, until, scale=kept)
+        fitted = await self._workers.run(fit, abandon_on_cancel=True)
         if fitted is None:
             return
-        self._fitted[site_id] = LastFit(changes, at)
+        self._fitted[site_id] = last.followed_by(changes, at, of_both=of_both)
         await self._database.write(model.put_site, site_id, at, fitted.as_dict())
         self._sites += 1
 

@@ -80,6 +80,21 @@ def test_fits_wait_for_their_time_and_for_more_changes():
     assert len(policy.sites) == 3
 
 
+def test_with_a_twentieth_more_changes_only_the_self_exciting_model_is_fitted_again():
+    case = ten_pages()
+    policy, models = Fits(), case.past_models()
+    policy.load(np.arange(10))
+    policy.set_site_model(case.past_site())
+    before = policy.site_model
+    job = RepeatedFit(policy, models, case)
+    known = sum(int((times < START).sum()) for times in case.histories.page_times)
+    minutes = START + np.arange(1.0, known // 20 + 2.0) * 60.0
+    visit(job, models, 2, minutes.tolist(), START + DAY_S)
+    job.run_until(START + DAY_S)
+    assert policy.site_model.scale is before.scale
+    assert policy.site_model.hawkes.weights[0] > before.hawkes.weights[0]  # a burst
+
+
 def test_pages_without_a_visit_get_no_model():
     case = ten_pages()
     policy, models = Fits(), case.past_models()

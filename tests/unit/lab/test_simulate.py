@@ -16,6 +16,7 @@ from crawld.lab.hints import HintFeed
 from crawld.lab.histories import from_times
 from crawld.lab.scenario import DAY_S, scenario_of
 from crawld.lab.simulate import Task, run
+from crawld.lab.site_shapes import site
 
 START = 1.2e9
 SEEDS_OF_ROBOTS = (1, 2, 3, 4)
@@ -110,6 +111,17 @@ def test_index_is_not_below_round_robin_where_a_robot_edits_many_pages():
         index, uniform = (run(case, Task(name, 0.02))["freshness"] for name in ("index", "uniform"))
         gains.append(index - uniform)
     assert np.mean(gains) > -0.003
+
+
+@pytest.mark.parametrize("shape", ["young-site", "young-news"])
+def test_index_is_not_below_round_robin_where_pages_are_lively_when_young(shape):
+    """A page that a visit found lively is dead weeks later: then a visit buys all the time left."""
+    gains = []
+    for seed in (1, 2, 3):
+        case = site(shape, pages=250, seed=seed)
+        index, uniform = (run(case, Task(name, 0.02))["freshness"] for name in ("index", "uniform"))
+        gains.append(index - uniform)
+    assert np.mean(gains) > -0.002
 
 
 def test_hints_improve_freshness():

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from crawld.core.change.refit import from_histories
-from crawld.core.change.site_model import MIN_INTERVALS, fit_sample, fit_site
+from crawld.core.change.site_model import MIN_INTERVALS, LastFit, fit_sample, fit_site
 
 DAY_S = 86_400.0
 NOW = 1000 * DAY_S
@@ -60,3 +60,24 @@ def test_few_intervals_give_no_model():
     assert fit_sample([times[:-1], [], [0.0]], [NOW] * 3) is None
     assert fit_sample([times, [], [0.0]], [NOW] * 3) is not None
     assert fit_sample([], []) is None
+
+
+def test_a_scale_that_is_kept_stays_and_the_self_exciting_model_is_that_of_a_whole_fit():
+    histories, visited_at = visited_pages(pages=8)
+    kept = fit_sample(*visited_pages(seed=5, pages=8)).scale
+    model = fit_sample(histories, visited_at, scale=kept)
+    assert model.scale is kept
+    assert model.hawkes == fit_sample(histories, visited_at).hawkes
+
+
+def test_the_self_exciting_model_is_due_sooner_than_both():
+    last = LastFit().followed_by(1000, NOW, of_both=True)
+    assert not last.is_hawkes_due(1050)
+    assert last.is_hawkes_due(1051)
+    assert not last.is_due(1250, NOW)
+    assert last.is_due(1251, NOW)
+    alone = last.followed_by(1051, NOW + DAY_S, of_both=False)
+    assert not alone.is_hawkes_due(1100)
+    assert alone.is_due(1251, NOW)
+    assert alone.is_due(1100, NOW + 181 * DAY_S)
+    assert not alone.is_due(1100, NOW + 180 * DAY_S)
