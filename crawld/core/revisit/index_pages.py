@@ -1,9 +1,9 @@
 """State of the pages of one index policy in flat arrays by slot, with their visit values.
 
-49 bytes a page: time of the last visit, age (time from the last change to that visit, in scales),
-scale, importance, change rate, what the last visit promised; and for pages with hints the time of
-the last change and the excitement after it (`change/hawkes.py`), 24 bytes. Values of one page are
-read through memory views, which return a plain float in a third of the time of an array element.
+48 bytes a page: time of the last visit, age (time from the last change to that visit, in scales),
+scale, importance, change rate; and for pages with hints the time of the last change and the
+excitement after it (`change/hawkes.py`), 24 bytes. Values of one page are read through memory
+views, which return a plain float in a third of the time of an array element.
 
 The visit value is that of `visit_value.py`, with the value of waiting that the pages need
 (`waiting_share.py`), times the importance; hints are not included.
@@ -32,8 +32,6 @@ UNKNOWN_SCALE_S = 30 * 86_400.0
 UNKNOWN_RATE = 1.0 / UNKNOWN_SCALE_S
 """Change rate of a page without known history, 1/s."""
 
-_NO_PROMISE = 255
-
 LONGEST_S = 2.0**41
 """Time since the last visit of a page never visited."""
 
@@ -57,7 +55,6 @@ class IndexPages:
         self.changed_at = np.zeros(0)
         self.excitement = np.zeros((0, len(KERNELS_S)), dtype=np.float32)
         self.rate = np.zeros(0, dtype=np.float32)
-        self._promised = np.zeros(0, dtype=np.uint8)
         self._rates = 0.0
         self._view()
 
@@ -78,8 +75,6 @@ class IndexPages:
             self.weight = np.concatenate([self.weight, np.ones(more, np.float32)])
             self.changed_at = np.concatenate([self.changed_at, np.full(more, -np.inf)])
             self.rate = np.concatenate([self.rate, np.zeros(more, np.float32)])
-            nothing = np.full(more, _NO_PROMISE, np.uint8)
-            self._promised = np.concatenate([self._promised, nothing])
             calm = np.zeros((more, len(KERNELS_S)), np.float32)
             self.excitement = np.concatenate([self.excitement, calm])
             self._view()
@@ -98,7 +93,6 @@ class IndexPages:
         self._visited_at[slot], self._weight[slot] = visited_at, weight
         self._age[slot], self._scale[slot] = 0.0, UNKNOWN_SCALE_S
         self.changed_at[slot], self.excitement[slot] = -math.inf, 0.0
-        self._promised[slot] = _NO_PROMISE
         self.set_rate(slot, UNKNOWN_RATE)
 
     def remove(self, slot: int) -> None:
@@ -134,16 +128,6 @@ class IndexPages:
     def set_visit(self, slot: int, at: float) -> None:
         """Set the time of the last visit of a page."""
         self._visited_at[slot] = at
-
-    def promise(self, slot: int, share: float | None) -> float | None:
-        """Replace what a visit promised, a share in [0, 1], and return what the last one did.
-
-        In one byte, finer for small shares.
-        """
-        last = int(self._promised[slot])
-        kept = _NO_PROMISE if share is None else round((_NO_PROMISE - 1) * math.sqrt(share))
-        self._promised[slot] = kept
-        return None if last == _NO_PROMISE else (last / (_NO_PROMISE - 1)) ** 2
 
     def state(self, slot: int) -> tuple[float, float, float]:
         """Return last visit, age and scale of a page."""

@@ -13,7 +13,7 @@ Hints lower the value of pages without hints and are weighted by their reliabili
 change nothing. Pages of which something included changed, such as a template, come after the pages
 that changed themselves; `select_affected` selects one of them all the same.
 
-85 bytes a page. Time is a monotonic clock (rule 3 of `policies.py`).
+84 bytes a page. Time is a monotonic clock (rule 3 of `policies.py`).
 
 Source: price form of Cho & Garcia-Molina, TODS 2003, as an index (Azar et al., PNAS 2018;
 Avrachenkov & Borkar 2015); hints of unknown reliability after Busa-Fekete et al. 2025; the data
@@ -253,7 +253,7 @@ class IndexPolicy(PageSet):
         visited_at, age, scale = self._pages.state(slot)
         since = max(at - visited_at, 0.0)
         if observation is not None and 0.0 < since < math.inf:
-            self._learn_waiting(slot, at, (visited_at, age, scale), observation)
+            self._learn_waiting(at, (visited_at, age, scale), observation)
         lead = self._clock.lead
         if observation is None:
             unchanged = age * scale + since if math.isfinite(since) else 0.0
@@ -273,33 +273,26 @@ class IndexPolicy(PageSet):
         self._pages.set_model(slot, unchanged / scale, scale)
 
     def _learn_waiting(
-        self,
-        slot: int,
-        at: float,
-        state: tuple[float, float, float],
-        observation: VisitObservation,
+        self, at: float, state: tuple[float, float, float], observation: VisitObservation
     ) -> None:
-        """Compare what the last visit promised with how long its copy stayed fresh.
+        """Compare what a visit found with what the model said.
 
         Args:
             state: of the page before the visit: the last visit, age and scale, as in `_pages`.
         """
-        pages, (visited_at, age, scale) = self._pages, state
         if self._coverage.missed_share < 1.0:
-            pages.promise(slot, None)
             return  # where hints come, pages without one have hardly changed
+        visited_at, age, scale = state
         since = at - visited_at
         fresh = since
         if observation.changed_at:
             fresh = max(observation.changed_at[0] + self._clock.lead - visited_at, 0.0)
         elif observation.changed:
             fresh = 0.5 * since
-        expected = pages.table.expected_share(age, scale, since)
-        promised = pages.promise(slot, expected if observation.changed else None)
-        is_new = promised is not None and self._waiting.record(promised, min(fresh / since, 1.0))
-        if not observation.changed and self._waiting.record(expected, 0.0):
-            is_new = True  # the copy was fresh: the visit bought nothing
-        if is_new:
+        share, table = min(fresh / since, 1.0), self._pages.table
+        expected, unchanged = table.expected_shares(age, scale, since)
+        found = share if observation.changed else 0.0
+        if self._waiting.record(expected, found, share - unchanged):
             self._weigh_waiting()
 
     def _weigh_waiting(self) -> None:

@@ -147,3 +147,8 @@ async def test_a_site_is_fitted_again_when_enough_is_new(crawled, mirror, wall):
     assert "0 sites" in await job.run()
     await rounds(crawled, wall, 12)
     assert "1 sites" in await job.run()
+    before = SiteModel.from_dict(await crawled.database.read(model.site_of, 1)).as_dict()
+    await rounds(crawled, wall, 4)
+    assert "1 sites" in await job.run()
+    after = SiteModel.from_dict(await crawled.database.read(model.site_of, 1)).as_dict()
+    assert {name for name in before if before[name] != after[name]} == {"base", "excitation"}

@@ -86,7 +86,7 @@ def test_a_changing_page_is_visited_more_than_one_that_never_changes():
 def test_waiting_counts_for_more_only_while_no_hints_come():
     policy = loaded(40)
     before = policy.visit_values([3], NOW)
-    for step in range(600):
+    for step in range(400):
         at = NOW + step * DAY
         page = policy.select(at)
         # Half of the visits find a change in the middle, whatever the model says.
@@ -101,44 +101,20 @@ def test_waiting_counts_for_more_only_while_no_hints_come():
     assert policy.visit_values([3], at + DAY) == after
 
 
-def visited(changed_after_days):
-    """Return a policy after 600 visits, one a day, to 40 pages.
-
-    Args:
-        changed_after_days: from the last visit of a page to its first change, by visit; ∞: none.
-    """
-    policy, last_at = loaded(40), np.full(40, NOW)
-    for step in range(600):
-        at = NOW + step * DAY
-        page = policy.select(at)
-        changed_at = last_at[page] + changed_after_days(step) * DAY
-        changed = (changed_at,) if changed_at < at else ()
-        policy.record_visit(page, at, VisitObservation(bool(changed), changed))
-        last_at[page] = at
-    return policy
-
-
-def test_waiting_counts_for_more_where_pages_calm_down():
-    """A change an hour after the last visit, then none: the former copy was worth nothing."""
-    policy, at = (
-        visited(lambda step: 1 / 24 if step < 300 and step % 3 else np.inf),
-        NOW + 640 * DAY,
-    )
+def test_waiting_counts_for_more_where_copies_stay_fresh_for_longer_than_the_model_says():
+    """All pages were lively until their last visits, and have not changed since."""
+    policy = loaded(40)
+    lively = records(40)
+    lively["counts"], lively["gaps_s"] = (5.0, 50.0, 450.0), 0.2 * DAY
+    lively["last_change_at"] = lively["last_visit_at"]
+    policy.set_models(np.arange(40), lively)
+    for step in range(400):
+        page = policy.select(NOW + step * DAY)
+        policy.record_visit(page, NOW + step * DAY, VisitObservation(False))
+    at = NOW + 440 * DAY
     after = policy.visit_values([3], at)
     policy.set_coverage(0.1, 60.0)
     assert after > 1.5 * policy.visit_values([3], at)
-
-
-def test_what_visits_promised_before_hints_came_is_not_judged_after_them():
-    policy = visited(lambda step: 10.0)
-    judged = policy._waiting.visits
-    for first_day, missed_share in ((610, 0.1), (660, 1.0)):
-        policy.set_coverage(missed_share, 60.0)
-        for page in range(40):
-            at = NOW + (first_day + page) * DAY
-            policy.record_visit(page, at, VisitObservation(True, (at - 1.0,)))
-    assert judged > 100
-    assert policy._waiting.visits == judged
 
 
 def test_importance_multiplies_the_value():

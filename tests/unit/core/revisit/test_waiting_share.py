@@ -34,6 +34,23 @@ def test_the_share_is_what_the_model_leaves_over_its_slope():
     assert waiting.share in (SHARES[2], SHARES[3])
 
 
+def test_copies_that_stay_fresh_for_longer_than_the_model_says_raise_the_share():
+    waiting, rng = WaitingShare(), np.random.default_rng(7)
+    for expected in rng.uniform(0.0, 0.8, 600).tolist():
+        waiting.record(expected, float(rng.random() < expected), 0.08)
+    assert waiting.estimate() == pytest.approx(3 * 0.08, rel=0.4)
+    assert waiting.share in SHARES[1:]
+
+
+def test_copies_that_stay_fresh_for_less_long_do_not_lower_it():
+    found = np.random.default_rng(8).random(2_000) < 0.5
+    plain, short = WaitingShare(), WaitingShare()
+    for each in found.tolist():
+        plain.record(0.4, float(each))
+        short.record(0.4, float(each), -0.2)
+    assert plain.estimate() == short.estimate()
+
+
 def test_a_model_that_is_right_again_is_followed_again():
     waiting, rng = WaitingShare(), np.random.default_rng(4)
     learn(waiting, rng, 6_000, lambda expected: 0.4)
