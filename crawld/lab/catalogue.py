@@ -189,6 +189,13 @@ EXPERIMENTS: Final = (
         ("--policies", _HINTED, "--hints", _LOSSY, *_HOT),
         {"--budget": "0.346"},
     ),
+    _simulation(
+        "lossy-hints-all",
+        "The same hints, pages with at least 10 changes in the year",
+        "no publication",
+        ("--policies", "index", "--hints", _LOSSY, *_ALL),
+        {"--budget": "0.05"},
+    ),
     Experiment(
         "webbase",
         "Allocations and policies on a synthetic web, over bandwidth",
