@@ -33,8 +33,8 @@ _PRIOR: Final = 10.0
 """Weight of the model that is right, in visits to pages that have half changed."""
 
 _EXCESS_WEIGHT: Final = 3.0
-"""Weight of the mean excess: pages whose model is outdated wait long, so few visits show it. Of four
-young sites with a weight of 1 the mean was .006 less fresh, with 2 and 4 the same."""
+"""Weight of the mean excess: pages whose model is outdated wait long, so few visits show it. With
+a weight of 1 four young sites were .006 less fresh on average, with 2 and 4 as fresh."""
 
 _PRIOR_EXCESS: Final = 100.0
 """Weight of no excess, in visits: the mean of as many says little."""
