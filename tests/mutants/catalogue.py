@@ -220,8 +220,8 @@ MUTANTS = (
     Mutant(
         "a fit takes all pages as known until the latest visit of any",
         "crawld/core/change/site_model.py",
-        "at=np.array(until))\n",
-        "at=max(until))\n",
+        "np.concatenate(pages), np.array(until)\n",
+        "np.concatenate(pages), max(until)\n",
         ("tests/unit/core/change/test_site_model.py", "tests/unit/lab/test_refitting.py"),
     ),
     Mutant(
