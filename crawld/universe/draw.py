@@ -111,7 +111,7 @@ def _lone_wiki_plan(seed: int, days: float) -> UniversePlan:
     """Return a plan of one wiki that forgets what changes in the first half of an outage."""
     rng = random.Random(seed)
     duration_s, pages = days * DAY_S, rng.randint(80, 150)
-    from_s, lasts_s = rng.uniform(0.35, 0.5) * duration_s, rng.uniform(0.05, 0.15) * duration_s
+    from_s, lasts_s = rng.uniform(0.35, 0.5) * duration_s, rng.uniform(0.08, 0.15) * duration_s
     kind = rng.choice((FaultKind.REFUSED, FaultKind.SILENT, FaultKind.BROKEN, FaultKind.RESET))
     host = HostPlan(
         "wiki.test",
@@ -121,7 +121,7 @@ def _lone_wiki_plan(seed: int, days: float) -> UniversePlan:
         (RobotsEdition(0.0, "", None),),
         (FaultPeriod(kind, from_s, from_s + lasts_s, 1.0, 0),),
         change_seed=rng.getrandbits(32),
-        changes_per_day=rng.uniform(0.5, 2.0),
+        changes_per_day=rng.uniform(0.3, 0.9),
         wiki=True,
         keeps_changes_s=lasts_s / 2.0,
     )

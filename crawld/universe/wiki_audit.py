@@ -21,7 +21,7 @@ HOME_PAGE: Final = 0
 """It has no title: the wiki tells nothing of it."""
 
 LONGEST_BACKOFF_S: Final = 3_600.0
-SETTLE_S: Final = 1_800.0
+SETTLE_S: Final = 2_700.0
 """A host is asked again at most as long after an outage as it lasted, or after an hour; then it
 takes so long until it has its usual turns, and was asked for the state of all its pages."""
 

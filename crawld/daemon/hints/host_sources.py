@@ -50,6 +50,7 @@ class ScheduledSource:
         listed: the template whose users it lists next, when it was put off last; None: it had none.
         asked: whether its last poll sent a request.
         is_priced: whether `next_at` follows from what its last poll cost.
+        is_urgent: whether it takes turns of the recent changes: a probe after a gap in them.
     """
 
     def __init__(self, source: Source, next_at: float, allowed_at: float) -> None:
@@ -60,6 +61,17 @@ class ScheduledSource:
         self.listed: str | None = None
         self.asked = False
         self.is_priced = False
+        self.is_urgent = False
+
+    def reschedule(self, cursor: str | None, now: float) -> None:
+        """Make it due as soon as it may be polled: another source has changed its cursor."""
+        is_probe = self.source.row.kind == PATIENT_KIND
+        self.is_urgent = is_probe and ProbeProgress.from_json(cursor).urgent
+        self.next_at = max(now, self.allowed_at)
+
+    def advance(self, cursor: str | None) -> None:
+        """Take the cursor after its poll; at the end of its round a probe is urgent no longer."""
+        self.is_urgent = self.is_urgent and ProbeProgress.from_json(cursor).urgent
 
     @property
     def is_first(self) -> bool:
@@ -88,7 +100,7 @@ class HostSources:
 
     def due_at(self, each: ScheduledSource) -> float:
         """Return when (trio's clock) a source is polled at the earliest."""
-        unpaid = each.is_first or each.source.is_free
+        unpaid = each.is_first or each.is_urgent or each.source.is_free
         return each.next_at if unpaid else max(each.next_at, min(self.paid_at, self.floor_at))
 
     def next(self, now: float) -> ScheduledSource | None:
@@ -100,10 +112,17 @@ class HostSources:
         return min(self.polled.values(), key=order, default=None)
 
     def pay(self, polled: ScheduledSource, now: float, price_s: float) -> None:
-        """Count a poll that takes the share of so many seconds."""
+        """Count a poll that takes the share of so many seconds.
+
+        An urgent probe takes it from the recent changes: after a gap these tell of the few edits
+        since, a probe of fifty pages of which many may have changed.
+        """
         self.paid_at = max(self.paid_at, now) + price_s
         if not polled.is_first or math.isinf(self.floor_at):
             self.floor_at = now + FLOOR_FACTOR * price_s
+        for each in self.polled.values():
+            if polled.is_urgent and each.is_first:
+                each.next_at = max(each.next_at, now) + price_s
 
     def relax(self, now: float, price_s: float) -> bool:
         """Take the present price of a request; return whether waits are shorter by it.

@@ -274,6 +274,8 @@ class HintPoller(BackgroundWork):
                 polled.asked = result.requests > 0
             if result.requests:
                 host.pay(polled, polled_at, min_pause_s)
+            if isinstance(result, Poll):
+                polled.advance(result.cursor)
         if was_requested:  # during the poll, which used the old cursor
             polled.next_at = min(polled.next_at, polled.allowed_at)
         self._push(name)
@@ -395,8 +397,8 @@ class HintPoller(BackgroundWork):
         if result.on_stored is not None:
             result.on_stored()
         self.delivery.refresh(result.requisites)
-        for number, _ in result.cursor_updates:
-            self._poll_soon(number)
+        for number, cursor in result.cursor_updates:
+            self._poll_soon(number, cursor)
         if result.found_urls:
             await self._admit(row, result.found_urls[:MAX_FOUND_URLS])
         if row.told_until is None:
@@ -457,11 +459,11 @@ class HintPoller(BackgroundWork):
             new = await self._database.write(frontier.discover, part, caps)
             await self._state.enter_all(new)
 
-    def _poll_soon(self, number: int) -> None:
+    def _poll_soon(self, number: int, cursor: str | None) -> None:
         """Poll a source as soon as its budget allows: its cursor was updated by another source."""
         for name, host in self._hosts.items():
             if (polled := host.polled.get(number)) is not None:
-                polled.next_at = max(trio.current_time(), polled.allowed_at)
+                polled.reschedule(cursor, trio.current_time())
                 self._push(name)
                 return
         self.find_soon()  # it has just been created

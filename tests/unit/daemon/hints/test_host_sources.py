@@ -101,6 +101,23 @@ def test_recent_changes_that_use_up_the_share_starve_no_other_source(pause_s):
     assert abs(others[0] - others[1]) <= 1
 
 
+@pytest.mark.parametrize("pause_s", [4.0, 5.0])
+def test_a_probe_after_a_gap_takes_turns_of_the_recent_changes(pause_s):
+    host = HostSources()
+    add(host, 1, "recent_changes", 0.0)
+    add(host, 2, "fan_out", 0.0)
+    probe = add(host, 3, "probe", 0.0)
+    probe.reschedule(ProbeProgress(urgent=True).to_json(), 0.0)
+    polls = run(host, {"recent_changes": pause_s, "fan_out": 4.0, "probe": 8.0}, for_s=600.0)
+    kinds = [kind for _, kind in polls]
+    assert kinds.count("probe") == 75
+    assert 50 <= kinds.count("recent_changes") <= 80
+    # The share of the requests is that of before: one in four seconds.
+    assert len(polls) == pytest.approx(600 / PRICE_S, rel=0.2)
+    probe.advance(ProbeProgress(urgent=False).to_json())
+    assert not probe.is_urgent
+
+
 def test_a_source_without_requests_waits_for_no_budget():
     host = HostSources()
     free = add(host, 1, "gap", 1.0, is_free=True)
