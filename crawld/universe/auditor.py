@@ -15,6 +15,7 @@ from typing import Final
 import trio
 
 from crawld.core.politeness import ADDRESS_SHARE, MAX_BACKOFF_DELAY_S
+from crawld.core.turn_order import LEAST_SHARE
 from crawld.simweb.message import SimRequest
 from crawld.universe.beliefs import Memory, Told
 from crawld.universe.change_audit import Truth
@@ -310,9 +311,10 @@ class Auditor:
         if self._is_paused or self._plan.disk or self._plan.quiet_minutes is not None:
             return
         longest_s = max(self._plan.min_revisit_s, self._delay_s, LONGEST_CRAWL_DELAY_S)
-        if (rate := self._plan.lowest_rate()) is not None:
-            longest_s = max(longest_s, len(self._plan.hosts) / rate)
         most_s = STARVED_S + STARVED_TURNS * longest_s
+        if (rate := self._plan.lowest_rate()) is not None:
+            # Where pages change seldom, or too often to be followed, a host has a small share.
+            most_s = max(most_s, STARVED_S + len(self._plan.hosts) / (rate * LEAST_SHARE))
         for host in self._plan.hosts:
             facts = self._hosts[host.name]
             bad_s = [fault.until_s for fault in self._faults_met(host) if fault.from_s <= at_s]
