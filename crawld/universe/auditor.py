@@ -302,7 +302,7 @@ class Auditor:
     def universe_ended(self, at_s: float) -> None:
         """Check at the end of a universe what is true of all of it."""
         self.freshness.check(at_s)
-        check_wikis(self._plan, self.found, self._truths, self.freshness.copies(), at_s)
+        check_wikis(self._plan, self.found, self._truths, self.freshness.held_at, at_s)
 
     def check_starved(self, at_s: float) -> None:
         """Check at the end of a life that each host had its requests while nothing was wrong."""

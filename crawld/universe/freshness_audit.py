@@ -63,9 +63,18 @@ class FreshnessAudit:
         if page is not None and self._held[host][page]:
             self._held[host][page].pop()
 
-    def copies(self) -> dict[str, Mapping[int, list[tuple[float, int]]]]:
-        """Return the newest copies of each page, oldest first, of the hosts that are judged."""
-        return {host: self._held[host] for host in self._judged}
+    def held_at(self, host: str, at_s: float) -> dict[int, int]:
+        """Return the revision of each page that the daemon held at a time.
+
+        Of a host that is not judged nothing is known.
+        """
+        if host not in self._judged:
+            return {}
+        return {
+            page: revisions[-1]
+            for page, copies in self._held[host].items()
+            if (revisions := [revision for since_s, revision in copies if since_s <= at_s])
+        }
 
     def told(self, host: str, at: float, low: float, high: float) -> None:
         """Note the interval that the daemon states for the site of a host at a Unix time.
@@ -73,13 +82,7 @@ class FreshnessAudit:
         A statement of a time is judged by the copies of that time, and once.
         """
         at_s = at - START_AT
-        if host not in self._judged or at <= self._told_at[host]:
-            return
-        held = {
-            page: revisions[-1]
-            for page, copies in self._held[host].items()
-            if (revisions := [revision for since_s, revision in copies if since_s <= at_s])
-        }
+        held = {} if at <= self._told_at[host] else self.held_at(host, at_s)
         if not held:
             return
         self._told_at[host] = at

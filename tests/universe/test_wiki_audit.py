@@ -8,6 +8,7 @@ import trio
 from crawld.universe.draw import CAMPAIGN_DAYS, LONE_WIKI_DAYS, campaign_days, draw_plan
 from crawld.universe.event_log import EventLog
 from crawld.universe.findings import Findings
+from crawld.universe.freshness_audit import FreshnessAudit
 from crawld.universe.plan import (
     ClockStep,
     DiskFault,
@@ -39,10 +40,14 @@ class Truth:
 
 
 def found(copies, plan=PLAN):
-    findings = Findings(EventLog())
+    findings, truths = Findings(EventLog()), {"a.test": Truth()}
+    freshness = FreshnessAudit(plan, findings, truths)
+    for page, served in copies.items():
+        for at_s, revision in served:
+            freshness.served("a.test", page, revision, at_s)
 
     async def check():
-        check_wikis(plan, findings, {"a.test": Truth()}, {"a.test": copies}, 86_400.0)
+        check_wikis(plan, findings, truths, freshness.held_at, 86_400.0)
 
     trio.run(check)
     return [each.invariant for each in findings.violations]

@@ -189,8 +189,9 @@ class PollBudget(BackgroundWork):
     def _quiet_s(self, host_name: str) -> float:
         """Return for how long no page of a host was reported; 0: none was since the start."""
         host = self._state.hosts.get(host_name)
-        hinted_at = -math.inf if host is None else host.hinted_at
-        return trio.current_time() - hinted_at if hinted_at > -math.inf else 0.0
+        if host is None or math.isinf(host.hinted_at):
+            return 0.0
+        return trio.current_time() - host.hinted_at
 
     def _is_filling(self, host_name: str) -> bool:
         """Whether a host is mirrored for the first time: many of its pages have no copy yet."""

@@ -120,9 +120,9 @@ class HostSources:
         self.paid_at = max(self.paid_at, now) + price_s
         if not polled.is_first or math.isinf(self.floor_at):
             self.floor_at = now + FLOOR_FACTOR * price_s
-        for each in self.polled.values():
-            if polled.is_urgent and each.is_first:
-                each.next_at = max(each.next_at, now) + price_s
+        if polled.is_urgent:
+            for first in (each for each in self.polled.values() if each.is_first):
+                first.next_at = max(first.next_at, now) + price_s
 
     def relax(self, now: float, price_s: float) -> bool:
         """Take the present price of a request; return whether waits are shorter by it.
