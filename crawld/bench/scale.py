@@ -90,11 +90,12 @@ def _measure(folder: Path, pages: int, load: ScaleLoad, progress: Progress) -> M
     addresses = loopback_addresses(load.hosts)
     tree = _write_page(folder / "site", addresses)
     with nginx.serve(tree, folder / "nginx", fallback=_PAGE) as port:
-        size = DatabaseSize(pages, load.hosts, unvisited_every=0, port=port)
+        size = DatabaseSize(pages, load.hosts, unvisited_every=0, port=port, copies=True)
         config = crawld_process.write_config(
             folder,
             KNOWN_SITE,
-            [known_url(addresses[0], 0, port)],
+            # Of each host: pages of others are out of the scope, and would be left out.
+            [known_url(address, 0, port) for address in addresses],
             {
                 "politeness": "host_delay_s = 0.0\naddress_delay_s = 0.0",
                 "schedule": "min_revisit_s = 0.0",

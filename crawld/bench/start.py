@@ -10,6 +10,7 @@ import signal
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from hashlib import blake2b
 from itertools import islice
 from pathlib import Path
@@ -20,6 +21,9 @@ import trio
 from crawld.bench import crawld_process
 from crawld.bench.process import program_error
 from crawld.bench.result import Metrics, medians
+from crawld.bench.stored_visit import page_response
+from crawld.core.change.history import Observation
+from crawld.core.change.model import PageModel
 from crawld.core.page import Outcome, PageState
 from crawld.simweb.demo import loopback_addresses
 from crawld.simweb.stateless_random import uniform
@@ -27,6 +31,7 @@ from crawld.store import visit
 from crawld.store.engine.database import Database
 from crawld.store.frontier import frontier, site
 from crawld.store.frontier.frontier import Discovery
+from crawld.store.versions import body
 from crawld.store.visit import VisitRecord
 
 KNOWN_SITE = "known"
@@ -35,6 +40,7 @@ _HISTORY_S = 30 * 86_400.0
 _BODY_BYTES = 26_000
 ETAG = '"6b012e4c-6590"'
 """As nginx writes it: modification time and size of a file."""
+_BODY = body.encode(b"<!doctype html><title>Page</title>")
 _WRITE_PAGES = 20_000
 _STARTS = 3
 
@@ -48,12 +54,15 @@ class DatabaseSize:
         hosts: number of hosts.
         unvisited_every: one of so many pages waits for its first visit; 0: none.
         port: of all hosts.
+        copies: whether visited pages have a stored copy and a change model, as after a crawl: a
+            daemon asks for them with conditions, and its jobs read their models.
     """
 
     pages: int = 1_000_000
     hosts: int = 10_000
     unvisited_every: int = 10
     port: int = _PORT
+    copies: bool = False
 
 
 def measure(directory: Path, size: DatabaseSize) -> Metrics:
@@ -85,7 +94,7 @@ async def fill_known_pages(path: Path, size: DatabaseSize, addresses: Sequence[s
         site_id = await database.write(site.upsert, KNOWN_SITE, "{}", source="config", at=now)
         discoveries = _discoveries(size, addresses, site_id, now - _HISTORY_S)
         while part := list(islice(discoveries, _WRITE_PAGES)):
-            await database.write(_store, part, size.unvisited_every, now)
+            await database.write(_store, part, size, now)
             await database.checkpoint()  # else the log of ten million pages takes 70 GB
 
 
@@ -99,24 +108,30 @@ def _discoveries(
 
 
 def _store(
-    connection: apsw.Connection, part: list[Discovery], unvisited_every: int, now: float
+    connection: apsw.Connection, part: list[Discovery], size: DatabaseSize, now: float
 ) -> None:
     for page in frontier.discover(connection, part):
-        if unvisited_every and page.page_id % unvisited_every == 0:
+        if size.unvisited_every and page.page_id % size.unvisited_every == 0:
             continue
-        visit.record(
-            connection,
-            VisitRecord(
-                page_id=page.page_id,
-                visited_at=now - _HISTORY_S * uniform(page.page_id),
-                outcome=Outcome.CHANGED,
-                state=PageState.VISITED,
-                wire_bytes=_BODY_BYTES,
-                body_bytes=_BODY_BYTES,
-                digest=blake2b(page.url.encode(), digest_size=16).digest(),
-                etag=ETAG,
-            ),
+        at = now - _HISTORY_S * uniform(page.page_id)
+        record = partial(
+            VisitRecord,
+            page_id=page.page_id,
+            visited_at=at,
+            outcome=Outcome.CHANGED,
+            state=PageState.VISITED,
+            wire_bytes=_BODY_BYTES,
+            body_bytes=_BODY_BYTES,
+            digest=blake2b(page.url.encode(), digest_size=16).digest(),
+            etag=ETAG,
         )
+        if not size.copies:
+            visit.record(connection, record())
+            continue
+        model = PageModel()
+        model.update(Observation(at, changed=False))
+        stored = record(body=_BODY, response=page_response(), model=model.to_bytes())
+        visit.record(connection, stored)
 
 
 def known_url(address: str, number: int, port: int = _PORT) -> str:

@@ -16,6 +16,7 @@ from crawld.core.audit import DAY_S, HOUR_S, AuditResult, day_of, hour_of
 from crawld.daemon.clock import Clock
 from crawld.daemon.pacing import PacedReader, parts_of
 from crawld.store.changes import audit
+from crawld.store.engine.background import background_reads
 from crawld.store.engine.database import Database
 from crawld.store.mirror import selection
 
@@ -83,12 +84,13 @@ class FreshnessReader:
 
     async def run(self) -> None:
         """Read until cancelled."""
-        while True:
-            await self.read()
-            self._asked = trio.Event()
-            await trio.sleep(REFRESH_S)
-            with trio.move_on_after(UNASKED_S - REFRESH_S):
-                await self._asked.wait()
+        with background_reads():
+            while True:
+                await self.read()
+                self._asked = trio.Event()
+                await trio.sleep(REFRESH_S)
+                with trio.move_on_after(UNASKED_S - REFRESH_S):
+                    await self._asked.wait()
 
     async def read(self) -> None:
         """Read the figures once."""

@@ -62,9 +62,9 @@ class ChangeAudit:
         for visit in rows_of(connection, "visits"):
             learnt[visit["page_id"]] += visit["outcome"] in _LEARNT
         self._check_changes(connection, at_s)
-        after = model_rows.BEFORE_FIRST
-        while models := model_rows.batch(connection, after=after, limit=BATCH):
-            after = models[-1].host_id, models[-1].url_hash
+        after: model_rows.PageKey | None = model_rows.BEFORE_FIRST
+        while after is not None:
+            models, after = model_rows.batch(connection, after=after, limit=BATCH)
             for row in models:
                 model = PageModel.from_bytes(row.record)
                 self._check_model(model, own_url(row.url), learnt[row.page_id], at_s)

@@ -15,6 +15,7 @@ import trio
 from crawld.core.seen.keys import REPOSITORIES
 from crawld.daemon.crawl.state import FEW_PAGES, CrawlState
 from crawld.daemon.pacing import LoopSlices
+from crawld.store.engine.background import background_reads
 from crawld.store.engine.database import Database
 from crawld.store.frontier import packed_keys, verdicts
 from crawld.store.seen import chunk, pending, seen
@@ -42,13 +43,14 @@ class LinkVerdicts:
 
     async def run(self) -> None:
         """Settle what waits, until cancelled."""
-        pause_s = EVERY_S
-        while True:
-            await trio.sleep(pause_s)
-            waits = self._database.look_up(pending.any_waits)
-            pause_s = EVERY_S if waits else min(2 * pause_s, MAX_IDLE_S)
-            if waits:
-                await self._settle_due()
+        with background_reads():
+            pause_s = EVERY_S
+            while True:
+                await trio.sleep(pause_s)
+                waits = self._database.look_up(pending.any_waits)
+                pause_s = EVERY_S if waits else min(2 * pause_s, MAX_IDLE_S)
+                if waits:
+                    await self._settle_due()
 
     async def prepare(self) -> None:
         """Take over the packed pages of an older version, and read keys; before the first link."""

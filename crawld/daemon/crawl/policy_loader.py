@@ -29,11 +29,12 @@ from crawld.daemon.site_models import read_site_model
 from crawld.store.changes import allocation
 from crawld.store.changes.allocation import WeightedModel
 from crawld.store.changes.model import BEFORE_FIRST
+from crawld.store.engine.background import background_reads
 
 log = structlog.get_logger(__name__)
 
 SLICE: Final = 4_096
-"""Models per slice: about two milliseconds of work for a policy."""
+"""Pages per slice: about two milliseconds of work for a policy."""
 
 REST_FACTOR: Final = 1.0
 """Rest after each slice, as a multiple of its work."""
@@ -65,8 +66,7 @@ def read_slice(
     Returns:
         The models by host and site, and the key to continue after; None: these were the last.
     """
-    rows = allocation.batch(connection, after=after, last_host=last_host, limit=SLICE)
-    end = (rows[-1].host_id, rows[-1].url_hash) if len(rows) == SLICE else None
+    rows, end = allocation.batch(connection, after=after, last_host=last_host, limit=SLICE)
     return grouped(rows), end
 
 
@@ -105,16 +105,17 @@ class PolicyLoader(BackgroundWork):
 
     async def run(self) -> None:
         """Load all policies, again after each refit; replace policies that a reload changed."""
-        while True:
-            self._state.policies_changed = trio.Event()
-            if switched := await self._switch():
-                log.info("policies_switched", hosts=len(switched))
-            if switched or self._due:
-                self._due = False
-                await self.load()
-            if switched:
-                await self._on_switched(switched)
-            await self._state.policies_changed.wait()
+        with background_reads():
+            while True:
+                self._state.policies_changed = trio.Event()
+                if switched := await self._switch():
+                    log.info("policies_switched", hosts=len(switched))
+                if switched or self._due:
+                    self._due = False
+                    await self.load()
+                if switched:
+                    await self._on_switched(switched)
+                await self._state.policies_changed.wait()
 
     def _all(self) -> Iterator[PageQueue]:
         for host in list(self._state.hosts.values()):

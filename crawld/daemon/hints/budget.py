@@ -242,15 +242,18 @@ class PollBudget(BackgroundWork):
         slots_per_s = 1.0 / turn_s
         if known and known.is_current(row, now, slots_per_s):
             return
-        models = await self._database.read(
-            allocation.batch, after=(host.host_id, -(2**63)), limit=SAMPLE_PAGES
+        models, _ = await self._database.read(
+            allocation.batch,
+            after=(host.host_id, -(2**63)),
+            last_host=host.host_id,
+            limit=SAMPLE_PAGES,
         )
         hints, lasted_s = row.hint_count - (known.hints if known else 0), FIRST_AGE_S
         if known is not None:
             lasted_s = max(now - known.at, 1.0)
         beside = [source_quality(other) for other in all_rows if other is not row]
         given = _EstimateInput(
-            models=[each for each in models if each.host_id == host.host_id],
+            models=models,
             model=(await read_site_model(self._database, row.site_ids[0])).hawkes,
             covered=covered,
             slots_per_s=slots_per_s,

@@ -41,6 +41,7 @@ from crawld.store.changes.fan_out import ListedTemplate
 from crawld.store.changes.freshness import CopyHint, CopyRate, CopySample, SampledCopy
 from crawld.store.changes.hint_source import SourceRow
 from crawld.store.changes.template_use import Survey
+from crawld.store.engine.background import background_reads
 
 MAX_AGE_S: Final = 1.0
 """A figure of this age is answered again without a new estimate."""
@@ -121,18 +122,19 @@ class PresentFreshness(BackgroundWork):
 
     async def run(self) -> None:
         """Make estimates when asked for, until cancelled; the first one at once."""
-        await self._renew()
-        while True:
-            repeats = trio.current_time() < self._asked_at + KEPT_S
-            rest_s = max(KEPT_EVERY_S, self._fresh_until - trio.current_time())
-            with trio.move_on_after(rest_s if repeats else math.inf):
-                await self._asked.wait()
-            began_at = trio.current_time()
-            if self._asked.is_set():
-                self._asked_at, self._asked = began_at, trio.Event()
-                if began_at < self._fresh_until:
-                    continue  # asked while the figure was made
+        with background_reads():
             await self._renew()
+            while True:
+                repeats = trio.current_time() < self._asked_at + KEPT_S
+                rest_s = max(KEPT_EVERY_S, self._fresh_until - trio.current_time())
+                with trio.move_on_after(rest_s if repeats else math.inf):
+                    await self._asked.wait()
+                began_at = trio.current_time()
+                if self._asked.is_set():
+                    self._asked_at, self._asked = began_at, trio.Event()
+                    if began_at < self._fresh_until:
+                        continue  # asked while the figure was made
+                await self._renew()
 
     async def _renew(self) -> None:
         began_at = trio.current_time()

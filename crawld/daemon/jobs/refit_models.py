@@ -37,14 +37,14 @@ from crawld.daemon.frontier.host import HostState
 from crawld.daemon.pacing import Pace
 from crawld.daemon.site_models import read_site_model
 from crawld.store.changes import model
-from crawld.store.changes.model import BEFORE_FIRST, ModelRow, RefittedModel
+from crawld.store.changes.model import BEFORE_FIRST, ModelRow, PageKey, RefittedModel
 
 FIRST_S: Final = 600.0
 """Pause between two runs, doubled from the first to `FIT_EVERY_S`: priors of a new mirror settle
 within minutes and hardly change after a day."""
 
 SLICE: Final = 4096
-"""Models refitted in one slice, about 30 ms of work."""
+"""Pages looked at in one slice, about 30 ms of work."""
 
 MODELS_AT_ONCE: Final = 256
 """Models written in one transaction."""
@@ -67,14 +67,15 @@ class RefitSlice:
         moved: models to write back.
         priors: prior of the change rates of each host.
         section_priors: the same for sections with enough pages.
-        up_to: (host_id, url_hash) of the last one.
+        pages: models that were read.
+        up_to: key of the last page that was looked at; None: no page is left.
     """
 
     moved: list[RefittedModel]
     priors: list[tuple[int, Gamma]]
     section_priors: list[tuple[int, str, Gamma]]
     pages: int
-    up_to: tuple[int, int]
+    up_to: PageKey | None
 
 
 class RefitModelsJob(BackgroundWork):
@@ -117,16 +118,15 @@ class RefitModelsJob(BackgroundWork):
         return {"pages": self._pages, "moved": self._moved, "sites": self._sites}
 
     async def _refit_all(self) -> None:
-        after = BEFORE_FIRST
+        after: PageKey | None = BEFORE_FIRST
         pace = Pace(REST_FACTOR)
-        while True:
+        while after is not None:
             found = await self._database.read(refit_slice, after)
-            if found is None:
-                return
             for start in range(0, len(found.moved), MODELS_AT_ONCE):
                 part = found.moved[start : start + MODELS_AT_ONCE]
                 self._moved += await self._database.write(model.put_refitted, part)
-            await self._database.write(put_priors, found)
+            if found.priors:
+                await self._database.write(put_priors, found)
             self._pages += found.pages
             after = found.up_to
             await pace.rest()
@@ -168,14 +168,13 @@ class RefitModelsJob(BackgroundWork):
         return min(max(until, *page.times[-1:]), now)
 
 
-def refit_slice(connection: apsw.Connection, after: tuple[int, int]) -> RefitSlice | None:
+def refit_slice(connection: apsw.Connection, after: PageKey) -> RefitSlice:
     """Refit the next models, whole hosts if they fit; on a reader's thread."""
-    rows = model.batch(connection, after=after, limit=SLICE)
-    if not rows:
-        return None
-    if len(rows) == SLICE and rows[0].host_id != rows[-1].host_id:
-        rows = [row for row in rows if row.host_id != rows[-1].host_id]
-    up_to = (rows[-1].host_id, rows[-1].url_hash)
+    rows, up_to = model.batch(connection, after=after, limit=SLICE)
+    if up_to is not None and rows and rows[0].host_id != up_to[0]:
+        # The rest of the last host is read with its beginning.
+        rows = [row for row in rows if row.host_id != up_to[0]]
+        up_to = (up_to[0], BEFORE_FIRST[1])
     readable = [row for row in rows if is_current(upgraded(row.record))]
     if not readable:
         return RefitSlice([], [], [], len(rows), up_to)

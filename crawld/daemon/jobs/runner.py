@@ -21,6 +21,7 @@ import trio
 from crawld.daemon.clock import Clock
 from crawld.errors import OperatorError, StoreError
 from crawld.store import job as job_rows
+from crawld.store.engine.background import background_reads
 from crawld.store.engine.database import Database
 from crawld.store.job import JobRow
 
@@ -104,9 +105,10 @@ class JobRunner:
 
     async def run(self) -> None:
         """Run every job periodically until cancelled."""
-        async with trio.open_nursery() as nursery:
-            for task in self._tasks.values():
-                nursery.start_soon(self._repeat, task)
+        with background_reads():
+            async with trio.open_nursery() as nursery:
+                for task in self._tasks.values():
+                    nursery.start_soon(self._repeat, task)
 
     def run_soon(self, name: str) -> None:
         """Run a job now, or once more after the run under way.

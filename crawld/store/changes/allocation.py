@@ -12,7 +12,7 @@ import apsw
 import numpy as np
 import numpy.typing as npt
 
-from crawld.store.changes.model import BEFORE_FIRST
+from crawld.store.changes.model import BEFORE_FIRST, PageKey, end_of_batch
 
 
 class WeightedModel(NamedTuple):
@@ -26,6 +26,18 @@ class WeightedModel(NamedTuple):
     record: bytes
 
 
+class WeightedBatch(NamedTuple):
+    """The models of some pages to revisit.
+
+    Attributes:
+        rows: of pages that have a model.
+        up_to: key of the last page that was looked at; None: no page is left.
+    """
+
+    rows: list[WeightedModel]
+    up_to: PageKey | None
+
+
 _SELECT: Final = (
     "SELECT page_id, host_id, url_hash, site_id, importance, record"
     " FROM page CROSS JOIN model USING (page_id)"
@@ -35,17 +47,23 @@ _SELECT: Final = (
 def batch(
     connection: apsw.Connection,
     *,
-    after: tuple[int, int] = BEFORE_FIRST,
+    after: PageKey = BEFORE_FIRST,
     last_host: int = 2**63 - 1,
     limit: int,
-) -> list[WeightedModel]:
-    """Return models of visited pages, after a (host_id, url_hash), up to the host `last_host`."""
+) -> WeightedBatch:
+    """Return the models of the next pages that were visited, up to the host `last_host`.
+
+    Args:
+        after: key of the last page before them.
+        limit: pages to look at, with a model or without.
+    """
+    end = end_of_batch(connection, after, last_host, limit)
     rows = connection.execute(
-        f"{_SELECT} WHERE (host_id, url_hash) > (?, ?) AND host_id <= ?"
-        " AND state IN ('visited', 'gone') ORDER BY host_id, url_hash LIMIT ?",
-        (*after, last_host, limit),
+        f"{_SELECT} WHERE (host_id, url_hash) > (?, ?) AND (host_id, url_hash) <= (?, ?)"
+        " AND state IN ('visited', 'gone') ORDER BY host_id, url_hash",
+        (*after, *(end or (last_host, 2**63 - 1))),
     )
-    return [WeightedModel(*row) for row in rows]
+    return WeightedBatch([WeightedModel(*row) for row in rows], end)
 
 
 def updated_since(

@@ -30,6 +30,29 @@ class ModelRow(NamedTuple):
 BEFORE_FIRST: Final = (0, -(2**63))
 """Comes before every (host_id, url_hash)."""
 
+PageKey = tuple[int, int]
+"""(host_id, url_hash): pages are read in this order."""
+
+_AFTER_LAST: Final = (2**63 - 1, 2**63 - 1)
+
+_END: Final = """
+SELECT host_id, url_hash FROM page WHERE (host_id, url_hash) > (?, ?) AND host_id <= ?
+ORDER BY host_id, url_hash LIMIT 1 OFFSET ?
+"""
+
+
+class ModelBatch(NamedTuple):
+    """The models of some pages.
+
+    Attributes:
+        rows: of pages that have a model.
+        up_to: key of the last page that was looked at, with a model or without; None: no page is
+            left.
+    """
+
+    rows: list[ModelRow]
+    up_to: PageKey | None
+
 
 class RefittedModel(NamedTuple):
     """A model before and after a refit."""
@@ -71,16 +94,36 @@ def put_if_unchanged(
     return connection.changes() > 0
 
 
-def batch(
-    connection: apsw.Connection, *, after: tuple[int, int] = BEFORE_FIRST, limit: int
-) -> list[ModelRow]:
-    """Return models host by host, after the one at a (host_id, url_hash)."""
+def end_of_batch(
+    connection: apsw.Connection, after: PageKey, last_host: int, limit: int
+) -> PageKey | None:
+    """Return the key of the page `limit` pages after another; None: so many are not left.
+
+    A batch ends there, however many of its pages have a model: a file may know millions of pages
+    without one, and no reader is to be held for all of them. Reads an index alone.
+
+    Args:
+        last_host: the last host to look at.
+    """
+    row: Any = connection.execute(_END, (*after, last_host, limit - 1)).fetchone()
+    return None if row is None else (row[0], row[1])
+
+
+def batch(connection: apsw.Connection, *, after: PageKey = BEFORE_FIRST, limit: int) -> ModelBatch:
+    """Return the models of the next pages, host by host.
+
+    Args:
+        after: key of the last page before them.
+        limit: pages to look at.
+    """
+    end = end_of_batch(connection, after, _AFTER_LAST[0], limit)
     rows = connection.execute(
         "SELECT page_id, host_id, url_hash, record, url FROM page CROSS JOIN model USING (page_id)"
-        " WHERE (host_id, url_hash) > (?, ?) ORDER BY host_id, url_hash LIMIT ?",
-        (*after, limit),
+        " WHERE (host_id, url_hash) > (?, ?) AND (host_id, url_hash) <= (?, ?)"
+        " ORDER BY host_id, url_hash",
+        (*after, *(end or _AFTER_LAST)),
     )
-    return [ModelRow(*row) for row in rows]
+    return ModelBatch([ModelRow(*row) for row in rows], end)
 
 
 def put_refitted(connection: apsw.Connection, models: Iterable[RefittedModel]) -> int:

@@ -25,6 +25,7 @@ import trio
 
 from crawld.errors import StoreError
 from crawld.store.engine import migrate
+from crawld.store.engine.background import in_background
 from crawld.store.engine.connection import (
     PAGE_BYTES,
     configure,
@@ -43,7 +44,7 @@ T = TypeVar("T")
 A = TypeVar("A")
 
 READERS: Final = 2
-"""Two, for a long export beside short status queries; each costs a thread and its cache."""
+"""Two: one for jobs, exports beside them, and one for turns; each costs a thread and its cache."""
 
 CHECKPOINT_EVERY_S: Final = 2.0
 CHECKPOINT_BYTES: Final = 8 * 1024 * 1024
@@ -96,6 +97,7 @@ class Database:
         self._readers: list[WorkerConnection] = []
         self._idle: list[WorkerConnection] = []
         self._idle_count = trio.Semaphore(0)
+        self._background = trio.Semaphore(READERS - 1)
         self._brief: WorkerConnection | None = None
         self._brief_lock = trio.Lock()
         self._log_bytes = 0
@@ -202,11 +204,14 @@ class Database:
     ) -> T:
         """Run a store function on a reader, on one snapshot; a cancelled read is interrupted.
 
+        A read of background work (`background_reads`) leaves a reader to the others.
+
         Raises:
             CorruptDatabaseError: the file is damaged.
             StoreError: the database was closed meanwhile.
         """
-        async with self._idle_count:
+        lane = self._background if in_background() else contextlib.nullcontext()
+        async with lane, self._idle_count:
             if not self._idle:
                 raise StoreError(f"{self.path} is closed")
             reader = self._idle.pop()

@@ -6,11 +6,13 @@ import pytest
 from crawld.core.change.history import Observation
 from crawld.core.change.model import PageModel
 from crawld.core.change.prior import Gamma
+from crawld.core.page import PageState
 from crawld.store import visit as visits
-from crawld.store.changes import model, volatile
+from crawld.store.changes import allocation, model, volatile
 from crawld.store.changes.model import BEFORE_FIRST, RefittedModel
 from crawld.store.changes.volatile import Template
 from crawld.store.frontier import frontier, page
+from crawld.store.frontier.frontier import Discovery
 from crawld.store.versions import unanalysed
 from crawld.store.versions.unanalysed import ContentIdentity
 from tests.unit.store.rows import NOW, changed, found, unlike
@@ -90,14 +92,40 @@ def test_a_visit_without_evidence_changes_no_model(connection, page_ids):
 def test_models_are_read_host_by_host(connection, page_ids):
     for number, page_id in enumerate(page_ids):
         model.put(connection, page_id, record_at(NOW + number))
-    rows = model.batch(connection, limit=10)
+    rows, up_to = model.batch(connection, limit=10)
+    assert up_to is None
     assert {row.page_id for row in rows} == set(page_ids)
     assert [row.host_id for row in rows] == sorted(row.host_id for row in rows)
     one_by_one, after = [], BEFORE_FIRST
-    while batch := model.batch(connection, after=after, limit=1):
+    while after is not None:
+        batch, after = model.batch(connection, after=after, limit=1)
         one_by_one += batch
-        after = (batch[0].host_id, batch[0].url_hash)
     assert one_by_one == rows
+
+
+@pytest.mark.parametrize("batch", [model.batch, allocation.batch])
+def test_a_batch_reads_no_more_pages_without_a_model_than_its_limit(connection, batch):
+    urls = [f"https://many.org/{number}" for number in range(3_000)]
+    found = [Discovery.of(url, site_id=1, at=NOW, depth=1) for url in urls]
+    last = frontier.discover(connection, found)[-1].page_id
+    visits.record(connection, unlike(last, "unchanged", NOW, state=PageState.VISITED))
+    model.put(connection, last, record_at(NOW))
+    steps = []  # of SQLite's machine, in hundreds
+
+    def count():
+        steps[-1] += 1
+        return False
+
+    after, rows = BEFORE_FIRST, []
+    connection.set_progress_handler(count, 100)
+    while after is not None:
+        steps.append(0)
+        read, after = batch(connection, after=after, limit=100)
+        rows += read
+    connection.set_progress_handler(None)
+    assert [row.page_id for row in rows] == [last]
+    assert max(steps) <= 60
+    assert len(steps) >= 30
 
 
 def test_a_refit_keeps_models_that_visits_changed(connection, page_ids):

@@ -6,6 +6,7 @@ import trio
 
 from crawld.errors import CorruptDatabaseError, DatabaseInUseError, StoreError
 from crawld.store.engine import meta, migrate
+from crawld.store.engine.background import background_reads
 from crawld.store.engine.connection import open_connection
 from crawld.store.engine.database import CHECKPOINT_BYTES, READERS, Database
 from crawld.store.engine.group_commit import SLICE_S, WAITING_CALLS
@@ -370,3 +371,31 @@ async def test_a_log_is_copied_back_only_when_it_is_long_again(database, path, n
     await database.shorten_log()
     assert path.with_name("crawld.db-wal").stat().st_size > CHECKPOINT_BYTES
     assert path.stat().st_mtime_ns == copied
+
+
+async def test_reads_of_background_work_leave_a_reader_to_turns(database):
+    go_on = threading.Event()
+    reading = []
+
+    def scan(_connection):
+        reading.append(None)
+        go_on.wait(60)
+
+    async def job():
+        with background_reads():
+            async with trio.open_nursery() as tasks:  # a job may start tasks of its own
+                for _ in range(READERS):
+                    tasks.start_soon(database.read, scan)
+
+    try:
+        async with trio.open_nursery() as tasks:
+            tasks.start_soon(job)
+            while len(reading) < READERS - 1:
+                await trio.lowlevel.checkpoint()
+            with trio.fail_after(60):
+                assert await database.read(count) == 0
+            assert len(reading) == READERS - 1
+            go_on.set()
+    finally:
+        go_on.set()
+    assert len(reading) == READERS

@@ -1,0 +1,29 @@
+"""Which reads nobody waits for: those of jobs and loaders.
+
+They use one reader less than there are, so that a turn of a host, which reads a row or two, never
+waits for a job that looks at thousands.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Final
+
+_IN_BACKGROUND: Final = ContextVar("in_background", default=False)
+
+
+@contextmanager
+def background_reads() -> Iterator[None]:
+    """Mark the reads of this task, and of the tasks that it starts, as background work."""
+    token = _IN_BACKGROUND.set(True)
+    try:
+        yield
+    finally:
+        _IN_BACKGROUND.reset(token)
+
+
+def in_background() -> bool:
+    """Whether the reads of this task are background work."""
+    return _IN_BACKGROUND.get()
