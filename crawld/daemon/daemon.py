@@ -207,7 +207,7 @@ class Daemon:
         self.hint_poller = self._hint_sources(client)
         self.crawl.robots.on_sitemaps = self.hint_poller.find_soon
         self._policy_loader = PolicyLoader(
-            self.context, on_switched=self.hint_poller.delivery.restore
+            self.context, on_switched=self.hint_poller.acceptance.delivery.restore
         )
         self._allocate = AllocateJob(self.context, plugins.estimator(start.config))
         self._dust = DustJob(self.context)

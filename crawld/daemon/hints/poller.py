@@ -16,34 +16,26 @@ from __future__ import annotations
 import heapq
 import math
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Sequence, Set
+from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import Final
 
-import apsw
 import structlog
 import trio
 
 from crawld.core.politeness import MAX_BACKOFF_DELAY_S
-from crawld.core.url import split_url, url_hash
-from crawld.core.url_parameters import with_sorted_query
 from crawld.daemon.crawl.context import BackgroundWork, CrawlContext
-from crawld.daemon.frontier.admission import Referrer
-from crawld.daemon.frontier.site import ActiveSite
+from crawld.daemon.hints.acceptance import HintAcceptance
 from crawld.daemon.hints.budget import PollBudget
-from crawld.daemon.hints.delivery import SLICE_S, HintDelivery
 from crawld.daemon.hints.host_sources import (
     HELD_PAUSE_S,
     HostSources,
     ScheduledSource,
     restored,
 )
-from crawld.daemon.hints.source import HELD, Finder, Hint, Poll, PollTrouble, Source, Stream
-from crawld.store.changes import hint, hint_source, wiki_requisite
-from crawld.store.changes.hint import PageHint, PollResult, UrlHint
+from crawld.daemon.hints.source import HELD, Finder, Poll, PollTrouble, Source, Stream
+from crawld.store.changes import hint_source
 from crawld.store.changes.hint_source import SourceRow
-from crawld.store.frontier import frontier, refusal, removal
-from crawld.store.frontier.removal import RemovedPage
 
 log = structlog.get_logger(__name__)
 
@@ -60,15 +52,6 @@ MIN_HELD_PAUSE_S: Final = 1.0
 SLOWED_LOOK_S: Final = 60.0
 """How often hosts in back-off are looked at: their sources wait less when it has fallen."""
 
-STORED_AT_ONCE: Final = 2_000
-"""Hints or pages stored in one transaction."""
-
-MAX_FOUND_URLS: Final = 10_000
-"""URLs accepted from one poll."""
-
-FOUND_URL_DEPTH: Final = 1
-"""Link depth of URLs that a source names: the same as links of a seed."""
-
 
 class _StreamTask:
     """A stream and the cancel scope of its task."""
@@ -82,13 +65,14 @@ class HintPoller(BackgroundWork):
     """Polls all hint sources.
 
     Attributes:
+        acceptance: stores and delivers what the sources report.
         budget: decides how often each source is polled.
     """
 
     def __init__(self, context: CrawlContext, finders: Iterable[Finder]) -> None:
         """Create a poller; `finders` list the sources."""
         super().__init__(context)
-        self.delivery = HintDelivery(context)
+        self.acceptance = HintAcceptance(context)
         self.budget = PollBudget(context)
         self._finders = list(finders)
         self._found: dict[Finder, Sequence[Source | Stream]] = {}
@@ -120,7 +104,7 @@ class HintPoller(BackgroundWork):
     async def restore(self) -> None:
         """Deliver the stored hints, so that the first turns are for what is known to be stale."""
         await self._publish_sources()
-        restored = await self.delivery.restore()
+        restored = await self.acceptance.delivery.restore()
         if restored:
             log.info("hints_restored", hints=restored)
         self._is_restored = True
@@ -353,111 +337,18 @@ class HintPoller(BackgroundWork):
     async def accept(
         self, row: SourceRow, result: Poll, *, next_poll_at: float | None = None
     ) -> int:
-        """Store what a source reported, then notify the policies; return how many hints were new.
+        """Accept what a source reported; return how many hints were new.
 
-        Large results are committed in parts; the last part moves the cursor. After a kill, stored
-        parts are not new when they are reported again. `next_poll_at` (Unix seconds) is when the
-        source is due again, None for a stream. Hints for unknown pages do not count as new.
+        Args:
+            next_poll_at: when the source is due again, Unix seconds; None for a stream.
         """
-        new_hints = 0
-        pages, urls = _merge_page_hints(result.pages), await self._url_hints(row, result.hints)
-        removed: list[RemovedPage] = []
-        under_way = self.delivery.under_way(row)
-        writes = partial(_write_beside, row.host_id, result, under_way, removed)
-        while len(pages) + len(urls) > STORED_AT_ONCE:
-            part = PollResult(
-                at=result.at,
-                of_pages=pages[:STORED_AT_ONCE],
-                of_urls=urls[: max(STORED_AT_ONCE - len(pages), 0)],
-                cursor=row.cursor,
-                cursor_before=row.cursor,
-                next_poll_at=row.next_poll_at,
-                requests=0,
-                under_way=under_way,
-            )
-            pages, urls = pages[STORED_AT_ONCE:], urls[len(part.of_urls) :]
-            new_hints += await self._store(row, part, result.replaced)
-        last = PollResult(
-            at=result.at,
-            of_pages=pages,
-            of_urls=urls,
-            cursor=result.cursor,
-            cursor_before=row.cursor,
-            told_until=result.told_until,
-            settled_until=result.settled_until,
-            cause=result.cause,
-            next_poll_at=next_poll_at,
-            requests=result.requests,
-            under_way=under_way,
-            cursor_updates=result.cursor_updates,
-            also_write=writes,
-        )
-        new_hints += await self._store(row, last, result.replaced)
-        self.delivery.confirm(row, removed)
-        if result.on_stored is not None:
-            result.on_stored()
-        self.delivery.refresh(result.requisites)
+        new_hints = await self.acceptance.accept(row, result, next_poll_at=next_poll_at)
         for number, cursor in result.cursor_updates:
             self._poll_soon(number, cursor)
-        if result.found_urls:
-            await self._admit(row, result.found_urls[:MAX_FOUND_URLS])
+        await self.acceptance.admit(row, result.found_urls)
         if row.told_until is None:
             await self._publish_sources()
         return new_hints
-
-    async def _store(self, row: SourceRow, result_part: PollResult, replaced: Set[int]) -> int:
-        new_hints = await self._database.write(hint.accept, row.hint_source_id, result_part)
-        await self.delivery.deliver(row, new_hints, replaced)
-        return len(new_hints)
-
-    async def _url_hints(self, row: SourceRow, hints: Sequence[Hint]) -> list[UrlHint]:
-        """Convert hints to URL keys and merge hints for the same page, with checkpoints."""
-        sites = map(self._state.sites.get, row.site_ids)
-        is_sorted = any(site is not None and site.config.sort_query for site in sites)
-        found: dict[str, UrlHint] = {}
-        hosts: dict[str, int | None] = {}
-        until = trio.current_time() + SLICE_S
-        for url, first_at, last_at in hints:
-            if trio.current_time() >= until:
-                await trio.lowlevel.checkpoint()
-                until = trio.current_time() + SLICE_S
-            url = with_sorted_query(url) if is_sorted else url
-            known = found.get(url)
-            if known is not None:
-                first_at, last_at = min(first_at, known.first_at), max(last_at, known.last_at)
-                found[url] = known._replace(
-                    first_at=first_at, last_at=last_at, change_count=known.change_count + 1
-                )
-                continue
-            origin = url[: url.find("/", len("https://"))]
-            if origin not in hosts:
-                host = self._state.hosts.get(split_url(url).host)
-                hosts[origin] = host.host_id if host else None
-            if (host_id := hosts[origin]) is not None:
-                found[url] = UrlHint(host_id, url_hash(url), first_at, last_at)
-        return list(found.values())
-
-    async def _admit(self, row: SourceRow, urls: Sequence[str]) -> None:
-        """Admit URLs to the frontier as far as the scope of each site allows.
-
-        Titles that a wiki reports are for sites that are a part of it; others follow links.
-        """
-        for site_id in row.site_ids:
-            site = self._state.sites.get(site_id)
-            if site is not None and (row.wiki_id is None or site.config.wiki_scoped):
-                await self._admit_to(site, urls, packed=row.wiki_id is None)
-
-    async def _admit_to(self, site: ActiveSite, urls: Sequence[str], *, packed: bool) -> None:
-        caps = self._state.caps if packed else self._state.caps.with_rows()
-        source, now = Referrer(None, FOUND_URL_DEPTH), self._clock.now()
-        admitted = await self._state.admission.admit(site, urls, source, now)
-        found = admitted.found
-        if admitted.refusals:
-            await self._database.write(refusal.record, admitted.refusals)
-        for start in range(0, len(found), STORED_AT_ONCE):
-            part = found[start : start + STORED_AT_ONCE]
-            new = await self._database.write(frontier.discover, part, caps)
-            await self._state.enter_all(new)
 
     def _poll_soon(self, number: int, cursor: str | None) -> None:
         """Poll a source as soon as its budget allows: its cursor was updated by another source."""
@@ -467,34 +358,3 @@ class HintPoller(BackgroundWork):
                 self._push(name)
                 return
         self.find_soon()  # it has just been created
-
-
-def _write_beside(
-    host_id: int,
-    result: Poll,
-    under_way: Collection[int],
-    removed: list[RemovedPage],
-    connection: apsw.Connection,
-) -> None:
-    """Write what a poll reported beside its hints; collect the pages to be confirmed as removed."""
-    # A transaction that fails is tried again.
-    removed[:] = removal.report(connection, host_id, result.removals, under_way)
-    if result.replaced:
-        removal.forget_validators(connection, result.replaced)
-    if result.requisites:
-        wiki_requisite.make_due(connection, result.requisites, result.at)
-    if result.also_write is not None:
-        result.also_write(connection)
-
-
-def _merge_page_hints(pages: Sequence[PageHint]) -> list[PageHint]:
-    """Merge hints for the same page."""
-    found: dict[int, PageHint] = {}
-    for page in pages:
-        known = found.get(page.page_id)
-        if known is not None:
-            first_at = min(known.first_at, page.first_at)
-            last_at = max(known.last_at, page.last_at)
-            page = PageHint(page.page_id, first_at, last_at, known.change_count + page.change_count)
-        found[page.page_id] = page
-    return list(found.values())

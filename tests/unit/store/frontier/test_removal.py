@@ -4,7 +4,7 @@ import pytest
 
 from crawld.core.page import Outcome, PageState
 from crawld.core.url import url_hash
-from crawld.daemon.hints.poller import _write_beside
+from crawld.daemon.hints.acceptance import _write_beside
 from crawld.daemon.hints.source import Poll
 from crawld.store import visit
 from crawld.store.frontier import frontier, removal
