@@ -112,6 +112,7 @@ def _details(storm: Storm, differences: Differences, world: World) -> dict[str, 
             for each in watched.expectations
             if each.row != "start"
         ],
+        "relapses": {each.url: each.relapses for each in storm.watch.all() if each.relapses},
         "sources": world.ask("/hints"),
     }
 

@@ -174,7 +174,7 @@ def _difference_lines(differences: Differences) -> list[Line]:
 
 
 def _relapse_line(watch: Watch) -> Line:
-    relapses = sum(watched.relapses for watched in watch.all())
+    relapses = sum(len(watched.relapses) for watched in watch.all())
     return Line("right, then wrong without a change", "0", str(relapses), relapses == 0)
 
 

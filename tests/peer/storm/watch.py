@@ -79,7 +79,7 @@ class Watched:
         is_right: whether the last read satisfied the newest.
         is_shown: whether the last read showed a page of its own, as current.
         probe_at, probed_at: times of the next read and of the last.
-        relapses: how often a read was wrong after it had been right.
+        relapses: the reads that were wrong after one that was right: when, and what they showed.
     """
 
     url: str
@@ -90,7 +90,7 @@ class Watched:
     is_shown: bool = False
     probe_at: float = 0.0
     probed_at: float = 0.0
-    relapses: int = 0
+    relapses: list[tuple[float, str]] = field(default_factory=list)
 
     @property
     def pending(self) -> list[Expectation]:
@@ -129,7 +129,9 @@ class Watched:
                 self.fulfilled = max(self.fulfilled, place + 1)
                 self.is_right = place == len(self.expectations) - 1
                 break
-        self.relapses += was_right and not self.is_right
+        if was_right and not self.is_right:
+            marked = ", marked as gone" if seen.is_marked else ""
+            self.relapses.append((at, f"{seen.status}{marked}, shows {seen.marks}"))
 
 
 class Watch:
