@@ -1,6 +1,7 @@
 """Nobody waits at the control socket for what a start does once."""
 
 import gc
+from dataclasses import replace
 
 import pytest
 import trio
@@ -15,7 +16,7 @@ from tests.daemon.control_client import get
 from tests.daemon.harness import TIMEOUT_S, make_site, paused_at_start, until
 
 
-async def test_the_socket_appears_after_the_long_steps_of_a_start(daemon, monkeypatch):
+async def test_the_socket_appears_after_the_long_steps_of_a_start(mirror, nursery, monkeypatch):
     steps, listen = [], SystemNetwork.listen_unix
     make_app, answer = server.control_app, server._answer_once
 
@@ -36,13 +37,17 @@ async def test_the_socket_appears_after_the_long_steps_of_a_start(daemon, monkey
     monkeypatch.setattr(server, "control_app", control_app)
     monkeypatch.setattr(server, "_answer_once", answer_once)
     monkeypatch.setattr(SystemNetwork, "listen_unix", staticmethod(listen_unix))
-    running = await daemon("http://a.test/")
+    start = replace(mirror.make_start("http://a.test/", once=False), own_process=True)
+    running = await nursery.start(run.run_daemon, start)
     assert steps == ["application", "/status", "stalls are forgotten", "socket"]
     assert (await get(running, "/status")).status_code == 200
 
 
-async def test_a_one_off_mirror_makes_the_application_for_its_first_client(
-    mirror, nursery, monkeypatch
+@pytest.mark.parametrize(
+    "kind", [{"once": True, "own_process": True}, {"once": False}], ids=["once", "in a program"]
+)
+async def test_where_clients_are_rare_the_first_makes_the_application(
+    mirror, nursery, monkeypatch, kind
 ):
     made, make_app = [], server.control_app
 
@@ -52,7 +57,8 @@ async def test_a_one_off_mirror_makes_the_application_for_its_first_client(
 
     monkeypatch.setattr(server, "control_app", control_app)
     with paused_at_start():
-        running = await nursery.start(run.run_daemon, mirror.make_start("http://a.test/"))
+        start = replace(mirror.make_start("http://a.test/"), **kind)
+        running = await nursery.start(run.run_daemon, start)
     assert made == []
     statuses = []
 

@@ -2,7 +2,7 @@
 
 The application takes a quarter of the time of a start, and the first request of the crawl needs
 none of it: it is imported on a thread while turns are served. A one-off mirror, which is rarely
-asked anything, makes it for its first client.
+asked anything, makes it for its first client; so does a daemon inside another program.
 """
 
 from __future__ import annotations
@@ -39,7 +39,9 @@ async def serve_control(
     Raises:
         OperatorError: the socket cannot be created.
     """
-    app = _OnDemand(daemon) if daemon.start.once else await _made(daemon)
+    app = _OnDemand(daemon)
+    if daemon.start.own_process and not daemon.start.once:
+        await app.make()
     tune_collector()
     await trio.lowlevel.checkpoint()  # the meter has noticed it when the next pass begins
     daemon.stall_meter.forget()
@@ -50,23 +52,24 @@ async def serve_control(
 
 
 class _OnDemand:
-    """The application of a one-off mirror: made when the first client asks."""
+    """The application, made when the first client asks."""
 
     def __init__(self, daemon: Daemon) -> None:
         self._daemon = daemon
         self._app: ASGIApp | None = None
         self._making = trio.Lock()
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def make(self) -> ASGIApp:
+        """Make the application; return it."""
         async with self._making:
             if self._app is None:
-                self._app = await _made(self._daemon)
-        await self._app(scope, receive, send)
+                make = await self._daemon.start.environment.workers.run(_import_server)
+                self._app = await make(self._daemon)
+            return self._app
 
-
-async def _made(daemon: Daemon) -> ASGIApp:
-    make = await daemon.start.environment.workers.run(_import_server)
-    return await make(daemon)
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        app = self._app or await self.make()
+        await app(scope, receive, send)
 
 
 def _import_server() -> Callable[[Daemon], Awaitable[ASGIApp]]:
