@@ -11,8 +11,6 @@ from __future__ import annotations
 import math
 from typing import Final
 
-import numpy as np
-
 from crawld.core.politeness import Backoff
 from crawld.core.revisit.due import RETRY_S
 from crawld.daemon.clock import Clock
@@ -23,10 +21,13 @@ from crawld.daemon.frontier.revisit_queue import VisitedPages
 from crawld.daemon.schedule.schedule import START_SPREAD_S
 from crawld.store.engine.database import Database
 from crawld.store.frontier import load
-from crawld.store.frontier.load import Revisits
 
 REPORTED_S: Final = 120.0
 """A requisite that became due so shortly before a start was reported as stale, probably."""
+
+
+PAGES_AT_ONCE: Final = 262_144
+"""About so many visited pages are read from the file at a time: 4 MB."""
 
 
 async def restore_hosts(state: CrawlState, database: Database, clock: Clock) -> None:
@@ -34,7 +35,7 @@ async def restore_hosts(state: CrawlState, database: Database, clock: Clock) -> 
     hosts, left_after = await _restore_slots(state, database, clock)
     await _restore_waiting(state, database, hosts, some=left_after is not None)
     if not state.settings.once:
-        _restore_revisits(state, await database.read(load.load_revisits), hosts, clock.now())
+        await _restore_revisits(state, database, hosts, clock.now())
     await _restore_retries(state, database, hosts, clock.now())
     _first_waits(state, hosts, database.opened_at)
     if left_after is not None:
@@ -76,21 +77,17 @@ async def _restore_waiting(
             state.pages_of(hosts[host_id], site_id, requisites=requisites).ahead.more = True
 
 
-def _restore_revisits(
-    state: CrawlState, revisits: Revisits, hosts: dict[int, HostState], now: float
+async def _restore_revisits(
+    state: CrawlState, database: Database, hosts: dict[int, HostState], now: float
 ) -> None:
-    """Load visited pages; the arrays are ordered by host, site and last visit."""
-    if not len(revisits.page_ids):
-        return
-    keys = np.stack([revisits.host_ids, revisits.site_ids])
-    starts = np.flatnonzero(np.any(np.diff(keys, prepend=-1) != 0, axis=0))
-    ends = np.append(starts[1:], len(revisits.page_ids))
-    for first, end in zip(starts.tolist(), ends.tolist(), strict=True):
-        host_id, site_id = int(keys[0, first]), int(keys[1, first])
-        if site_id in state.sites:
-            state.pages_of(hosts[host_id], site_id).load_visited(
-                VisitedPages(revisits.page_ids[first:end], revisits.last_visit_at[first:end]), now
-            )
+    """Load visited pages, some hosts at a time."""
+    after = load.FIRST_REVISITED
+    while found := await database.read(load.load_revisits, after, least=PAGES_AT_ONCE):
+        after = found[-1].host_id, found[-1].site_id
+        for each in found:
+            if each.site_id in state.sites:
+                pages = state.pages_of(hosts[each.host_id], each.site_id)
+                pages.load_visited(VisitedPages(each.page_ids, each.last_visit_at), now)
 
 
 async def _restore_retries(

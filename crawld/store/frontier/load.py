@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import chain, islice
 from typing import Any, Final, NamedTuple
 
@@ -59,17 +58,16 @@ class Retry(NamedTuple):
     requisite: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Revisits:
-    """Pages to revisit, ordered by host, site and last visit, oldest first.
+class Revisits(NamedTuple):
+    """Pages of one site on one host to revisit, the oldest visit first.
 
     The pages of `load_retries` are not included. The items are numpy numbers, which SQLite would
     store as blobs: call `tolist()` before any of them becomes a binding.
     """
 
+    host_id: int
+    site_id: int
     page_ids: npt.NDArray[np.int64]
-    host_ids: npt.NDArray[np.int64]
-    site_ids: npt.NDArray[np.int64]
     last_visit_at: npt.NDArray[np.float64]
 
 
@@ -161,22 +159,60 @@ def next_hosts(connection: apsw.Connection, after: int, limit: int) -> list[Wait
     return [WaitingHost(host_id, host, waiting.get(host_id, [])) for host_id, host in rows]
 
 
-def load_revisits(connection: apsw.Connection) -> Revisits:
-    """Return every page that a policy schedules, read from an index alone."""
-    rows = connection.execute(
-        "SELECT page_id, host_id, site_id, last_visit_at FROM page"
-        " WHERE state IN ('visited', 'gone') AND retry_at IS NULL"
-        " ORDER BY host_id, site_id, last_visit_at"
-    )
-    # In batches: the rows of ten million pages take gigabytes as Python objects, 300 MB as numbers.
-    # Row numbers are exact in doubles up to 2^53.
-    numbers, parts = chain.from_iterable(rows), [np.zeros((0, 4))]
-    while len(batch := np.fromiter(islice(numbers, 4 * _BATCH), np.float64)):
-        parts.append(batch.reshape(-1, 4))
-    pages, hosts, sites, visited = (
-        np.concatenate([part[:, column] for part in parts]) for column in range(4)
-    )
-    return Revisits(pages.astype(np.int64), hosts.astype(np.int64), sites.astype(np.int64), visited)
+_IS_REVISITED: Final = "state IN ('visited', 'gone') AND retry_at IS NULL"
+
+_NEXT_REVISITED: Final = f"""
+SELECT host_id, site_id FROM page
+WHERE {_IS_REVISITED} AND (host_id, site_id) > (?1, ?2)
+ORDER BY host_id, site_id LIMIT 1
+"""
+
+_REVISITS: Final = f"""
+SELECT page_id, last_visit_at FROM page
+WHERE host_id = ? AND site_id = ? AND {_IS_REVISITED} ORDER BY last_visit_at
+"""
+
+FIRST_REVISITED: Final = (-1, -1)
+"""Comes before every (host_id, site_id)."""
+
+
+def load_revisits(
+    connection: apsw.Connection, after: tuple[int, int] = FIRST_REVISITED, *, least: int
+) -> list[Revisits]:
+    """Return the next pages that policies schedule, by host and site, from an index alone.
+
+    Args:
+        after: the last (host_id, site_id) before them.
+        least: no further pair is read after so many pages, so that the pages of millions are never
+            in memory twice.
+
+    Returns:
+        Nothing if there are no more.
+    """
+    found: list[Revisits] = []
+    left = least
+    while left > 0:
+        row: Any = connection.execute(_NEXT_REVISITED, after).fetchone()
+        if row is None:
+            break
+        after = row[0], row[1]
+        pages, visited = _revisits(connection, *after)
+        found.append(Revisits(*after, pages, visited))
+        left -= len(pages)
+    return found
+
+
+def _revisits(
+    connection: apsw.Connection, host_id: int, site_id: int
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
+    rows = connection.execute(_REVISITS, (host_id, site_id))
+    # In batches: a row takes 150 bytes as Python objects, and 16 as numbers. Row numbers are exact
+    # in doubles up to 2^53.
+    numbers, parts = chain.from_iterable(rows), [np.zeros((0, 2))]
+    while len(batch := np.fromiter(islice(numbers, 2 * _BATCH), np.float64)):
+        parts.append(batch.reshape(-1, 2))
+    pages = np.concatenate([part[:, 0] for part in parts], dtype=np.int64, casting="unsafe")
+    return pages, np.concatenate([part[:, 1] for part in parts])
 
 
 def load_retries(connection: apsw.Connection) -> list[Retry]:

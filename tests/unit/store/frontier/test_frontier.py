@@ -160,11 +160,11 @@ def test_a_start_loads_hosts_unvisited_and_visited_pages(connection):
     visits.record(connection, changed(new[0].page_id, b"a", NOW + 2))
     visits.record(connection, changed(new[4].page_id, b"e", NOW, retry_at=NOW + 9))
     visits.record(connection, changed(new[3].page_id, b"d", NOW))
-    revisits = load.load_revisits(connection)
-    assert revisits.page_ids.tolist() == [new[2].page_id, new[0].page_id, new[3].page_id]
-    assert revisits.host_ids.tolist() == [1, 1, 1]
-    assert revisits.site_ids.tolist() == [1, 1, other]
-    assert revisits.last_visit_at.tolist() == [NOW + 1, NOW + 2, NOW]
+    first, second = load.load_revisits(connection, least=3)
+    assert (first.host_id, first.site_id, second.host_id, second.site_id) == (1, 1, 1, other)
+    assert first.page_ids.tolist() == [new[2].page_id, new[0].page_id]
+    assert first.last_visit_at.tolist() == [NOW + 1, NOW + 2]
+    assert (second.page_ids.tolist(), second.last_visit_at.tolist()) == ([new[3].page_id], [NOW])
     assert load.load_retries(connection) == [(new[4].page_id, 2, other, NOW + 9, False)]
     assert load.load_waiting(connection) == [(False, 1, 1)]
     first, second = load.load_hosts(connection, 9).hosts
@@ -176,15 +176,25 @@ def test_a_start_loads_hosts_unvisited_and_visited_pages(connection):
 def test_an_empty_file_starts_empty(connection):
     assert load.load_hosts(connection, 9).hosts == []
     assert load.load_waiting(connection) == []
-    assert load.load_revisits(connection).page_ids.tolist() == []
+    assert load.load_revisits(connection, least=9) == []
 
 
-def test_the_start_reads_no_page_row(connection):
-    [plan] = connection.execute(
-        "EXPLAIN QUERY PLAN SELECT page_id, host_id, site_id, last_visit_at FROM page WHERE state"
-        " IN ('visited', 'gone') AND retry_at IS NULL ORDER BY host_id, site_id, last_visit_at"
-    ).fetchall()
-    assert plan[3] == "SCAN page USING COVERING INDEX page_revisit"
+def test_a_start_reads_visited_pages_of_some_hosts_at_a_time(connection):
+    names = [("a", 1), ("b", 1), ("c", 2), ("d", 3), ("e", 3)]
+    new = frontier.discover(connection, [found(name, host=f"{n}.org") for name, n in names])
+    for number, each in enumerate(new):
+        visits.record(connection, changed(each.page_id, b"x", NOW + number))
+    parts, after = [], load.FIRST_REVISITED
+    while part := load.load_revisits(connection, after, least=2):
+        after = part[-1].host_id, part[-1].site_id
+        parts.append([(each.host_id, each.page_ids.tolist()) for each in part])
+    assert parts == [[(1, [1, 2])], [(2, [3]), (3, [4, 5])]]
+
+
+@pytest.mark.parametrize("sql", [load._REVISITS, load._NEXT_REVISITED])
+def test_the_start_reads_no_page_row(connection, sql):
+    [plan] = connection.execute(f"EXPLAIN QUERY PLAN {sql}", (1, 1)).fetchall()
+    assert plan[3].startswith("SEARCH page USING COVERING INDEX page_revisit")
 
 
 def test_a_million_links_of_a_trap_are_one_row(connection):
