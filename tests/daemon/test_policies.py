@@ -5,10 +5,11 @@ import pytest
 
 from crawld.core.change.model import PageModel
 from crawld.core.change.record import records_of
-from crawld.core.revisit.host_allocation import frequency_at_price
+from crawld.core.revisit.host_allocation import allocate_hosts, frequency_at_price
 from crawld.core.revisit.names import NAMES
 from crawld.core.revisit.policies_frequency import MergePolicy
 from crawld.core.revisit.policies_index import IndexPolicy
+from crawld.daemon.jobs import allocate
 from crawld.daemon.jobs.allocate import AllocateJob
 from crawld.lab.allocating import RepeatedAllocation
 from crawld.store.changes import model
@@ -150,6 +151,32 @@ async def store_models(running, models):
             model.put(connection, page_id, each.to_bytes())
 
     await running.database.write(put)
+
+
+async def test_hosts_are_allocated_in_groups_with_the_same_prices(
+    serve, daemon, mirror, monkeypatch
+):
+    hosts = ["a.test", "b.test", "c.test"]
+    web = await serve(*(make_site(host, pages=10 + n) for n, host in enumerate(hosts)))
+    seeds = [web.url("/", host) for host in hosts]
+    running = await daemon(*seeds, schedule={"policy": "merge", **REVISITING})
+    await until(lambda: mirror.rows("SELECT count(*) FROM model") == [(33,)], what="all models")
+    await running.drain()
+    job, prices, sizes = AllocateJob(running.context), [], []
+
+    def measured(pages, *more):
+        sizes.append(len(pages.page))
+        return allocate_hosts(pages, *more)
+
+    monkeypatch.setattr(allocate, "allocate_hosts", measured)
+    for at_once in (1_000, 11, 1):
+        monkeypatch.setattr(allocate, "PAGES_AT_ONCE", at_once)
+        job.reset()
+        detail = await job.run()
+        assert detail.startswith("33 pages, 3 hosts, 300 visits a second")
+        prices.append(mirror.rows("SELECT price FROM host ORDER BY host_id"))
+    assert sizes == [33, 21, 12, 10, 11, 12]  # of whole hosts
+    assert prices[1] == prices[2] == prices[0]
 
 
 class TestAllocate:

@@ -5,7 +5,7 @@ independent of each other, unless they share a rate (`crawl/shared_rates.py`): t
 allocated together, and get turns in proportion to their visits. A host whose pages hardly changed
 keeps its price (marginal value of a visit); only its recently visited pages get a new frequency,
 from that price and their own model.
-All other hosts are read in slices and allocated together in a thread
+All other hosts are read in slices and allocated in a thread, some hosts at a time
 (`core/revisit/host_allocation.py`, which the laboratory uses, too). A refit of the models makes
 every host new.
 
@@ -19,16 +19,15 @@ Source: PUC-Rio dissertation, chapter 4.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Mapping
+from contextlib import aclosing
+from dataclasses import dataclass, field
 from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 import trio
 
-from crawld.core.change.model import PageModel
-from crawld.core.change.record import Records
 from crawld.core.revisit.host_allocation import (
     EVERY_S,
     KEEP_SHARE,
@@ -40,14 +39,19 @@ from crawld.core.revisit.host_allocation import (
     least_frequency,
     most_visited,
 )
-from crawld.core.revisit.registry import FOLLOW_FREQUENCIES, FrequencyPolicy
+from crawld.core.revisit.registry import FrequencyPolicy
 from crawld.daemon.crawl.context import BackgroundWork, CrawlContext
-from crawld.daemon.crawl.policy_loader import ModelSlice, grouped, read_slice
+from crawld.daemon.crawl.policy_loader import ModelSlice, grouped
 from crawld.daemon.frontier.host import HostState
 from crawld.daemon.frontier.page_queue import PageQueue
+from crawld.daemon.jobs.allocation_reader import AllocationReader, follows_frequencies
 from crawld.daemon.pacing import Pace
 from crawld.plugins import Estimator
 from crawld.store.changes import allocation as allocation_rows
+
+PAGES_AT_ONCE: Final = 250_000
+"""Where no hosts share a rate, they are allocated in groups of about so many pages: 50 MB, while
+the file may know ten millions."""
 
 PRICES_AT_ONCE: Final = 1000
 """Prices stored in one transaction."""
@@ -87,6 +91,27 @@ class HostAllocation:
     policies: tuple[SitePolicy, ...]
 
 
+@dataclass(slots=True)
+class _Done:
+    """What a run has allocated so far.
+
+    Attributes:
+        spent: visits per second, by host number.
+        residual: the greatest of all groups.
+    """
+
+    pages: int = 0
+    spent: dict[int, float] = field(default_factory=dict)
+    residual: float = 0.0
+
+    def add(self, pages: AllocationPages, result: AllocationResult) -> None:
+        """Add the hosts of a group."""
+        self.pages += len(pages.page)
+        spent = result.allocation.spent.tolist()
+        self.spent.update(zip(result.hosts.tolist(), spent, strict=True))
+        self.residual = max(self.residual, result.residual)
+
+
 class AllocateJob(BackgroundWork):
     """The `allocate` job."""
 
@@ -100,7 +125,7 @@ class AllocateJob(BackgroundWork):
             estimator: of a plug-in, for the rates of change; None: those of the models.
         """
         super().__init__(context)
-        self._estimator = estimator
+        self._reader = AllocationReader(context, estimator)
         self._last: dict[int, HostAllocation] = {}
         self._limits: list[HostLimit] = []
         self._pages = self._hosts = self._kept = 0
@@ -124,10 +149,24 @@ class AllocateJob(BackgroundWork):
         if limits and new:  # hosts that share a rate are not independent
             new, self._kept = [host.host_id for host in self._state.hosts.values()], 0
         kept = f"{self._kept} hosts keep their price" if self._kept else ""
-        began_at = self._clock.now()
-        pages = await self._read(new)
-        if pages is None:
+        done = _Done()
+        async with aclosing(
+            self._reader.groups(new, at_once=math.inf if limits else PAGES_AT_ONCE)
+        ) as groups:
+            async for pages, read_at in groups:
+                await self._allocate(pages, read_at, done)
+        if not done.pages:
             return kept or "no page has a model yet"
+        await self._state.schedule.wake_all()
+        self._pages, self._hosts = done.pages, len(done.spent)
+        summary = (
+            f"{self._pages} pages, {self._hosts} hosts, {sum(done.spent.values()):.4g} visits a"
+            f" second, KKT residual {done.residual:.1e}"
+        )
+        return f"{summary}; {kept}" if kept else summary
+
+    async def _allocate(self, pages: AllocationPages, read_at: float, done: _Done) -> None:
+        """Allocate the requests of some hosts, which share no rate with others."""
         delay_s = {host.host_id: host.delay_s() for host in self._state.hosts.values()}
         longest_s = {
             site_id: site.config.max_revisit_s
@@ -135,18 +174,12 @@ class AllocateJob(BackgroundWork):
             if site.config.max_revisit_s is not None
         }
         result = await self._workers.run(
-            allocate_hosts, pages, delay_s, limits, longest_s, abandon_on_cancel=True
+            allocate_hosts, pages, delay_s, self._limits, longest_s, abandon_on_cancel=True
         )
-        await self._store(result, delay_s, began_at)
-        self._share(result)
+        await self._store(result, delay_s, read_at)
+        done.add(pages, result)
+        self._share(done.spent)
         await self._deliver(pages, result)
-        self._pages, self._hosts = len(pages.page), len(result.hosts)
-        spent = float(result.allocation.spent.sum())
-        summary = (
-            f"{self._pages} pages, {self._hosts} hosts, {spent:.4g} visits a second,"
-            f" KKT residual {result.residual:.1e}"
-        )
-        return f"{summary}; {kept}" if kept else summary
 
     async def progress(self) -> dict[str, int]:
         """Return the size of the last allocation."""
@@ -176,7 +209,7 @@ class AllocateJob(BackgroundWork):
         for models in grouped(rows):
             queue = host.pages.get(models.site_id)
             if queue is not None:
-                await self._estimate(models)
+                await self._reader.estimate(models)
                 await self._set_frequencies(queue, models.pages, self._at_price(host, models, last))
         return True
 
@@ -185,47 +218,13 @@ class AllocateJob(BackgroundWork):
         longest_s = site.config.max_revisit_s or math.inf
         least = least_frequency(models.weights, last.turns_per_s / last.pages, longest_s)
         return frequency_at_price(
-            models.records, last.price, models.weights, least, follows=_follows(host)
+            models.records, last.price, models.weights, least, follows=follows_frequencies(host)
         )
 
     def _active_sites(self, host: HostState) -> list[int]:
         return [site_id for site_id in host.pages if site_id in self._state.sites]
 
     # --- other hosts -----------------------------------------------------------------------------
-
-    async def _read(self, hosts: Iterable[int]) -> AllocationPages | None:
-        """Read the models of active sites on these hosts."""
-        wanted_hosts, slices = set(hosts), []
-        by_id = {host.host_id: host for host in self._state.hosts.values()}
-        known = sorted(by_id)
-        for first, last in _runs(known, wanted_hosts):
-            after: tuple[int, int] | None = (first - 1, 2**63 - 1)
-            pace = Pace(REST_FACTOR)
-            while after is not None:
-                groups, after = await self._database.read(read_slice, after, last)
-                for models in groups:
-                    host = by_id.get(models.host_id)
-                    if (
-                        models.site_id not in self._state.sites
-                        or models.host_id not in wanted_hosts
-                    ):
-                        continue
-                    await self._estimate(models)
-                    if host is not None and _follows(host):  # a millisecond for 500 pages
-                        slices.append(await self._workers.run(_pages_of, models, True))
-                    else:
-                        slices.append(_pages_of(models, False))
-                await pace.rest()
-        if not slices:
-            return None
-        return await self._workers.run(AllocationPages.joined, slices, abandon_on_cancel=True)
-
-    async def _estimate(self, models: ModelSlice) -> None:
-        """Give models the rates of the estimator, if a plug-in supplies one."""
-        if self._estimator is not None:
-            models.records = await self._workers.run(
-                _with_rates, models.records, self._estimator, abandon_on_cancel=True
-            )
 
     async def _store(self, result: AllocationResult, delay_s: dict[int, float], at: float) -> None:
         prices = list(zip(result.hosts.tolist(), result.allocation.price.tolist(), strict=True))
@@ -242,15 +241,11 @@ class AllocateJob(BackgroundWork):
                     at, own, pages, delay_s[host_id], spent, policies
                 )
 
-    def _share(self, result: AllocationResult) -> None:
+    def _share(self, spent: Mapping[int, float]) -> None:
         """Give each host its part of the rates that it shares, relative to the mean."""
-        spent = result.allocation.spent
-        mean = float(spent.mean())
-        share_of = (
-            dict(zip(result.hosts.tolist(), (spent / mean).tolist(), strict=True)) if mean else {}
-        )
+        mean = sum(spent.values()) / len(spent)
         for host in self._state.hosts.values():
-            host.slot.share = share_of.get(host.host_id, 1.0)
+            host.slot.share = spent.get(host.host_id, mean) / mean if mean else 1.0
 
     async def _deliver(self, pages: AllocationPages, result: AllocationResult) -> None:
         by_id = {host.host_id: host for host in self._state.hosts.values()}
@@ -263,7 +258,6 @@ class AllocateJob(BackgroundWork):
                     queue, pages.page[own], result.allocation.frequency[own]
                 )
             await trio.lowlevel.checkpoint()
-        await self._state.schedule.wake_all()
 
     def _policies(self, host: HostState) -> tuple[SitePolicy, ...]:
         found = []
@@ -284,38 +278,3 @@ class AllocateJob(BackgroundWork):
             part = slice(start, start + FREQUENCIES_AT_ONCE)
             queue.set_frequencies(pages[part], frequencies[part])
             await pace.rest()
-
-
-def _follows(host: HostState) -> bool:
-    """Whether some policy of a host follows frequencies."""
-    return any(queue.policy_name in FOLLOW_FREQUENCIES for queue in host.pages.values())
-
-
-def _with_rates(records: Records, estimator: Estimator) -> Records:
-    """Return models with the rates of an estimator, per second."""
-    models = [PageModel.from_bytes(record.tobytes()) for record in records]
-    found = records.copy()
-    found["rate"] = [estimator(model) for model in models]
-    return found
-
-
-def _pages_of(models: ModelSlice, follows: bool) -> AllocationPages:
-    return AllocationPages.of_models(
-        models.pages,
-        models.records,
-        models.weights,
-        host=models.host_id,
-        site=models.site_id,
-        follows=follows,
-    )
-
-
-def _runs(known: Iterable[int], wanted: set[int]) -> Iterator[tuple[int, int]]:
-    """Yield first and last of each run of wanted numbers with no other known number between."""
-    first = last = None
-    for number in [*known, None]:
-        if number is not None and number in wanted:
-            first, last = (number if first is None else first), number
-        elif first is not None and last is not None:
-            yield first, last
-            first = last = None
