@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from crawld.simweb.fault import Fault, Handler
 from crawld.simweb.hostile.case import HostileCase, Place, html
@@ -16,11 +16,18 @@ Links = Callable[[SimRequest], "list[str]"]
 
 def _page(name: str, *links: str, site: str = _FEW, quick: bool = False) -> HostileCase:
     """Return a case whose every page has these links; `{vault}` and `{port}` are filled."""
+    return _large(name, lambda: links, site=site, quick=quick)
+
+
+def _large(
+    name: str, links: Callable[[], Iterable[str]], *, site: str = _FEW, quick: bool = False
+) -> HostileCase:
+    """Return such a case; its links are made when it is served."""
 
     def respond(place: Place) -> Fault:
         filled = [
             link.replace("{vault}", place.vault).replace("{port}", str(place.port))
-            for link in links
+            for link in links()
         ]
         return _handler(lambda request: filled)
 
@@ -57,15 +64,23 @@ def _session(request: SimRequest) -> list[str]:
 CASES: tuple[HostileCase, ...] = (
     _page("link-userinfo", "http://user:secret@link-userinfo.hostile.test/", "//a:b@c:d@e/"),
     _page("link-javascript", "javascript:alert(1)", "java\nscript:1", "\x01javascript:1"),
-    _page("link-data", "data:text/html," + "x" * 3_000_000, "blob:x", "about:blank"),
+    _large("link-data", lambda: ("data:text/html," + "x" * 3_000_000, "blob:x", "about:blank")),
     _page("link-schemes", "file:///etc/passwd", "ftp://a/", "gopher://a/", "dict://a:1/", "x:y"),
-    _page("link-query-200kb", "/?" + "q" * 200_000, "/?" + "a=b&amp;" * 40_000, quick=True),
-    _page("link-parameters-unsorted", *(f"/?z={k}&amp;" + "a=1&amp;" * 30 for k in range(20_000))),
-    _page("link-percent", "/" + "%25" * 300_000, "/%", "/%zz", "/%00", "/%ff%fe"),
-    _page("link-dots", "/" + "../" * 400_000, "/" + "a/../" * 300_000, "/" + "%2e%2e/" * 90_000),
-    _page("link-slashes", "/" * 800_000, "\\" * 800_000, "/a" + "//" * 900),
-    _page("link-fragments", *(f"/#{'f' * 200}{k}" for k in range(30_000))),
-    _page("link-blanks", " " * 900_000 + "/x", "/a" + "\t\n" * 400_000 + "b"),
+    _large(
+        "link-query-200kb", lambda: ("/?" + "q" * 200_000, "/?" + "a=b&amp;" * 40_000), quick=True
+    ),
+    _large(
+        "link-parameters-unsorted",
+        lambda: (f"/?z={k}&amp;" + "a=1&amp;" * 30 for k in range(20_000)),
+    ),
+    _large("link-percent", lambda: ("/" + "%25" * 300_000, "/%", "/%zz", "/%00", "/%ff%fe")),
+    _large(
+        "link-dots",
+        lambda: ("/" + "../" * 400_000, "/" + "a/../" * 300_000, "/" + "%2e%2e/" * 90_000),
+    ),
+    _large("link-slashes", lambda: ("/" * 800_000, "\\" * 800_000, "/a" + "//" * 900)),
+    _large("link-fragments", lambda: (f"/#{'f' * 200}{k}" for k in range(30_000))),
+    _large("link-blanks", lambda: (" " * 900_000 + "/x", "/a" + "\t\n" * 400_000 + "b")),
     _page(
         "link-ports", "http://link-ports.hostile.test:0/", "http://a:99999/", "//a:-1/", "//a:b/"
     ),
@@ -93,7 +108,9 @@ CASES: tuple[HostileCase, ...] = (
     ),
     _page("link-own-ports", *(f"http://link-own-ports.hostile.test:{k}/" for k in range(1, 3_000))),
     _page("link-rel", *(f"/r{k}" for k in range(9_000)), site=_FEW + "\nmax_depth = 1"),
-    _page("link-case", *(f"/{'aA'[k % 2]}{'bB'[k // 2 % 2]}{k % 7}" for k in range(30_000))),
+    _large(
+        "link-case", lambda: (f"/{'aA'[k % 2]}{'bB'[k // 2 % 2]}{k % 7}" for k in range(30_000))
+    ),
     _page("link-nul", "/a\0b", "/\x7f\x80", "/\ud7ff", "/\ufffe"),
     _trap("trap-calendar", _calendar, quick=True),
     _trap("trap-session", _session),

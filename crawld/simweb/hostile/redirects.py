@@ -11,6 +11,7 @@ from crawld.simweb.hostile.case import (
     Place,
     failed,
     html,
+    stream,
     wire,
 )
 from crawld.simweb.message import SimRequest, SimResponse, build_response
@@ -80,9 +81,12 @@ CASES: tuple[HostileCase, ...] = (
         quick=True,
     ),
     wire("location-none", b"HTTP/1.1 302 Found\r\nContent-Length: 0\r\n\r\n", outcomes=_BAD),
-    wire(
+    stream(
         "location-large-body",
-        b"HTTP/1.1 302 Found\r\nLocation: /a\r\nConnection: close\r\n\r\n" + html("x" * 9_000_000),
+        lambda: (
+            b"HTTP/1.1 302 Found\r\nLocation: /a\r\nConnection: close\r\n\r\n",
+            html("x" * 9_000_000),
+        ),
         outcomes=_EITHER | BROKEN,
     ),
     wire(

@@ -142,12 +142,8 @@ SECRETS = (
         (b"<urlset>&nothing;</urlset>", "well-formed"),
         (b'<?xml version="1.0" encoding="x-none"?><urlset/>', "unreadable"),
         (b"<urlset>" + b"<url>" * 20, "deep"),
-        (b"<urlset><url><loc>" + b"x" * (3 * MAX_SILENT_BYTES), "without an element"),
-        (b"<urlset><!--" + b"-x" * (2 * MAX_SILENT_BYTES), "without an element"),
-        (b"<urlset " + b"a" * (3 * MAX_SILENT_BYTES), "without an element"),
         (b"not found\n" * 100, "lines of URLs"),
         (b"\0\1\2" * 100_000, "lines of URLs"),
-        (gzip.compress(b"<urlset>" + b"<url></url>" * 1_000_000), "unpack"),
         (gzip.compress(b"<urlset></urlset>")[:-6], "incomplete"),
         (b"\x1f\x8b" + b"junk" * 100, "gzip"),
     ],
@@ -155,6 +151,21 @@ SECRETS = (
 def test_hostile_documents_raise(body, why):
     with pytest.raises(SitemapError, match=why):
         read(body)
+
+
+@pytest.mark.parametrize(
+    ("make", "why"),
+    [
+        (lambda: b"<urlset><url><loc>" + b"x" * (3 * MAX_SILENT_BYTES), "without an element"),
+        (lambda: b"<urlset><!--" + b"-x" * (2 * MAX_SILENT_BYTES), "without an element"),
+        (lambda: b"<urlset " + b"a" * (3 * MAX_SILENT_BYTES), "without an element"),
+        (lambda: gzip.compress(b"<urlset>" + b"<url></url>" * 1_000_000), "unpack"),
+    ],
+    ids=["text", "comment", "attribute", "compressed"],
+)
+def test_documents_that_are_too_large_raise(make, why):
+    with pytest.raises(SitemapError, match=why):
+        read(make())
 
 
 def test_entries_before_the_error_are_kept():
