@@ -106,7 +106,7 @@ class Scope:
             return "scheme"
         if self.max_depth is not None and depth > self.max_depth:
             return "depth"
-        if host not in self.hosts and not (self.subdomains and self._below(host)):
+        if not self.has_host(host):
             return "host"
         if self._exclude is None and self._include is None:
             return None
@@ -116,6 +116,10 @@ class Scope:
         if self._include is not None and not self._include.matches(url, path_at):
             return "include"
         return None
+
+    def has_host(self, host: str) -> bool:
+        """Return whether a host is in scope."""
+        return host in self.hosts or (self.subdomains and self._below(host))
 
     def excluding_rule(self, url: str) -> int | None:
         """Return the place in `exclude` of the first rule that excludes a canonical URL, or None.

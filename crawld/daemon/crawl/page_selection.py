@@ -22,6 +22,7 @@ from crawld.daemon.pacing import LoopSlices
 from crawld.store.engine.database import Database
 from crawld.store.frontier import packed, unvisited
 from crawld.store.frontier import page as page_rows
+from crawld.store.frontier import site as site_rows
 from crawld.store.frontier.packed import Portion
 from crawld.store.frontier.page import PageRecord
 from crawld.store.versions import canonical_urls
@@ -77,9 +78,20 @@ class PageSelection:
             heir = state.heir(page) if page is not None else None
             if page is not None and heir is not None:
                 await hand_over(state, self._database, page, heir)
+            elif page is not None and site is not None and self._is_outside(page, site):
+                queue.put_back(page_id)
+                queue.left_out.add_all(queue.ahead)
             else:
                 queue.leave_out(page_id)
         return None
+
+    def _is_outside(self, page: PageRecord, site: ActiveSite) -> bool:
+        """Whether no page of the host of a page is in the scope of its site, or has an heir."""
+        if page.requisite or site.site_id != page.site_id or site.scope.has_host(page.host):
+            return False
+        if self._state.wiki_scope.sites_of(page.origin):
+            return False
+        return not self._database.look_up(site_rows.has_seed, site.site_id, page.host_id)
 
     def defer(self, host: HostState, task: PageTask) -> bool:
         """Put back a page if its origin is closed; return whether it was.

@@ -225,7 +225,7 @@ class HostState:
         earliest: float | None = None
         for held in (self.pages, self.requisites):
             for site_id, pages in held.items():
-                if site_id in active:
+                if site_id in active and not pages.left_out.covers(pages.ahead):
                     at = pages.wanted_at(now)
                     if at is not None and (earliest is None or at < earliest):
                         earliest = at
@@ -237,7 +237,7 @@ class HostState:
             queue.has_stale
             for held in (self.pages, self.requisites)
             for site_id, queue in held.items()
-            if site_id in active
+            if site_id in active and not queue.left_out.covers(queue.ahead)
         )
 
     def has_unshown(self, active: set[int]) -> bool:
@@ -394,4 +394,8 @@ def _first_due(queues: Sequence[PageQueue], now: float) -> list[PageQueue]:
 
 
 def _active(held: dict[int, PageQueue], active: set[int]) -> list[PageQueue]:
-    return [queue for site_id, queue in held.items() if site_id in active]
+    return [
+        queue
+        for site_id, queue in held.items()
+        if site_id in active and not queue.left_out.covers(queue.ahead)
+    ]

@@ -65,6 +65,10 @@ class LookAhead:
         rest = [page for page in self._pages if page not in known]
         self._pages = [*(page for page in pages if page in present), *rest]
 
+    def empty(self) -> None:
+        """Let no page wait, here or in the file."""
+        self.more, self._pages = False, []
+
     def begin_refill(self) -> None:
         """Begin to read the file; pages added from now on may be missing from what is read."""
         self._grew = False

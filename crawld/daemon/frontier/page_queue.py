@@ -30,6 +30,7 @@ from crawld.core.revisit.policies import VisitObservation
 from crawld.core.revisit.policies_frequency import DelayedPolicy
 from crawld.core.revisit.policies_index import IndexPolicy
 from crawld.core.revisit.registry import FrequencyPolicy
+from crawld.daemon.frontier.left_out import LeftOut
 from crawld.daemon.frontier.look_ahead import LookAhead
 from crawld.daemon.frontier.ordered_pages import OrderedPages
 from crawld.daemon.frontier.rank import Rank
@@ -55,6 +56,7 @@ class PageQueue(OrderedPages):
     Attributes:
         requisites: whether it holds requisites rather than pages.
         ahead: the never-visited pages.
+        left_out: the pages out of every scope.
     """
 
     __slots__ = (
@@ -64,13 +66,13 @@ class PageQueue(OrderedPages):
         "_hints",
         "_idle_until",
         "_in_flight",
-        "_left_out",
         "_resting",
         "_retries",
         "_selectable",
         "_since_read",
         "ahead",
         "host_id",
+        "left_out",
         "requisites",
         "site_id",
     )
@@ -90,7 +92,7 @@ class PageQueue(OrderedPages):
         self.requisites = requisites
         super().__init__(policy_name)
         self.ahead = LookAhead()
-        self._left_out: set[int] = set()
+        self.left_out = LeftOut()
         self._in_flight: dict[int, float] = {}  # until when each was to be visited
         self._since_read: dict[int, float] = {}
         self._hints: dict[int, LateHint] = {}
@@ -362,23 +364,24 @@ class PageQueue(OrderedPages):
     def leave_out(self, page: int) -> None:
         """Leave out a page that is out of scope, until `reconsider`."""
         self.drop(page)
-        self._left_out.add(page)
+        self.left_out.add(page)
 
     def reconsider(self) -> None:
         """Queue the pages left out again: the scopes have changed."""
-        for page in self._left_out:
+        self.ahead.more |= self.left_out.all
+        for page in self.left_out.pages:
             if page in self.ahead.held:
                 self.ahead.held.discard(page)
                 self.ahead.more = True
             else:
                 self._retries.add_recalled(page, AT_ONCE)
-        self._left_out.clear()
+        self.left_out.forget()
 
     def resume(self, pages: Mapping[int, bool]) -> None:
         """Queue suspended pages of a replica again: each with whether it was visited before."""
         present = self.out_of_policy().union(self.ahead)
         for page, was_visited in pages.items():
-            self._left_out.discard(page)
+            self.left_out.discard(page)
             if page in present or page in self._policy:
                 continue
             self.ahead.held.discard(page)
@@ -390,7 +393,7 @@ class PageQueue(OrderedPages):
     @property
     def first_visits(self) -> set[int]:
         """Never-visited pages whose visits are under way, or not yet committed."""
-        return self.ahead.held - self._left_out
+        return self.ahead.held - self.left_out.pages
 
     @property
     def under_way(self) -> set[int]:

@@ -113,6 +113,12 @@ SELECT host FROM seeded CROSS JOIN host USING (host_id) ORDER BY host
 """
 
 
+def has_seed(connection: apsw.Connection, site_id: int, host_id: int) -> bool:
+    """Return whether a host has a seed of a site."""
+    sql = "SELECT 1 FROM page WHERE seed = 1 AND site_id = ? AND host_id = ? LIMIT 1"
+    return connection.execute(sql, (site_id, host_id)).fetchone() is not None
+
+
 def seed_hosts(connection: apsw.Connection, site_id: int) -> list[str]:
     """Return the hosts that have a seed of a site, in the order of their names."""
     rows = connection.execute(_SEED_HOSTS, (site_id,))
