@@ -16,6 +16,7 @@ from crawld.core.politeness import (
 from crawld.core.robots import Robots
 from crawld.daemon.clock import Clock
 from crawld.daemon.frontier.host import HostState
+from crawld.daemon.frontier.left_out import LeftOut
 from crawld.daemon.frontier.rank import Rank
 from crawld.daemon.schedule.slots import HostSlot
 from tests.unit.daemon.fake_hosts import on_autojump_clock
@@ -184,6 +185,8 @@ class FakePageQueue:
 
     rank = Rank.REVISIT
     has_rest = False
+    left_out = LeftOut()
+    ahead = ()
 
     def __init__(self, *pages, wanted_at=0.0, requisites=False):
         self.requisites = requisites
